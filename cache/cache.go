@@ -20,7 +20,7 @@ import (
 
 // Config configures the size of a Cache and how long it keeps results. MaxBytes is required.
 type Config struct {
-	// The budget for results and rendered pages together, in bytes of memory. A value larger than an
+	// The budget for results, pieces and rendered pages together, in bytes of memory. A value larger than an
 	// eighth of it is not kept.
 	MaxBytes int64
 	// How long a result may still be served after it has stopped being fresh: immediately while it is
@@ -70,6 +70,9 @@ type Cache struct {
 	// modified.
 	generations atomic.Pointer[map[int64]uint64]
 
+	// pieceGenerations is the same for pieces, which Outdate leaves alone.
+	pieceGenerations atomic.Pointer[map[int64]uint64]
+
 	// erased has, by project, from when on results may be served at all: see Erase. The map is replaced, never modified.
 	erased atomic.Pointer[map[int64]time.Time]
 
@@ -82,6 +85,8 @@ type Cache struct {
 	closed  bool
 
 	places sync.Mutex // held while records move between places; mu is never taken under it, and no hit takes it
+
+	pieces sync.Mutex // held while pieces are added to others; it is taken under no other lock
 
 	renderMu   sync.Mutex
 	renderings map[pageID]*rendering
@@ -148,16 +153,30 @@ func (c *Cache) Close() {
 	c.store.close()
 }
 
-// Purge removes all results of a project. Callers that wait for a running computation still get its result, but
+// Purge removes all results and pieces of a project. Callers that wait for a running computation still get its result, but
 // it is not kept. Refs stay valid.
 func (c *Cache) Purge(project int64) {
-	c.mu.Lock()
+	c.pieces.Lock()
+	purged(&c.pieceGenerations, project)
+	c.store.dropPieces(project)
+	c.pieces.Unlock()
+	c.Outdate(project)
+}
+
+// purged counts a purge of a project.
+func purged(generations *atomic.Pointer[map[int64]uint64], project int64) {
 	next := make(map[int64]uint64)
-	if old := c.generations.Load(); old != nil {
+	if old := generations.Load(); old != nil {
 		maps.Copy(next, *old)
 	}
 	next[project]++
-	c.generations.Store(&next)
+	generations.Store(&next)
+}
+
+// Outdate removes all results of a project as Purge does, since its data changed. Its pieces stay: the versions of the data tell which of them hold.
+func (c *Cache) Outdate(project int64) {
+	c.mu.Lock()
+	purged(&c.generations, project)
 	var running []*flight
 	for key, f := range c.flights {
 		if key.project == project {

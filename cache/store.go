@@ -11,7 +11,7 @@ import (
 // store keeps values under 64-bit hashes in Ristretto. Hashes can collide, so callers of get must compare
 // the full key. A value replaces any other with the same hash.
 type store struct {
-	ristretto *ristretto.Cache[uint64, any] // of *record, *held and *page
+	ristretto *ristretto.Cache[uint64, any] // of *record, *held, *page and *Pieces
 	gate      gate
 	stats     *counters
 	largest   int64 // maximum cost of a value

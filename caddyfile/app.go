@@ -37,9 +37,10 @@ func init() { httpcaddyfile.RegisterGlobalOption("analytics", parseApp) }
 //			private_webhooks
 //		}
 //		cache {
-//			max_size <size>
-//			ttl      <duration>
-//			stale    <duration>
+//			max_size     <size>
+//			ttl          <duration>
+//			stale        <duration>
+//			settled_past <on|off>
 //		}
 //		limits {
 //			max_execution_time <duration>
@@ -128,6 +129,10 @@ func parseCache(d *caddyfile.Dispenser, c *module.CacheConfig) error {
 		"stale": value(d, &c.Stale, func(s string) (*caddy.Duration, error) {
 			stale, err := within(duration, module.CheckStale)(s)
 			return &stale, err
+		}),
+		"settled_past": value(d, &c.SettledPast, func(s string) (*bool, error) {
+			on, err := onOrOff(s)
+			return &on, err
 		}),
 	})
 }

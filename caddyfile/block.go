@@ -101,3 +101,14 @@ func positive(s string) (int, error) {
 	}
 	return n, nil
 }
+
+// onOrOff reads a switch.
+func onOrOff(s string) (bool, error) {
+	switch s {
+	case "on":
+		return true, nil
+	case "off":
+		return false, nil
+	}
+	return false, fmt.Errorf("%q is neither on nor off", s)
+}

@@ -118,6 +118,7 @@ type tree struct {
 	query hogql.Query
 	// text is the HogQL query whose placeholders and limit have yet to be filled in; nil for trees that are whole.
 	text   *query.HogQL
+	pieces *insight.Pieces // nil for none
 	answer Compiled
 }
 
@@ -158,7 +159,11 @@ func CompileRemade(q query.Node, env Env, remake func(hogql.Query) (hogql.Query,
 	if remake != nil {
 		types = found.types()
 	}
-	return found.compiled(t, text, params, env), types, nil
+	compiled = found.compiled(t, text, params, env)
+	if remake == nil {
+		compiled.Pieces = found.pieces(q, t.pieces, env)
+	}
+	return compiled, types, nil
 }
 
 // types are those of the columns of the result.

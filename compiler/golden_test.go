@@ -189,8 +189,26 @@ func compileCase(t *testing.T, in map[string]string) (*compiler.Compiled, error)
 	return compiler.CompileCohort(d, w.env(t))
 }
 
+// piecesCase is the query for some pieces of a query. A golden file names them as JSON.
+func piecesCase(t *testing.T, compiled *compiler.Compiled, text string) *compiler.Compiled {
+	t.Helper()
+	var places []int
+	if err := json.Unmarshal([]byte(text), &places); err != nil {
+		t.Fatal(err)
+	}
+	if compiled.Pieces == nil {
+		t.Fatal("the query has no pieces")
+	}
+	query, err := compiled.Pieces.Compile(places)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return query
+}
+
 var (
-	goldenInputs  = []string{"query", "request", "filters", "env"} // filters are those of a cohort
+	// filters are those of a cohort, places those of the pieces that are asked for
+	goldenInputs  = []string{"query", "request", "filters", "env", "places"}
 	goldenOutputs = []string{"sql", "args", "columns", "mistakes"}
 )
 
@@ -201,6 +219,9 @@ func TestGolden(t *testing.T) {
 		compiled, err := compileCase(t, in)
 		if err != nil {
 			return map[string]string{"mistakes": layout.Text(t, mistakes(t, in["query"], err))}
+		}
+		if in["places"] != "" {
+			compiled = piecesCase(t, compiled, in["places"])
 		}
 		if in["filters"] != "" {
 			checkClosed(t, in["filters"], compiled.SQL)

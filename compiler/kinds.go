@@ -123,7 +123,7 @@ func (r insightRow[Q, A]) kind() Kind {
 		if err != nil {
 			return tree{}, err
 		}
-		return tree{query: b.Query, answer: Compiled{Shape: b.Shape}}, nil
+		return tree{query: b.Query, pieces: b.Pieces, answer: Compiled{Shape: b.Shape}}, nil
 	}
 	k.form = func(q query.Insight) form.Form { return r.form(q.(Q)) }
 	k.table = func(q query.Node, results []byte) ([][]string, error) {

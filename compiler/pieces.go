@@ -1,9 +1,15 @@
 package compiler
 
 import (
+	"encoding/json"
+	"fmt"
 	"iter"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
 
 // Piece is a span of time whose rows are computed without those of others.
@@ -23,4 +29,41 @@ type Pieces struct {
 	// Rows puts the rows of all pieces together, each without its first column. It is false where they do not have the answer after all, so that
 	// the whole query has to be run.
 	Rows func(pieces [][][]byte) (rows iter.Seq[[]byte], ok bool, err error)
+}
+
+// pieces gives the pieces of a query that was analyzed, from those that its kind has made; nil where their rows may depend on more than the
+// events of their spans. A query whose text would exceed the budget has none, but is no less good.
+func (found *analysis) pieces(q query.Node, of *insight.Pieces, env Env) (out *Pieces) {
+	if of == nil || found.reads.Volatile || found.reads.Beyond {
+		return nil
+	}
+	modifiers, err := json.Marshal([]any{query.ModifiersOf(q), env.Database.WeekStart, env.world().Zone().String()})
+	if err != nil {
+		panic(fmt.Errorf("BUG: modifiers that were read cannot be written: %w", err))
+	}
+	err = func() (err error) {
+		defer budget.Catch(&err)
+		out = &Pieces{Text: hogql.PrintWithin(of.Each, env.spend) + string(modifiers), Pieces: of.Pieces, Rows: of.Rows}
+		return nil
+	}()
+	if err != nil {
+		return nil
+	}
+	out.Compile = func(places []int) (*Compiled, error) { return compilePieces(of.Query(places), env) }
+	return out
+}
+
+// compilePieces compiles a query for pieces, within a budget of its own.
+func compilePieces(q hogql.Query, env Env) (compiled *Compiled, err error) {
+	defer recoverBug(&err)
+	env.spend = budget.New(env.Expired)
+	found, err := resolveWhole(q, env)
+	if err != nil {
+		return nil, err
+	}
+	text, params, err := sql.Print(found.resolved, env.Database, env.spend)
+	if err != nil {
+		return nil, err
+	}
+	return found.compiled(tree{query: q}, text, params, env), nil
 }

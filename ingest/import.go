@@ -122,6 +122,9 @@ type Ingester struct {
 	// first use. Default: each event is looked up before it is written.
 	Alone bool
 
+	// Writes is told of all that is written. To be set before the first use. Default: nobody is.
+	Writes Writes
+
 	client    *clickhouse.Client
 	inserting func(block) error // see store
 	most      int               // records of a batch of an import; importedRecords by default

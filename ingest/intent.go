@@ -233,7 +233,7 @@ func (d *decoder) value() any {
 // resume writes again what a batch meant to write that may not have been finished. What is there stays as it is.
 func (s *session) resume(ctx context.Context) error {
 	if s.intents == nil {
-		return s.store.settle(ctx)
+		return s.settle(ctx, false)
 	}
 	kept, err := s.intents.Load(ctx, s.options.Project)
 	if err != nil {
@@ -244,13 +244,7 @@ func (s *session) resume(ctx context.Context) error {
 		return fmt.Errorf("reading the unfinished batch of project %d: %w", s.options.Project, err)
 	}
 	s.refusals.take(unfinished.refused)
-	if len(unfinished.blocks) == 0 {
-		return s.store.settle(ctx)
-	}
-	if err := pause(ctx, listedAfter); err != nil {
-		return err
-	}
-	if err := s.store.settle(ctx); err != nil {
+	if err := s.settle(ctx, len(unfinished.blocks) > 0); err != nil {
 		return err
 	}
 	for _, b := range unfinished.blocks {

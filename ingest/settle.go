@@ -16,6 +16,23 @@ const (
 
 var errWriting = errors.New("ClickHouse is still executing an earlier insert into the project")
 
+// settle waits until nothing is being written to the project. Of a write that just broke off, ClickHouse may not know yet.
+func (s *session) settle(ctx context.Context, broken bool) error {
+	doubtful := s.store.writes != nil && s.store.writes.Doubtful(s.store.project)
+	if broken || doubtful {
+		if err := pause(ctx, listedAfter); err != nil {
+			return err
+		}
+	}
+	if err := s.store.settle(ctx); err != nil {
+		return err
+	}
+	if doubtful {
+		s.store.writes.Settled(s.store.project)
+	}
+	return nil
+}
+
 // settle waits until ClickHouse has ended the inserts of whoever wrote to the project last. Whoever that was may be gone: ClickHouse goes
 // on, and what it has not committed would be neither found nor passed over.
 func (s *store) settle(ctx context.Context) error {

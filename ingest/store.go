@@ -24,6 +24,7 @@ type store struct {
 	seen      *seen         // of the room whose turn it is; nil if events are always looked up
 	// Called before each insert, if it is there: tests break off with it.
 	inserting func(block) error
+	writes    Writes // nil: nobody is told
 }
 
 // table holds the types of the columns that can be written.
@@ -50,7 +51,7 @@ func (i *Ingester) newStore(ctx context.Context, project int64, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	return &store{client: i.client, project: project, now: now, layout: layout}, nil
+	return &store{client: i.client, project: project, now: now, layout: layout, writes: i.Writes}, nil
 }
 
 // layout is the tables by name, as they were found at a time.

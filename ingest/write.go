@@ -264,8 +264,12 @@ func insertBlocks(ctx context.Context, client *clickhouse.Client, blocks []*gath
 	for n, b := range blocks {
 		projects[n] = b.store.project
 	}
+	ends := make([]func(error), len(blocks))
+	for n, b := range blocks {
+		ends[n] = b.store.begin(&b.block)
+	}
 	values := make([]any, len(columns))
-	return client.Insert(ctx, clickhouse.Batch{
+	err := client.Insert(ctx, clickhouse.Batch{
 		Table: first.table, Columns: columns, Token: token(blocks), Projects: projects,
 		Rows: func(yield func([]any) bool) {
 			for _, b := range blocks {
@@ -280,6 +284,10 @@ func insertBlocks(ctx context.Context, client *clickhouse.Client, blocks []*gath
 			}
 		},
 	})
+	for _, end := range ends {
+		end(err)
+	}
+	return err
 }
 
 // token is the same for the same rows of the same projects, until something is deleted there.

@@ -86,6 +86,8 @@ type CacheConfig struct {
 	TTL caddy.Duration `json:"ttl,omitempty"`
 	// How long past its freshness an answer is served while a new one is computed, or while ClickHouse is down. Default: 1h.
 	Stale *caddy.Duration `json:"stale,omitempty"`
+	// Whether the buckets of time that answers consist of are kept, so that only those are computed again whose data changed. Default: true.
+	SettledPast *bool `json:"settled_past,omitempty"`
 }
 
 // Limits bounds the work on ClickHouse, where cached answers do not count, and what projects keep.
@@ -172,6 +174,10 @@ func (a *App) setDefaults() {
 	if a.Cache.Stale == nil {
 		hour := caddy.Duration(time.Hour)
 		a.Cache.Stale = &hour
+	}
+	if a.Cache.SettledPast == nil {
+		on := true
+		a.Cache.SettledPast = &on
 	}
 	if a.Limits.MaxExecutionTime == 0 {
 		a.Limits.MaxExecutionTime = caddy.Duration(time.Minute)

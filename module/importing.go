@@ -132,7 +132,7 @@ func cameTo(report *ingest.Report) string {
 func (rt *runtime) keepLearned(ctx context.Context, project int64, report *ingest.Report) error {
 	err := rt.learn(ctx, project, report)
 	err = errors.Join(err, rt.countMembers(ctx, project, report.Filled))
-	rt.Cache.Purge(project)
+	rt.Cache.Outdate(project)
 	return err
 }
 

@@ -12,6 +12,6 @@ func (rt *runtime) changePerson(ctx context.Context, project int64, change inges
 	if learnErr := rt.learn(ctx, project, &report); err == nil {
 		err = learnErr
 	}
-	rt.Cache.Purge(project)
+	rt.Cache.Outdate(project)
 	return err
 }

@@ -164,6 +164,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 			Cache: results.cache, Warehouse: house, Places: places, Limits: limits, Runs: background, Metrics: results.metrics,
 			Databases: results.databases, Names: results.names, Cohorts: calculator, QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate,
 			Retain: func() (func(), bool) { return retain(kept) }, Report: a.reportRun, ReportTable: a.reportTable,
+			WholeOnly: !*a.Cache.SettledPast, ReportPieces: a.reportPieces,
 		},
 		registry: reg, engine: engine, cohorts: calculator, tables: tables, plans: results.plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
 	}
@@ -303,6 +304,12 @@ func (a *App) reportRun(key cache.Key, err error) {
 func (a *App) reportTable(q *execution.Query, err error) {
 	a.logger.Warn("the table of a materialized endpoint cannot be read; its query ran instead", zap.Int64("project", q.Key.Project()),
 		zap.String("endpoint", q.Endpoint.Name), zap.Int("version", q.Version.Number), api.Logged(err))
+}
+
+// reportPieces logs that an answer could not be put together from buckets of time, and was computed as a whole.
+func (a *App) reportPieces(q *execution.Query, err error) {
+	a.logger.Warn("an answer cannot be put together from buckets of time; its query ran as a whole", zap.Int64("project", q.Key.Project()),
+		zap.String("kind", q.Node.Kind()), api.Logged(err))
 }
 
 func openRegistry(ctx context.Context, dsn, dataDir string, logger *zap.Logger) (*registry.Registry, error) {

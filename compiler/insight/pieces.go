@@ -1,10 +1,14 @@
 package insight
 
 import (
+	"cmp"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // Pieces is an insight in pieces of time, each of which can be computed without the others.
@@ -28,4 +32,148 @@ type Piece struct {
 	Reach time.Time
 	// Whole reports whether every answer that has the piece has all of it, so that its rows may be kept for other answers.
 	Whole bool
+}
+
+// MostPieces is how many pieces an insight may have.
+const MostPieces = 4000
+
+// Parts are pieces of ranges: one for each of their buckets that may have events that count.
+type Parts struct {
+	Pieces []Piece
+	// Cut reports, by piece, whether it is only a part of its bucket.
+	Cut []bool
+	// Keys are the keys of the buckets, by piece.
+	Keys []string
+	// Of are the places in Pieces of the buckets of each range, in the order of time.
+	Of [][]int
+}
+
+// CutUp cuts ranges of the same interval into pieces. It is false when they cannot be: where a change of the clock leaves out midnight, days
+// have no beginning that all count alike; and when there would be too many pieces, or none that can be kept.
+func (w *World) CutUp(ranges []Range) (*Parts, bool) {
+	type part struct {
+		Piece
+		key string
+		cut bool
+		of  []int // the ranges that have it
+	}
+	var all []part
+	for i := range ranges {
+		r := &ranges[i]
+		if r.All || r.Lower.Before(r.Floor(r.From)) || r.To.Sub(r.From) > MostPieces*r.longest() {
+			return nil, false
+		}
+		var before time.Time
+		for n, start := range r.Buckets() {
+			next := r.Next(start)
+			if !r.Floor(start).Equal(start) || r.Floor(next.Add(-time.Microsecond)).Before(start) || n > 0 && start.Before(before) {
+				return nil, false
+			}
+			before = next
+			p := part{Piece: Piece{From: start, To: next}, key: r.Key(start), of: []int{i}}
+			if r.Lower.After(p.From) {
+				p.From, p.cut = r.Lower, true
+			}
+			if end := r.To.Add(time.Microsecond); end.Before(p.To) { // To is the last moment that counts
+				p.To, p.cut = end, true
+			}
+			if p.From.Before(p.To) {
+				all = append(all, p)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b part) int {
+		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To), strings.Compare(a.key, b.key))
+	})
+	out := &Parts{Of: make([][]int, len(ranges))}
+	whole := false
+	for _, p := range all {
+		last := len(out.Pieces) - 1
+		if last < 0 || !out.Pieces[last].From.Equal(p.From) || !out.Pieces[last].To.Equal(p.To) {
+			p.Reach, p.Whole = p.From, !p.cut
+			last++
+			out.Pieces, out.Cut, out.Keys = append(out.Pieces, p.Piece), append(out.Cut, p.cut), append(out.Keys, p.key)
+		}
+		for _, i := range p.of {
+			out.Of[i] = append(out.Of[i], last)
+		}
+		whole = whole || out.Pieces[last].Whole
+	}
+	return out, whole && len(out.Pieces) <= MostPieces
+}
+
+// longest is the length of the longest bucket.
+func (r *Range) longest() time.Duration {
+	if clock := r.Interval.Clock(); clock > 0 {
+		return clock
+	}
+	const day = 24 * time.Hour
+	switch r.Interval {
+	case query.Week:
+		return 7 * day
+	case query.Month, query.Quarter, query.Year:
+		return time.Duration(r.Interval.Months()) * 31 * day
+	}
+	return day
+}
+
+// Keep marks the pieces that are not whole since their first events may be too old for the project to keep them.
+func (w *World) Keep(pieces []Piece) {
+	for i := range pieces {
+		if pieces[i].Reach.Before(w.Database.EventsFrom) {
+			pieces[i].Whole = false
+		}
+	}
+}
+
+// Within is the condition that a moment lies in one of some pieces, which are in the order of time.
+func (p *Parts) Within(moment hogql.Expr, places []int) hogql.Expr {
+	var spans []hogql.Expr
+	for i := 0; i < len(places); {
+		first := p.Pieces[places[i]]
+		end := first.To
+		for i++; i < len(places) && p.Pieces[places[i]].From.Equal(end); i++ {
+			end = p.Pieces[places[i]].To
+		}
+		spans = append(spans, And(Compare(moment, hogql.GreaterOrEquals, Const(first.From)), Compare(moment, hogql.Less, Const(end))))
+	}
+	return Or(spans...)
+}
+
+// Place gives the place of the piece that a bucket is, of some that are all of theirs; -1 for another bucket.
+func (p *Parts) Place(interval query.Interval, key hogql.Expr, places []int) hogql.Expr {
+	if len(places) == 1 {
+		return Const(int64(places[0]))
+	}
+	number := func(place int) int64 { return p.Pieces[place].From.Unix() }
+	if interval.Clock() == 0 {
+		first := p.Keys[places[0]]
+		key = Call("dateDiff", Const("day"), Call("toDate", Const(first)), key)
+		number = func(place int) int64 { return daysBetween(first, p.Keys[place]) }
+	}
+	keys, each := make([]any, len(places)), make([]any, len(places))
+	for i, place := range places {
+		keys[i], each[i] = number(place), int64(place)
+	}
+	return Call("transform", key, list(keys), list(each), Const(int64(-1)))
+}
+
+func list(values []any) hogql.Expr {
+	out := &hogql.Array{Items: make([]hogql.Expr, len(values))}
+	for i, v := range values {
+		out.Items[i] = Const(v)
+	}
+	return out
+}
+
+// daysBetween counts the days from one date to another.
+func daysBetween(from, to string) int64 {
+	day := func(text string) time.Time {
+		t, err := time.Parse(time.DateOnly, text)
+		if err != nil {
+			panic("BUG: the key of a bucket is no date: " + text)
+		}
+		return t
+	}
+	return int64(day(to).Sub(day(from)) / (24 * time.Hour))
 }

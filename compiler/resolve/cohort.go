@@ -25,7 +25,9 @@ func (s *scope) inCohort(n *hogql.Compare) resolved.Expr {
 		return truthOf(false, n.Pos)
 	}
 	s.r.reads.Cohorts = append(s.r.reads.Cohorts, id)
+	beyond := s.r.reads.Beyond // which queries of members are not
 	members := s.r.query(membersOf(id, s.r.db.Cohorts.Members(id), n.Right.At()), nil)
+	s.r.reads.Beyond = beyond
 	return native(boolType, n.Pos, name, person, &resolved.Subquery{Pos: n.Right.At(), Query: members.tree})
 }
 

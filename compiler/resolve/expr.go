@@ -296,6 +296,7 @@ func fixedLength(from, to resolved.Expr) (int64, bool) {
 
 // subquery resolves a query that is used as a value; it sees nothing of the query around it but the CTEs.
 func (s *scope) subquery(e *hogql.Subquery) resolved.Expr {
+	s.r.reads.Beyond = true
 	rel := s.r.query(e.Query, s.env)
 	return &resolved.Subquery{Pos: e.Pos, Query: rel.tree}
 }

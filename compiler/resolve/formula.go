@@ -14,6 +14,7 @@ type grouped struct {
 // grouping makes rows of a table of groups: the SELECT that groups the rows of the other table.
 func (t *tableSource) grouping() *resolved.Select {
 	g := t.table.Grouping
+	t.r.reads.Beyond = true
 	tree := &resolved.Select{}
 	t.rows = t.r.grow(tree)
 	s := t.r.apart(tree, t.rows.names)

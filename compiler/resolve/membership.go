@@ -45,6 +45,7 @@ func (s *scope) membership(n *hogql.Compare) resolved.Expr {
 // inSubquery resolves the test of whether a subquery gives a value, or a tuple of values in as many columns.
 func (s *scope) inSubquery(n *hogql.Compare, name string, sub *hogql.Subquery) resolved.Expr {
 	left := s.expr(n.Left)
+	s.r.reads.Beyond = true
 	rel := s.r.query(sub.Query, s.env)
 	columns := len(rel.columns)
 	if tuple, ok := left.(*resolved.Tuple); ok {

@@ -78,6 +78,9 @@ type Reads struct {
 	Tables []string
 	// Volatile reports whether the rows may differ though no table changes, since a function such as now or rand is called.
 	Volatile bool
+	// Beyond reports whether a row may be made of events for which the condition of its SELECT does not hold: of whole sessions, or of those
+	// of a query inside an expression.
+	Beyond bool
 }
 
 // WithReads is Query that also returns what the query reads.

@@ -40,8 +40,11 @@ const (
 	Unsaid                         // there is nothing to keep
 )
 
-// Spent is where the time of an answer went.
-type Spent struct{ Compile, ClickHouse time.Duration }
+// Spent is where the time of an answer went, and how much of it was computed.
+type Spent struct {
+	Compile, ClickHouse time.Duration
+	Buckets             execution.Buckets
+}
 
 // JSON is an answer with v as its body. Encoding v cannot fail: it holds only what the server put there.
 func JSON(status int, v any) Response { return Raw(status, jsontext.Append(nil, v)) }
@@ -187,23 +190,52 @@ func AppendCacheStatus(dst []byte, got cache.Answer) []byte {
 		return append(dst, "hit; ttl=0; detail=revalidating"...)
 	case cache.StaleError:
 		return append(dst, "hit; ttl=0; detail=database-unavailable"...)
-	case cache.Coalesced:
-		return append(dst, "fwd=miss; collapsed"...)
-	case cache.Refreshed:
-		return append(dst, "fwd=request; stored"...)
 	case cache.Pinned:
 		return append(dst, "hit; ttl=0; detail=pinned"...)
-	case cache.Miss:
+	case cache.Coalesced, cache.Refreshed, cache.Miss:
 	}
-	return append(dst, "fwd=miss; stored"...)
+	var buckets execution.Buckets
+	if got.Entry != nil {
+		if done, ok := got.Entry.Meta.(*execution.Details); ok {
+			buckets = done.Buckets
+		}
+	}
+	switch {
+	case got.Status == cache.Refreshed:
+		dst = append(dst, "fwd=request"...)
+	case buckets.Computed < buckets.All:
+		dst = append(dst, "fwd=partial"...)
+	default:
+		dst = append(dst, "fwd=miss"...)
+	}
+	if got.Status == cache.Coalesced {
+		dst = append(dst, "; collapsed"...)
+	} else {
+		dst = append(dst, "; stored"...)
+	}
+	if buckets.All > 0 {
+		dst = append(appendBuckets(append(dst, `; detail="`...), buckets), ` buckets computed"`...)
+	}
+	return dst
 }
 
-// Append appends where the time went, as Server-Timing has it: milliseconds of the whole, and of the parts that took place.
+func appendBuckets(dst []byte, b execution.Buckets) []byte {
+	dst = append(strconv.AppendInt(dst, int64(b.Computed), 10), " of "...)
+	return strconv.AppendInt(dst, int64(b.All), 10)
+}
+
+// Append appends where the time went, as Server-Timing has it: milliseconds of the whole, and of the parts that took place. Of an answer that was put
+// together from buckets of time it says how many of them were computed.
 func (s Spent) Append(text []byte, total time.Duration) []byte {
 	text = appendTiming(text, "total", total)
-	if s.ClickHouse > 0 {
+	if s.ClickHouse > 0 || s.Buckets.All > 0 {
 		text = appendTiming(append(text, ", "...), "compile", s.Compile)
+	}
+	if s.ClickHouse > 0 {
 		text = appendTiming(append(text, ", "...), "clickhouse", s.ClickHouse)
+	}
+	if s.Buckets.All > 0 {
+		text = append(appendBuckets(append(text, `, buckets;desc="`...), s.Buckets), '"')
 	}
 	return text
 }

@@ -37,6 +37,8 @@ type Compiles struct {
 	quotas  Quotas        // on which their time counts; empty for an operator's
 	used    time.Duration // of processor time
 	counted int           // queries that were spent for it
+
+	expired func() error // of the compile in progress
 }
 
 // CompilesOf are the compiles of a request with a key. Those of an endpoint do not count on the endpoint's rate: who publishes or runs
@@ -68,7 +70,7 @@ func (c *Compiles) do(ctx context.Context, compile func(expired func() error) er
 	defer goruntime.UnlockOSThread()
 	began := processorTime()
 	defer func() { c.count(processorTime()-began, time.Now()) }()
-	return compile(func() error {
+	c.expired = func() error {
 		goruntime.Gosched() // answers from the cache wait for a step of a compile, and not for a time slice
 		switch {
 		case ctx.Err() != nil:
@@ -77,8 +79,12 @@ func (c *Compiles) do(ctx context.Context, compile func(expired func() error) er
 			return compiler.ErrTooSlow
 		}
 		return nil
-	})
+	}
+	return compile(c.hasExpired)
 }
+
+// hasExpired asks about the compile in progress, whichever it is: pieces are compiled in a turn of their own, with what the query was compiled with.
+func (c *Compiles) hasExpired() error { return c.expired() }
 
 // count adds processor time, and spends queries for it.
 func (c *Compiles) count(took time.Duration, now time.Time) {

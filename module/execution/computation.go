@@ -32,11 +32,15 @@ type Computation struct {
 	patience time.Duration // the longest that it waits for its turn
 	picked   atomic.Int64  // when ClickHouse was given the query, in Unix nanoseconds; 0 before
 	counted  atomic.Bool   // a query of it was counted on its quotas
+
+	anew  bool               // nothing of what was computed before is wanted
+	world *registry.Snapshot // what the query was compiled with
 }
 
 // answer gets the result, from the cache or by running it. A caller that shares another's computation does not
 // share the refusal of the other's allowance.
 func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.Answer, error) {
+	x.anew = policy.Mode == cache.Recompute
 	for {
 		got, err := x.exec.Cache.Do(ctx, x.query.Key, policy, x.load)
 		var refused *LimitError
@@ -93,38 +97,24 @@ func (x *Computation) run(
 	if stored != nil {
 		done.Materialized = stored.AsOf
 	}
-	_, waiting := traced(ctx, "analytics.wait")
-	place, err := x.Admit(ctx, cache.Awaited(ctx), time.Now())
-	waiting(err)
+	at := &turn{of: x}
+	defer at.leave()
+	result, stitched, err := x.settle(ctx, at, compiled, done, began)
 	if err != nil {
 		return nil, err
 	}
-	defer place.Leave()
-	limits := cache.Limits{MaxBytes: MaxResultBytes}
-	if compiled.Probe {
-		limits.Keep = compiled.Limit
+	if !stitched {
+		done.SQL = compiled.SQL
+		if result, err = x.whole(ctx, at, compiled, stored, done); err != nil {
+			return nil, err
+		}
 	}
-	rows := cache.NewBuilder(limits)
-	q := x.compiledQuery(compiled, done.ExecutionID.String(), stored)
-	defer x.exec.Runs.beginWork(x.query.Key)()
-	asked := time.Now()
-	x.picked.Store(asked.UnixNano())
-	querying, queried := traced(ctx, "analytics.clickhouse", attribute.String("query_id", q.ID), attribute.Int64("project", x.Project.ID))
-	done.Stats, err = x.exec.Warehouse.Query(querying, place, q, sink{rows, compiled.Row})
-	queried(err)
-	x.query.meter(x.exec.Metrics).ran(done.Stats, time.Since(asked), err)
-	if err != nil {
-		x.log(done, asked, 0, err)
-		return nil, err
-	}
-	result := rows.Result()
-	x.log(done, asked, result.Size(), nil)
 	if compiled.Shape != nil {
 		if done.Insight, err = x.shape(compiled, result); err != nil {
 			return nil, err
 		}
 		done.over = x.query.isOver(done.Insight, began)
-		done.Warnings = x.warnings(ctx, place, done)
+		done.Warnings = x.warnings(ctx, at, done)
 		return cache.NewEntry(&cache.Result{}, began, done, done.Size()), nil
 	}
 	if done.Missing, err = missing(compiled, result); err != nil {
@@ -132,8 +122,87 @@ func (x *Computation) run(
 	}
 	done.Columns = compiled.Columns
 	done.Head = x.appendHead(nil, compiled, result.Columns())
-	done.Warnings = x.warnings(ctx, place, done)
+	done.Warnings = x.warnings(ctx, at, done)
 	return cache.NewEntry(result, began, done, done.Size()), nil
+}
+
+// whole runs a query as a whole.
+func (x *Computation) whole(ctx context.Context, at *turn, compiled *compiler.Compiled, stored *Stored, done *Details) (*cache.Result, error) {
+	if err := at.take(ctx); err != nil {
+		return nil, err
+	}
+	rows := cache.NewBuilder(limitsOf(compiled))
+	var result *cache.Result
+	err := x.ask(ctx, at, compiled, stored, done, sink{rows, compiled.Row}, func() int64 {
+		result = rows.Result()
+		return result.Size()
+	})
+	return result, err
+}
+
+// limitsOf are those of the rows of a query.
+func limitsOf(compiled *compiler.Compiled) cache.Limits {
+	limits := cache.Limits{MaxBytes: MaxResultBytes}
+	if compiled.Probe {
+		limits.Keep = compiled.Limit
+	}
+	return limits
+}
+
+// ask runs a query on ClickHouse in the computation's turn, and counts and logs it. end gives the size of what came.
+func (x *Computation) ask(
+	ctx context.Context, at *turn, compiled *compiler.Compiled, stored *Stored, done *Details, to clickhouse.Sink, end func() int64,
+) error {
+	done.nextID()
+	q := x.compiledQuery(compiled, done.ExecutionID.String(), stored)
+	defer x.exec.Runs.beginWork(x.query.Key)()
+	asked := time.Now()
+	x.picked.CompareAndSwap(0, asked.UnixNano())
+	querying, queried := traced(ctx, "analytics.clickhouse", attribute.String("query_id", q.ID), attribute.Int64("project", x.Project.ID))
+	earlier := done.Stats
+	var err error
+	done.Stats, err = x.exec.Warehouse.Query(querying, at.place, q, to)
+	queried(err)
+	x.query.meter(x.exec.Metrics).ran(done.Stats, time.Since(asked), err)
+	size := int64(0)
+	if err == nil {
+		size = end()
+	}
+	x.log(done, asked, size, err)
+	done.Stats = plus(earlier, done.Stats)
+	return err
+}
+
+// turn is the place of a computation, which it takes when ClickHouse is first asked.
+type turn struct {
+	of    *Computation
+	place *admission.Place // nil before
+}
+
+// take waits for the place, and counts a query, unless it was taken before.
+func (t *turn) take(ctx context.Context) error {
+	if t.place != nil {
+		return nil
+	}
+	_, waiting := traced(ctx, "analytics.wait")
+	place, err := t.of.Admit(ctx, cache.Awaited(ctx), time.Now())
+	waiting(err)
+	t.place = place
+	return err
+}
+
+// takeSpare is take for a question of our own, which counts on no rate and does not wait for long.
+func (t *turn) takeSpare(ctx context.Context) (err error) {
+	if t.place == nil {
+		t.place, err = t.of.exec.Places.Enter(ctx, admission.Request{Project: t.of.Project.ID, Awaited: cache.Awaited(ctx), Wait: namesWait})
+	}
+	return err
+}
+
+func (t *turn) leave() {
+	if t.place != nil {
+		t.place.Leave()
+	}
 }
 
 // Admit takes a place for a query, and counts it. The channel is closed once somebody waits for the query.
@@ -269,6 +338,7 @@ func (q *Query) checkPages(compiled *compiler.Compiled) error {
 
 // compile compiles the query in its turn.
 func (x *Computation) compile(ctx context.Context, now time.Time) (*compiler.Compiled, error) {
+	x.world = x.Snapshot
 	compiled, err := x.exec.Compile(ctx, x.Snapshot, x.compiles, x.query, now)
 	if err == nil {
 		compiled, err = x.withMembers(ctx, compiled, now)
@@ -292,6 +362,7 @@ func (x *Computation) withMembers(ctx context.Context, compiled *compiler.Compil
 	case err != nil || later == nil:
 		return compiled, err
 	}
+	x.world = later
 	return x.exec.Compile(ctx, later, x.compiles, x.query, now)
 }
 

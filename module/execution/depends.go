@@ -50,18 +50,23 @@ func (d *Databases) schemaOf(of *registry.ProjectSchema) *knownSchema {
 
 // mark is the mark of a query over a project with this schema and these defaults of variables.
 func (d *Databases) mark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
-	known := d.schemaOf(of)
-	mark := known.mark
+	mark := d.lastingMark(of, variables, node)
 	if from := of.EventsFrom(time.Now()); !from.IsZero() {
 		mark += " from " + from.Format(time.RFC3339)
 	}
+	return mark
+}
+
+// lastingMark is mark without what changes with each day of a project that does not keep its events for ever.
+func (d *Databases) lastingMark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
+	known := d.schemaOf(of)
 	uses := compiler.UsesOf(node, compiler.Env{
 		Database: &schema.Database{Cohorts: known.cohorts}, Variables: variables, TestAccounts: of.TestAccounts, Actions: known.actions,
 	})
 	if uses.IsZero() {
-		return mark
+		return known.mark
 	}
-	return mark + " " + known.depends(&uses)
+	return known.mark + " " + known.depends(&uses)
 }
 
 // Mark is the part of a cache key that changes with what a query of a project means: the project's zone, its week, its filters

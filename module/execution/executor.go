@@ -36,6 +36,10 @@ type Executor struct {
 	Retain func() (release func(), ok bool)
 	// ReportTable logs that a run could not read the table of its version; nil: nobody does.
 	ReportTable func(q *Query, err error)
+	// WholeOnly has every query run as a whole; else those that can be are put together from pieces of time, of which computed ones are kept.
+	WholeOnly bool
+	// ReportPieces logs that a query could not be put together from pieces, and ran as a whole; nil: nobody does.
+	ReportPieces func(q *Query, err error)
 	// Report logs the failure of a background run that its caller did not make.
 	Report func(key cache.Key, err error)
 }

@@ -25,6 +25,7 @@ type Metrics struct {
 	readBytes *prometheus.CounterVec
 	refused   *prometheus.CounterVec
 	tables    *prometheus.CounterVec
+	buckets   *prometheus.CounterVec
 
 	meters sync.Map // meterKey → *meter
 }
@@ -37,6 +38,7 @@ type meter struct {
 	failures                  func(reason string) prometheus.Counter
 	refused                   func(LimitName) prometheus.Counter
 	tables                    [len(tableResults)]prometheus.Counter // nil counters on the query route
+	buckets                   [len(bucketResults)]prometheus.Counter
 }
 
 type meterKey struct {
@@ -61,6 +63,7 @@ func NewMetrics() *Metrics {
 		readRows:  count("query_read_rows_total", "Rows that queries read on ClickHouse."),
 		readBytes: count("query_read_bytes_total", "Bytes that queries read on ClickHouse."),
 		tables:    count("endpoint_table_reads_total", "Queries on the tables of materialized endpoints: read, or failed, so that the endpoint's own query ran instead.", "result"),
+		buckets:   count("buckets_total", "Buckets of time that answers were put together from: kept, or computed for the answer.", "result"),
 		refused:   count("refused_total", "Queries refused by a limit: the rate of an endpoint, a key or a token, or a project's concurrency.", "limit"),
 	}
 }
@@ -83,6 +86,9 @@ func (m *Metrics) of(project int64, endpoint string) *meter {
 	}
 	for status := cache.Hit; status <= cache.Pinned; status++ {
 		made.answers[status] = m.answers.WithLabelValues(id, endpoint, status.String())
+	}
+	for i, result := range bucketResults {
+		made.buckets[i] = m.buckets.WithLabelValues(id, endpoint, result)
 	}
 	if endpoint != "" {
 		for i, result := range tableResults {
@@ -123,7 +129,7 @@ func (m *Metrics) forget(project int64, endpoint string) {
 	labels := prometheus.Labels{"project": strconv.FormatInt(project, 10), "endpoint": endpoint}
 	m.answers.DeletePartialMatch(labels)
 	m.seconds.DeletePartialMatch(labels)
-	for _, vec := range []*prometheus.CounterVec{m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables} {
+	for _, vec := range []*prometheus.CounterVec{m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables, m.buckets} {
 		vec.DeletePartialMatch(labels)
 	}
 }
@@ -163,7 +169,7 @@ func (*Metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect gives the counters.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, vec := range []prometheus.Collector{m.answers, m.seconds, m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables} {
+	for _, vec := range []prometheus.Collector{m.answers, m.seconds, m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables, m.buckets} {
 		vec.Collect(ch)
 	}
 }

@@ -72,6 +72,9 @@ type Details struct {
 	Warnings    []byte         // a JSON array; nil for none
 	// Materialized is when the table was filled that the rows are from; zero for rows of the query itself.
 	Materialized time.Time
+	// Buckets tell how much of the answer was computed for it. The SQL is that of the query that ran last; of the whole query if none ran.
+	Buckets Buckets
+	asked   bool // the execution id was given to a query
 }
 
 // Size is about what they take in memory, in bytes.

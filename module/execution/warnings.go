@@ -78,8 +78,8 @@ func (s *Sightings) note(project int64, m *compiler.Mention) {
 }
 
 // warnings finds out what the author of a query should know though it ran: contract section 1.6 has their form. It is called with
-// the query's place on ClickHouse still taken, and asks ClickHouse only about names that were never found before.
-func (x *Computation) warnings(ctx context.Context, place *admission.Place, done *Details) []byte {
+// the query's place on ClickHouse still taken, if it took one, and asks ClickHouse only about names that were never found before.
+func (x *Computation) warnings(ctx context.Context, at *turn, done *Details) []byte {
 	db, err := x.exec.Database(ctx, x.Snapshot.Schema(x.Project.ID))
 	if err != nil {
 		return nil
@@ -92,7 +92,7 @@ func (x *Computation) warnings(ctx context.Context, place *admission.Place, done
 	}
 	// The callers of endpoints are not their authors, and the names in a project are no business of theirs.
 	if x.query.Endpoint == nil && len(x.query.Text) <= maxSurveyed && done.Compile <= quickCompile {
-		list = append(list, x.unseenNames(ctx, place, env)...)
+		list = append(list, x.unseenNames(ctx, at, env)...)
 	}
 	if len(list) == 0 {
 		return nil
@@ -109,7 +109,7 @@ type lookup struct {
 }
 
 // unseenNames warns of events and properties that the project does not have. Without an answer of ClickHouse it warns of nothing.
-func (x *Computation) unseenNames(ctx context.Context, place *admission.Place, env compiler.Env) []compiler.Warning {
+func (x *Computation) unseenNames(ctx context.Context, at *turn, env compiler.Env) []compiler.Warning {
 	mentions, err := compiler.Mentions(x.query.Node, env)
 	if err != nil {
 		return nil
@@ -119,7 +119,10 @@ func (x *Computation) unseenNames(ctx context.Context, place *admission.Place, e
 		return !m.IsEvent() && (defined || m.Storage.Kind == schema.StringColumn) // to look into every text of a column takes too long
 	})
 	mentions = x.exec.Names.unseen(x.Project.ID, mentions)
-	return lookup{x.exec, x.Project.ID, place, env}.warnings(ctx, mentions, x.query.Text)
+	if len(mentions) == 0 || at.takeSpare(ctx) != nil {
+		return nil
+	}
+	return lookup{x.exec, x.Project.ID, at.place, env}.warnings(ctx, mentions, x.query.Text)
 }
 
 // UnseenEvents warns of the events in a text that the project does not have. ClickHouse is asked about names that were never found before,

@@ -75,7 +75,7 @@ func answerHeaders() openapi3.Headers {
 		"RateLimit":           header("What is left of each rate that the query counts on; not of cached answers, which cost nothing.", text()),
 		"RateLimit-Policy":    header("What these rates are: draft-ietf-httpapi-ratelimit-headers.", text()),
 		"Retry-After":         header("Seconds to wait.", int32s()),
-		"Server-Timing":       header("Milliseconds: total, and on a miss compile and clickhouse.", text()),
+		"Server-Timing":       header("Milliseconds: total, and on a miss compile and clickhouse; buckets says how many buckets of time were computed.", text()),
 		"WWW-Authenticate":    header("Bearer.", text()),
 		"X-Request-Id":        header("The request in the server's log.", text()),
 	}

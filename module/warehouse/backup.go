@@ -37,7 +37,10 @@ func (w *Warehouse) Hold(ctx context.Context, projects []int64) (release func(),
 }
 
 // ForgetPeople says that everything about people and events of a project may have changed.
-func (w *Warehouse) ForgetPeople(project int64) { w.ingest.Forget(project) }
+func (w *Warehouse) ForgetPeople(project int64) {
+	w.ingest.Forget(project)
+	w.changes.changed(project)
+}
 
 // StoredTables is clickhouse.Client.StoredTables. What follows is for backups alone: it needs no place, and one backup is made at a time.
 func (w *Warehouse) StoredTables(ctx context.Context) ([]clickhouse.StoredTable, error) {
@@ -56,17 +59,17 @@ func (w *Warehouse) Freeze(ctx context.Context, table, name string) error {
 
 // AttachPart is clickhouse.Client.AttachPart.
 func (w *Warehouse) AttachPart(ctx context.Context, table, part string) error {
-	return w.client.AttachPart(ctx, table, part)
+	return w.changingAll(func() error { return w.client.AttachPart(ctx, table, part) })
 }
 
 // Truncate is clickhouse.Client.Truncate.
 func (w *Warehouse) Truncate(ctx context.Context, table string) error {
-	return w.client.Truncate(ctx, table)
+	return w.changingAll(func() error { return w.client.Truncate(ctx, table) })
 }
 
 // Recreate is clickhouse.Client.Recreate.
 func (w *Warehouse) Recreate(ctx context.Context, table, create string) error {
-	return w.client.Recreate(ctx, table, create)
+	return w.changingAll(func() error { return w.client.Recreate(ctx, table, create) })
 }
 
 // BackUp is clickhouse.Client.BackUp.

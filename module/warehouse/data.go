@@ -2,23 +2,66 @@ package warehouse
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // Data says which data a project has, as of a moment. It is immutable.
-type Data struct{}
+type Data struct {
+	unknown bool
+	all     uint64            // greater than all below if all data changed after that
+	events  epochs            // nil: as old as all
+	tables  map[string]uint64 // by name
+	open    []*change
+}
 
 // Version tells apart what a query that reads these tables finds in them, of events those of a span of time, whose end is not part of it; zero
-// times mean all. Equal versions mean equal data. It is false when that is not known, such as while a batch is in doubt.
-func (*Data) Version(resolve.Reads, time.Time, time.Time) (version uint64, ok bool) { return 0, false }
+// times mean all. Equal versions mean equal data. It is false when that is not known, such as while a batch is being written, or in doubt.
+func (d *Data) Version(reads resolve.Reads, from, to time.Time) (version uint64, ok bool) {
+	if d.unknown {
+		return 0, false
+	}
+	version = d.all
+	asked := spanOf(from, to)
+	for _, table := range reads.Tables {
+		switch {
+		case physical.HoldsEndpoint(table): // its rows never change
+			continue
+		case !physical.Has(table):
+			return 0, false
+		case table == physical.Events:
+			version = max(version, d.events.of(asked))
+		default:
+			version = max(version, d.tables[table])
+		}
+		for _, o := range d.open {
+			if o.concerns(table, asked) {
+				return 0, false
+			}
+		}
+	}
+	return version, true
+}
+
+// concerns reports whether a change is one of a table, and of events of one in a span.
+func (o *change) concerns(table string, asked span) bool {
+	if o.table != "" && o.table != table {
+		return false
+	}
+	return table != physical.Events || o.spans == nil || slices.ContainsFunc(o.spans, asked.overlaps)
+}
 
 // Data says which data a project has now. What is read later is at least as new. Where others write to the tables too, ClickHouse is
 // asked about what the tables have of the span, for which it takes the place; else the place may be nil.
-func (w *Warehouse) Data(_ context.Context, _ *admission.Place, _ int64, _ resolve.Reads, _, _ time.Time) (*Data, error) {
-	return &Data{}, nil
+func (w *Warehouse) Data(_ context.Context, _ *admission.Place, project int64, _ resolve.Reads, _, _ time.Time) (*Data, error) {
+	if !w.ingest.Alone { // others may write
+		return &Data{unknown: true}, nil
+	}
+	return w.changes.now(project), nil
 }
 
 // Probes reports whether Data asks ClickHouse, and needs a place for that.

@@ -160,7 +160,9 @@ func numbers(name, typ string, list []string) clickhouse.Param {
 }
 
 func (w *Warehouse) delete(ctx context.Context, project int64, table, where string, params ...clickhouse.Param) error {
-	return w.client.Delete(ctx, clickhouse.Deletion{Table: table, Project: project, Where: where, Params: params})
+	return w.changing(project, table, mutation, func() error {
+		return w.client.Delete(ctx, clickhouse.Deletion{Table: table, Project: project, Where: where, Params: params})
+	})
 }
 
 // Erasable are the tables that have something of people.

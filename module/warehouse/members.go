@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // CompareVersions is clickhouse.Client.CompareVersions.
@@ -28,7 +29,7 @@ func (w *Warehouse) DropVersion(ctx context.Context, at *admission.Place, projec
 	if err := check(at, project); err != nil {
 		return err
 	}
-	return w.client.DropVersion(ctx, project, cohort, version)
+	return w.changing(project, physical.ComputedMembers, mutation, func() error { return w.client.DropVersion(ctx, project, cohort, version) })
 }
 
 // DropOtherVersions is clickhouse.Client.DropOtherVersions.
@@ -36,5 +37,5 @@ func (w *Warehouse) DropOtherVersions(ctx context.Context, at *admission.Place, 
 	if err := check(at, project); err != nil {
 		return err
 	}
-	return w.client.DropOtherVersions(ctx, project, cohort, version)
+	return w.changing(project, physical.ComputedMembers, mutation, func() error { return w.client.DropOtherVersions(ctx, project, cohort, version) })
 }

@@ -16,6 +16,14 @@ func (w *Warehouse) DropOutdated(ctx context.Context, kept []clickhouse.Kept) (e
 	if foreign, err := w.mayRemove(ctx); err != nil || foreign {
 		return 0, err
 	}
+	end := w.changes.outdating(kept)
+	defer func() {
+		if err == nil && events == 0 {
+			end(errUnchanged)
+			return
+		}
+		end(err)
+	}()
 	events, left, err := w.client.DropOutdated(ctx, kept)
 	if err != nil || len(left) == 0 {
 		return events, err
@@ -72,7 +80,7 @@ func (w *Warehouse) RemoveProject(ctx context.Context, project int64) error {
 		return err
 	}
 	defer release()
-	w.ingest.Forget(project)
+	w.ForgetPeople(project)
 	if w.shared != nil {
 		if err := w.shared.Keep(ctx, people(project), nil); err != nil {
 			return fmt.Errorf("forgetting an unfinished batch: %w", err)
@@ -116,7 +124,7 @@ func (w *Warehouse) removeRows(ctx context.Context, table string, project int64)
 	if err != nil || rows == 0 {
 		return err
 	}
-	return w.client.Delete(ctx, clickhouse.Deletion{Table: table, Project: project})
+	return w.delete(ctx, project, table, "")
 }
 
 // Removed reports whether ClickHouse has no rows of a project, and no table of its endpoints.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // AddMembers is clickhouse.Client.AddMembers.
@@ -14,7 +15,7 @@ func (w *Warehouse) AddMembers(ctx context.Context, at *admission.Place, project
 	if err := check(at, project); err != nil {
 		return err
 	}
-	return w.client.AddMembers(ctx, project, cohort, by, people)
+	return w.changing(project, physical.StaticMembers, statement, func() error { return w.client.AddMembers(ctx, project, cohort, by, people) })
 }
 
 // CountPeople is clickhouse.Client.CountPeople.
@@ -38,7 +39,12 @@ func (w *Warehouse) RemoveMember(ctx context.Context, at *admission.Place, proje
 	if err := check(at, project); err != nil {
 		return false, err
 	}
-	return w.client.RemoveMember(ctx, project, cohort, person)
+	was := false
+	err := w.changing(project, physical.StaticMembers, mutation, func() (err error) {
+		was, err = w.client.RemoveMember(ctx, project, cohort, person)
+		return err
+	})
+	return was, err
 }
 
 // RemoveMembers is clickhouse.Client.RemoveMembers.
@@ -46,5 +52,5 @@ func (w *Warehouse) RemoveMembers(ctx context.Context, at *admission.Place, proj
 	if err := check(at, project); err != nil {
 		return err
 	}
-	return w.client.RemoveMembers(ctx, project, cohort)
+	return w.changing(project, physical.StaticMembers, mutation, func() error { return w.client.RemoveMembers(ctx, project, cohort) })
 }

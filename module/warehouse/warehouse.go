@@ -31,6 +31,8 @@ type Warehouse struct {
 	holder string              // the name under which it takes locks
 	gate   *semaphore.Weighted // has a part of it for each batch that is being written
 
+	changes *changes
+
 	known    atomic.Pointer[schema.Layout]
 	looks    singleflight.Group // one discovery at a time
 	failed   error              // of the last discovery; only find uses it and failedAt
@@ -93,7 +95,11 @@ func With(client *clickhouse.Client, layout *schema.Layout) *Warehouse {
 }
 
 func prepare(client *clickhouse.Client, logger *zap.Logger) *Warehouse {
-	w := &Warehouse{client: client, ingest: ingest.New(client), logger: logger, holder: uuid.NewString(), gate: semaphore.NewWeighted(writers), ended: make(chan struct{})}
+	w := &Warehouse{
+		client: client, ingest: ingest.New(client), logger: logger, holder: uuid.NewString(), gate: semaphore.NewWeighted(writers), changes: newChanges(),
+		ended: make(chan struct{}),
+	}
+	w.ingest.Writes = w.changes
 	w.open, w.end = context.WithCancel(context.Background())
 	return w
 }
@@ -145,7 +151,7 @@ func (w *Warehouse) Fill(ctx context.Context, at *admission.Place, f clickhouse.
 		return err
 	}
 	f.Yields = at.Yields()
-	return w.client.Fill(ctx, f)
+	return w.changing(f.Project, f.Table, statement, func() error { return w.client.Fill(ctx, f) })
 }
 
 // Describe is clickhouse.Client.Describe.
@@ -223,9 +229,25 @@ func (w *Warehouse) alone(ctx context.Context, project int64) (release func(), e
 		return nil, err
 	}
 	if others {
-		w.ingest.Forget(project)
+		w.ForgetPeople(project)
 	}
 	return func() { unlock(); w.gate.Release(1) }, nil
+}
+
+// changing runs what changes rows of a table of a project.
+func (w *Warehouse) changing(project int64, table string, kind changeKind, run func() error) error {
+	end := w.changes.begin(project, &change{table: table, kind: kind})
+	err := run()
+	end(err)
+	return err
+}
+
+// changingAll runs what may change rows of all projects.
+func (w *Warehouse) changingAll(run func() error) error {
+	end := w.changes.beginAll()
+	err := run()
+	end(err)
+	return err
 }
 
 func check(at *admission.Place, project int64) error {

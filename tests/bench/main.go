@@ -1,6 +1,7 @@
 // Command bench prints the figures in docs/performance.md: ratios of alternating measurements on the same machine, and a
 // summary table with their goals at the end. Arguments select figures: cached (which needs wrk), stale,
-// rows, exports, properties, insights, cohorts, capture, import, growth, scale, idle, compile; the default is all of these. Another one, profile, shows where the time of a hit
+// rows, exports, properties, insights, settled, cohorts, capture, import, growth, scale, idle, compile; the default is all of these. Another
+// one, profile, shows where the time of a hit
 // goes.
 package main
 
@@ -34,7 +35,7 @@ func main() {
 	var insights insightBench
 	var capture captureBench
 	var imports importBench
-	flag.IntVar(&insights.events, "events", 10_000_000, "number of events for the insights and the cohorts")
+	flag.IntVar(&insights.events, "events", 10_000_000, "number of events for the insights, the settled past and the cohorts")
 	flag.StringVar(&insights.folder, "data", "", "`folder` that keeps these events for the next run (default: generate them each time)")
 	flag.IntVar(&capture.seconds, "capture-seconds", 20, "how long events are captured, in seconds, for each size of batches")
 	flag.IntVar(&capture.size, "capture-size", 0, "the size of batches of captured events; 0 means each of 1, 10 and 100")
@@ -62,6 +63,7 @@ func run(ctx context.Context, chosen []string, insights *insightBench, capture *
 		{"exports", func() ([]goal, error) { return exportMemory(folder) }},
 		{"properties", func() ([]goal, error) { return propertyReads(ctx, folder) }},
 		{"insights", func() ([]goal, error) { return insights.measure(ctx, folder) }},
+		{"settled", func() ([]goal, error) { return settledPast(ctx, folder, insights.events) }},
 		{"cohorts", func() ([]goal, error) { return cohortCalculations(ctx, folder, insights.events) }},
 		{"capture", func() ([]goal, error) { return capture.measure(folder) }},
 		{"import", func() ([]goal, error) { return imports.measure(folder) }},

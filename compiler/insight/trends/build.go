@@ -37,6 +37,7 @@ type builder struct {
 	whole   []hogql.Expr    // the same before they are cut
 	limit   int
 	sources []*source
+	part    *scope // what is asked for of the time; nil for the periods
 }
 
 // lane is one line of the chart, or one number: a series in a period.
@@ -93,7 +94,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	}
 	return &insight.Built{
 		Query: b.final(),
-		Shape: func(rows iter.Seq[[]byte]) (*insight.Answer, error) { return s.shape(rows) },
+		Shape: func(rows iter.Seq[[]byte]) (*insight.Answer, error) { return s.shape(rows) }, Pieces: b.inPieces(),
 	}, nil
 }
 
@@ -179,6 +180,9 @@ type scope struct {
 
 // scopes puts periods together where the bucket of an event reports which of them it counts in.
 func (b *builder) scopes() []scope {
+	if b.part != nil {
+		return []scope{*b.part}
+	}
 	if len(b.periods) == 1 || !b.total() && b.periods[0].Whole() && b.periods[1].Whole() {
 		bounds := make([]hogql.Expr, len(b.periods))
 		all := make([]int, len(b.periods))

@@ -62,7 +62,7 @@ func Respond(p *Plan, got *execution.Result, body cache.Body) api.Response {
 		res.Cache = api.NoStore
 	}
 	if done, ok := got.Answer.Entry.Meta.(*execution.Details); ok && !got.Answer.Status.Cached() {
-		res.Spent = api.Spent{Compile: done.Compile, ClickHouse: done.Stats.Elapsed}
+		res.Spent = api.Spent{Compile: done.Compile, ClickHouse: done.Stats.Elapsed, Buckets: done.Buckets}
 	}
 	return res
 }

@@ -1,0 +1,233 @@
+package warehouse
+
+import (
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// changes keeps which data of which projects this process has changed, and when. Each change gives what it concerns a version that is greater than any
+// before, when it is there. Until then, and as long as nobody knows whether it will be, the version is not known.
+type changes struct {
+	mu       sync.Mutex
+	last     uint64 // the last version that was given
+	all      uint64 // of all data of all projects
+	projects map[int64]*history
+	open     []*change // of all projects
+}
+
+// history is what is known of a project's data.
+type history struct {
+	events epochs
+	tables map[string]uint64 // by name; never changed, but replaced
+	open   []*change
+}
+
+// change is one that has begun and not surely ended.
+type change struct {
+	table string // empty: all tables
+	spans []span // of events; nil for other tables
+	kind  changeKind
+	// When it failed, while ClickHouse may be at it still; zero before.
+	failed time.Time
+}
+
+// changeKind says when a change has surely ended that failed.
+type changeKind uint8
+
+const (
+	insertion changeKind = iota // when ingest has waited for it
+	statement                   // when ClickHouse has ended it, which it does after a while
+	mutation                    // when a later one of the same table is done
+)
+
+// statementTime is after what time ClickHouse has ended a statement of which nobody knows more.
+const statementTime = clickhouse.MaxFillTime + time.Minute
+
+func newChanges() *changes {
+	start := uint64(time.Now().UnixNano()) //nolint:gosec // after 1970. No process gives a version that an earlier one gave
+	return &changes{last: start, all: start, projects: map[int64]*history{}}
+}
+
+// history is that of a project. The caller holds mu.
+func (c *changes) history(project int64) *history {
+	h := c.projects[project]
+	if h == nil {
+		h = &history{events: epochs{{firstHour, c.all}}}
+		c.projects[project] = h
+	}
+	return h
+}
+
+// next is a version that no data has had. The caller holds mu.
+func (c *changes) next() uint64 {
+	c.last++
+	return c.last
+}
+
+// begin notes that a change of a project begins. end is called when it is done, or with the error.
+func (c *changes) begin(project int64, one *change) (end func(error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.history(project)
+	h.open = append(h.open, one)
+	return func(err error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		switch {
+		case errors.Is(err, errUnchanged):
+			h.open = slices.DeleteFunc(slices.Clone(h.open), func(o *change) bool { return o == one })
+			return
+		case err != nil && !settled(err):
+			one.failed = time.Now()
+			return
+		}
+		c.done(h, one)
+		if err == nil && one.kind == mutation { // ClickHouse does those of a table one after the other
+			for _, h := range c.projects {
+				c.doneIf(h, func(o *change) bool { return o.kind == mutation && !o.failed.IsZero() && o.table == one.table })
+			}
+		}
+	}
+}
+
+// errUnchanged ends a change that found nothing to change.
+var errUnchanged = errors.New("nothing has changed")
+
+// settled reports whether nothing of a change is still to come that ended with an error: ClickHouse refused the rows.
+func settled(err error) bool {
+	refused, ok := errors.AsType[*clickhouse.Error](err)
+	return ok && refused.ByData()
+}
+
+// done gives versions to what has changed. The caller holds mu.
+func (c *changes) done(h *history, one *change) {
+	at := slices.Index(h.open, one)
+	if at < 0 {
+		return
+	}
+	h.open = slices.Concat(h.open[:at], h.open[at+1:]) // others may be reading it
+	c.move(h, one.table, one.spans)
+}
+
+// doneIf is done for some of the changes. The caller holds mu.
+func (c *changes) doneIf(h *history, ended func(*change) bool) {
+	for _, one := range slices.Clone(h.open) {
+		if ended(one) {
+			c.done(h, one)
+		}
+	}
+}
+
+func (c *changes) move(h *history, table string, spans []span) {
+	version := c.next()
+	if table == physical.Events || table == "" {
+		if spans == nil {
+			spans = allTime
+		}
+		h.events = h.events.with(spans, version)
+	}
+	tables := maps.Clone(h.tables)
+	if tables == nil {
+		tables = map[string]uint64{}
+	}
+	switch table {
+	case physical.Events:
+		return
+	case "":
+		for _, name := range physical.Names() {
+			tables[name] = version
+		}
+	default:
+		tables[table] = version
+	}
+	h.tables = tables
+}
+
+// changed notes that all data of a project may be others.
+func (c *changes) changed(project int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.move(c.history(project), "", nil)
+}
+
+// beginAll is begin for a change of all projects.
+func (c *changes) beginAll() (end func(error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one := &change{}
+	c.open = append(c.open, one)
+	return func(err error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if err != nil {
+			one.failed = time.Now()
+			return
+		}
+		c.open = slices.DeleteFunc(slices.Clone(c.open), func(o *change) bool { return o == one || !o.failed.IsZero() })
+		c.all = c.next()
+	}
+}
+
+// outdating is begin for the removal of the events that are older than their projects keep them.
+func (c *changes) outdating(kept []clickhouse.Kept) (end func(error)) {
+	ends := make([]func(error), len(kept))
+	for n, k := range kept {
+		ends[n] = c.begin(k.Project, &change{table: physical.Events, kind: mutation, spans: []span{spanOf(time.Time{}, k.From)}})
+	}
+	return func(err error) {
+		for _, end := range ends {
+			end(err)
+		}
+	}
+}
+
+// now is what is known of a project's data. The result is never changed.
+func (c *changes) now(project int64) *Data {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.projects[project]
+	if h == nil {
+		return &Data{all: c.all, unknown: len(c.open) > 0}
+	}
+	c.doneIf(h, func(o *change) bool {
+		return o.kind == statement && !o.failed.IsZero() && time.Since(o.failed) > statementTime
+	})
+	return &Data{all: c.all, unknown: len(c.open) > 0, events: h.events, tables: h.tables, open: slices.Clip(h.open)}
+}
+
+// Begin implements ingest.Writes.
+func (c *changes) Begin(project int64, table string, times iter.Seq[time.Time]) (end func(error)) {
+	one := &change{table: table}
+	if table == physical.Events {
+		hours := map[int64]struct{}{}
+		for at := range times {
+			hours[hour(at)] = struct{}{}
+		}
+		one.spans = spansOf(hours)
+	}
+	return c.begin(project, one)
+}
+
+// Doubtful implements ingest.Writes.
+func (c *changes) Doubtful(project int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.projects[project]
+	return h != nil && slices.ContainsFunc(h.open, func(o *change) bool { return o.kind == insertion && !o.failed.IsZero() })
+}
+
+// Settled implements ingest.Writes.
+func (c *changes) Settled(project int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := c.projects[project]; h != nil {
+		c.doneIf(h, func(o *change) bool { return o.kind == insertion && !o.failed.IsZero() })
+	}
+}

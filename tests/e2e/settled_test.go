@@ -1,0 +1,88 @@
+package e2e_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// settledTrend asks for a trend by day, and gives the answer.
+func settledTrend(t *testing.T, c *harness.Client, from, to, refresh string) harness.Answer {
+	t.Helper()
+	answer := c.Do(t, http.MethodPost, "query/", map[string]any{"refresh": refresh, "query": map[string]any{
+		"kind": "TrendsQuery", "interval": "day", "dateRange": map[string]any{"date_from": from, "date_to": to},
+		"series": []any{map[string]any{"kind": "EventsNode", "event": "a", "math": "dau"}},
+	}})
+	if answer.Status != http.StatusOK {
+		t.Fatalf("a trend: %d %s", answer.Status, answer.Raw)
+	}
+	return answer
+}
+
+// TestSettledPast: whoever asks again a day later has one bucket computed, and one who has nothing computed spends nothing; an event that comes in
+// late reopens the bucket that it is in, and no other.
+func TestSettledPast(t *testing.T) {
+	c, other := newProject(t), newProject(t)
+	event := func(day, person int) string {
+		return fmt.Sprintf(`{"event":"a","distinct_id":"u%d","timestamp":"2026-03-%02dT10:00:00Z"}`+"\n", person, day)
+	}
+	var lines strings.Builder
+	for day := 1; day <= 12; day++ {
+		for person := range day {
+			lines.WriteString(event(day, person))
+		}
+	}
+	importLines(t, c, lines.String())
+	importLines(t, other, lines.String())
+	ask := func(c *harness.Client, from, to, status string) harness.Answer {
+		t.Helper()
+		answer := settledTrend(t, c, from, to, "blocking")
+		if got := answer.Header.Get("Cache-Status"); got != "caddy-analytics; "+status {
+			t.Errorf("%s to %s: Cache-Status: %s, want %s", from, to, got, status)
+		}
+		whole := settledTrend(t, c, from, to, "force_blocking")
+		if got := whole.Header.Get("Cache-Status"); got != "caddy-analytics; fwd=request; stored" {
+			t.Errorf("%s to %s, forced: Cache-Status: %s", from, to, got)
+		}
+		if got, want := fmt.Sprint(answer.Body["results"]), fmt.Sprint(whole.Body["results"]); got != want {
+			t.Errorf("%s to %s: %s, as a whole %s", from, to, got, want)
+		}
+		return answer
+	}
+	ask(c, "2026-03-01", "2026-03-10", `fwd=miss; stored; detail="10 of 10 buckets computed"`)
+	answer := ask(c, "2026-03-02", "2026-03-11", `fwd=partial; stored; detail="1 of 10 buckets computed"`)
+	if got := answer.Header.Get("Server-Timing"); !strings.Contains(got, `, buckets;desc="1 of 10"`) || !strings.Contains(got, "clickhouse;") {
+		t.Errorf("Server-Timing: %s", got)
+	}
+	if answer.Header.Get("RateLimit") == "" {
+		t.Error("a bucket that was computed counts on no rate")
+	}
+	answer = ask(c, "2026-03-01", "2026-03-11", `fwd=partial; stored; detail="0 of 11 buckets computed"`)
+	if got := answer.Header.Get("Server-Timing"); !strings.Contains(got, `, buckets;desc="0 of 11"`) || strings.Contains(got, "clickhouse;") {
+		t.Errorf("Server-Timing of an answer for which nothing ran: %s", got)
+	}
+	if got := answer.Header.Get("RateLimit"); got != "" {
+		t.Errorf("an answer for which nothing ran counts on a rate: %s", got)
+	}
+	importLines(t, c, event(5, 100))
+	ask(c, "2026-03-01", "2026-03-11", `fwd=partial; stored; detail="1 of 11 buckets computed"`)
+	ask(other, "2026-03-01", "2026-03-10", `fwd=miss; stored; detail="10 of 10 buckets computed"`)
+	response, err := http.Get("http://" + c.Server.Admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	metrics, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for result, n := range map[string]int{"computed": 12, "kept": 30} {
+		if want := fmt.Sprintf(`caddy_analytics_buckets_total{endpoint="",project="%d",result="%s"} %d`, c.Project, result, n); !strings.Contains(string(metrics), want+"\n") {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+}

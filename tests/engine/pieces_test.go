@@ -1,0 +1,291 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+)
+
+// piecesProject is the project of the events that queries in pieces are asked of.
+const piecesProject = 305
+
+// pieceStore keeps the rows of pieces, as a caller that asks again would.
+type pieceStore map[string][][]byte
+
+// pieceKey tells pieces apart.
+func pieceKey(text string, p compiler.Piece) string {
+	return fmt.Sprint(text, p.From.UnixMicro(), " ", p.To.UnixMicro())
+}
+
+// piecesEnv is a project in a zone.
+func piecesEnv(t testing.TB, project int64, zoneName string, weekStart int, now time.Time) compiler.Env {
+	t.Helper()
+	zone, err := time.LoadLocation(zoneName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := &schema.Database{
+		Project: project, Location: zone, WeekStart: weekStart, Layout: schema.NativeLayout(),
+		Properties: schema.PropertyTypes{{Scope: schema.EventProperty, Name: "n"}: schema.NumericProperty},
+	}
+	return compiler.Env{Database: db, Now: now}
+}
+
+func compileIn(t testing.TB, env compiler.Env, raw []byte) *compiler.Compiled {
+	t.Helper()
+	node, err := compiler.Parse(raw)
+	if err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	compiled, err := compiler.Compile(node, env)
+	if err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	return compiled
+}
+
+// rowsRun runs a compiled query.
+func rowsRun(t testing.TB, compiled *compiler.Compiled, project int64) rowCollector {
+	t.Helper()
+	params := make([]clickhouse.Param, len(compiled.Params))
+	for i, p := range compiled.Params {
+		params[i] = clickhouse.Param(p)
+	}
+	var rows rowCollector
+	if _, err := client.Query(t.Context(), clickhouse.Query{SQL: compiled.SQL, Params: params, Project: project}, &rows); err != nil {
+		t.Fatalf("%v\n%s\n%v", err, compiled.SQL, compiled.Params)
+	}
+	return rows
+}
+
+// compute runs queries for some pieces, and gives their rows.
+func compute(t testing.TB, compiled *compiler.Compiled, project int64, places []int) map[int][][]byte {
+	t.Helper()
+	query, err := compiled.Pieces.Compile(places)
+	if err != nil {
+		t.Fatalf("places %v: %v", places, err)
+	}
+	out := map[int][][]byte{}
+	for _, place := range places {
+		out[place] = nil
+	}
+	for _, row := range rowsRun(t, query, project) {
+		first, rest, ok := strings.Cut(strings.TrimPrefix(row, "["), ",")
+		var place int
+		if err := json.Unmarshal([]byte(first), &place); err != nil || !ok {
+			t.Fatalf("row %s has no place: %v", row, err)
+		}
+		if _, asked := out[place]; !asked {
+			t.Fatalf("row %s is of a piece that nobody asked for\n%s", row, query.SQL)
+		}
+		out[place] = append(out[place], []byte("["+rest))
+	}
+	return out
+}
+
+// fill computes the pieces that the store does not have, in random groups, and keeps those that are whole. It gives the rows of all pieces.
+func (store pieceStore) fill(t testing.TB, r *rand.Rand, compiled *compiler.Compiled, project int64) (rows [][][]byte, kept int) {
+	t.Helper()
+	pieces := compiled.Pieces
+	rows = make([][][]byte, len(pieces.Pieces))
+	var missing []int
+	for place, p := range pieces.Pieces {
+		if place > 0 && p.From.Before(pieces.Pieces[place-1].From) || !p.From.Before(p.To) || p.Reach.After(p.From) {
+			t.Fatalf("piece %d, %v, comes after %v", place, p, pieces.Pieces[max(0, place-1)])
+		}
+		if found, ok := store[pieceKey(pieces.Text, p)]; ok && p.Whole {
+			rows[place] = found
+			kept++
+			continue
+		}
+		missing = append(missing, place)
+	}
+	for len(missing) > 0 {
+		n := 1 + r.IntN(len(missing))
+		if r.IntN(2) == 0 {
+			r.Shuffle(len(missing), func(i, j int) { missing[i], missing[j] = missing[j], missing[i] })
+		}
+		for place, found := range compute(t, compiled, project, missing[:n]) {
+			rows[place] = found
+			if p := pieces.Pieces[place]; p.Whole {
+				store[pieceKey(pieces.Text, p)] = found
+			}
+		}
+		missing = missing[n:]
+	}
+	return rows, kept
+}
+
+func rowsIn(all rowCollector) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for _, row := range all {
+			if !yield([]byte(row)) {
+				return
+			}
+		}
+	}
+}
+
+// piecesTally counts what a property test has seen.
+type piecesTally struct{ none, refused, compared, kept int }
+
+// compare asks a query as a whole and in pieces.
+func (n *piecesTally) compare(t *testing.T, r *rand.Rand, store pieceStore, env compiler.Env, raw []byte) {
+	t.Helper()
+	compiled := compileIn(t, env, raw)
+	if compiled.Pieces == nil {
+		n.none++
+		return
+	}
+	want := rowsRun(t, compiled, env.Database.Project)
+	rows, kept := store.fill(t, r, compiled, env.Database.Project)
+	n.kept += kept
+	stitched, ok, err := compiled.Pieces.Rows(rows)
+	if err != nil {
+		t.Fatalf("%s in %s: %v", raw, env.Database.Location, err)
+	}
+	if !ok {
+		n.refused++
+		return
+	}
+	n.compared++
+	got, whole := answerOf(t, compiled, stitched), answerOf(t, compiled, rowsIn(want))
+	if got != whole {
+		all := make([]int, len(rows))
+		for i := range all {
+			all[i] = i
+		}
+		query, err := compiled.Pieces.Compile(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Errorf("%s in %s\nin pieces %s\nas a whole %s\n%s\n%s", raw, env.Database.Location, got, whole, compiled.SQL, query.SQL)
+	}
+}
+
+// answerOf is what a caller gets of rows.
+func answerOf(t *testing.T, compiled *compiler.Compiled, rows iter.Seq[[]byte]) string {
+	t.Helper()
+	if compiled.Shape == nil {
+		var b strings.Builder
+		for row := range rows {
+			b.Write(row)
+			b.WriteByte('\n')
+		}
+		return b.String()
+	}
+	answer, err := compiled.Shape(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := ""
+	if answer.HasMore != nil {
+		more = fmt.Sprint(*answer.HasMore)
+	}
+	return fmt.Sprint(string(answer.Results), more, answer.Range, answer.Previous)
+}
+
+// pieceZones are zones that change their clocks at midnight, by half an hour, or are a part of an hour away from UTC.
+var pieceZones = []string{
+	"UTC", "America/New_York", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kolkata", "America/Havana",
+}
+
+// moved puts times some days later; what is relative stays.
+func movedDays(text string, days int) string {
+	for _, layout := range []string{time.DateOnly, "2006-01-02T15:04:05"} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at.AddDate(0, 0, days).Format(layout)
+		}
+	}
+	return text
+}
+
+// TestTrendsInPieces asks random trends as a whole and in pieces, some of which come from the same trend of other days.
+func TestTrendsInPieces(t *testing.T) {
+	random := rand.New(rand.NewPCG(18, 1)) // the same every time
+	importEvents(t, piecesProject, pieceEvents(random))
+	var tally piecesTally
+	count := 80
+	if testing.Short() {
+		count = 40
+	}
+	store := pieceStore{}
+	for i := range count {
+		q := randomTrend(random)
+		q.zone = pieceZones[random.IntN(len(pieceZones))]
+		if q.display == "BoldNumber" {
+			q.display = "ActionsLineGraph"
+		}
+		for i := range q.series {
+			if random.IntN(8) > 0 { // the others look beyond their buckets
+				maths := []string{"total", "dau", "unique_session", "unique_group", "sum", "avg", "min", "max", "median", "p90", "max_count_per_actor", "hogql"}
+				q.series[i].math = maths[random.IntN(len(maths))]
+			}
+		}
+		if q.interval == "week" || q.interval == "month" { // so that there are whole ones
+			q.to = movedDays(q.to, 40)
+		}
+		explicit, days, minutes := random.IntN(3) == 0, random.IntN(5) == 0, q.interval == "hour" && random.IntN(3) == 0
+		if random.IntN(2) == 0 {
+			q.from += fmt.Sprintf("T%02d:%02d:00", random.IntN(24), random.IntN(60))
+			q.to += fmt.Sprintf("T%02d:%02d:59", random.IntN(24), random.IntN(60))
+		}
+		formula, hide := random.IntN(4) == 0, random.IntN(4) == 0
+		if minutes {
+			q.interval = "minute"
+		}
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			for _, shift := range []int{-2, 0, 7} {
+				shifted := *q
+				shifted.from, shifted.to = movedDays(q.from, shift), movedDays(q.to, shift)
+				node := shifted.node()
+				dates := node["dateRange"].(map[string]any)
+				dates["explicitDate"] = explicit
+				if days && q.smoothing < 2 {
+					dates["daysOfWeek"] = []int{1, 2, 3, 6}
+				}
+				filter := node["trendsFilter"].(map[string]any)
+				if formula {
+					filter["formulas"] = []string{"A * 2 + 1", "A / (A + 3)"}
+				}
+				if hide && len(q.breakdown) > 0 {
+					node["breakdownFilter"].(map[string]any)["breakdown_hide_other_aggregation"] = true
+				}
+				raw, err := json.Marshal(node)
+				if err != nil {
+					t.Fatal(err)
+				}
+				tally.compare(t, random, store, piecesEnv(t, piecesProject, q.zone, q.weekStart, time.Date(2024, 4, 1, 0, 0, 0, 0, time.UTC)), raw)
+			}
+		})
+	}
+	t.Logf("%+v", tally)
+	if tally.compared < count || tally.kept < 4*count || tally.refused > 0 {
+		t.Errorf("%+v, want more of them compared and kept", tally)
+	}
+}
+
+// pieceEvents are random events, many of them near the changes of the clocks in March and April 2024.
+func pieceEvents(r *rand.Rand) []trendEvent {
+	out := randomEvents(r)
+	for i := range out {
+		if r.IntN(3) > 0 {
+			continue
+		}
+		// New York and Havana on the 10th, at 7:00 and 5:00; Berlin on the 31st, at 1:00; Lord Howe on the 6th of April, at 15:00.
+		at := []time.Time{
+			time.Date(2024, 3, 10, 7, 0, 0, 0, time.UTC), time.Date(2024, 3, 10, 5, 0, 0, 0, time.UTC),
+			time.Date(2024, 3, 31, 1, 0, 0, 0, time.UTC), time.Date(2024, 4, 6, 15, 0, 0, 0, time.UTC),
+		}[r.IntN(4)]
+		out[i].Timestamp = at.Add(time.Duration(r.IntN(6*60)-3*60) * time.Minute)
+	}
+	return out
+}
