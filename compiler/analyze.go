@@ -18,7 +18,7 @@ type analysis struct {
 	cut      bind.Cut
 	resolved resolved.Query
 	outputs  []resolve.Output
-	cohorts  []int64
+	needs    resolve.Needs
 	uses     []resolve.PropertyUse // only for those who ask
 }
 
@@ -57,7 +57,7 @@ func analyze(t tree, env Env, uses bool) (*analysis, error) {
 	if uses {
 		found.resolved, found.outputs, found.uses, err = resolve.Survey(found.limited, env.resolving())
 	} else {
-		found.resolved, found.outputs, found.cohorts, err = resolve.WithCohorts(found.limited, env.resolving())
+		found.resolved, found.outputs, found.needs, err = resolve.WithNeeds(found.limited, env.resolving())
 	}
 	if err != nil && !note(&mistakes, err, open) {
 		return nil, err
@@ -69,7 +69,7 @@ func analyze(t tree, env Env, uses bool) (*analysis, error) {
 func resolveWhole(q hogql.Query, env Env) (*analysis, error) {
 	found := &analysis{bound: q, limited: q}
 	var err error
-	found.resolved, found.outputs, found.cohorts, err = resolve.WithCohorts(q, env.resolving())
+	found.resolved, found.outputs, found.needs, err = resolve.WithNeeds(q, env.resolving())
 	return found, unplaced(err)
 }
 

@@ -87,6 +87,8 @@ type Compiled struct {
 	HogQL string
 	// Cohorts are the ids of the cohorts whose members are read, in order. The tables of members of all cohorts count for none.
 	Cohorts []int64
+	// Values are the kinds of values that the query takes properties to have had. It misses values of a property that has got others since.
+	Values schema.PropertyValues
 	// EventsFrom is the time of the earliest events that the query reads; zero for all.
 	EventsFrom time.Time
 	// Columns are the names of the result's columns.
@@ -172,7 +174,7 @@ func (found *analysis) types() []hogql.Type {
 func (found *analysis) compiled(t tree, text string, params []sql.Param, env Env) *Compiled {
 	out := new(Compiled)
 	*out = t.answer
-	out.Cohorts, out.EventsFrom = found.cohorts, env.Database.EventsFrom
+	out.Cohorts, out.Values, out.EventsFrom = found.needs.Cohorts, found.needs.Values, env.Database.EventsFrom
 	out.SQL, out.Params, out.HogQL = text, params, hogql.PrintWithin(found.limited, env.spend)
 	if t.text != nil {
 		out.Limit, out.Probe, out.DefaultLimit, out.SetQuery = found.cut.Limit, found.cut.Probe, found.cut.Default, found.cut.Set

@@ -70,12 +70,20 @@ func (w World) resolver() *resolver {
 // q as it is. The error is a diag.Errors that holds every mistake, not only the first.
 func Query(q hogql.Query, w World) (resolved.Query, []Output, error) { return run(q, w.resolver()) }
 
-// WithCohorts is Query that also returns the ids of the cohorts whose members the query reads, in order.
-func WithCohorts(q hogql.Query, w World) (out resolved.Query, columns []Output, cohorts []int64, err error) {
+// Needs are what a query reads, or relies on, that may change.
+type Needs struct {
+	// Cohorts are the ids of those whose members are read, in order.
+	Cohorts []int64
+	// Values are the kinds of values that properties were taken to have; see schema.Database.Values.
+	Values schema.PropertyValues
+}
+
+// WithNeeds is Query that also returns what the query needs.
+func WithNeeds(q hogql.Query, w World) (out resolved.Query, columns []Output, needs Needs, err error) {
 	r := w.resolver()
 	out, columns, err = run(q, r)
 	slices.Sort(r.cohorts)
-	return out, columns, slices.Compact(r.cohorts), err
+	return out, columns, Needs{slices.Compact(r.cohorts), r.relies}, err
 }
 
 func run(q hogql.Query, r *resolver) (out resolved.Query, columns []Output, err error) {
@@ -111,7 +119,8 @@ type resolver struct {
 	probe    *probe  // nil when not asked for
 	actions  Actions // nil for none
 	matching []*matching
-	cohorts  []int64 // whose members are read
+	cohorts  []int64               // whose members are read
+	relies   schema.PropertyValues // what properties are taken to have had; nil for none
 
 	// ctes are the table CTEs of the whole query that are used, under names of their own. They are all defined at the top,
 	// so that ClickHouse's rules on the scope of WITH do not matter.
