@@ -41,7 +41,7 @@ type world struct {
 
 // kindNames are the kinds of values as golden files name them.
 var kindNames = map[string]physical.Kinds{
-	"texts": physical.Texts, "numbers": physical.Numbers, "big numbers": physical.BigNumbers, "booleans": physical.Booleans,
+	"texts": physical.Texts, "wholes": physical.Wholes, "big wholes": physical.BigWholes, "floats": physical.Floats, "booleans": physical.Booleans,
 	"arrays": physical.Arrays, "objects": physical.Objects,
 }
 

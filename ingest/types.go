@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -98,10 +99,14 @@ func kindsOf(v record.Value) physical.Kinds {
 		return physical.Arrays
 	case v[0] == 't' || v[0] == 'f':
 		return physical.Booleans
-	case len(v) > exactDigits && !strings.ContainsAny(string(v), ".eE"):
-		return physical.BigNumbers
+	case bytes.ContainsAny(v, "eE") || string(v) == "-0": // which ClickHouse may have either way
+		return physical.Wholes | physical.Floats
+	case bytes.IndexByte(v, '.') >= 0:
+		return physical.Floats
+	case len(v) > exactDigits:
+		return physical.BigWholes
 	}
-	return physical.Numbers
+	return physical.Wholes
 }
 
 // exactDigits is how many digits a whole number may have that a 64-bit float surely has exactly.

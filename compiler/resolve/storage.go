@@ -61,15 +61,19 @@ func nativeProperty(document *resolved.Column, keys []hogql.Name, known physical
 	case stringValue:
 		return text
 	case floatValue:
+		float, whole := read(resolved.PathFloat, hogql.Type{Kind: hogql.Float}), read(resolved.PathInt, intType)
+		ofWhole := native(nullableFloat, at, "toFloat64", whole)
 		switch {
 		case known.Only(physical.Texts):
 			return floatOf(text, at)
+		case known.Only(physical.Floats):
+			return float
+		case known.Only(physical.AllKinds &^ physical.Texts):
+			return native(nullableFloat, at, "ifNull", float, ofWhole)
 		case known.Only(castKinds):
 			return floatOf(read(resolved.PathDynamic, hogql.Type{}), at)
 		}
-		float, whole := read(resolved.PathFloat, hogql.Type{Kind: hogql.Float}), read(resolved.PathInt, intType)
-		return native(nullableFloat, at, "multiIf", present(float), float, present(whole), native(nullableFloat, at, "toFloat64", whole),
-			floatOf(text, at))
+		return native(nullableFloat, at, "multiIf", present(float), float, present(whole), ofWhole, floatOf(text, at))
 	case boolValue:
 		flag := read(resolved.PathBool, boolType)
 		if known.Only(physical.AllKinds &^ physical.Texts) {
@@ -109,7 +113,7 @@ const (
 	notObjects = physical.AllKinds &^ physical.Objects
 	// castKinds are those that a cast of the Dynamic makes numbers of as we do. It makes numbers of booleans too, and none of whole numbers
 	// that a float does not have exactly.
-	castKinds = physical.Texts | physical.Numbers | physical.Objects
+	castKinds = physical.Texts | physical.Wholes | physical.Floats | physical.Objects
 )
 
 // nativeElement reads what lies below an array, the n-th key being the first that is an index: the array as JSON text has

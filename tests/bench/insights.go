@@ -92,9 +92,9 @@ func generatedSchema() *schema.Database {
 // generatedValues returns the kinds of values of the generated properties, as they are noted when events come in.
 func generatedValues() schema.PropertyValues {
 	values := schema.PropertyValues{
-		{Scope: schema.EventProperty, Name: "amount"}: physical.Numbers,
+		{Scope: schema.EventProperty, Name: "amount"}: physical.Wholes | physical.Floats,
 		{Scope: schema.EventProperty, Name: "paid"}:   physical.Booleans,
-		{Scope: schema.PersonProperty, Name: "seats"}: physical.Numbers,
+		{Scope: schema.PersonProperty, Name: "seats"}: physical.Wholes,
 		{Scope: schema.PersonProperty, Name: "email"}: physical.Texts,
 		{Scope: schema.PersonProperty, Name: "plan"}:  physical.Texts,
 	}

@@ -104,7 +104,7 @@ func (r *reading) measure(ctx context.Context, ours, theirs *clickhouse.Client) 
 		Properties: schema.PropertyTypes{{Scope: schema.EventProperty, Name: "amount"}: schema.NumericProperty},
 		Values: schema.PropertyValues{ // as noted when the events come in
 			{Scope: schema.EventProperty, Name: "$browser"}: physical.Texts,
-			{Scope: schema.EventProperty, Name: "amount"}:   physical.Numbers,
+			{Scope: schema.EventProperty, Name: "amount"}:   physical.Floats,
 		},
 	}
 	compiled, err := compiler.Compile(&query.HogQL{Query: r.hogql}, compiler.Env{Database: db, Now: time.Now()})
