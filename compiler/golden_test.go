@@ -30,11 +30,19 @@ type world struct {
 	Person    map[string]string `json:"person"` // and of person properties
 	Group     map[string]string `json:"group"`  // and of properties of group 0
 	Pages     bool              `json:"pages"`
-	Actions   []action          `json:"actions"`
+	// Values are the kinds of values that properties have had: by the scope of the property (1 event, 2 person, 3 group 0), then by its name.
+	Values  map[schema.PropertyScope]map[string][]string `json:"values"`
+	Actions []action                                     `json:"actions"`
 	// Cohorts are by id: the name of one whose version 3 counts, or of one of another product if there are Columns; or an object.
 	Cohorts map[int64]worldCohort `json:"cohorts"`
 	// Columns are the physical columns of the server, as table.name type [= what fills it]; none: our own tables.
 	Columns []string `json:"columns"`
+}
+
+// kindNames are the kinds of values as golden files name them.
+var kindNames = map[string]physical.Kinds{
+	"texts": physical.Texts, "wholes": physical.Wholes, "big wholes": physical.BigWholes, "floats": physical.Floats, "booleans": physical.Booleans,
+	"arrays": physical.Arrays, "objects": physical.Objects,
 }
 
 // action is an action of a golden file, as the API has it.
@@ -112,6 +120,16 @@ func (w world) env(tb testing.TB) compiler.Env {
 	} {
 		for name, typ := range types {
 			db.Properties[schema.PropertyKey{Scope: scope, Name: name}] = schema.PropertyType(typ)
+		}
+	}
+	for scope, of := range w.Values {
+		for name, kinds := range of {
+			if db.Values == nil {
+				db.Values = schema.PropertyValues{}
+			}
+			for _, kind := range kinds {
+				db.Values[schema.PropertyKey{Scope: scope, Name: name}] |= kindNames[kind]
+			}
 		}
 	}
 	var cohorts []schema.Cohort

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 const maxBad = 100 // bad records that are told one by one
@@ -40,6 +41,8 @@ type Options struct {
 	// called in the turn of each batch: with none before the batch is looked at, and with all of them before the batch is written
 	// if it has new ones. Default: they are kept by the caller, who gets them in the report.
 	KeepGroupTypes func(ctx context.Context, found []GroupType) (all []GroupType, err error)
+	// Keeps the kinds of values of properties. Default: nobody asks for them.
+	Values Values
 	// The records are events that clients sent now, and follow the rules of capture where those of imports differ:
 	//
 	//   - a person is as old as the event that made it, and a group as its first $groupidentify; in an import, as the earliest event;
@@ -97,6 +100,8 @@ type LearnedProperty struct {
 	GroupTypeIndex int    // for groups
 	Name           string
 	Type           string // String, Numeric, Boolean or DateTime
+	// The kinds of values that it has had; 0 if they are not known. What is learned has none.
+	Kinds physical.Kinds
 }
 
 // GroupType is a kind of groups, such as organization.

@@ -34,6 +34,8 @@ type room struct {
 	refused   *refusals
 	changed   atomic.Bool // another process may have changed the state
 	seen      *seen       // nil if events are always looked up
+	alone     bool        // see Ingester
+	old       bool        // the project had something before all its values were noted
 
 	things, bytes atomic.Int64 // what the delivery keeps
 }
@@ -43,7 +45,7 @@ func (i *Ingester) room(project int64) *room {
 	defer i.mu.Unlock()
 	r := i.rooms[project]
 	if r == nil {
-		r = &room{importing: newTurn(), writing: newTurn(), types: map[string]int{}, refused: newRefusals()}
+		r = &room{alone: i.Alone, importing: newTurn(), writing: newTurn(), types: map[string]int{}, refused: newRefusals()}
 		if i.Alone {
 			r.seen = newSeen(&i.seenBudget)
 		}
@@ -101,6 +103,9 @@ func (r *room) writeNow(ctx context.Context, s *session, write func(context.Cont
 		s.people.fresh.forget()
 	}
 	if err := s.loadGroupTypes(ctx); err != nil {
+		return err
+	}
+	if err := s.beginValues(ctx, r); err != nil {
 		return err
 	}
 	s.groups.share(r.types)

@@ -223,6 +223,9 @@ func (s *session) finish(ctx context.Context, state []block, events []eventRow) 
 			unsettled.rows = append(unsettled.rows, events[n].row)
 		}
 	}
+	if err := s.keepValues(ctx); err != nil {
+		return err
+	}
 	kept := s.intents != nil && len(state) > 0
 	if kept {
 		if err := s.keep(ctx, append(slices.Clip(state), unsettled)); err != nil {

@@ -118,10 +118,41 @@ func knownTypes(snap *registry.Snapshot, project int64) []ingest.LearnedProperty
 	var known []ingest.LearnedProperty
 	for _, d := range snap.PropertyDefinitions(project) {
 		known = append(known, ingest.LearnedProperty{
-			Scope: string(d.Scope), GroupTypeIndex: d.GroupTypeIndex, Name: d.Name, Type: string(d.Type),
+			Scope: string(d.Scope), GroupTypeIndex: d.GroupTypeIndex, Name: d.Name, Type: string(d.Type), Kinds: snap.ValuesOf(project, d),
 		})
 	}
 	return known
+}
+
+// propertyValues keeps the kinds of values of a project's properties in the registry. It implements ingest.Values. What it says is as of the
+// last refresh of the registry: each batch begins with one, for its group types.
+type propertyValues struct {
+	*registry.Registry
+	project int64
+}
+
+func (v propertyValues) Known() bool {
+	p := v.Snapshot().Project(v.project)
+	return p != nil && p.ValuesKnown
+}
+
+func (v propertyValues) Begin(ctx context.Context) error { return v.KnowValues(ctx, v.project) }
+
+func (v propertyValues) Widen(ctx context.Context, found []ingest.LearnedProperty, lost bool) error {
+	list := make([]registry.PropertyValues, len(found))
+	for n, l := range found {
+		list[n] = registry.PropertyValues{PropertyDefinition: registry.PropertyDefinition{
+			Scope: registry.PropertyScope(l.Scope), GroupTypeIndex: l.GroupTypeIndex, Name: l.Name, Type: registry.PropertyType(l.Type),
+		}, Kinds: l.Kinds}
+	}
+	err := v.Registry.Widen(ctx, v.project, list, lost)
+	if _, full := errors.AsType[*registry.FieldError](err); !full {
+		return err
+	}
+	for n := range list { // there is no room for new ones: the values are written all the same
+		list[n].Type = ""
+	}
+	return v.Registry.Widen(ctx, v.project, list, true)
 }
 
 // cohortIDs lists the cohorts that people are put into, and those that are computed.

@@ -162,7 +162,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	rt := &runtime{
 		Executor: &execution.Executor{
 			Cache: results.cache, Warehouse: house, Places: places, Limits: limits, Runs: background, Metrics: results.metrics,
-			Databases: results.databases, Names: results.names, Cohorts: calculator, QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate,
+			Databases: results.databases, Names: results.names, Cohorts: calculator, Registry: reg, QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate,
 			Retain: func() (func(), bool) { return retain(kept) }, Report: a.reportRun, ReportTable: a.reportTable,
 			WholeOnly: !*a.Cache.SettledPast, ReportPieces: a.reportPieces,
 		},

@@ -33,6 +33,8 @@ type Project struct {
 	DisplayNames string `json:"person_display_name_properties,omitempty"`
 	// Retention is for how many days events are kept; 0 for ever. See [ProjectSchema.EventsFrom].
 	Retention int `json:"retention_days,omitempty"`
+	// ValuesKnown says that all values of its properties were noted from its first event on; see [Registry.Widen].
+	ValuesKnown bool `json:"values_known,omitempty"`
 	// Others is a JSON object of settings that clients keep here, and that change nothing; empty for none.
 	Others string `json:"others,omitempty"`
 }

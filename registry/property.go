@@ -44,8 +44,16 @@ type PropertyDefinition struct {
 type property struct {
 	PropertyDefinition
 
+	Kinds physical.Kinds `json:"kinds,omitempty"`
+
 	project int64
 	id      string // of a record that is removed
+}
+
+// propertyState is what is known of a property.
+type propertyState struct {
+	typ   PropertyType
+	kinds physical.Kinds // of its values; 0 if they are not known
 }
 
 func readProperty(rec *Record) (entity, error) {
@@ -67,12 +75,12 @@ func (p *property) checkSize() error { return nil } // the name has a limit
 
 func (p *property) put(_ *draft, in *projectState) (Stored, error) {
 	was, place := Stored{}, p.place()
-	typ, there := in.properties.Get(place)
+	before, there := in.properties.Get(place)
 	if there {
 		was = Stored{1, int64(p.size())}
 	}
-	if typ != p.Type {
-		in.properties = in.properties.Set(place, p.Type)
+	if now := (propertyState{p.Type, p.Kinds}); before != now {
+		in.properties = in.properties.Set(place, now)
 		in.schemaChanged()
 	}
 	return was, nil
@@ -149,10 +157,13 @@ func (g *groupType) remove(_ *draft, p *projectState) Stored {
 func (p *projectState) schemaChanged() {
 	next, properties, cohorts, actions := p.settings, p.properties, p.cohorts.byID, p.actions.byID
 	p.schema = sync.OnceValue(func() *ProjectSchema {
-		next.Properties = make([]PropertyDefinition, 0, properties.Len())
+		next.Properties, next.Values = make([]PropertyDefinition, 0, properties.Len()), map[PropertyDefinition]physical.Kinds{}
 		for each := properties.Iterator(); !each.Done(); {
-			def, typ, _ := each.Next()
-			def.Type = typ
+			def, state, _ := each.Next()
+			if state.kinds != 0 {
+				next.Values[def] = state.kinds
+			}
+			def.Type = state.typ
 			next.Properties = append(next.Properties, def)
 		}
 		for _, c := range valuesOf(cohorts, nil) {
@@ -230,15 +241,94 @@ func (r *Registry) putSchema(ctx context.Context, project int64, defs []Property
 	return nil
 }
 
+// PropertyValues says which kinds of values a property is about to get.
+type PropertyValues struct {
+	PropertyDefinition // with the type that it gets if it has none; one without a type gets none
+
+	Kinds physical.Kinds
+}
+
+// Widen notes, in one write, which kinds of values properties are about to get, and the types of those that have none. It has to be called
+// before the values are written, in the turn of who writes to the project: so what [ProjectSchema] says of a property covers all of its
+// values that can be read. Lost says that there are also values of which nothing can be noted; so it is with those of properties for which
+// the project has no room. Nothing is noted any more then of properties of which nothing is. An unknown project is ErrNotFound.
+func (r *Registry) Widen(ctx context.Context, project int64, list []PropertyValues, lost bool) error {
+	err := r.write(ctx, project, func(t *tx) error {
+		p, err := t.state()
+		if err != nil {
+			return err
+		}
+		all := p.settings.Project.ValuesKnown && !lost
+		for _, v := range list {
+			before, there := p.properties.Get(v.place())
+			next := property{PropertyDefinition: v.PropertyDefinition, Kinds: before.kinds, project: t.project}
+			switch {
+			case there:
+				next.Type = before.typ
+			case utf8.RuneCountInString(v.Name) > maxPropertyName: // nothing is ever noted of it
+				continue
+			case v.Type == "" || p.properties.Len() >= MaxProperties:
+				all = false
+				continue
+			}
+			if all || before.kinds != 0 {
+				next.Kinds |= v.Kinds
+			}
+			if err := next.validate(); err != nil {
+				return err
+			}
+			if there && next.Kinds == before.kinds {
+				continue
+			}
+			if err := t.put(&next); err != nil {
+				return err
+			}
+		}
+		if all == p.settings.Project.ValuesKnown {
+			return nil
+		}
+		return t.putValuesKnown(p, all)
+	})
+	if err != nil {
+		return fmt.Errorf("recording kinds of values: %w", err)
+	}
+	return nil
+}
+
+// KnowValues says that nothing was ever written to a project, or taken out of it again, so that what is noted of its properties from now on
+// is all there is. It has to be called in the turn of who writes to the project. An unknown project is ErrNotFound.
+func (r *Registry) KnowValues(ctx context.Context, project int64) error {
+	err := r.write(ctx, project, func(t *tx) error {
+		p, err := t.state()
+		if err != nil {
+			return err
+		}
+		return t.putValuesKnown(p, true)
+	})
+	if err != nil {
+		return fmt.Errorf("recording that kinds of values are known: %w", err)
+	}
+	return nil
+}
+
+func (t *tx) putValuesKnown(p *projectState, known bool) error {
+	if p.settings.Project.ValuesKnown == known {
+		return nil
+	}
+	changed := p.settings.Project
+	changed.ValuesKnown = known
+	return t.put(&changed)
+}
+
 // putProperties sets the types of properties. What an import learns never replaces a type, and reads as a String when the project
 // has no room for it.
 func (t *tx) putProperties(p *projectState, defs []PropertyDefinition, learn bool) error {
 	for _, d := range defs {
-		typ, there := p.properties.Get(d.place())
-		if there && (learn || typ == d.Type) || learn && (utf8.RuneCountInString(d.Name) > maxPropertyName || p.properties.Len() >= MaxProperties) {
+		before, there := p.properties.Get(d.place())
+		if there && (learn || before.typ == d.Type) || learn && (utf8.RuneCountInString(d.Name) > maxPropertyName || p.properties.Len() >= MaxProperties) {
 			continue
 		}
-		if err := t.put(&property{PropertyDefinition: d, project: t.project}); err != nil {
+		if err := t.put(&property{PropertyDefinition: d, Kinds: before.kinds, project: t.project}); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/benbjohnson/immutable"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // Snapshot is the registry at one moment. It never changes, nor do the values that it returns: they are shared, and must not be
@@ -51,7 +52,7 @@ type projectState struct {
 	definitions table[string, *Definition]
 	annotations table[int64, *Annotation]
 	deletions   table[string, *Deletion]
-	properties  *immutable.SortedMap[PropertyDefinition, PropertyType] // by the definition without its type
+	properties  *immutable.SortedMap[PropertyDefinition, propertyState] // by the definition without its type
 
 	tiles  *immutable.SortedMap[int64, []*Tile] // by insight, those that are not deleted on dashboards that are not
 	placed *immutable.SortedMap[int64, []int64] // by insight, or minus the number of a text: the dashboards that have a tile of it, deleted or not
@@ -68,7 +69,7 @@ func newProjectState() *projectState {
 		insights: newTable[int64, *Insight](), dashboards: newTable[int64, *Dashboard](), cohorts: newTable[int64, *Cohort](),
 		actions: newTable[int64, *Action](), alerts: newTable[string, *Alert](),
 		definitions: newTable[string, *Definition](), annotations: newTable[int64, *Annotation](), deletions: newTable[string, *Deletion](),
-		properties: immutable.NewSortedMap[PropertyDefinition, PropertyType](propertyOrder{}),
+		properties: immutable.NewSortedMap[PropertyDefinition, propertyState](propertyOrder{}),
 		tiles:      immutable.NewSortedMap[int64, []*Tile](ascending[int64]{}), placed: immutable.NewSortedMap[int64, []int64](ascending[int64]{}),
 	}
 	p.endpointsChanged()
@@ -125,9 +126,11 @@ type ProjectSchema struct {
 	Project    Project
 	Location   *time.Location       // the project's zone
 	Properties []PropertyDefinition // by scope, group type index and name
-	GroupTypes []GroupType          // by index
-	Cohorts    []SchemaCohort       // by number, deleted ones too
-	Actions    []ActionDefinition   // by number; deleted ones too, which errors name
+	// Values has the kinds of values of properties, by the definition without its type; see [Registry.Widen].
+	Values     map[PropertyDefinition]physical.Kinds
+	GroupTypes []GroupType        // by index
+	Cohorts    []SchemaCohort     // by number, deleted ones too
+	Actions    []ActionDefinition // by number; deleted ones too, which errors name
 	// TestAccounts and PathCleaning are what the project's settings of these names say; nil for nothing.
 	TestAccounts *query.Condition
 	PathCleaning []query.PathCleaning
@@ -292,6 +295,15 @@ func (s *Snapshot) PropertyDefinitions(project int64) []PropertyDefinition {
 		return p.schema().Properties
 	}
 	return nil
+}
+
+// ValuesOf returns the kinds of values that a property has had; 0 if they are not known. The type of the definition counts for nothing.
+func (s *Snapshot) ValuesOf(project int64, d PropertyDefinition) physical.Kinds {
+	if p := s.project(project); p != nil {
+		state, _ := p.properties.Get(d.place())
+		return state.kinds
+	}
+	return 0
 }
 
 // GroupTypes returns a project's group types by index.

@@ -9,6 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // property is what lies at a path below a JSON document: the document itself where there are no keys.
@@ -175,6 +176,24 @@ func (p *property) definition(db *schema.Database) schema.PropertyType {
 	return db.Properties.Of(key)
 }
 
+// kinds are the kinds of values that a property has had, and notes that the query relies on it; none if they are not known. A key that has
+// a sign which paths are written with may mean the path of another one, too.
+func (r *resolver) kinds(p *property) physical.Kinds {
+	t := p.place.table
+	if len(r.db.Values) == 0 || len(p.keys) != 1 || p.keys[0].Index || strings.ContainsAny(p.keys[0].Text, ".%") || !r.db.NativeJSON(t.table, p.place.field) {
+		return 0
+	}
+	key := p.key()
+	known := r.db.Values[key]
+	if known != 0 {
+		if r.relies == nil {
+			r.relies = schema.PropertyValues{}
+		}
+		r.relies[key] = known
+	}
+	return known
+}
+
 // key names a property that lies directly in a document of a table.
 func (p *property) key() schema.PropertyKey {
 	key := schema.PropertyKey{Scope: p.place.field.Scope, Group: p.place.field.Group, Name: p.keys[0].Text}
@@ -222,8 +241,9 @@ func (r *resolver) property(p *property, want wanted, at hogql.Span) resolved.Ex
 		}
 	}
 	t, f := p.place.table, p.place.field
+	known := r.kinds(p)
 	return t.column(f, f.Key()+"\x00"+keyText(p.keys)+string(want), propertyName(f.Name, p.keys), func(scanned string) resolved.Expr {
-		return t.stored(f, p.keys, want, scanned, at)
+		return t.stored(f, p.keys, known, want, scanned, at)
 	})
 }
 

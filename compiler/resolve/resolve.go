@@ -81,6 +81,9 @@ type Reads struct {
 	// Beyond reports whether a row may be made of events for which the condition of its SELECT does not hold: of whole sessions, or of those
 	// of a query inside an expression.
 	Beyond bool
+	// Values are the kinds of values that properties were taken to have; see schema.Database.Values. The query misses values of a property that
+	// has got others since.
+	Values schema.PropertyValues
 }
 
 // WithReads is Query that also returns what the query reads.
@@ -90,6 +93,7 @@ func WithReads(q hogql.Query, w World) (out resolved.Query, columns []Output, re
 	slices.Sort(r.reads.Cohorts)
 	slices.Sort(r.reads.Tables)
 	r.reads.Cohorts, r.reads.Tables = slices.Compact(r.reads.Cohorts), slices.Compact(r.reads.Tables)
+	r.reads.Values = r.relies
 	return out, columns, r.reads, err
 }
 
@@ -126,7 +130,8 @@ type resolver struct {
 	probe    *probe  // nil when not asked for
 	actions  Actions // nil for none
 	matching []*matching
-	reads    Reads // not yet in order
+	reads    Reads                 // not yet in order
+	relies   schema.PropertyValues // what properties are taken to have had; nil for none
 
 	// ctes are the table CTEs of the whole query that are used, under names of their own. They are all defined at the top,
 	// so that ClickHouse's rules on the scope of WITH do not matter.

@@ -7,14 +7,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// stored reads a property of a table where it is stored, in the form that is wanted. Scanned is the name of the table.
-func (t *tableSource) stored(f *schema.Field, keys []hogql.Name, want wanted, scanned string, at hogql.Span) resolved.Expr {
+// stored reads a property of a table where it is stored, in the form that is wanted. Scanned is the name of the table, and known the kinds
+// of values that the property has had.
+func (t *tableSource) stored(f *schema.Field, keys []hogql.Name, known physical.Kinds, want wanted, scanned string, at hogql.Span) resolved.Expr {
 	storage := t.r.db.Storage(t.table, f, keys[0].Text)
 	document := &resolved.Column{Pos: at, Table: scanned, Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)}
 	if storage.Kind == schema.NativeJSON {
-		return nativeProperty(document, keys, want, at)
+		return nativeProperty(document, keys, known, want, at)
 	}
 	value := fromText(document, keys, at)
 	if storage.Kind == schema.Materialized && len(keys) == 1 && !keys[0].Index {
@@ -40,7 +42,10 @@ func materialized(storage schema.Storage, fromDocument resolved.Expr, want wante
 // type of value. Reading just these is what makes the type fast, so the usual types come first, and the costly forms,
 // of arrays and of objects, are computed only for the rows that need them. A path that leads to an object holds nothing
 // itself; the object is put together from the paths below.
-func nativeProperty(document *resolved.Column, keys []hogql.Name, want wanted, at hogql.Span) resolved.Expr {
+//
+// Where the kinds of values are known, only what holds these is read. To look for objects is the most costly of it, although there is
+// hardly ever one.
+func nativeProperty(document *resolved.Column, keys []hogql.Name, known physical.Kinds, want wanted, at hogql.Span) resolved.Expr {
 	if n := slices.IndexFunc(keys, func(k hogql.Name) bool { return k.Index || k.Text == "" }); n >= 0 {
 		return nativeElement(document, keys, n, want, at)
 	}
@@ -57,12 +62,29 @@ func nativeProperty(document *resolved.Column, keys []hogql.Name, want wanted, a
 		return text
 	case floatValue:
 		float, whole := read(resolved.PathFloat, hogql.Type{Kind: hogql.Float}), read(resolved.PathInt, intType)
-		return native(nullableFloat, at, "multiIf", present(float), float, present(whole), native(nullableFloat, at, "toFloat64", whole),
-			floatOf(text, at))
+		ofWhole := native(nullableFloat, at, "toFloat64", whole)
+		switch {
+		case known.Only(physical.Texts):
+			return floatOf(text, at)
+		case known.Only(physical.Floats):
+			return float
+		case known.Only(physical.AllKinds &^ physical.Texts):
+			return native(nullableFloat, at, "ifNull", float, ofWhole)
+		case known.Only(castKinds):
+			return floatOf(read(resolved.PathDynamic, hogql.Type{}), at)
+		}
+		return native(nullableFloat, at, "multiIf", present(float), float, present(whole), ofWhole, floatOf(text, at))
 	case boolValue:
 		flag := read(resolved.PathBool, boolType)
+		if known.Only(physical.AllKinds &^ physical.Texts) {
+			return flag
+		}
 		return native(nullableBool, at, "if", present(flag), flag, boolOf(text, at))
-	case typedValue, textValue, rawValue, scalarValue:
+	case typedValue, textValue:
+		if known.Only(physical.Texts) {
+			return text
+		}
+	case rawValue, scalarValue:
 	}
 	value, object := read(resolved.PathDynamic, hogql.Type{}), read(resolved.PathObject, hogql.Type{Kind: hogql.JSON})
 	valueText, objectText := native(nullableString, at, "toJSONString", value), native(stringType, at, "toString", object)
@@ -70,16 +92,29 @@ func nativeProperty(document *resolved.Column, keys []hogql.Name, want wanted, a
 	case scalarValue:
 		return native(stringType, at, "ifNull", valueText, literal("null"))
 	case rawValue:
-		return native(stringType, at, "multiIf",
-			present(value), native(stringType, at, "assumeNotNull", valueText), filled(object), objectText, literal(""))
+		whole := native(stringType, at, "assumeNotNull", valueText)
+		if known.Only(notObjects) {
+			return native(stringType, at, "if", present(value), whole, literal(""))
+		}
+		return native(stringType, at, "multiIf", present(value), whole, filled(object), objectText, literal(""))
 	case typedValue, textValue, stringValue, floatValue, boolValue:
 	}
 	// The string is taken out of the Dynamic, which is read anyway for the other types; and the rare forms are in a branch
 	// of their own. Together that is a third less time than reading the string's sub-column beside it in one multiIf.
 	bare := native(nullableString, at, "dynamicElement", value, literal("String"))
-	return native(nullableString, at, "if", present(bare), bare,
-		native(nullableString, at, "multiIf", present(value), valueText, filled(object), objectText, literal(nil)))
+	rare := native(nullableString, at, "multiIf", present(value), valueText, filled(object), objectText, literal(nil))
+	if known.Only(notObjects) {
+		rare = native(nullableString, at, "if", present(value), valueText, literal(nil))
+	}
+	return native(nullableString, at, "if", present(bare), bare, rare)
 }
+
+const (
+	notObjects = physical.AllKinds &^ physical.Objects
+	// castKinds are those that a cast of the Dynamic makes numbers of as we do. It makes numbers of booleans too, and none of whole numbers
+	// that a float does not have exactly.
+	castKinds = physical.Texts | physical.Wholes | physical.Floats | physical.Objects
+)
 
 // nativeElement reads what lies below an array, the n-th key being the first that is an index: the array as JSON text has
 // the rest of the path.

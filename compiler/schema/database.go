@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // Database is the virtual schema of one project at one moment. It is immutable and safe for concurrent use.
@@ -19,6 +20,9 @@ type Database struct {
 	WeekStart int
 	// Properties holds the declared types of properties; a property without an entry reads as text.
 	Properties PropertyTypes
+	// Values says of properties in columns of ClickHouse's JSON type which kinds of values they have ever had. A property without an entry
+	// may have any.
+	Values PropertyValues
 	// GroupTypes gives the index, 0 to 4, of each named group type of the project.
 	GroupTypes map[string]int
 	// Cohorts are those that queries can ask for.
@@ -84,6 +88,9 @@ const (
 
 // PropertyTypes holds the declared types of a project's properties.
 type PropertyTypes map[PropertyKey]PropertyType
+
+// PropertyValues holds the kinds of values of a project's properties.
+type PropertyValues map[PropertyKey]physical.Kinds
 
 // Of returns the declared type of a property, StringProperty when there is none.
 func (p PropertyTypes) Of(key PropertyKey) PropertyType {

@@ -14,6 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -70,7 +71,11 @@ func (x *Computation) load(ctx context.Context) (*cache.Entry, error) {
 		}
 		x.passOver(err)
 	}
-	return x.run(ctx, x.compile, nil)
+	entry, err := x.run(ctx, x.compile, nil)
+	if errors.Is(err, errOtherValues) {
+		return x.run(ctx, x.compileForAll, nil)
+	}
+	return entry, err
 }
 
 // run compiles what is to be read, and runs it on ClickHouse. stored is the table that it reads; nil for none.
@@ -170,6 +175,9 @@ func (x *Computation) ask(
 	}
 	x.log(done, asked, size, err)
 	done.Stats = plus(earlier, done.Stats)
+	if err == nil && !x.exec.stillHave(ctx, x.Project.ID, compiled.Reads.Values) {
+		return errOtherValues
+	}
 	return err
 }
 
@@ -336,12 +344,21 @@ func (q *Query) checkPages(compiled *compiler.Compiled) error {
 	return nil
 }
 
-// compile compiles the query in its turn.
+// compile compiles the query in its turn, for the values that properties have had until now.
 func (x *Computation) compile(ctx context.Context, now time.Time) (*compiler.Compiled, error) {
+	return x.compileFor(ctx, now, x.exec.valuesOf(x.Project.ID))
+}
+
+// compileForAll compiles the query in its turn, for any values that properties may have.
+func (x *Computation) compileForAll(ctx context.Context, now time.Time) (*compiler.Compiled, error) {
+	return x.compileFor(ctx, now, nil)
+}
+
+func (x *Computation) compileFor(ctx context.Context, now time.Time, values schema.PropertyValues) (*compiler.Compiled, error) {
 	x.world = x.Snapshot
-	compiled, err := x.exec.Compile(ctx, x.Snapshot, x.compiles, x.query, now)
+	compiled, err := x.exec.compileFor(ctx, x.Snapshot, x.compiles, x.query, now, values)
 	if err == nil {
-		compiled, err = x.withMembers(ctx, compiled, now)
+		compiled, err = x.withMembers(ctx, compiled, now, values)
 	}
 	if x.compiles.counted > 0 {
 		x.counted.Store(true)
@@ -351,7 +368,9 @@ func (x *Computation) compile(ctx context.Context, now time.Time) (*compiler.Com
 }
 
 // withMembers returns the query once the cohorts that it reads have members: compiled again if they had none.
-func (x *Computation) withMembers(ctx context.Context, compiled *compiler.Compiled, now time.Time) (*compiler.Compiled, error) {
+func (x *Computation) withMembers(
+	ctx context.Context, compiled *compiler.Compiled, now time.Time, values schema.PropertyValues,
+) (*compiler.Compiled, error) {
 	if len(compiled.Reads.Cohorts) == 0 || x.exec.Cohorts == nil {
 		return compiled, nil
 	}
@@ -363,18 +382,28 @@ func (x *Computation) withMembers(ctx context.Context, compiled *compiler.Compil
 		return compiled, err
 	}
 	x.world = later
-	return x.exec.Compile(ctx, later, x.compiles, x.query, now)
+	return x.exec.compileFor(ctx, later, x.compiles, x.query, now, values)
 }
 
 // Compile compiles a query when its turn comes. A mistake in the query comes as a *mistake, with the query's text.
 func (e *Executor) Compile(ctx context.Context, snap *registry.Snapshot, c *Compiles, q *Query, now time.Time) (*compiler.Compiled, error) {
+	return e.compileFor(ctx, snap, c, q, now, nil)
+}
+
+// compileFor is Compile for properties that have had these values alone. Whoever runs the query has to ask stillHave before it uses the rows.
+func (e *Executor) compileFor(
+	ctx context.Context, snap *registry.Snapshot, c *Compiles, q *Query, now time.Time, values schema.PropertyValues,
+) (*compiler.Compiled, error) {
 	db, err := e.Database(ctx, snap.Schema(c.project))
 	if err != nil {
 		return nil, err
 	}
-	if q.Held != nil {
+	if q.Held != nil || len(values) > 0 {
 		own := *db
-		own.Held, own.Readable = q.Held.Rows, q.Held.Readable
+		own.Values = values
+		if q.Held != nil {
+			own.Held, own.Readable = q.Held.Rows, q.Held.Readable
+		}
 		db = &own
 	}
 	env := e.compilerEnv(snap, c.project, db, now)

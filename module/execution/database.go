@@ -14,6 +14,7 @@ import (
 type Databases struct {
 	byProject sync.Map // project id → *knownDatabase
 	schemas   sync.Map // project id → *knownSchema
+	values    sync.Map // project id → *knownValues
 	tables    knownTables
 }
 

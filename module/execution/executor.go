@@ -28,6 +28,8 @@ type Executor struct {
 	Databases *Databases
 	Names     *Sightings
 	Cohorts   Cohorts // nil: the members of cohorts are as they are
+	// Registry says which kinds of values properties have had. Nil: they may have any.
+	Registry *registry.Registry
 
 	QueryFresh   time.Duration // how long an answer of the query route is fresh
 	EndpointRate registry.Rate // what the runs of an endpoint may cause that has no rate of its own; zero: any number
@@ -242,4 +244,5 @@ func (e *Executor) ForgetProject(project int64) {
 	e.Metrics.forgetProject(project)
 	e.Databases.byProject.Delete(project)
 	e.Databases.schemas.Delete(project)
+	e.Databases.values.Delete(project)
 }

@@ -68,7 +68,7 @@ func (x *Computation) settle(ctx context.Context, at *turn, compiled *compiler.C
 
 // byPieces reports whether an error may be other than that of the whole query, which then has to run.
 func byPieces(ctx context.Context, err error) bool {
-	if ctx.Err() != nil || IsRefusal(err) || errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil || IsRefusal(err) || errors.Is(err, context.Canceled) || errors.Is(err, errOtherValues) {
 		return false
 	}
 	known, ok := errors.AsType[*clickhouse.Error](err)

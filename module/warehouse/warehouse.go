@@ -112,6 +112,9 @@ func (w *Warehouse) Close() error {
 	return err
 }
 
+// Alone reports whether nobody writes properties to ClickHouse but this server, and those that share its registry.
+func (w *Warehouse) Alone() bool { return w.ingest.Alone }
+
 // Reachable reports whether ClickHouse answered when it was last asked.
 func (w *Warehouse) Reachable() bool {
 	ok, _ := w.client.Reachable()

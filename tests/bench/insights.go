@@ -19,6 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // contest compares an insight with handwritten SQL for the same numbers.
@@ -84,7 +85,23 @@ func generatedSchema() *schema.Database {
 			{Scope: schema.EventProperty, Name: "amount"}: schema.NumericProperty,
 			{Scope: schema.EventProperty, Name: "paid"}:   schema.BooleanProperty,
 		},
+		Values: generatedValues(),
 	}
+}
+
+// generatedValues returns the kinds of values of the generated properties, as they are noted when events come in.
+func generatedValues() schema.PropertyValues {
+	values := schema.PropertyValues{
+		{Scope: schema.EventProperty, Name: "amount"}: physical.Wholes | physical.Floats,
+		{Scope: schema.EventProperty, Name: "paid"}:   physical.Booleans,
+		{Scope: schema.PersonProperty, Name: "seats"}: physical.Wholes,
+		{Scope: schema.PersonProperty, Name: "email"}: physical.Texts,
+		{Scope: schema.PersonProperty, Name: "plan"}:  physical.Texts,
+	}
+	for _, name := range []string{"$browser", "$os", "$current_url", "$pathname", "$session_id", "$referring_domain", "$geoip_country_code"} {
+		values[schema.PropertyKey{Scope: schema.EventProperty, Name: name}] = physical.Texts
+	}
+	return values
 }
 
 // measure runs both sides once and compares their numbers.

@@ -17,6 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 const (
@@ -59,13 +60,13 @@ func propertyReads(ctx context.Context, folder string) (goals []goal, err error)
 
 	readings := []*reading{
 		{
-			name: "breakdown by a property", goal: 10,
+			name: "breakdown by a property", goal: 12,
 			hogql: "select properties.$browser as browser, count() as n from events group by browser order by n desc",
 			posthog: "SELECT " + postHogText("$browser") + " AS browser, count() AS n FROM events WHERE equals(events.team_id, 1) " +
 				"GROUP BY browser ORDER BY n DESC LIMIT 101",
 		},
 		{
-			name:    "sum of a numeric property",
+			name: "sum of a numeric property", goal: 12,
 			hogql:   "select sum(properties.amount) from events",
 			posthog: "SELECT sum(accurateCastOrNull(" + postHogText("amount") + ", 'Float64')) FROM events WHERE equals(events.team_id, 1) LIMIT 101",
 		},
@@ -101,6 +102,10 @@ func (r *reading) measure(ctx context.Context, ours, theirs *clickhouse.Client) 
 	db := &schema.Database{
 		Project: benchProject, Location: time.UTC, Layout: schema.NativeLayout(),
 		Properties: schema.PropertyTypes{{Scope: schema.EventProperty, Name: "amount"}: schema.NumericProperty},
+		Values: schema.PropertyValues{ // as noted when the events come in
+			{Scope: schema.EventProperty, Name: "$browser"}: physical.Texts,
+			{Scope: schema.EventProperty, Name: "amount"}:   physical.Floats,
+		},
 	}
 	compiled, err := compiler.Compile(&query.HogQL{Query: r.hogql}, compiler.Env{Database: db, Now: time.Now()})
 	if err != nil {

@@ -1,0 +1,63 @@
+package execution
+
+import (
+	"context"
+	"errors"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// errOtherValues says that a property may have had other values by the time when its query ran than those that the query was compiled for.
+var errOtherValues = errors.New("a property has values of another kind now")
+
+// knownValues are the kinds of values of a project's properties, kept as long as its schema stays the same.
+type knownValues struct {
+	of     *registry.ProjectSchema
+	values schema.PropertyValues
+}
+
+// valuesOf returns the kinds of values that the properties of a project have had until now; nil if they are not known. Where others write
+// too, they are not.
+//
+// A batch notes the kinds before it is written. So a query that has read a value, or should have, finds its kind in the registry
+// when it asks again afterwards, whatever was known when it was compiled: see stillHave. A result that was computed before is right for what
+// there was, and no part of the cache has to know.
+func (e *Executor) valuesOf(project int64) schema.PropertyValues {
+	if e.Registry == nil || !e.Warehouse.Alone() {
+		return nil
+	}
+	of := e.Registry.Snapshot().Schema(project)
+	if of == nil {
+		return nil
+	}
+	if found, ok := e.Databases.values.Load(project); ok {
+		if known, _ := found.(*knownValues); known.of == of {
+			return known.values
+		}
+	}
+	values := make(schema.PropertyValues, len(of.Values))
+	for d, kinds := range of.Values {
+		values[schema.PropertyKey{Scope: propertyScopes[d.Scope], Group: d.GroupTypeIndex, Name: d.Name}] = kinds
+	}
+	e.Databases.values.Store(project, &knownValues{of, values})
+	return values
+}
+
+// stillHave reports whether properties have had no values of other kinds until now. It asks the store of the registry, where servers that
+// share it have noted theirs. One that does not answer cannot say so.
+func (e *Executor) stillHave(ctx context.Context, project int64, values schema.PropertyValues) bool {
+	if len(values) == 0 {
+		return true
+	}
+	if err := e.Registry.Refresh(ctx); err != nil {
+		return false
+	}
+	now := e.valuesOf(project)
+	for key, kinds := range values {
+		if !now[key].Only(kinds) {
+			return false
+		}
+	}
+	return true
+}
