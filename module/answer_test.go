@@ -1,7 +1,9 @@
 package module
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -122,6 +124,47 @@ func TestConditional(t *testing.T) {
 		got := w.send(t, http.MethodGet, path, "", "Accept-Encoding", accept)
 		if coding := got.Header().Get("Content-Encoding"); coding != want || (got.Header().Get("Etag") == tag) != (want == "") {
 			t.Errorf("Accept-Encoding: %s gives %q with the tag %s", accept, coding, got.Header().Get("Etag"))
+		}
+	}
+}
+
+// TestLengthOfHits: whoever counts the bytes of a cached answer, the client is told how many come, and which headers the answer depends on.
+func TestLengthOfHits(t *testing.T) {
+	w := newWorld(t)
+	e := w.newEndpoint(t, "daily", "select n from events")
+	p, err := w.asks(http.MethodGet, "/").planRun(e, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if err := w.ServeHTTP(rw, r, nil); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	for _, letters := range []int{1, 1000, 1500, 2000, 5000, 100_000} {
+		w.remember(t, p, time.Now(), `[1, "`+strings.Repeat("a", letters)+`"]`)
+		for method, vary := range map[string]bool{http.MethodPost: false, http.MethodGet: true, http.MethodHead: true} {
+			req, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/api/projects/@current/endpoints/daily/run", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+w.secret)
+			req.Header.Set("Accept-Encoding", "identity")
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			want := int64(len(body))
+			if method == http.MethodHead {
+				want = resp.ContentLength
+			}
+			if err != nil || resp.StatusCode != http.StatusOK || resp.ContentLength != want || want < int64(letters) || len(resp.TransferEncoding) > 0 ||
+				!strings.Contains(resp.Header.Get("Cache-Status"), "; hit") || (resp.Header.Get("Vary") != "") != vary {
+				t.Errorf("%s of %d letters: %d bytes, %v, headers %v", method, letters, len(body), err, resp.Header)
+			}
 		}
 	}
 }

@@ -35,9 +35,9 @@ func (rq *asked) memoKey(place string, body []byte) []byte {
 	return result.MemoKey(&rq.Caller.Caller, place, rq.in.URL.RawQuery, result.AskedFormat(rq.in), body)
 }
 
-// recall finds the plan of a request that was seen before.
-func (rq *asked) recall(memo []byte) (*result.Plan, bool) {
-	return result.Recall(rq.rt.plans, memo, &rq.Caller.Caller)
+// recall finds the plan of a request that was seen before; the endpoint is nil for a query.
+func (rq *asked) recall(memo []byte, e *registry.Endpoint) (*result.Plan, bool) {
+	return result.Recall(rq.rt.plans, memo, &rq.Caller.Caller, e)
 }
 
 // planQuery understands a query request.

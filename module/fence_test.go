@@ -205,7 +205,7 @@ func TestRecallBelievesNoOtherFence(t *testing.T) {
 	for key, want := range map[*registry.Key]bool{acme: true, globex: false, w.key: false} {
 		rq := w.asks(http.MethodPost, "/")
 		rq.Key = key
-		if _, ok := rq.recall(memo); ok != want {
+		if _, ok := rq.recall(memo, p.Endpoint); ok != want {
 			t.Errorf("a plan of acme with a key that fixes %q: used %t", key.Fixed, ok)
 		}
 	}

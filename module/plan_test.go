@@ -50,14 +50,20 @@ func TestMemoKeysDiffer(t *testing.T) {
 	}
 }
 
-// TestMemoKeysOfOtherSnapshots: revisions are counted again by another registry, and by one that was restored.
-func TestMemoKeysOfOtherSnapshots(t *testing.T) {
+// TestRecallBelievesNoOtherRegistry: revisions are counted again by another registry, and by one that was restored.
+func TestRecallBelievesNoOtherRegistry(t *testing.T) {
 	a, b := newWorld(t).asks(http.MethodPost, "/"), newWorld(t).asks(http.MethodPost, "/")
-	if a.Snapshot.Revision != b.Snapshot.Revision {
-		t.Fatalf("revisions %d and %d, want the same", a.Snapshot.Revision, b.Snapshot.Revision)
+	if a.Snapshot.Revision != b.Snapshot.Revision || a.Project.ID != b.Project.ID {
+		t.Fatalf("revisions %d and %d of projects %d and %d, want the same", a.Snapshot.Revision, b.Snapshot.Revision, a.Project.ID, b.Project.ID)
 	}
-	if string(a.memoKey("", []byte("{}"))) == string(b.memoKey("", []byte("{}"))) {
-		t.Error("requests to two registries have one key")
+	p, err := a.planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	memo := []byte("memo")
+	b.rt.plans.Put(memo, p)
+	if _, ok := b.recall(memo, nil); ok {
+		t.Error("a plan of another registry is used")
 	}
 }
 
@@ -88,11 +94,11 @@ func TestRecallBelievesNoOtherProject(t *testing.T) {
 	}
 	memo := []byte("memo")
 	w.rt.plans.Put(memo, p)
-	if _, ok := rq.recall(memo); !ok {
+	if _, ok := rq.recall(memo, nil); !ok {
 		t.Error("the project's own plan is not found")
 	}
 	rq.Project = w.newProject(t)
-	if _, ok := rq.recall(memo); ok {
+	if _, ok := rq.recall(memo, nil); ok {
 		t.Error("a plan of another project is used")
 	}
 }

@@ -106,6 +106,13 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A plan says how long its answer is fresh, so a config with another time has others.
+	plans, err := keep(a, fmt.Sprintf("plans %d %s", a.Cache.TTL, cacheKey), func() (*cache.Memo[*result.Plan], func() error, error) {
+		return cache.NewMemo(result.PlanMemory, (*result.Plan).Size), func() error { return nil }, nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	limitsKey := fmt.Sprintf("limits %s %s", a.Limits.Rate, registryKey)
 	limits, err := keep(a, limitsKey, func() (*execution.Limiter, func() error, error) {
 		return execution.NewLimiter(a.Limits.Rate), func() error { return nil }, nil
@@ -123,6 +130,9 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		return new(signin.State), func() error { return nil }, nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	if _, err := keep(a, "collector", tuneCollector); err != nil {
 		return nil, err
 	}
 	kept := slices.Clone(a.kept) // a background run holds shares of its own, of all but the runs
@@ -166,7 +176,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 			Retain: func() (func(), bool) { return retain(kept) }, Report: a.reportRun, ReportTable: a.reportTable,
 			WholeOnly: !*a.Cache.SettledPast, ReportPieces: a.reportPieces,
 		},
-		registry: reg, engine: engine, cohorts: calculator, tables: tables, plans: results.plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
+		registry: reg, engine: engine, cohorts: calculator, tables: tables, plans: plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
 	}
 	if rt.alerts, err = a.openAlerts(rt, cacheKey, limitsKey); err != nil {
 		return nil, err
@@ -260,10 +270,9 @@ const spareConnections = 4
 // runsShare is the part of the cache's size that the answers of finished background runs may take in addition to it.
 const runsShare = 4
 
-// results is the cache of answers, with the plans of requests and the schemas of projects that were made before, and the counters.
+// results is the cache of answers, with the schemas of projects that were made before, and the counters.
 type results struct {
 	cache     *cache.Cache
-	plans     *cache.Memo[*result.Plan]
 	databases *execution.Databases
 	names     *execution.Sightings
 	metrics   *execution.Metrics
@@ -278,7 +287,7 @@ func openResults(a *App) (*results, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
 	}
-	found := &results{cache: c, plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), databases: new(execution.Databases), names: new(execution.Sightings), metrics: execution.NewMetrics(), logs: runlog.New(time.Now())}
+	found := &results{cache: c, databases: new(execution.Databases), names: new(execution.Sightings), metrics: execution.NewMetrics(), logs: runlog.New(time.Now())}
 	return found, func() error { c.Close(); return nil }, nil
 }
 

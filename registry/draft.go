@@ -174,6 +174,11 @@ func (p *projectState) check(own *ownParts) error {
 
 // finish returns the snapshot; the draft can't be used again.
 func (d *draft) finish(revision uint64) *Snapshot {
-	d.next.Revision, d.next.Serial = revision, serials.Add(1)
+	d.next.Revision = revision
+	for id := range d.own {
+		if p := d.next.project(id); p != nil {
+			p.serial = serials.Add(1)
+		}
+	}
 	return d.next
 }

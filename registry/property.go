@@ -155,6 +155,7 @@ func (g *groupType) remove(_ *draft, p *projectState) Stored {
 
 // schemaChanged makes the schema anew, when it is next asked for.
 func (p *projectState) schemaChanged() {
+	p.querySerial = serials.Add(1)
 	next, properties, cohorts, actions := p.settings, p.properties, p.cohorts.byID, p.actions.byID
 	p.schema = sync.OnceValue(func() *ProjectSchema {
 		next.Properties, next.Values = make([]PropertyDefinition, 0, properties.Len()), map[PropertyDefinition]physical.Kinds{}

@@ -169,8 +169,9 @@ func TestOwnWriteShowsThoughOthersCanNotBeRead(t *testing.T) {
 	if after.KeyByHash(registry.HashKey(text)) != nil {
 		t.Error("the revoked key still works")
 	}
-	if after.Revision != before.Revision || after.Serial == before.Serial {
-		t.Errorf("revision %d after %d, serial %d after %d: want the same revision in another snapshot", after.Revision, before.Revision, after.Serial, before.Serial)
+	if after.Revision != before.Revision || after.Serial(p.ID) == before.Serial(p.ID) {
+		t.Errorf("revision %d after %d, serial %d after %d: want the same revision in another state of the project",
+			after.Revision, before.Revision, after.Serial(p.ID), before.Serial(p.ID))
 	}
 	if err := r.Refresh(t.Context()); !errors.Is(err, errDown) {
 		t.Errorf("Refresh() = %v, want %v", err, errDown)

@@ -19,8 +19,6 @@ type Snapshot struct {
 	// Revision is the store's revision that the snapshot shows. It may show a write of its own beyond that, and a store that was
 	// restored counts the same revisions again.
 	Revision uint64
-	// Serial is different for each snapshot of this process, so it can be the key of what is derived from a snapshot.
-	Serial uint64
 
 	keys          *immutable.Map[[32]byte, *keyEntry]         // those that are not revoked, by hash
 	endpoints     *immutable.Map[endpointKey, *endpointEntry] // those that are not deleted
@@ -31,11 +29,14 @@ type Snapshot struct {
 	broken        map[int64]bool // projects that are left out
 }
 
-// serials counts the snapshots of this process.
+// serials counts the states of all projects in this process, so that no two of them have the same number.
 var serials atomic.Uint64
 
 // projectState is all of one project.
 type projectState struct {
+	serial      uint64 // see Snapshot.Serial
+	querySerial uint64 // see Snapshot.QuerySerial
+
 	settings      ProjectSchema // without lists that are in tables
 	usage         Usage
 	tokenSecrets  []TokenSecret  // newest first
@@ -84,6 +85,24 @@ func (s *Snapshot) project(id int64) *projectState {
 	}
 	p, _ := s.projects.Get(id)
 	return p
+}
+
+// Serial returns a number that is another one for each state of a project in this process, so it can be the key of what is derived from
+// any part of the project; 0 when there is no such project. A write to another project leaves it as it is.
+func (s *Snapshot) Serial(project int64) uint64 {
+	if p := s.project(project); p != nil {
+		return p.serial
+	}
+	return 0
+}
+
+// QuerySerial is like Serial, but changes only with what decides what the queries of a project mean: what Schema holds, and the insight
+// variables. Endpoints, insights, dashboards, alerts, annotations and keys are no part of that.
+func (s *Snapshot) QuerySerial(project int64) uint64 {
+	if p := s.project(project); p != nil {
+		return p.querySerial
+	}
+	return 0
 }
 
 // What the maps of all projects ask of their keys.

@@ -105,6 +105,7 @@ func (v *Variable) compare(other *Variable) int {
 
 // variablesChanged makes what follows from the variables anew, when it is next asked for.
 func (p *projectState) variablesChanged() {
+	p.querySerial = serials.Add(1)
 	list := p.variables.list
 	p.defaults = sync.OnceValue(func() map[string]any {
 		defaults := make(map[string]any, list.Len())

@@ -84,8 +84,8 @@ func Header(r *http.Request, canonical string) string {
 func Write(w http.ResponseWriter, r *http.Request, start time.Time, res *Response) {
 	h := w.Header()
 	setHeaders(h, res)
-	rendered := res.Body.ContentLength != "" // by the cache, in the encoding that the client takes
-	if rendered {
+	rendered := res.Body.ContentLength != ""     // by the cache, in the encoding that the client takes
+	if rendered && r.Method != http.MethodPost { // no cache keeps what a POST was answered with (RFC 9110, section 9.3.3)
 		h["Vary"] = VaryHeader
 	}
 	// The texts of all headers are cut from one string, and the slices that hold them from one array.
@@ -151,9 +151,21 @@ func Write(w http.ResponseWriter, r *http.Request, start time.Time, res *Respons
 	if !rendered {
 		values[5] = all[timing:]
 	}
-	h["Content-Length"] = values[5:6:6]
+	if !rendered || !serverCounts(r, len(res.Body.Bytes)) {
+		h["Content-Length"] = values[5:6:6]
+	}
 	w.WriteHeader(code)
 	_, _ = w.Write(res.Body.Bytes) //nolint:gosec // JSON and files with their types; the client may be gone, there is nobody to tell
+}
+
+// maxCounted is the longest body, in bytes, that net/http keeps in its buffer until the handler returns. It sends the length of such a body
+// by itself.
+const maxCounted = 2048
+
+// serverCounts reports whether the server sends the length of a body without being told. A cached run leaves that to it: then its headers
+// are eight, and a map of more costs each request several allocations, here and in the copy that net/http makes.
+func serverCounts(r *http.Request, length int) bool {
+	return r.ProtoMajor == 1 && r.Method == http.MethodPost && 0 < length && length <= maxCounted
 }
 
 // setHeaders sets what is sent with errors and streams too.
@@ -170,10 +182,13 @@ func SetQuotas(h http.Header, qs execution.Quotas) {
 	}
 }
 
+// setType sets the Content-Type, once: a map of eight that is assigned to again grows, even if it has the key.
 func setType(h http.Header, res *Response) {
-	if h["Content-Type"] = JSONType; res.Type != nil {
-		h["Content-Type"] = res.Type
+	typ := res.Type
+	if typ == nil {
+		typ = JSONType
 	}
+	h["Content-Type"] = typ
 }
 
 func appendSeconds(dst []byte, d time.Duration) []byte {

@@ -22,8 +22,8 @@ const profileSeconds = 20
 // hitParts are the parts of a hit, identified in its profile by functions and everything that they call.
 var hitParts = []struct{ name, functions string }{
 	{"this module, in total", `caddy-analytics/module\.\(\*Handler\)\.ServeHTTP$`},
-	{"of that, reading the body", `caddy-analytics/module\.readBody$`},
-	{"of that, headers and writing into the buffer", `caddy-analytics/module\.\(\*request\)\.writeAnswer$`},
+	{"of that, reading the body", `caddy-analytics/module/api\.ReadBody$`},
+	{"of that, headers and writing into the buffer", `caddy-analytics/module/api\.WriteAnswer$`},
 	{"of that, looking up result and page", `caddy-analytics/cache\.\(\*Cache\)\.(Get|GetPage)$`},
 	{"sending the response", `net/http\.\(\*response\)\.finishRequest$`},
 	{"reading and parsing the request", `net/http\.\(\*conn\)\.readRequest$`},
@@ -46,7 +46,7 @@ func profileHit(folder string) (goals []goal, err error) {
 	}
 	loaded := make(chan error, 1)
 	go func() {
-		_, err := load(folder, cachedRival(client), fmt.Sprintf("%ds", profileSeconds+4))
+		_, err := wrk(folder, cachedRun(client), loadShape{connections: 16, seconds: profileSeconds + 4})
 		loaded <- err
 	}()
 	<-time.After(2 * time.Second) // wrk is running by now

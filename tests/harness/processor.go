@@ -16,8 +16,13 @@ func (s *Server) ProcessorTime() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+	return ProcessorTime(append(children, strconv.Itoa(s.PID()))...)
+}
+
+// ProcessorTime returns the CPU time that processes have used so far. It needs Linux.
+func ProcessorTime(pids ...string) (time.Duration, error) {
 	var ticks int64
-	for _, pid := range append(children, strconv.Itoa(s.PID())) {
+	for _, pid := range pids {
 		raw, err := os.ReadFile("/proc/" + pid + "/stat")
 		if err != nil {
 			return 0, fmt.Errorf("reading a process's times: %w", err)

@@ -41,7 +41,10 @@ func (s *Runs) Plan(ctx context.Context, c *api.Caller, in api.Input, e *registr
 	if err := api.CheckFields(fields, runFields...); err != nil {
 		return nil, err
 	}
-	plan := &result.Plan{Query: &execution.Query{Endpoint: e, Rows: compiler.QueryRoute}, View: result.View{Limit: -1}, Fixed: c.Key.Fixed}
+	plan := &result.Plan{
+		Query: &execution.Query{Endpoint: e, Rows: compiler.QueryRoute}, View: result.View{Limit: -1},
+		Fixed: c.Key.Fixed, Serial: c.Snapshot.QuerySerial(c.Project.ID),
+	}
 	p := planner{Plan: plan, exec: s.Executor, c: c, in: in, fields: fields}
 	text, given, err := p.cursor()
 	switch {

@@ -78,7 +78,7 @@ func (s *Runs) planOf(ctx context.Context, c *api.Caller, in api.Input, e *regis
 	defer api.ReturnBody(body)
 	form, _ := askedFormat(in)
 	memo := result.MemoKey(&c.Caller, e.ID, in.URL.RawQuery, form, body.Bytes())
-	p, ok := result.Recall(s.Plans, memo, &c.Caller)
+	p, ok := result.Recall(s.Plans, memo, &c.Caller, e)
 	if !ok {
 		if p, err = s.Plan(ctx, c, in, e, body.Bytes()); err != nil {
 			return nil, err

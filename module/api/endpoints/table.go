@@ -3,6 +3,7 @@ package endpoints
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -31,11 +32,14 @@ func (p *planner) stored(ctx context.Context, node query.Node, bound *binding) (
 		return nil, nil
 	}
 	var plan *materialize.Plan
+	var err error
 	if p.exec.Warehouse.Known() != nil {
-		var err error
 		if plan, err = tableOf(ctx, p.exec, p.c, p.Endpoint, p.Version, node); execution.IsRefusal(err) || ctx.Err() != nil {
 			return nil, err
 		}
+	}
+	if plan == nil && !errors.As(err, new(*materialize.Refusal)) {
+		p.Until = p.c.Start // ClickHouse could not be asked: the next run may find a table
 	}
 	if err := bound.check(p.Version, node, plan); err != nil {
 		return nil, err

@@ -33,9 +33,10 @@ func (s *Results) plan(c *api.Caller, in api.Input, i shownInsight, params resul
 	if i.tile != nil {
 		tile = i.tile.ID
 	}
-	place := fmt.Sprintf("insight %d tile %d %s %s", i.ID, tile, level, params.clientID)
+	// The answer shows the insight, the dashboards that it is on, variables and users: any part of the project.
+	place := fmt.Sprintf("insight %d tile %d %s %d %s", i.ID, tile, level, c.Snapshot.Serial(c.Project.ID), params.clientID)
 	memo := result.MemoKey(&c.Caller, place, in.URL.RawQuery, result.AskedFormat(in), nil)
-	if p, ok := result.Recall(s.Plans, memo, &c.Caller); ok {
+	if p, ok := result.Recall(s.Plans, memo, &c.Caller, nil); ok {
 		return p, nil
 	}
 	node, err := compiler.Parse(i.Query)

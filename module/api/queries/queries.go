@@ -56,7 +56,7 @@ func (q *Queries) answer(ctx context.Context, c api.Caller, in api.Input, body [
 		place = " mcp"
 	}
 	memo := result.MemoKey(&c.Caller, place, in.URL.RawQuery, result.AskedFormat(in), body)
-	p, ok := result.Recall(q.Plans, memo, &c.Caller)
+	p, ok := result.Recall(q.Plans, memo, &c.Caller, nil)
 	if !ok {
 		var err error
 		if p, err = q.Plan(&c, body, place); err != nil {

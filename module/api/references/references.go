@@ -68,15 +68,15 @@ func (x *Index) known(project int64) *known {
 // known is what is known of a project.
 type known struct {
 	mu     sync.Mutex
-	serial uint64 // of the snapshot that found shows
+	serial uint64 // of the project's state that found shows
 	found  *Uses
 	reader *reader
 }
 
 // update finds the references of a snapshot, unless it did so before.
 func (k *known) update(snap *registry.Snapshot, project int64) {
-	if k.found == nil || k.serial != snap.Serial {
+	if serial := snap.Serial(project); k.found == nil || k.serial != serial {
 		k.reader = k.reader.next(snap, project)
-		k.serial, k.found = snap.Serial, find(snap, project, k.reader)
+		k.serial, k.found = serial, find(snap, project, k.reader)
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
-// memoKey is all that decides what a request means.
+// memoKey is all of a request and of its caller that decides what the request means. What the registry decides is no part of it: a plan
+// knows what of the registry it was made from. See Recall.
 type memoKey struct {
 	project  int64
-	snapshot uint64 // the registry as it stands
 	place    string // the endpoint that is run, or what else tells requests of different kinds apart
 	fixed    string // the variables that the key fixes
 	query    string // the query string
@@ -35,14 +35,13 @@ func (k *memoKey) append(body []byte) []byte {
 	}
 	dst = append(dst, flags)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(k.project)) //nolint:gosec // any number will do, if it is another for another project
-	dst = binary.LittleEndian.AppendUint64(dst, k.snapshot)
 	return binary.LittleEndian.AppendUint64(dst, uint64(len(body)))
 }
 
 // MemoKey is the key of a request in the memo of plans, written after its body.
 func MemoKey(c *execution.Caller, place, query string, form Format, body []byte) []byte {
 	key := memoKey{
-		project: c.Project.ID, snapshot: c.Snapshot.Serial, place: place, fixed: c.Key.Fixed, query: query, format: form,
+		project: c.Project.ID, place: place, fixed: c.Key.Fixed, query: query, format: form,
 		bound: c.Key.Bound(), mayQuery: c.Key.Allows(QueryScope),
 	}
 	return key.append(body)

@@ -7,13 +7,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Recall finds the plan of a request that was seen before. The project and the fixed variables are compared once more: a plan
-// leads to rows.
-func Recall(plans *cache.Memo[*Plan], memo []byte, c *execution.Caller) (*Plan, bool) {
+// Recall finds the plan of a request that was seen before, unless what it was made from has changed since: the endpoint, nil on other
+// routes, with all its versions, and what queries of the project mean. A snapshot has another endpoint at another address for each
+// change of one. The project and the fixed variables are compared once more: a plan leads to rows.
+func Recall(plans *cache.Memo[*Plan], memo []byte, c *execution.Caller, e *registry.Endpoint) (*Plan, bool) {
 	p, ok := plans.Get(memo)
-	return p, ok && p.Key.Project() == c.Project.ID && p.Fixed == c.Key.Fixed && (p.Until.IsZero() || c.Start.Before(p.Until))
+	return p, ok && p.Endpoint == e && p.Serial == c.Snapshot.QuerySerial(c.Project.ID) &&
+		p.Key.Project() == c.Project.ID && p.Fixed == c.Key.Fixed && (p.Until.IsZero() || c.Start.Before(p.Until))
 }
 
 // AskedFormat is the format that the Accept header asks for. Of its types the one that is liked best counts, and one that there is not

@@ -62,7 +62,7 @@ func PlanHeld(
 	if held != nil {
 		extra += " " + held.Mark
 	}
-	p := &Plan{Freshness: e.FreshnessOf(node, mode), View: View{Limit: -1}, Query: &execution.Query{
+	p := &Plan{Freshness: e.FreshnessOf(node, mode), View: View{Limit: -1}, Serial: c.Snapshot.QuerySerial(c.Project.ID), Query: &execution.Query{
 		Node: node, Text: node.Text(), Rows: compiler.QueryRoute, Held: held,
 		Key: cache.KeyParts{
 			Project: c.Project.ID, Query: string(node.Canonical()), Variables: VariableMarks(c, node), Zone: c.Project.Timezone,

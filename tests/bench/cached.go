@@ -1,0 +1,350 @@
+package main
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// bodyTarget is about how long the served response is, in bytes.
+const bodyTarget = 2048
+
+// cachedBench says how long everything is measured.
+type cachedBench struct {
+	rounds, seconds int // of one load
+}
+
+// cachedRow is a row of the table: an endpoint's cached run against respond, which answers the same POST with a body of the same length, in
+// the same configuration.
+type cachedRow struct {
+	name        string
+	connections int
+	respond     *rival
+	run         *rival
+	load        func(folder string, r *rival, shape loadShape) (measured, error)
+	before      func() error                // what is done first; nil for nothing
+	around      func() (after func() error) // what else goes on meanwhile; nil for nothing
+	goal        float64                     // of the ratio of requests a second; 0 for none
+	slowest     bool                        // the 99th percentile has a goal too
+}
+
+// ratio is the run's requests a second by those of respond.
+func (row *cachedRow) ratio() float64 { return row.run.persecond() / row.respond.persecond() }
+
+// cachedRuns compares a cached run with Caddy's respond, in several configurations, and with chproxy.
+func (b *cachedBench) measure(folder string) (goals []goal, err error) {
+	if err := errors.Join(needs("wrk", "wrk"), needs("h2load", "nghttp2-client")); err != nil {
+		return nil, err
+	}
+	client, err := open(folder, "cached", unlimited)
+	if err != nil {
+		return nil, err
+	}
+	server := client.Server
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	if err := publish(client); err != nil {
+		return nil, err
+	}
+	body, err := warm(client)
+	if err != nil {
+		return nil, err
+	}
+	sites, err := serveRivals(server, len(body))
+	if err != nil {
+		return nil, err
+	}
+	plain, err := servePlain(folder, len(body))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, plain.stop()) }()
+	insight, err := addInsights(client)
+	if err != nil {
+		return nil, err
+	}
+	if body, err = warm(client); err != nil {
+		return nil, err
+	}
+	var rows []*cachedRow
+	// again is a rival with the same requests and no measurements.
+	again := func(name, url string) *rival {
+		pid := server.PID()
+		if url == plain.url {
+			pid = plain.cmd.Process.Pid
+		}
+		return &rival{name: name, url: url, header: cachedRun(client).header, pid: pid}
+	}
+	add := func(row cachedRow, respond, run string) *cachedRow {
+		row.respond, row.run = again(row.name+", respond", respond), again(row.name+", cached run", run)
+		rows = append(rows, &row)
+		return &row
+	}
+	path := strings.TrimPrefix(cachedRun(client).url, server.URL)
+	for _, connections := range []int{16, 64, 256} {
+		add(cachedRow{name: "HTTP/1.1", connections: connections, load: wrk, goal: 1, slowest: connections == 16}, sites.respond, server.URL+path)
+	}
+	first := rows[0]
+	for _, connections := range []int{16, 64, 256} {
+		add(cachedRow{name: "HTTP/1.1, a Caddy without this app", connections: connections, load: wrk, goal: 1, slowest: connections == 16}, plain.url, server.URL+path)
+	}
+	add(cachedRow{name: "HTTP/2 over TLS", connections: 16, load: h2load, goal: 1, slowest: true}, sites.secureRespond, sites.secure+path)
+	add(cachedRow{name: "HTTP/3", connections: 16, load: http3Load(sites.trust), goal: 1, slowest: true}, sites.secureRespond, sites.secure+path)
+	var written int
+	var wrote time.Duration
+	add(cachedRow{
+		name: fmt.Sprintf("HTTP/1.1, %d writes a second", writesPerSecond), connections: 16, load: wrk, goal: 0.95,
+		around: func() func() error {
+			began, stop := time.Now(), writing(client, insight)
+			return func() error {
+				n, err := stop()
+				written, wrote = written+n, wrote+time.Since(began)
+				return err
+			}
+		},
+	}, sites.respond, server.URL+path)
+	// Last, because metrics count the requests of all sites.
+	add(cachedRow{
+		name: "HTTP/1.1, access log, metrics and tracing", connections: 16, load: wrk, goal: 1, slowest: true,
+		before: func() error { return addMetrics(server) },
+	}, sites.loggedRespond, sites.logged+path)
+
+	fmt.Printf("A cached run, %d bytes, against respond with as many bytes and no placeholders: requests a second, the 99th percentile in ms,\n"+
+		"and the processor time of the server for a request in µs. Medians of %d alternating rounds of %d s\n\n", len(body), b.rounds, b.seconds)
+	fmt.Printf("%-42s %11s %10s %8s %6s %12s %8s %6s %11s %7s %6s\n", "", "connections", "respond/s", "run/s", "ratio", "respond p99", "run p99", "ratio",
+		"respond µs", "run µs", "ratio")
+	for _, row := range rows {
+		if err := row.measure(b, folder, row.respond, row.run); err != nil {
+			return nil, err
+		}
+		slower := row.run.p99() / row.respond.p99()
+		fmt.Printf("%-42s %11d %10.0f %8.0f %6.2f %12.2f %8.2f %6.2f %11.1f %7.1f %6.2f\n", row.name, row.connections, row.respond.persecond(),
+			row.run.persecond(), row.ratio(), row.respond.p99(), row.run.p99(), slower,
+			row.respond.processor(), row.run.processor(), row.run.processor()/row.respond.processor())
+		against := fmt.Sprintf("respond, %d connections", row.connections)
+		goals = append(goals, atLeast("run/s, "+row.name, against, row.goal, row.ratio()))
+		if row.slowest {
+			goals = append(goals, atMost("p99, "+row.name, against, 1, slower))
+		}
+	}
+	fmt.Printf("\n%.0f writes a second took place, of %d insights\n", float64(written)/wrote.Seconds(), writtenInsights)
+	against, err := b.againstChproxy(folder, first.connections, again("cached run", server.URL+path))
+	fmt.Println()
+	return append(goals, against), err
+}
+
+// measure loads rivals in turns, so that noise affects all alike.
+func (row *cachedRow) measure(b *cachedBench, folder string, rivals ...*rival) error {
+	if row.before != nil {
+		if err := row.before(); err != nil {
+			return err
+		}
+	}
+	for range b.rounds {
+		for _, r := range rivals {
+			after := func() error { return nil }
+			if row.around != nil {
+				after = row.around()
+			}
+			m, err := row.loadOnce(folder, r, loadShape{row.connections, b.seconds})
+			if err = errors.Join(err, after()); err != nil {
+				return err
+			}
+			r.measured = append(r.measured, m)
+		}
+	}
+	return nil
+}
+
+// loadOnce loads a rival once.
+func (row *cachedRow) loadOnce(folder string, r *rival, shape loadShape) (m measured, err error) {
+	var before, now time.Duration
+	if r.pid != 0 {
+		if before, err = harness.ProcessorTime(strconv.Itoa(r.pid)); err != nil {
+			return m, err
+		}
+	}
+	if m, err = row.load(folder, r, shape); err != nil || r.pid == 0 {
+		return m, err
+	}
+	now, err = harness.ProcessorTime(strconv.Itoa(r.pid))
+	m.processor = time.Duration(float64(now-before) / (m.persecond * float64(shape.seconds)))
+	return m, err
+}
+
+// againstChproxy compares a cached run with a chproxy, if there is one.
+func (b *cachedBench) againstChproxy(folder string, connections int, run *rival) (goal, error) {
+	const what, against, bound = "cached run, HTTP/1.1", "chproxy, 16 connections", 2.2
+	url := os.Getenv("BENCH_CHPROXY_URL")
+	if url == "" {
+		fmt.Println("chproxy is not measured: set BENCH_CHPROXY_URL to a chproxy URL that serves a cached query of this size")
+		return goal{what: what, against: against, goal: fmt.Sprintf(">= %.4g", bound), measured: "not measured: BENCH_CHPROXY_URL is not set"}, nil
+	}
+	row := cachedRow{connections: connections, load: wrk}
+	proxy := &rival{name: "chproxy, cached", url: url}
+	if err := row.measure(b, folder, proxy, run); err != nil {
+		return goal{}, err
+	}
+	ratio := run.persecond() / proxy.persecond()
+	fmt.Printf("chproxy, a cached response of the same size, %d connections: %.0f a second, the run %.0f: %.2f\n", connections, proxy.persecond(), run.persecond(), ratio)
+	return atLeast(what, against, bound, ratio), nil
+}
+
+// cachedRun returns the endpoint that publish creates.
+func cachedRun(client *harness.Client) *rival {
+	return &rival{
+		name: "cached endpoint run", url: fmt.Sprintf("%s/api/projects/%d/endpoints/bench/run", client.Server.URL, client.Project),
+		header: map[string]string{"Authorization": "Bearer " + client.Key, "Content-Type": "application/json"},
+	}
+}
+
+// publish creates an endpoint with a response of about bodyTarget bytes.
+func publish(client *harness.Client) error {
+	query := "select number as position, concat('row number ', toString(number)) as label, number * 1.5 as value from numbers(52)"
+	answer, err := client.Send(http.MethodPost, "endpoints/", map[string]any{
+		"name": "bench", "query": map[string]any{"kind": "HogQLQuery", "query": query}, "data_freshness_seconds": 24 * 60 * 60,
+	})
+	if err != nil || answer.Status != http.StatusCreated {
+		return fmt.Errorf("publishing: %w: %s", err, answer.Raw)
+	}
+	return nil
+}
+
+// runBody is the body of every load request.
+const runBody = `{"limit":100}`
+
+// warm runs the endpoint until it is served from the cache, and returns the body.
+func warm(client *harness.Client) ([]byte, error) {
+	for range 100 {
+		answer, err := client.Send(http.MethodPost, "endpoints/bench/run", runBody)
+		if err != nil || answer.Status != http.StatusOK {
+			return nil, fmt.Errorf("running: %w: %s", err, answer.Raw)
+		}
+		if strings.Contains(answer.Header.Get("Cache-Status"), "; hit") {
+			if n := len(answer.Raw); n < bodyTarget*3/4 || n > bodyTarget*5/4 {
+				return nil, fmt.Errorf("the response has %d bytes, want about %d", n, bodyTarget)
+			}
+			return answer.Raw, nil
+		}
+	}
+	return nil, errors.New("the run was never served from the cache")
+}
+
+// rivalSites are the sites beside the one of the harness: with respond and with the API, each in the same configuration.
+type rivalSites struct {
+	respond               string // HTTP/1.1
+	secure, secureRespond string // TLS, HTTP/2 and HTTP/3
+	logged, loggedRespond string // an access log, and tracing
+	trust                 *tls.Config
+}
+
+// respondSite is a site with nothing but a body of so many bytes, which has no placeholders: Caddy would look for each brace in each
+// request. It does not look like JSON either, which Caddy would check.
+func respondSite(length int) string { return "respond `" + strings.Repeat("x", length) + "`" }
+
+// serveRivals reloads the config with sites for all rows.
+func serveRivals(server *harness.Server, length int) (*rivalSites, error) {
+	ports, err := harness.FreePorts(5)
+	if err != nil {
+		return nil, err
+	}
+	at := func(scheme string, i int) string { return fmt.Sprintf("%s://localhost:%d", scheme, ports[i]) }
+	sites := &rivalSites{respond: at("http", 0), secure: at("https", 1), secureRespond: at("https", 2), logged: at("http", 3), loggedRespond: at("http", 4)}
+	host := func(url string) string { _, rest, _ := strings.Cut(url, "://"); return rest }
+	if sites.trust, err = server.Secure(map[string]string{host(sites.secure): "analytics", host(sites.secureRespond): respondSite(length)}); err != nil {
+		return nil, err
+	}
+	config, err := os.ReadFile(server.Caddyfile())
+	if err != nil {
+		return nil, fmt.Errorf("reading the Caddyfile: %w", err)
+	}
+	log := fmt.Sprintf("log {\n\toutput file %s\n}\ntracing\n", filepath.Join(server.Folder, "access.log"))
+	whole := fmt.Sprintf("%s\n%s {\n%s\n}\n%s {\n%s%s\n}\n%s {\n%sanalytics\n}\n", config, sites.respond, respondSite(length),
+		sites.loggedRespond, log, respondSite(length), sites.logged, log)
+	if err := os.WriteFile(server.Caddyfile(), []byte(whole), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the Caddyfile: %w", err)
+	}
+	if err := server.Reload(); err != nil {
+		return nil, err
+	}
+	return sites, errors.Join(answers(sites.respond, length), answers(sites.loggedRespond, length))
+}
+
+// addMetrics reloads the config with metrics of the HTTP servers.
+func addMetrics(server *harness.Server) error {
+	config, err := os.ReadFile(server.Caddyfile())
+	if err != nil {
+		return fmt.Errorf("reading the Caddyfile: %w", err)
+	}
+	counted := bytes.Replace(config, []byte("\tanalytics {"), []byte("\tmetrics\n\tanalytics {"), 1)
+	if err := os.WriteFile(server.Caddyfile(), counted, 0o600); err != nil {
+		return fmt.Errorf("writing the Caddyfile: %w", err)
+	}
+	return server.Reload()
+}
+
+// answers checks that a site answers a POST with so many bytes.
+func answers(url string, length int) error {
+	resp, err := http.Post(url, "application/json", strings.NewReader(runBody))
+	if err != nil {
+		return fmt.Errorf("requesting respond: %w", err)
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || !bytes.Equal(got, bytes.Repeat([]byte("x"), length)) {
+		return fmt.Errorf("respond answers %d with %d bytes, want %d: %w", resp.StatusCode, len(got), length, err)
+	}
+	return nil
+}
+
+// plainCaddy is a process without this app.
+type plainCaddy struct {
+	url string
+	cmd *exec.Cmd
+}
+
+// servePlain starts the same program with respond alone.
+func servePlain(folder string, length int) (*plainCaddy, error) {
+	binary, err := harness.Binary()
+	if err != nil {
+		return nil, err
+	}
+	ports, err := harness.FreePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	p := &plainCaddy{url: fmt.Sprintf("http://localhost:%d", ports[0])}
+	path := filepath.Join(folder, "plain.Caddyfile")
+	config := fmt.Sprintf("{\n\tadmin off\n\tauto_https off\n\tpersist_config off\n}\n%s {\n%s\n}\n", p.url, respondSite(length))
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the Caddyfile: %w", err)
+	}
+	p.cmd = exec.Command(binary, "run", "--config", path, "--adapter", "caddyfile")
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting Caddy: %w", err)
+	}
+	for range 200 {
+		if err = answers(p.url, length); err == nil {
+			return p, nil
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	return nil, errors.Join(err, p.stop())
+}
+
+func (p *plainCaddy) stop() error {
+	err := p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.cmd.Wait() // ended by the signal
+	return err
+}
