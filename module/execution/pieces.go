@@ -251,7 +251,7 @@ func (x *Computation) computePieces(ctx context.Context, at *turn, s *stitching,
 	for _, i := range places {
 		s.rows[i] = to.places[i].Result()
 		if version := s.versions[i]; version != nil {
-			computed[s.spans[i]] = &cache.Piece{Rows: s.rows[i], Version: *version, ComputedAt: began}
+			computed[s.spans[i]] = &cache.Piece{Rows: s.rows[i], Version: *version, ComputedAt: began, Reach: s.Pieces.Pieces[i].Reach}
 		}
 	}
 	x.exec.Cache.KeepPieces(s.found, s.columns, computed, s.spans)
