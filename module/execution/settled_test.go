@@ -294,7 +294,9 @@ func TestSettledPast(t *testing.T) {
 		{"nothing of its own", func() { w.capture(other, events(3, 30*day)...) }},
 		{"an event now", func() { w.capture(project, events(1, time.Minute)...) }},
 		{"late events", func() { w.capture(project, events(1+r.IntN(3), 60*day)...) }},
-		{"an event of tomorrow", func() { w.capture(project, map[string]any{"event": "a", "distinct_id": person(), "timestamp": time.Now().Add(20 * time.Hour).UTC().Format(time.RFC3339Nano)}) }},
+		{"an event of tomorrow", func() {
+			w.capture(project, map[string]any{"event": "a", "distinct_id": person(), "timestamp": time.Now().Add(20 * time.Hour).UTC().Format(time.RFC3339Nano)})
+		}},
 		{"a merge", func() { merge(project) }},
 		{"a person's property", func() {
 			w.capture(project, map[string]any{"event": "$set", "distinct_id": person(), "timestamp": time.Now().UTC().Format(time.RFC3339Nano), "properties": map[string]any{"$set": map[string]any{"plan": []string{"pro", "free"}[r.IntN(2)]}}})
