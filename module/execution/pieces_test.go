@@ -43,7 +43,7 @@ func TestPieceRows(t *testing.T) {
 
 // TestWhatPiecesCannotTell: the whole query runs after an error that may be of the pieces alone, and not after one that it would have too.
 func TestWhatPiecesCannotTell(t *testing.T) {
-	for kind, want := range map[clickhouse.Kind]bool{
+	for kind, want := range map[clickhouse.ErrorKind]bool{
 		clickhouse.UserError: true, clickhouse.Unrunnable: true, clickhouse.TooLarge: true,
 		clickhouse.Unavailable: false, clickhouse.Busy: false, clickhouse.Timeout: false, clickhouse.TooSlow: false, clickhouse.Memory: false, clickhouse.Internal: false,
 	} {
