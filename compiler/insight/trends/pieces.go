@@ -112,6 +112,9 @@ func (p *pieces) query(places []int) hogql.Query {
 	if len(whole) > 0 {
 		sources := p.within(insight.And(p.parts.Within(timestamp, whole), weekdays))
 		members = append(members, p.union(sources, func(key hogql.Expr) hogql.Expr {
+			if len(whole) == 1 {
+				return insight.Const(int64(whole[0]))
+			}
 			return p.parts.Place(p.b.periods[0].Interval, key, whole)
 		}))
 	}
