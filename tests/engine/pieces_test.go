@@ -12,6 +12,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
 // piecesProject is the project of the events that queries in pieces are asked of.
@@ -457,5 +459,69 @@ func TestMomentsOfPieces(t *testing.T) {
 	t.Logf("compared %d", compared)
 	if compared < count/5 {
 		t.Errorf("only %d of %d moments are computed", compared, count)
+	}
+}
+
+// TestLifecyclesInPieces asks random lifecycles of people as a whole and in pieces. Some people were made after they were first active.
+func TestLifecyclesInPieces(t *testing.T) {
+	random := rand.New(rand.NewPCG(18, 4)) // the same every time
+	var lines strings.Builder
+	write := func(v any) {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines.Write(raw)
+		lines.WriteByte('\n')
+	}
+	start := time.Date(2024, 2, 20, 0, 0, 0, 0, time.UTC)
+	for i := range 60 {
+		id := fmt.Sprint("person", i)
+		first := time.Duration(random.IntN(50*24*60)) * time.Minute
+		made := start.Add(first - time.Duration(random.IntN(3))*24*time.Hour)
+		if i%15 == 0 { // later than the first events
+			made = start.Add(first + time.Duration(random.IntN(10*24))*time.Hour)
+		}
+		write(map[string]any{"type": "person", "distinct_ids": []string{id}, "created_at": made, "properties": map[string]any{}})
+		for range random.IntN(14) {
+			at := start.Add(first + time.Duration(random.IntN(20*24*60))*time.Minute)
+			write(trendEvent{Event: []string{"a", "b"}[random.IntN(2)], DistinctID: id, Timestamp: at, Properties: map[string]any{"n": random.IntN(9)}})
+		}
+	}
+	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: piecesProject + 2, Now: time.Now()}, ndjson.NewReader(strings.NewReader(lines.String())))
+	if err != nil || report.Bad > 0 {
+		t.Fatalf("importing: %v: %+v", err, report)
+	}
+	var tally piecesTally
+	count := 60
+	if testing.Short() {
+		count = 15
+	}
+	store := pieceStore{}
+	for i := range count {
+		zone, weekStart := pieceZones[random.IntN(len(pieceZones))], random.IntN(2)
+		interval := []string{"day", "day", "week", "month", "hour"}[random.IntN(5)]
+		first := start.AddDate(0, 0, random.IntN(40)).Format(time.DateOnly)
+		days := random.IntN(12)
+		if interval == "week" || interval == "month" {
+			days += 20
+		}
+		event := []any{"a", nil}[random.IntN(2)]
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			for _, shift := range []int{0, 3} {
+				raw, err := json.Marshal(map[string]any{
+					"kind": "LifecycleQuery", "interval": interval, "series": []any{map[string]any{"kind": "EventsNode", "event": event}},
+					"dateRange": map[string]any{"date_from": movedDays(first, shift), "date_to": movedDays(first, shift+days)},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				tally.compare(t, random, store, piecesEnv(t, piecesProject+2, zone, weekStart, time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)), raw)
+			}
+		})
+	}
+	t.Logf("%+v", tally)
+	if tally.compared < count/2 || tally.kept < count || tally.refused == 0 {
+		t.Errorf("%+v, want more of them compared, kept and refused", tally)
 	}
 }
