@@ -232,7 +232,7 @@ func TestTrendsInPieces(t *testing.T) {
 		}
 		for i := range q.series {
 			if random.IntN(8) > 0 { // the others look beyond their buckets
-				maths := []string{"total", "dau", "unique_session", "unique_group", "sum", "avg", "min", "max", "median", "p90", "max_count_per_actor", "hogql"}
+				maths := []string{"total", "dau", "unique_session", "unique_group", "sum", "avg", "min", "max", "median", "p90", "max_count_per_actor", "hogql", "weekly_active", "monthly_active"}
 				q.series[i].math = maths[random.IntN(len(maths))]
 			}
 		}
