@@ -41,7 +41,7 @@ const (
 )
 
 // Spent is where the time of an answer went.
-type Spent struct{ Compile, ClickHouse time.Duration }
+type Spent struct{ Compile, Probe, ClickHouse time.Duration }
 
 // JSON is an answer with v as its body. Encoding v cannot fail: it holds only what the server put there.
 func JSON(status int, v any) Response { return Raw(status, jsontext.Append(nil, v)) }
@@ -181,8 +181,12 @@ func appendSeconds(dst []byte, d time.Duration) []byte {
 func AppendCacheStatus(dst []byte, got cache.Answer) []byte {
 	dst = append(dst, "caddy-analytics; "...)
 	switch got.Status {
-	case cache.Hit:
-		return appendSeconds(append(dst, "hit; ttl="...), got.FreshFor)
+	case cache.Hit, cache.Renewed:
+		dst = appendSeconds(append(dst, "hit; ttl="...), got.FreshFor)
+		if got.Entry != nil && got.Entry.Renewed {
+			dst = append(dst, "; detail=unchanged"...)
+		}
+		return dst
 	case cache.Stale:
 		return append(dst, "hit; ttl=0; detail=revalidating"...)
 	case cache.StaleError:
@@ -201,8 +205,13 @@ func AppendCacheStatus(dst []byte, got cache.Answer) []byte {
 // Append appends where the time went, as Server-Timing has it: milliseconds of the whole, and of the parts that took place.
 func (s Spent) Append(text []byte, total time.Duration) []byte {
 	text = appendTiming(text, "total", total)
-	if s.ClickHouse > 0 {
+	if s.Compile > 0 {
 		text = appendTiming(append(text, ", "...), "compile", s.Compile)
+	}
+	if s.Probe > 0 {
+		text = appendTiming(append(text, ", "...), "probe", s.Probe)
+	}
+	if s.ClickHouse > 0 {
 		text = appendTiming(append(text, ", "...), "clickhouse", s.ClickHouse)
 	}
 	return text

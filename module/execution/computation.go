@@ -32,11 +32,13 @@ type Computation struct {
 	patience time.Duration // the longest that it waits for its turn
 	picked   atomic.Int64  // when ClickHouse was given the query, in Unix nanoseconds; 0 before
 	counted  atomic.Bool   // a query of it was counted on its quotas
+	renews   bool          // a stored result will do if it would come out the same
 }
 
 // answer gets the result, from the cache or by running it. A caller that shares another's computation does not
 // share the refusal of the other's allowance.
 func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.Answer, error) {
+	x.renews = x.renews && policy.Mode != cache.Recompute
 	for {
 		got, err := x.exec.Cache.Do(ctx, x.query.Key, policy, x.load)
 		var refused *LimitError
@@ -73,7 +75,7 @@ func (x *Computation) load(ctx context.Context) (*cache.Entry, error) {
 func (x *Computation) run(
 	ctx context.Context, compile func(context.Context, time.Time) (*compiler.Compiled, error), stored *Stored,
 ) (*cache.Entry, error) {
-	began := time.Now()
+	began := time.Now() // before the data are looked at: the result has all that was stored by then
 	_, compiling := traced(ctx, "analytics.compile")
 	compiled, err := compile(ctx, began)
 	compiling(err)
@@ -93,6 +95,13 @@ func (x *Computation) run(
 	if stored != nil {
 		done.Materialized = stored.AsOf
 	}
+	of := x.basisOf(ctx, compiled, began)
+	if of != nil && !x.exec.Warehouse.Probes() {
+		x.look(ctx, nil, compiled, of)
+		if entry := x.renewed(of, began, Renewal{Compile: done.Compile}); entry != nil {
+			return entry, nil
+		}
+	}
 	_, waiting := traced(ctx, "analytics.wait")
 	place, err := x.Admit(ctx, cache.Awaited(ctx), time.Now())
 	waiting(err)
@@ -100,6 +109,17 @@ func (x *Computation) run(
 		return nil, err
 	}
 	defer place.Leave()
+	if of != nil {
+		probing := time.Now()
+		x.look(ctx, place, compiled, of)
+		if x.exec.Warehouse.Probes() {
+			done.Probe = time.Since(probing)
+		}
+		if entry := x.renewed(of, began, Renewal{done.Compile, done.Probe}); entry != nil {
+			return entry, nil
+		}
+		done.basis = of
+	}
 	limits := cache.Limits{MaxBytes: MaxResultBytes}
 	if compiled.Probe {
 		limits.Keep = compiled.Limit
@@ -253,7 +273,7 @@ func AppendColumns(dst []byte, names []string, columns []cache.Column) []byte {
 
 // Computation begins one for a caller who waits for it.
 func (e *Executor) Computation(c Caller, q *Query) *Computation {
-	return &Computation{exec: e, Caller: c, query: q, patience: e.Limits.Wait, compiles: e.CompilesOf(c.Key, c.Share, c.Project.ID)}
+	return &Computation{exec: e, Caller: c, query: q, patience: e.Limits.Wait, renews: true, compiles: e.CompilesOf(c.Key, c.Share, c.Project.ID)}
 }
 
 // ErrSetQuery refuses pages of a query that combines several.
