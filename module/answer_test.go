@@ -90,6 +90,13 @@ func TestCacheStatus(t *testing.T) {
 		cache.Refreshed:  "caddy-analytics; fwd=request; stored",
 		cache.Pinned:     "caddy-analytics; hit; ttl=0; detail=pinned",
 	}
+	renewed := new(cache.Entry).Renew(time.Now(), nil, 0)
+	for _, status := range []cache.Status{cache.Renewed, cache.Hit} {
+		const want = "caddy-analytics; hit; ttl=90; detail=unchanged"
+		if got := string(api.AppendCacheStatus(nil, cache.Answer{Status: status, Entry: renewed, FreshFor: 90 * time.Second})); got != want {
+			t.Errorf("%s of rows that were found unchanged: %s, want %s", status, got, want)
+		}
+	}
 	for status, want := range tests {
 		if got := string(api.AppendCacheStatus(nil, cache.Answer{Status: status, FreshFor: 90*time.Second + time.Millisecond})); got != want {
 			t.Errorf("%s: %s, want %s", status, got, want)
