@@ -17,6 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -199,6 +200,7 @@ func (x *Computation) ask(
 type turn struct {
 	of    *Computation
 	place *admission.Place // nil before
+	data  *warehouse.Data  // that was last looked at; nil if none was
 }
 
 // take waits for the place, and counts a query, unless it was taken before.

@@ -130,6 +130,9 @@ func (x *Computation) data(ctx context.Context, at *turn, compiled *compiler.Com
 		}
 	}
 	if x.exec.Warehouse.Probes() {
+		if at.data != nil { // a probe costs, and what is computed after it is at least as new
+			return at.data, nil
+		}
 		if err := at.take(ctx); err != nil {
 			return nil, err
 		}

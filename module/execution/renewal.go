@@ -11,7 +11,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
-	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
 // basis is what the rows of a result follow from. Two results with equal ones are equal.
@@ -85,7 +84,7 @@ func hidesOpenPeriods(q *Query) bool {
 // unchanged notes which data there are, and gives the stored result if it is what the computation would give; else nil.
 func (x *Computation) unchanged(ctx context.Context, at *turn, compiled *compiler.Compiled, of *basis, done *Details, began time.Time) *cache.Entry {
 	probing := time.Now()
-	x.look(ctx, at.place, compiled, of)
+	x.look(ctx, at, compiled, of)
 	if x.exec.Warehouse.Probes() {
 		done.Probe = time.Since(probing)
 	}
@@ -93,12 +92,13 @@ func (x *Computation) unchanged(ctx context.Context, at *turn, compiled *compile
 }
 
 // look notes which data there are. What is read after that is at least as new.
-func (x *Computation) look(ctx context.Context, place *admission.Place, compiled *compiler.Compiled, of *basis) {
-	data, err := x.exec.Warehouse.Data(ctx, place, x.Project.ID, compiled.Reads, time.Time{}, time.Time{})
+func (x *Computation) look(ctx context.Context, at *turn, compiled *compiler.Compiled, of *basis) {
+	data, err := x.exec.Warehouse.Data(ctx, at.place, x.Project.ID, compiled.Reads, time.Time{}, time.Time{})
 	if err != nil {
 		of.known = false
 		return
 	}
+	at.data = data
 	of.data, of.known = data.Version(compiled.Reads, time.Time{}, time.Time{})
 }
 
