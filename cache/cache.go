@@ -73,6 +73,9 @@ type Cache struct {
 	// pieceGenerations is the same for pieces, which Outdate leaves alone.
 	pieceGenerations atomic.Pointer[map[int64]uint64]
 
+	// pieceErasures has, by project, which pieces may be used at all. The map is replaced, never modified.
+	pieceErasures atomic.Pointer[map[int64]pieceErasure]
+
 	// erased has, by project, from when on results may be served at all: see Erase. The map is replaced, never modified.
 	erased atomic.Pointer[map[int64]time.Time]
 

@@ -57,6 +57,7 @@ const (
 	StaleError                   // stored; computing a new one failed because of an outage
 	Coalesced                    // computed by another call or a refresh that was in progress
 	Refreshed                    // computed by this call because it asked for it (Recompute)
+	Renewed                      // stored, no longer fresh; found by this call to be what a computation would give (Renew)
 	Pinned                       // stored, no longer fresh; looked up by a ref (Snapshot)
 )
 
@@ -75,6 +76,8 @@ func (s Status) String() string {
 		return "coalesced"
 	case Refreshed:
 		return "refreshed"
+	case Renewed:
+		return "renewed"
 	case Pinned:
 		return "pinned"
 	}
@@ -82,7 +85,7 @@ func (s Status) String() string {
 }
 
 // Cached reports whether the answer had been computed before the call.
-func (s Status) Cached() bool { return s == Hit || s == Stale || s == StaleError || s == Pinned }
+func (s Status) Cached() bool { return s == Hit || s == Stale || s == StaleError || s == Renewed || s == Pinned }
 
 // Answer is an entry and where it comes from.
 type Answer struct {
@@ -196,6 +199,9 @@ func (c *Cache) compute(ctx context.Context, key Key, p Policy, load Load) (Answ
 	}
 	p.Now = p.Now.Add(time.Since(arrived))
 	if f.err == nil {
+		if status == Miss && f.entry.Renewed {
+			status = Renewed
+		}
 		return p.answer(f.entry, status), nil
 	}
 	if c.isOutage(f.err) {

@@ -532,6 +532,8 @@ func TestStatus(t *testing.T) {
 		{cache.StaleError, "stale-error", true},
 		{cache.Coalesced, "coalesced", false},
 		{cache.Refreshed, "refreshed", false},
+		{cache.Renewed, "renewed", true},
+		{cache.Pinned, "pinned", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,6 +11,8 @@ type Entry struct {
 	Result *Result
 	// When the computation began: the rows include everything stored by then.
 	ComputedAt time.Time
+	// The rows were computed earlier than that, and are what a computation then would have given: see Renew.
+	Renewed bool
 	// Data that the caller keeps with the rows, such as the text of the query. The cache does not
 	// use it.
 	Meta any
@@ -27,6 +29,14 @@ var lastEntry atomic.Uint64
 // budget.
 func NewEntry(result *Result, computedAt time.Time, meta any, metaSize int) *Entry {
 	return &Entry{Result: result, ComputedAt: computedAt, Meta: meta, id: lastEntry.Add(1), metaSize: metaSize}
+}
+
+// Renew returns an entry with the same rows, which are found to be those that a computation which begins at a time would give. A load may return
+// it in the place of what it would compute. Refs to the entry stay refs to it.
+func (e *Entry) Renew(at time.Time, meta any, metaSize int) *Entry {
+	next := NewEntry(e.Result, at, meta, metaSize)
+	next.Renewed = true
+	return next
 }
 
 // ID returns the snapshot's ID, which is unique in the process.

@@ -5,10 +5,45 @@ import (
 	"time"
 )
 
-// Erase removes all results of a project that were computed from what there was before a time, also those that refs hold: rows of it
+// Erase removes all results and pieces of a project that were computed from what there was before a time, also those that refs hold: rows of it
 // are deleted, and nobody is to get them any more. Their refs are no longer valid. Callers that wait for a running computation still
 // get its result.
 func (c *Cache) Erase(project int64, before time.Time) {
+	c.erasePieces(project, func(e *pieceErasure) {
+		if before.After(e.before) {
+			e.before = before
+		}
+	})
+	c.eraseResults(project, before, c.Purge)
+}
+
+// EraseOutdated is Erase for a project whose events are all that is deleted, and only those before from, which is zero if it keeps all from now on. Pieces that
+// no earlier event has decided about stay.
+func (c *Cache) EraseOutdated(project int64, before, from time.Time) {
+	c.erasePieces(project, func(e *pieceErasure) { e.from = from })
+	c.eraseResults(project, before, c.Outdate)
+}
+
+// erasePieces changes which pieces of a project may be used.
+func (c *Cache) erasePieces(project int64, change func(*pieceErasure)) {
+	c.pieces.Lock()
+	defer c.pieces.Unlock()
+	next := make(map[int64]pieceErasure)
+	if old := c.pieceErasures.Load(); old != nil {
+		maps.Copy(next, *old)
+	}
+	of := next[project]
+	change(&of)
+	next[project] = of
+	c.pieceErasures.Store(&next)
+	for _, p := range c.store.piecesOf(project) {
+		if left := c.withoutErased(p); left != p {
+			c.putPieces(left, nil)
+		}
+	}
+}
+
+func (c *Cache) eraseResults(project int64, before time.Time, purge func(int64)) {
 	c.mu.Lock()
 	next := make(map[int64]time.Time)
 	if old := c.erased.Load(); old != nil {
@@ -19,7 +54,7 @@ func (c *Cache) Erase(project int64, before time.Time) {
 	}
 	c.erased.Store(&next)
 	c.mu.Unlock()
-	c.Purge(project)
+	purge(project)
 	c.places.Lock()
 	defer c.places.Unlock()
 	c.store.dropHeld(func(h *held) bool { return h.key.project == project && c.isErased(h.key, h.entry) })

@@ -19,6 +19,8 @@ type Piece struct {
 	Version uint64
 	// When the computation began.
 	ComputedAt time.Time
+	// The time of the earliest events that decided about the rows.
+	Reach time.Time
 }
 
 // pieceOverhead is the memory of a piece's structs and of its place in the map.
@@ -79,7 +81,11 @@ func (c *Cache) KeepPieces(found *Pieces, columns []Column, computed map[Span]*P
 			next.bySpan[s] = p
 		}
 	}
-	next = c.withoutErased(next)
+	c.putPieces(c.withoutErased(next), answer)
+}
+
+// putPieces stores pieces. The caller holds pieces.
+func (c *Cache) putPieces(next *Pieces, answer []Span) {
 	next.size = entryOverhead + int64(len(next.key.text))
 	for _, column := range next.columns {
 		next.size += int64(len(column.Name) + len(column.Type) + 32)
@@ -125,12 +131,12 @@ func (p *Pieces) trim(most int64, answer []Span) {
 
 // withoutErased returns the pieces of which no row may have been deleted since.
 func (c *Cache) withoutErased(p *Pieces) *Pieces {
-	erased := c.erased.Load()
+	erased := c.pieceErasures.Load()
 	if erased == nil {
 		return p
 	}
-	before := (*erased)[p.key.project]
-	gone := func(piece *Piece) bool { return piece.ComputedAt.Before(before) }
+	of := (*erased)[p.key.project]
+	gone := func(piece *Piece) bool { return piece.ComputedAt.Before(of.before) || piece.Reach.Before(of.from) }
 	some := false
 	for _, piece := range p.bySpan {
 		some = some || gone(piece)
@@ -148,6 +154,12 @@ func (c *Cache) withoutErased(p *Pieces) *Pieces {
 	return &out
 }
 
+// pieceErasure is which pieces of a project may hold rows that were deleted.
+type pieceErasure struct {
+	before time.Time // computed before
+	from   time.Time // of events before
+}
+
 // pieceGeneration returns the number of purges of a project.
 func (c *Cache) pieceGeneration(project int64) uint64 {
 	if generations := c.pieceGenerations.Load(); generations != nil {
@@ -156,22 +168,32 @@ func (c *Cache) pieceGeneration(project int64) uint64 {
 	return 0
 }
 
+// piecesOf returns the pieces of a project by query.
+func (s *store) piecesOf(project int64) (found []*Pieces) {
+	pass, open := s.gate.enter()
+	defer s.gate.leave(pass)
+	if !open {
+		return nil
+	}
+	s.ristretto.IterValues(func(value any) (stop bool) {
+		if p, ok := value.(*Pieces); ok && p.key.project == project {
+			found = append(found, p)
+		}
+		return false
+	})
+	return found
+}
+
 // dropPieces deletes the pieces of a project.
 func (s *store) dropPieces(project int64) {
+	found := s.piecesOf(project)
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)
 	if !open {
 		return
 	}
-	var hashes []uint64
-	s.ristretto.IterValues(func(value any) (stop bool) {
-		if p, ok := value.(*Pieces); ok && p.key.project == project {
-			hashes = append(hashes, p.key.hash)
-		}
-		return false
-	})
-	for _, hash := range hashes {
-		s.ristretto.Del(hash)
+	for _, p := range found {
+		s.ristretto.Del(p.key.hash)
 	}
 	s.ristretto.Wait()
 }

@@ -49,7 +49,7 @@ func playPieces(rt *rapid.T) {
 	for _, k := range keys {
 		k.bySpan = map[cache.Span]*cache.Piece{}
 	}
-	erased := map[int64]time.Time{}
+	erased, earliest := map[int64]time.Time{}, map[int64]time.Time{}
 	type computation struct {
 		of     *modelPieces
 		found  *cache.Pieces
@@ -87,13 +87,14 @@ func playPieces(rt *rapid.T) {
 			for _, s := range list {
 				count++
 				computed[s] = pieceOf(count, uint64(count), of.began)
+				computed[s].Reach = time.UnixMicro(s.From)
 			}
 			w.c.KeepPieces(of.found, nil, computed, list)
 			if of.purges != of.of.purges {
 				return
 			}
 			for s, p := range computed {
-				if old := of.of.bySpan[s]; !p.ComputedAt.Before(erased[of.of.key.Project()]) && (old == nil || !old.ComputedAt.After(p.ComputedAt)) {
+				if old := of.of.bySpan[s]; !p.Reach.Before(earliest[of.of.key.Project()]) && !p.ComputedAt.Before(erased[of.of.key.Project()]) && (old == nil || !old.ComputedAt.After(p.ComputedAt)) {
 					of.of.bySpan[s] = p
 				}
 			}
@@ -118,6 +119,15 @@ func playPieces(rt *rapid.T) {
 			ofProject(project, func(k *modelPieces) {
 				k.purges++
 				k.drop(func(*cache.Piece) bool { return true })
+			})
+		},
+		"erase outdated": func(rt *rapid.T) {
+			project := rapid.Int64Range(1, 2).Draw(rt, "project")
+			from := time.UnixMicro(rapid.Int64Range(0, 5).Draw(rt, "from"))
+			w.c.EraseOutdated(project, time.Now(), from)
+			earliest[project] = from
+			ofProject(project, func(k *modelPieces) {
+				k.drop(func(p *cache.Piece) bool { return p.Reach.Before(from) })
 			})
 		},
 		"outdate": func(rt *rapid.T) { w.c.Outdate(rapid.Int64Range(1, 2).Draw(rt, "project")) },

@@ -10,7 +10,7 @@ type Stats struct {
 	Hits            uint64 // calls that got a fresh stored result
 	Stale           uint64 // calls that got a stale result while it is refreshed
 	StaleErrors     uint64 // calls that got a stored result because of an outage
-	Misses          uint64 // calls that computed a result because none was usable
+	Misses          uint64 // calls that computed a result because none was usable, or renewed one
 	Recomputed      uint64 // calls that computed a result because they asked for it
 	Coalesced       uint64 // calls that waited for the computation of another call or a refresh
 	Refreshes       uint64 // background refreshes started

@@ -161,7 +161,7 @@ func CompileRemade(q query.Node, env Env, remake func(hogql.Query) (hogql.Query,
 	}
 	compiled = found.compiled(t, text, params, env)
 	if remake == nil {
-		compiled.Pieces = found.pieces(q, t.pieces, env)
+		compiled.Pieces = found.pieces(q, t, env)
 	}
 	return compiled, types, nil
 }

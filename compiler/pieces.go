@@ -31,26 +31,38 @@ type Pieces struct {
 	Rows func(pieces [][][]byte) (rows iter.Seq[[]byte], ok bool, err error)
 }
 
-// pieces gives the pieces of a query that was analyzed, from those that its kind has made; nil where their rows may depend on more than the
-// events of their spans. A query whose text would exceed the budget has none, but is no less good.
-func (found *analysis) pieces(q query.Node, of *insight.Pieces, env Env) (out *Pieces) {
-	if of == nil || found.reads.Volatile || found.reads.Beyond {
+// pieces gives the pieces of a query that was analyzed; nil where their rows may depend on more than the events of their spans. A query whose
+// pieces would exceed the budget has none, but is no less good.
+func (found *analysis) pieces(q query.Node, t tree, env Env) (out *Pieces) {
+	var stopped error
+	defer func() {
+		if stopped != nil {
+			out = nil
+		}
+	}()
+	defer budget.Catch(&stopped)
+	of, reads := t.pieces, found.reads
+	if t.text != nil {
+		if of = bucketedPieces(found.bound, found.limited, env.world()); of == nil {
+			return nil
+		}
+		each, err := resolveWhole(of.Each, env) // without the bounds of time, which may ask for the present
+		if err != nil {
+			return nil
+		}
+		reads = each.reads
+	}
+	if of == nil || reads.Volatile || reads.Beyond {
 		return nil
 	}
-	modifiers, err := json.Marshal([]any{query.ModifiersOf(q), env.Database.WeekStart, env.world().Zone().String()})
+	settings, err := json.Marshal([]any{query.ModifiersOf(q), env.Database.WeekStart, env.world().Zone().String()})
 	if err != nil {
 		panic(fmt.Errorf("BUG: modifiers that were read cannot be written: %w", err))
 	}
-	err = func() (err error) {
-		defer budget.Catch(&err)
-		out = &Pieces{Text: hogql.PrintWithin(of.Each, env.spend) + string(modifiers), Pieces: of.Pieces, Rows: of.Rows}
-		return nil
-	}()
-	if err != nil {
-		return nil
+	return &Pieces{
+		Text: hogql.PrintWithin(of.Each, env.spend) + string(settings), Pieces: of.Pieces, Rows: of.Rows,
+		Compile: func(places []int) (*Compiled, error) { return compilePieces(of.Query(places), env) },
 	}
-	out.Compile = func(places []int) (*Compiled, error) { return compilePieces(of.Query(places), env) }
-	return out
 }
 
 // compilePieces compiles a query for pieces, within a budget of its own.

@@ -17,7 +17,7 @@ func (a *App) openKeeper(rt *runtime, keys string) (*upkeep.Keeper, error) {
 		k := upkeep.New(upkeep.Config{
 			Registry: rt.registry, Warehouse: rt.Warehouse, Logger: a.logger.Named("upkeep"),
 			Outdated: func(project int64, before time.Time) {
-				rt.Cache.Erase(project, before)
+				rt.Cache.EraseOutdated(project, before, rt.registry.Snapshot().Schema(project).EventsFrom(before))
 				rt.Runs.Erase(project, before)
 			},
 			Forget: rt.forgetProject, EraseImports: rt.imports.service.Forget,

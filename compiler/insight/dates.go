@@ -41,6 +41,13 @@ func Resolve(w *World, c *query.Common, interval query.Interval) (Range, error) 
 	return resolve(w, c, interval, false)
 }
 
+// SpanOf is the range between two moments, neither of which is moved, cut into buckets; weekStart is the day with which weeks begin, 0 for Sunday.
+func SpanOf(w *World, interval query.Interval, weekStart int, from, to time.Time) Range {
+	return Range{
+		Span: Span{from.In(w.Zone()), to.In(w.Zone())}, Lower: from.In(w.Zone()), Interval: interval, weekStart: weekStart, explicit: true, now: w.Now.In(w.Zone()),
+	}
+}
+
 // ResolveDays is Resolve for insights that look at whole days and have no buckets, so that there may be any number of days.
 func ResolveDays(w *World, c *query.Common) (Range, error) { return resolve(w, c, query.Day, true) }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -126,36 +127,59 @@ func (w *World) Keep(pieces []Piece) {
 	}
 }
 
-// Within is the condition that a moment lies in one of some pieces, which are in the order of time.
+// mostSpans is how many spans of time a query for pieces tells apart.
+const mostSpans = 16
+
+// Within is the condition that a moment lies in one of some pieces, which are in the order of time. It also holds in short gaps between them, where
+// there are many: Place tells these apart.
 func (p *Parts) Within(moment hogql.Expr, places []int) hogql.Expr {
+	var gaps []time.Duration
+	gap := func(i int) time.Duration { return p.Pieces[places[i]].From.Sub(p.Pieces[places[i-1]].To) }
+	for i := 1; i < len(places); i++ {
+		gaps = append(gaps, gap(i))
+	}
+	slices.SortFunc(gaps, func(a, b time.Duration) int { return cmp.Compare(b, a) })
+	longest := time.Duration(0)
+	if len(gaps) >= mostSpans {
+		longest = gaps[mostSpans-1]
+	}
 	var spans []hogql.Expr
 	for i := 0; i < len(places); {
-		first := p.Pieces[places[i]]
-		end := first.To
-		for i++; i < len(places) && p.Pieces[places[i]].From.Equal(end); i++ {
-			end = p.Pieces[places[i]].To
+		from := p.Pieces[places[i]].From
+		for i++; i < len(places) && gap(i) <= longest; i++ {
 		}
-		spans = append(spans, And(Compare(moment, hogql.GreaterOrEquals, Const(first.From)), Compare(moment, hogql.Less, Const(end))))
+		to := p.Pieces[places[i-1]].To
+		spans = append(spans, And(Compare(moment, hogql.GreaterOrEquals, Const(from)), Compare(moment, hogql.Less, Const(to))))
 	}
 	return Or(spans...)
 }
 
-// Place gives the place of the piece that a bucket is, of some that are all of theirs; -1 for another bucket.
+// Place gives the place of the piece that a bucket is, by its key, of some that are alone in their buckets; -1 for another bucket.
 func (p *Parts) Place(interval query.Interval, key hogql.Expr, places []int) hogql.Expr {
 	if len(places) == 1 {
-		return Const(int64(places[0]))
-	}
-	number := func(place int) int64 { return p.Pieces[place].From.Unix() }
-	if interval.Clock() == 0 {
-		first := p.Keys[places[0]]
-		key = Call("dateDiff", Const("day"), Call("toDate", Const(first)), key)
-		number = func(place int) int64 { return daysBetween(first, p.Keys[place]) }
+		first, number := p.Number(interval, key, places, places[0])
+		return Call("if", Eq(number, Const(first)), Const(int64(places[0])), Const(int64(-1)))
 	}
 	keys, each := make([]any, len(places)), make([]any, len(places))
+	var number hogql.Expr
 	for i, place := range places {
-		keys[i], each[i] = number(place), int64(place)
+		keys[i], number = p.Number(interval, key, places, place)
+		each[i] = int64(place)
 	}
-	return Call("transform", key, list(keys), list(each), Const(int64(-1)))
+	return Call("transform", number, list(keys), list(each), Const(int64(-1)))
+}
+
+// Number counts a piece by the key of its bucket, among some pieces; and gives the same number of a key in a query.
+func (p *Parts) Number(interval query.Interval, key hogql.Expr, places []int, place int) (int64, hogql.Expr) {
+	if interval.Clock() > 0 {
+		second, err := strconv.ParseInt(p.Keys[place], 10, 64)
+		if err != nil {
+			panic("BUG: the key of a bucket is no second: " + p.Keys[place])
+		}
+		return second, key
+	}
+	first := p.Keys[places[0]]
+	return daysBetween(first, p.Keys[place]), Call("dateDiff", Const("day"), Call("toDate", Const(first)), key)
 }
 
 func list(values []any) hogql.Expr {

@@ -42,8 +42,8 @@ const (
 
 // Spent is where the time of an answer went, and how much of it was computed.
 type Spent struct {
-	Compile, ClickHouse time.Duration
-	Buckets             execution.Buckets
+	Compile, Probe, ClickHouse time.Duration
+	Buckets                    execution.Buckets
 }
 
 // JSON is an answer with v as its body. Encoding v cannot fail: it holds only what the server put there.
@@ -199,8 +199,12 @@ func appendSeconds(dst []byte, d time.Duration) []byte {
 func AppendCacheStatus(dst []byte, got cache.Answer) []byte {
 	dst = append(dst, "caddy-analytics; "...)
 	switch got.Status {
-	case cache.Hit:
-		return appendSeconds(append(dst, "hit; ttl="...), got.FreshFor)
+	case cache.Hit, cache.Renewed:
+		dst = appendSeconds(append(dst, "hit; ttl="...), got.FreshFor)
+		if got.Entry != nil && got.Entry.Renewed {
+			dst = append(dst, "; detail=unchanged"...)
+		}
+		return dst
 	case cache.Stale:
 		return append(dst, "hit; ttl=0; detail=revalidating"...)
 	case cache.StaleError:
@@ -243,8 +247,11 @@ func appendBuckets(dst []byte, b execution.Buckets) []byte {
 // together from buckets of time it says how many of them were computed.
 func (s Spent) Append(text []byte, total time.Duration) []byte {
 	text = appendTiming(text, "total", total)
-	if s.ClickHouse > 0 || s.Buckets.All > 0 {
+	if s.Compile > 0 {
 		text = appendTiming(append(text, ", "...), "compile", s.Compile)
+	}
+	if s.Probe > 0 {
+		text = appendTiming(append(text, ", "...), "probe", s.Probe)
 	}
 	if s.ClickHouse > 0 {
 		text = appendTiming(append(text, ", "...), "clickhouse", s.ClickHouse)

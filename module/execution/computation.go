@@ -18,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -33,6 +34,7 @@ type Computation struct {
 	patience time.Duration // the longest that it waits for its turn
 	picked   atomic.Int64  // when ClickHouse was given the query, in Unix nanoseconds; 0 before
 	counted  atomic.Bool   // a query of it was counted on its quotas
+	renews   bool          // a stored result will do if it would come out the same
 
 	anew  bool               // nothing of what was computed before is wanted
 	world *registry.Snapshot // what the query was compiled with
@@ -42,6 +44,7 @@ type Computation struct {
 // share the refusal of the other's allowance.
 func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.Answer, error) {
 	x.anew = policy.Mode == cache.Recompute
+	x.renews = x.renews && policy.Mode != cache.Recompute
 	for {
 		got, err := x.exec.Cache.Do(ctx, x.query.Key, policy, x.load)
 		var refused *LimitError
@@ -82,7 +85,7 @@ func (x *Computation) load(ctx context.Context) (*cache.Entry, error) {
 func (x *Computation) run(
 	ctx context.Context, compile func(context.Context, time.Time) (*compiler.Compiled, error), stored *Stored,
 ) (*cache.Entry, error) {
-	began := time.Now()
+	began := time.Now() // before the data are looked at: the result has all that was stored by then
 	_, compiling := traced(ctx, "analytics.compile")
 	compiled, err := compile(ctx, began)
 	compiling(err)
@@ -104,16 +107,36 @@ func (x *Computation) run(
 	}
 	at := &turn{of: x}
 	defer at.leave()
+	of := x.basisOf(ctx, compiled, began)
+	if of != nil {
+		if x.exec.Warehouse.Probes() {
+			if err := at.take(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if entry := x.unchanged(ctx, at, compiled, of, done, began); entry != nil {
+			return entry, nil
+		}
+	}
 	result, stitched, err := x.settle(ctx, at, compiled, done, began)
 	if err != nil {
 		return nil, err
 	}
 	if !stitched {
+		if err := at.take(ctx); err != nil {
+			return nil, err
+		}
+		if of != nil && !x.exec.Warehouse.Probes() { // somebody may have waited for the place
+			if entry := x.unchanged(ctx, at, compiled, of, done, began); entry != nil {
+				return entry, nil
+			}
+		}
 		done.SQL = compiled.SQL
 		if result, err = x.whole(ctx, at, compiled, stored, done); err != nil {
 			return nil, err
 		}
 	}
+	done.basis = of
 	if compiled.Shape != nil {
 		if done.Insight, err = x.shape(compiled, result); err != nil {
 			return nil, err
@@ -185,6 +208,7 @@ func (x *Computation) ask(
 type turn struct {
 	of    *Computation
 	place *admission.Place // nil before
+	data  *warehouse.Data  // that was last looked at; nil if none was
 }
 
 // take waits for the place, and counts a query, unless it was taken before.
@@ -330,7 +354,7 @@ func AppendColumns(dst []byte, names []string, columns []cache.Column) []byte {
 
 // Computation begins one for a caller who waits for it.
 func (e *Executor) Computation(c Caller, q *Query) *Computation {
-	return &Computation{exec: e, Caller: c, query: q, patience: e.Limits.Wait, compiles: e.CompilesOf(c.Key, c.Share, c.Project.ID)}
+	return &Computation{exec: e, Caller: c, query: q, patience: e.Limits.Wait, renews: true, compiles: e.CompilesOf(c.Key, c.Share, c.Project.ID)}
 }
 
 // ErrSetQuery refuses pages of a query that combines several.

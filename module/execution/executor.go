@@ -89,7 +89,7 @@ func (e *Executor) InBackground(ctx context.Context, c Caller, q *Query, f Fresh
 	policy := f.Policy(c.Start)
 	policy.Background = true
 	x := e.Computation(c, q)
-	x.patience = runPatience
+	x.patience, x.renews = runPatience, false
 	return x.answer(ctx, policy)
 }
 

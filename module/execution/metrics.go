@@ -26,6 +26,7 @@ type Metrics struct {
 	refused   *prometheus.CounterVec
 	tables    *prometheus.CounterVec
 	buckets   *prometheus.CounterVec
+	renewals  *prometheus.CounterVec
 
 	meters sync.Map // meterKey → *meter
 }
@@ -35,6 +36,7 @@ type meter struct {
 	answers                   [cache.Pinned + 1]prometheus.Counter // by cache.Status
 	seconds                   prometheus.Observer
 	rows, readRows, readBytes prometheus.Counter
+	renewals                  prometheus.Counter
 	failures                  func(reason string) prometheus.Counter
 	refused                   func(LimitName) prometheus.Counter
 	tables                    [len(tableResults)]prometheus.Counter // nil counters on the query route
@@ -64,6 +66,7 @@ func NewMetrics() *Metrics {
 		readBytes: count("query_read_bytes_total", "Bytes that queries read on ClickHouse."),
 		tables:    count("endpoint_table_reads_total", "Queries on the tables of materialized endpoints: read, or failed, so that the endpoint's own query ran instead.", "result"),
 		buckets:   count("buckets_total", "Buckets of time that answers were put together from: kept, or computed for the answer.", "result"),
+		renewals:  count("renewals_total", "Stale results that no query ran for, because there were no new data."),
 		refused:   count("refused_total", "Queries refused by a limit: the rate of an endpoint, a key or a token, or a project's concurrency.", "limit"),
 	}
 }
@@ -79,6 +82,7 @@ func (m *Metrics) of(project int64, endpoint string) *meter {
 	made := &meter{
 		seconds: m.seconds.WithLabelValues(id, endpoint), rows: m.rows.WithLabelValues(id, endpoint),
 		readRows: m.readRows.WithLabelValues(id, endpoint), readBytes: m.readBytes.WithLabelValues(id, endpoint),
+		renewals: m.renewals.WithLabelValues(id, endpoint),
 		failures: func(reason string) prometheus.Counter { return m.failures.WithLabelValues(id, endpoint, reason) },
 		refused: func(limit LimitName) prometheus.Counter {
 			return m.refused.WithLabelValues(id, endpoint, string(limit))
@@ -129,7 +133,7 @@ func (m *Metrics) forget(project int64, endpoint string) {
 	labels := prometheus.Labels{"project": strconv.FormatInt(project, 10), "endpoint": endpoint}
 	m.answers.DeletePartialMatch(labels)
 	m.seconds.DeletePartialMatch(labels)
-	for _, vec := range []*prometheus.CounterVec{m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables, m.buckets} {
+	for _, vec := range []*prometheus.CounterVec{m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables, m.buckets, m.renewals} {
 		vec.DeletePartialMatch(labels)
 	}
 }
@@ -169,7 +173,7 @@ func (*Metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect gives the counters.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, vec := range []prometheus.Collector{m.answers, m.seconds, m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables, m.buckets} {
+	for _, vec := range []prometheus.Collector{m.answers, m.seconds, m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables, m.buckets, m.renewals} {
 		vec.Collect(ch)
 	}
 }

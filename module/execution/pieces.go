@@ -130,6 +130,9 @@ func (x *Computation) data(ctx context.Context, at *turn, compiled *compiler.Com
 		}
 	}
 	if x.exec.Warehouse.Probes() {
+		if at.data != nil { // a probe costs, and what is computed after it is at least as new
+			return at.data, nil
+		}
 		if err := at.take(ctx); err != nil {
 			return nil, err
 		}
@@ -251,7 +254,7 @@ func (x *Computation) computePieces(ctx context.Context, at *turn, s *stitching,
 	for _, i := range places {
 		s.rows[i] = to.places[i].Result()
 		if version := s.versions[i]; version != nil {
-			computed[s.spans[i]] = &cache.Piece{Rows: s.rows[i], Version: *version, ComputedAt: began}
+			computed[s.spans[i]] = &cache.Piece{Rows: s.rows[i], Version: *version, ComputedAt: began, Reach: s.Pieces.Pieces[i].Reach}
 		}
 	}
 	x.exec.Cache.KeepPieces(s.found, s.columns, computed, s.spans)

@@ -70,6 +70,11 @@ type Details struct {
 	Version     int            // of the endpoint; 0 on the query route
 	Marks       string         // of an endpoint: the values of the variables
 	Warnings    []byte         // a JSON array; nil for none
+	// Probe is how long ClickHouse was asked about its tables before; 0 for not at all.
+	Probe time.Duration
+	// Renewal is set on a result that was computed earlier than it says, and found to be as it would be computed again.
+	Renewal *Renewal
+	basis   *basis // nil if the rows may be others at any time
 	// Materialized is when the table was filled that the rows are from; zero for rows of the query itself.
 	Materialized time.Time
 	// Buckets tell how much of the answer was computed for it. The SQL is that of the query that ran last; of the whole query if none ran.

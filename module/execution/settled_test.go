@@ -41,6 +41,8 @@ type settledWorld struct {
 	whole    *execution.Executor
 	asked    int
 
+	project, other int64
+
 	kept, computed int // buckets of all answers
 	counts         map[string]int
 }
@@ -91,10 +93,13 @@ func newSettledWorld(tb testing.TB) *settledWorld {
 			}
 		}
 	})
-	for range 2 {
-		if _, err := reg.CreateProject(tb.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now()); err != nil {
+	last := projects.Add(2)
+	for w.other < last { // each test has projects of other numbers
+		p, err := reg.CreateProject(tb.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now())
+		if err != nil {
 			tb.Fatal(err)
 		}
+		w.project, w.other = w.other, p.ID
 	}
 	return w
 }
@@ -223,7 +228,7 @@ func TestSettledPast(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeats what failed
 	ctx := t.Context()
-	const project, other = 1, 2
+	project, other := w.project, w.other
 	static := true
 	actions, computed, fixed := map[int64]int64{}, map[int64]int64{}, map[int64]int64{}
 	steps := func(event string) registry.Field[[]registry.ActionStep] {
@@ -294,7 +299,9 @@ func TestSettledPast(t *testing.T) {
 		{"nothing of its own", func() { w.capture(other, events(3, 30*day)...) }},
 		{"an event now", func() { w.capture(project, events(1, time.Minute)...) }},
 		{"late events", func() { w.capture(project, events(1+r.IntN(3), 60*day)...) }},
-		{"an event of tomorrow", func() { w.capture(project, map[string]any{"event": "a", "distinct_id": person(), "timestamp": time.Now().Add(20 * time.Hour).UTC().Format(time.RFC3339Nano)}) }},
+		{"an event of tomorrow", func() {
+			w.capture(project, map[string]any{"event": "a", "distinct_id": person(), "timestamp": time.Now().Add(20 * time.Hour).UTC().Format(time.RFC3339Nano)})
+		}},
 		{"a merge", func() { merge(project) }},
 		{"a person's property", func() {
 			w.capture(project, map[string]any{"event": "$set", "distinct_id": person(), "timestamp": time.Now().UTC().Format(time.RFC3339Nano), "properties": map[string]any{"$set": map[string]any{"plan": []string{"pro", "free"}[r.IntN(2)]}}})
@@ -387,7 +394,7 @@ func TestPiecesAreFenced(t *testing.T) {
 	w := newSettledWorld(t)
 	const raw = `{"kind":"TrendsQuery","interval":"day","dateRange":{"date_from":"2026-03-01","date_to":"2026-03-05"},"series":[{"kind":"EventsNode","event":"a"}]}`
 	key := func(fixed string) *registry.Key { return &registry.Key{ID: "key " + fixed, Fixed: fixed} }
-	ours, theirs := w.caller(1), w.caller(2)
+	ours, theirs := w.caller(w.project), w.caller(w.other)
 	fixed, otherwise := ours, ours
 	ours.Key, theirs.Key, fixed.Key, otherwise.Key = key(""), key(""), key(`{"customer":1}`), key(`{"customer":2}`)
 	for _, tt := range []struct {

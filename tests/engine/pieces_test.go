@@ -12,6 +12,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
 // piecesProject is the project of the events that queries in pieces are asked of.
@@ -52,15 +54,19 @@ func compileIn(t testing.TB, env compiler.Env, raw []byte) *compiler.Compiled {
 	return compiled
 }
 
-// rowsRun runs a compiled query.
-func rowsRun(t testing.TB, compiled *compiler.Compiled, project int64) rowCollector {
-	t.Helper()
+func paramsOf(compiled *compiler.Compiled) []clickhouse.Param {
 	params := make([]clickhouse.Param, len(compiled.Params))
 	for i, p := range compiled.Params {
 		params[i] = clickhouse.Param(p)
 	}
+	return params
+}
+
+// rowsRun runs a compiled query.
+func rowsRun(t testing.TB, compiled *compiler.Compiled, project int64) rowCollector {
+	t.Helper()
 	var rows rowCollector
-	if _, err := client.Query(t.Context(), clickhouse.Query{SQL: compiled.SQL, Params: params, Project: project}, &rows); err != nil {
+	if _, err := client.Query(t.Context(), clickhouse.Query{SQL: compiled.SQL, Params: paramsOf(compiled), Project: project}, &rows); err != nil {
 		t.Fatalf("%v\n%s\n%v", err, compiled.SQL, compiled.Params)
 	}
 	return rows
@@ -86,7 +92,7 @@ func compute(t testing.TB, compiled *compiler.Compiled, project int64, places []
 		if _, asked := out[place]; !asked {
 			t.Fatalf("row %s is of a piece that nobody asked for\n%s", row, query.SQL)
 		}
-		out[place] = append(out[place], []byte("["+rest))
+		out[place] = append(out[place], []byte("["+strings.TrimLeft(rest, " ")))
 	}
 	return out
 }
@@ -226,7 +232,7 @@ func TestTrendsInPieces(t *testing.T) {
 		}
 		for i := range q.series {
 			if random.IntN(8) > 0 { // the others look beyond their buckets
-				maths := []string{"total", "dau", "unique_session", "unique_group", "sum", "avg", "min", "max", "median", "p90", "max_count_per_actor", "hogql"}
+				maths := []string{"total", "dau", "unique_session", "unique_group", "sum", "avg", "min", "max", "median", "p90", "max_count_per_actor", "hogql", "weekly_active", "monthly_active"}
 				q.series[i].math = maths[random.IntN(len(maths))]
 			}
 		}
@@ -288,4 +294,234 @@ func pieceEvents(r *rand.Rand) []trendEvent {
 		out[i].Timestamp = at.Add(time.Duration(r.IntN(6*60)-3*60) * time.Minute)
 	}
 	return out
+}
+
+// bucketSelect is a random SELECT of a row for each bucket of time and some more keys.
+type bucketSelect struct {
+	bucket, keys, from, to, form, columns, having, order, limit string
+	desc                                                        bool
+}
+
+func randomBucketSelect(r *rand.Rand) bucketSelect {
+	pick := func(words ...string) string { return words[r.IntN(len(words))] }
+	q := bucketSelect{
+		bucket: pick("toDate(timestamp)", "toStartOfDay(timestamp)", "toStartOfHour(timestamp)", "toStartOfWeek(timestamp)", "toMonday(timestamp)",
+			"toStartOfMonth(timestamp)", "dateTrunc('day', timestamp)", "dateTrunc('week', timestamp)", "dateTrunc('month', timestamp)",
+			"toStartOfInterval(timestamp, interval 1 day)", "toStartOfInterval(timestamp, interval 1 week)", "toStartOfQuarter(timestamp)", "date_trunc('month', events.timestamp)"),
+		keys:    pick("", "", ", event", ", properties.browser, event"),
+		form:    pick("timestamp >= '%s' and timestamp < '%s'", "timestamp > '%s' and timestamp <= '%s'", "timestamp between '%s' and '%s'", "toDate(timestamp) >= toDate('%s') and timestamp < '%s'", "'%s' <= timestamp and toDate(timestamp) <= '%[2]s'", "day >= '%s' and timestamp < toDateTime('%s')", "timestamp >= toDate('%s')"),
+		columns: pick("count()", "count(distinct person_id), max(properties.n)", "sum(toFloat(properties.n)) as total", "uniq(distinct_id), min(timestamp), avg(toFloat(properties.n))"),
+		having:  pick("", "", "having count() > 1"),
+		limit:   pick("", "limit 7", "limit 3 offset 4", "limit 1000", "offset 5"),
+		desc:    r.IntN(2) == 0,
+	}
+	q.from = time.Date(2024, 2, 25+r.IntN(12), 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
+	q.to = movedDays(q.from, 2+r.IntN(40))
+	if r.IntN(3) == 0 && !strings.Contains(q.form, "toDate") && !strings.Contains(q.form, "day") {
+		q.from += fmt.Sprintf(" %02d:%02d:00", r.IntN(24), r.IntN(60))
+	}
+	return q
+}
+
+func (q bucketSelect) text(shift int, where string) string {
+	from, clock, _ := strings.Cut(q.from, " ")
+	from = movedDays(from, shift)
+	if clock != "" {
+		from += " " + clock
+	}
+	bounds := fmt.Sprintf(q.form, from, movedDays(q.to, shift))
+	bounds, _, _ = strings.Cut(bounds, "%!(EXTRA")
+	direction := ""
+	if q.desc {
+		direction = " desc"
+	}
+	n := 1 + strings.Count(q.keys, ",")
+	var keys []string
+	for i := 2; i <= n; i++ {
+		keys = append(keys, fmt.Sprint(", ", i))
+	}
+	return fmt.Sprintf("select %s as day%s, %s from events where %s%s group by day%s %s order by 1%s%s %s",
+		q.bucket, q.keys, q.columns, bounds, where, q.keys, q.having, direction, strings.Join(keys, ""), q.limit)
+}
+
+// TestHogQLInPieces asks random SELECTs by buckets of time as a whole and in pieces, some of which come from the same SELECT of other days.
+func TestHogQLInPieces(t *testing.T) {
+	random := rand.New(rand.NewPCG(18, 2)) // the same every time
+	importEvents(t, piecesProject+1, pieceEvents(random))
+	var tally piecesTally
+	count := 120
+	if testing.Short() {
+		count = 30
+	}
+	store := pieceStore{}
+	for i := range count {
+		q := randomBucketSelect(random)
+		zone, weekStart, pages := pieceZones[random.IntN(len(pieceZones))], random.IntN(2), random.IntN(2) == 0
+		where := []string{"", " and event != 'b'", " and (properties.n > 3 or event = 'a')", " and person.properties.plan = 'pro'"}[random.IntN(4)]
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			for _, shift := range []int{-2, 0, 7} {
+				env := piecesEnv(t, piecesProject+1, zone, weekStart, time.Date(2024, 3, 19, 15, 30, 0, 0, time.UTC))
+				if pages {
+					env.Mode = compiler.Pages
+				}
+				raw, err := json.Marshal(map[string]any{"kind": "HogQLQuery", "query": q.text(shift, where)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				tally.compare(t, random, store, env, raw)
+			}
+		})
+	}
+	t.Logf("%+v", tally)
+	if tally.compared < count || tally.kept < 4*count || tally.refused > 0 {
+		t.Errorf("%+v, want more of them compared and kept", tally)
+	}
+}
+
+// TestMomentsOfPieces compares the bounds of pieces with what the engine computes of the same expressions, and those of the present with
+// those of its text.
+func TestMomentsOfPieces(t *testing.T) {
+	random := rand.New(rand.NewPCG(18, 3)) // the same every time
+	now := time.Date(2024, 12, 30, 23, 59, 58, 123_456_789, time.UTC)
+	pick := func(words ...string) string { return words[random.IntN(len(words))] }
+	unit := func() string { return pick("second", "minute", "hour", "day", "week", "month", "quarter", "year") }
+	var moment func(depth int) string
+	moment = func(depth int) string {
+		if depth == 0 {
+			return pick("NOW", "NOW", "toDateTime('2024-03-31 01:30:00')", "toDate('2024-01-31')", "toDateTime64('2024-02-29 23:30:00.000123', 6)", "toDate('2023-12-31')")
+		}
+		x, n := moment(depth-1), random.IntN(40)
+		switch random.IntN(8) {
+		case 0:
+			return fmt.Sprintf("%s - interval %d %s", x, n, unit())
+		case 1:
+			return fmt.Sprintf("(%s + interval %d %s)", x, random.IntN(3), unit())
+		case 2:
+			return fmt.Sprintf("%s(%s)", pick("toStartOfDay", "toStartOfHour", "toStartOfMinute", "toStartOfWeek", "toMonday", "toStartOfMonth", "toStartOfQuarter", "toStartOfYear", "toDate"), x)
+		case 3:
+			return fmt.Sprintf("dateTrunc('%s', %s)", pick("day", "week", "month", "quarter", "year"), x)
+		case 4:
+			return fmt.Sprintf("%s(%s, %d)", pick("subtractDays", "subtractMonths", "addDays", "subtractHours", "subtractWeeks", "subtractYears", "addQuarters"), x, n%5)
+		case 5:
+			return fmt.Sprintf("dateSub('%s', %d, %s)", unit(), n, x)
+		case 6:
+			return fmt.Sprintf("dateSub(%s, toInterval%s(%d))", x, pick("Day", "Week", "Month", "Hour"), n)
+		default:
+			return fmt.Sprintf("toDate(%s) - %d", x, n)
+		}
+	}
+	count, compared := 300, 0
+	if testing.Short() {
+		count = 60
+	}
+	for range count {
+		text, zone, weekStart := moment(1+random.IntN(3)), pieceZones[random.IntN(len(pieceZones))], random.IntN(2)
+		env := piecesEnv(t, piecesProject, zone, weekStart, now)
+		given := fmt.Sprintf("toDateTime64('%s', 6)", now.In(env.Database.Location).Format("2006-01-02 15:04:05.000000"))
+		query := func(now string) *compiler.Pieces {
+			raw, err := json.Marshal(map[string]any{"kind": "HogQLQuery", "query": "select toDate(timestamp), count() from events where timestamp >= " +
+				strings.ReplaceAll(text, "NOW", now) + " and timestamp < '2025-01-03' group by 1 order by 1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			node, err := compiler.Parse(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compiled, err := compiler.Compile(node, env)
+			if err != nil {
+				return nil // such as a date before the years that there are
+			}
+			return compiled.Pieces
+		}
+		pieces, written := query("now()"), query(given)
+		if pieces == nil { // too many, or too long ago
+			continue
+		}
+		raw, err := json.Marshal(map[string]any{"kind": "HogQLQuery", "query": "select toUnixTimestamp64Milli(toDateTime64(" + strings.ReplaceAll(text, "NOW", given) + ", 6))"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows rowCollector
+		asked := compileIn(t, env, raw)
+		if _, err := client.Query(t.Context(), clickhouse.Query{SQL: asked.SQL, Params: paramsOf(asked), Project: piecesProject}, &rows); err != nil {
+			continue // such as the minute of a date
+		}
+		want := strings.Trim(rows[0], "[]\" ")
+		if got := fmt.Sprint(pieces.Pieces[0].From.UnixMilli()); got != want {
+			t.Errorf("%s in %s: %s, want %s", text, zone, got, want)
+		}
+		if written == nil || len(written.Pieces) != len(pieces.Pieces) || !written.Pieces[0].From.Equal(pieces.Pieces[0].From) || written.Text != pieces.Text {
+			t.Errorf("%s in %s: pieces differ when the present is written out", text, zone)
+		}
+		compared++
+	}
+	t.Logf("compared %d", compared)
+	if compared < count/5 {
+		t.Errorf("only %d of %d moments are computed", compared, count)
+	}
+}
+
+// TestLifecyclesInPieces asks random lifecycles of people as a whole and in pieces. Some people were made after they were first active.
+func TestLifecyclesInPieces(t *testing.T) {
+	random := rand.New(rand.NewPCG(18, 4)) // the same every time
+	var lines strings.Builder
+	write := func(v any) {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines.Write(raw)
+		lines.WriteByte('\n')
+	}
+	start := time.Date(2024, 2, 20, 0, 0, 0, 0, time.UTC)
+	for i := range 60 {
+		id := fmt.Sprint("person", i)
+		first := time.Duration(random.IntN(50*24*60)) * time.Minute
+		made := start.Add(first - time.Duration(random.IntN(3))*24*time.Hour)
+		if i%15 == 0 { // later than the first events
+			made = start.Add(first + time.Duration(random.IntN(10*24))*time.Hour)
+		}
+		write(map[string]any{"type": "person", "distinct_ids": []string{id}, "created_at": made, "properties": map[string]any{}})
+		for range random.IntN(14) {
+			at := start.Add(first + time.Duration(random.IntN(20*24*60))*time.Minute)
+			write(trendEvent{Event: []string{"a", "b"}[random.IntN(2)], DistinctID: id, Timestamp: at, Properties: map[string]any{"n": random.IntN(9)}})
+		}
+	}
+	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: piecesProject + 2, Now: time.Now()}, ndjson.NewReader(strings.NewReader(lines.String())))
+	if err != nil || report.Bad > 0 {
+		t.Fatalf("importing: %v: %+v", err, report)
+	}
+	var tally piecesTally
+	count := 60
+	if testing.Short() {
+		count = 15
+	}
+	store := pieceStore{}
+	for i := range count {
+		zone, weekStart := pieceZones[random.IntN(len(pieceZones))], random.IntN(2)
+		interval := []string{"day", "day", "week", "month", "hour"}[random.IntN(5)]
+		first := start.AddDate(0, 0, random.IntN(40)).Format(time.DateOnly)
+		days := random.IntN(12)
+		if interval == "week" || interval == "month" {
+			days += 20
+		}
+		event := []any{"a", nil}[random.IntN(2)]
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			for _, shift := range []int{0, 3} {
+				raw, err := json.Marshal(map[string]any{
+					"kind": "LifecycleQuery", "interval": interval, "series": []any{map[string]any{"kind": "EventsNode", "event": event}},
+					"dateRange": map[string]any{"date_from": movedDays(first, shift), "date_to": movedDays(first, shift+days)},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				tally.compare(t, random, store, piecesEnv(t, piecesProject+2, zone, weekStart, time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)), raw)
+			}
+		})
+	}
+	t.Logf("%+v", tally)
+	if tally.compared < count/2 || tally.kept < count || tally.refused == 0 {
+		t.Errorf("%+v, want more of them compared, kept and refused", tally)
+	}
 }

@@ -66,7 +66,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 		"changes": insight.From(changed),
 		"first":   numberOf(q.Interval, dates.Floor(dates.From)), "last": numberOf(q.Interval, dates.Floor(dates.To)),
 	})
-	built := &insight.Built{Query: counted, Shape: shape{q, dates, w.Counted(&q.Series[0])}.answer}
+	built := &insight.Built{Query: counted, Shape: shape{q, dates, w.Counted(&q.Series[0])}.answer, Pieces: inPieces(q, w, &dates)}
 	if dates.All {
 		built.Query = insight.Union(counted, insight.Template(since, map[string]any{"earliest": earliest, "first": insight.FirstTime}))
 	}

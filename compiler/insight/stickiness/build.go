@@ -68,7 +68,8 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	return b, nil
 }
 
-// Build returns the tree of a stickiness, and what shapes its rows. The error is a *diag.Error.
+// Build returns the tree of a stickiness, and what shapes its rows. It has no pieces of time: its numbers are of actors by how many intervals
+// they were active in, which no interval knows alone. The error is a *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {

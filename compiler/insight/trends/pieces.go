@@ -6,9 +6,11 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // pieces is a trend in pieces of time. A piece knows nothing of periods: its rows have the numbers of each series in its span. Each query for
@@ -35,8 +37,13 @@ func (b *builder) inPieces() *insight.Pieces {
 		return nil
 	}
 	b = b.unbounded()
+	days := 1 // that end with a bucket and decide about it
 	for i := range b.q.Series {
-		if m := must(b.measureOf(&b.q.Series[i])); m.way != direct && m.way != alone && m.way != perActor || windowed(m.of) {
+		m := must(b.measureOf(&b.q.Series[i]))
+		switch {
+		case m.way == window && b.q.Interval == query.Day:
+			days = max(days, m.days)
+		case m.way != direct && m.way != alone && m.way != perActor || windowed(m.of):
 			return nil
 		}
 	}
@@ -47,9 +54,14 @@ func (b *builder) inPieces() *insight.Pieces {
 	if !ok {
 		return nil
 	}
+	for i := range parts.Pieces {
+		if of := &parts.Pieces[i]; days > 1 {
+			of.Reach = b.periods[0].Floor(of.From).AddDate(0, 0, 1-days)
+		}
+	}
 	b.w.Keep(parts.Pieces)
 	p := &pieces{b: b, parts: parts}
-	p.sources = p.within(b.periods[0].Weekdays(insight.Field("timestamp")))
+	p.sources = p.within(b.periods[0].Weekdays(insight.Field("timestamp")), insight.FirstTime, insight.FirstTime)
 	return &insight.Pieces{
 		Each:   p.union(p.sources, func(hogql.Expr) hogql.Expr { return insight.Const(int64(0)) }),
 		Pieces: parts.Pieces, Query: p.query, Rows: p.rows,
@@ -83,10 +95,13 @@ func (b *builder) unbounded() *builder {
 	return &out
 }
 
-// within makes the sources of a query for pieces, whose events satisfy a condition.
-func (p *pieces) within(bounds hogql.Expr) []*source {
+// within makes the sources of a query for pieces from a time up to another, whose events satisfy a condition; in windows, which have bounds of their
+// own, the times alone count.
+func (p *pieces) within(bounds hogql.Expr, from, to time.Time) []*source {
 	b := *p.b
-	b.sources, b.periods, b.part = nil, b.periods[:1], &scope{bounds, []int{0}}
+	r := b.periods[0]
+	r.From, r.To = r.Floor(from.In(b.w.Zone())), to.In(b.w.Zone())
+	b.sources, b.periods, b.part = nil, []insight.Range{r}, &scope{bounds, []int{0}}
 	if err := b.series(); err != nil {
 		panic("BUG: what was read of a trend cannot be read again: " + err.Error())
 	}
@@ -99,23 +114,31 @@ func (p *pieces) query(places []int) hogql.Query {
 	places = slices.Sorted(slices.Values(places))
 	var whole []int
 	var members []hogql.Query
-	timestamp := insight.Field("timestamp")
-	weekdays := p.b.periods[0].Weekdays(timestamp)
 	for _, place := range places {
 		if !p.parts.Cut[place] {
 			whole = append(whole, place)
 			continue
 		}
-		sources := p.within(insight.And(p.parts.Within(timestamp, []int{place}), weekdays))
+		sources := p.of([]int{place})
 		members = append(members, p.union(sources, func(hogql.Expr) hogql.Expr { return insight.Const(int64(place)) }))
 	}
 	if len(whole) > 0 {
-		sources := p.within(insight.And(p.parts.Within(timestamp, whole), weekdays))
+		sources := p.of(whole)
 		members = append(members, p.union(sources, func(key hogql.Expr) hogql.Expr {
+			if len(whole) == 1 {
+				return insight.Const(int64(whole[0]))
+			}
 			return p.parts.Place(p.b.periods[0].Interval, key, whole)
 		}))
 	}
 	return insight.Union(members...)
+}
+
+// of makes the sources of a query for some pieces.
+func (p *pieces) of(places []int) []*source {
+	timestamp := insight.Field("timestamp")
+	from, to := p.parts.Pieces[places[0]].From, p.parts.Pieces[places[len(places)-1]].To
+	return p.within(insight.And(p.parts.Within(timestamp, places), p.b.periods[0].Weekdays(timestamp)), from, to.Add(-time.Microsecond))
 }
 
 // union puts the rows of sources together; place gives the place of a piece by the key of its bucket.

@@ -64,8 +64,12 @@ func Respond(p *Plan, got *execution.Result, body cache.Body) api.Response {
 	if got.Run != nil {
 		res.Cache = api.NoStore
 	}
-	if done, ok := got.Answer.Entry.Meta.(*execution.Details); ok && !got.Answer.Status.Cached() {
-		res.Spent = api.Spent{Compile: done.Compile, ClickHouse: done.Stats.Elapsed, Buckets: done.Buckets}
+	switch done, ok := got.Answer.Entry.Meta.(*execution.Details); {
+	case !ok:
+	case got.Answer.Status == cache.Renewed:
+		res.Spent = api.Spent{Compile: done.Renewal.Compile, Probe: done.Renewal.Probe}
+	case !got.Answer.Status.Cached() && done.Renewal == nil:
+		res.Spent = api.Spent{Compile: done.Compile, Probe: done.Probe, ClickHouse: done.Stats.Elapsed, Buckets: done.Buckets}
 	}
 	return res
 }

@@ -1,0 +1,125 @@
+package execution
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
+	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
+)
+
+// basis is what the rows of a result follow from. Two results with equal ones are equal.
+type basis struct {
+	query [sha256.Size]byte // a digest of what ClickHouse is asked, and of what becomes of its rows
+	data  uint64            // the version of the data that is read
+	known bool              // data is
+}
+
+// Renewal is how it was found out that a result is as it was. Nothing was computed for it.
+type Renewal struct {
+	// Compile is the time that compiling took, and Probe that of asking ClickHouse about its tables; 0 if it was not asked.
+	Compile, Probe time.Duration
+}
+
+// basisOf is the basis of what a query gives that was compiled at a time, without the data; nil if its rows may be others though the data are the same.
+func (x *Computation) basisOf(ctx context.Context, compiled *compiler.Compiled, at time.Time) *basis {
+	if compiled.Reads.Volatile || x.query.Held != nil || hidesOpenPeriods(x.query) {
+		return nil
+	}
+	params, err := x.timeless(ctx, compiled, at)
+	if err != nil {
+		return nil
+	}
+	of := []any{compiled.SQL, params, compiled.HogQL, compiled.EventsFrom, compiled.Columns, compiled.Types, compiled.Limit, compiled.Offset, compiled.Probe,
+		compiled.DefaultLimit}
+	if x.query.Stored != nil {
+		of = append(of, x.query.Stored.AsOf)
+	}
+	if compiled.Shape != nil { // the buckets that it makes may move with the clock
+		answer, err := compiled.Shape(func(func([]byte) bool) {})
+		if err != nil {
+			return nil
+		}
+		of = append(of, answer)
+	}
+	text, err := json.Marshal(of)
+	if err != nil {
+		return nil
+	}
+	return &basis{query: sha256.Sum256(text)}
+}
+
+// timeless are the values of a query that was compiled at a time. Whoever reads persons leaves out those whose creation is more than a day ahead; of the
+// moment from which on that holds, the day is kept, so that one who is dated so shows up a day late if nothing else happens to any person.
+func (x *Computation) timeless(ctx context.Context, compiled *compiler.Compiled, at time.Time) ([]sql.Param, error) {
+	if !slices.Contains(compiled.Reads.Tables, "person") {
+		return compiled.Params, nil
+	}
+	db, err := x.exec.Database(ctx, x.Snapshot.Schema(x.Project.ID))
+	if err != nil {
+		return nil, err
+	}
+	const layout = "2006-01-02 15:04:05.000000"
+	tomorrow := at.Add(24 * time.Hour)
+	params := slices.Clone(compiled.Params)
+	for n := range params {
+		if v := &params[n].Value; *v == tomorrow.In(db.Location).Format(layout) || *v == tomorrow.UTC().Format(layout) {
+			*v = tomorrow.UTC().Format(time.DateOnly)
+		}
+	}
+	return params, nil
+}
+
+// hidesOpenPeriods reports whether the clock decides which rows of a query are shown.
+func hidesOpenPeriods(q *Query) bool {
+	funnel, ok := q.Node.(*funnels.Query)
+	return ok && funnel.HideIncomplete
+}
+
+// unchanged notes which data there are, and gives the stored result if it is what the computation would give; else nil.
+func (x *Computation) unchanged(ctx context.Context, at *turn, compiled *compiler.Compiled, of *basis, done *Details, began time.Time) *cache.Entry {
+	probing := time.Now()
+	x.look(ctx, at, compiled, of)
+	if x.exec.Warehouse.Probes() {
+		done.Probe = time.Since(probing)
+	}
+	return x.renewed(of, began, Renewal{done.Compile, done.Probe})
+}
+
+// look notes which data there are. What is read after that is at least as new.
+func (x *Computation) look(ctx context.Context, at *turn, compiled *compiler.Compiled, of *basis) {
+	data, err := x.exec.Warehouse.Data(ctx, at.place, x.Project.ID, compiled.Reads, time.Time{}, time.Time{})
+	if err != nil {
+		of.known = false
+		return
+	}
+	at.data = data
+	of.data, of.known = data.Version(compiled.Reads, time.Time{}, time.Time{})
+}
+
+// renewed is the stored result as one that was computed at a time, if it has the basis that a result of then would have; else nil.
+func (x *Computation) renewed(of *basis, at time.Time, how Renewal) *cache.Entry {
+	if !x.renews || !of.known {
+		return nil
+	}
+	stored, ok := x.exec.Cache.Peek(x.query.Key, cache.Policy{})
+	if !ok {
+		return nil
+	}
+	before, ok := stored.Entry.Meta.(*Details)
+	if !ok || before.basis == nil || *before.basis != *of {
+		return nil
+	}
+	done := *before
+	done.Renewal = &how
+	if done.Insight != nil {
+		done.over = x.query.isOver(done.Insight, at)
+	}
+	x.query.meter(x.exec.Metrics).renewals.Inc()
+	return stored.Entry.Renew(at, &done, done.Size())
+}

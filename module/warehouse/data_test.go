@@ -1,0 +1,265 @@
+package warehouse_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/physical"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+)
+
+var (
+	engine *embedded.Engine
+	client *clickhouse.Client
+)
+
+func TestMain(m *testing.M) {
+	clickhousetest.Main(m, func(e *embedded.Engine, c *clickhouse.Client) { engine, client = e, c })
+}
+
+// house is a warehouse on the engine, with a project of its own.
+type house struct {
+	*warehouse.Warehouse
+	places  *admission.Scheduler
+	project int64
+}
+
+var projects atomic.Int64
+
+// build opens a warehouse. Without alone, others may write to its ClickHouse.
+func build(t *testing.T, alone bool) *house {
+	t.Helper()
+	dir := t.TempDir()
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, err := registry.Open(t.Context(), store, registry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN(), Embedded: alone}, reg, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(w.Close(), reg.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := w.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return &house{w, admission.New(admission.Limits{Places: 8, Project: 4, Queue: 10}), clickhousetest.Project()}
+}
+
+func (h *house) options() ingest.Options { return ingest.Options{Project: h.project, Now: time.Now()} }
+
+func (h *house) place(t *testing.T) *admission.Place {
+	t.Helper()
+	place, err := h.places.Enter(t.Context(), admission.Request{Project: h.project})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(place.Leave)
+	return place
+}
+
+func (h *house) load(t *testing.T, lines ...string) {
+	t.Helper()
+	report, err := h.Import(t.Context(), h.places, h.options(), ndjson.NewReader(strings.NewReader(strings.Join(lines, "\n"))))
+	if err != nil || report.Bad > 0 {
+		t.Fatal(err, report)
+	}
+}
+
+// event is a line with a new event.
+func event(person, at string) string {
+	return fmt.Sprintf(`{"event":"a","distinct_id":%q,"timestamp":%q,"uuid":%q}`, person, at, uuid.NewString())
+}
+
+func (h *house) capture(t *testing.T, line string) {
+	t.Helper()
+	var parser record.Parser
+	r, err := parser.Parse([]byte(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Arrived = time.Now()
+	if _, err := h.Deliver(t.Context(), h.options(), []record.Record{r}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// person is the id of the person of a distinct id.
+func (h *house) person(t *testing.T, name string) uuid.UUID {
+	t.Helper()
+	rows := clickhousetest.Ask(t, client, h.project, "SELECT toString(argMax(person_id, version)) FROM person_distinct_id2 WHERE distinct_id = {name:String}",
+		clickhouse.Param{Name: "name", Type: "String", Value: name})
+	return uuid.MustParse(strings.Trim(rows[0], `["]`))
+}
+
+// version is that of tables; "unknown" if it is not known.
+func (h *house) version(t *testing.T, from, to time.Time, tables ...string) string {
+	t.Helper()
+	reads := resolve.Reads{Tables: tables}
+	place, err := h.places.Enter(t.Context(), admission.Request{Project: h.project})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer place.Leave()
+	data, err := h.Data(t.Context(), place, h.project, reads, from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, ok := data.Version(reads, from, to)
+	if !ok {
+		return "unknown"
+	}
+	return fmt.Sprint(version)
+}
+
+// day is the day of the events that tests write.
+var day = time.Date(2024, 3, 4, 0, 0, 0, 0, time.UTC)
+
+// versions are those of what tests look at, by their names.
+func (h *house) versions(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{
+		"day":    h.version(t, day, day.AddDate(0, 0, 1), physical.Events),
+		"before": h.version(t, day.AddDate(0, 0, -3), day.AddDate(0, 0, -1), physical.Events),
+		"events": h.version(t, time.Time{}, time.Time{}, physical.Events),
+	}
+	for _, table := range []string{"person", "person_distinct_id2", "person_distinct_id_overrides", "groups", physical.StaticMembers, physical.ComputedMembers} {
+		out[table] = h.version(t, time.Time{}, time.Time{}, table)
+	}
+	return out
+}
+
+const cohort = 7
+
+// kinds are the ways in which data change, with what each moves.
+var kinds = []struct {
+	name   string
+	change func(*testing.T, *house)
+	moves  string
+}{
+	{"import", func(t *testing.T, h *house) { h.load(t, event("ann", "2024-03-04T12:00:00Z")) }, "day events"},
+	{"import of a person", func(t *testing.T, h *house) {
+		h.load(t, `{"type":"person","distinct_ids":["new"],"properties":{"a":1}}`)
+	}, "person person_distinct_id2"},
+	{"import of a group", func(t *testing.T, h *house) {
+		h.load(t, `{"type":"group","group_type":"org","group_key":"k","properties":{"a":1}}`)
+	}, "groups"},
+	{"capture", func(t *testing.T, h *house) { h.capture(t, event("ann", "2024-03-04T13:00:00Z")) }, "day events"},
+	{"capture of an earlier day", func(t *testing.T, h *house) { h.capture(t, event("ann", "2024-03-02T13:00:00Z")) }, "before events"},
+	{"merge", func(t *testing.T, h *house) {
+		h.capture(t, fmt.Sprintf(`{"event":"$merge_dangerously","distinct_id":"ann","timestamp":"2024-03-04T13:00:00Z","uuid":%q,"properties":{"alias":"bob"}}`, uuid.NewString()))
+	}, "day events person person_distinct_id2 person_distinct_id_overrides"},
+	{"change of a person", func(t *testing.T, h *house) {
+		if _, err := h.Change(t.Context(), h.places, h.options(), ingest.Change{Person: h.person(t, "eve"), Unset: []string{"color"}}); err != nil {
+			t.Fatal(err)
+		}
+	}, "person"},
+	{"people put into a cohort", func(t *testing.T, h *house) {
+		if err := h.AddMembers(t.Context(), h.place(t), h.project, cohort, clickhouse.ByDistinctID, []string{"ann"}); err != nil {
+			t.Fatal(err)
+		}
+	}, physical.StaticMembers},
+	{"people taken out of a cohort", func(t *testing.T, h *house) {
+		if err := h.RemoveMembers(t.Context(), h.place(t), h.project, cohort); err != nil {
+			t.Fatal(err)
+		}
+	}, physical.StaticMembers},
+	{"deletion of a person", func(t *testing.T, h *house) {
+		none := func(context.Context, []ingest.Gone) error { return nil }
+		if err := h.DeletePeople(t.Context(), h.options(), ingest.Named{DistinctIDs: []string{"eve"}}, true, none, none); err != nil {
+			t.Fatal(err)
+		}
+	}, "person person_distinct_id2"},
+	{"deletion of events", func(t *testing.T, h *house) {
+		if err := h.DeleteEvents(t.Context(), h.project, nil, []string{"ann"}, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}, "day before events"},
+	{"removal of old events", func(t *testing.T, h *house) {
+		h.capture(t, event("zoe", "2024-03-02T13:00:00Z"))
+		var dropped int64
+		for try := 0; dropped == 0; try++ {
+			var err error
+			if dropped, err = h.DropOutdated(t.Context(), []clickhouse.Kept{{Project: h.project, From: day}}); err != nil && try == 10 { // a merge may have come first
+				t.Fatal(err)
+			}
+		}
+	}, "before events person person_distinct_id2"},
+	{"what others may have done", func(_ *testing.T, h *house) { h.ForgetPeople(h.project) }, "all"},
+	{"removal of the project", func(t *testing.T, h *house) {
+		if err := h.RemoveProject(t.Context(), h.project); err != nil {
+			t.Fatal(err)
+		}
+	}, "all"},
+}
+
+// TestVersionsMove: whatever changes data moves the versions of these data, of this project alone, and what changes none moves none.
+func TestVersionsMove(t *testing.T) {
+	h := build(t, true)
+	other := &house{h.Warehouse, h.places, clickhousetest.Project()}
+	h.load(t, event("ann", "2024-03-04T10:00:00Z"), event("bob", "2024-03-04T11:00:00Z"), event("cid", "2024-03-01T11:00:00Z"),
+		`{"type":"person","distinct_ids":["eve"],"properties":{"color":"red"}}`)
+	for _, kind := range kinds {
+		before, others := h.versions(t), other.versions(t)
+		if again := h.versions(t); fmt.Sprint(again) != fmt.Sprint(before) {
+			t.Errorf("before the %s, the versions move by themselves: %v, %v", kind.name, before, again)
+		}
+		kind.change(t, h)
+		after := h.versions(t)
+		for what := range before {
+			moves := kind.moves == "all" || strings.Contains(" "+kind.moves+" ", " "+what+" ")
+			if moved := after[what] != before[what]; moved != moves || after[what] == "unknown" {
+				t.Errorf("the %s moves %s: %t, from %s to %s", kind.name, what, moved, before[what], after[what])
+			}
+		}
+		if now := other.versions(t); fmt.Sprint(now) != fmt.Sprint(others) {
+			t.Errorf("the %s of one project moves %v of another to %v", kind.name, others, now)
+		}
+	}
+}
+
+// TestVersionsOfRestore: a restored part moves the versions of all projects.
+func TestVersionsOfRestore(t *testing.T) {
+	h := build(t, true)
+	before := h.versions(t)
+	if err := h.AttachPart(t.Context(), physical.Events, "none"); err == nil {
+		t.Fatal("a part that is not there is attached")
+	}
+	if after := h.versions(t); after["events"] != "unknown" || after["groups"] != "unknown" {
+		t.Errorf("after a restore that failed the versions are %v", after)
+	}
+	if err := h.Truncate(t.Context(), physical.ComputedMembers); err != nil {
+		t.Fatal(err)
+	}
+	for what, version := range h.versions(t) {
+		if version == "unknown" || version == before[what] {
+			t.Errorf("after a restore %s has version %s, %s before", what, version, before[what])
+		}
+	}
+}
