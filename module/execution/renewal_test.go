@@ -91,7 +91,9 @@ func start(t *testing.T, embedded bool) *server {
 	return s
 }
 
-func (s *server) options() ingest.Options { return ingest.Options{Project: s.project.ID, Now: time.Now()} }
+func (s *server) options() ingest.Options {
+	return ingest.Options{Project: s.project.ID, Now: time.Now()}
+}
 
 // load imports lines.
 func (s *server) load(t *testing.T, lines ...string) {

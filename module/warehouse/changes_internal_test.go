@@ -218,7 +218,9 @@ func TestDoubt(t *testing.T) {
 // TestDoubtfulMutation: of the mutations of a table, one that is done says that those before it are, whatever project they are of.
 func TestDoubtfulMutation(t *testing.T) {
 	c := newChanges()
-	begin := func(project int64, table string) func(error) { return c.begin(project, &change{table: table, kind: mutation}) }
+	begin := func(project int64, table string) func(error) {
+		return c.begin(project, &change{table: table, kind: mutation})
+	}
 	known := func() bool { return c.version(1, ofPersons, time.Time{}, time.Time{}) != 0 }
 	begin(1, physical.Events)(errors.New("the time is up"))
 	if begin(2, "person")(nil); known() {
