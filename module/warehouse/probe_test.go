@@ -10,10 +10,13 @@ import (
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/uuid"
+	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
@@ -149,4 +152,54 @@ func TestProbeWhileOthersWrite(t *testing.T) {
 	if again := h.version(t, time.Time{}, time.Time{}, physical.Events); last == "unknown" || again != last {
 		t.Errorf("at the end the version is %s, then %s", last, again)
 	}
+}
+
+// BenchmarkProbe compares probes of a million events with a trend by day over them: in new parts, in known ones, and the trend.
+func BenchmarkProbe(b *testing.B) {
+	project := clickhousetest.Project()
+	options, err := driver.ParseDSN(engine.DSN())
+	if err != nil {
+		b.Fatal(err)
+	}
+	conn, err := driver.Open(options)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.Exec(b.Context(), fmt.Sprintf("INSERT INTO events (uuid, event, timestamp, team_id, distinct_id, _timestamp) SELECT generateUUIDv4(), "+
+		"['a', 'b', 'c'][1 + number %% 3], toDateTime('2024-01-01', 'UTC') + intDiv(number * 90 * 86400, 1000000), %d, toString(number %% 1000), now() FROM numbers(1000000)", project)); err != nil {
+		b.Fatal(err)
+	}
+	reads := resolve.Reads{Tables: []string{physical.Events}}
+	places := admission.New(admission.Limits{Places: 2, Project: 2})
+	place, err := places.Enter(b.Context(), admission.Request{Project: project})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer place.Leave()
+	var first, again, trend time.Duration
+	for b.Loop() {
+		w, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN()}, nil, zap.NewNop())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := w.Prepare(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		for _, took := range []*time.Duration{&first, &again} {
+			began := time.Now()
+			if _, err := w.Data(b.Context(), place, project, reads, time.Time{}, time.Time{}); err != nil {
+				b.Fatal(err)
+			}
+			*took += time.Since(began)
+		}
+		began := time.Now()
+		clickhousetest.Ask(b, client, project, "SELECT toStartOfDay(timestamp) AS day, count() FROM events WHERE event = 'a' GROUP BY day ORDER BY day")
+		trend += time.Since(began)
+		if err := w.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(first)/float64(trend), "first/trend")
+	b.ReportMetric(float64(again)/float64(trend), "known/trend")
 }
