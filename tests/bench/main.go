@@ -1,6 +1,6 @@
 // Command bench prints the figures in docs/performance.md: ratios of alternating measurements on the same machine, and a
 // summary table with their goals at the end. Arguments select figures: cached (which needs wrk and h2load), stale,
-// rows, exports, properties, insights, settled, cohorts, capture, import, growth, scale, idle, compile; the default is all of these. Another
+// rows, exports, properties, insights, settled, probe, cohorts, capture, import, growth, scale, idle, compile; the default is all of these. Another
 // one, profile, shows where the time of a hit
 // goes.
 package main
@@ -63,6 +63,7 @@ func run(
 		{"properties", func() ([]goal, error) { return propertyReads(ctx, folder) }},
 		{"insights", func() ([]goal, error) { return insights.measure(ctx, folder) }},
 		{"settled", func() ([]goal, error) { return settledPast(ctx, folder, insights.events) }},
+		{"probe", func() ([]goal, error) { return probeCost(ctx, folder, insights) }},
 		{"cohorts", func() ([]goal, error) { return cohortCalculations(ctx, folder, insights.events) }},
 		{"capture", func() ([]goal, error) { return capture.measure(folder) }},
 		{"import", func() ([]goal, error) { return imports.measure(folder) }},
