@@ -665,24 +665,29 @@ func testPropertyValues(t exam) {
 		{"beginning again", func() error { return p.KnowValues(t.Context(), shop.ID) }, true, kinds{}, 1, true},
 		{
 			"what is new", widen(false, values(x, registry.PropertyString, physical.Texts), values(y, registry.PropertyNumeric, physical.Floats)), true,
-			kinds{x: physical.Texts, y: physical.Floats}, 3, false,
+			kinds{x: physical.Texts, y: physical.Floats},
+			3, false,
 		},
 		{"what is there", widen(false, values(x, registry.PropertyNumeric, physical.Texts)), true, kinds{x: physical.Texts, y: physical.Floats}, 3, true},
 		{
 			"more", widen(false, values(x, "", physical.Objects), values(old, "", physical.Texts)), true,
-			kinds{x: physical.Texts | physical.Objects, y: physical.Floats, old: physical.Texts}, 3, false,
+			kinds{x: physical.Texts | physical.Objects, y: physical.Floats, old: physical.Texts},
+			3, false,
 		},
 		{
 			"another type", func() error { return p.SetProperty(t.Context(), shop.ID, typed) }, true,
-			kinds{x: physical.Texts | physical.Objects, y: physical.Floats, old: physical.Texts}, 3, false,
+			kinds{x: physical.Texts | physical.Objects, y: physical.Floats, old: physical.Texts},
+			3, false,
 		},
 		{
 			"a name that is too long", widen(false, values(long, registry.PropertyString, physical.Texts)), true,
-			kinds{x: physical.Texts | physical.Objects, y: physical.Floats, old: physical.Texts}, 3, true,
+			kinds{x: physical.Texts | physical.Objects, y: physical.Floats, old: physical.Texts},
+			3, true,
 		},
 		{
 			"lost ones", widen(true, values(y, "", physical.Texts), values(z, registry.PropertyString, physical.Texts)), false,
-			kinds{x: physical.Texts | physical.Objects, y: physical.Floats | physical.Texts, old: physical.Texts}, 4, false,
+			kinds{x: physical.Texts | physical.Objects, y: physical.Floats | physical.Texts, old: physical.Texts},
+			4, false,
 		},
 	} {
 		before := p.Snapshot().Revision
