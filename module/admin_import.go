@@ -115,11 +115,15 @@ func (rt *runtime) learn(ctx context.Context, project int64, report *ingest.Repo
 }
 
 func knownTypes(snap *registry.Snapshot, project int64) []ingest.LearnedProperty {
-	var known []ingest.LearnedProperty
-	for _, d := range snap.PropertyDefinitions(project) {
-		known = append(known, ingest.LearnedProperty{
-			Scope: string(d.Scope), GroupTypeIndex: d.GroupTypeIndex, Name: d.Name, Type: string(d.Type), Kinds: snap.ValuesOf(project, d),
-		})
+	of := snap.Schema(project)
+	if of == nil {
+		return nil
+	}
+	known := make([]ingest.LearnedProperty, len(of.Properties))
+	for n, d := range of.Properties {
+		known[n] = ingest.LearnedProperty{Scope: string(d.Scope), GroupTypeIndex: d.GroupTypeIndex, Name: d.Name, Type: string(d.Type)}
+		d.Type = ""
+		known[n].Kinds = of.Values[d]
 	}
 	return known
 }

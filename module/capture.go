@@ -157,7 +157,7 @@ func (rt *runtime) ingestOptions(snap *registry.Snapshot, project int64) ingest.
 	}
 	return ingest.Options{
 		Project: project, LearnTypes: true, Now: now, EventsFrom: from, KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
-		Deletions:  func() ingest.Deletions { return deletions.DeletionsOf(rt.registry.Snapshot(), project) },
-		Values: propertyValues{rt.registry, project}, GroupTypes: groupTypes(snap, project), KeepGroupTypes: rt.keepGroupTypes(project), Cohorts: static, Computed: computed,
+		Deletions: func() ingest.Deletions { return deletions.DeletionsOf(rt.registry.Snapshot(), project) },
+		Values:    propertyValues{rt.registry, project}, GroupTypes: groupTypes(snap, project), KeepGroupTypes: rt.keepGroupTypes(project), Cohorts: static, Computed: computed,
 	}
 }

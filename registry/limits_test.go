@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
@@ -277,6 +278,23 @@ func TestLearnedPropertiesAreBounded(t *testing.T) {
 	other.Type = registry.PropertyBoolean
 	if err := r.SetProperty(t.Context(), p.ID, other); err != nil {
 		t.Errorf("setting one that is there: %v", err)
+	}
+	widen := func(d registry.PropertyDefinition) {
+		t.Helper()
+		if err := r.Widen(t.Context(), p.ID, []registry.PropertyValues{{PropertyDefinition: d, Kinds: physical.Texts}}, false); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := r.KnowValues(t.Context(), p.ID); err != nil {
+		t.Error(err)
+	}
+	widen(other)
+	if !r.Snapshot().Project(p.ID).ValuesKnown {
+		t.Error("nothing is noted any more after the values of a property that is there")
+	}
+	widen(defs[len(defs)-1])
+	if s := r.Snapshot(); s.Project(p.ID).ValuesKnown || s.ValuesOf(p.ID, other) != physical.Texts || len(s.PropertyDefinitions(p.ID)) != registry.MaxProperties {
+		t.Error("all is noted still after the values of a property too many")
 	}
 }
 

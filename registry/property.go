@@ -158,10 +158,13 @@ func (p *projectState) schemaChanged() {
 	p.querySerial = serials.Add(1)
 	next, properties, cohorts, actions := p.settings, p.properties, p.cohorts.byID, p.actions.byID
 	p.schema = sync.OnceValue(func() *ProjectSchema {
-		next.Properties, next.Values = make([]PropertyDefinition, 0, properties.Len()), map[PropertyDefinition]physical.Kinds{}
+		next.Properties = make([]PropertyDefinition, 0, properties.Len())
 		for each := properties.Iterator(); !each.Done(); {
 			def, state, _ := each.Next()
 			if state.kinds != 0 {
+				if next.Values == nil {
+					next.Values = map[PropertyDefinition]physical.Kinds{}
+				}
 				next.Values[def] = state.kinds
 			}
 			def.Type = state.typ

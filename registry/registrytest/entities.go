@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -56,6 +57,7 @@ type project struct {
 	Dashboards  []registry.Dashboard // deleted ones too
 	Tiles       map[int64][]registry.Tile
 	Properties  []registry.PropertyDefinition
+	Values      map[registry.PropertyDefinition]physical.Kinds
 	GroupTypes  []registry.GroupType
 	Cohorts     []registry.Cohort // deleted ones too
 	Schema      []registry.SchemaCohort
@@ -75,7 +77,7 @@ func contents(s *registry.Snapshot) []project {
 	var all []project
 	for _, p := range s.Projects() {
 		out := project{
-			Project: *p, Secrets: s.TokenSecrets(p.ID), Captures: s.CaptureTokens(p.ID), Properties: s.PropertyDefinitions(p.ID), GroupTypes: s.GroupTypes(p.ID), Schema: s.Schema(p.ID).Cohorts,
+			Project: *p, Secrets: s.TokenSecrets(p.ID), Captures: s.CaptureTokens(p.ID), Properties: s.PropertyDefinitions(p.ID), Values: s.Schema(p.ID).Values, GroupTypes: s.GroupTypes(p.ID), Schema: s.Schema(p.ID).Cohorts,
 			Keys: values(s.Keys(p.ID)), Endpoints: values(s.Endpoints(p.ID)), Variables: values(s.Variables(p.ID)), Tiles: make(map[int64][]registry.Tile),
 			Alerts: values(s.Alerts(p.ID)), Definitions: values(s.Definitions(p.ID)), Annotations: values(s.Annotations(p.ID)),
 			Deletions: values(s.Deletions(p.ID)),
@@ -626,6 +628,94 @@ func testProperties(t exam) {
 		same(t, step.name, want, all[0].Properties)
 		if other.ID != 2 || len(all[1].Properties) != 0 {
 			t.Errorf("%s: another project has %v", step.name, all[1].Properties)
+		}
+	}
+}
+
+// testPropertyValues: kinds of values add up, and count for a property whose values are noted from the first one on.
+func testPropertyValues(t exam) {
+	p := newPair(t)
+	shop, other := p.project(), p.project()
+	type kinds map[registry.PropertyDefinition]physical.Kinds
+	at := func(scope registry.PropertyScope, group int, name string) registry.PropertyDefinition {
+		return registry.PropertyDefinition{Scope: scope, GroupTypeIndex: group, Name: name}
+	}
+	values := func(d registry.PropertyDefinition, typ registry.PropertyType, k physical.Kinds) registry.PropertyValues {
+		d.Type = typ
+		return registry.PropertyValues{PropertyDefinition: d, Kinds: k}
+	}
+	old, x, y, z := at(registry.EventProperty, 0, "old"), at(registry.EventProperty, 0, "x"), at(registry.GroupProperty, 3, "x"), at(registry.PersonProperty, 0, "z")
+	long := at(registry.EventProperty, 0, strings.Repeat("é", 401))
+	typed := old
+	typed.Type = registry.PropertyBoolean
+	widen := func(lost bool, list ...registry.PropertyValues) func() error {
+		return func() error { return p.Widen(t.Context(), shop.ID, list, lost) }
+	}
+	for _, step := range []struct {
+		name  string
+		do    func() error
+		known bool
+		want  kinds
+		types int
+		still bool // nothing is written
+	}{
+		{"before all values are noted", widen(false, values(old, registry.PropertyNumeric, physical.Wholes)), false, kinds{}, 1, false},
+		{"again", widen(false, values(old, "", physical.Wholes)), false, kinds{}, 1, true},
+		{"beginning", func() error { return p.KnowValues(t.Context(), shop.ID) }, true, kinds{}, 1, false},
+		{"beginning again", func() error { return p.KnowValues(t.Context(), shop.ID) }, true, kinds{}, 1, true},
+		{
+			"what is new", widen(false, values(x, registry.PropertyString, physical.Texts), values(y, registry.PropertyNumeric, physical.Floats)), true,
+			kinds{x: physical.Texts, y: physical.Floats},
+			3, false,
+		},
+		{"what is there", widen(false, values(x, registry.PropertyNumeric, physical.Texts)), true, kinds{x: physical.Texts, y: physical.Floats}, 3, true},
+		{
+			"more", widen(false, values(x, "", physical.Objects), values(old, "", physical.Texts)), true,
+			kinds{x: physical.Texts | physical.Objects, y: physical.Floats, old: physical.Texts},
+			3, false,
+		},
+		{
+			"another type", func() error { return p.SetProperty(t.Context(), shop.ID, typed) }, true,
+			kinds{x: physical.Texts | physical.Objects, y: physical.Floats, old: physical.Texts},
+			3, false,
+		},
+		{
+			"a name that is too long", widen(false, values(long, registry.PropertyString, physical.Texts)), true,
+			kinds{x: physical.Texts | physical.Objects, y: physical.Floats, old: physical.Texts},
+			3, true,
+		},
+		{
+			"lost ones", widen(true, values(y, "", physical.Texts), values(z, registry.PropertyString, physical.Texts)), false,
+			kinds{x: physical.Texts | physical.Objects, y: physical.Floats | physical.Texts, old: physical.Texts},
+			4, false,
+		},
+	} {
+		before := p.Snapshot().Revision
+		if err := step.do(); err != nil {
+			t.Fatal(step.name, err)
+		}
+		if got := p.Snapshot().Revision; (got == before) != step.still {
+			t.Errorf("%s: revision %d after %d", step.name, got, before)
+		}
+		_ = p.settled()
+		schema := p.Snapshot().Schema(shop.ID)
+		if schema.Project.ValuesKnown != step.known || len(schema.Properties) != step.types {
+			t.Errorf("%s: known %t, %d types", step.name, schema.Project.ValuesKnown, len(schema.Properties))
+		}
+		same(t, step.name, step.want, kinds(schema.Values))
+		for d, k := range step.want {
+			same(t, step.name, k, p.Snapshot().ValuesOf(shop.ID, d))
+		}
+		if of := p.Snapshot().Schema(other.ID); len(of.Values) > 0 || of.Project.ValuesKnown {
+			t.Errorf("%s: another project has %v", step.name, of.Values)
+		}
+	}
+	for name, do := range map[string]func() error{
+		"widening": func() error { return p.Widen(t.Context(), 9, nil, false) },
+		"knowing":  func() error { return p.KnowValues(t.Context(), 9) },
+	} {
+		if err := do(); !errors.Is(err, registry.ErrNotFound) {
+			t.Errorf("%s of no project: %v", name, err)
 		}
 	}
 }

@@ -72,6 +72,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"activities", testActivities},
 		{"views of insights", testViews},
 		{"properties", testProperties},
+		{"values of properties", testPropertyValues},
 		{"group types", testGroupTypes},
 		{"cohorts", testCohorts},
 		{"versions of cohorts", testCohortVersions},
