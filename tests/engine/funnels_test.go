@@ -157,6 +157,12 @@ func TestExclusionsAgainstPlainGo(t *testing.T) {
 		for k := range 2 + random.IntN(len(names)-1) {
 			q.steps = append(q.steps, funnelStep{event: names[k], optional: k > 0 && q.viz == "steps" && random.IntN(4) == 0})
 		}
+		if random.IntN(6) == 0 { // so many steps, which nobody reaches, and so long a time, that 64 bits do not hold an event
+			q.window = 3_000_000_000 * 1_000_000
+			for k := range 6 {
+				q.steps = append(q.steps, funnelStep{event: fmt.Sprintf("unseen %d", k)})
+			}
+		}
 		last := len(q.steps) - 1
 		q.from, q.to, q.attribution = 0, last, ""
 		q.exclusions = []funnelStep{{event: "x", to: 1 + random.IntN(last)}}
