@@ -22,7 +22,7 @@ func pathsContest() *contest {
 			"FROM (" + edges + ") GROUP BY source, target ORDER BY value DESC, source, target LIMIT 50"
 	)
 	return &contest{
-		name: "default paths, half a year", goal: 1.2, hand: heaviest, numbers: firstEdges,
+		name: "default paths, half a year", goal: 1.1, hand: heaviest, numbers: firstEdges,
 		node: `{"kind": "PathsQuery", "dateRange": {"date_from": "2024-01-01", "date_to": "2024-06-28"}, "pathsFilter": {}}`,
 	}
 }

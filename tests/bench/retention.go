@@ -19,13 +19,13 @@ func retentionContests() []*contest {
 	}
 	return []*contest{
 		{
-			name: "retention over 12 weeks", goal: 1.2, node: node("$pageview"), numbers: cellCounts,
+			name: "retention over 12 weeks", goal: 1.1, node: node("$pageview"), numbers: cellCounts,
 			hand: "SELECT row, column, sum(people) FROM (SELECT arrayJoin(bitPositionsToArray(weeks)) AS row, arrayJoin(bitPositionsToArray(bitShiftRight(weeks, row))) AS column, people FROM " +
 				"(SELECT weeks, count() AS people FROM (SELECT groupBitOr(" + bit + ") AS weeks FROM (SELECT distinct_id, person_id, timestamp FROM events WHERE event = '$pageview' AND " +
 				within + ") AS e " + merged + " GROUP BY " + person + ") GROUP BY weeks)) GROUP BY row, column",
 		},
 		{
-			name: "the same, coming back to another event", goal: 1.2, node: node("event_01"), numbers: cellCounts,
+			name: "the same, coming back to another event", goal: 1.1, node: node("event_01"), numbers: cellCounts,
 			hand: "SELECT row, column, sum(people) FROM (SELECT arrayJoin(bitPositionsToArray(starts)) AS row, arrayJoin(arrayConcat([0], arrayFilter(c -> c > 0, " +
 				"bitPositionsToArray(bitShiftRight(returns, row))))) AS column, people FROM (SELECT starts, returns, count() AS people FROM " +
 				"(SELECT groupBitOrIf(" + bit + ", event = '$pageview') AS starts, groupBitOrIf(" + bit + ", event = 'event_01') AS returns FROM " +

@@ -135,6 +135,51 @@ func TestFunnelsAgainstPlainGo(t *testing.T) {
 	t.Cleanup(func() { t.Logf("%d funnels", asked.Load()) })
 }
 
+// TestExclusionsAgainstPlainGo asks more of the funnels in which an event is of one step or exclusion and exclusions guard moves from the
+// first on, which have a shorter way to find out who is spoiled, and of some with other exclusions beside them.
+func TestExclusionsAgainstPlainGo(t *testing.T) {
+	count, seed := number(t, funnelsEnv, 400), number(t, funnelSeedEnv, 1)
+	if testing.Short() {
+		count = min(count, 100)
+	}
+	const project = funnelProject + funnelProjects + 1
+	events := randomJourneys(rand.New(rand.NewPCG(8, 8)))
+	importJourneys(t, project, events)
+	names := []string{"a", "b", "c", "d"}
+	asked, shorter := 0, 0
+	for n := uint64(seed); asked < count; n++ {
+		random := rand.New(rand.NewPCG(n, 79))
+		q := randomFunnel(random)
+		q.order, q.viz, q.steps, q.actor = "ordered", []string{"steps", "steps", "time_to_convert"}[random.IntN(3)], nil, ""
+		if q.breakdown = []string{"set", ""}[random.IntN(2)]; q.viz != "steps" {
+			q.breakdown = ""
+		}
+		for k := range 2 + random.IntN(len(names)-1) {
+			q.steps = append(q.steps, funnelStep{event: names[k], optional: k > 0 && q.viz == "steps" && random.IntN(4) == 0})
+		}
+		if random.IntN(6) == 0 { // so many steps, which nobody reaches, and so long a time, that 64 bits do not hold an event
+			q.window = 3_000_000_000 * 1_000_000
+			for k := range 6 {
+				q.steps = append(q.steps, funnelStep{event: fmt.Sprintf("unseen %d", k)})
+			}
+		}
+		last := len(q.steps) - 1
+		q.from, q.to, q.attribution = 0, last, ""
+		q.exclusions = []funnelStep{{event: "x", to: 1 + random.IntN(last)}}
+		if last+1 < len(names) && random.IntN(4) == 0 {
+			from := random.IntN(last)
+			q.exclusions = append(q.exclusions, funnelStep{event: names[last+1], from: from, to: from + 1})
+		} else {
+			shorter++
+		}
+		asked += askFunnel(t, q, project, events, n)
+	}
+	if shorter == 0 {
+		t.Error("no funnel had one exclusion")
+	}
+	t.Logf("%d funnels", asked)
+}
+
 // askFunnel compares one answer, and reports how many funnels it was made of: a breakdown by the sets is one of each.
 func askFunnel(t *testing.T, q *funnelQuery, project int, events []funnelEvent, seed uint64) (funnels int) {
 	t.Helper()

@@ -152,7 +152,7 @@ func Steps(q *Query, w *insight.World) (hogql.Query, error) {
 		return nil, err
 	}
 	attempts := b.attempts()
-	return &hogql.Select{From: insight.From(attempts.query), Columns: []hogql.Expr{
+	return &hogql.Select{From: insight.From(attempts.query), Where: expr("times[1] > 0", nil), Columns: []hogql.Expr{
 		insight.As(insight.Field(actorName), insight.ActorID),
 		insight.As(expr("arrayMap(t -> if(t > 0, _toInt64(t - {shift}), 0), times)", values{"shift": b.marks.shift}), timesName),
 	}}, nil

@@ -20,8 +20,8 @@ const (
 // So an attempt is final when no exclusion that guards the next move comes within the window, and the outcome is spoiled
 // when there is no such attempt or a step beyond was met.
 func (b *builder) outcome(s stage, last int) stage {
-	var level, passed, best, guard []hogql.Expr // the arguments of multiIf
-	guards := int64(0)
+	var level, best, guard, passed []hogql.Expr // passed is an array, the others are the arguments of multiIf
+	guards := false
 	for k := last; k > 0; k-- {
 		number, entry := insight.Const(int64(k)), fieldOf("entry", k)
 		level = append(level, b.taken(k), number)
@@ -31,41 +31,64 @@ func (b *builder) outcome(s stage, last int) stage {
 		}
 		best = append(best, entry)
 		if k < last && b.guarded(k+1) {
-			guards |= b.marks.guard[k+1]
+			guards = true
 			guard = append(guard, reached, insight.Const(b.marks.guard[k+1]))
 		}
 		if s.has(nameOf("hit", k)) {
-			passed = append(passed, fieldOf("hit", k), number)
+			passed = append(passed, insight.Call("if", fieldOf("hit", k), number, insight.Const(int64(0))))
 		}
 	}
 	zero := insight.Const(int64(0))
 	furthest := insight.Call("multiIf", best...)
 	s = s.then(column{levelName, insight.Call("multiIf", append(level, zero)...)})
-	if guards == 0 {
+	if !guards {
 		return s.then(column{beganName, expr("arrayFirst(e -> e > 0, {best})", values{"best": furthest})})
 	}
-	v := values{"guards": guards, "guard": insight.Call("multiIf", append(guard, zero)...)}
-	s = s.then(column{passedName, insight.Call("multiIf", append(passed, zero)...)}, column{"best", furthest},
-		column{"guard", expr("if(arrayExists(x -> bitAnd(x, {guards}) > 0, items), {guard}, 0)", v)})
-	return s.then(column{beganName, b.final()}).without("best", "guard")
+	s = s.then(column{passedName, insight.Call("arrayMax", &hogql.Array{Items: append(passed, zero)})})
+	if b.evenly() {
+		return s.then(column{beganName, b.counted(b.lasting(furthest, min(b.lastGuarded(), last)))})
+	}
+	s = s.then(column{"best", furthest}, column{"guard", insight.Call("multiIf", append(guard, zero)...)})
+	return s.then(column{beganName, b.counted(b.final())}).without("best", "guard")
 }
 
+// counted is when the final attempt began, 0 when the outcome is spoiled; without that where rows are left out.
+func (b *builder) counted(began hogql.Expr) hogql.Expr {
+	if b.filters() {
+		return began
+	}
+	return expr("{began} * (passed <= level)", values{"began": began})
+}
+
+// The conditions below are written with bitAnd and bitOr, and values are taken away by multiplication. What only a branch of if, and or or
+// needs is computed in that branch alone, and as often as it is named there: with arrays that are made of one another, that takes many
+// times as long as to compute all of them once.
+
 // final is when the final attempt in slot best began; 0 for none. guard is the bit of the exclusions that keep attempts from
-// going on, 0 for none and for an actor without any.
+// going on; 0 for none.
 func (b *builder) final() hogql.Expr {
 	v := values{
 		"window": b.marks.span(b.marks.window), "before": shifted(insight.Field("best")), "first": b.filled(1),
 	}
-	v["filled"] = expr("if(level = 1, {first}, arrayMap((e, before) -> e > before and e > 0, best, {before}))", v)
 	v["next"] = expr("_arrayShiftLeft(arrayReverseFill(g -> g > 0, arrayMap((x, e) -> if(bitAnd(x, guard) > 0 and x - e <= {window}, x, 0), items, {before})), 1)", v)
-	return expr(`if(guard = 0, arrayFirst(e -> e > 0, best),
-		arrayFirst((e, f, g) -> f and (g <= 0 or g - e > {window}), best, {filled}, {next}))`, v)
+	return expr(`arrayFirst((e, before, first, g) -> bitAnd(e > 0, bitOr(guard = 0, bitAnd(
+			bitOr(e > before, bitAnd(first, level = 1)), bitOr(g <= 0, g - e > {window})))),
+		best, {before}, {first}, {next})`, v)
 }
 
-// kept keeps the outcomes that count: where nothing can be excluded, those of all who entered. It is one condition, since for
-// each of several the engine would copy all arrays.
-func kept(s stage) stage {
-	if !s.has(passedName) {
+// lasting is final where exclusions guard evenly all moves up to step free: it began after the last exclusion, and the next one comes too late.
+func (b *builder) lasting(best hogql.Expr, free int) hogql.Expr {
+	return expr(`arrayFirst((e, g, next) -> bitAnd(e > 0, bitOr(level >= {free}, bitAnd(e > g, bitOr(next <= 0, next - e > {window})))),
+		{best}, {excluded}, arrayReverseFill(g -> g > 0, {exclusions}))`, values{
+		"best": best, "free": int64(free), "window": b.marks.span(b.marks.window), "excluded": insight.Field(excludedName),
+		"exclusions": b.exclusions(insight.Const(b.marks.allGuards())),
+	})
+}
+
+// kept leaves out the outcomes that are spoiled, where rows are. It is one condition, since for each of several the engine would copy all
+// arrays.
+func (b *builder) kept(s stage) stage {
+	if !b.filters() || !s.has(passedName) {
 		return s
 	}
 	return s.where(expr("if(passed <= level, began, 0) > 0", nil))

@@ -3,6 +3,7 @@ package funnels
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 //
 //	entry_k    the time at which its attempt began, in the unit of items; 0 or less for none
 //	spoiled_k  1 when an exclusion came since, else 0 or 2; where exclusions guard the move after k
+//	excluded   in place of these, the last exclusion; where that is enough, see evenly
 //	used_k     the simultaneous events that the attempt is made of; where an event may be of several steps
 //
 // A pass finds the events that fill slot k, and carries each entry on to the next: slot k is filled by an event of step k
@@ -28,6 +30,25 @@ func shifted(x hogql.Expr) hogql.Expr {
 func (b *builder) guarded(k int) bool { return k <= b.marks.steps && b.marks.guard[k] != 0 }
 func (b *builder) tied() bool         { return b.q.Viz != VizTrends } // trends let ties be
 func (b *builder) tracks() bool       { return !b.apart && b.tied() }
+
+// excludedName is the last exclusion up to an event, an item; 0 for none.
+const excludedName = "excluded"
+
+// evenly reports whether the same exclusions guard the moves into steps 2 to lastGuarded, in a funnel in which an event is of one source and
+// no slot is emptied. Then an attempt is spoiled when an exclusion came after it began: had one come before the attempt reached its slot,
+// it would not have got there.
+func (b *builder) evenly() bool {
+	return b.apart && !b.strict() && b.q.Viz != VizTrends && b.marks.guards == 1 && !slices.Contains(b.marks.guard[2:b.lastGuarded()+1], 0)
+}
+
+// lastGuarded is the last step that exclusions guard the move into; 1 for none.
+func (b *builder) lastGuarded() int {
+	k := b.marks.steps
+	for k > 1 && !b.guarded(k) {
+		k--
+	}
+	return k
+}
 
 // before is what is in slot k before each event.
 func (b *builder) before(k int) hogql.Expr {
@@ -57,10 +78,15 @@ func (b *builder) slots(s stage, last int) stage {
 		began = "if(x <= closes, " + began + ", -1)"
 	}
 	s = s.then(column{"entry_1", expr("arrayFill(e -> e >= 0, arrayMap(x -> if(bitAnd(x, 1) = 0, {carry}, "+began+"), items))", v)})
-	s = s.where(b.taken(1)) // who never enters needs no pass
+	if b.filters() {
+		s = s.where(b.taken(1)) // who never enters needs no pass
+	}
 	var first []column
 	if b.tracks() {
 		first = append(first, column{"used_1", expr("arrayFill((u, f) -> f, arrayMap(i -> arrayResize([i], if(i > 0, 1, 0)), ids), {filled})", values{"filled": b.filled(1)})})
+	}
+	if b.evenly() {
+		first = append(first, column{excludedName, expr("arrayFill(g -> g > 0, {exclusions})", values{"exclusions": b.exclusions(insight.Const(b.marks.allGuards()))})})
 	}
 	s = s.then(append(first, b.spoiled(1)...)...)
 	for k := 2; k <= last; k++ {
@@ -71,7 +97,7 @@ func (b *builder) slots(s stage, last int) stage {
 
 // spoiled is that column of slot k, when exclusions guard the move after it.
 func (b *builder) spoiled(k int) []column {
-	if !b.guarded(k + 1) {
+	if !b.guarded(k+1) || b.evenly() {
 		return nil
 	}
 	return []column{{nameOf("spoiled", k), expr(
@@ -86,6 +112,15 @@ func (b *builder) taken(k int) hogql.Expr {
 	}
 	return expr("{entry}[-1] > 0", values{"entry": fieldOf("entry", k)})
 }
+
+// exclusions are the items that have some of the bits of a guard, and 0 for all others.
+func (b *builder) exclusions(guard hogql.Expr) hogql.Expr {
+	return expr("arrayMap(x -> if(bitAnd(x, {guard}) > 0, x, 0), items)", values{"guard": guard})
+}
+
+// filters reports whether actors that do not count are left out on the way. Elsewhere their times are 0 in the end: a condition over
+// arrays costs more than the passes it saves, since the engine computes the arrays for it, and again for those that are left.
+func (b *builder) filters() bool { return b.strict() || b.q.Viz == VizTrends }
 
 // carry is what an event that cannot take step k leaves in its slot: -1 for what was there. In a strict funnel it empties
 // the slot, 0, but not among mixed events, nor when it is of the step and only has another value.
@@ -117,13 +152,16 @@ func (b *builder) pass(s stage, k int) stage {
 		meet := "1"
 		if b.guarded(j + 1) {
 			spoils = true
-			clean = append(clean, spoiled+" != 1")
-			if b.apart {
+			switch {
+			case b.evenly():
+				clean = append(clean, entry+" > g")
+			case b.apart:
 				add(spoiled, fieldOf("spoiled", j)) // neither an exclusion nor the event that filled the slot takes step k
-			} else {
+				clean = append(clean, spoiled+" != 1")
+			default:
 				add(spoiled, shifted(fieldOf("spoiled", j)))
 				v[guard] = b.marks.guard[j+1]
-				clean = append(clean, "bitAnd(x, {"+guard+"}) = 0")
+				clean = append(clean, spoiled+" != 1", "bitAnd(x, {"+guard+"}) = 0")
 			}
 		}
 		if b.tracks() {
@@ -144,11 +182,15 @@ func (b *builder) pass(s stage, k int) stage {
 	if b.tracks() {
 		add("i", insight.Field(idsName))
 	}
-	v["found"] = lambdaOver("arrayMap", names, "multiIf(bitAnd(x, {bit}) = 0, {carry}, "+strings.Join(entries, ", ")+", -1)", arrays, v)
-	columns := []column{{nameOf("entry", k), expr("arrayFill(e -> e >= 0, {found})", v)}}
+	var hit []column
 	if spoils {
-		columns = append(columns, column{nameOf("hit", k), lambdaOver("arrayExists", names, "bitAnd(x, {bit}) > 0 and multiIf("+strings.Join(meets, ", ")+", 0)", arrays, v)})
+		hit = append(hit, column{nameOf("hit", k), lambdaOver("arrayExists", names, "bitAnd(x, {bit}) > 0 and multiIf("+strings.Join(meets, ", ")+", 0)", arrays, v)})
+		if b.evenly() {
+			add("g", insight.Field(excludedName))
+		}
 	}
+	v["found"] = lambdaOver("arrayMap", names, "multiIf(bitAnd(x, {bit}) = 0, {carry}, "+strings.Join(entries, ", ")+", -1)", arrays, v)
+	columns := append([]column{{nameOf("entry", k), expr("arrayFill(e -> e >= 0, {found})", v)}}, hit...)
 	if b.tracks() {
 		v["made"] = lambdaOver("arrayMap", names, "arrayConcat(multiIf("+strings.Join(useds, ", ")+", u1), arrayResize([i], if(i > 0, 1, 0)))", arrays, v)
 		v["filled"] = b.filled(k)

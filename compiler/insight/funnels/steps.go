@@ -14,14 +14,14 @@ const (
 	looseValues   = 100
 )
 
-// attempts has a row for each actor, and value, that counts, with the times of its steps.
+// attempts has a row for each actor, and value, with the times of its steps. Those of an actor that does not count are 0, if it has a row.
 func (b *builder) attempts() stage {
 	s := b.journeys()
 	if b.q.Order == Unordered {
 		return b.unorderedTimes(b.runs(s))
 	}
 	n := b.marks.steps
-	return b.times(kept(b.outcome(b.slots(b.runs(b.ties(s)), n), n)))
+	return b.times(b.kept(b.outcome(b.slots(b.runs(b.ties(s)), n), n)))
 }
 
 // timed reports whether a step has a time: the first has none, nor has one that may be passed over (contract: section 7).
