@@ -67,7 +67,7 @@ func needs(program, debian string) error {
 
 var (
 	wrkPerSecond = regexp.MustCompile(`Requests/sec:\s+([\d.]+)`)
-	wrkSlowest   = regexp.MustCompile(`99%\s+(\S+)`)
+	wrkSlowest   = regexp.MustCompile(`(?m)^\s+99%\s+(\S+)`)
 	wrkFailed    = regexp.MustCompile(`Non-2xx or 3xx responses|Socket errors`)
 )
 
