@@ -86,10 +86,9 @@ func (b *cachedBench) measure(folder string) (goals []goal, err error) {
 		}
 		return &rival{name: name, url: url, header: cachedRun(client).header, pid: pid}
 	}
-	add := func(row cachedRow, respond, run string) *cachedRow {
+	add := func(row cachedRow, respond, run string) {
 		row.respond, row.run = again(row.name+", respond", respond), again(row.name+", cached run", run)
 		rows = append(rows, &row)
-		return &row
 	}
 	path := strings.TrimPrefix(cachedRun(client).url, server.URL)
 	for _, connections := range []int{16, 64, 256} {

@@ -67,7 +67,7 @@ func needs(program, debian string) error {
 
 var (
 	wrkPerSecond = regexp.MustCompile(`Requests/sec:\s+([\d.]+)`)
-	wrkSlowest   = regexp.MustCompile(`99%\s+(\S+)`)
+	wrkSlowest   = regexp.MustCompile(`(?m)^\s+99%\s+(\S+)`)
 	wrkFailed    = regexp.MustCompile(`Non-2xx or 3xx responses|Socket errors`)
 )
 
@@ -112,7 +112,7 @@ func h2load(folder string, r *rival, shape loadShape) (m measured, err error) {
 	if err != nil {
 		return m, fmt.Errorf("h2load: %w: %s", err, out)
 	}
-	defer os.Remove(log)
+	defer func() { err = errors.Join(err, os.Remove(log)) }()
 	file, err := os.Open(log)
 	if err != nil {
 		return m, fmt.Errorf("h2load: %w: %s", err, out)
