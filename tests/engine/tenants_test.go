@@ -112,7 +112,7 @@ func within(t *testing.T, database string) string {
 	return u.String()
 }
 
-func execute(t *testing.T, dsn string, statements ...string) {
+func execute(t testing.TB, dsn string, statements ...string) {
 	t.Helper()
 	conn := embeddedtest.Connect(t, dsn)
 	for _, statement := range statements {
