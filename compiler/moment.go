@@ -50,8 +50,9 @@ func (m moments) any(e hogql.Expr) (moment, bool) {
 		return m.shift(of, n, unit, e.Op == hogql.Minus)
 	case *hogql.Call:
 		return m.call(e)
+	default:
+		return moment{}, false
 	}
-	return moment{}, false
 }
 
 func (m moments) constant(v any) (moment, bool) {
@@ -253,8 +254,9 @@ func interval(e hogql.Expr) (n int64, unit string, ok bool) {
 		}
 		n, ok = integer(e.Args[0])
 		return n, strings.ToLower(strings.TrimPrefix(f.Name, "toInterval")), ok
+	default:
+		return 0, "", false
 	}
-	return 0, "", false
 }
 
 func unitOf(e hogql.Expr) (string, bool) {

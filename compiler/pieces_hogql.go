@@ -3,6 +3,7 @@ package compiler
 import (
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
@@ -74,7 +75,8 @@ func (b *bucketed) plain() bool {
 			case *hogql.Star, *hogql.ColumnsMatching, *hogql.Subquery, *hogql.Placeholder:
 				simple = false
 			case *hogql.Call:
-				simple = simple && e.Over == nil && e.Name != "arrayJoin"
+				simple = simple && e.Over == nil && !strings.EqualFold(e.Name, "arrayJoin")
+			default:
 			}
 			return simple
 		},
@@ -229,8 +231,9 @@ func (b *bucketed) bound(condition hogql.Expr) bool {
 		}
 		at, known := b.moments.of(right)
 		return known && b.take(days, op, at)
+	default:
+		return false
 	}
-	return false
 }
 
 // side reports whether one side of a comparison is the time of the event, or its day.
