@@ -299,7 +299,7 @@ func pieceEvents(r *rand.Rand) []trendEvent {
 // bucketSelect is a random SELECT of a row for each bucket of time and some more keys.
 type bucketSelect struct {
 	bucket, keys, from, to, form, columns, having, limit string
-	desc                                                        bool
+	desc                                                 bool
 }
 
 func randomBucketSelect(r *rand.Rand) bucketSelect {
