@@ -207,7 +207,7 @@ func piecesCase(t *testing.T, compiled *compiler.Compiled, text string) *compile
 }
 
 var (
-	// filters are those of a cohort, places those of the pieces that are asked for
+	// Filters are those of a cohort, places those of the pieces that are asked for.
 	goldenInputs  = []string{"query", "request", "filters", "env", "places"}
 	goldenOutputs = []string{"sql", "args", "columns", "mistakes"}
 )

@@ -32,10 +32,13 @@ func (m moments) of(e hogql.Expr) (moment, bool) {
 }
 
 func (m moments) any(e hogql.Expr) (moment, bool) {
-	switch e := e.(type) {
-	case *hogql.Const:
-		return m.constant(e.Value)
-	case *hogql.Binary:
+	if c, ok := e.(*hogql.Const); ok {
+		return m.constant(c.Value)
+	}
+	if c, ok := e.(*hogql.Call); ok {
+		return m.call(c)
+	}
+	if e, ok := e.(*hogql.Binary); ok {
 		if e.Op != hogql.Plus && e.Op != hogql.Minus {
 			return moment{}, false
 		}
@@ -48,8 +51,6 @@ func (m moments) any(e hogql.Expr) (moment, bool) {
 			return moment{}, false
 		}
 		return m.shift(of, n, unit, e.Op == hogql.Minus)
-	case *hogql.Call:
-		return m.call(e)
 	}
 	return moment{}, false
 }
@@ -242,11 +243,11 @@ func integer(e hogql.Expr) (int64, bool) {
 
 // interval reads INTERVAL n unit, and toIntervalDay(n) and the like.
 func interval(e hogql.Expr) (n int64, unit string, ok bool) {
-	switch e := e.(type) {
-	case *hogql.Interval:
-		n, ok = integer(e.N)
-		return n, e.Unit, ok
-	case *hogql.Call:
+	if i, written := e.(*hogql.Interval); written {
+		n, ok = integer(i.N)
+		return n, i.Unit, ok
+	}
+	if e, called := e.(*hogql.Call); called {
 		f, known := schema.LookupFunction(e.Name)
 		if !known || len(e.Args) != 1 || !strings.HasPrefix(f.Name, "toInterval") {
 			return 0, "", false

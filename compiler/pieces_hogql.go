@@ -3,6 +3,7 @@ package compiler
 import (
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
@@ -70,11 +71,9 @@ func (b *bucketed) plain() bool {
 	simple := true
 	v := hogql.Visitor{
 		Expr: func(e hogql.Expr) bool {
-			switch e := e.(type) {
-			case *hogql.Star, *hogql.ColumnsMatching, *hogql.Subquery, *hogql.Placeholder:
-				simple = false
-			case *hogql.Call:
-				simple = simple && e.Over == nil && e.Name != "arrayJoin"
+			simple = simple && !is[*hogql.Star](e) && !is[*hogql.ColumnsMatching](e) && !is[*hogql.Subquery](e) && !is[*hogql.Placeholder](e)
+			if c, ok := e.(*hogql.Call); ok {
+				simple = simple && c.Over == nil && !strings.EqualFold(c.Name, "arrayJoin")
 			}
 			return simple
 		},
@@ -118,6 +117,11 @@ func (b *bucketed) meant(e hogql.Expr) hogql.Expr {
 		}
 	}
 	return e
+}
+
+func is[E hogql.Expr](e hogql.Expr) bool {
+	_, ok := e.(E)
+	return ok
 }
 
 func unnamed(e hogql.Expr) hogql.Expr {
@@ -203,8 +207,7 @@ func conjuncts(e hogql.Expr) []hogql.Expr {
 
 // bound takes a condition that bounds the time, and reports whether it is one.
 func (b *bucketed) bound(condition hogql.Expr) bool {
-	switch c := condition.(type) {
-	case *hogql.Between:
+	if c, ok := condition.(*hogql.Between); ok {
 		days, ok := b.side(c.X)
 		low, known := b.moments.of(c.Low)
 		high, both := b.moments.of(c.High)
@@ -212,7 +215,8 @@ func (b *bucketed) bound(condition hogql.Expr) bool {
 			return false
 		}
 		return b.take(days, hogql.GreaterOrEquals, low) && b.take(days, hogql.LessOrEquals, high)
-	case *hogql.Compare:
+	}
+	if c, ok := condition.(*hogql.Compare); ok {
 		left, op, right := c.Left, c.Op, c.Right
 		days, ok := b.side(left)
 		if !ok {

@@ -114,6 +114,7 @@ func (r *Range) longest() time.Duration {
 		return 7 * day
 	case query.Month, query.Quarter, query.Year:
 		return time.Duration(r.Interval.Months()) * 31 * day
+	case query.Second, query.Minute, query.Hour, query.Day:
 	}
 	return day
 }

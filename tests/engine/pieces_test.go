@@ -28,11 +28,11 @@ func pieceKey(text string, p compiler.Piece) string {
 }
 
 // piecesEnv is a project in a zone.
-func piecesEnv(t testing.TB, project int64, zoneName string, weekStart int, now time.Time) compiler.Env {
-	t.Helper()
+func piecesEnv(tb testing.TB, project int64, zoneName string, weekStart int, now time.Time) compiler.Env {
+	tb.Helper()
 	zone, err := time.LoadLocation(zoneName)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	db := &schema.Database{
 		Project: project, Location: zone, WeekStart: weekStart, Layout: schema.NativeLayout(),
@@ -41,15 +41,15 @@ func piecesEnv(t testing.TB, project int64, zoneName string, weekStart int, now 
 	return compiler.Env{Database: db, Now: now}
 }
 
-func compileIn(t testing.TB, env compiler.Env, raw []byte) *compiler.Compiled {
-	t.Helper()
+func compileIn(tb testing.TB, env compiler.Env, raw []byte) *compiler.Compiled {
+	tb.Helper()
 	node, err := compiler.Parse(raw)
 	if err != nil {
-		t.Fatalf("%s: %v", raw, err)
+		tb.Fatalf("%s: %v", raw, err)
 	}
 	compiled, err := compiler.Compile(node, env)
 	if err != nil {
-		t.Fatalf("%s: %v", raw, err)
+		tb.Fatalf("%s: %v", raw, err)
 	}
 	return compiled
 }
@@ -63,34 +63,34 @@ func paramsOf(compiled *compiler.Compiled) []clickhouse.Param {
 }
 
 // rowsRun runs a compiled query.
-func rowsRun(t testing.TB, compiled *compiler.Compiled, project int64) rowCollector {
-	t.Helper()
+func rowsRun(tb testing.TB, compiled *compiler.Compiled, project int64) rowCollector {
+	tb.Helper()
 	var rows rowCollector
-	if _, err := client.Query(t.Context(), clickhouse.Query{SQL: compiled.SQL, Params: paramsOf(compiled), Project: project}, &rows); err != nil {
-		t.Fatalf("%v\n%s\n%v", err, compiled.SQL, compiled.Params)
+	if _, err := client.Query(tb.Context(), clickhouse.Query{SQL: compiled.SQL, Params: paramsOf(compiled), Project: project}, &rows); err != nil {
+		tb.Fatalf("%v\n%s\n%v", err, compiled.SQL, compiled.Params)
 	}
 	return rows
 }
 
 // compute runs queries for some pieces, and gives their rows.
-func compute(t testing.TB, compiled *compiler.Compiled, project int64, places []int) map[int][][]byte {
-	t.Helper()
+func compute(tb testing.TB, compiled *compiler.Compiled, project int64, places []int) map[int][][]byte {
+	tb.Helper()
 	query, err := compiled.Pieces.Compile(places)
 	if err != nil {
-		t.Fatalf("places %v: %v", places, err)
+		tb.Fatalf("places %v: %v", places, err)
 	}
 	out := map[int][][]byte{}
 	for _, place := range places {
 		out[place] = nil
 	}
-	for _, row := range rowsRun(t, query, project) {
+	for _, row := range rowsRun(tb, query, project) {
 		first, rest, ok := strings.Cut(strings.TrimPrefix(row, "["), ",")
 		var place int
 		if err := json.Unmarshal([]byte(first), &place); err != nil || !ok {
-			t.Fatalf("row %s has no place: %v", row, err)
+			tb.Fatalf("row %s has no place: %v", row, err)
 		}
 		if _, asked := out[place]; !asked {
-			t.Fatalf("row %s is of a piece that nobody asked for\n%s", row, query.SQL)
+			tb.Fatalf("row %s is of a piece that nobody asked for\n%s", row, query.SQL)
 		}
 		out[place] = append(out[place], []byte("["+strings.TrimLeft(rest, " ")))
 	}
@@ -98,14 +98,14 @@ func compute(t testing.TB, compiled *compiler.Compiled, project int64, places []
 }
 
 // fill computes the pieces that the store does not have, in random groups, and keeps those that are whole. It gives the rows of all pieces.
-func (store pieceStore) fill(t testing.TB, r *rand.Rand, compiled *compiler.Compiled, project int64) (rows [][][]byte, kept int) {
-	t.Helper()
+func (store pieceStore) fill(tb testing.TB, r *rand.Rand, compiled *compiler.Compiled, project int64) (rows [][][]byte, kept int) {
+	tb.Helper()
 	pieces := compiled.Pieces
 	rows = make([][][]byte, len(pieces.Pieces))
 	var missing []int
 	for place, p := range pieces.Pieces {
 		if place > 0 && p.From.Before(pieces.Pieces[place-1].From) || !p.From.Before(p.To) || p.Reach.After(p.From) {
-			t.Fatalf("piece %d, %v, comes after %v", place, p, pieces.Pieces[max(0, place-1)])
+			tb.Fatalf("piece %d, %v, comes after %v", place, p, pieces.Pieces[max(0, place-1)])
 		}
 		if found, ok := store[pieceKey(pieces.Text, p)]; ok && p.Whole {
 			rows[place] = found
@@ -119,7 +119,7 @@ func (store pieceStore) fill(t testing.TB, r *rand.Rand, compiled *compiler.Comp
 		if r.IntN(2) == 0 {
 			r.Shuffle(len(missing), func(i, j int) { missing[i], missing[j] = missing[j], missing[i] })
 		}
-		for place, found := range compute(t, compiled, project, missing[:n]) {
+		for place, found := range compute(tb, compiled, project, missing[:n]) {
 			rows[place] = found
 			if p := pieces.Pieces[place]; p.Whole {
 				store[pieceKey(pieces.Text, p)] = found
@@ -298,8 +298,8 @@ func pieceEvents(r *rand.Rand) []trendEvent {
 
 // bucketSelect is a random SELECT of a row for each bucket of time and some more keys.
 type bucketSelect struct {
-	bucket, keys, from, to, form, columns, having, order, limit string
-	desc                                                        bool
+	bucket, keys, from, to, form, columns, having, limit string
+	desc                                                 bool
 }
 
 func randomBucketSelect(r *rand.Rand) bucketSelect {

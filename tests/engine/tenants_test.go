@@ -112,12 +112,12 @@ func within(t *testing.T, database string) string {
 	return u.String()
 }
 
-func execute(t *testing.T, dsn string, statements ...string) {
-	t.Helper()
-	conn := embeddedtest.Connect(t, dsn)
+func execute(tb testing.TB, dsn string, statements ...string) {
+	tb.Helper()
+	conn := embeddedtest.Connect(tb, dsn)
 	for _, statement := range statements {
-		if err := conn.Exec(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
+		if err := conn.Exec(tb.Context(), statement); err != nil {
+			tb.Fatalf("%s: %v", statement, err)
 		}
 	}
 }

@@ -1,0 +1,173 @@
+package compiler_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler"
+)
+
+func piecesOf(t *testing.T, request string) *compiler.Pieces {
+	t.Helper()
+	return compiledFor(t, request, world{Timezone: "UTC"}.env(t)).Pieces
+}
+
+func compiledFor(t *testing.T, request string, env compiler.Env) *compiler.Compiled {
+	t.Helper()
+	n, err := compiler.Parse([]byte(request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := compiler.Compile(n, env)
+	if err != nil {
+		t.Fatalf("%s: %v", request, err)
+	}
+	return compiled
+}
+
+func trendOf(fields string) string {
+	return `{"kind": "TrendsQuery", "dateRange": {"date_from": "-7d"}, ` + fields + `}`
+}
+
+func hogqlOf(t *testing.T, text string) string {
+	t.Helper()
+	raw, err := json.Marshal(map[string]any{"kind": "HogQLQuery", "query": text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// TestWithoutPieces: what depends on more than the events of a bucket has no pieces.
+func TestWithoutPieces(t *testing.T) {
+	t.Parallel()
+	day := "toDate(timestamp) as day"
+	since := "timestamp >= '2024-05-01' and timestamp < '2024-05-20'"
+	for name, request := range map[string]string{
+		"a total":                 trendOf(`"series": [{"event": "a"}], "trendsFilter": {"display": "BoldNumber"}`),
+		"all time":                `{"kind": "TrendsQuery", "dateRange": {"date_from": "all"}, "series": [{"event": "a"}]}`,
+		"first events":            trendOf(`"series": [{"event": "a", "math": "first_time_for_user"}]`),
+		"a running total":         trendOf(`"series": [{"event": "a", "math": "dau"}], "trendsFilter": {"display": "ActionsLineGraphCumulative"}`),
+		"sessions":                trendOf(`"series": [{"event": "a", "math": "avg", "math_property": "$session_duration"}]`),
+		"a property of a session": trendOf(`"series": [{"event": "a", "properties": [{"type": "session", "key": "$entry_pathname", "value": "/"}]}]`),
+		"a histogram":             trendOf(`"series": [{"event": "a"}], "breakdownFilter": {"breakdowns": [{"property": "n", "histogram_bin_count": 4}]}`),
+		"a box plot":              trendOf(`"series": [{"event": "a", "math_property": "n"}], "trendsFilter": {"display": "BoxPlot"}`),
+		"the present":             trendOf(`"series": [{"event": "a", "math": "hogql", "math_hogql": "countIf(timestamp < now())"}]`),
+		"chance":                  trendOf(`"series": [{"event": "a", "properties": [{"type": "hogql", "key": "rand() > 5"}]}]`),
+		"a query in a filter":     trendOf(`"series": [{"event": "a", "properties": [{"type": "hogql", "key": "distinct_id in (select distinct_id from events)"}]}]`),
+		"a window":                trendOf(`"series": [{"event": "a", "math": "hogql", "math_hogql": "sum(count()) over ()"}]`),
+		"groups":                  `{"kind": "LifecycleQuery", "aggregation_group_type_index": 0, "series": [{"event": "a"}], "dateRange": {"date_from": "-7d"}}`,
+		"intervals of actors":     `{"kind": "StickinessQuery", "series": [{"event": "a"}], "dateRange": {"date_from": "-7d"}}`,
+		"no bounds":               hogqlOf(t, "select "+day+", count() from events group by day order by day"),
+		"no order":                hogqlOf(t, "select "+day+", count() from events where "+since+" group by day"),
+		"another order":           hogqlOf(t, "select "+day+", count() as n from events where "+since+" group by day order by n"),
+		"a filled order":          hogqlOf(t, "select "+day+", count() as n from events where "+since+" group by day order by day with fill"),
+		"no group":                hogqlOf(t, "select "+day+" from events where "+since+" order by day"),
+		"totals":                  hogqlOf(t, "select "+day+", count() from events where "+since+" group by day with totals order by day"),
+		"a join":                  hogqlOf(t, "select toDate(e.timestamp) as day, count() from events e join persons p on e.person_id = p.id where e.timestamp >= '2024-05-01' group by day order by day"),
+		"another table":           hogqlOf(t, "select toDate(created_at) as day, count() from persons where created_at >= '2024-05-01' group by day order by day"),
+		"another time":            hogqlOf(t, "select toDate(created_at) as day, count() from events where "+since+" group by day order by day"),
+		"a moved time":            hogqlOf(t, "select toDate(timestamp + interval 1 hour) as day, count() from events where "+since+" group by day order by day"),
+		"a hidden time":           hogqlOf(t, "select toStartOfDay(timestamp) as timestamp, count() from events where "+since+" group by 1 order by 1"),
+		"a window of rows":        hogqlOf(t, "select "+day+", count(), sum(count()) over (order by day) from events where "+since+" group by day order by day"),
+		"a subquery":              hogqlOf(t, "select "+day+", count() from events where "+since+" and distinct_id in (select distinct_id from events) group by day order by day"),
+		"a volatile condition":    hogqlOf(t, "select "+day+", count() from events where "+since+" and rand() > 3 group by day order by day"),
+		"sessions of events":      hogqlOf(t, "select "+day+", max(session.$session_duration) from events where "+since+" group by day order by day"),
+		"an unknown bound":        hogqlOf(t, "select "+day+", count() from events where timestamp >= toDateTime(toString(now())) group by day order by day"),
+		"several rows of one":     hogqlOf(t, "select "+day+", arrayJoin([1, 2]), count() from events where "+since+" group by day order by day"),
+	} {
+		if piecesOf(t, request) != nil {
+			t.Errorf("%s: %s has pieces", name, request)
+		}
+	}
+}
+
+// TestPieceTexts: the same question of other days has the same text, another question another.
+func TestPieceTexts(t *testing.T) {
+	t.Parallel()
+	trend := func(from, fields string) string {
+		return `{"kind": "TrendsQuery", "dateRange": {"date_from": "` + from + `", "date_to": "2024-05-30"}, ` + fields + `}`
+	}
+	one := piecesOf(t, trend("2024-05-01", `"series": [{"event": "a"}]`))
+	for name, request := range map[string]string{
+		"earlier days": trend("2024-04-01", `"series": [{"event": "a"}]`),
+		"two periods":  trend("2024-04-01", `"series": [{"event": "a"}], "compareFilter": {"compare": true}`),
+		"a formula":    trend("2024-04-01", `"series": [{"event": "a"}], "trendsFilter": {"formula": "A * 2"}`),
+	} {
+		if other := piecesOf(t, request); other == nil || other.Text != one.Text {
+			t.Errorf("%s have another text", name)
+		}
+	}
+	for name, request := range map[string]string{
+		"another event":    trend("2024-05-01", `"series": [{"event": "b"}]`),
+		"another interval": trend("2024-05-01", `"series": [{"event": "a"}], "interval": "hour"`),
+		"a filter":         trend("2024-05-01", `"series": [{"event": "a"}], "properties": [{"key": "x", "value": "1", "type": "event"}]`),
+		"other people":     trend("2024-05-01", `"series": [{"event": "a", "math": "dau"}], "modifiers": {"personsOnEventsMode": "disabled"}`),
+		"some days":        `{"kind": "TrendsQuery", "dateRange": {"date_from": "2024-05-01", "daysOfWeek": [1, 2]}, "series": [{"event": "a"}]}`,
+	} {
+		if other := piecesOf(t, request); other == nil || other.Text == one.Text {
+			t.Errorf("%s has no text of its own", name)
+		}
+	}
+	env := world{Timezone: "Asia/Kathmandu"}.env(t)
+	if compiledFor(t, trend("2024-05-01", `"series": [{"event": "a"}]`), env).Pieces.Text == one.Text {
+		t.Error("another zone has no text of its own")
+	}
+}
+
+// TestKeptPieces: a piece whose first events may be too old to be kept is computed each time.
+func TestKeptPieces(t *testing.T) {
+	t.Parallel()
+	env := world{Timezone: "UTC"}.env(t)
+	env.Database.EventsFrom = time.Date(2024, 5, 25, 12, 0, 0, 0, time.UTC)
+	pieces := compiledFor(t, trendOf(`"series": [{"event": "a"}]`), env).Pieces.Pieces
+	for i, p := range pieces {
+		if want := i > 1; p.Whole != want {
+			t.Errorf("piece %d from %v: whole is %v, want %v", i, p.From, p.Whole, want)
+		}
+	}
+	for i, p := range compiledFor(t, trendOf(`"series": [{"event": "a", "math": "weekly_active"}]`), env).Pieces.Pieces {
+		if want := p.From.AddDate(0, 0, -6); p.Whole || !p.Reach.Equal(want) {
+			t.Errorf("piece %d of windows: %v, want it to reach to %v and not to be whole", i, p, want)
+		}
+	}
+}
+
+// TestRefusedRows: rows that do not have the answer make the whole query run, and those of another query are a bug.
+func TestRefusedRows(t *testing.T) {
+	t.Parallel()
+	pieces := piecesOf(t, trendOf(`"series": [{"event": "a"}], "breakdownFilter": {"breakdowns": [{"property": "x"}]}`))
+	rows := func(some ...string) [][][]byte {
+		out := make([][][]byte, len(pieces.Pieces))
+		for _, row := range some {
+			out[1] = append(out[1], []byte(row))
+		}
+		return out
+	}
+	var many []string
+	for i := range 5001 {
+		many = append(many, fmt.Sprintf(`[0, ["%d"], [1], [0]]`, i))
+	}
+	for name, test := range map[string]struct {
+		rows   [][][]byte
+		ok, is bool
+	}{
+		"few":              {rows(many[:5000]...), true, false},
+		"too many":         {rows(many...), false, false},
+		"not finite":       {rows(`[0, ["a"], [null], [0]]`), false, false},
+		"no source":        {rows(`[7, ["a"], [1], [0]]`), false, true},
+		"too few columns":  {rows(`[0, ["a"]]`), false, true},
+		"no number":        {rows(`[0, ["a"], [], []]`), false, true},
+		"no JSON":          {rows(`[0, `), false, true},
+		"values no texts":  {rows(`[0, [1], [1], [0]]`), false, true},
+		"nothing":          {rows(), true, false},
+		"the same, added":  {rows(`[0, ["a"], [1], [0]]`, `[0, ["a"], [2], [0]]`), true, false},
+		"another argument": {rows(`{}`), false, true},
+	} {
+		if _, ok, err := pieces.Rows(test.rows); ok != test.ok || err != nil != test.is {
+			t.Errorf("%s: %v, %v", name, ok, err)
+		}
+	}
+}
