@@ -136,6 +136,14 @@ func (w *settledWorld) capture(project int64, lines ...map[string]any) {
 	}
 }
 
+// calculate computes the members of a cohort.
+func (w *settledWorld) calculate(project, cohort int64) {
+	w.members.Calculate(project, cohort)
+	for w.reg.Snapshot().Cohort(project, cohort).Calculating() {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
 // ask computes an answer, and gives what is shown of it.
 func (w *settledWorld) ask(e *execution.Executor, c execution.Caller, raw string) (string, *execution.Details) {
 	w.t.Helper()
@@ -252,6 +260,7 @@ func TestSettledPast(t *testing.T) {
 			t.Fatal(err)
 		}
 		actions[p], computed[p], fixed[p] = a.ID, c.ID, s.ID
+		w.calculate(p, c.ID)
 	}
 	person := func() string { return "u" + strconv.Itoa(r.IntN(12)) }
 	event := func(within time.Duration) map[string]any {
@@ -337,10 +346,7 @@ func TestSettledPast(t *testing.T) {
 		{"a cohort", func() {
 			_, err := w.reg.UpdateCohort(ctx, project, computed[project], registry.CohortFields{Filters: filters([]string{"pro", "free"}[r.IntN(2)])}, time.Now())
 			must(err)
-			w.members.Calculate(project, computed[project])
-			for w.reg.Snapshot().Cohort(project, computed[project]).Calculating() {
-				time.Sleep(5 * time.Millisecond)
-			}
+			w.calculate(project, computed[project])
 		}},
 		{"members", func() {
 			place, err := w.places.Enter(ctx, admission.Request{Project: project})
