@@ -85,7 +85,9 @@ func (s Status) String() string {
 }
 
 // Cached reports whether the answer had been computed before the call.
-func (s Status) Cached() bool { return s == Hit || s == Stale || s == StaleError || s == Renewed || s == Pinned }
+func (s Status) Cached() bool {
+	return s == Hit || s == Stale || s == StaleError || s == Renewed || s == Pinned
+}
 
 // Answer is an entry and where it comes from.
 type Answer struct {

@@ -26,7 +26,7 @@ func TestEpochs(t *testing.T) {
 		return span{from, from + 1 + random.Int64N(most)}
 	}
 	coarsened := false
-	for range 6000 {
+	for range 2500 {
 		var asked []span
 		var before []uint64
 		for range 20 {

@@ -2,6 +2,7 @@ package warehouse
 
 import (
 	"context"
+	"encoding/binary"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ type Data struct {
 	events  epochs            // nil: as old as all
 	tables  map[string]uint64 // by name
 	open    []*change
+	probed  *state // where others write too
 }
 
 // Version tells apart what a query that reads these tables finds in them, of events those of a span of time, whose end is not part of it; zero
@@ -44,7 +46,24 @@ func (d *Data) Version(reads resolve.Reads, from, to time.Time) (version uint64,
 			}
 		}
 	}
+	if d.probed != nil {
+		return d.probed.version(version, reads.Tables, asked)
+	}
 	return version, true
+}
+
+// version tells apart what tables have, beside what this process knows of them.
+func (s *state) version(own uint64, tables []string, asked span) (version uint64, ok bool) {
+	text := binary.LittleEndian.AppendUint64(nil, own)
+	for _, table := range tables {
+		if physical.HoldsEndpoint(table) {
+			continue
+		}
+		if text, ok = s.appendTo(text, table, asked); !ok {
+			return 0, false
+		}
+	}
+	return number(text), true
 }
 
 // concerns reports whether a change is one of a table, and of events of one in a span.
@@ -57,12 +76,30 @@ func (o *change) concerns(table string, asked span) bool {
 
 // Data says which data a project has now. What is read later is at least as new. Where others write to the tables too, ClickHouse is
 // asked about what the tables have of the span, for which it takes the place; else the place may be nil.
-func (w *Warehouse) Data(_ context.Context, _ *admission.Place, project int64, _ resolve.Reads, _, _ time.Time) (*Data, error) {
-	if !w.ingest.Alone { // others may write
+func (w *Warehouse) Data(ctx context.Context, at *admission.Place, project int64, reads resolve.Reads, _, _ time.Time) (*Data, error) {
+	switch {
+	case w.ingest.Alone:
+		return w.changes.now(project), nil
+	case w.prober == nil:
 		return &Data{unknown: true}, nil
 	}
-	return w.changes.now(project), nil
+	data := w.changes.now(project) // before the probe, as what is done by then is seen by it
+	var tables []string
+	for _, table := range reads.Tables {
+		if physical.Has(table) {
+			tables = append(tables, table)
+		}
+	}
+	if len(tables) == 0 || data.unknown {
+		return data, nil
+	}
+	var err error
+	data.probed, err = w.prober.probe(ctx, at, project, tables)
+	if err != nil || data.probed == nil {
+		return &Data{unknown: true}, err
+	}
+	return data, nil
 }
 
 // Probes reports whether Data asks ClickHouse, and needs a place for that.
-func (w *Warehouse) Probes() bool { return false }
+func (w *Warehouse) Probes() bool { return w.prober != nil }

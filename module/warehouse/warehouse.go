@@ -32,6 +32,7 @@ type Warehouse struct {
 	gate   *semaphore.Weighted // has a part of it for each batch that is being written
 
 	changes *changes
+	prober  *prober // nil: nobody else writes, or nobody knows
 
 	known    atomic.Pointer[schema.Layout]
 	looks    singleflight.Group // one discovery at a time
@@ -81,6 +82,9 @@ func Open(config clickhouse.Config, shared Shared, logger *zap.Logger) (*Warehou
 	w := prepare(client, logger)
 	w.shared, w.ingest.Intents = shared, intents{shared}
 	w.ingest.Alone = config.Embedded // others may write to a server of their own
+	if !config.Embedded {
+		w.prober = &prober{client: client, projects: map[int64]*probed{}}
+	}
 	go w.follow()
 	return w, nil
 }
@@ -229,7 +233,7 @@ func (w *Warehouse) alone(ctx context.Context, project int64) (release func(), e
 		return nil, err
 	}
 	if others {
-		w.ForgetPeople(project)
+		w.ingest.Forget(project) // which data changed is told by a probe, where there are other servers
 	}
 	return func() { unlock(); w.gate.Release(1) }, nil
 }

@@ -1,6 +1,6 @@
 // Command bench prints the figures in docs/performance.md: ratios of alternating measurements on the same machine, and a
 // summary table with their goals at the end. Arguments select figures: cached (which needs wrk), stale,
-// rows, exports, properties, insights, settled, cohorts, capture, import, compile; the default is all of these. Another one, profile, shows where the time of a hit
+// rows, exports, properties, insights, settled, probe, cohorts, capture, import, compile; the default is all of these. Another one, profile, shows where the time of a hit
 // goes.
 package main
 
@@ -60,6 +60,7 @@ func run(ctx context.Context, chosen []string, insights *insightBench, capture *
 		{"properties", func() ([]goal, error) { return propertyReads(ctx, folder) }},
 		{"insights", func() ([]goal, error) { return insights.measure(ctx, folder) }},
 		{"settled", func() ([]goal, error) { return settledPast(ctx, folder, insights.events) }},
+		{"probe", func() ([]goal, error) { return probeCost(ctx, folder, insights) }},
 		{"cohorts", func() ([]goal, error) { return cohortCalculations(ctx, folder, insights.events) }},
 		{"capture", func() ([]goal, error) { return capture.measure(folder) }},
 		{"import", func() ([]goal, error) { return imports.measure(folder) }},

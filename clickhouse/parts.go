@@ -1,0 +1,140 @@
+package clickhouse
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// Part is a part of a table: rows that never change under its name.
+type Part struct {
+	Table string
+	// Name is that in system.parts. A part that takes the place of others has another one.
+	Name string
+	// ID tells the part apart from any other that had the name, such as that of a table that was dropped since.
+	ID string
+	// Mutation is the number of the last statement that rewrote rows of it; 0 for none.
+	Mutation int64
+	Rows     int64
+}
+
+const partsSQL = "SELECT p.table, p.name, hex(cityHash64(toString(t.uuid), t.metadata_modification_time, p.modification_time, p.rows, p.bytes_on_disk, p.marks)), " +
+	"toInt64(p.rows) FROM system.parts AS p " +
+	"INNER JOIN system.tables AS t ON t.database = p.database AND t.name = p.table " +
+	"WHERE p.database = currentDatabase() AND p.active AND p.rows > 0 AND p.table IN {tables:Array(String)} ORDER BY p.table, p.name"
+
+// probeTime is how long a question about parts may take, in ClickHouse.
+const probeTime = 10 * time.Second
+
+// Parts lists the parts of tables, whichever projects their rows are of.
+func (c *Client) Parts(ctx context.Context, tables []string) (parts []Part, err error) {
+	q := Query{SQL: partsSQL, system: true, longest: probeTime, Params: []Param{ArrayParam("tables", "String", tables)}}
+	err = c.Collect(ctx, q, func(cells []Cell) error {
+		p := Part{Table: cells[0].Text(), Name: cells[1].Text(), ID: cells[2].Text()}
+		p.Mutation = mutationOf(p.Name)
+		if p.Rows, err = cells[3].Int(); err != nil {
+			return err
+		}
+		parts = append(parts, p)
+		return nil
+	})
+	return parts, err
+}
+
+// mutationOf reads the number of a part's last mutation from its name: partition, first and last block, level, and that number if there is one.
+// The id of a partition has no underscore, except that of a part with changes of another.
+func mutationOf(name string) int64 {
+	fields := strings.Split(name, "_")
+	if len(fields) < 5 {
+		return 0
+	}
+	n, err := strconv.ParseInt(fields[len(fields)-1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// CanProbe reports whether the parts of our tables say what a query finds in them: there is one server, which keeps the rows itself, and shows us its
+// parts.
+func (c *Client) CanProbe(ctx context.Context) (bool, error) {
+	if len(c.hosts) > 1 {
+		return false, nil
+	}
+	engines := map[string]string{}
+	err := c.Collect(ctx, Query{
+		SQL: "SELECT name, engine FROM system.tables WHERE database = currentDatabase() AND name IN (" + literals(physical.Names()) + ")", system: true, longest: probeTime,
+	}, func(cells []Cell) error {
+		engines[cells[0].Text()] = cells[1].Text()
+		return nil
+	})
+	if err = unlessForbidden(err); err != nil || len(engines) == 0 {
+		return false, err
+	}
+	for _, engine := range engines {
+		if !strings.HasSuffix(engine, "MergeTree") || strings.HasPrefix(engine, "Shared") {
+			return false, nil
+		}
+	}
+	_, err = c.Parts(ctx, []string{physical.Events})
+	if unlessForbidden(err) == nil {
+		return err == nil, nil
+	}
+	return false, err
+}
+
+// Digest says which rows of a project a part has, of events those of one day.
+type Digest struct {
+	Part string
+	Day  int64 // since 1970, UTC; 0 for tables without events
+	Rows uint64
+	Sum  uint64 // of hashes of the rows' keys and versions, so that the digests of two parts add up to that of one with the rows of both
+}
+
+// digested are the columns of tables that tell rows apart, of which those are read that a table has. They are narrow.
+var digested = map[string][]string{
+	physical.Events:                {"uuid", "_timestamp"},
+	"person":                       {"id", "version", "is_deleted"},
+	"person_distinct_id2":          {"distinct_id", "version", "is_deleted"},
+	"person_distinct_id_overrides": {"distinct_id", "version", "is_deleted"},
+	"groups":                       {"group_type_index", "group_key", "_timestamp"},
+	physical.ComputedMembers:       {"cohort_id", "person_id", "version", "sign"},
+	physical.StaticMembers:         {"cohort_id", "person_id", "id"},
+}
+
+// Digests reads what parts of a table have of a project. Columns are those that the table has. A part that is no more, and one that has no row of the
+// project, has no digest.
+func (c *Client) Digests(ctx context.Context, project int64, table string, columns, parts []string, yields bool) (found []Digest, err error) {
+	var hashed []string
+	for _, name := range digested[table] {
+		if slices.Contains(columns, name) {
+			hashed = append(hashed, identifier(name))
+		}
+	}
+	day := "toInt64(0)"
+	if table == physical.Events {
+		day = "toInt64(toDate32(timestamp, 'UTC'))"
+	}
+	q := Query{
+		SQL: "SELECT any(_part), " + day + " AS day, toString(count()), toString(sum(cityHash64(" + strings.Join(hashed, ", ") + "))) FROM " + identifier(table) +
+			" WHERE _part IN {parts:Array(String)} GROUP BY _part_index, day", // numbers, which are grouped by faster than names
+		Project: project, Params: []Param{ArrayParam("parts", "String", parts)}, longest: probeTime, Yields: yields,
+	}
+	err = c.Collect(ctx, q, func(cells []Cell) error {
+		d := Digest{Part: cells[0].Text()}
+		if d.Day, err = cells[1].Int(); err != nil {
+			return err
+		}
+		if d.Rows, err = strconv.ParseUint(cells[2].Text(), 10, 64); err != nil {
+			return err
+		}
+		d.Sum, err = strconv.ParseUint(cells[3].Text(), 10, 64)
+		found = append(found, d)
+		return err
+	})
+	return found, err
+}

@@ -1,0 +1,303 @@
+package warehouse
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// prober finds out which data projects have in a ClickHouse that others write to. It lists the parts of the tables, whose rows never change under
+// their names, and reads a digest of what each part that it does not know has of the project. Digests add up, so that a merge changes none.
+type prober struct {
+	client *clickhouse.Client
+
+	mu       sync.Mutex
+	able     bool // the tables can be probed
+	asked    time.Time
+	columns  map[string][]string // of tables
+	projects map[int64]*probed
+}
+
+// probed is what is known of a project.
+type probed struct {
+	turn  chan struct{}       // has an element while somebody probes, who may use what follows
+	parts map[partID][]digest // what parts have of the project, that were there when it was last probed
+	size  int                 // digests in all
+	quiet time.Time           // until when it is not probed: it takes too long
+	used  time.Time           // guarded by prober.mu
+}
+
+type partID struct{ table, name, id string }
+
+// digest is what a part has of a project on a day, or in all.
+type digest struct {
+	day       int64
+	rows, sum uint64
+}
+
+const (
+	// ableFor is how long the tables are taken to be as they were found.
+	ableFor = 5 * time.Minute
+	// quietFor is how long a project is not probed that could not be in time.
+	quietFor = 10 * time.Minute
+	// maxProbed is how many projects are known, and maxDigests how many digests of one, of 24 bytes.
+	maxProbed  = 256
+	maxDigests = 200_000
+	// probeTries is how often to look again at parts that were merged meanwhile.
+	probeTries = 3
+	// digestAtOnce is how many parts one query reads.
+	digestAtOnce = 1000
+)
+
+// state is which data a project has in tables, by their digests. It is never changed.
+type state struct {
+	tables map[string]*tableState
+}
+
+// tableState is that of a table.
+type tableState struct {
+	mutation int64    // the last statement that rewrote rows, of any project
+	days     []digest // in order
+}
+
+// probe looks at what a project has in tables; nil where that can't be known.
+func (p *prober) probe(ctx context.Context, at *admission.Place, project int64, tables []string) (*state, error) {
+	if err := check(at, project); err != nil {
+		return nil, err
+	}
+	able, err := p.canProbe(ctx)
+	if err != nil || !able {
+		return nil, err
+	}
+	known := p.of(project)
+	select {
+	case known.turn <- struct{}{}:
+		defer func() { <-known.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if time.Now().Before(known.quiet) {
+		return nil, nil //nolint:nilnil // nothing is known, and that is no error
+	}
+	parts, ok, err := p.digested(ctx, at, project, known, tables)
+	if err != nil || !ok {
+		if refused, ok := errors.AsType[*clickhouse.Error](err); ok && refused.Kind != clickhouse.Unavailable {
+			known.quiet, err = time.Now().Add(quietFor), nil
+		}
+		return nil, err
+	}
+	return known.state(parts, tables), nil
+}
+
+// canProbe reports whether the tables are such that can be probed.
+func (p *prober) canProbe(ctx context.Context) (bool, error) {
+	p.mu.Lock()
+	able, fresh := p.able, time.Since(p.asked) < ableFor
+	p.mu.Unlock()
+	if fresh {
+		return able, nil
+	}
+	able, err := p.client.CanProbe(ctx)
+	if err != nil {
+		return false, err
+	}
+	list, err := p.client.PhysicalColumns(ctx)
+	if err != nil {
+		return false, err
+	}
+	columns := map[string][]string{}
+	for _, c := range list {
+		columns[c.Table] = append(columns[c.Table], c.Name)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.able, p.asked, p.columns = able, time.Now(), columns
+	return able, nil
+}
+
+// of is what is known of a project. Of the projects that were not probed for longest nothing is.
+func (p *prober) of(project int64) *probed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.projects[project]
+	if known == nil {
+		for len(p.projects) >= maxProbed {
+			oldest := project
+			for other, of := range p.projects {
+				if oldest == project || of.used.Before(p.projects[oldest].used) {
+					oldest = other
+				}
+			}
+			delete(p.projects, oldest)
+		}
+		known = &probed{turn: make(chan struct{}, 1), parts: map[partID][]digest{}}
+		p.projects[project] = known
+	}
+	known.used = time.Now()
+	return known
+}
+
+// digested lists the parts of tables, and reads the digests of those that are not known. It is false if parts come and go too fast, or are too many.
+func (p *prober) digested(
+	ctx context.Context, at *admission.Place, project int64, known *probed, tables []string,
+) (parts []clickhouse.Part, ok bool, err error) {
+	parts, err = p.client.Parts(ctx, tables)
+	for range probeTries {
+		if err != nil {
+			return nil, false, err
+		}
+		known.forget(parts, tables)
+		fresh := known.unknown(parts)
+		if len(fresh) == 0 {
+			return parts, true, nil
+		}
+		if err := p.read(ctx, at, project, known, fresh); err != nil {
+			return nil, false, err
+		}
+		if known.size > maxDigests {
+			known.parts, known.size, known.quiet = map[partID][]digest{}, 0, time.Now().Add(quietFor)
+			return nil, false, nil
+		}
+		var now []clickhouse.Part
+		if now, err = p.client.Parts(ctx, tables); err != nil {
+			return nil, false, err
+		}
+		if there := idsOf(now); !slices.ContainsFunc(fresh, func(one partID) bool { return !there[one] }) {
+			return parts, true, nil
+		}
+		for _, one := range fresh { // of those that were merged meanwhile there is no digest
+			known.size -= len(known.parts[one])
+			delete(known.parts, one)
+		}
+		parts = now
+	}
+	return nil, false, nil
+}
+
+func idOf(p *clickhouse.Part) partID { return partID{p.Table, p.Name, p.ID} }
+
+func idsOf(parts []clickhouse.Part) map[partID]bool {
+	ids := make(map[partID]bool, len(parts))
+	for n := range parts {
+		ids[idOf(&parts[n])] = true
+	}
+	return ids
+}
+
+// forget drops the digests of parts that are no more.
+func (known *probed) forget(parts []clickhouse.Part, tables []string) {
+	there := idsOf(parts)
+	for id, digests := range known.parts {
+		if slices.Contains(tables, id.table) && !there[id] {
+			known.size -= len(digests)
+			delete(known.parts, id)
+		}
+	}
+}
+
+// unknown are the parts without a digest.
+func (known *probed) unknown(parts []clickhouse.Part) (fresh []partID) {
+	for n := range parts {
+		id := idOf(&parts[n])
+		if _, has := known.parts[id]; !has {
+			fresh = append(fresh, id)
+		}
+	}
+	return fresh
+}
+
+// read reads the digests of parts.
+func (p *prober) read(ctx context.Context, at *admission.Place, project int64, known *probed, fresh []partID) error {
+	p.mu.Lock()
+	columns := p.columns
+	p.mu.Unlock()
+	byTable := map[string]map[string]partID{}
+	for _, id := range fresh {
+		if byTable[id.table] == nil {
+			byTable[id.table] = map[string]partID{}
+		}
+		byTable[id.table][id.name] = id
+	}
+	for table, ids := range byTable {
+		names := make([]string, 0, len(ids))
+		for name := range ids {
+			names = append(names, name)
+		}
+		for names := range slices.Chunk(names, digestAtOnce) {
+			found, err := p.client.Digests(ctx, project, table, columns[table], names, at.Yields())
+			if err != nil {
+				return err
+			}
+			for _, d := range found {
+				known.parts[ids[d.Part]] = append(known.parts[ids[d.Part]], digest{d.Day, d.Rows, d.Sum})
+			}
+			known.size += len(found)
+		}
+	}
+	for _, id := range fresh { // also those that have nothing of the project
+		if _, has := known.parts[id]; !has {
+			known.parts[id] = nil
+		}
+	}
+	return nil
+}
+
+// state adds up the digests of parts.
+func (known *probed) state(parts []clickhouse.Part, tables []string) *state {
+	out := &state{tables: map[string]*tableState{}}
+	for _, table := range tables {
+		out.tables[table] = &tableState{}
+	}
+	days := map[string]map[int64]digest{}
+	for n := range parts {
+		one := &parts[n]
+		of := out.tables[one.Table]
+		of.mutation = max(of.mutation, one.Mutation)
+		if days[one.Table] == nil {
+			days[one.Table] = map[int64]digest{}
+		}
+		for _, d := range known.parts[idOf(one)] {
+			sum := days[one.Table][d.day]
+			days[one.Table][d.day] = digest{d.day, sum.rows + d.rows, sum.sum + d.sum}
+		}
+	}
+	for table, of := range out.tables {
+		for _, d := range days[table] {
+			of.days = append(of.days, d)
+		}
+		slices.SortFunc(of.days, func(a, b digest) int { return int(a.day - b.day) })
+	}
+	return out
+}
+
+// appendTo appends what a table has, of events in a span; it is false if the table was not looked at.
+func (s *state) appendTo(dst []byte, table string, asked span) ([]byte, bool) {
+	of := s.tables[table]
+	if of == nil {
+		return dst, false
+	}
+	dst = binary.LittleEndian.AppendUint64(append(dst, table...), uint64(of.mutation)) //nolint:gosec // any number will do
+	for _, d := range of.days {
+		if table == physical.Events && !asked.overlaps(span{d.day * hoursOfDay, (d.day + 1) * hoursOfDay}) {
+			continue
+		}
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(d.day)) //nolint:gosec // as above
+		dst = binary.LittleEndian.AppendUint64(dst, d.rows)
+		dst = binary.LittleEndian.AppendUint64(dst, d.sum)
+	}
+	return dst, true
+}
+
+// number is a digest of a text as a number.
+func number(text []byte) uint64 {
+	sum := sha256.Sum256(text)
+	return binary.LittleEndian.Uint64(sum[:])
+}
