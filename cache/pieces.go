@@ -2,6 +2,7 @@ package cache
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -73,9 +74,7 @@ func (c *Cache) KeepPieces(found *Pieces, columns []Column, computed map[Span]*P
 		return
 	}
 	next := &Pieces{key: now.key, generation: now.generation, columns: slices.Clone(columns), bySpan: make(map[Span]*Piece, len(now.bySpan)+len(computed))}
-	for s, p := range now.bySpan {
-		next.bySpan[s] = p
-	}
+	maps.Copy(next.bySpan, now.bySpan)
 	for s, p := range computed {
 		if old := next.bySpan[s]; old == nil || !old.ComputedAt.After(p.ComputedAt) {
 			next.bySpan[s] = p

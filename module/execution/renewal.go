@@ -35,8 +35,10 @@ func (x *Computation) basisOf(ctx context.Context, compiled *compiler.Compiled, 
 	if err != nil {
 		return nil
 	}
-	of := []any{compiled.SQL, params, compiled.HogQL, compiled.EventsFrom, compiled.Columns, compiled.Types, compiled.Limit, compiled.Offset, compiled.Probe,
-		compiled.DefaultLimit}
+	of := []any{
+		compiled.SQL, params, compiled.HogQL, compiled.EventsFrom, compiled.Columns, compiled.Types, compiled.Limit, compiled.Offset, compiled.Probe,
+		compiled.DefaultLimit,
+	}
 	if x.query.Stored != nil {
 		of = append(of, x.query.Stored.AsOf)
 	}

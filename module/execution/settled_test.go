@@ -234,7 +234,7 @@ func TestSettledPast(t *testing.T) {
 	w := newSettledWorld(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeats what failed
+	r := rand.New(rand.NewPCG(seed, 1))
 	ctx := t.Context()
 	project, other := w.project, w.other
 	static := true

@@ -129,7 +129,7 @@ func TestKnownValues(t *testing.T) {
 				want, wantErr := allRows(t, of, without)
 				got, err := allRows(t, of, with)
 				if got != want || (err == nil) != (wantErr == nil) {
-					t.Errorf("%s as %s, with %v:\nwithout: %.2000s %v\nwith:    %.2000s %v\n%s", name, typ, with.Values, want, wantErr, got, err, with.SQL)
+					t.Errorf("%s as %s, with %v:\nwithout: %.2000s %v\nwith:    %.2000s %v\n%s", name, typ, with.Reads.Values, want, wantErr, got, err, with.SQL)
 				}
 			}
 		}
