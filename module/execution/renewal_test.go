@@ -48,8 +48,8 @@ type server struct {
 
 var projects atomic.Int64
 
-// start prepares a server on the engine, which others write to if embedded is not set.
-func start(t *testing.T, embedded bool) *server {
+// start prepares a server on the engine, which nobody else writes to.
+func start(t *testing.T) *server {
 	t.Helper()
 	dir := t.TempDir()
 	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
@@ -60,7 +60,7 @@ func start(t *testing.T, embedded bool) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	house, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN(), Embedded: embedded}, reg, zap.NewNop())
+	house, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN(), Embedded: true}, reg, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func rows(got cache.Answer) string {
 
 // TestRenewed: a stale answer is renewed without a query while there are no new data, and computed again after one event.
 func TestRenewed(t *testing.T) {
-	s := start(t, true)
+	s := start(t)
 	s.load(t, event("a", "ann", "2024-03-04T10:00:00Z"), event("a", "bob", "2024-03-05T10:00:00Z"), event("b", "ann", "2024-03-05T11:00:00Z"))
 	const dates = `"dateRange":{"date_from":"2024-03-01"}`
 	for name, query := range map[string]string{
@@ -234,7 +234,7 @@ func (s *server) counted(t *testing.T, name string) (sum float64) {
 
 // TestNotRenewed: rows that may be others though the data are the same are computed, and so are those of a ClickHouse about which nothing is known.
 func TestNotRenewed(t *testing.T) {
-	s := start(t, true)
+	s := start(t)
 	other := *s.query(t, count)
 	other.Held = &execution.Held{Rows: func(string) ([][]any, error) { return nil, nil }, Readable: func(string) bool { return true }}
 	for name, q := range map[string]*execution.Query{
@@ -256,7 +256,7 @@ func TestNotRenewed(t *testing.T) {
 // TestRenewedInBackground: a stale answer that is served while it is refreshed is renewed too, as is that of a background run; those who page through
 // the rows find them where they were.
 func TestRenewedInBackground(t *testing.T) {
-	s := start(t, true)
+	s := start(t)
 	s.load(t, event("a", "ann", "2024-03-04T10:00:00Z"))
 	q := s.query(t, count)
 	first, err := s.ask(t.Context(), q, execution.RefreshBlocking, 0)
@@ -302,7 +302,7 @@ func until(t *testing.T, done func() bool) {
 
 // TestRenewalCostsNothing: an answer is renewed though the project has no place left and no query left on the key's rate.
 func TestRenewalCostsNothing(t *testing.T) {
-	s := start(t, true)
+	s := start(t)
 	q := s.query(t, count)
 	if _, err := s.ask(t.Context(), q, execution.RefreshBlocking, 0); err != nil {
 		t.Fatal(err)
@@ -318,7 +318,7 @@ func TestRenewalCostsNothing(t *testing.T) {
 
 // TestNoStaleAnswerIsFresh: whoever asks after an event was delivered gets an answer that has it, whatever is renewed meanwhile.
 func TestNoStaleAnswerIsFresh(t *testing.T) {
-	s := start(t, true)
+	s := start(t)
 	q := s.query(t, count)
 	var delivered atomic.Int64
 	var renewals atomic.Int64

@@ -51,7 +51,7 @@ const (
 const statementTime = clickhouse.MaxFillTime + time.Minute
 
 func newChanges() *changes {
-	start := uint64(time.Now().UnixNano()) //nolint:gosec // after 1970. No process gives a version that an earlier one gave
+	start := uint64(time.Now().UnixNano()) // no process gives a version that an earlier one gave
 	return &changes{last: start, all: start, projects: map[int64]*history{}}
 }
 

@@ -139,8 +139,9 @@ func (c *changes) version(project int64, reads resolve.Reads, from, to time.Time
 	return version
 }
 
-func write(c *changes, project int64, at time.Time) (end func(error)) {
-	return c.Begin(project, physical.Events, slices.Values([]time.Time{at}))
+// write begins a write of an event of project 1.
+func write(c *changes, at time.Time) (end func(error)) {
+	return c.Begin(1, physical.Events, slices.Values([]time.Time{at}))
 }
 
 // TestVersionOfWrites: a write moves the version of its hour in its project alone, which is not known in the meantime.
@@ -153,9 +154,14 @@ func TestVersionOfWrites(t *testing.T) {
 	}
 	hit := asked{1, ofEvents, noon, noon.Add(time.Minute)}
 	all := []asked{
-		hit, {1, ofPersons, noon.Add(-time.Hour), noon.Add(time.Hour)}, {1, ofEvents, time.Time{}, time.Time{}},
-		{1, ofEvents, noon.Add(-time.Hour), noon}, {1, ofEvents, noon.Add(time.Hour), time.Time{}}, {1, resolve.Reads{Tables: []string{"person"}}, time.Time{}, time.Time{}},
-		{2, ofEvents, noon, noon.Add(time.Minute)}, {1, resolve.Reads{}, noon, noon.Add(time.Minute)},
+		hit,
+		{1, ofPersons, noon.Add(-time.Hour), noon.Add(time.Hour)},
+		{1, ofEvents, time.Time{}, time.Time{}},
+		{1, ofEvents, noon.Add(-time.Hour), noon},
+		{1, ofEvents, noon.Add(time.Hour), time.Time{}},
+		{1, resolve.Reads{Tables: []string{"person"}}, time.Time{}, time.Time{}},
+		{2, ofEvents, noon, noon.Add(time.Minute)},
+		{1, resolve.Reads{}, noon, noon.Add(time.Minute)},
 	}
 	const touched = 3 // the first ones
 	versions := func() (out []uint64) {
@@ -165,7 +171,7 @@ func TestVersionOfWrites(t *testing.T) {
 		return out
 	}
 	before := versions()
-	end := write(c, 1, noon.Add(10*time.Minute))
+	end := write(c, noon.Add(10*time.Minute))
 	for n, v := range versions() {
 		if want := before[n]; n < touched && v != 0 || n >= touched && v != want {
 			t.Errorf("%+v has version %d during the write, %d before", all[n], v, want)
@@ -187,8 +193,8 @@ func TestDoubt(t *testing.T) {
 	c := newChanges()
 	read := func() uint64 { return c.version(1, ofEvents, time.Time{}, time.Time{}) }
 	first := read()
-	write(c, 1, noon)(errors.New("the connection broke"))
-	write(c, 1, noon)(nil)
+	write(c, noon)(errors.New("the connection broke"))
+	write(c, noon)(nil)
 	if read() != 0 || !c.Doubtful(1) {
 		t.Error("a write that broke off is not in doubt")
 	}
@@ -200,13 +206,13 @@ func TestDoubt(t *testing.T) {
 	if read() <= first || c.Doubtful(1) {
 		t.Error("a write that is settled is in doubt")
 	}
-	running := write(c, 1, noon)
+	running := write(c, noon)
 	if c.Settled(1); read() != 0 {
 		t.Error("a write that goes on is settled")
 	}
 	running(nil)
 	before := read()
-	if write(c, 1, noon)(&clickhouse.Error{Code: 117}); read() <= before {
+	if write(c, noon)(&clickhouse.Error{Code: 117}); read() <= before {
 		t.Error("rows that were refused are in doubt")
 	}
 	before = read()
@@ -253,7 +259,7 @@ func TestDoubtfulStatement(t *testing.T) {
 // TestAllProjects: what changes all projects moves their versions, also of those that nobody asked about before.
 func TestAllProjects(t *testing.T) {
 	c := newChanges()
-	write(c, 1, noon)(nil)
+	write(c, noon)(nil)
 	read := func(project int64) uint64 { return c.version(project, ofEvents, noon, noon.Add(time.Hour)) }
 	one, two := read(1), read(2)
 	if end := c.beginAll(); read(1) != 0 || read(2) != 0 {
@@ -284,7 +290,7 @@ func TestVersionsWhileWriting(t *testing.T) {
 	for range 3 {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				end := write(c, 1, noon)
+				end := write(c, noon)
 				mu.Lock()
 				rows++
 				mu.Unlock()

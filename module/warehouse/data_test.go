@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,8 +41,6 @@ type house struct {
 	places  *admission.Scheduler
 	project int64
 }
-
-var projects atomic.Int64
 
 // build opens a warehouse. Without alone, others may write to its ClickHouse.
 func build(t *testing.T, alone bool) *house {
@@ -163,45 +160,63 @@ var kinds = []struct {
 	change func(*testing.T, *house)
 	moves  string
 }{
-	{"import", func(t *testing.T, h *house) { h.load(t, event("ann", "2024-03-04T12:00:00Z")) }, "day events"},
+	{"import", func(t *testing.T, h *house) {
+		t.Helper()
+		h.load(t, event("ann", "2024-03-04T12:00:00Z"))
+	}, "day events"},
 	{"import of a person", func(t *testing.T, h *house) {
+		t.Helper()
 		h.load(t, `{"type":"person","distinct_ids":["new"],"properties":{"a":1}}`)
 	}, "person person_distinct_id2"},
 	{"import of a group", func(t *testing.T, h *house) {
+		t.Helper()
 		h.load(t, `{"type":"group","group_type":"org","group_key":"k","properties":{"a":1}}`)
 	}, "groups"},
-	{"capture", func(t *testing.T, h *house) { h.capture(t, event("ann", "2024-03-04T13:00:00Z")) }, "day events"},
-	{"capture of an earlier day", func(t *testing.T, h *house) { h.capture(t, event("ann", "2024-03-02T13:00:00Z")) }, "before events"},
+	{"capture", func(t *testing.T, h *house) {
+		t.Helper()
+		h.capture(t, event("ann", "2024-03-04T13:00:00Z"))
+	}, "day events"},
+	{"capture of an earlier day", func(t *testing.T, h *house) {
+		t.Helper()
+		h.capture(t, event("ann", "2024-03-02T13:00:00Z"))
+	}, "before events"},
 	{"merge", func(t *testing.T, h *house) {
+		t.Helper()
 		h.capture(t, fmt.Sprintf(`{"event":"$merge_dangerously","distinct_id":"ann","timestamp":"2024-03-04T13:00:00Z","uuid":%q,"properties":{"alias":"bob"}}`, uuid.NewString()))
 	}, "day events person person_distinct_id2 person_distinct_id_overrides"},
 	{"change of a person", func(t *testing.T, h *house) {
+		t.Helper()
 		if _, err := h.Change(t.Context(), h.places, h.options(), ingest.Change{Person: h.person(t, "eve"), Unset: []string{"color"}}); err != nil {
 			t.Fatal(err)
 		}
 	}, "person"},
 	{"people put into a cohort", func(t *testing.T, h *house) {
+		t.Helper()
 		if err := h.AddMembers(t.Context(), h.place(t), h.project, cohort, clickhouse.ByDistinctID, []string{"ann"}); err != nil {
 			t.Fatal(err)
 		}
 	}, physical.StaticMembers},
 	{"people taken out of a cohort", func(t *testing.T, h *house) {
+		t.Helper()
 		if err := h.RemoveMembers(t.Context(), h.place(t), h.project, cohort); err != nil {
 			t.Fatal(err)
 		}
 	}, physical.StaticMembers},
 	{"deletion of a person", func(t *testing.T, h *house) {
+		t.Helper()
 		none := func(context.Context, []ingest.Gone) error { return nil }
 		if err := h.DeletePeople(t.Context(), h.options(), ingest.Named{DistinctIDs: []string{"eve"}}, true, none, none); err != nil {
 			t.Fatal(err)
 		}
 	}, "person person_distinct_id2"},
 	{"deletion of events", func(t *testing.T, h *house) {
+		t.Helper()
 		if err := h.DeleteEvents(t.Context(), h.project, nil, []string{"ann"}, time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}, "day before events"},
 	{"removal of old events", func(t *testing.T, h *house) {
+		t.Helper()
 		h.capture(t, event("zoe", "2024-03-02T13:00:00Z"))
 		var dropped int64
 		for try := 0; dropped == 0; try++ {
@@ -213,6 +228,7 @@ var kinds = []struct {
 	}, "before events person person_distinct_id2"},
 	{"what others may have done", func(_ *testing.T, h *house) { h.ForgetPeople(h.project) }, "all"},
 	{"removal of the project", func(t *testing.T, h *house) {
+		t.Helper()
 		if err := h.RemoveProject(t.Context(), h.project); err != nil {
 			t.Fatal(err)
 		}

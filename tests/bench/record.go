@@ -41,7 +41,7 @@ func record(path, name, text string, goals []goal, when time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, []byte(written), 0o644); err != nil { //nolint:gosec // a document for everybody
+	if err := os.WriteFile(path, []byte(written), 0o644); err != nil {
 		return fmt.Errorf("writing the document of figures: %w", err)
 	}
 	return nil
