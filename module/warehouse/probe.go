@@ -18,6 +18,7 @@ import (
 // their names, and reads a digest of what each part that it does not know has of the project. Digests add up, so that a merge changes none.
 type prober struct {
 	client *clickhouse.Client
+	budget time.Duration // after which a probe begins no other query
 
 	mu       sync.Mutex
 	able     bool // the tables can be probed
@@ -53,8 +54,10 @@ const (
 	maxDigests = 200_000
 	// probeTries is how often to look again at parts that were merged meanwhile.
 	probeTries = 3
-	// digestAtOnce is how many parts one query reads.
-	digestAtOnce = 1000
+	// digestAtOnce is how many parts one query reads, and rowsAtOnce how many rows they have, unless one part has more.
+	digestAtOnce, rowsAtOnce = 1000, 5_000_000
+	// probeBudget is the budget of a probe. What it has read by then is kept, and the next probe goes on.
+	probeBudget = time.Second
 )
 
 // state is which data a project has in tables, by their digests. It is never changed.
@@ -145,7 +148,8 @@ func (p *prober) of(project int64) *probed {
 	return known
 }
 
-// digested lists the parts of tables, and reads the digests of those that are not known. It is false if parts come and go too fast, or are too many.
+// digested lists the parts of tables, and reads the digests of those that are not known. It is false if parts come and go too fast, or are too many
+// to be read in one probe.
 func (p *prober) digested(
 	ctx context.Context, at *admission.Place, project int64, known *probed, tables []string,
 ) (parts []clickhouse.Part, ok bool, err error) {
@@ -159,23 +163,23 @@ func (p *prober) digested(
 		if len(fresh) == 0 {
 			return parts, true, nil
 		}
-		if err := p.read(ctx, at, project, known, fresh); err != nil {
+		whole, err := p.read(ctx, at, project, known, fresh)
+		if err != nil {
 			return nil, false, err
 		}
 		if known.size > maxDigests {
 			known.parts, known.size, known.quiet = map[partID][]digest{}, 0, time.Now().Add(quietFor)
 			return nil, false, nil
 		}
-		var now []clickhouse.Part
-		if now, err = p.client.Parts(ctx, tables); err != nil {
+		now, err := p.client.Parts(ctx, tables)
+		if err != nil {
 			return nil, false, err
 		}
-		if there := idsOf(now); !slices.ContainsFunc(fresh, func(one partID) bool { return !there[one] }) {
+		if known.keep(fresh, idsOf(now)) && whole {
 			return parts, true, nil
 		}
-		for _, one := range fresh { // of those that were merged meanwhile there is no digest
-			known.size -= len(known.parts[one])
-			delete(known.parts, one)
+		if !whole {
+			return nil, false, nil
 		}
 		parts = now
 	}
@@ -204,50 +208,69 @@ func (known *probed) forget(parts []clickhouse.Part, tables []string) {
 }
 
 // unknown are the parts without a digest.
-func (known *probed) unknown(parts []clickhouse.Part) (fresh []partID) {
+func (known *probed) unknown(parts []clickhouse.Part) (fresh []clickhouse.Part) {
 	for n := range parts {
-		id := idOf(&parts[n])
-		if _, has := known.parts[id]; !has {
-			fresh = append(fresh, id)
+		if _, has := known.parts[idOf(&parts[n])]; !has {
+			fresh = append(fresh, parts[n])
 		}
 	}
 	return fresh
 }
 
-// read reads the digests of parts.
-func (p *prober) read(ctx context.Context, at *admission.Place, project int64, known *probed, fresh []partID) error {
+// keep drops the digests that were read of parts that were merged meanwhile, and so may have been read in part. It reports whether there are none.
+func (known *probed) keep(read []clickhouse.Part, there map[partID]bool) (all bool) {
+	all = true
+	for n := range read {
+		if id := idOf(&read[n]); !there[id] {
+			known.size -= len(known.parts[id])
+			delete(known.parts, id)
+			all = false
+		}
+	}
+	return all
+}
+
+// read reads the digests of parts; of some of them, and then it is false, if all would take too long.
+func (p *prober) read(ctx context.Context, at *admission.Place, project int64, known *probed, fresh []clickhouse.Part) (whole bool, err error) {
 	p.mu.Lock()
 	columns := p.columns
 	p.mu.Unlock()
-	byTable := map[string]map[string]partID{}
-	for _, id := range fresh {
-		if byTable[id.table] == nil {
-			byTable[id.table] = map[string]partID{}
+	began := time.Now()
+	for first := true; len(fresh) > 0; first = false {
+		if !first && time.Since(began) > p.budget {
+			return false, nil
 		}
-		byTable[id.table][id.name] = id
-	}
-	for table, ids := range byTable {
-		names := make([]string, 0, len(ids))
-		for name := range ids {
-			names = append(names, name)
+		n := atOnce(fresh)
+		table, ids, names := fresh[0].Table, make(map[string]partID, n), make([]string, n)
+		for i := range n {
+			names[i], ids[fresh[i].Name] = fresh[i].Name, idOf(&fresh[i])
 		}
-		for names := range slices.Chunk(names, digestAtOnce) {
-			found, err := p.client.Digests(ctx, project, table, columns[table], names, at.Yields())
-			if err != nil {
-				return err
-			}
-			for _, d := range found {
-				known.parts[ids[d.Part]] = append(known.parts[ids[d.Part]], digest{d.Day, d.Rows, d.Sum})
-			}
-			known.size += len(found)
+		found, err := p.client.Digests(ctx, project, table, columns[table], names, at.Yields())
+		if err != nil {
+			return false, err
 		}
-	}
-	for _, id := range fresh { // also those that have nothing of the project
-		if _, has := known.parts[id]; !has {
+		for _, id := range ids { // also of those that have nothing of the project
 			known.parts[id] = nil
 		}
+		for _, d := range found {
+			known.parts[ids[d.Part]] = append(known.parts[ids[d.Part]], digest{d.Day, d.Rows, d.Sum})
+		}
+		known.size += len(found)
+		fresh = fresh[n:]
 	}
-	return nil
+	return true, nil
+}
+
+// atOnce is how many parts one query reads: the first ones, of one table.
+func atOnce(parts []clickhouse.Part) (n int) {
+	rows := int64(0)
+	for n < min(len(parts), digestAtOnce) && parts[n].Table == parts[0].Table {
+		if rows += parts[n].Rows; rows > rowsAtOnce && n > 0 {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // state adds up the digests of parts.

@@ -93,6 +93,25 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// TestProbeGoesOn: a probe that takes too long says nothing, and the next one goes on where it ended.
+func TestProbeGoesOn(t *testing.T) {
+	h := build(t, false)
+	h.EndProbesEarly()
+	insert(t, h.project, "2024-03-04 10:00:00")
+	others(t, fmt.Sprintf("INSERT INTO person (id, team_id, version) VALUES ('%s', %d, 1)", uuid.NewString(), h.project))
+	ask := func() string { return h.version(t, time.Time{}, time.Time{}, physical.Events, "person") }
+	if got := ask(); got != "unknown" {
+		t.Fatalf("after the first query the version is %s", got)
+	}
+	got := ask()
+	for tries := 0; got == "unknown" && tries < 20; tries++ {
+		got = ask()
+	}
+	if got == "unknown" || ask() != got {
+		t.Errorf("in the end the version is %s, then %s", got, ask())
+	}
+}
+
 // TestProbeNeedsAPlace: ClickHouse is not asked about a project without a place of it.
 func TestProbeNeedsAPlace(t *testing.T) {
 	h := build(t, false)

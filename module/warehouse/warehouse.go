@@ -83,7 +83,7 @@ func Open(config clickhouse.Config, shared Shared, logger *zap.Logger) (*Warehou
 	w.shared, w.ingest.Intents = shared, intents{shared}
 	w.ingest.Alone = config.Embedded // others may write to a server of their own
 	if !config.Embedded {
-		w.prober = &prober{client: client, projects: map[int64]*probed{}}
+		w.prober = &prober{client: client, budget: probeBudget, projects: map[int64]*probed{}}
 	}
 	go w.follow()
 	return w, nil
