@@ -45,8 +45,7 @@ type stitching struct {
 
 // settle is stitched for a query that can be put together from pieces; ok is false for others, which have to run as a whole.
 func (x *Computation) settle(ctx context.Context, at *turn, compiled *compiler.Compiled, done *Details, began time.Time) (result *cache.Result, ok bool, err error) {
-	if x.exec.WholeOnly || x.anew || x.query.Held != nil || x.query.Stored != nil || compiled.Pieces == nil || len(compiled.Pieces.Pieces) == 0 ||
-		compiled.Reads.Volatile {
+	if x.exec.WholeOnly || x.anew || x.query.Held != nil || x.query.Stored != nil || compiled.Pieces == nil || len(compiled.Pieces.Pieces) == 0 {
 		return nil, false, nil
 	}
 	result, err = x.stitched(ctx, at, compiled, done, began)
