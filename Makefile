@@ -26,8 +26,8 @@ test: build engine ## Run every test.
 conformance: engine ## Run only the conformance cases.
 	$(GO) test ./tests/conformance/...
 
-bench: build engine ## Measure the figures in docs/performance.md, or some of them: make bench FIGURES=capture
-	@$(GO) run ./tests/bench $(FIGURES)
+bench: build engine ## Measure the figures in docs/performance.md, or some of them: make bench FIGURES=capture; RECORD=docs/performance.md writes them there.
+	@$(GO) run ./tests/bench $(if $(RECORD),-record $(RECORD)) $(FIGURES)
 
 lint:
 	$(TOOL) golangci-lint run ./...

@@ -55,24 +55,7 @@ func run(
 		return fmt.Errorf("creating a folder: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	figures := []figure{
-		{"cached", func() ([]goal, error) { return cached.measure(folder) }},
-		{"stale", func() ([]goal, error) { return staleHits(folder) }},
-		{"rows", func() ([]goal, error) { return uncachedRows(ctx, folder) }},
-		{"exports", func() ([]goal, error) { return exportMemory(folder) }},
-		{"properties", func() ([]goal, error) { return propertyReads(ctx, folder) }},
-		{"insights", func() ([]goal, error) { return insights.measure(ctx, folder) }},
-		{"settled", func() ([]goal, error) { return settledPast(ctx, folder, insights.events) }},
-		{"probe", func() ([]goal, error) { return probeCost(ctx, folder, insights) }},
-		{"cohorts", func() ([]goal, error) { return cohortCalculations(ctx, folder, insights.events) }},
-		{"capture", func() ([]goal, error) { return capture.measure(folder) }},
-		{"import", func() ([]goal, error) { return imports.measure(folder) }},
-		{"growth", func() ([]goal, error) { return growth(ctx, folder, growthEvents) }},
-		{"scale", func() ([]goal, error) { return scale(ctx, folder) }},
-		{"idle", func() ([]goal, error) { return idle(folder) }},
-		{"compile", compileBenchmark},
-		{profileFigure, func() ([]goal, error) { return profileHit(folder) }},
-	}
+	figures := figuresOf(ctx, folder, cached, insights, capture, imports, growthEvents)
 	for _, name := range chosen {
 		if !slices.ContainsFunc(figures, func(f figure) bool { return f.name == name }) {
 			return fmt.Errorf("unknown figure %q", name)
@@ -98,6 +81,30 @@ func run(
 		printGoals(goals)
 	}
 	return nil
+}
+
+// figuresOf are all figures.
+func figuresOf(
+	ctx context.Context, folder string, cached *cachedBench, insights *insightBench, capture *captureBench, imports *importBench, growthEvents int,
+) []figure {
+	return []figure{
+		{"cached", func() ([]goal, error) { return cached.measure(folder) }},
+		{"stale", func() ([]goal, error) { return staleHits(folder) }},
+		{"rows", func() ([]goal, error) { return uncachedRows(ctx, folder) }},
+		{"exports", func() ([]goal, error) { return exportMemory(folder) }},
+		{"properties", func() ([]goal, error) { return propertyReads(ctx, folder) }},
+		{"insights", func() ([]goal, error) { return insights.measure(ctx, folder) }},
+		{"settled", func() ([]goal, error) { return settledPast(ctx, folder, insights.events) }},
+		{"probe", func() ([]goal, error) { return probeCost(ctx, folder, insights) }},
+		{"cohorts", func() ([]goal, error) { return cohortCalculations(ctx, folder, insights.events) }},
+		{"capture", func() ([]goal, error) { return capture.measure(folder) }},
+		{"import", func() ([]goal, error) { return imports.measure(folder) }},
+		{"growth", func() ([]goal, error) { return growth(ctx, folder, growthEvents) }},
+		{"scale", func() ([]goal, error) { return scale(ctx, folder) }},
+		{"idle", func() ([]goal, error) { return idle(folder) }},
+		{"compile", compileBenchmark},
+		{profileFigure, func() ([]goal, error) { return profileHit(folder) }},
+	}
 }
 
 // profileFigure has no goal, and is only printed if it is an argument.

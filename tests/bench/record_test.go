@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -40,5 +41,21 @@ func TestPrinted(t *testing.T) {
 	})
 	if text != "a line\n" || len(goals) != 1 || !errors.Is(err, failed) {
 		t.Errorf("printed gives %q, %v, %v", text, goals, err)
+	}
+}
+
+// TestPlaces: the document has a place for each figure.
+func TestPlaces(t *testing.T) {
+	document, err := os.ReadFile("../../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range figuresOf(t.Context(), "", nil, nil, nil, nil, 0) {
+		if f.name == profileFigure {
+			continue
+		}
+		if _, err := recorded(string(document), f.name, "", nil, time.Time{}); err != nil {
+			t.Error(err)
+		}
 	}
 }
