@@ -9,6 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
 
@@ -52,7 +53,7 @@ func (found *analysis) pieces(q query.Node, t tree, env Env) (out *Pieces) {
 		}
 		reads = each.reads
 	}
-	if of == nil || reads.Volatile || reads.Beyond {
+	if of == nil || reads.Volatile || reads.Beyond || !alone(of.Each) {
 		return nil
 	}
 	settings, err := json.Marshal([]any{query.ModifiersOf(q), env.Database.WeekStart, env.world().Zone().String()})
@@ -63,6 +64,24 @@ func (found *analysis) pieces(q query.Node, t tree, env Env) (out *Pieces) {
 		Text: hogql.PrintWithin(of.Each, env.spend) + string(settings), Pieces: of.Pieces, Rows: of.Rows,
 		Compile: func(places []int) (*Compiled, error) { return compilePieces(of.Query(places), env) },
 	}
+}
+
+// alone reports whether each row of a query for a piece is made of the events of its span: not if it looks at the rows around it, nor if it gives the name
+// timestamp to something else, which is what the bounds of the span would then mean.
+func alone(each hogql.Query) bool {
+	ok := true
+	v := hogql.Visitor{Expr: func(e hogql.Expr) bool {
+		switch e := e.(type) {
+		case *hogql.Alias:
+			ok = ok && e.Name.Text != "timestamp"
+		case *hogql.Call:
+			f, known := schema.LookupFunction(e.Name)
+			ok = ok && e.Over == nil && !(known && f.Windowed())
+		}
+		return ok
+	}}
+	v.WalkQuery(each)
+	return ok
 }
 
 // compilePieces compiles a query for pieces, within a budget of its own.

@@ -63,17 +63,15 @@ func (b *bucketed) plain() bool {
 	if !ok || len(from.Chain) != 1 || from.Chain[0].Text != "events" || from.Columns != nil {
 		return false
 	}
-	for _, column := range s.Columns {
-		if a, named := column.(*hogql.Alias); named && (a.Name.Text == "timestamp" || a.Name.Text == placeName) {
-			return false
-		}
-	}
 	simple := true
 	v := hogql.Visitor{
 		Expr: func(e hogql.Expr) bool {
 			simple = simple && !is[*hogql.Star](e) && !is[*hogql.ColumnsMatching](e) && !is[*hogql.Subquery](e) && !is[*hogql.Placeholder](e)
-			if c, ok := e.(*hogql.Call); ok {
-				simple = simple && c.Over == nil && !strings.EqualFold(c.Name, "arrayJoin")
+			switch e := e.(type) {
+			case *hogql.Alias:
+				simple = simple && e.Name.Text != placeName
+			case *hogql.Call:
+				simple = simple && !strings.EqualFold(e.Name, "arrayJoin")
 			}
 			return simple
 		},

@@ -76,6 +76,10 @@ func TestWithoutPieces(t *testing.T) {
 		"a volatile condition":    hogqlOf(t, "select "+day+", count() from events where "+since+" and rand() > 3 group by day order by day"),
 		"sessions of events":      hogqlOf(t, "select "+day+", max(session.$session_duration) from events where "+since+" group by day order by day"),
 		"an unknown bound":        hogqlOf(t, "select "+day+", count() from events where timestamp >= toDateTime(toString(now())) group by day order by day"),
+		"a window of a macro":     hogqlOf(t, "select "+day+", count(), rowNumberInAllBlocks() from events where "+since+" group by day order by day"),
+		"a macro in an aggregate": trendOf(`"series": [{"event": "a", "math": "hogql", "math_hogql": "max(rowNumberInBlock())"}]`),
+		"a name inside":           hogqlOf(t, "select "+day+", count((created_at as timestamp)) from events where "+since+" group by day order by day"),
+		"a name in a filter":      trendOf(`"series": [{"event": "a", "math": "hogql", "math_hogql": "countIf((created_at as timestamp) < timestamp)"}]`),
 		"several rows of one":     hogqlOf(t, "select "+day+", arrayJoin([1, 2]), count() from events where "+since+" group by day order by day"),
 	} {
 		if piecesOf(t, request) != nil {

@@ -14,6 +14,8 @@ import (
 const (
 	// busyHeap is by how much the heap may grow between two collections while much is allocated, in bytes.
 	busyHeap = 64 << 20
+	// leastLive is what is taken to be live at least: Go counts stacks and the least heap too.
+	leastLive = 16 << 20
 	// busyRate is how much has to be allocated in a second for that, in bytes.
 	busyRate = 24 << 20
 	// collectorPause is how often the collector is looked at.
@@ -29,8 +31,8 @@ func growth(allocatedPerSecond, live uint64) int {
 	if allocatedPerSecond < busyRate {
 		return defaultPercent
 	}
-	percent := busyHeap * 100 / max(live, 1<<20)
-	return int(max(defaultPercent, percent/percentStep*percentStep)) //nolint:gosec // at most 6400
+	percent := busyHeap * 100 / max(live, leastLive)
+	return int(max(defaultPercent, percent/percentStep*percentStep)) //nolint:gosec // at most 400
 }
 
 // tuneCollector adapts the garbage collector to what is allocated, until close is called. It does nothing if the environment has GOGC: then the

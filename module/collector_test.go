@@ -13,8 +13,8 @@ func TestGrowth(t *testing.T) {
 	}{
 		{"nothing happens", 0, 12 << 20, 100},
 		{"little happens", busyRate - 1, 12 << 20, 100},
-		{"much happens", busyRate, 12 << 20, 500},
-		{"a server that keeps nothing", 1 << 30, 0, 6400},
+		{"much happens", busyRate, 20 << 20, 300},
+		{"a server that keeps nothing", 1 << 30, 0, 400},
 		{"a large heap", 1 << 30, 64 << 20, 100},
 		{"a larger heap", 1 << 30, 1 << 30, 100},
 	} {

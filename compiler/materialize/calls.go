@@ -22,7 +22,7 @@ func macroAggregates(f *schema.Function) bool {
 // isWindow reports whether the value of a call depends on the rows around it.
 func isWindow(c *hogql.Call) bool {
 	f, ok := schema.LookupFunction(c.Name)
-	return c.Over != nil || ok && (f.WindowOnly || f.Rule == schema.RuleMacro && strings.Contains(f.Macro, " over "))
+	return c.Over != nil || ok && f.Windowed()
 }
 
 // isVolatile reports whether a call may give something else each time.

@@ -95,6 +95,11 @@ func (f *Function) ClickHouse() string {
 	return f.Native
 }
 
+// Windowed reports whether the value of a call depends on the rows around it, whether or not OVER is written.
+func (f *Function) Windowed() bool {
+	return f.WindowOnly || f.Rule == RuleMacro && strings.Contains(f.Macro, " over ")
+}
+
 // Hidden reports whether the function is callable but not advertised: its name starts with an underscore.
 func (f *Function) Hidden() bool { return strings.HasPrefix(f.Name, "_") }
 

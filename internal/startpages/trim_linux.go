@@ -42,12 +42,12 @@ type mapping struct {
 	permissions string // such as r-xp
 	path        string // of the file; empty or in brackets for none
 	resident    int64  // bytes in memory
-	anonymous   int64  // bytes of them that are no longer those of the file
+	changed     int64  // bytes that are no longer those of the file, in memory or swapped out
 }
 
 // unchanged reports whether all that the mapping has in memory is in its file too, and stays so.
 func (m *mapping) unchanged() bool {
-	return strings.HasPrefix(m.path, "/") && strings.HasPrefix(m.permissions, "r-") && strings.HasSuffix(m.permissions, "p") && m.anonymous == 0 && m.resident > 0
+	return strings.HasPrefix(m.path, "/") && strings.HasPrefix(m.permissions, "r-") && strings.HasSuffix(m.permissions, "p") && m.changed == 0 && m.resident > 0
 }
 
 // readMappings reads the form of /proc/self/smaps.
@@ -67,8 +67,8 @@ func readMappings(r io.Reader) ([]mapping, error) {
 			switch name {
 			case "Rss":
 				last.resident = kibibytes(fields[1])
-			case "Anonymous":
-				last.anonymous = kibibytes(fields[1])
+			case "Anonymous", "Swap":
+				last.changed += kibibytes(fields[1])
 			}
 			continue
 		}

@@ -20,6 +20,10 @@ Anonymous:          1000 kB
 7f0000000000-7f0000001000 r--p 00000000 fe:00 1                          /lib/changed.so
 Rss:                   4 kB
 Anonymous:             4 kB
+7f0000000000-7f0000001000 r--p 00000000 fe:00 1                          /lib/swapped.so
+Rss:                   4 kB
+Anonymous:             0 kB
+Swap:                  4 kB
 7f0000001000-7f0000002000 r--s 00000000 fe:00 1                          /lib/shared.so
 Rss:                   4 kB
 Anonymous:             0 kB
@@ -42,7 +46,7 @@ func TestReadMappings(t *testing.T) {
 			trimmed = append(trimmed, m.path)
 		}
 	}
-	if diff := cmp.Diff([]string{"/usr/bin/caddy"}, trimmed); diff != "" || len(found) != 6 {
+	if diff := cmp.Diff([]string{"/usr/bin/caddy"}, trimmed); diff != "" || len(found) != 7 {
 		t.Errorf("of %d mappings, those that are trimmed differ (-want +got):\n%s", len(found), diff)
 	}
 	if got := found[0]; got.resident != 29220<<10 || got.start != 0x400000 || got.end != 0x2a00000 {

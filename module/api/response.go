@@ -85,7 +85,7 @@ func Write(w http.ResponseWriter, r *http.Request, start time.Time, res *Respons
 	h := w.Header()
 	setHeaders(h, res)
 	rendered := res.Body.ContentLength != ""     // by the cache, in the encoding that the client takes
-	if rendered && r.Method != http.MethodPost { // no cache keeps what a POST was answered with (RFC 9110, section 9.3.3)
+	if rendered && r.Method != http.MethodPost { // no cache keeps what a POST was answered with, unless it has a Content-Location (RFC 9110, section 9.3.3)
 		h["Vary"] = VaryHeader
 	}
 	// The texts of all headers are cut from one string, and the slices that hold them from one array.

@@ -118,7 +118,7 @@ func (x *Computation) renewed(of *basis, at time.Time, how Renewal) *cache.Entry
 		return nil
 	}
 	done := *before
-	done.Renewal = &how
+	done.Renewal, done.Buckets = &how, Buckets{}
 	if done.Insight != nil {
 		done.over = x.query.isOver(done.Insight, at)
 	}

@@ -43,12 +43,9 @@ func (b *builder) inPieces() *insight.Pieces {
 		switch {
 		case m.way == window && b.q.Interval == query.Day:
 			days = max(days, m.days)
-		case m.way != direct && m.way != alone && m.way != perActor || windowed(m.of):
+		case m.way != direct && m.way != alone && m.way != perActor:
 			return nil
 		}
-	}
-	if slices.ContainsFunc(b.whole, windowed) {
-		return nil
 	}
 	parts, ok := b.w.CutUp(b.periods)
 	if !ok {
@@ -66,17 +63,6 @@ func (b *builder) inPieces() *insight.Pieces {
 		Each:   p.union(p.sources, func(hogql.Expr) hogql.Expr { return insight.Const(int64(0)) }),
 		Pieces: parts.Pieces, Query: p.query, Rows: p.rows,
 	}
-}
-
-// windowed reports whether an expression of the user looks at the rows of other buckets.
-func windowed(e hogql.Expr) bool {
-	found := false
-	hogql.WalkExpr(e, func(e hogql.Expr) bool {
-		c, ok := e.(*hogql.Call)
-		found = found || ok && c.Over != nil
-		return !found
-	})
-	return found
 }
 
 // must gives what was made before without a mistake.
