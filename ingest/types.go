@@ -30,7 +30,7 @@ type propertyKey struct {
 
 // typeLearner learns the type of each property from its first value that is not null, and notes which kinds of values it gets.
 type typeLearner struct {
-	known map[propertyKey]physical.Kinds // of the properties that have a type; 0 if the kinds are not known
+	known map[propertyKey]physical.Kinds // of the properties that have a type, as of the turn of the batch; 0 if the kinds are not known
 	found map[propertyKey]string
 	learn bool
 	most  int  // how many properties may be known
@@ -50,10 +50,15 @@ func newTypeLearner(known []LearnedProperty, learn bool, most int) typeLearner {
 		known: make(map[propertyKey]physical.Kinds, len(known)), found: map[propertyKey]string{}, learn: learn, most: cmp.Or(most, math.MaxInt),
 		fresh: map[propertyKey]physical.Kinds{},
 	}
-	for _, p := range known {
-		l.known[propertyKey{p.Scope, p.GroupTypeIndex, p.Name}] = p.Kinds
-	}
+	l.know(known)
 	return l
+}
+
+// know adds what is known of properties. Kinds only grow.
+func (l *typeLearner) know(properties []LearnedProperty) {
+	for _, p := range properties {
+		l.known[propertyKey{p.Scope, p.GroupTypeIndex, p.Name}] |= p.Kinds
+	}
 }
 
 // observe looks at the properties of an event, person or group.
@@ -116,6 +121,10 @@ const exactDigits = 15
 type Values interface {
 	// Known reports whether all values that the project has were noted. It is called in the turn of each batch.
 	Known() bool
+	// Changed returns all properties that have a type, with their kinds, if that may be more than when it was last called; and the first
+	// time, than Options.KnownTypes. Otherwise it returns none. It is called in the turn of each batch, after
+	// KeepGroupTypes: a session does not know otherwise what others have noted since it began.
+	Changed() []LearnedProperty
 	// Begin says that the project has no values yet, so that all will have been noted.
 	Begin(ctx context.Context) error
 	// Widen notes kinds that properties are about to get, with the types of those that have none. Lost says that there are also values of
@@ -123,12 +132,16 @@ type Values interface {
 	Widen(ctx context.Context, found []LearnedProperty, lost bool) error
 }
 
-// beginValues begins a batch with whether all values are noted. Those of a project that has some already are not, as an earlier version
+// beginValues begins a batch with what others noted, and with whether all values are noted. Those of a project that has some already are not, as an earlier version
 // wrote them, or somebody else. Whoever does not write alone cannot know what others write.
 func (s *session) beginValues(ctx context.Context, r *room) error {
 	values := s.options.Values
 	s.types.all = values != nil && r.alone && values.Known()
-	if values == nil || !r.alone || s.types.all || r.old {
+	if values == nil || !r.alone {
+		return nil
+	}
+	s.types.know(values.Changed())
+	if s.types.all || r.old {
 		return nil
 	}
 	empty, err := s.store.empty(ctx)

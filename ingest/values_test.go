@@ -31,6 +31,14 @@ func newValues() *values {
 
 func (v *values) Known() bool { return v.known }
 
+func (v *values) Changed() (list []ingest.LearnedProperty) {
+	for p, typ := range v.types {
+		p.Type, p.Kinds = typ, v.kinds[p]
+		list = append(list, p)
+	}
+	return list
+}
+
 func (v *values) Begin(context.Context) error {
 	v.known = true
 	v.begun++
@@ -182,6 +190,35 @@ func TestValuesFromTheFirst(t *testing.T) {
 	load(alone(t), ingest.Options{Project: project(), Values: noted, LearnTypes: true, MaxTypes: 1}, line)
 	if diff := cmp.Diff([]string{"v 0 0000001"}, noted.of("event")); diff != "" || !noted.lost {
 		t.Errorf("without room: lost %t %s", noted.lost, diff)
+	}
+}
+
+// TestValuesOfALateImport: what others noted since an import began counts for it, so that it notes what it brings for a property that has
+// kinds by now, whether it learns types itself, all values are noted, or there is room for more types.
+func TestValuesOfALateImport(t *testing.T) {
+	other := []ingest.LearnedProperty{{Scope: "event", Name: "other", Type: "String"}}
+	for name, tt := range map[string]struct {
+		options ingest.Options // as of when it began
+		all     bool           // all values are noted still
+	}{
+		"learns no types":         {ingest.Options{}, true},
+		"there is no more room":   {ingest.Options{LearnTypes: true, KnownTypes: other, MaxTypes: 1}, true},
+		"not all is noted":        {ingest.Options{LearnTypes: true}, false},
+		"not all, and known then": {ingest.Options{LearnTypes: true, KnownTypes: []ingest.LearnedProperty{{Scope: "event", Name: "p", Type: "String"}}}, false},
+	} {
+		i, noted := alone(t), newValues()
+		tt.options.Project, tt.options.Values, tt.options.Now = project(), noted, now
+		meanwhile := ingest.Options{Project: tt.options.Project, LearnTypes: true, Values: noted}
+		deliver(t, i, meanwhile, captured(t, `{"event":"a","distinct_id":"x","properties":{"p":"x"}}`))
+		noted.known = tt.all
+		if _, err := i.Import(t.Context(), tt.options, ndjson.NewReader(strings.NewReader(
+			`{"event":"a","distinct_id":"x","timestamp":"2024-01-01","properties":{"p":5}}`,
+		))); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"p 0 0000011"}, noted.of("event")); diff != "" || noted.lost {
+			t.Errorf("%s: lost %t %s", name, noted.lost, diff)
+		}
 	}
 }
 

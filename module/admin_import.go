@@ -114,8 +114,8 @@ func (rt *runtime) learn(ctx context.Context, project int64, report *ingest.Repo
 	return rt.registry.Learn(ctx, project, defs, nil)
 }
 
-func knownTypes(snap *registry.Snapshot, project int64) []ingest.LearnedProperty {
-	of := snap.Schema(project)
+// knownTypes lists the properties of a project; nil for none.
+func knownTypes(of *registry.ProjectSchema) []ingest.LearnedProperty {
 	if of == nil {
 		return nil
 	}
@@ -133,16 +133,26 @@ func knownTypes(snap *registry.Snapshot, project int64) []ingest.LearnedProperty
 type propertyValues struct {
 	*registry.Registry
 	project int64
+	last    *registry.ProjectSchema // that was last told
 }
 
-func (v propertyValues) Known() bool {
+func (v *propertyValues) Known() bool {
 	p := v.Snapshot().Project(v.project)
 	return p != nil && p.ValuesKnown
 }
 
-func (v propertyValues) Begin(ctx context.Context) error { return v.KnowValues(ctx, v.project) }
+func (v *propertyValues) Changed() []ingest.LearnedProperty {
+	now := v.Snapshot().Schema(v.project)
+	if now == v.last {
+		return nil
+	}
+	v.last = now
+	return knownTypes(now)
+}
 
-func (v propertyValues) Widen(ctx context.Context, found []ingest.LearnedProperty, lost bool) error {
+func (v *propertyValues) Begin(ctx context.Context) error { return v.KnowValues(ctx, v.project) }
+
+func (v *propertyValues) Widen(ctx context.Context, found []ingest.LearnedProperty, lost bool) error {
 	list := make([]registry.PropertyValues, len(found))
 	for n, l := range found {
 		list[n] = registry.PropertyValues{PropertyDefinition: registry.PropertyDefinition{

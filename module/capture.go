@@ -152,12 +152,13 @@ func (rt *runtime) ingestOptions(snap *registry.Snapshot, project int64) ingest.
 	static, computed := cohortIDs(snap, project)
 	now := time.Now()
 	var from time.Time
-	if of := snap.Schema(project); of != nil {
+	of := snap.Schema(project)
+	if of != nil {
 		from = of.EventsFrom(now)
 	}
 	return ingest.Options{
-		Project: project, LearnTypes: true, Now: now, EventsFrom: from, KnownTypes: knownTypes(snap, project), MaxTypes: registry.MaxProperties,
+		Project: project, LearnTypes: true, Now: now, EventsFrom: from, KnownTypes: knownTypes(of), MaxTypes: registry.MaxProperties,
 		Deletions: func() ingest.Deletions { return deletions.DeletionsOf(rt.registry.Snapshot(), project) },
-		Values:    propertyValues{rt.registry, project}, GroupTypes: groupTypes(snap, project), KeepGroupTypes: rt.keepGroupTypes(project), Cohorts: static, Computed: computed,
+		Values:    &propertyValues{rt.registry, project, of}, GroupTypes: groupTypes(snap, project), KeepGroupTypes: rt.keepGroupTypes(project), Cohorts: static, Computed: computed,
 	}
 }

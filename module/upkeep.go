@@ -16,8 +16,8 @@ func (a *App) openKeeper(rt *runtime, keys string) (*upkeep.Keeper, error) {
 	return keep(a, "upkeep "+keys+" "+a.DataDir, func() (*upkeep.Keeper, func() error, error) {
 		k := upkeep.New(upkeep.Config{
 			Registry: rt.registry, Warehouse: rt.Warehouse, Logger: a.logger.Named("upkeep"),
-			Outdated: func(project int64, before time.Time) {
-				rt.Cache.EraseOutdated(project, before, rt.registry.Snapshot().Schema(project).EventsFrom(before))
+			Outdated: func(project int64, before, from time.Time) {
+				rt.Cache.EraseOutdated(project, before, from)
 				rt.Runs.Erase(project, before)
 			},
 			Forget: rt.forgetProject, EraseImports: rt.imports.service.Forget,

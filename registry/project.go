@@ -39,6 +39,10 @@ type Project struct {
 	Others string `json:"others,omitempty"`
 }
 
+// projectHistory is what became of the records of projects. The step changes nothing. It is there for versions that note no values: they
+// do not open a registry with it, and so write none that [Project.ValuesKnown] is wrong about.
+var projectHistory = []upgrade{func(map[string]json.RawMessage) error { return nil }}
+
 func readProject(rec *Record) (entity, error) {
 	p := &Project{ID: rec.Project}
 	return p, decode(rec, p)

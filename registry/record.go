@@ -37,7 +37,7 @@ type kindOf struct {
 	// read returns the entity of a record. Without Data it has its name alone, and is there to be removed.
 	read func(rec *Record) (entity, error)
 	// history is what became of the kind's JSON since its first release, oldest first. A field that is added needs no entry as long
-	// as its zero value is right for older records.
+	// as its zero value is right for older records, and what it says stays true when a version works that does not know it.
 	history []upgrade
 }
 
@@ -48,7 +48,7 @@ type upgrade func(fields map[string]json.RawMessage) error
 var kinds = []kindOf{
 	{kind: kindSequence, read: readSequence},
 	{kind: kindRemoval, read: readRemoval},
-	{kind: KindProject, read: readProject},
+	{kind: KindProject, read: readProject, history: projectHistory},
 	{kind: KindKey, read: readKey},
 	{kind: KindTokenSecrets, read: readTokenSecrets},
 	{kind: KindCaptureToken, read: readCaptureToken},

@@ -100,6 +100,18 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestVersionsWithoutValues: a version that notes no values does not understand what this one wrote.
+func TestVersionsWithoutValues(t *testing.T) {
+	older := kindOf{kind: KindProject, read: readProject}
+	written := kinds[ranks[KindProject]].record(&Project{ID: 1, Name: "p", Timezone: "UTC", ValuesKnown: true})
+	if e, err := older.entity(&written); err == nil || !strings.Contains(err.Error(), "a newer version of the program wrote it") {
+		t.Errorf("%s reads as %+v: %v", written.Data, e, err)
+	}
+	if form := Form(); form < 22 { // the last version without had 21
+		t.Errorf("the form of records is %d", form)
+	}
+}
+
 // TestBrokenProject: a project with a record that can't be read is left out whole, and comes back whole when the record can be read again.
 func TestBrokenProject(t *testing.T) {
 	k := numberedKey(1, 1)

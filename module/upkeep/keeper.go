@@ -31,8 +31,9 @@ type Config struct {
 	Registry  *registry.Registry
 	Warehouse *warehouse.Warehouse
 	Logger    *zap.Logger
-	// Outdated has this server forget what it computed for a project before a time: the project shows fewer events since.
-	Outdated func(project int64, before time.Time)
+	// Outdated has this server forget what it computed for a project before a time: since then the project shows no events but those from
+	// another time on, or all if that is zero. The project may be deleted by now.
+	Outdated func(project int64, before, from time.Time)
 	// Forget has this server forget all that it knows of a project that was deleted, and was there in a snapshot.
 	Forget func(project int64, was *registry.Snapshot)
 	// EraseCaptured has the events that were captured so far leave this server's disk once they are delivered, and waits for it. Those of
@@ -84,28 +85,38 @@ func (k *Keeper) wake() {
 func (k *Keeper) look() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	var last map[int64]time.Time
-	var was *registry.Snapshot
+	var last seen
 	for {
-		now, snap := time.Now(), k.Registry.Snapshot()
-		next := shown(snap, now)
-		for project, from := range last {
-			switch since, there := next[project]; {
-			case !there:
-				k.Forget(project, was)
-				k.wake()
-			case !since.Equal(from):
-				k.Outdated(project, now)
-				k.wake()
-			}
-		}
-		last, was = next, snap
+		last = k.compare(last)
 		select {
 		case <-k.open.Done():
 			return
 		case <-tick.C:
 		}
 	}
+}
+
+// seen is a snapshot, and from when on its projects showed their events.
+type seen struct {
+	snap  *registry.Snapshot
+	shown map[int64]time.Time
+}
+
+// compare looks once, and returns what it saw.
+func (k *Keeper) compare(last seen) seen {
+	now, snap := time.Now(), k.Registry.Snapshot()
+	next := shown(snap, now)
+	for project, was := range last.shown {
+		switch from, there := next[project]; {
+		case !there:
+			k.Forget(project, last.snap)
+			k.wake()
+		case !from.Equal(was):
+			k.Outdated(project, now, from)
+			k.wake()
+		}
+	}
+	return seen{snap, next}
 }
 
 // shown is from when on each project shows its events; zero for all of them.

@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -59,5 +60,33 @@ func TestCohortsAreRecalculatedOnce(t *testing.T) {
 		if now = k.Registry.Snapshot().Cohort(p.ID, c.ID); (now.PendingVersion != 0) != awaited {
 			t.Errorf("after try %d the pending version is %d", try+1, now.PendingVersion)
 		}
+	}
+}
+
+// TestOutdatedOfADeletedProject: that a project shows fewer events is told with the time of its first one, also when it is deleted just then.
+func TestOutdatedOfADeletedProject(t *testing.T) {
+	k := still(t, nil)
+	p := create(t, k, "goes", 0)
+	var told []time.Time
+	var forgotten []int64
+	k.Outdated = func(project int64, _, from time.Time) {
+		if _, err := k.Registry.DeleteProject(t.Context(), project, p.Name, time.Now()); err != nil {
+			t.Error(err)
+		}
+		told = append(told, from)
+	}
+	k.Forget = func(project int64, _ *registry.Snapshot) { forgotten = append(forgotten, project) }
+	last := k.compare(seen{})
+	if _, err := k.Registry.UpdateProject(t.Context(), p.ID, registry.ProjectChange{Retention: new(30)}); err != nil {
+		t.Fatal(err)
+	}
+	want := k.Registry.Snapshot().Schema(p.ID).EventsFrom(time.Now())
+	last = k.compare(last)
+	if len(told) != 1 || !told[0].Equal(want) || len(forgotten) > 0 {
+		t.Errorf("told %v, want %v; forgotten %v", told, want, forgotten)
+	}
+	k.compare(last)
+	if len(told) != 1 || !slices.Equal(forgotten, []int64{p.ID}) {
+		t.Errorf("after the deletion told %v, forgotten %v", told, forgotten)
 	}
 }

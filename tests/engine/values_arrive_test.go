@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -33,6 +35,10 @@ type registryValues struct {
 
 func (v registryValues) Known() bool { return v.Snapshot().Project(v.project).ValuesKnown }
 
+func (v registryValues) Changed() []ingest.LearnedProperty {
+	return properties(v.Snapshot(), v.project)
+}
+
 func (v registryValues) Begin(ctx context.Context) error { return v.KnowValues(ctx, v.project) }
 
 func (v registryValues) Widen(ctx context.Context, found []ingest.LearnedProperty, lost bool) error {
@@ -44,6 +50,16 @@ func (v registryValues) Widen(ctx context.Context, found []ingest.LearnedPropert
 		list[n].Kinds = l.Kinds
 	}
 	return v.Registry.Widen(ctx, v.project, list, lost)
+}
+
+// properties lists the properties of a project.
+func properties(snap *registry.Snapshot, project int64) (list []ingest.LearnedProperty) {
+	for _, d := range snap.PropertyDefinitions(project) {
+		list = append(list, ingest.LearnedProperty{
+			Scope: string(d.Scope), GroupTypeIndex: d.GroupTypeIndex, Name: d.Name, Type: string(d.Type), Kinds: snap.ValuesOf(project, d),
+		})
+	}
+	return list
 }
 
 // server is what executes queries, and takes in events, as a server does that has ClickHouse to itself.
@@ -95,28 +111,30 @@ func newServer(t *testing.T, path string) *server {
 	}}
 }
 
-// deliver takes in an event with a property x.
-func (s *server) deliver(value string) {
-	s.t.Helper()
-	line := fmt.Sprintf(`{"event":"e","distinct_id":"u","uuid":%q,"timestamp":"2024-03-01T00:00:00Z","properties":{"x":%s}}`, uuid.New(), value)
-	r, err := new(record.Parser).Parse([]byte(line))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Arrived = time.Now()
-	options := ingest.Options{
-		Project: s.project.ID, LearnTypes: true, Now: time.Now(), Values: registryValues{s.reg, s.project.ID},
+// options are those of what comes in now.
+func (s *server) options() ingest.Options {
+	return ingest.Options{
+		Project: s.project.ID, LearnTypes: true, Now: time.Now(), Values: registryValues{s.reg, s.project.ID}, KnownTypes: properties(s.reg.Snapshot(), s.project.ID),
 		KeepGroupTypes: func(ctx context.Context, _ []ingest.GroupType) ([]ingest.GroupType, error) {
 			return nil, s.reg.Refresh(ctx)
 		},
 	}
-	snap := s.reg.Snapshot()
-	for _, d := range snap.PropertyDefinitions(s.project.ID) {
-		options.KnownTypes = append(options.KnownTypes, ingest.LearnedProperty{
-			Scope: string(d.Scope), GroupTypeIndex: d.GroupTypeIndex, Name: d.Name, Type: string(d.Type), Kinds: snap.ValuesOf(s.project.ID, d),
-		})
+}
+
+// event is a line of an event with a property x.
+func event(value string) string {
+	return fmt.Sprintf(`{"event":"e","distinct_id":"u","uuid":%q,"timestamp":"2024-03-01T00:00:00Z","properties":{"x":%s}}`, uuid.New(), value)
+}
+
+// deliver takes in an event with a property x.
+func (s *server) deliver(value string) {
+	s.t.Helper()
+	r, err := new(record.Parser).Parse([]byte(event(value)))
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	if report, err := s.house.Deliver(s.t.Context(), options, []record.Record{r}); err != nil || report.Bad > 0 {
+	r.Arrived = time.Now()
+	if report, err := s.house.Deliver(s.t.Context(), s.options(), []record.Record{r}); err != nil || report.Bad > 0 {
 		s.t.Fatal(err, report.BadLines)
 	}
 }
@@ -143,21 +161,44 @@ func (s *server) ask() (rows []string, sql string, err error) {
 	return rows, details.SQL, nil
 }
 
+// open makes a project whose number no other test has.
+func (s *server) open(number int64) {
+	s.t.Helper()
+	for s.project == nil || s.project.ID < number {
+		p, err := s.reg.CreateProject(s.t.Context(), registry.NewProject{Name: "p"}, time.Now())
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.project = p
+	}
+}
+
+// TestValuesOfALateImport: an import that learns no types, and began before a property had one, brings it a value of another kind than it
+// has had: queries find it.
+func TestValuesOfALateImport(t *testing.T) {
+	s := newServer(t, sqlitetest.Path(t))
+	s.open(arrivals + 1)
+	began := s.options()
+	began.LearnTypes = false
+	s.deliver(`"text"`)
+	if report, err := s.house.Import(t.Context(), s.exec.Places, began, ndjson.NewReader(strings.NewReader(event("5")))); err != nil || report.Bad > 0 {
+		t.Fatal(err, report.BadLines)
+	}
+	if rows, sql, err := s.ask(); err != nil || !slices.Equal(rows, []string{"5", "text"}) {
+		t.Errorf("%v %v\n%s", rows, err, sql)
+	}
+	if !s.reg.Snapshot().Project(s.project.ID).ValuesKnown {
+		t.Error("no more kinds are noted")
+	}
+}
+
 // TestValuesArriveMeanwhile: an event with a value of a new kind that comes in after a query was compiled, and before it runs, is in the
 // answer, whether this server takes it in or another one of the same registry.
 func TestValuesArriveMeanwhile(t *testing.T) {
 	path := sqlitetest.Path(t)
 	one, two := newServer(t, path), newServer(t, path)
-	for last := int64(0); last < 5000; { // a number that no other test has
-		p, err := one.reg.CreateProject(t.Context(), registry.NewProject{Name: "p"}, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if last = p.ID; last >= arrivals {
-			one.project, two.project = p, p
-			break
-		}
-	}
+	one.open(arrivals)
+	two.project = one.project
 	if err := two.reg.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +257,7 @@ func TestValuesArriveMeanwhile(t *testing.T) {
 	}
 }
 
-// arrivals is the number of the first project of these tests.
+// arrivals is the number of the first project of these tests; they have two.
 const arrivals = 211
 
 func missingOf(want, got []string) (missing []string) {

@@ -29,6 +29,9 @@ type notedValues struct {
 
 func (n *notedValues) Known() bool { return n.known }
 
+// Changed returns nothing: only one session writes.
+func (n *notedValues) Changed() []ingest.LearnedProperty { return nil }
+
 func (n *notedValues) Begin(context.Context) error {
 	n.known, n.kinds = true, schema.PropertyValues{}
 	return nil
