@@ -124,7 +124,7 @@ func (h *house) version(t *testing.T, from, to time.Time, tables ...string) stri
 		t.Fatal(err)
 	}
 	defer place.Leave()
-	data, err := h.Data(t.Context(), place, h.project, reads, from, to)
+	data, err := h.Data(t.Context(), place, h.project, reads)
 	if err != nil {
 		t.Fatal(err)
 	}
