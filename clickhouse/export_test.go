@@ -73,3 +73,14 @@ func JSONSettings() (list []string) {
 func (c *Client) Granted(ctx context.Context, rights ...string) (bool, error) {
 	return c.granted(ctx, rights...)
 }
+
+// Replicas exports replicas.
+func (c *Client) Replicas(ctx context.Context) (map[string]int64, error) { return c.replicas(ctx) }
+
+// InParts exports inParts.
+func InParts(engines map[string]string, replicas map[string]int64) bool {
+	return inParts(engines, replicas)
+}
+
+// SetMutations exports setMutations.
+func SetMutations(parts []Part) { setMutations(parts) }

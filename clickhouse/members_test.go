@@ -32,17 +32,18 @@ func TestDropVersions(t *testing.T) {
 	all := []string{"[5, [1,2,3,4]]", "[6, [1,2,3,4]]"}
 	for _, step := range []struct {
 		name string
-		drop func() error
+		drop func() (bool, error)
+		some bool
 		want []string
 	}{
-		{"one", func() error { return c.DropVersion(t.Context(), mine, 5, 4) }, []string{"[5, [1,2,3]]", "[6, [1,2,3,4]]"}},
-		{"one that is not there", func() error { return c.DropVersion(t.Context(), mine, 5, 9) }, []string{"[5, [1,2,3]]", "[6, [1,2,3,4]]"}},
-		{"the others", func() error { return c.DropOtherVersions(t.Context(), mine, 5, 2) }, []string{"[5, [2]]", "[6, [1,2,3,4]]"}},
-		{"all", func() error { return c.DropOtherVersions(t.Context(), mine, 6, 0) }, []string{"[5, [2]]"}},
+		{"one", func() (bool, error) { return c.DropVersion(t.Context(), mine, 5, 4) }, true, []string{"[5, [1,2,3]]", "[6, [1,2,3,4]]"}},
+		{"one that is not there", func() (bool, error) { return c.DropVersion(t.Context(), mine, 5, 9) }, false, []string{"[5, [1,2,3]]", "[6, [1,2,3,4]]"}},
+		{"the others", func() (bool, error) { return c.DropOtherVersions(t.Context(), mine, 5, 2) }, true, []string{"[5, [2]]", "[6, [1,2,3,4]]"}},
+		{"all", func() (bool, error) { return c.DropOtherVersions(t.Context(), mine, 6, 0) }, true, []string{"[5, [2]]"}},
 	} {
 		t.Run(fmt.Sprint("dropping ", step.name), func(t *testing.T) {
-			if err := step.drop(); err != nil {
-				t.Fatal(err)
+			if some, err := step.drop(); err != nil || some != step.some {
+				t.Fatal(some, err)
 			}
 			if diff := cmp.Diff(step.want, kept(mine)); diff != "" {
 				t.Errorf("versions (-want +got):\n%s", diff)

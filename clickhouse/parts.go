@@ -17,7 +17,8 @@ type Part struct {
 	Name string
 	// ID tells the part apart from any other that had the name, such as that of a table that was dropped since.
 	ID string
-	// Mutation is the number of the last statement that rewrote rows of it; 0 for none.
+	// Mutation is the number of the last statement that rewrote its rows, or that rewrote parts beside it before they were written; 0 for none. A merge
+	// leaves it as it is.
 	Mutation int64
 	Rows     int64
 }
@@ -35,28 +36,61 @@ func (c *Client) Parts(ctx context.Context, tables []string) (parts []Part, err 
 	q := Query{SQL: partsSQL, system: true, longest: probeTime, Params: []Param{ArrayParam("tables", "String", tables)}}
 	err = c.Collect(ctx, q, func(cells []Cell) error {
 		p := Part{Table: cells[0].Text(), Name: cells[1].Text(), ID: cells[2].Text()}
-		p.Mutation = mutationOf(p.Name)
 		if p.Rows, err = cells[3].Int(); err != nil {
 			return err
 		}
 		parts = append(parts, p)
 		return nil
 	})
+	setMutations(parts)
 	return parts, err
 }
 
-// mutationOf reads the number of a part's last mutation from its name: partition, first and last block, level, and that number if there is one.
-// The id of a partition has no underscore, except that of a part with changes of another.
-func mutationOf(name string) int64 {
+// setMutations gives parts their mutations. Statements and blocks of rows are numbered together, in each partition or table: a statement rewrites the
+// rows of the blocks with lower numbers.
+func setMutations(parts []Part) {
+	type partition struct{ table, id string }
+	done := map[partition][]int64{}
+	for n := range parts {
+		if name := parsePartName(parts[n].Name); name.mutation > 0 {
+			in := partition{parts[n].Table, name.partition}
+			done[in] = append(done[in], name.mutation)
+		}
+	}
+	for _, numbers := range done {
+		slices.Sort(numbers)
+	}
+	for n := range parts {
+		name := parsePartName(parts[n].Name)
+		numbers := done[partition{parts[n].Table, name.partition}]
+		if later, _ := slices.BinarySearch(numbers, max(name.block, name.mutation)+1); later > 0 {
+			parts[n].Mutation = numbers[later-1]
+		}
+	}
+}
+
+// partName is the name of a part: partition, first and last block, level, and the number of its last mutation if there is one.
+type partName struct {
+	partition       string
+	block, mutation int64
+}
+
+// parsePartName reads a name. The id of a partition has no underscore, except that of a part with changes of another.
+func parsePartName(name string) (out partName) {
+	const without, with = 4, 5
 	fields := strings.Split(name, "_")
-	if len(fields) < 5 {
-		return 0
+	first := len(fields) - with + 1
+	switch {
+	case len(fields) < without:
+		return partName{partition: name}
+	case len(fields) == without:
+		first = 1
+	default:
+		out.mutation, _ = strconv.ParseInt(fields[len(fields)-1], 10, 64) // 0 for what is no number
 	}
-	n, err := strconv.ParseInt(fields[len(fields)-1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
+	out.partition = strings.Join(fields[:first], "_")
+	out.block, _ = strconv.ParseInt(fields[first], 10, 64)
+	return out
 }
 
 // CanProbe reports whether the parts of our tables say what a query finds in them: there is one server, which keeps the rows itself, and shows us its
@@ -75,16 +109,40 @@ func (c *Client) CanProbe(ctx context.Context) (bool, error) {
 	if err = unlessForbidden(err); err != nil || len(engines) == 0 {
 		return false, err
 	}
-	for _, engine := range engines {
-		if !strings.HasSuffix(engine, "MergeTree") || strings.HasPrefix(engine, "Shared") {
-			return false, nil
-		}
+	replicas, err := c.replicas(ctx)
+	if err != nil || !inParts(engines, replicas) {
+		return false, err
 	}
 	_, err = c.Parts(ctx, []string{physical.Events})
 	if unlessForbidden(err) == nil {
 		return err == nil, nil
 	}
 	return false, err
+}
+
+// replicas counts the replicas of our tables that are replicated; of none if we may not see them.
+func (c *Client) replicas(ctx context.Context) (map[string]int64, error) {
+	counts := map[string]int64{}
+	err := c.Collect(ctx, Query{
+		SQL: "SELECT table, toInt64(total_replicas) FROM system.replicas WHERE database = currentDatabase() AND table IN (" + literals(physical.Names()) + ")", system: true, longest: probeTime,
+	}, func(cells []Cell) (err error) {
+		counts[cells[0].Text()], err = cells[1].Int()
+		return err
+	})
+	return counts, unlessForbidden(err)
+}
+
+// inParts reports whether the rows of tables are in their parts on one server. Of a table with several replicas, other queries may be answered by
+// another one, as behind a load balancer.
+func inParts(engines map[string]string, replicas map[string]int64) bool {
+	for table, engine := range engines {
+		switch {
+		case !strings.HasSuffix(engine, "MergeTree"), strings.HasPrefix(engine, "Shared"),
+			strings.HasPrefix(engine, "Replicated") && replicas[table] != 1:
+			return false
+		}
+	}
+	return true
 }
 
 // Digest says which rows of a project a part has, of events those of one day.

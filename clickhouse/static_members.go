@@ -65,7 +65,7 @@ func (c *Client) CountMembers(ctx context.Context, project, cohort int64) (int64
 	return c.count(ctx, memberQuery(sql, project, cohort))
 }
 
-// RemoveMember takes a person out of a static cohort, and reports whether it was in it.
+// RemoveMember takes a person out of a static cohort, and reports whether it was in it. Only then was a statement sent that removes.
 func (c *Client) RemoveMember(ctx context.Context, project, cohort int64, person uuid.UUID) (bool, error) {
 	const sql = "SELECT count() FROM " + physical.StaticMembers +
 		" WHERE team_id = {project:Int64} AND cohort_id = {cohort:Int64} AND person_id = {person:UUID}"
@@ -78,13 +78,13 @@ func (c *Client) RemoveMember(ctx context.Context, project, cohort int64, person
 	return true, c.removeMembers(ctx, project, cohort, fmt.Sprintf(" AND person_id = '%s'", person))
 }
 
-// RemoveMembers takes everybody out of a static cohort.
-func (c *Client) RemoveMembers(ctx context.Context, project, cohort int64) error {
+// RemoveMembers takes everybody out of a static cohort, and reports whether there was anybody. Only then was a statement sent that removes.
+func (c *Client) RemoveMembers(ctx context.Context, project, cohort int64) (some bool, err error) {
 	found, err := c.count(ctx, memberQuery("SELECT count() FROM "+physical.StaticMembers+" WHERE team_id = {project:Int64} AND cohort_id = {cohort:Int64}", project, cohort))
 	if err != nil || found == 0 {
-		return err
+		return false, err
 	}
-	return c.removeMembers(ctx, project, cohort, "")
+	return true, c.removeMembers(ctx, project, cohort, "")
 }
 
 func (c *Client) removeMembers(ctx context.Context, project, cohort int64, and string) error {

@@ -87,6 +87,9 @@ func byPieces(ctx context.Context, err error) bool {
 func (x *Computation) stitched(ctx context.Context, at *turn, compiled *compiler.Compiled, done *Details, began time.Time) (*cache.Result, error) {
 	data, err := x.data(ctx, at, compiled)
 	if err != nil {
+		if _, ok := errors.AsType[*clickhouse.Error](err); ok && ctx.Err() == nil && !IsRefusal(err) {
+			return nil, errNoPieces // only the probe failed
+		}
 		return nil, err
 	}
 	s := newStitching(compiled.Pieces, x.exec.Cache.Pieces(x.pieceKey(compiled)), x.versionsOf(data, compiled))
@@ -118,16 +121,6 @@ func (x *Computation) stitched(ctx context.Context, at *turn, compiled *compiler
 
 // data says which data there is for the pieces of a query.
 func (x *Computation) data(ctx context.Context, at *turn, compiled *compiler.Compiled) (*warehouse.Data, error) {
-	pieces := compiled.Pieces.Pieces
-	from, to := pieces[0].Reach, pieces[0].To
-	for _, p := range pieces[1:] {
-		if p.Reach.Before(from) {
-			from = p.Reach
-		}
-		if p.To.After(to) {
-			to = p.To
-		}
-	}
 	if x.exec.Warehouse.Probes() {
 		if at.data != nil { // a probe costs, and what is computed after it is at least as new
 			return at.data, nil
@@ -136,7 +129,7 @@ func (x *Computation) data(ctx context.Context, at *turn, compiled *compiler.Com
 			return nil, err
 		}
 	}
-	data, err := x.exec.Warehouse.Data(ctx, at.place, x.Project.ID, compiled.Reads, from, to)
+	data, err := x.exec.Warehouse.Data(ctx, at.place, x.Project.ID, compiled.Reads)
 	if err != nil {
 		return nil, fmt.Errorf("asking which data there is: %w", err)
 	}

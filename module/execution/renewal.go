@@ -95,7 +95,7 @@ func (x *Computation) unchanged(ctx context.Context, at *turn, compiled *compile
 
 // look notes which data there are. What is read after that is at least as new.
 func (x *Computation) look(ctx context.Context, at *turn, compiled *compiler.Compiled, of *basis) {
-	data, err := x.exec.Warehouse.Data(ctx, at.place, x.Project.ID, compiled.Reads, time.Time{}, time.Time{})
+	data, err := x.exec.Warehouse.Data(ctx, at.place, x.Project.ID, compiled.Reads)
 	if err != nil {
 		of.known = false
 		return

@@ -18,12 +18,14 @@ type changes struct {
 	mu       sync.Mutex
 	last     uint64 // the last version that was given
 	all      uint64 // of all data of all projects
+	others   uint64 // of the data of projects without a history
 	projects map[int64]*history
 	open     []*change // of all projects
 }
 
 // history is what is known of a project's data.
 type history struct {
+	first  uint64 // the version when it began
 	events epochs
 	tables map[string]uint64 // by name; never changed, but replaced
 	open   []*change
@@ -34,6 +36,7 @@ type change struct {
 	table string // empty: all tables
 	spans []span // of events; nil for other tables
 	kind  changeKind
+	began time.Time
 	// When it failed, while ClickHouse may be at it still; zero before.
 	failed time.Time
 }
@@ -44,7 +47,7 @@ type changeKind uint8
 const (
 	insertion changeKind = iota // when ingest has waited for it
 	statement                   // when ClickHouse has ended it, which it does after a while
-	mutation                    // when a later one of the same table is done
+	mutation                    // when one of the same table is done that began later
 )
 
 // statementTime is after what time ClickHouse has ended a statement of which nobody knows more.
@@ -52,14 +55,15 @@ const statementTime = clickhouse.MaxFillTime + time.Minute
 
 func newChanges() *changes {
 	start := uint64(time.Now().UnixNano()) // no process gives a version that an earlier one gave
-	return &changes{last: start, all: start, projects: map[int64]*history{}}
+	return &changes{last: start, all: start, others: start, projects: map[int64]*history{}}
 }
 
 // history is that of a project. The caller holds mu.
 func (c *changes) history(project int64) *history {
 	h := c.projects[project]
 	if h == nil {
-		h = &history{events: epochs{{firstHour, c.all}}}
+		first := max(c.all, c.others)
+		h = &history{first: first, events: epochs{{firstHour, first}}}
 		c.projects[project] = h
 	}
 	return h
@@ -73,37 +77,57 @@ func (c *changes) next() uint64 {
 
 // begin notes that a change of a project begins. end is called when it is done, or with the error.
 func (c *changes) begin(project int64, one *change) (end func(error)) {
+	end, _ = c.beginOne(project, one)
+	return end
+}
+
+// beginOne is begin. alone is called instead of end if no statement ran that says that earlier ones are done.
+func (c *changes) beginOne(project int64, one *change) (end, alone func(error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.history(project)
+	one.began = time.Now()
 	h.open = append(h.open, one)
-	return func(err error) {
+	alone = func(err error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		switch {
-		case errors.Is(err, errUnchanged):
-			h.open = slices.DeleteFunc(slices.Clone(h.open), func(o *change) bool { return o == one })
-			return
-		case err != nil && !settled(err):
-			one.failed = time.Now()
+		c.ended(h, one, err)
+	}
+	end = func(err error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ended(h, one, err)
+		if err != nil || one.kind != mutation {
 			return
 		}
+		for _, h := range c.projects { // ClickHouse does those of a table one after the other
+			c.doneIf(h, func(o *change) bool {
+				return o.kind == mutation && !o.failed.IsZero() && !o.failed.After(one.began) && o.table == one.table
+			})
+		}
+	}
+	return end, alone
+}
+
+// ended notes the end of a change. The caller holds mu.
+func (c *changes) ended(h *history, one *change, err error) {
+	switch {
+	case errors.Is(err, errUnchanged):
+		h.open = slices.DeleteFunc(slices.Clone(h.open), func(o *change) bool { return o == one })
+	case err != nil && !settled(err):
+		one.failed = time.Now()
+	default:
 		c.done(h, one)
-		if err == nil && one.kind == mutation { // ClickHouse does those of a table one after the other
-			for _, h := range c.projects {
-				c.doneIf(h, func(o *change) bool { return o.kind == mutation && !o.failed.IsZero() && o.table == one.table })
-			}
-		}
 	}
 }
 
 // errUnchanged ends a change that found nothing to change.
 var errUnchanged = errors.New("nothing has changed")
 
-// settled reports whether nothing of a change is still to come that ended with an error: ClickHouse refused the rows.
+// settled reports whether nothing of a change is still to come that ended with an error: ClickHouse refused the rows, or the statement.
 func settled(err error) bool {
 	refused, ok := errors.AsType[*clickhouse.Error](err)
-	return ok && refused.ByData()
+	return ok && (refused.ByData() || refused.Refused())
 }
 
 // done gives versions to what has changed. The caller holds mu.
@@ -175,17 +199,35 @@ func (c *changes) beginAll() (end func(error)) {
 	}
 }
 
-// outdating is begin for the removal of the events that are older than their projects keep them.
-func (c *changes) outdating(kept []clickhouse.Kept) (end func(error)) {
-	ends := make([]func(error), len(kept))
+// outdating is begin for the removal of the events that are older than their projects keep them. ran says whether a statement hid some; else
+// parts were dropped at most.
+func (c *changes) outdating(kept []clickhouse.Kept) (end func(ran bool, err error)) {
+	ends, alone := make([]func(error), len(kept)), make([]func(error), len(kept))
 	for n, k := range kept {
-		ends[n] = c.begin(k.Project, &change{table: physical.Events, kind: mutation, spans: []span{spanOf(time.Time{}, k.From)}})
+		ends[n], alone[n] = c.beginOne(k.Project, &change{table: physical.Events, kind: mutation, spans: []span{spanOf(time.Time{}, k.From)}})
 	}
-	return func(err error) {
-		for _, end := range ends {
-			end(err)
+	return func(ran bool, err error) {
+		for n := range kept {
+			if ran {
+				ends[n](err)
+			} else {
+				alone[n](err)
+			}
 		}
 	}
+}
+
+// forget drops the history of a project that was deleted, unless something of it goes on. So that no version returns, projects without a history get
+// another one.
+func (c *changes) forget(project int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.projects[project]
+	if h == nil || slices.ContainsFunc(h.open, func(o *change) bool { return o.failed.IsZero() }) {
+		return
+	}
+	delete(c.projects, project)
+	c.others = c.next()
 }
 
 // now is what is known of a project's data. The result is never changed.
@@ -194,12 +236,12 @@ func (c *changes) now(project int64) *Data {
 	defer c.mu.Unlock()
 	h := c.projects[project]
 	if h == nil {
-		return &Data{all: c.all, unknown: len(c.open) > 0}
+		return &Data{all: max(c.all, c.others), unknown: len(c.open) > 0}
 	}
 	c.doneIf(h, func(o *change) bool {
 		return o.kind == statement && !o.failed.IsZero() && time.Since(o.failed) > statementTime
 	})
-	return &Data{all: c.all, unknown: len(c.open) > 0, events: h.events, tables: h.tables, open: slices.Clip(h.open)}
+	return &Data{all: max(c.all, h.first), unknown: len(c.open) > 0, events: h.events, tables: h.tables, open: slices.Clip(h.open)}
 }
 
 // Begin implements ingest.Writes.

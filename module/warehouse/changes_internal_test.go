@@ -216,7 +216,11 @@ func TestDoubt(t *testing.T) {
 		t.Error("rows that were refused are in doubt")
 	}
 	before = read()
-	if c.outdating([]clickhouse.Kept{{Project: 1, From: noon}})(errUnchanged); read() != before {
+	if c.begin(1, &change{table: physical.Events, kind: mutation})(&clickhouse.Error{Code: 497}); read() <= before {
+		t.Error("a statement that was refused is in doubt")
+	}
+	before = read()
+	if c.outdating([]clickhouse.Kept{{Project: 1, From: noon}})(false, errUnchanged); read() != before {
 		t.Error("a change that found nothing moves the version")
 	}
 }
@@ -228,12 +232,69 @@ func TestDoubtfulMutation(t *testing.T) {
 		return c.begin(project, &change{table: table, kind: mutation})
 	}
 	known := func() bool { return c.version(1, ofPersons, time.Time{}, time.Time{}) != 0 }
+	earlier := begin(2, physical.Events)
 	begin(1, physical.Events)(errors.New("the time is up"))
 	if begin(2, "person")(nil); known() {
 		t.Error("a mutation of another table settles it")
 	}
+	if begin(2, physical.Events)(errUnchanged); known() {
+		t.Error("a mutation that was not sent settles it")
+	}
+	if c.outdating([]clickhouse.Kept{{Project: 2, From: noon}})(false, nil); known() {
+		t.Error("parts that were dropped settle it")
+	}
+	if earlier(nil); known() {
+		t.Error("an earlier mutation settles it")
+	}
 	if begin(2, physical.Events)(nil); !known() {
 		t.Error("a later mutation does not settle it")
+	}
+}
+
+// TestForgottenHistory: nothing is kept of a project that was forgotten, and none of its versions returns.
+func TestForgottenHistory(t *testing.T) {
+	c := newChanges()
+	read := func() uint64 { return c.version(1, ofPersons, time.Time{}, time.Time{}) }
+	first := read()
+	running := write(c, noon)
+	if c.forget(1); read() != 0 {
+		t.Error("a write that goes on is forgotten")
+	}
+	running(nil)
+	c.Begin(1, "person", nil)(errors.New("the connection broke"))
+	if c.forget(1); len(c.projects) != 0 {
+		t.Errorf("%d histories are kept", len(c.projects))
+	}
+	second := read()
+	write(c, noon.AddDate(1, 0, 0))(nil)
+	if third := c.version(1, resolve.Reads{Tables: []string{"person"}}, time.Time{}, time.Time{}); second <= first+1 || third != second {
+		t.Errorf("versions %d, %d after it was forgotten, %d of people after an event", first, second, third)
+	}
+}
+
+// TestFutureEvent: one event of a far future does not keep the hours of the present from being told apart.
+func TestFutureEvent(t *testing.T) {
+	const present = 2 * hoursOfDay
+	now := hour(time.Now())
+	known, version := epochs{{firstHour, 1}}, uint64(1)
+	write := func(at int64) {
+		version++
+		known = known.with([]span{{at, at + 1}}, version)
+	}
+	write(now + 1<<20)
+	for n := range int64(present) {
+		write(now - n)
+	}
+	for n := int64(1); ; n++ {
+		before := len(known)
+		if write(now - 1<<16 + 3*n); len(known) < before {
+			break // there were too many
+		}
+	}
+	for n := range int64(present - 1) {
+		if a, b := known.of(span{now - n, now - n + 1}), known.of(span{now - n - 1, now - n}); a == b {
+			t.Fatalf("%d hours before now, the version is that of the hour before: %d", n, a)
+		}
 	}
 }
 

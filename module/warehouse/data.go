@@ -75,8 +75,8 @@ func (o *change) concerns(table string, asked span) bool {
 }
 
 // Data says which data a project has now. What is read later is at least as new. Where others write to the tables too, ClickHouse is
-// asked about what the tables have of the span, for which it takes the place; else the place may be nil.
-func (w *Warehouse) Data(ctx context.Context, at *admission.Place, project int64, reads resolve.Reads, _, _ time.Time) (*Data, error) {
+// asked about what the tables have, for which it takes the place; else the place may be nil.
+func (w *Warehouse) Data(ctx context.Context, at *admission.Place, project int64, reads resolve.Reads) (*Data, error) {
 	switch {
 	case w.ingest.Alone:
 		return w.changes.now(project), nil

@@ -124,7 +124,7 @@ func (h *house) version(t *testing.T, from, to time.Time, tables ...string) stri
 		t.Fatal(err)
 	}
 	defer place.Leave()
-	data, err := h.Data(t.Context(), place, h.project, reads, from, to)
+	data, err := h.Data(t.Context(), place, h.project, reads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,6 +239,7 @@ var kinds = []struct {
 func TestVersionsMove(t *testing.T) {
 	h := build(t, true)
 	other := &house{h.Warehouse, h.places, clickhousetest.Project()}
+	other.load(t, event("ann", "2024-03-04T10:00:00Z"))
 	h.load(t, event("ann", "2024-03-04T10:00:00Z"), event("bob", "2024-03-04T11:00:00Z"), event("cid", "2024-03-01T11:00:00Z"),
 		`{"type":"person","distinct_ids":["eve"],"properties":{"color":"red"}}`)
 	for _, kind := range kinds {
@@ -257,6 +258,56 @@ func TestVersionsMove(t *testing.T) {
 		if now := other.versions(t); fmt.Sprint(now) != fmt.Sprint(others) {
 			t.Errorf("the %s of one project moves %v of another to %v", kind.name, others, now)
 		}
+	}
+}
+
+// TestNoStatementSettlesNothing: a removal that finds nothing, or drops whole parts, does not say that statements before it are done.
+func TestNoStatementSettlesNothing(t *testing.T) {
+	h := build(t, true)
+	h.load(t, event("ann", "1971-03-04T10:00:00Z"))
+	others := &house{h.Warehouse, h.places, clickhousetest.Project()}
+	for _, table := range []string{physical.Events, physical.StaticMembers, physical.ComputedMembers} {
+		others.FailMutation(others.project, table)
+	}
+	place := h.place(t)
+	_, err := h.RemoveMember(t.Context(), place, h.project, cohort, uuid.New())
+	if err = errors.Join(
+		err, h.RemoveMembers(t.Context(), place, h.project, cohort), h.DropVersion(t.Context(), place, h.project, cohort, 1),
+		h.DropOtherVersions(t.Context(), place, h.project, cohort, 1),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := h.DropOutdated(t.Context(), []clickhouse.Kept{{Project: h.project, From: day.AddDate(-20, 0, 0)}}); err != nil || n != 1 {
+		t.Fatal(n, err)
+	}
+	for _, table := range []string{physical.Events, physical.StaticMembers, physical.ComputedMembers} {
+		if version := others.version(t, time.Time{}, time.Time{}, table); version != "unknown" {
+			t.Errorf("the version of %s is %s", table, version)
+		}
+	}
+	if err := h.AddMembers(t.Context(), place, h.project, cohort, clickhouse.ByDistinctID, []string{"ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.RemoveMembers(t.Context(), place, h.project, cohort); err != nil {
+		t.Fatal(err)
+	}
+	if version := others.version(t, time.Time{}, time.Time{}, physical.StaticMembers); version == "unknown" {
+		t.Error("a statement that was done says nothing of those before it")
+	}
+}
+
+// TestForgetsRemovedProject: nothing is kept in memory of a project whose rows were removed.
+func TestForgetsRemovedProject(t *testing.T) {
+	h := build(t, true)
+	h.load(t, event("ann", "2024-03-04T10:00:00Z"))
+	if h.Histories() != 1 {
+		t.Fatalf("%d histories", h.Histories())
+	}
+	if err := h.RemoveProject(t.Context(), h.project); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.Histories(); n != 0 {
+		t.Errorf("%d histories are left", n)
 	}
 }
 

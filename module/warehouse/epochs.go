@@ -92,7 +92,7 @@ type epochs []epoch
 // maxEpochs is how many of them a project has; beyond it, those of the past become one another's.
 const maxEpochs = 1024
 
-// fineFor is how many hours before the last write hours are told apart even then, and not days.
+// fineFor is how many hours before the last write hours are told apart even then, and not days; before now, if the last ones are of the future.
 const fineFor = 7 * hoursOfDay
 
 // of is the greatest version in a span: another one as soon as any in it is another one, since each is greater than all before.
@@ -149,7 +149,7 @@ func (e epochs) set(s span, version uint64) epochs {
 
 // coarser are fewer epochs: of the past, days are told apart and not hours, and if that is not enough, the oldest become one.
 func (e epochs) coarser() epochs {
-	fine := e[len(e)-1].from - fineFor
+	fine := min(e[len(e)-1].from, hour(time.Now())) - fineFor
 	out := e.without(func(one epoch) bool { return one.from < fine && one.from%hoursOfDay != 0 })
 	if most := maxEpochs * 3 / 4; len(out) > most {
 		last := out[len(out)-most].from

@@ -29,7 +29,8 @@ func (w *Warehouse) DropVersion(ctx context.Context, at *admission.Place, projec
 	if err := check(at, project); err != nil {
 		return err
 	}
-	return w.changing(project, physical.ComputedMembers, mutation, func() error { return w.client.DropVersion(ctx, project, cohort, version) })
+	_, err := w.removing(project, physical.ComputedMembers, func() (bool, error) { return w.client.DropVersion(ctx, project, cohort, version) })
+	return err
 }
 
 // DropOtherVersions is clickhouse.Client.DropOtherVersions.
@@ -37,5 +38,6 @@ func (w *Warehouse) DropOtherVersions(ctx context.Context, at *admission.Place, 
 	if err := check(at, project); err != nil {
 		return err
 	}
-	return w.changing(project, physical.ComputedMembers, mutation, func() error { return w.client.DropOtherVersions(ctx, project, cohort, version) })
+	_, err := w.removing(project, physical.ComputedMembers, func() (bool, error) { return w.client.DropOtherVersions(ctx, project, cohort, version) })
+	return err
 }

@@ -17,23 +17,37 @@ import (
 // prober finds out which data projects have in a ClickHouse that others write to. It lists the parts of the tables, whose rows never change under
 // their names, and reads a digest of what each part that it does not know has of the project. Digests add up, so that a merge changes none.
 type prober struct {
-	client *clickhouse.Client
+	client proberClient
 	budget time.Duration // after which a probe begins no other query
 
 	mu       sync.Mutex
-	able     bool // the tables can be probed
-	asked    time.Time
+	able     bool                // the tables can be probed
+	until    time.Time           // when that is asked again
 	columns  map[string][]string // of tables
 	projects map[int64]*probed
+	held     int // bytes of all projects
+}
+
+// proberClient is a clickhouse.Client.
+type proberClient interface {
+	CanProbe(ctx context.Context) (bool, error)
+	PhysicalColumns(ctx context.Context) ([]physical.Column, error)
+	Parts(ctx context.Context, tables []string) ([]clickhouse.Part, error)
+	Digests(ctx context.Context, project int64, table string, columns, parts []string, yields bool) ([]clickhouse.Digest, error)
+}
+
+func newProber(client proberClient) *prober {
+	return &prober{client: client, budget: probeBudget, projects: map[int64]*probed{}}
 }
 
 // probed is what is known of a project.
 type probed struct {
 	turn  chan struct{}       // has an element while somebody probes, who may use what follows
 	parts map[partID][]digest // what parts have of the project, that were there when it was last probed
-	size  int                 // digests in all
+	count int                 // digests in all
 	quiet time.Time           // until when it is not probed: it takes too long
 	used  time.Time           // guarded by prober.mu
+	held  int                 // bytes, as they were when it was last probed; guarded by prober.mu
 }
 
 type partID struct{ table, name, id string }
@@ -49,9 +63,11 @@ const (
 	ableFor = 5 * time.Minute
 	// quietFor is how long a project is not probed that could not be in time.
 	quietFor = 10 * time.Minute
-	// maxProbed is how many projects are known, and maxDigests how many digests of one, of 24 bytes.
-	maxProbed  = 256
-	maxDigests = 200_000
+	// unableFor is how long no project is probed after ClickHouse failed to say whether the tables can be.
+	unableFor = time.Minute
+	// maxHeld is how many bytes are kept of all projects. A project, a part and a digest take at most about so many.
+	maxHeld                              = 64 << 20
+	projectBytes, partBytes, digestBytes = 1 << 10, 256, 24
 	// probeTries is how often to look again at parts that were merged meanwhile.
 	probeTries = 3
 	// digestAtOnce is how many parts one query reads, and rowsAtOnce how many rows they have, unless one part has more.
@@ -67,8 +83,7 @@ type state struct {
 
 // tableState is that of a table.
 type tableState struct {
-	mutation int64    // the last statement that rewrote rows, of any project
-	days     []digest // in order
+	days []digest // in order
 }
 
 // probe looks at what a project has in tables; nil where that can't be known.
@@ -78,12 +93,15 @@ func (p *prober) probe(ctx context.Context, at *admission.Place, project int64, 
 	}
 	able, err := p.canProbe(ctx)
 	if err != nil || !able {
-		return nil, err
+		return nil, unlessUnable(ctx, err)
 	}
 	known := p.of(project)
 	select {
 	case known.turn <- struct{}{}:
-		defer func() { <-known.turn }()
+		defer func() {
+			p.hold(project, known)
+			<-known.turn
+		}()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -91,29 +109,42 @@ func (p *prober) probe(ctx context.Context, at *admission.Place, project int64, 
 		return nil, nil //nolint:nilnil // nothing is known, and that is no error
 	}
 	parts, ok, err := p.digested(ctx, at, project, known, tables)
+	if err != nil && unlessUnable(ctx, err) == nil {
+		known.quiet, err = time.Now().Add(quietFor), nil
+	}
 	if err != nil || !ok {
-		if refused, ok := errors.AsType[*clickhouse.Error](err); ok && refused.Kind != clickhouse.Unavailable {
-			known.quiet, err = time.Now().Add(quietFor), nil
-		}
 		return nil, err
 	}
 	return known.state(parts, tables), nil
 }
 
+// unlessUnable passes over the errors of a ClickHouse that is there but can't be probed: the query itself may run.
+func unlessUnable(ctx context.Context, err error) error {
+	if failed, ok := errors.AsType[*clickhouse.Error](err); ok && failed.Kind != clickhouse.Unavailable && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
 // canProbe reports whether the tables are such that can be probed.
 func (p *prober) canProbe(ctx context.Context) (bool, error) {
 	p.mu.Lock()
-	able, fresh := p.able, time.Since(p.asked) < ableFor
+	able, fresh := p.able, time.Now().Before(p.until)
 	p.mu.Unlock()
 	if fresh {
 		return able, nil
 	}
 	able, err := p.client.CanProbe(ctx)
-	if err != nil {
-		return false, err
+	var list []physical.Column
+	if err == nil {
+		list, err = p.client.PhysicalColumns(ctx)
 	}
-	list, err := p.client.PhysicalColumns(ctx)
 	if err != nil {
+		if unlessUnable(ctx, err) == nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.able, p.until = false, time.Now().Add(unableFor)
+		}
 		return false, err
 	}
 	columns := map[string][]string{}
@@ -122,30 +153,61 @@ func (p *prober) canProbe(ctx context.Context) (bool, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.able, p.asked, p.columns = able, time.Now(), columns
+	p.able, p.until, p.columns = able, time.Now().Add(ableFor), columns
 	return able, nil
 }
 
-// of is what is known of a project. Of the projects that were not probed for longest nothing is.
+// of is what is known of a project.
 func (p *prober) of(project int64) *probed {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.projects[project]
 	if known == nil {
-		for len(p.projects) >= maxProbed {
-			oldest := project
-			for other, of := range p.projects {
-				if oldest == project || of.used.Before(p.projects[oldest].used) {
-					oldest = other
-				}
-			}
-			delete(p.projects, oldest)
-		}
 		known = &probed{turn: make(chan struct{}, 1), parts: map[partID][]digest{}}
 		p.projects[project] = known
 	}
 	known.used = time.Now()
 	return known
+}
+
+// hold notes how much is known of a project that was probed, and forgets the projects that were not probed for longest if all have too much.
+func (p *prober) hold(project int64, known *probed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.projects[project] != known { // it was forgotten meanwhile
+		return
+	}
+	now := known.bytes()
+	p.held, known.held = p.held+now-known.held, now
+	for p.held > maxHeld && len(p.projects) > 1 {
+		oldest, found := int64(0), false
+		for other, of := range p.projects {
+			if other != project && (!found || of.used.Before(p.projects[oldest].used)) {
+				oldest, found = other, true
+			}
+		}
+		p.drop(oldest)
+	}
+}
+
+// bytes is about how much memory is used. Whoever calls it has the turn.
+func (known *probed) bytes() int {
+	return projectBytes + len(known.parts)*partBytes + known.count*digestBytes
+}
+
+// drop forgets a project. The caller holds mu.
+func (p *prober) drop(project int64) {
+	if known := p.projects[project]; known != nil {
+		p.held -= known.held
+		delete(p.projects, project)
+	}
+}
+
+// forget drops what is known of a project.
+func (p *prober) forget(project int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop(project)
 }
 
 // digested lists the parts of tables, and reads the digests of those that are not known. It is false if parts come and go too fast, or are too many
@@ -167,8 +229,8 @@ func (p *prober) digested(
 		if err != nil {
 			return nil, false, err
 		}
-		if known.size > maxDigests {
-			known.parts, known.size, known.quiet = map[partID][]digest{}, 0, time.Now().Add(quietFor)
+		if known.bytes() > maxHeld {
+			known.parts, known.count, known.quiet = map[partID][]digest{}, 0, time.Now().Add(quietFor)
 			return nil, false, nil
 		}
 		now, err := p.client.Parts(ctx, tables)
@@ -201,7 +263,7 @@ func (known *probed) forget(parts []clickhouse.Part, tables []string) {
 	there := idsOf(parts)
 	for id, digests := range known.parts {
 		if slices.Contains(tables, id.table) && !there[id] {
-			known.size -= len(digests)
+			known.count -= len(digests)
 			delete(known.parts, id)
 		}
 	}
@@ -222,7 +284,7 @@ func (known *probed) keep(read []clickhouse.Part, there map[partID]bool) (all bo
 	all = true
 	for n := range read {
 		if id := idOf(&read[n]); !there[id] {
-			known.size -= len(known.parts[id])
+			known.count -= len(known.parts[id])
 			delete(known.parts, id)
 			all = false
 		}
@@ -255,8 +317,10 @@ func (p *prober) read(ctx context.Context, at *admission.Place, project int64, k
 		for _, d := range found {
 			known.parts[ids[d.Part]] = append(known.parts[ids[d.Part]], digest{d.Day, d.Rows, d.Sum})
 		}
-		known.size += len(found)
-		fresh = fresh[n:]
+		known.count += len(found)
+		if fresh = fresh[n:]; known.bytes() > maxHeld {
+			return false, nil
+		}
 	}
 	return true, nil
 }
@@ -273,7 +337,8 @@ func atOnce(parts []clickhouse.Part) (n int) {
 	return n
 }
 
-// state adds up the digests of parts.
+// state adds up the digests of parts. A statement that rewrites rows does so part by part, and may leave their keys as they are. So that the sums tell how
+// far it is, each has the part's rows with the number of the last one.
 func (known *probed) state(parts []clickhouse.Part, tables []string) *state {
 	out := &state{tables: map[string]*tableState{}}
 	for _, table := range tables {
@@ -282,14 +347,16 @@ func (known *probed) state(parts []clickhouse.Part, tables []string) *state {
 	days := map[string]map[int64]digest{}
 	for n := range parts {
 		one := &parts[n]
-		of := out.tables[one.Table]
-		of.mutation = max(of.mutation, one.Mutation)
+		rewritten := uint64(0)
+		if one.Mutation > 0 {
+			rewritten = number(binary.LittleEndian.AppendUint64(nil, uint64(one.Mutation)))
+		}
 		if days[one.Table] == nil {
 			days[one.Table] = map[int64]digest{}
 		}
 		for _, d := range known.parts[idOf(one)] {
 			sum := days[one.Table][d.day]
-			days[one.Table][d.day] = digest{d.day, sum.rows + d.rows, sum.sum + d.sum}
+			days[one.Table][d.day] = digest{d.day, sum.rows + d.rows, sum.sum + d.sum + d.rows*rewritten}
 		}
 	}
 	for table, of := range out.tables {
@@ -307,12 +374,12 @@ func (s *state) appendTo(dst []byte, table string, asked span) ([]byte, bool) {
 	if of == nil {
 		return dst, false
 	}
-	dst = binary.LittleEndian.AppendUint64(append(dst, table...), uint64(of.mutation)) //nolint:gosec // any number will do
+	dst = append(dst, table...)
 	for _, d := range of.days {
 		if table == physical.Events && !asked.overlaps(span{d.day * hoursOfDay, (d.day + 1) * hoursOfDay}) {
 			continue
 		}
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(d.day)) //nolint:gosec // as above
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(d.day)) //nolint:gosec // any number will do
 		dst = binary.LittleEndian.AppendUint64(dst, d.rows)
 		dst = binary.LittleEndian.AppendUint64(dst, d.sum)
 	}

@@ -118,7 +118,7 @@ func TestProbeNeedsAPlace(t *testing.T) {
 	reads := resolve.Reads{Tables: []string{physical.Events}}
 	strange := &house{h.Warehouse, h.places, clickhousetest.Project()}
 	for name, place := range map[string]*admission.Place{"none": nil, "another project's": strange.place(t)} {
-		if _, err := h.Data(t.Context(), place, h.project, reads, time.Time{}, time.Time{}); err == nil || !strings.Contains(err.Error(), "BUG") {
+		if _, err := h.Data(t.Context(), place, h.project, reads); err == nil || !strings.Contains(err.Error(), "BUG") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -207,7 +207,7 @@ func BenchmarkProbe(b *testing.B) {
 		}
 		for _, took := range []*time.Duration{&first, &again} {
 			began := time.Now()
-			if _, err := w.Data(b.Context(), place, project, reads, time.Time{}, time.Time{}); err != nil {
+			if _, err := w.Data(b.Context(), place, project, reads); err != nil {
 				b.Fatal(err)
 			}
 			*took += time.Since(began)

@@ -16,18 +16,19 @@ func (w *Warehouse) DropOutdated(ctx context.Context, kept []clickhouse.Kept) (e
 	if foreign, err := w.mayRemove(ctx); err != nil || foreign {
 		return 0, err
 	}
-	end := w.changes.outdating(kept)
+	end, ran := w.changes.outdating(kept), false
 	defer func() {
 		if err == nil && events == 0 {
-			end(errUnchanged)
+			end(false, errUnchanged)
 			return
 		}
-		end(err)
+		end(ran, err)
 	}()
 	events, left, err := w.client.DropOutdated(ctx, kept)
 	if err != nil || len(left) == 0 {
 		return events, err
 	}
+	ran = true
 	from := make(map[int64]clickhouse.Kept, len(kept))
 	for _, k := range kept {
 		from[k.Project] = k
@@ -96,8 +97,11 @@ func (w *Warehouse) RemoveProject(ctx context.Context, project int64) error {
 			}
 		}
 	}
-	_, err = w.client.EraseMaterialized(ctx, project, anyFill)
-	return err
+	if _, err = w.client.EraseMaterialized(ctx, project, anyFill); err != nil {
+		return err
+	}
+	w.forget(project)
+	return nil
 }
 
 // anyFill is after any fill of the table of a materialized endpoint.
@@ -173,6 +177,14 @@ func (w *Warehouse) EraseRemoved(ctx context.Context, project int64) error {
 		if err := wait(ctx, goneEvery); err != nil {
 			return err
 		}
+	}
+}
+
+// forget drops what is known of the data of a project that was deleted.
+func (w *Warehouse) forget(project int64) {
+	w.changes.forget(project)
+	if w.prober != nil {
+		w.prober.forget(project)
 	}
 }
 

@@ -39,12 +39,7 @@ func (w *Warehouse) RemoveMember(ctx context.Context, at *admission.Place, proje
 	if err := check(at, project); err != nil {
 		return false, err
 	}
-	was := false
-	err := w.changing(project, physical.StaticMembers, mutation, func() (err error) {
-		was, err = w.client.RemoveMember(ctx, project, cohort, person)
-		return err
-	})
-	return was, err
+	return w.removing(project, physical.StaticMembers, func() (bool, error) { return w.client.RemoveMember(ctx, project, cohort, person) })
 }
 
 // RemoveMembers is clickhouse.Client.RemoveMembers.
@@ -52,5 +47,6 @@ func (w *Warehouse) RemoveMembers(ctx context.Context, at *admission.Place, proj
 	if err := check(at, project); err != nil {
 		return err
 	}
-	return w.changing(project, physical.StaticMembers, mutation, func() error { return w.client.RemoveMembers(ctx, project, cohort) })
+	_, err := w.removing(project, physical.StaticMembers, func() (bool, error) { return w.client.RemoveMembers(ctx, project, cohort) })
+	return err
 }

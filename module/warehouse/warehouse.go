@@ -83,7 +83,7 @@ func Open(config clickhouse.Config, shared Shared, logger *zap.Logger) (*Warehou
 	w.shared, w.ingest.Intents = shared, intents{shared}
 	w.ingest.Alone = config.Embedded // others may write to a server of their own
 	if !config.Embedded {
-		w.prober = &prober{client: client, budget: probeBudget, projects: map[int64]*probed{}}
+		w.prober = newProber(client)
 	}
 	go w.follow()
 	return w, nil
@@ -247,6 +247,17 @@ func (w *Warehouse) changing(project int64, table string, kind changeKind, run f
 	err := run()
 	end(err)
 	return err
+}
+
+// removing runs what removes rows of a table of a project, and reports whether there are any. If not, it sends no statement that would.
+func (w *Warehouse) removing(project int64, table string, run func() (some bool, err error)) (some bool, err error) {
+	end := w.changes.begin(project, &change{table: table, kind: mutation})
+	if some, err = run(); some {
+		end(err)
+	} else {
+		end(errUnchanged)
+	}
+	return some, err
 }
 
 // changingAll runs what may change rows of all projects.

@@ -21,7 +21,7 @@ var benchCohorts = schema.NewCohorts([]schema.Cohort{{ID: benchCohort, Name: "be
 // fillCohort writes the members of the cohort, and an older version of it that nobody reads any more.
 func fillCohort(ctx context.Context, client *clickhouse.Client) error {
 	for version, event := range map[uint64]string{benchVersion: "event_20", benchVersion - 1: "event_10"} {
-		if err := client.DropVersion(ctx, benchProject, benchCohort, version); err != nil { // of an earlier run
+		if _, err := client.DropVersion(ctx, benchProject, benchCohort, version); err != nil { // of an earlier run
 			return err
 		}
 		if err := client.Fill(ctx, clickhouse.Fill{

@@ -153,7 +153,7 @@ func (c *cohortContest) measure(ctx context.Context, client *clickhouse.Client) 
 		return fmt.Errorf("our members are not those of the handwritten SQL, which are %s", c.members)
 	}
 	for version := uint64(ours); version <= theirs; version++ {
-		if err := client.DropVersion(ctx, benchProject, benchCohort, version); err != nil {
+		if _, err := client.DropVersion(ctx, benchProject, benchCohort, version); err != nil {
 			return err
 		}
 	}

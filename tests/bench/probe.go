@@ -83,7 +83,7 @@ func probes(ctx context.Context, config clickhouse.Config, place *admission.Plac
 	reads := resolve.Reads{Tables: []string{physical.Events}}
 	look := func() (float64, error) {
 		began := time.Now()
-		data, err := house.Data(ctx, place, benchProject, reads, time.Time{}, time.Time{})
+		data, err := house.Data(ctx, place, benchProject, reads)
 		took := time.Since(began).Seconds()
 		if err != nil {
 			return 0, err

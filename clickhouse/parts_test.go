@@ -1,0 +1,62 @@
+package clickhouse_test
+
+import (
+	"testing"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+)
+
+// TestInParts: a table is not probed of which one server may have other rows than another.
+func TestInParts(t *testing.T) {
+	for _, tt := range []struct {
+		engine   string
+		replicas map[string]int64
+		want     bool
+	}{
+		{"ReplacingMergeTree", nil, true},
+		{"SharedMergeTree", nil, false},
+		{"Distributed", nil, false},
+		{"View", nil, false},
+		{"ReplicatedReplacingMergeTree", map[string]int64{"events": 1}, true},
+		{"ReplicatedReplacingMergeTree", map[string]int64{"events": 2}, false},
+		{"ReplicatedReplacingMergeTree", map[string]int64{"events": 0}, false},
+		{"ReplicatedReplacingMergeTree", map[string]int64{"groups": 1}, false},
+		{"ReplicatedReplacingMergeTree", nil, false},
+	} {
+		if got := clickhouse.InParts(map[string]string{"person": "MergeTree", "events": tt.engine}, tt.replicas); got != tt.want {
+			t.Errorf("%s with %v replicas: %t", tt.engine, tt.replicas, got)
+		}
+	}
+	if replicas, err := client(t).Replicas(t.Context()); err != nil || len(replicas) > 0 {
+		t.Errorf("tables without replicas: %v, %v", replicas, err)
+	}
+}
+
+// TestMutationsOfParts: a part has the number of the last statement that rewrote its rows, or was before them, and a merge keeps it.
+func TestMutationsOfParts(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		parts map[string]int64
+	}{
+		{"no statement", map[string]int64{"2024_1_1_0": 0, "2024_2_5_1": 0}},
+		{"half done", map[string]int64{"2024_1_1_0_7": 7, "2024_2_5_1": 0, "2024_8_8_0": 7}},
+		{"done", map[string]int64{"2024_1_1_0_7": 7, "2024_2_5_1_7": 7, "2024_8_8_0": 7}},
+		{"merged", map[string]int64{"2024_1_8_2_7": 7}},
+		{"another one, half done", map[string]int64{"2024_1_5_2_7": 7, "2024_8_8_0_9": 9, "2024_10_10_0": 9}},
+		{"another partition", map[string]int64{"2024_1_1_0_7": 7, "2023_8_8_0": 0}},
+		{"changes of another", map[string]int64{"patch-1_2_3_3_0_5": 5, "2_3_3_0": 0}},
+		{"strange names", map[string]int64{"": 0, "_": 0, "a_b_c_d": 0, "a_b_c_d_e": 0}},
+	} {
+		var parts []clickhouse.Part
+		for name := range tt.parts {
+			parts = append(parts, clickhouse.Part{Table: "events", Name: name})
+		}
+		parts = append(parts, clickhouse.Part{Table: "groups", Name: "2024_9_9_0"})
+		clickhouse.SetMutations(parts)
+		for _, p := range parts {
+			if want := tt.parts[p.Name]; p.Mutation != want {
+				t.Errorf("%s: %s has %d, want %d", tt.name, p.Name, p.Mutation, want)
+			}
+		}
+	}
+}
