@@ -71,12 +71,12 @@ func (found *analysis) pieces(q query.Node, t tree, env Env) (out *Pieces) {
 func alone(each hogql.Query) bool {
 	ok := true
 	v := hogql.Visitor{Expr: func(e hogql.Expr) bool {
-		switch e := e.(type) {
-		case *hogql.Alias:
-			ok = ok && e.Name.Text != "timestamp"
-		case *hogql.Call:
-			f, known := schema.LookupFunction(e.Name)
-			ok = ok && e.Over == nil && !(known && f.Windowed())
+		if a, named := e.(*hogql.Alias); named {
+			ok = ok && a.Name.Text != "timestamp"
+		}
+		if c, called := e.(*hogql.Call); called {
+			f, known := schema.LookupFunction(c.Name)
+			ok = ok && c.Over == nil && (!known || !f.Windowed())
 		}
 		return ok
 	}}

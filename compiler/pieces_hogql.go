@@ -67,11 +67,11 @@ func (b *bucketed) plain() bool {
 	v := hogql.Visitor{
 		Expr: func(e hogql.Expr) bool {
 			simple = simple && !is[*hogql.Star](e) && !is[*hogql.ColumnsMatching](e) && !is[*hogql.Subquery](e) && !is[*hogql.Placeholder](e)
-			switch e := e.(type) {
-			case *hogql.Alias:
-				simple = simple && e.Name.Text != placeName
-			case *hogql.Call:
-				simple = simple && !strings.EqualFold(e.Name, "arrayJoin")
+			if a, named := e.(*hogql.Alias); named {
+				simple = simple && a.Name.Text != placeName
+			}
+			if c, called := e.(*hogql.Call); called {
+				simple = simple && !strings.EqualFold(c.Name, "arrayJoin")
 			}
 			return simple
 		},
