@@ -86,7 +86,7 @@ func parsePartName(name string) (out partName) {
 	case len(fields) == without:
 		first = 1
 	default:
-		out.mutation, _ = strconv.ParseInt(fields[len(fields)-1], 10, 64) // 0 for what is no number
+		out.mutation, _ = strconv.ParseInt(fields[len(fields)-1], 10, 64) // 0 if it is not a number
 	}
 	out.partition = strings.Join(fields[:first], "_")
 	out.block, _ = strconv.ParseInt(fields[first], 10, 64)

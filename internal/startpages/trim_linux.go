@@ -96,7 +96,7 @@ func readMapping(fields []string) (mapping, error) {
 	return m, nil
 }
 
-// kibibytes reads a number of KiB as bytes; 0 for what is no number.
+// kibibytes reads a number of KiB as bytes; 0 if the text is not a number.
 func kibibytes(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 52)
 	if err != nil {

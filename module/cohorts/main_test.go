@@ -3,7 +3,6 @@ package cohorts_test
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,9 +18,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
-	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
 
 var (
@@ -43,21 +41,7 @@ type server struct {
 // start starts a server on the registry in a folder.
 func start(t *testing.T, dir string, change func(*cohorts.Config)) *server {
 	t.Helper()
-	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reg, err := registry.Open(t.Context(), store, registry.Options{Poll: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	house, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN()}, reg, zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := house.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	reg, house := warehousetest.Open(t, dir, clickhouse.Config{DSN: engine.DSN()})
 	config := cohorts.Config{
 		Registry: reg, Logger: zap.NewNop(),
 		Executor: &execution.Executor{
@@ -69,10 +53,8 @@ func start(t *testing.T, dir string, change func(*cohorts.Config)) *server {
 	}
 	s := &server{Calculator: cohorts.New(config), registry: reg}
 	t.Cleanup(func() {
-		for _, closeIt := range []func() error{s.Close, house.Close, reg.Close} {
-			if err := closeIt(); err != nil {
-				t.Error(err)
-			}
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 	s.project = int64(len(reg.Snapshot().Projects()))

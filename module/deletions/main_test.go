@@ -3,7 +3,6 @@ package deletions_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,8 +17,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
 
 var (
@@ -45,35 +44,13 @@ var projects atomic.Int64
 // start prepares a server, whose deleter does not run yet.
 func start(t *testing.T) *server {
 	t.Helper()
-	dir := t.TempDir()
-	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reg, err := registry.Open(t.Context(), store, registry.Options{Poll: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	house, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN()}, reg, zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := house.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	reg, house := warehousetest.Open(t, t.TempDir(), clickhouse.Config{DSN: engine.DSN()})
 	s := &server{registry: reg, warehouse: house}
 	for last := projects.Add(1); s.project < last; s.project++ { // each test has a project of another number
 		if _, err := reg.CreateProject(t.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() {
-		for _, closeIt := range []func() error{house.Close, reg.Close} {
-			if err := closeIt(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
 	return s
 }
 

@@ -2,9 +2,7 @@ package execution_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +14,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
@@ -28,9 +25,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
-	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
 
 var engine *embedded.Engine
@@ -51,22 +47,7 @@ var projects atomic.Int64
 // start prepares a server on the engine, which nobody else writes to.
 func start(t *testing.T) *server {
 	t.Helper()
-	dir := t.TempDir()
-	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reg, err := registry.Open(t.Context(), store, registry.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	house, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN(), Embedded: true}, reg, zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := house.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	reg, house := warehousetest.Open(t, t.TempDir(), clickhouse.Config{DSN: engine.DSN(), Embedded: true})
 	results, err := cache.New(cache.Config{MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: execution.IsOutage})
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +65,7 @@ func start(t *testing.T) *server {
 	}
 	t.Cleanup(func() {
 		results.Close()
-		if err := errors.Join(s.Runs.Close(), house.Close(), reg.Close()); err != nil {
+		if err := s.Runs.Close(); err != nil {
 			t.Error(err)
 		}
 	})

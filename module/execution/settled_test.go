@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -25,8 +24,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
 
 // settledWorld is a server with two projects whose answers are put together from pieces, and computed as a whole beside that.
@@ -49,22 +48,7 @@ type settledWorld struct {
 
 func newSettledWorld(tb testing.TB) *settledWorld {
 	tb.Helper()
-	dir := tb.TempDir()
-	store, err := registry.OpenStore(tb.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	reg, err := registry.Open(tb.Context(), store, registry.Options{Poll: 20 * time.Millisecond})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	house, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN(), Embedded: true}, reg, zap.NewNop())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := house.Prepare(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
+	reg, house := warehousetest.Open(tb, tb.TempDir(), clickhouse.Config{DSN: engine.DSN(), Embedded: true})
 	results, err := cache.New(cache.Config{MaxBytes: 64 << 20})
 	if err != nil {
 		tb.Fatal(err)
@@ -87,7 +71,7 @@ func newSettledWorld(tb testing.TB) *settledWorld {
 	})
 	tb.Cleanup(func() {
 		results.Close()
-		for _, closeIt := range []func() error{w.deleter.Close, w.members.Close, house.Close, reg.Close} {
+		for _, closeIt := range []func() error{w.deleter.Close, w.members.Close} {
 			if err := closeIt(); err != nil {
 				tb.Error(err)
 			}

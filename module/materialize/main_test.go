@@ -3,7 +3,6 @@ package materialize_test
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,9 +19,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
-	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
 
 var (
@@ -44,21 +42,7 @@ type server struct {
 // start starts a server on the registry in a folder, whose last project but one it uses.
 func start(t *testing.T, dir string, keep time.Duration) *server {
 	t.Helper()
-	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reg, err := registry.Open(t.Context(), store, registry.Options{Poll: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	house, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN()}, reg, zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := house.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	reg, house := warehousetest.Open(t, dir, clickhouse.Config{DSN: engine.DSN()})
 	s := &server{registry: reg, Filler: materialize.New(materialize.Config{
 		Registry: reg, Logger: zap.NewNop(), Keep: keep,
 		Executor: &execution.Executor{
@@ -66,10 +50,8 @@ func start(t *testing.T, dir string, keep time.Duration) *server {
 		},
 	})}
 	t.Cleanup(func() {
-		for _, closeIt := range []func() error{s.Close, house.Close, reg.Close} {
-			if err := closeIt(); err != nil {
-				t.Error(err)
-			}
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 	if s.project = int64(len(reg.Snapshot().Projects())) - 1; s.project > 0 {

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
@@ -21,9 +19,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/physical"
-	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
 
 var (
@@ -45,27 +42,7 @@ type house struct {
 // build opens a warehouse. Without alone, others may write to its ClickHouse.
 func build(t *testing.T, alone bool) *house {
 	t.Helper()
-	dir := t.TempDir()
-	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reg, err := registry.Open(t.Context(), store, registry.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := warehouse.Open(clickhouse.Config{DSN: engine.DSN(), Embedded: alone}, reg, zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(w.Close(), reg.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := w.Prepare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, w := warehousetest.Open(t, t.TempDir(), clickhouse.Config{DSN: engine.DSN(), Embedded: alone})
 	return &house{w, admission.New(admission.Limits{Places: 8, Project: 4, Queue: 10}), clickhousetest.Project()}
 }
 

@@ -16,9 +16,9 @@ const (
 // outcome adds level, began and, where there are exclusions, passed.
 //
 // An actor's best attempt is the first to reach the furthest step; while it is spoiled, the next one that reaches that
-// step takes its place, and a spoiled attempt that meets a step beyond takes it for good (contract: sections 3 and 6).
+// step takes its place, and a spoiled attempt that meets a later step takes it for good (contract: sections 3 and 6).
 // So an attempt is final when no exclusion that guards the next move comes within the window, and the outcome is spoiled
-// when there is no such attempt or a step beyond was met.
+// when there is no such attempt or a later step was met.
 func (b *builder) outcome(s stage, last int) stage {
 	var level, best, guard, passed []hogql.Expr // passed is an array, the others are the arguments of multiIf
 	guards := false

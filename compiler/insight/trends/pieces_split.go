@@ -17,7 +17,7 @@ import (
 // mostKept is how many values of a source a piece may have. With more, the whole query is less work than its pieces.
 const mostKept = 5000
 
-// split adds the columns of a source with a breakdown. One row more than there may be tells that there are too many.
+// split adds the columns of a source with a breakdown. One row more than the limit says that there are too many.
 func (p *pieces) split(out *hogql.Select, i int, src *source) {
 	values, seen := &hogql.Array{}, &hogql.Array{}
 	for k := range p.b.values {

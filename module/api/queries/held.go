@@ -49,8 +49,8 @@ func (q *Queries) held(c *api.Caller, node query.Node) *execution.Held {
 	}
 	caller := *c
 	h := &holder{&caller, q.Executor}
-	// A result holds for the project's part of the registry as it stands, for keys that may read the same of these tables; what tells of all tables, for keys
-	// that may read the same of all. What ran is another thing at each moment.
+	// A result holds for the project's part of the registry as it stands, and for keys that may read the same of these tables; one that
+	// lists all tables, for keys that may read the same of all. What ran differs from one moment to the next.
 	mark := []string{"held", strconv.FormatUint(c.Snapshot.Serial(c.Project.ID), 10)}
 	if slices.Contains(tables, "query_log") {
 		mark = append(mark, strconv.FormatInt(c.Start.UnixNano(), 10))

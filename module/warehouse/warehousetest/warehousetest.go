@@ -1,0 +1,51 @@
+// Package warehousetest opens a registry and a warehouse for tests.
+package warehousetest
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+)
+
+// poll is how often the registry looks for writes of others: tests wait for these.
+const poll = 20 * time.Millisecond
+
+// Open opens the registry in a folder, and a warehouse that shares it, whose tables are ready. Both are closed when the test ends, after what the
+// test has opened since.
+func Open(tb testing.TB, dir string, config clickhouse.Config) (*registry.Registry, *warehouse.Warehouse) {
+	tb.Helper()
+	store, err := registry.OpenStore(tb.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	reg, err := registry.Open(tb.Context(), store, registry.Options{Poll: poll})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	closeLater(tb, reg.Close)
+	house, err := warehouse.Open(config, reg, zap.NewNop())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	closeLater(tb, house.Close)
+	if _, err := house.Prepare(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	return reg, house
+}
+
+func closeLater(tb testing.TB, closeIt func() error) {
+	tb.Helper()
+	tb.Cleanup(func() {
+		if err := closeIt(); err != nil {
+			tb.Error(err)
+		}
+	})
+}
