@@ -3,6 +3,7 @@ package cohort
 import (
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
@@ -155,7 +156,7 @@ func (b *builder) regularly(n *Behavior, t tally, is hogql.Expr) tally {
 	if unit == Year {
 		unit, length = Month, 12*length
 	}
-	midnight := startOfDay(b.today())
+	midnight := filter.StartOfDay(b.today(), 0)
 	upper, from := midnight.Add(-time.Microsecond), before(midnight, Span{Count: n.Periods * length, Unit: unit})
 	index := insight.TemplateExpr(period, map[string]any{"unit": string(unit), "upper": upper, "length": int64(length)})
 	t.holds = func(a among) hogql.Expr {

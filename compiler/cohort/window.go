@@ -57,15 +57,11 @@ func (b *builder) begin(s Span) time.Time {
 		return r.Floor(t)
 	case Day, Week, Month, Year:
 	}
-	return startOfDay(t)
-}
-
-func startOfDay(t time.Time) time.Time {
-	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
+	return filter.StartOfDay(t, 0)
 }
 
 // endOfDay is the last microsecond of a day.
-func endOfDay(t time.Time) time.Time { return startOfDay(t).AddDate(0, 0, 1).Add(-time.Microsecond) }
+func endOfDay(t time.Time) time.Time { return filter.StartOfDay(t, 1).Add(-time.Microsecond) }
 
 // today is now, in the project's zone.
 func (b *builder) today() time.Time { return b.world.Now.In(b.world.Zone()) }

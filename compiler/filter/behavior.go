@@ -107,7 +107,7 @@ func (b *Behavior) window(s Subject) ([]hogql.Expr, error) {
 		return &hogql.Compare{Pos: s.At, Op: op, Left: s.field("timestamp"), Right: s.constant(t)}
 	}
 	now, counted := s.Now.In(s.Location), b.Operator != ""
-	to := midnight(now).AddDate(0, 0, 1).Add(-time.Microsecond)
+	to := StartOfDay(now, 1).Add(-time.Microsecond)
 	if counted {
 		to = now
 	}
@@ -119,7 +119,7 @@ func (b *Behavior) window(s Subject) ([]hogql.Expr, error) {
 		if counted {
 			return []hogql.Expr{at(hogql.Greater, from), at(hogql.LessOrEquals, to)}, nil
 		}
-		return []hogql.Expr{at(hogql.GreaterOrEquals, midnight(from)), at(hogql.LessOrEquals, to)}, nil
+		return []hogql.Expr{at(hogql.GreaterOrEquals, StartOfDay(from, 0)), at(hogql.LessOrEquals, to)}, nil
 	}
 	from, err := s.moment(b.From, "explicit_datetime")
 	if err != nil {
@@ -130,14 +130,14 @@ func (b *Behavior) window(s Subject) ([]hogql.Expr, error) {
 	case from.Unit == 'h':
 		from.Time = StartOfHour(from.Time)
 	default:
-		from.Time = midnight(from.Time)
+		from.Time = StartOfDay(from.Time, 0)
 	}
 	if b.To != "" {
 		end, err := s.moment(b.To, "explicit_datetime_to")
 		if err != nil {
 			return nil, err
 		}
-		to = midnight(end.Time).AddDate(0, 0, 1).Add(-time.Microsecond)
+		to = StartOfDay(end.Time, 1).Add(-time.Microsecond)
 	}
 	return []hogql.Expr{at(hogql.GreaterOrEquals, from.Time), at(hogql.LessOrEquals, to)}, nil
 }
@@ -152,15 +152,27 @@ func (s Subject) moment(text, field string) (Moment, error) {
 	return m, nil
 }
 
-func midnight(t time.Time) time.Time {
-	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
+// StartOfDay gives the first moment of the day that is some days after that of t, or before it. It is midnight, but on a day on which the clock is moved
+// over midnight, as in Havana, Cairo and Santiago: there it is the moment of that.
+func StartOfDay(t time.Time, days int) time.Time {
+	year, month, day := t.Date()
+	midnight := time.Date(year, month, day+days, 0, 0, 0, 0, time.UTC)
+	start := time.Date(year, month, day+days, 0, 0, 0, 0, t.Location())
+	_, offset := start.Zone()
+	switch shown := start.Add(time.Duration(offset) * time.Second); {
+	case shown.Before(midnight):
+		_, start = start.ZoneBounds()
+	case shown.After(midnight):
+		start, _ = start.ZoneBounds()
+	}
+	return start
 }
 
 // StartOfHour keeps to the instant, since an hour may come twice in a day. On a day on which the clock is moved by a part of
 // an hour, as on Lord Howe Island, the hours after the change begin with it, as ClickHouse has them.
 func StartOfHour(t time.Time) time.Time {
 	if moved, _ := t.ZoneBounds(); !moved.IsZero() && t.Sub(moved) < 24*time.Hour {
-		start := midnight(t)
+		start := StartOfDay(t, 0)
 		_, before := start.Zone()
 		if _, now := t.Zone(); (now-before)%3600 != 0 && start.Before(moved) {
 			return moved.Add(t.Sub(moved).Truncate(time.Hour))

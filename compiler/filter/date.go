@@ -136,7 +136,7 @@ func atEdge(t time.Time, unit byte, edge string) time.Time {
 	case unit == 'h':
 		return time.Date(year, month, day, t.Hour(), 59, 59, lastInstant, zone)
 	case unit == 'd' && edge == "Start":
-		return time.Date(year, month, day, 0, 0, 0, 0, zone)
+		return StartOfDay(t, 0)
 	case unit == 'd':
 		return time.Date(year, month, day, 23, 59, 59, lastInstant, zone)
 	case unit == 'm' && edge == "Start":

@@ -71,7 +71,7 @@ func resolve(w *World, c *query.Common, interval query.Interval, uncut bool) (Ra
 	case "all":
 		r.All = true
 	case "":
-		r.from = filter.Moment{Time: startOfDay(now).AddDate(0, 0, -7), Unit: 'd', Count: 7}
+		r.from = filter.Moment{Time: filter.StartOfDay(now, -7), Unit: 'd', Count: 7}
 	default:
 		if r.from, err = r.read(w, from, c.FromField()); err != nil {
 			return r, err
@@ -143,7 +143,7 @@ func (r *Range) movedTo() time.Time {
 		}
 		return t
 	}
-	return startOfDay(t).AddDate(0, 0, 1).Add(-time.Microsecond)
+	return filter.StartOfDay(t, 1).Add(-time.Microsecond)
 }
 
 func (r *Range) movedFrom() time.Time {
@@ -157,7 +157,7 @@ func (r *Range) movedFrom() time.Time {
 	case 'h':
 		return filter.StartOfHour(t)
 	}
-	return startOfDay(t)
+	return filter.StartOfDay(t, 0)
 }
 
 func (r *Range) lower() time.Time {
@@ -169,7 +169,7 @@ func (r *Range) lower() time.Time {
 	case r.Interval == query.Day && r.from.Relative() && r.from.Unit == 'h':
 		return r.From
 	}
-	return startOfDay(r.From)
+	return filter.StartOfDay(r.From, 0)
 }
 
 // Since gives the range of all time with its true beginning: the earliest event, or a fixed day where there is none. Its
@@ -180,7 +180,7 @@ func (r Range) Since(earliest time.Time) (Range, error) {
 	}
 	zone := r.To.Location()
 	earliest = earliest.In(zone)
-	if r.From = startOfDay(earliest); r.Interval.Clock() > 0 {
+	if r.From = filter.StartOfDay(earliest, 0); r.Interval.Clock() > 0 {
 		r.From = r.Floor(earliest)
 	}
 	r.All, r.Lower = false, r.From
@@ -206,6 +206,9 @@ func (r *Range) check() error {
 	return nil
 }
 
+// noon is an hour that no clock leaves out.
+const noon = 12
+
 // Floor gives the start of the bucket that holds t.
 func (r *Range) Floor(t time.Time) time.Time {
 	switch r.Interval {
@@ -217,13 +220,13 @@ func (r *Range) Floor(t time.Time) time.Time {
 		return filter.StartOfHour(t)
 	case query.Week:
 		back := (int(t.Weekday()) - r.weekStart + 7) % 7
-		return startOfDay(t).AddDate(0, 0, -back)
+		return filter.StartOfDay(t, -back)
 	case query.Month, query.Quarter, query.Year:
 		month := int(t.Month()-time.January) / r.Interval.Months() * r.Interval.Months()
-		return time.Date(t.Year(), time.January+time.Month(month), 1, 0, 0, 0, 0, t.Location())
+		return filter.StartOfDay(time.Date(t.Year(), time.January+time.Month(month), 1, noon, 0, 0, 0, t.Location()), 0)
 	case query.Day:
 	}
-	return startOfDay(t)
+	return filter.StartOfDay(t, 0)
 }
 
 // Next gives the start of the bucket after the one that starts at t.
@@ -238,12 +241,12 @@ func (r *Range) Step(t time.Time, n int) time.Time {
 	case query.Hour:
 		return filter.StartOfHour(t.Add(time.Duration(n) * time.Hour))
 	case query.Week:
-		return t.AddDate(0, 0, 7*n)
+		return filter.StartOfDay(t, 7*n)
 	case query.Month, query.Quarter, query.Year:
-		return t.AddDate(0, n*r.Interval.Months(), 0)
+		return filter.StartOfDay(time.Date(t.Year(), t.Month()+time.Month(n*r.Interval.Months()), 1, noon, 0, 0, 0, t.Location()), 0)
 	case query.Day:
 	}
-	return t.AddDate(0, 0, n)
+	return filter.StartOfDay(t, n)
 }
 
 // Buckets gives the starts of the buckets in order, from the one that holds From to the one that holds To. It is empty
@@ -283,7 +286,7 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 		return p, nil
 	}
 	if r.unfinishedDay() {
-		length = wall(startOfDay(r.To).AddDate(0, 0, 1)).Add(-time.Microsecond).Sub(wall(r.From))
+		length = wall(filter.StartOfDay(r.To, 1)).Add(-time.Microsecond).Sub(wall(r.From))
 	}
 	zone := r.From.Location()
 	from := wall(r.From).Add(-length)
@@ -322,10 +325,6 @@ func (p *Range) shiftLower(r *Range) {
 	}
 }
 
-func startOfDay(t time.Time) time.Time {
-	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
-}
-
 // wall gives what a clock on the wall shows at t, as if there were no zones, so that differences count days as 24 hours.
 func wall(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
@@ -362,10 +361,10 @@ func (r *Range) Label(start time.Time) string {
 // weekLabel names the days of a week that lie in the range.
 func (r *Range) weekLabel(start time.Time) string {
 	first, last := start, start.AddDate(0, 0, 6)
-	if from := startOfDay(r.From); first.Before(from) {
+	if from := filter.StartOfDay(r.From, 0); first.Before(from) {
 		first = from
 	}
-	if to := startOfDay(r.To); last.After(to) {
+	if to := filter.StartOfDay(r.To, 0); last.After(to) {
 		last = to
 	}
 	switch {

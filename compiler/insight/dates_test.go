@@ -116,6 +116,35 @@ func TestHoursOfAClockThatMoves(t *testing.T) {
 	}
 }
 
+// TestDaysWithoutMidnight: a day whose midnight the clock leaves out is there once, and so are the weeks and months that begin with it.
+func TestDaysWithoutMidnight(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		zone, from, to string
+		interval       query.Interval
+		want           []string
+	}{
+		{"America/Havana", "2024-03-09", "2024-03-11", query.Day, []string{"2024-03-09T00:00", "2024-03-10T01:00", "2024-03-11T00:00"}},
+		{"Africa/Cairo", "2024-04-25", "2024-04-27", query.Day, []string{"2024-04-25T00:00", "2024-04-26T01:00", "2024-04-27T00:00"}},
+		{"America/Havana", "2024-03-03", "2024-03-20", query.Week, []string{"2024-03-03T00:00", "2024-03-10T01:00", "2024-03-17T00:00"}},
+		{"America/Asuncion", "2017-09-01", "2017-11-02", query.Month, []string{"2017-09-01T00:00", "2017-10-01T01:00", "2017-11-01T00:00"}},
+	} {
+		w := world(t, tt.zone, 0)
+		w.Now = time.Date(2024, time.June, 1, 0, 0, 0, 0, w.Database.Location)
+		r, err := insight.Resolve(w, &query.Common{DateRange: query.DateRange{From: tt.from, To: tt.to}}, tt.interval)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, start := range r.Buckets() {
+			got = append(got, start.Format("2006-01-02T15:04"))
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s of %s (-want +got):\n%s", tt.interval, tt.zone, diff)
+		}
+	}
+}
+
 func TestPrevious(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

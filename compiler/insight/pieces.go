@@ -49,7 +49,7 @@ type Parts struct {
 	Of [][]int
 }
 
-// CutUp cuts ranges of the same interval into pieces. It is false when they cannot be: where a change of the clock leaves out midnight, days
+// CutUp cuts ranges of the same interval into pieces. It is false when they cannot be: where a change of the clock brings midnight twice, days
 // have no beginning that all count alike; and when there would be too many pieces, or none that can be kept.
 func (w *World) CutUp(ranges []Range) (*Parts, bool) {
 	type part struct {
