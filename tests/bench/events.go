@@ -17,14 +17,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 )
 
-// The generated events cover half a year of a product. They are derived from row numbers by hashes, so that every run measures
-// the same rows.
+// The generated events cover half a year of a product, and are written in the order of their times but for an hour, as they would come in. They
+// are derived from row numbers by hashes, so that every run measures the same rows.
 const (
 	generatedPeople  = 200_000
 	generatedVisit   = 8 // events
 	generatedNames   = 60
 	generatedMerged  = 2_000 // distinct ids merged into another person after their events
 	generatedHistory = 180   // days
+	generatedJitter  = 3600  // seconds by which a visit may be later than the next one
 )
 
 // generatedNow is the end of the generated history.
@@ -41,7 +42,7 @@ const generatedColumns = `
 		cityHash64(visit, 'visit') AS v, cityHash64(number, 'event') AS e
 	SELECT reinterpretAsUUID(sipHash128(number)) AS uuid,
 		if(name = 0, '$pageview', concat('event_', leftPad(toString(name), 2, '0'))) AS event,
-		toDateTime64({start} + v % {seconds} + number % {visit} * 40 + e % 40, 6, 'UTC') + toIntervalMicrosecond(e % 1000000) AS timestamp,
+		toDateTime64({start} + intDiv(visit * {seconds}, {visits}) + v % {jitter} + number % {visit} * 40 + e % 40, 6, 'UTC') + toIntervalMicrosecond(e % 1000000) AS timestamp,
 		1 AS team_id,
 		toString(reinterpretAsUUID(sipHash128(visit))) AS session,
 		concat('user-', toString(person)) AS distinct_id,
@@ -141,7 +142,8 @@ func (h history) statements() []string {
 	fill := func(from, count int) string {
 		return strings.NewReplacer(
 			"{visit}", fmt.Sprint(generatedVisit), "{people}", fmt.Sprint(h.people), "{names}", fmt.Sprint(generatedNames),
-			"{start}", fmt.Sprint(generatedNow.Unix()-seconds), "{seconds}", fmt.Sprint(seconds-generatedVisit*40),
+			"{start}", fmt.Sprint(generatedNow.Unix()-seconds), "{seconds}", fmt.Sprint(seconds-generatedJitter-generatedVisit*40),
+			"{visits}", fmt.Sprint(max(1, h.events/generatedVisit)), "{jitter}", fmt.Sprint(generatedJitter),
 			"{plain}", plain, "{from}", fmt.Sprint(from), "{count}", fmt.Sprint(count),
 		).Replace(generatedColumns)
 	}
