@@ -52,14 +52,14 @@ func answers(t *testing.T, s registry.Store) {
 	}
 }
 
-// TestServerKilled kills the server in the midst of writes, three times: what was acknowledged is there, what was refused is not, and the store works on
+// TestServerKilled kills the server in the midst of writes, five times: what was acknowledged is there, what was refused is not, and the store works on
 // by itself.
 func TestServerKilled(t *testing.T) {
 	server := postgrestest.New(t)
 	s := open(t, server.Database(t))
 	var mu sync.Mutex
 	outcomes := make(map[string]error)
-	for round := range 3 {
+	for round := range 5 {
 		var wrote atomic.Int32
 		var writers sync.WaitGroup
 		stop := make(chan struct{})
@@ -252,8 +252,18 @@ func TestLostCommits(t *testing.T) {
 	}
 	p.refuses.Store(false)
 	answers(t, s)
-	if _, err := s.Write(t.Context(), record("after that")); err != nil {
+	for n := range 150 { // more than are listed
+		if _, err := s.Write(t.Context(), record(fmt.Sprintf("after that %d", n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.cut.Store(loseAnswer)
+	if _, err := s.Write(t.Context(), record("at last")); err != nil {
 		t.Error(err)
+	}
+	var listed int
+	if err := connect(t, dsn).QueryRow(t.Context(), `SELECT cardinality(recent) FROM analytics_registry`).Scan(&listed); err != nil || listed != 128 {
+		t.Errorf("%d writes are listed: %v", listed, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -15,6 +16,9 @@ import (
 
 // remembered is for how many revisions it is known which records were removed.
 const remembered = 10_000
+
+// recent is how many writes are listed by the numbers that they have drawn.
+const recent = 128
 
 // Revision returns the number of the last write that put a record.
 func (s *Store) Revision(ctx context.Context) (uint64, error) {
@@ -97,11 +101,12 @@ func (s *Store) Write(ctx context.Context, w *registry.Write) (revision uint64, 
 	if ctx.Err() != nil {
 		return 0, fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	}
-	return unsigned(p.revision), s.commit(ctx, doing, tx, p.transaction)
+	return unsigned(p.revision), s.commit(ctx, doing, tx, p)
 }
 
-// commit ends a write, whether or not its caller waits still. When the answer is lost, it finds out whether the write was done.
-func (s *Store) commit(ctx context.Context, doing string, tx pgx.Tx, transaction string) error {
+// commit ends a write, whether or not its caller waits still. When the answer is lost, it finds out whether the write was done. The number of the
+// transaction would not tell: after a crash of the server another one may have it.
+func (s *Store) commit(ctx context.Context, doing string, tx pgx.Tx, p *plan) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	lost := tx.Commit(limited)
@@ -114,15 +119,17 @@ func (s *Store) commit(ctx context.Context, doing string, tx pgx.Tx, transaction
 	asking, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer stop()
 	for {
-		var status *string
-		err := s.pool.QueryRow(asking, `SELECT pg_xact_status($1::text::xid8)`, transaction).Scan(&status)
+		var done bool
+		var writes int64
+		// The lock of the row waits for the write, if it goes on.
+		err := s.pool.QueryRow(asking, `SELECT $1 = ANY(recent), writes FROM analytics_registry FOR SHARE`, p.drawn).Scan(&done, &writes)
 		switch {
-		case err == nil && status == nil: // it is too long ago
-			return fmt.Errorf("%s: %w: %w", doing, registry.ErrInDoubt, lost)
-		case err == nil && *status == "committed":
+		case err == nil && done:
 			return nil
-		case err == nil && *status == "aborted":
+		case err == nil && writes < p.number+recent:
 			return fmt.Errorf("%s: %w: %w", doing, registry.ErrUnavailable, lost)
+		case err == nil: // so many others came later that it would not be listed
+			return fmt.Errorf("%s: %w: %w", doing, registry.ErrInDoubt, lost)
 		}
 		select {
 		case <-asking.Done():
@@ -134,17 +141,18 @@ func (s *Store) commit(ctx context.Context, doing string, tx pgx.Tx, transaction
 
 // plan is a write as statements that are sent together.
 type plan struct {
-	batch       pgx.Batch
-	revision    int64
-	transaction string
-	failed      error // what the write is refused for, which is no error of the database
+	batch    pgx.Batch
+	revision int64 // 0 when no record is put
+	number   int64 // of the write, among all
+	drawn    int64 // at random, by which it is found
+	failed   error // what the write is refused for, which is no error of the database
 }
 
 // The statements of a write. The first ones wait for other writers.
 const (
-	nextRevision = `UPDATE analytics_registry SET revision = revision + 1 RETURNING revision, version, pg_current_xact_id()::text`
-	sameRevision = `SELECT 0::bigint, version, pg_current_xact_id()::text FROM analytics_registry FOR UPDATE`
-	tellOthers   = `SELECT pg_notify($1, $2)`
+	beginWrite = `UPDATE analytics_registry SET revision = revision + $1::bigint, writes = writes + 1,
+		recent = (recent || $2::bigint)[greatest(1, cardinality(recent) + 2 - $3::integer):] RETURNING revision * $1::bigint, version, writes`
+	tellOthers = `SELECT pg_notify($1, $2)`
 
 	putRecords = `INSERT INTO analytics_records (project, kind, id, revision, data)
 		SELECT put.project, put.kind, put.id, analytics_registry.revision, put.data
@@ -173,14 +181,10 @@ const (
 
 // newPlan says how a write is done. Statements follow each other whatever came of those before: who finds failed set undoes them all.
 func newPlan(s *Store, w *registry.Write) *plan {
-	p := new(plan)
-	begin := sameRevision
-	if len(w.Put) > 0 {
-		begin = nextRevision
-	}
-	p.batch.Queue(begin).QueryRow(func(row pgx.Row) error {
+	p := &plan{drawn: rand.Int64()} //nolint:gosec // it keeps no secret
+	p.batch.Queue(beginWrite, min(1, len(w.Put)), p.drawn, recent).QueryRow(func(row pgx.Row) error {
 		var found int
-		if err := row.Scan(&p.revision, &found, &p.transaction); err != nil {
+		if err := row.Scan(&p.revision, &found, &p.number); err != nil {
 			return err
 		}
 		if found > version {
@@ -399,7 +403,7 @@ func (s *Store) ForgetProject(ctx context.Context, project int64) error {
 	defer cancel()
 	err = pgx.BeginFunc(limited, s.pool, func(tx pgx.Tx) error {
 		batch := new(pgx.Batch)
-		batch.Queue(sameRevision) // others wait
+		batch.Queue(`SELECT 1 FROM analytics_registry FOR UPDATE`) // others wait
 		for _, statement := range []string{
 			`DELETE FROM analytics_entries WHERE project = $1`,
 			`DELETE FROM analytics_logs WHERE project = $1`,

@@ -1,12 +1,14 @@
 -- Texts are compared byte by byte, so that no index depends on the system's rules of a language. Times are microseconds since 1970 in UTC.
 
 -- revision is the number of the last write that put a record. Records that were removed up to forgotten are not known any more. Whoever
--- writes locks the row.
+-- writes changes the row. recent are the numbers that the last of all writes have drawn, by which one whose answer is lost is found.
 CREATE TABLE analytics_registry (
     id        integer PRIMARY KEY CHECK (id = 1),
     version   integer NOT NULL,
     revision  bigint  NOT NULL,
-    forgotten bigint  NOT NULL DEFAULT 0
+    forgotten bigint  NOT NULL DEFAULT 0,
+    writes    bigint  NOT NULL DEFAULT 0,
+    recent    bigint[] NOT NULL DEFAULT '{}'
 );
 INSERT INTO analytics_registry (id, version, revision) VALUES (1, 0, 0);
 
