@@ -25,7 +25,7 @@ go to standard output as one JSON object, messages to standard error.
 `,
 		CobraFunc: func(root *cobra.Command) {
 			root.PersistentFlags().String("address", caddy.DefaultAdminListen, "the admin address of the running server")
-			root.AddCommand(projectCommand(), keyCommand(), tokenCommand(), importCommand(), personCommand(), captureCommand(), propertyCommand(), cohortCommand(), alertCommand(), endpointsCommand(), backupCommand(), consoleCommand(), upgradeCommand(), versionCommand())
+			root.AddCommand(projectCommand(), keyCommand(), tokenCommand(), importCommand(), personCommand(), captureCommand(), propertyCommand(), cohortCommand(), alertCommand(), endpointsCommand(), backupCommand(), registryCommand(), consoleCommand(), upgradeCommand(), versionCommand())
 			root.Args = subcommandOnly
 			root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 			root.SetFlagErrorFunc(flagMistake)

@@ -1,0 +1,81 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+func registryCommand() *cobra.Command {
+	move := leaf("move --from <dsn> --to <dsn>", "Moves the registry to another database, and compares the two record by record", cobra.NoArgs,
+		func(cmd *cobra.Command, _ []string) (any, error) {
+			repl := caddy.NewReplacer()
+			from, err := repl.ReplaceOrErr(text(cmd, "from"), true, true)
+			if err != nil {
+				return nil, fmt.Errorf("--from: %w", err)
+			}
+			to, err := repl.ReplaceOrErr(text(cmd, "to"), true, true)
+			if err != nil {
+				return nil, fmt.Errorf("--to: %w", err)
+			}
+			return moveRegistry(cmd.Context(), from, to)
+		})
+	move.Long = "Copies all that a registry holds into an empty one, and compares the two record by\nrecord. Stop all servers of the registry first, and start them with the new DSN.\nThe old registry stays as it is."
+	move.Flags().String("from", "", "the registry as it is now, as in the config: sqlite:PATH or postgres://…; it may have placeholders such as {env.DSN}")
+	move.Flags().String("to", "", "the empty registry to move to")
+	mustRequire(move, "from", "to")
+	return group("registry", "Moves the registry between SQLite and PostgreSQL", move)
+}
+
+// moveRegistry moves a registry that is there to one that is empty.
+func moveRegistry(ctx context.Context, from, to string) (moved registry.Moved, err error) {
+	for option, dsn := range map[string]string{"--from": from, "--to": to} {
+		if dsn == "" {
+			return moved, fmt.Errorf("%s is empty", option)
+		}
+		if err := registry.CheckDSN(dsn); err != nil {
+			return moved, fmt.Errorf("%s: %w", option, err)
+		}
+	}
+	if from == to {
+		return moved, errors.New("--from and --to are the same registry")
+	}
+	// A file that is not there must not be made just to be moved.
+	folder := filepath.Join(caddy.AppDataDir(), "analytics")
+	state, err := registry.InspectStore(ctx, from, folder)
+	if err != nil {
+		return moved, err
+	}
+	if state.Version == 0 {
+		return moved, fmt.Errorf("--from: there is no registry at %s", state.Name)
+	}
+	source, err := openMovable(ctx, from, folder)
+	if err != nil {
+		return moved, err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	target, err := openMovable(ctx, to, folder)
+	if err != nil {
+		return moved, err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	return registry.Move(ctx, source, target)
+}
+
+func openMovable(ctx context.Context, dsn, folder string) (registry.Movable, error) {
+	store, err := registry.OpenStore(ctx, dsn, folder)
+	if err != nil {
+		return nil, err
+	}
+	movable, ok := store.(registry.Movable)
+	if !ok {
+		return nil, errors.Join(errors.New("this registry can't be moved"), store.Close())
+	}
+	return movable, nil
+}

@@ -1,0 +1,201 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// moving is how long a registry may take to be moved.
+const moving = time.Hour
+
+// Contents implements registry.Movable: all nodes wait with their writes.
+func (s *Store) Contents(ctx context.Context, read func(*registry.Contents) error) error {
+	limited, cancel, err := s.limited(ctx, moving)
+	if err != nil {
+		return fmt.Errorf("reading the registry: %w", err)
+	}
+	defer cancel()
+	var failed error // of read
+	err = pgx.BeginTxFunc(limited, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		var revision int64
+		if _, err := tx.Exec(limited, `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(limited, `LOCK TABLE analytics_kept IN SHARE MODE`); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(limited, `SELECT revision FROM analytics_registry FOR UPDATE`).Scan(&revision); err != nil {
+			return err
+		}
+		failed = read(&registry.Contents{
+			Revision: unsigned(revision),
+			Records: rowsOf(limited, tx, func(rows pgx.Rows, rec *registry.Record) error {
+				var at int64
+				var data *string
+				err := rows.Scan(&rec.Project, (*string)(&rec.Kind), &rec.ID, &at, &data, &rec.Unique)
+				rec.Revision, rec.Data = unsigned(at), bytesOf(data)
+				return err
+			}, `SELECT project, kind, id, revision, data,
+				ARRAY(SELECT key FROM analytics_unique_keys AS k WHERE k.project = r.project AND k.kind = r.kind AND k.id = r.id)
+				FROM analytics_records AS r WHERE data IS NOT NULL ORDER BY project, kind, id`),
+			Entries: rowsOf(limited, tx, func(rows pgx.Rows, e *registry.Entry) error {
+				var at int64
+				var data *string
+				err := rows.Scan(&e.Project, &e.Log, &e.ID, &e.Item, &e.By, &at, &data)
+				e.At, e.Data = time.UnixMicro(at).UTC(), bytesOf(data)
+				return err
+			}, `SELECT project, log, id, item, by, at, data FROM analytics_entries ORDER BY project, log, id`),
+			Kept: rowsOf(limited, tx, func(rows pgx.Rows, k *registry.Kept) error { return rows.Scan(&k.Name, &k.Data) },
+				`SELECT name, data FROM analytics_kept ORDER BY name`),
+		})
+		return failed
+	})
+	if failed != nil {
+		return failed
+	}
+	return s.told(ctx, "reading the registry", err)
+}
+
+// rowsOf are the rows of a query.
+func rowsOf[T any](ctx context.Context, tx pgx.Tx, scan func(pgx.Rows, *T) error, query string) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		rows, err := tx.Query(ctx, query)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			value := new(T)
+			if err := scan(rows, value); err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(value, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// Fill implements registry.Movable.
+func (s *Store) Fill(ctx context.Context, c *registry.Contents) error {
+	const doing = "filling the registry"
+	limited, cancel, err := s.limited(ctx, moving)
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	defer cancel()
+	var given error // of the contents, or about the store
+	err = pgx.BeginTxFunc(limited, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(limited, `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(limited, `UPDATE analytics_registry SET writes = writes + 1`); err != nil { // others wait
+			return err
+		}
+		var used bool
+		if err := tx.QueryRow(limited, `SELECT (SELECT revision FROM analytics_registry) > 0 OR EXISTS (SELECT 1 FROM analytics_records)
+			OR EXISTS (SELECT 1 FROM analytics_entries) OR EXISTS (SELECT 1 FROM analytics_kept)`).Scan(&used); err != nil {
+			return err
+		}
+		if used {
+			given = registry.ErrNotEmpty
+			return given
+		}
+		given, err = fill(limited, tx, c)
+		if given != nil {
+			return given
+		}
+		if err == nil {
+			_, err = tx.Exec(limited, tellOthers, s.channel(), "")
+		}
+		return err
+	})
+	if given != nil {
+		return given
+	}
+	return s.told(ctx, doing, err)
+}
+
+// fill puts contents into the tables. What goes wrong with reading them is given apart from what goes wrong here.
+func fill(ctx context.Context, tx pgx.Tx, c *registry.Contents) (given, err error) {
+	if _, err := tx.Exec(ctx, `UPDATE analytics_registry SET revision = $1, forgotten = $1`, int64(c.Revision)); err != nil { //nolint:gosec // as in Load
+		return nil, err
+	}
+	// Unique keys wait until all records are there: one connection takes one copy at a time.
+	var keys [][]any
+	records := copied(c.Records, func(rec *registry.Record) []any {
+		for _, key := range rec.Unique {
+			keys = append(keys, []any{string(rec.Kind), key, rec.Project, rec.ID})
+		}
+		return []any{rec.Project, string(rec.Kind), rec.ID, int64(rec.Revision), textOf(rec.Data)} //nolint:gosec // as in Load
+	})
+	entries := copied(c.Entries, func(e *registry.Entry) []any {
+		return []any{e.Project, e.Log, e.ID, e.Item, e.By, e.At.UnixMicro(), textOf(e.Data)}
+	})
+	kept := copied(c.Kept, func(k *registry.Kept) []any { return []any{k.Name, k.Data} })
+	for _, table := range []struct {
+		name    string
+		columns []string
+		rows    *rowSource
+	}{
+		{"records", []string{"project", "kind", "id", "revision", "data"}, records},
+		{"entries", []string{"project", "log", "id", "item", "by", "at", "data"}, entries},
+		{"kept", []string{"name", "data"}, kept},
+	} {
+		_, err := tx.CopyFrom(ctx, pgx.Identifier{"analytics_" + table.name}, table.columns, table.rows)
+		table.rows.stop()
+		if table.rows.err != nil {
+			return table.rows.err, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	_, err = tx.CopyFrom(ctx, pgx.Identifier{"analytics_unique_keys"}, []string{"kind", "key", "project", "id"}, pgx.CopyFromRows(keys))
+	return nil, err
+}
+
+// rowSource gives values as rows to be copied.
+type rowSource struct {
+	next func() ([]any, error, bool)
+	stop func()
+	row  []any
+	err  error
+}
+
+func copied[T any](values iter.Seq2[*T, error], row func(*T) []any) *rowSource {
+	next, stop := iter.Pull2(values)
+	return &rowSource{stop: stop, next: func() ([]any, error, bool) {
+		value, err, ok := next()
+		if err != nil || !ok {
+			return nil, err, ok
+		}
+		return row(value), nil, true
+	}}
+}
+
+// Next implements pgx.CopyFromSource.
+func (r *rowSource) Next() (ok bool) {
+	r.row, r.err, ok = r.next()
+	return ok && r.err == nil
+}
+
+// Values implements pgx.CopyFromSource.
+func (r *rowSource) Values() ([]any, error) { return r.row, nil }
+
+// Err implements pgx.CopyFromSource.
+func (r *rowSource) Err() error { return r.err }
+
+// Interface guard.
+var _ registry.Movable = (*Store)(nil)

@@ -1,0 +1,182 @@
+package postgres_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/postgres"
+)
+
+// slow is a rate of which nothing comes back during a test.
+var slow = registry.Rate{Queries: 100, Per: 1000 * time.Hour}
+
+// take takes from an allowance, which must work.
+func take(t *testing.T, s *postgres.Store, name string, rate registry.Rate, want int) (got int, again time.Duration) {
+	t.Helper()
+	got, again, err := s.Take(t.Context(), name, rate, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got, again
+}
+
+func TestTake(t *testing.T) {
+	s := open(t, postgrestest.DSN(t))
+	for i, tt := range []struct{ want, got int }{{30, 30}, {0, 0}, {50, 50}, {30, 20}, {1, 0}, {5, 0}, {-7, -7}, {5, 5}, {5, 2}, {1, 0}} {
+		got, again := take(t, s, "a", slow, tt.want)
+		if got != tt.got {
+			t.Errorf("step %d: %d of %d wanted, want %d", i, got, tt.want, tt.got)
+		}
+		if got < tt.want && (again <= 9*time.Hour || again > 10*time.Hour) {
+			t.Errorf("step %d: the next one is there in %s", i, again)
+		}
+	}
+	if got, _ := take(t, s, "b", slow, 1000); got != 100 {
+		t.Errorf("of another allowance %d were taken, want 100", got)
+	}
+	// What is given back makes no more of it than the whole.
+	take(t, s, "b", slow, -1000)
+	if got, _ := take(t, s, "b", slow, 1000); got != 100 {
+		t.Errorf("of one that got back more than was taken %d were taken, want 100", got)
+	}
+	if got, again := take(t, s, "c", registry.Rate{Queries: 1_000_000_000, Per: time.Second}, 5); got != 5 || again != 0 {
+		t.Errorf("of the greatest rate %d were taken, and again in %s", got, again)
+	}
+}
+
+// TestTakeComesBack: what was spent comes back steadily, and no faster.
+func TestTakeComesBack(t *testing.T) {
+	s := open(t, postgrestest.DSN(t))
+	rate := registry.Rate{Queries: 20, Per: time.Second}
+	began, total := time.Now(), 0
+	for total < 60 {
+		got, again := take(t, s, "a", rate, 100)
+		if again <= 0 || again > rate.Per/time.Duration(rate.Queries) {
+			t.Fatalf("of what is spent there is one in %s", again)
+		}
+		if total += got; total > 20+int(time.Since(began).Seconds()*20)+1 {
+			t.Fatalf("%d were taken in %s", total, time.Since(began))
+		}
+		time.Sleep(again)
+	}
+}
+
+// TestTakeByMany: nodes that take at once get exactly what there is.
+func TestTakeByMany(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	var taken atomic.Int64
+	var all sync.WaitGroup
+	for range 4 {
+		s := open(t, dsn)
+		for range 4 {
+			all.Go(func() {
+				for range 10 {
+					got, _, err := s.Take(t.Context(), "a", slow, 3)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					taken.Add(int64(got))
+				}
+			})
+		}
+	}
+	all.Wait()
+	if taken.Load() != 100 {
+		t.Errorf("%d were taken, want 100", taken.Load())
+	}
+}
+
+// TestUnusedAllowancesGo: an allowance that nobody spends is removed.
+func TestUnusedAllowancesGo(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	take(t, open(t, dsn), "used", slow, 1)
+	conn := connect(t, dsn)
+	if _, err := conn.Exec(t.Context(), `INSERT INTO analytics_allowances VALUES ('unused', 1, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	take(t, open(t, dsn), "used", slow, 1) // another store, which has not looked yet
+	var names []string
+	if err := conn.QueryRow(t.Context(), `SELECT array_agg(name) FROM analytics_allowances`).Scan(&names); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"used"}, names); diff != "" {
+		t.Errorf("allowances (-want +got):\n%s", diff)
+	}
+}
+
+func TestKeptAll(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	one, other := open(t, dsn), open(t, dsn)
+	for name, data := range map[string]string{"node-a": "1\x00", "node-b": "2", "node_c": "3", "people-1": "4", "node-%": "5"} {
+		if err := one.Keep(t.Context(), name, []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := other.KeptAll(t.Context(), "node-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string][]byte{"node-a": []byte("1\x00"), "node-b": []byte("2"), "node-%": []byte("5")}, all); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if all, err := other.KeptAll(t.Context(), "nobody"); err != nil || len(all) != 0 {
+		t.Errorf("of no name: %v, %v", all, err)
+	}
+}
+
+// TestSharer: a registry in PostgreSQL is one that nodes share, one in SQLite is none.
+func TestSharer(t *testing.T) {
+	for name, s := range map[string]registry.Store{"PostgreSQL": open(t, postgrestest.DSN(t)), "SQLite": inSQLite(t, t.TempDir()+"/registry.db")} {
+		r, err := registry.Open(t.Context(), s, registry.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, shared := r.Sharer(); shared != (name == "PostgreSQL") {
+			t.Errorf("%s is shared: %t", name, shared)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestNodes: open registries are counted, and those that are closed no more.
+func TestNodes(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	var all []*registry.Registry
+	first := open(t, dsn)
+	counted := func(want int) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			n, err := first.Nodes(t.Context())
+			if err == nil && n == want {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d nodes are counted, want %d: %v", n, want, err)
+			}
+		}
+	}
+	counted(0)
+	for n := range 3 {
+		r, err := registry.Open(t.Context(), open(t, dsn), registry.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+		counted(n + 1)
+	}
+	for n, r := range all {
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		counted(2 - n)
+	}
+}
