@@ -18,7 +18,7 @@ type Sharing struct {
 	nodes  atomic.Int64 // as many as were last known
 	away   atomic.Bool  // the store did not answer
 
-	ctx  context.Context //nolint:containedctx // of what is asked in the background
+	ctx  context.Context // of what is asked in the background
 	stop context.CancelFunc
 	done sync.WaitGroup
 
