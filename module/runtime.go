@@ -114,15 +114,30 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	sharing, err := keep(a, "sharing "+registryKey, func() (*execution.Sharing, func() error, error) {
+		sharer, ok := reg.Sharer()
+		if !ok {
+			return nil, func() error { return nil }, nil
+		}
+		s := execution.NewSharing(sharer)
+		return s, s.Close, nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	limitsKey := fmt.Sprintf("limits %s %s", a.Limits.Rate, registryKey)
 	limits, err := keep(a, limitsKey, func() (*execution.Limiter, func() error, error) {
-		return execution.NewLimiter(a.Limits.Rate), func() error { return nil }, nil
+		l := execution.NewLimiter(a.Limits.Rate)
+		l.Sharing = sharing
+		return l, func() error { return nil }, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	believed, err := keep(a, "tokens "+registryKey, func() (*api.Tokens, func() error, error) {
-		return api.NewTokens(), func() error { return nil }, nil
+		t := api.NewTokens()
+		t.Sharing = sharing
+		return t, func() error { return nil }, nil
 	})
 	if err != nil {
 		return nil, err

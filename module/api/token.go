@@ -68,6 +68,8 @@ type Tokens struct {
 	verified *cache.Memo[*Token]
 	mu       sync.Mutex // held to add one, so that a token has one rate
 	parser   *jwt.Parser
+	// Sharing has all nodes share the rates of tokens; nil: they are those of this process. Set it before Tokens is used.
+	Sharing *execution.Sharing
 }
 
 // NewTokens remembers no tokens yet.
@@ -157,7 +159,7 @@ func (t *Tokens) verify(snap *registry.Snapshot, text string) (*Token, error) {
 		if err != nil {
 			return nil, errBadToken
 		}
-		found.Share = execution.NewShare(claims.ID, rate)
+		found.Share = t.Sharing.NewShare(claims.ID, rate)
 	}
 	return found, nil
 }

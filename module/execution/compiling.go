@@ -58,6 +58,7 @@ func (e *Executor) CompilesOf(key *registry.Key, part *Share, project int64) *Co
 // do runs a compile when its turn comes, and counts the time that it takes, also when it fails. The compile asks expired whether it
 // has to end. The error is that of the compile, the contract's 429, or that of ctx.
 func (c *Compiles) do(ctx context.Context, compile func(expired func() error) error) error {
+	c.quotas.prepare(ctx)
 	if err := c.quotas.check(time.Now()); err != nil {
 		return err
 	}

@@ -61,9 +61,6 @@ type Share struct {
 	*allowance
 }
 
-// NewShare gives a token a share of its key's rate.
-func NewShare(token string, r registry.Rate) *Share { return &Share{token, newAllowance(r)} }
-
 // Result is what there is to answer with.
 type Result struct {
 	// The answer to show; its Entry is nil when there is none yet.
@@ -123,7 +120,7 @@ func (e *Executor) Refresh(ctx context.Context, c Caller, q *Query, f Freshness,
 	case RefreshForceBlocking:
 		return e.await(ctx, c, q, f)
 	case RefreshForceAsync:
-		return e.begin(c, q, f, from, shows, cache.Answer{})
+		return e.begin(ctx, c, q, f, from, shows, cache.Answer{})
 	case RefreshBlocking, RefreshAsync, RefreshLazyAsync, RefreshAsyncExceptOnMiss, RefreshForceCache:
 	}
 	stored, ok := e.Cache.Peek(q.Key, policy)
@@ -142,7 +139,7 @@ func (e *Executor) Refresh(ctx context.Context, c Caller, q *Query, f Freshness,
 	case !ok && f.Refresh == RefreshAsyncExceptOnMiss:
 		return e.await(ctx, c, q, f)
 	}
-	return e.begin(c, q, f, from, shows, stored)
+	return e.begin(ctx, c, q, f, from, shows, stored)
 }
 
 // Following gives the context of what the caller waits for. When the caller has named the query, it also ends when that is
@@ -164,9 +161,9 @@ func (e *Executor) await(ctx context.Context, c Caller, q *Query, f Freshness) (
 }
 
 // begin begins a background run, beside the stored answer if there is one.
-func (e *Executor) begin(c Caller, q *Query, f Freshness, from Origin, shows any, stored cache.Answer) (Result, error) {
+func (e *Executor) begin(ctx context.Context, c Caller, q *Query, f Freshness, from Origin, shows any, stored cache.Answer) (Result, error) {
 	x := e.Computation(c, q)
-	if err := e.ready(x.quotas(), admission.Request{Project: c.Project.ID}, c.Start); err != nil {
+	if err := e.ready(ctx, x.quotas(), admission.Request{Project: c.Project.ID}, c.Start); err != nil {
 		q.refused(e.Metrics, err)
 		return Result{Quotas: x.ShownQuotas(0, err)}, err
 	}

@@ -16,6 +16,8 @@ import (
 type Limiter struct {
 	rate registry.Rate // of a key
 	Wait time.Duration // the longest that a query waits for a free place while its caller waits for it
+	// Sharing has all nodes share the rates; nil: they are those of this process. Set it before the Limiter is used.
+	Sharing *Sharing
 
 	keys      sync.Map // key id → *allowance
 	endpoints sync.Map // endpoint id → *allowance
@@ -31,7 +33,7 @@ func NewLimiter(r registry.Rate) *Limiter { return &Limiter{rate: r, Wait: 30 * 
 func (l *Limiter) OfKey(id string) *allowance {
 	found, ok := l.keys.Load(id)
 	if !ok {
-		found, _ = l.keys.LoadOrStore(id, newAllowance(l.rate))
+		found, _ = l.keys.LoadOrStore(id, l.Sharing.allowance("key-"+id, l.rate))
 	}
 	a, _ := found.(*allowance)
 	return a
@@ -44,7 +46,7 @@ func (l *Limiter) OfEndpoint(id string, r registry.Rate) *allowance {
 		if known, _ := found.(*allowance); ok && known.rate == r {
 			return known
 		}
-		made := newAllowance(r)
+		made := l.Sharing.allowance("endpoint-"+id, r)
 		if ok {
 			ok = l.endpoints.CompareAndSwap(id, found, made)
 		} else {
@@ -63,7 +65,8 @@ func (l *Limiter) Forget(endpoint string) { l.endpoints.Delete(endpoint) }
 // ready reports whether a query would be let in if it came now, at once or after waiting. It takes neither a place nor an
 // allowance: a background run takes these when its turn comes, but its caller is to hear at once that it will not. The error is
 // a *refusal.
-func (e *Executor) ready(qs Quotas, r admission.Request, now time.Time) error {
+func (e *Executor) ready(ctx context.Context, qs Quotas, r admission.Request, now time.Time) error {
+	qs.prepare(ctx)
 	if err := qs.check(now); err != nil {
 		return err
 	}
@@ -76,7 +79,7 @@ func (e *Executor) ready(qs Quotas, r admission.Request, now time.Time) error {
 // admit takes a place for one query, waiting for it if need be; the caller leaves it. A query that gets none is not counted. The error is
 // a *refusal, or that of ctx.
 func (e *Executor) admit(ctx context.Context, qs Quotas, r admission.Request, now time.Time) (*admission.Place, error) {
-	if err := qs.Take(now); err != nil {
+	if err := qs.takeAhead(ctx, now); err != nil {
 		return nil, err
 	}
 	place, err := e.Places.Enter(ctx, r)

@@ -50,7 +50,7 @@ func TestRate(t *testing.T) {
 	l := gatekeeper(10, registry.Rate{Queries: 2, Per: time.Minute})
 	key, other := queriesOf(l.Limits, "a", registry.Rate{}), queriesOf(l.Limits, "b", registry.Rate{})
 	for range 2 {
-		if err := l.ready(key, awaitedBy(1), noon); err != nil {
+		if err := l.ready(t.Context(), key, awaitedBy(1), noon); err != nil {
 			t.Fatalf("asking before: %v", err)
 		}
 		if err := l.run(t.Context(), 1, key, noon); err != nil {
@@ -212,7 +212,7 @@ func TestQueue(t *testing.T) {
 			if err := l.run(t.Context(), 1, key, time.Now()); !errors.As(err, &refused) || refused.Wait != time.Second || time.Since(asked) != 0 {
 				t.Errorf("beyond the queue: %v after %s", err, time.Since(asked))
 			}
-			if err := l.ready(key, awaitedBy(1), time.Now()); !IsRefusal(err) {
+			if err := l.ready(t.Context(), key, awaitedBy(1), time.Now()); !IsRefusal(err) {
 				t.Errorf("beyond the queue a background run could begin: %v", err)
 			}
 		}
@@ -221,7 +221,7 @@ func TestQueue(t *testing.T) {
 		if err := <-results; !errors.Is(err, context.Canceled) {
 			t.Errorf("a caller that went away gets %v", err)
 		}
-		if err := l.ready(key, awaitedBy(1), time.Now()); err != nil {
+		if err := l.ready(t.Context(), key, awaitedBy(1), time.Now()); err != nil {
 			t.Errorf("after one went away: %v", err)
 		}
 		wait(t.Context())

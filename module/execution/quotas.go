@@ -2,6 +2,7 @@ package execution
 
 import (
 	"cmp"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -73,6 +74,29 @@ func (qs Quotas) lock() (unlock func()) {
 	}
 }
 
+// prepare waits until this node knows what it has of those that nodes share.
+func (qs Quotas) prepare(ctx context.Context) {
+	for _, q := range qs {
+		if q.shared != nil {
+			q.shared.prepare(ctx)
+		}
+	}
+}
+
+// takeTries is how often a query is tried again for which there was something in hand that others took first.
+const takeTries = 5
+
+// takeAhead is Take, after waiting for what nodes share. The error is a *refusal.
+func (qs Quotas) takeAhead(ctx context.Context, now time.Time) error {
+	for tries := 1; ; tries++ {
+		qs.prepare(ctx)
+		err := qs.Take(now)
+		if err == nil || tries == takeTries || !slices.ContainsFunc(qs, func(q quota) bool { return q.shared != nil && !q.shared.isKnown() }) {
+			return err
+		}
+	}
+}
+
 // check reports whether a query could be taken from all of them. The error is a *refusal.
 func (qs Quotas) check(now time.Time) error {
 	defer qs.lock()()
@@ -130,7 +154,7 @@ func (qs Quotas) Fields(now time.Time) (policy, left string) {
 		}
 		shares = appendParameter(appendLimit(shares, q.limit), "q", q.rate.Queries)
 		shares = appendPartition(appendParameter(shares, "w", inSeconds(q.rate.Per)), q.partition)
-		rest = appendParameter(appendLimit(rest, q.limit), "r", q.Left(now))
+		rest = appendParameter(appendLimit(rest, q.limit), "r", q.shown(now))
 		if next := q.next(now); next > 0 {
 			rest = appendParameter(rest, "t", inSeconds(next))
 		}

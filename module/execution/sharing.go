@@ -1,0 +1,317 @@
+package execution
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Sharing has the allowances of this node be parts of those of all nodes. A node takes slices of them ahead of need, so that no query asks another
+// server what it may do; what it does not use it gives back. While the store that the nodes share is away, each gives out its part of the
+// rate. A nil Sharing shares nothing: each allowance is that of the process alone.
+type Sharing struct {
+	sharer registry.Sharer
+	nodes  atomic.Int64 // as many as were last known
+	away   atomic.Bool  // the store did not answer
+
+	ctx  context.Context // of what is asked in the background
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	holding map[*stock]struct{} // those that may have something to give back
+}
+
+const (
+	// sliceWait is the longest that a query waits for the first slice of an allowance. Then the node gives out its own part.
+	sliceWait = 200 * time.Millisecond
+	// sliceTimeout is the longest that the store may take to give one.
+	sliceTimeout = time.Second
+	// sliceIdle is how long a slice that nobody uses is held.
+	sliceIdle = time.Second
+	// sliceRest is the shortest time between two questions for an allowance that is spent.
+	sliceRest = 20 * time.Millisecond
+	// awayRest is the time between two questions while the store is away.
+	awayRest = time.Second
+	// nodesEvery is how often nodes are counted.
+	nodesEvery = 2 * time.Second
+	// sliceParts is into how many slices, for each node, an allowance falls at least: what is held in advance is no more than a tenth of it.
+	sliceParts = 10
+)
+
+// NewSharing shares allowances with the nodes that share a store.
+func NewSharing(sharer registry.Sharer) *Sharing {
+	s := &Sharing{sharer: sharer, holding: make(map[*stock]struct{})}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.nodes.Store(1)
+	s.done.Go(s.upkeep)
+	return s
+}
+
+// Close gives back all that is held, and ends the background work.
+func (s *Sharing) Close() error {
+	if s == nil {
+		return nil
+	}
+	s.stop()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.done.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), sliceTimeout)
+	defer cancel()
+	s.giveBack(ctx, time.Time{})
+	return nil
+}
+
+// upkeep counts nodes and gives back what is not used, until the sharing is closed.
+func (s *Sharing) upkeep() {
+	idle, count := time.NewTicker(sliceIdle/2), time.NewTicker(nodesEvery)
+	defer idle.Stop()
+	defer count.Stop()
+	s.count()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-count.C:
+			s.count()
+		case now := <-idle.C:
+			s.giveBack(s.ctx, now.Add(-sliceIdle))
+		}
+	}
+}
+
+// count asks how many nodes there are. Those that were last known count while nobody can say.
+func (s *Sharing) count() {
+	ctx, cancel := context.WithTimeout(s.ctx, sliceTimeout)
+	defer cancel()
+	if n, err := s.sharer.Nodes(ctx); err == nil {
+		s.nodes.Store(int64(max(1, n)))
+	}
+}
+
+// giveBack gives back what has not been used since a time; all for the zero time.
+func (s *Sharing) giveBack(ctx context.Context, since time.Time) {
+	s.mu.Lock()
+	all := s.holding
+	s.holding = make(map[*stock]struct{})
+	s.mu.Unlock()
+	var idle []*stock
+	for held := range all {
+		if since.IsZero() || held.idleSince(since) { // it locks the allowance, whose owner may wait for mu
+			idle = append(idle, held)
+			continue
+		}
+		s.mu.Lock()
+		s.holding[held] = struct{}{}
+		s.mu.Unlock()
+	}
+	for _, held := range idle {
+		if n := held.empty(); n > 0 {
+			_, _, _ = s.sharer.Take(ctx, held.name, held.of.rate, -n) // what can't be given back comes back with time
+		}
+	}
+}
+
+// NewShare gives a token a share of its key's rate.
+func (s *Sharing) NewShare(token string, r registry.Rate) *Share {
+	return &Share{token, s.allowance("token-"+token, r)}
+}
+
+// allowance returns an allowance of a name.
+func (s *Sharing) allowance(name string, r registry.Rate) *allowance {
+	a := newAllowance(r)
+	if s != nil {
+		a.shared = &stock{sharing: s, of: a, name: name + "-" + r.String()}
+	}
+	return a
+}
+
+// stock is what a node holds of an allowance. It is guarded by the allowance's mu.
+type stock struct {
+	sharing *Sharing
+	of      *allowance
+	name    string
+
+	hand    int           // queries in hand; less than none: so many ran that were not to be had, and are taken first
+	spent   time.Time     // until when nobody has any
+	own     time.Time     // when nothing of this node's own part is spent, as whole is of an allowance
+	asking  chan struct{} // closed when the store has answered; nil when nothing is asked
+	asked   time.Time     // when it was asked last
+	used    time.Time     // when a query was spent last
+	demand  int           // how many were spent since it was asked
+	waiting int           // queries that wait for the answer
+	unpaid  int           // of this node's own part, that the store has not heard of
+}
+
+// part is how many queries this node gives out by itself, and in which time one of them comes back.
+func (h *stock) part() (most int, every time.Duration) {
+	nodes := int(h.sharing.nodes.Load())
+	return max(1, h.of.rate.Queries/nodes), h.of.every * time.Duration(nodes)
+}
+
+// ownLeft is how many queries of this node's own part may run.
+func (h *stock) ownLeft(now time.Time) int {
+	most, every := h.part()
+	return max(0, most-int((max(0, h.own.Sub(now))+every-1)/every))
+}
+
+// left is how many queries may run now.
+func (h *stock) left(now time.Time) int {
+	left := max(0, h.hand)
+	if h.sharing.away.Load() {
+		left += h.ownLeft(now)
+	}
+	return left
+}
+
+// shown is what callers are told is left: what this node knows of.
+func (h *stock) shown(now time.Time) int {
+	if left := h.left(now); left > 0 && !h.sharing.away.Load() && now.After(h.spent) {
+		return max(left, h.of.ownSpendingLeft(now))
+	}
+	return h.left(now)
+}
+
+// next is how long it takes until one more query may run.
+func (h *stock) next(now time.Time) time.Duration {
+	if h.sharing.away.Load() {
+		most, every := h.part()
+		if spent := max(0, h.own.Sub(now)); spent > 0 {
+			return spent - time.Duration(most-h.ownLeft(now)-1)*every
+		}
+		return 0
+	}
+	return cmp.Or(max(0, h.spent.Sub(now)), h.of.every)
+}
+
+// take spends one query, and asks for more before there are none.
+func (h *stock) take(now time.Time) {
+	most, every := h.part()
+	h.own = now.Add(min(time.Duration(most)*every, max(0, h.own.Sub(now))+every)) // it may have spent more than its own part
+	if h.hand > 0 || !h.sharing.away.Load() {
+		h.hand = max(h.hand-1, -h.of.rate.Queries)
+	} else {
+		h.unpaid++
+	}
+	h.demand++
+	h.used = now
+	if 2*h.hand <= min(h.demand, h.mostAhead()) {
+		h.ask()
+	}
+}
+
+func (h *stock) giveBack() {
+	_, every := h.part()
+	h.own = h.own.Add(-every)
+	if !h.sharing.away.Load() {
+		h.hand++
+	}
+}
+
+// mostAhead is the most that is asked for ahead of need.
+func (h *stock) mostAhead() int {
+	return h.of.rate.Queries / (sliceParts * int(h.sharing.nodes.Load()))
+}
+
+// ask asks for a slice in the background, unless that is done already or the answer is known. The caller holds the allowance's mu.
+func (h *stock) ask() {
+	now := time.Now()
+	rest := time.Duration(0)
+	if h.sharing.away.Load() {
+		rest = awayRest
+	}
+	if h.asking != nil || now.Before(h.spent) || now.Sub(h.asked) < rest {
+		return
+	}
+	most, _ := h.part()
+	unpaid := min(h.unpaid, most-h.ownLeft(now)) // the others have come back since
+	want := unpaid + max(0, h.waiting+min(h.demand, h.mostAhead())-h.hand)
+	if want == 0 {
+		return
+	}
+	s := h.sharing
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.holding[h] = struct{}{}
+	h.asking, h.asked, h.demand = make(chan struct{}), now, 0
+	s.done.Go(func() {
+		ctx, cancel := context.WithTimeout(s.ctx, sliceTimeout)
+		defer cancel()
+		got, again, err := s.sharer.Take(ctx, h.name, h.of.rate, want)
+		s.away.Store(err != nil)
+		h.answered(got-unpaid, again, err)
+	})
+}
+
+// answered notes what the store has given.
+func (h *stock) answered(got int, again time.Duration, err error) {
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	if err == nil {
+		h.hand += got
+		h.unpaid = 0
+		if again > 0 {
+			h.spent = time.Now().Add(max(again, sliceRest))
+		}
+	}
+	close(h.asking)
+	h.asking = nil
+}
+
+// prepare waits until this node has something of the allowance in hand, or knows that there is nothing: for the first query in a while, or
+// more at once than were expected.
+func (h *stock) prepare(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, sliceWait)
+	defer cancel()
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	h.waiting++
+	defer func() { h.waiting-- }()
+	for h.hand < h.waiting && limited.Err() == nil {
+		h.ask()
+		answer := h.asking
+		if answer == nil || h.sharing.away.Load() { // it is known what there is
+			return
+		}
+		h.of.mu.Unlock()
+		select {
+		case <-answer:
+		case <-limited.Done():
+			h.sharing.away.Store(true) // until it answers
+		}
+		h.of.mu.Lock()
+	}
+}
+
+// idleSince reports whether nothing was spent since a time.
+func (h *stock) idleSince(since time.Time) bool {
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	return h.asking == nil && h.used.Before(since) && h.asked.Before(since) && h.hand >= 0
+}
+
+// empty takes out what is in hand.
+func (h *stock) empty() int {
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	n := max(0, h.hand)
+	h.hand -= n
+	return n
+}
+
+// isKnown reports whether there is nothing to learn from the store about how many queries may run.
+func (h *stock) isKnown() bool {
+	h.of.mu.Lock()
+	defer h.of.mu.Unlock()
+	return h.hand > 0 || h.sharing.away.Load() || time.Now().Before(h.spent)
+}

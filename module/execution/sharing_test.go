@@ -1,0 +1,281 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// shop is a registry.Sharer in memory, which takes a while to answer.
+type shop struct {
+	nodes int
+	away  atomic.Bool
+
+	mu         sync.Mutex
+	allowances map[string]*allowance
+	asked      int
+}
+
+func (s *shop) KeptAll(context.Context, string) (map[string][]byte, error) { return nil, nil }
+
+func (s *shop) Nodes(context.Context) (int, error) {
+	if s.away.Load() {
+		return 0, registry.ErrUnavailable
+	}
+	return s.nodes, nil
+}
+
+func (s *shop) Take(_ context.Context, name string, rate registry.Rate, want int) (got int, again time.Duration, err error) {
+	time.Sleep(time.Millisecond)
+	if s.away.Load() {
+		return 0, 0, registry.ErrUnavailable
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	if s.allowances == nil {
+		s.allowances = make(map[string]*allowance)
+	}
+	a := s.allowances[name]
+	if a == nil {
+		a = newAllowance(rate)
+		s.allowances[name] = a
+	}
+	now := time.Now()
+	if want < 0 {
+		a.whole = a.whole.Add(time.Duration(want) * a.every)
+		return want, 0, nil
+	}
+	got = min(want, a.Left(now))
+	a.whole = now.Add(a.spent(now) + time.Duration(got)*a.every)
+	if got < want {
+		again = a.next(now)
+	}
+	return got, again, nil
+}
+
+// fleet are nodes that share a key's rate.
+type fleet struct {
+	*shop
+
+	executors []*Executor
+	quotas    []Quotas
+
+	admitted, refused atomic.Int64
+}
+
+func newFleet(t *testing.T, nodes int, rate registry.Rate) *fleet {
+	t.Helper()
+	f := &fleet{shop: &shop{nodes: nodes}}
+	for range nodes {
+		e := &Executor{Limits: NewLimiter(rate), Places: admission.New(testPlaces(10_000))}
+		sharing := NewSharing(f.shop)
+		e.Limits.Sharing = sharing
+		t.Cleanup(func() { _ = sharing.Close() })
+		f.executors, f.quotas = append(f.executors, e), append(f.quotas, queriesOf(e.Limits, "a", registry.Rate{}))
+	}
+	return f
+}
+
+// ask sends queries to each node for a time, so many a second and node, at random times that are the same in each run.
+func (f *fleet) ask(t *testing.T, perSecond float64, lasts time.Duration) {
+	t.Helper()
+	end := time.Now().Add(lasts)
+	var all sync.WaitGroup
+	for n := range f.executors {
+		random := rand.New(rand.NewPCG(1, uint64(n)))
+		all.Go(func() {
+			for {
+				time.Sleep(time.Duration(random.ExpFloat64() / perSecond * float64(time.Second)))
+				if !time.Now().Before(end) {
+					return
+				}
+				all.Go(func() { f.one(t, n) })
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (f *fleet) one(t *testing.T, node int) {
+	t.Helper()
+	switch err := f.executors[node].run(t.Context(), 1, f.quotas[node], time.Now()); {
+	case err == nil:
+		f.admitted.Add(1)
+	case IsRefusal(err):
+		f.refused.Add(1)
+	default:
+		t.Error(err)
+	}
+}
+
+// per is a rate of so many queries in a period.
+func per(queries int, period time.Duration) registry.Rate {
+	return registry.Rate{Queries: queries, Per: period}
+}
+
+// expect compares what was admitted with what the rate allows: all that there was, and what came back.
+func (f *fleet) expect(t *testing.T, rate registry.Rate, lasts time.Duration, beyond int) {
+	t.Helper()
+	want := float64(rate.Queries) * (1 + lasts.Seconds()/rate.Per.Seconds())
+	if got := float64(f.admitted.Load()); got < 0.9*want-1 || got > 1.1*want+float64(beyond) {
+		t.Errorf("%d nodes admitted %.0f queries of %s in %s, and refused %d; the rate allows %.0f", f.nodes, got, rate, lasts, f.refused.Load(), want)
+	}
+	t.Logf("%d nodes, %s, %s: %d admitted of %.0f, %d refused, %d questions", f.nodes, rate, lasts, f.admitted.Load(), want, f.refused.Load(), f.asked)
+}
+
+// TestSharedRates: however many nodes there are, they admit what the rate allows, and no more.
+func TestSharedRates(t *testing.T) {
+	for _, nodes := range []int{1, 3, 8} {
+		for _, tt := range []struct {
+			rate  registry.Rate
+			asked float64 // queries a second, of all nodes
+			lasts time.Duration
+		}{
+			{per(5, time.Minute), 2, 10 * time.Minute},
+			{per(240, time.Minute), 20, 5 * time.Minute},
+			{per(20, time.Second), 60, time.Minute},
+			{per(1000, time.Second), 3000, 5 * time.Second},
+		} {
+			t.Run(fmt.Sprintf("%d nodes, %s", nodes, tt.rate), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFleet(t, nodes, tt.rate)
+					f.ask(t, tt.asked/float64(nodes), tt.lasts)
+					f.expect(t, tt.rate, tt.lasts, 0)
+				})
+			})
+		}
+	}
+}
+
+// TestSharedRateOfOneNode: who asks one node alone gets all of the rate.
+func TestSharedRateOfOneNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rate := per(240, time.Minute)
+		f := newFleet(t, 8, rate)
+		f.executors, f.quotas = f.executors[3:4], f.quotas[3:4]
+		f.ask(t, 20, 5*time.Minute)
+		f.expect(t, rate, 5*time.Minute, 0)
+	})
+}
+
+// TestSharedRateIsEnough: nothing is refused to who asks for less than the rate, at whatever nodes.
+func TestSharedRateIsEnough(t *testing.T) {
+	for _, tt := range []struct {
+		rate  registry.Rate
+		asked float64
+	}{{per(240, time.Minute), 2}, {per(20, time.Second), 12}, {per(60, time.Minute), 0.5}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 8, tt.rate)
+			f.ask(t, tt.asked/8, 5*time.Minute)
+			if f.refused.Load() > 0 || f.admitted.Load() == 0 {
+				t.Errorf("of %s %d were admitted and %d refused", tt.rate, f.admitted.Load(), f.refused.Load())
+			}
+		})
+	}
+}
+
+// TestSharedBurst: a page that asks for much at once gets it, at a node that has not seen the key before. What others hold in advance is
+// no more than a tenth.
+func TestSharedBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8, per(240, time.Minute))
+		for n := range 8 {
+			var all sync.WaitGroup
+			for range 27 {
+				all.Go(func() { f.one(t, n) })
+			}
+			all.Wait()
+		}
+		if f.admitted.Load() != 8*27 || f.refused.Load() != 0 {
+			t.Errorf("%d were admitted and %d refused, want %d and none", f.admitted.Load(), f.refused.Load(), 8*27)
+		}
+		for n := range 240 {
+			f.one(t, n%8)
+		}
+		if got := f.admitted.Load(); got > 241 {
+			t.Errorf("%d were admitted at once, want 240", got)
+		}
+	})
+}
+
+// TestUnusedSlicesGoBack: what a node took ahead of need is there for others soon.
+func TestUnusedSlicesGoBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 2, per(100, 1000*time.Hour))
+		f.ask(t, 20, time.Second)
+		time.Sleep(5 * time.Second)
+		before := f.admitted.Load()
+		for range 100 {
+			f.one(t, 1)
+		}
+		if f.admitted.Load() != 100 || before == 0 {
+			t.Errorf("%d were admitted, %d of them at first, want 100", f.admitted.Load(), before)
+		}
+	})
+}
+
+// TestRatesWhileAway: while the store is away, each node gives out its part; when it is back, nothing was gained by that.
+func TestRatesWhileAway(t *testing.T) {
+	for _, nodes := range []int{1, 3, 8} {
+		for _, rate := range []registry.Rate{per(5, time.Minute), per(240, time.Minute), per(20, time.Second)} {
+			t.Run(fmt.Sprintf("%d nodes, %s", nodes, rate), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFleet(t, nodes, rate)
+					times := 4.0
+					if rate.Queries < 2*nodes {
+						times = 40 // a part of one query fills up no further while nobody asks
+					}
+					asked := times * float64(rate.Queries) / rate.Per.Seconds() / float64(nodes)
+					for i := range 3 {
+						f.away.Store(i == 1)
+						f.ask(t, asked, 5*time.Minute)
+						f.expect(t, rate, time.Duration(i+1)*5*time.Minute, nodes)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestAwayFromTheStart: a node that never heard of the others gives out all of the rate.
+func TestAwayFromTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rate := per(240, time.Minute)
+		f := newFleet(t, 1, rate)
+		f.away.Store(true)
+		f.ask(t, 20, 5*time.Minute)
+		f.expect(t, rate, 5*time.Minute, 0)
+	})
+}
+
+// TestSharedRefusal: who is refused is told when there is something again.
+func TestSharedRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 3, per(6, time.Minute))
+		for n := range 6 {
+			f.one(t, n%3)
+		}
+		for n := range 3 {
+			err := f.executors[n].run(t.Context(), 1, f.quotas[n], time.Now())
+			refused, ok := errors.AsType[*LimitError](err)
+			if !ok || refused.Wait != 10*time.Second || refused.Owner != "a" {
+				t.Errorf("node %d: %+v", n, err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		f.one(t, 2)
+		if f.admitted.Load() != 7 {
+			t.Errorf("after the wait %d were admitted, want 7", f.admitted.Load())
+		}
+	})
+}
