@@ -59,21 +59,19 @@ var mutateSettings = []setting{{"lightweight_deletes_sync", 2}, {"mutations_sync
 
 // mutate runs a statement that changes rows, and waits until it is done.
 func (c *Client) mutate(ctx context.Context, params []Param, sql, doing string) error {
-	s, err := c.server(ctx)
-	if err != nil {
-		return err
-	}
 	q := Query{Params: params, ID: uuid.NewString(), longest: MaxFillTime, system: true}
 	ctx, cancel := context.WithDeadlineCause(ctx, time.Now().Add(MaxFillTime+grace), errOverdue)
 	defer cancel()
-	run := c.fillHTTP
-	if c.fills.native != nil {
-		run = c.fillNative
-	}
-	if err := run(ctx, c.fillSettings(ctx, s, q, mutateSettings), q, sql); err != nil {
+	err := c.send(ctx, false, func(ctx context.Context, h *host) error {
+		s, err := c.server(ctx, h)
+		if err != nil {
+			return err
+		}
+		return h.fill(ctx, c.fillSettings(ctx, s, q, mutateSettings), q, sql)
+	})
+	if err != nil {
 		return c.ownFailure(ctx, doing, err)
 	}
-	c.answered()
 	return nil
 }
 

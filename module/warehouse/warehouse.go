@@ -125,6 +125,12 @@ func (w *Warehouse) Reachable() bool {
 	return ok
 }
 
+// Hosts says how each host of ClickHouse is.
+func (w *Warehouse) Hosts() []clickhouse.HostState { return w.client.Hosts() }
+
+// Moved is how many queries and statements went to another host because one could not be used.
+func (w *Warehouse) Moved() uint64 { return w.client.Moved() }
+
 // ServerVersion returns the version of ClickHouse; empty when it has not answered yet.
 func (w *Warehouse) ServerVersion() string { return w.client.ServerVersion() }
 
@@ -139,7 +145,7 @@ func (w *Warehouse) Query(ctx context.Context, at *admission.Place, q clickhouse
 	if err := check(at, q.Project); err != nil {
 		return clickhouse.Stats{}, err
 	}
-	q.Yields = at.Yields()
+	q.Yields, q.Spread = at.Yields(), true
 	return w.client.Query(ctx, q, sink)
 }
 
@@ -148,7 +154,7 @@ func (w *Warehouse) Export(ctx context.Context, at *admission.Place, q clickhous
 	if err := check(at, q.Project); err != nil {
 		return clickhouse.Stats{}, err
 	}
-	q.Yields = at.Yields()
+	q.Yields, q.Spread = at.Yields(), true
 	return w.client.Export(ctx, q, format, out)
 }
 
