@@ -29,10 +29,12 @@ type Client struct {
 	stopping chan struct{} // has an element for each query that is being stopped
 	blind    sync.Once     // for the warning that running inserts cannot be seen
 
-	turn       atomic.Uint64 // counts the reads that are spread
-	moved      atomic.Uint64 // counts what went to another host because one could not be used
-	running    sync.Map      // the host of each query, by the query's id
-	replicated atomic.Bool   // all our tables are replicated: known after Migrate
+	turn       atomic.Uint64                     // counts the reads that are spread
+	moved      atomic.Uint64                     // counts what went to another host because one could not be used
+	running    sync.Map                          // the host of each query, by the query's id
+	tables     atomic.Pointer[map[string]stored] // those that all hosts must have; nil before Migrate
+	replicated atomic.Bool                       // all of them are replicated
+	behind     sync.Once                         // for the warning that replicas cannot be waited for
 }
 
 // Open returns a client for the DSN. It does not connect: if the server is down, Ping and every query return an

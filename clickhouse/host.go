@@ -33,7 +33,7 @@ type host struct {
 
 	// Of several hosts:
 	out   atomic.Bool  // it does not answer, so that it is asked last
-	unfit atomic.Bool  // it does not have what the others have, so that it is never asked
+	unfit atomic.Bool  // it does not have the tables of the others, so that it is never asked
 	heard atomic.Int64 // when the last byte came from it, in nanoseconds since 1970
 
 	mu       sync.Mutex
@@ -58,6 +58,8 @@ const (
 	returnTime = 3 * time.Second
 	// maxLag is how many seconds the tables of a host that comes back may be behind those of others.
 	maxLag = 10
+	// catchUpTime is how long a host may take to get what other servers wrote before.
+	catchUpTime = 30 * time.Second
 )
 
 // openHost prepares the pools of a host. It does not dial.
@@ -424,6 +426,9 @@ func (c *Client) usable(h *host) bool {
 		return false
 	}
 	if _, err := c.server(ctx, h); err != nil {
+		return false
+	}
+	if c.fits(ctx, h) != nil {
 		return false
 	}
 	lag, err := c.lag(ctx, h)
