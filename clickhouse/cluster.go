@@ -76,8 +76,7 @@ func (c *Client) checkCluster(ctx context.Context) error {
 	}
 	var shards int64
 	err := c.Collect(ctx, Query{
-		SQL: "SELECT toInt64(uniqExact(shard_num)) FROM system.clusters WHERE cluster = {name:String}", system: true,
-		Params: []Param{{Name: "name", Type: "String", Value: c.config.Cluster}},
+		SQL: "SELECT toInt64(uniqExact(shard_num)) FROM system.clusters WHERE cluster = " + literal(c.config.Cluster), system: true,
 	}, func(cells []Cell) error {
 		var err error
 		shards, err = cells[0].Int()

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // QueryBlocks runs a query over HTTP but makes its rows from blocks, as over the native protocol, so that the two ways can
@@ -111,3 +113,21 @@ func (c *Client) Kill(id string) error {
 	at, _ := c.running.Load(id)
 	return c.askToKill(at.(*run).on, at.(*run).id)
 }
+
+// CreateTable is the statement that makes a table on a cluster.
+func CreateTable(t *physical.Table, cluster string) string {
+	known := map[string]bool{}
+	for _, s := range tuning(t) {
+		known[s.Name] = true
+	}
+	return createTable(t, known, cluster)
+}
+
+// SetReplicated has the client take the tables for replicated ones.
+func (c *Client) SetReplicated() { c.replicated.Store(true) }
+
+// CheckCluster looks at the cluster of the config.
+func (c *Client) CheckCluster(ctx context.Context) error { return c.checkCluster(ctx) }
+
+// Define is define.
+func (c *Client) Define(ctx context.Context, sql string) error { return c.define(ctx, sql) }

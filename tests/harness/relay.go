@@ -19,6 +19,7 @@ const (
 	Refuses       // new connections are refused; those that are there are closed
 	Resets        // all connections are reset
 	Silent        // connections are accepted, and nothing comes any more
+	Mute          // what is sent arrives, and no answer comes
 )
 
 // Relay passes connections on to an address. It can fail like a host or a network.
@@ -155,7 +156,7 @@ func (r *Relay) pass(conn net.Conn) {
 		return
 	}
 	defer r.remove(conn)
-	r.speak()
+	r.await(true)
 	behind, err := net.Dial("tcp", r.to)
 	if err != nil || !r.add(behind) {
 		return
@@ -174,11 +175,11 @@ func (r *Relay) pass(conn net.Conn) {
 	<-ended
 }
 
-// speak waits as long as it is silent.
-func (r *Relay) speak() {
+// await waits as long as nothing of requests, or of answers, comes through.
+func (r *Relay) await(requests bool) {
 	for {
 		r.mu.Lock()
-		silent, changed := r.fault == Silent, r.changed
+		silent, changed := r.fault == Silent || r.fault == Mute && !requests, r.changed
 		r.mu.Unlock()
 		if !silent {
 			return
@@ -191,7 +192,7 @@ func (r *Relay) copy(to io.Writer, from io.Reader, requests bool) error {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
-		r.speak()
+		r.await(requests)
 		piece := buf[:n]
 		if requests {
 			r.mu.Lock()
