@@ -97,8 +97,13 @@ func oldCluster(t *testing.T) (addresses []string) {
 // find one another.
 func textLayout(name, sql string) string {
 	for _, r := range []struct{ old, by string }{
-		{`JSON\([^)]*\)`, "String"}, {`LowCardinality\(String\)`, "String"}, {`DateTime64\(6, 'UTC'\)`, "DateTime('UTC')"},
-		{`now64\(6\)`, "now()"}, {`,\s+INDEX [^\n]*`, ""}, {` SETTINGS .*`, ""}, {`toYear\(timestamp\)`, "toYear(timestamp)"},
+		{`JSON\([^)]*\)`, "String"},
+		{`LowCardinality\(String\)`, "String"},
+		{`DateTime64\(6, 'UTC'\)`, "DateTime('UTC')"},
+		{`now64\(6\)`, "now()"},
+		{`,\s+INDEX [^\n]*`, ""},
+		{` SETTINGS .*`, ""},
+		{`toYear\(timestamp\)`, "toYear(timestamp)"},
 		{`(Replicated\w+)\(`, "${1}('/tables/{shard}/" + name + "', '{replica}', "},
 		{`ReplacingMergeTree\(([^)]*), _timestamp\)`, "ReplacingMergeTree($1, _timestamp)"},
 	} {
