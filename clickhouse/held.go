@@ -13,8 +13,9 @@ const heldBytes = 64 << 10
 // held keeps the beginning of an answer back, so that the query can be repeated until more comes. A Restarter gets everything at once.
 type held struct {
 	to      Sink
-	passed  bool // to has got something
-	any     bool // the columns came
+	again   func() bool // has to begin anew; nil if it can't
+	passed  bool        // to has got something
+	any     bool        // the columns came
 	columns []Column
 	rows    []byte
 	ends    []int // of the rows in rows
@@ -23,7 +24,7 @@ type held struct {
 // Columns keeps the columns.
 func (h *held) Columns(columns []Column) error {
 	h.columns, h.any = columns, true
-	if _, ok := h.to.(Restarter); ok {
+	if h.again != nil {
 		return h.flush()
 	}
 	return nil
@@ -64,11 +65,8 @@ func (h *held) flush() error {
 
 // restart forgets what came. It reports whether the answer can begin anew.
 func (h *held) restart() bool {
-	if h.passed {
-		to, ok := h.to.(Restarter)
-		if !ok || !to.Restart() {
-			return false
-		}
+	if h.passed && (h.again == nil || !h.again()) {
+		return false
 	}
 	h.passed, h.any, h.columns, h.rows, h.ends = false, false, nil, h.rows[:0], h.ends[:0]
 	return true

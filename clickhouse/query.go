@@ -109,7 +109,7 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 	rows := Sink(out)
 	var kept *held
 	if len(hosts) > 1 {
-		kept = &held{to: out}
+		kept = &held{to: out, again: out.restarter()}
 		rows, begin = kept, func(error) bool { return out.err == nil && kept.restart() }
 	}
 	err := c.tryEach(ctx, hosts, begin, func(ctx context.Context, h *host) (err error) {
@@ -192,13 +192,16 @@ func (o *counter) Row(json []byte) error {
 	return o.err
 }
 
-// Restart implements Restarter for a sink that is one.
-func (o *counter) Restart() bool {
+// restarter has the sink begin anew; it is nil if the sink can't.
+func (o *counter) restarter() func() bool {
 	sink, ok := o.sink.(Restarter)
-	if ok = ok && sink.Restart(); ok {
-		o.rows = 0
+	if !ok {
+		return nil
 	}
-	return ok
+	return func() bool {
+		o.rows = 0
+		return sink.Restart()
+	}
 }
 
 // Describe returns the columns of a query without running it. It does not run scalar subqueries either, unless the columns depend
