@@ -446,10 +446,33 @@ func (c *Client) lag(ctx context.Context, h *host) (seconds int64, err error) {
 	return seconds, unlessForbidden(err)
 }
 
+// LookAround asks each of several hosts for a sign of life, so that it is known of those that nobody asks, too. It does nothing if there is one.
+func (c *Client) LookAround(ctx context.Context) {
+	if len(c.hosts) == 1 {
+		return
+	}
+	for _, h := range c.hosts {
+		if h.out.Load() {
+			continue
+		}
+		_ = c.try(ctx, h, func(ctx context.Context, h *host) error { // which notes what goes wrong
+			if h.known.Load() == nil {
+				_, err := c.server(ctx, h)
+				return err
+			}
+			err := h.alive(ctx)
+			if errors.Is(err, errSilence) && !c.anotherAnswers(h) {
+				return nil // a silent host is better than none
+			}
+			return err
+		})
+	}
+}
+
 // HostState is what is known of a host.
 type HostState struct {
 	Address string // host and port
-	// Reachable is false for a host that did not answer, or differs from the others, until it can be used again.
+	// Reachable is false for a host that did not answer, or differs from the others, until it can be used again, and before it was first asked.
 	Reachable bool
 }
 

@@ -354,6 +354,24 @@ func TestRunningOnItsHost(t *testing.T) {
 	}
 }
 
+// TestLookAround: a host that nobody asks is known to be there, and to be away.
+func TestLookAround(t *testing.T) {
+	_, logins, addresses := engines(t)
+	dsn, relays := relayed(t, "http", logins[0], "", addresses[0], addresses[0])
+	c := openWith(t, clickhouse.Config{DSN: dsn})
+	ask(t, c, 1, "SELECT 1")
+	awaitHosts(t, c, true, false)
+	c.LookAround(t.Context())
+	awaitHosts(t, c, true, true)
+	for _, fault := range []harness.Fault{harness.Refuses, harness.Silent} {
+		relays[1].Set(fault)
+		c.LookAround(t.Context())
+		awaitHosts(t, c, true, false)
+		relays[1].Set(harness.Works)
+		awaitHosts(t, c, true, true)
+	}
+}
+
 // TestHostsAllAway: with no host there, the error says so, and each host is named once, without the password.
 func TestHostsAllAway(t *testing.T) {
 	c, logs := watched(t, clickhouse.Config{DSN: "http://default:" + secret + "@" + closedPort(t) + "," + closedPort(t)})
