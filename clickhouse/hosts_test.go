@@ -130,7 +130,7 @@ func during(t *testing.T, c *clickhouse.Client, do func()) {
 	r.run(t, c, 6)
 	<-time.After(500 * time.Millisecond)
 	do()
-	<-time.After(3 * time.Second)
+	<-time.After(1500 * time.Millisecond)
 	r.stopped.Store(true)
 	r.group.Wait()
 	if len(r.wrong) > 0 {
