@@ -98,6 +98,17 @@ func (b *Builder) maxBytes() int64 {
 	return min(b.limits.MaxBytes, most)
 }
 
+// Reset drops the columns and the rows, so that a result can be collected anew.
+func (b *Builder) Reset() {
+	if b.rows != nil {
+		b.rows.data, b.rows.starts = b.rows.data[:0], b.rows.starts[:0]
+		if cap(b.rows.data) <= maxRowBuffer {
+			rowBuffers.Put(b.rows)
+		}
+	}
+	*b = Builder{limits: b.limits}
+}
+
 // Result returns the collected result. The builder must not be used afterwards.
 func (b *Builder) Result() *Result {
 	result := &Result{columns: b.columns, more: b.more}

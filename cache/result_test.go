@@ -125,6 +125,13 @@ func TestBuilderLimits(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := cache.NewBuilder(tt.limits)
+			if err := b.Columns([]cache.Column{{Name: "other"}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Row([]byte(`["of before"]`)); err == nil && tt.limits.Keep > 0 {
+				_ = b.Row([]byte("[0]")) // more than are kept, perhaps
+			}
+			b.Reset()
 			err := b.Columns(nil)
 			for _, row := range rows.rows {
 				if err == nil {

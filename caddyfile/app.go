@@ -3,6 +3,8 @@
 package caddyfile
 
 import (
+	"strings"
+
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -16,7 +18,9 @@ func init() { httpcaddyfile.RegisterGlobalOption("analytics", parseApp) }
 // parseApp reads the global option:
 //
 //	analytics {
-//		clickhouse     <dsn>
+//		clickhouse     <dsn> {
+//			cluster <name>
+//		}
 //		registry       <dsn>
 //		data_dir       <folder>
 //		engine_library <file>
@@ -64,7 +68,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	}
 	app := new(module.App)
 	err := block(d, map[string]func() error{
-		"clickhouse":     value(d, &app.ClickHouse, dsn(module.CheckClickHouseDSN)),
+		"clickhouse":     func() error { return parseClickHouse(d, app) },
 		"registry":       value(d, &app.Registry, dsn(module.CheckRegistryDSN)),
 		"data_dir":       text(d, &app.DataDir),
 		"engine_library": text(d, &app.EngineLibrary),
@@ -79,6 +83,21 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, err
 	}
 	return httpcaddyfile.App{Name: "analytics", Value: caddyconfig.JSON(app, nil)}, nil
+}
+
+// parseClickHouse reads the DSN of ClickHouse, and what is said about it.
+func parseClickHouse(d *caddyfile.Dispenser, app *module.App) error {
+	if err := value(d, &app.ClickHouse, dsn(module.CheckClickHouseDSN))(); err != nil {
+		return err
+	}
+	return block(d, map[string]func() error{
+		"cluster": value(d, &app.Cluster, func(s string) (string, error) {
+			if strings.Contains(s, "{") { // a placeholder
+				return s, nil
+			}
+			return s, module.CheckCluster(s)
+		}),
+	})
 }
 
 // parseEndpoints reads a folder of endpoint files. The option may be repeated, once per project.

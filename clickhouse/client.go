@@ -13,15 +13,12 @@ import (
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
-	"golang.org/x/sync/singleflight"
 )
 
-// Client queries one ClickHouse server, or several equivalent ones. It is safe for concurrent use.
+// Client queries one ClickHouse server, or several ones that have the same tables. It is safe for concurrent use.
 type Client struct {
-	pool            // for queries
-	control  pool   // for short internal queries, which never wait for other queries
-	fills    pool   // for queries that write into tables
-	hosts    []pool // like control, one for each host
+	hosts    []*host // in the order of the DSN
+	strategy driver.ConnOpenStrategy
 	config   Config
 	logger   *zap.Logger
 	database string
@@ -30,10 +27,14 @@ type Client struct {
 	open     context.Context // ends with Close
 	end      context.CancelFunc
 	stopping chan struct{} // has an element for each query that is being stopped
-	known    atomic.Pointer[server]
-	asked    singleflight.Group
-	contact  contact
-	blind    sync.Once // for the warning that running inserts cannot be seen
+	blind    sync.Once     // for the warning that running inserts cannot be seen
+
+	turn       atomic.Uint64                     // counts the reads that are spread
+	moved      atomic.Uint64                     // counts what went to another host because one could not be used
+	running    sync.Map                          // the host of each query, by the query's id
+	tables     atomic.Pointer[map[string]stored] // those that all hosts must have; nil before Migrate
+	replicated atomic.Bool                       // all of them are replicated
+	behind     sync.Once                         // for the warning that replicas cannot be waited for
 }
 
 // Open returns a client for the DSN. It does not connect: if the server is down, Ping and every query return an
@@ -49,19 +50,14 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 		database: options.Auth.Database,
 		patience: options.DialTimeout,
 		stopping: make(chan struct{}, maxStopping),
+		strategy: options.ConnOpenStrategy,
 	}
-	c.contact.init(options)
-	if c.pool, err = openPool(options); err != nil {
-		return nil, err
-	}
-	if c.control, err = openControl(options); err != nil {
-		return nil, errors.Join(err, c.close())
-	}
-	if c.fills, err = openFill(options); err != nil {
-		return nil, errors.Join(err, c.close(), c.control.close())
-	}
-	if c.hosts, err = c.openHosts(options); err != nil {
-		return nil, errors.Join(err, c.closePools())
+	for _, address := range options.Addr {
+		h, err := openHost(options, address, len(options.Addr) > 1)
+		if err != nil {
+			return nil, errors.Join(err, c.closeHosts())
+		}
+		c.hosts = append(c.hosts, h)
 	}
 	c.open, c.end = context.WithCancel(context.Background())
 	return c, nil
@@ -70,49 +66,31 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 // Close closes the connections and stops running queries.
 func (c *Client) Close() error {
 	c.end()
-	return c.closePools()
+	return c.closeHosts()
 }
 
-func (c *Client) closePools() error {
-	errs := []error{c.close(), c.control.close(), c.fills.close()}
-	if len(c.hosts) > 1 {
-		for _, host := range c.hosts {
-			errs = append(errs, host.close())
-		}
+func (c *Client) closeHosts() error {
+	var errs []error
+	for _, h := range c.hosts {
+		errs = append(errs, h.close())
 	}
 	return errors.Join(errs...)
 }
 
-// openHosts opens a pool for each host; for a single one it is the control pool.
-func (c *Client) openHosts(options *driver.Options) (hosts []pool, err error) {
-	if len(options.Addr) == 1 {
-		return []pool{c.control}, nil
-	}
-	for _, address := range options.Addr {
-		own := *options
-		own.Addr = []string{address}
-		host, err := openControl(&own)
-		if err != nil {
-			return hosts, err
-		}
-		hosts = append(hosts, host)
-	}
-	return hosts, nil
-}
-
-// Ping reports whether the server answers and is new enough. It never waits for queries, and at most a few seconds for the
-// server.
+// Ping reports whether the server answers and is new enough, of several hosts whether one does. It never waits for queries, and at most a
+// few seconds for the server.
 func (c *Client) Ping(ctx context.Context) error {
-	if _, err := c.server(ctx); err != nil {
-		return err
-	}
-	ctx, cancel := c.soon(ctx)
-	defer cancel()
-	if err := c.control.with(ctx, func(ctx context.Context, conn driver.Conn) error { return conn.Ping(ctx) }); err != nil {
-		return c.ownFailure(ctx, "pinging ClickHouse", err)
-	}
-	c.answered()
-	return nil
+	return c.tryEach(ctx, c.order(false), always, func(ctx context.Context, h *host) error {
+		if _, err := c.server(ctx, h); err != nil {
+			return err
+		}
+		ctx, cancel := c.soon(ctx)
+		defer cancel()
+		if err := h.control.with(ctx, func(ctx context.Context, conn driver.Conn) error { return conn.Ping(ctx) }); err != nil {
+			return c.ownFailure(ctx, "pinging ClickHouse", err)
+		}
+		return nil
+	})
 }
 
 // withoutDeadline returns a context that ends when ctx does, but has no deadline. The driver would turn a deadline
@@ -145,20 +123,28 @@ func readStrings(ctx context.Context, conn driver.Conn, sql string, row func(a, 
 
 // exec runs a statement without a result, such as DDL.
 func (c *Client) exec(ctx context.Context, sql string) error {
-	return c.with(ctx, func(ctx context.Context, conn driver.Conn) error { return conn.Exec(ctx, sql) })
+	return c.send(ctx, false, func(ctx context.Context, h *host) error {
+		return h.with(ctx, func(ctx context.Context, conn driver.Conn) error { return conn.Exec(ctx, sql) })
+	})
+}
+
+// cause turns an error of the driver into an *Error; nil if ctx ended for another reason.
+func cause(ctx context.Context, err error) *Error {
+	var known *Error
+	if why := context.Cause(ctx); why != nil {
+		errors.As(why, &known)
+	} else if !errors.As(err, &known) {
+		known = classify(err)
+	}
+	return known
 }
 
 // failure turns an error of the driver into an *Error, or into the context's error if that is the cause.
 func (c *Client) failure(ctx context.Context, doing string, err error) error {
-	var known *Error
-	if cause := context.Cause(ctx); cause != nil {
-		if !errors.As(cause, &known) {
-			return fmt.Errorf("%s: %w", doing, cause)
-		}
-	} else if !errors.As(err, &known) {
-		known = classify(err)
+	known := cause(ctx, err)
+	if known == nil {
+		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	}
-	c.noteFailure(known)
 	if known.Kind != UserError {
 		c.logger.Debug(doing, Logged(err), zap.Stringer("kind", known.Kind))
 	}

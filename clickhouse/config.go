@@ -20,6 +20,8 @@ type Config struct {
 	// The servers, as a DSN: clickhouse:// and tcp:// use the native protocol, http:// and https:// the HTTP
 	// interface. Separate several hosts with commas. See dsnOptions for the options.
 	DSN string
+	// The cluster on whose servers tables are made, as replicated ones. It must have a single shard. Default: tables are made on one server.
+	Cluster string
 	// The maximum time of a query. Default: 60s.
 	MaxExecutionTime time.Duration
 	// The maximum memory of a query on the server, in bytes. Default: 4 GiB.
@@ -82,6 +84,11 @@ func (c Config) options() (*driver.Options, error) {
 	} {
 		if limit.value < 0 {
 			return nil, fmt.Errorf("the limit of %s is negative", limit.name)
+		}
+	}
+	if c.Cluster != "" {
+		if err := CheckCluster(c.Cluster); err != nil {
+			return nil, err
 		}
 	}
 	dsn, err := checkDSN(c.DSN)

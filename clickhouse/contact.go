@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,24 +41,32 @@ func (k *contact) init(options *driver.Options) {
 	k.noticed = map[string]time.Time{}
 }
 
-// Reachable reports whether ClickHouse answered the last time it was contacted. If not, reason explains why to the operator; it
-// is empty before the first contact.
+// Reachable reports whether ClickHouse answered the last time it was contacted, of several hosts whether one did. If not, reason explains
+// why to the operator; it is empty before the first contact.
 func (c *Client) Reachable() (ok bool, reason string) {
-	k := &c.contact
-	if k.up.Load() {
-		return true, ""
+	for _, h := range c.hosts {
+		if h.contact.up.Load() {
+			return true, ""
+		}
+		if reason == "" {
+			reason = h.contact.reason()
+		}
 	}
+	return false, reason
+}
+
+func (k *contact) reason() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.outage == nil {
-		return false, ""
+		return ""
 	}
-	return false, k.outage.reason
+	return k.outage.reason
 }
 
-// answered records that ClickHouse answered.
-func (c *Client) answered() {
-	k := &c.contact
+// answered records that a host answered.
+func (c *Client) answered(h *host) {
+	k := &h.contact
 	if k.up.Load() {
 		return
 	}
@@ -71,18 +80,33 @@ func (c *Client) answered() {
 	}
 }
 
-// noteFailure records that ClickHouse could not be used. It ignores errors of other kinds.
-func (c *Client) noteFailure(err *Error) {
-	if err.Kind != Unavailable || c.open.Err() != nil {
-		return
+// noteFailure records that a host could not be used. It ignores errors of other kinds. If there are others, the host is left out unless
+// the error is about the query.
+func (c *Client) noteFailure(h *host, err *Error) {
+	switch {
+	case err.Kind != Unavailable || c.open.Err() != nil:
+	case len(c.hosts) > 1 && (err.Code == 0 || login[err.Code]):
+		c.leaveOut(h, err)
+	default:
+		c.tell(h, err)
 	}
-	k := &c.contact
+}
+
+// login are the codes of a server that does not let us in.
+var login = map[int]bool{unknownDatabase: true, 192: true, 193: true, 194: true, 195: true, 291: true, 516: true, 720: true}
+
+// tell logs why a host cannot be used, and what to do.
+func (c *Client) tell(h *host, err *Error) {
+	k := &h.contact
 	now := k.explain(err)
 	if now == silence {
 		now = k.explainSilence()
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if c.open.Err() != nil || len(c.hosts) > 1 && err.Code == 0 && !h.out.Load() { // it came back meanwhile
+		return
+	}
 	same := k.outage != nil && k.outage.advice == now.advice
 	k.outage = &now
 	k.up.Store(false)
@@ -91,7 +115,11 @@ func (c *Client) noteFailure(err *Error) {
 	}
 	k.noticed[now.advice] = time.Now()
 	k.told = true
-	c.logger.Warn("ClickHouse cannot be used; until it recovers, queries get stale results or 503",
+	text := "ClickHouse cannot be used; until it recovers, queries get stale results or 503"
+	if c.others(h) {
+		text = "a host of ClickHouse cannot be used; until it recovers, the others are asked"
+	}
+	c.logger.Warn(text,
 		zap.Strings("hosts", k.hosts), zap.String("reason", now.reason), zap.String("what_to_do", now.advice))
 }
 
@@ -108,4 +136,9 @@ func (k *contact) clean(text string) string {
 }
 
 // Clean removes the DSN's password from a text for the log and limits its length.
-func (c *Client) Clean(text string) string { return c.contact.clean(text) }
+func (c *Client) Clean(text string) string { return c.hosts[0].contact.clean(text) }
+
+// others reports whether another host than one is not left out.
+func (c *Client) others(than *host) bool {
+	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h != than && !h.out.Load() && !h.unfit.Load() })
+}

@@ -55,25 +55,23 @@ func (d *Deletion) statement() string {
 
 // mutateSettings have a statement return when all servers that keep the table have done it. Otherwise a deletion could be over before
 // its rows are hidden.
-var mutateSettings = []setting{{"lightweight_deletes_sync", 2}, {"mutations_sync", 2}}
+var mutateSettings = []setting{{"lightweight_deletes_sync", 2}, {"mutations_sync", 2}, {"alter_sync", 2}}
 
 // mutate runs a statement that changes rows, and waits until it is done.
 func (c *Client) mutate(ctx context.Context, params []Param, sql, doing string) error {
-	s, err := c.server(ctx)
-	if err != nil {
-		return err
-	}
 	q := Query{Params: params, ID: uuid.NewString(), longest: MaxFillTime, system: true}
 	ctx, cancel := context.WithDeadlineCause(ctx, time.Now().Add(MaxFillTime+grace), errOverdue)
 	defer cancel()
-	run := c.fillHTTP
-	if c.fills.native != nil {
-		run = c.fillNative
-	}
-	if err := run(ctx, c.fillSettings(ctx, s, q, mutateSettings), q, sql); err != nil {
+	err := c.send(ctx, false, func(ctx context.Context, h *host) error {
+		s, err := c.server(ctx, h)
+		if err != nil {
+			return err
+		}
+		return h.fill(ctx, c.fillSettings(ctx, s, q, mutateSettings), q, sql)
+	})
+	if err != nil {
 		return c.ownFailure(ctx, doing, err)
 	}
-	c.answered()
 	return nil
 }
 
@@ -94,13 +92,27 @@ func (c *Client) Erase(ctx context.Context, table string) (time.Time, error) {
 	return c.serverTime(ctx)
 }
 
+// serverTime is the time by ClickHouse's clock, of several hosts by the one that is ahead.
 func (c *Client) serverTime(ctx context.Context) (at time.Time, err error) {
-	err = c.Collect(ctx, Query{SQL: "SELECT toUnixTimestamp(now())", system: true}, func(cells []Cell) error {
+	err = c.collectAll(ctx, Query{SQL: "SELECT toUnixTimestamp(now())", system: true}, func(cells []Cell) error {
 		seconds, err := cells[0].Int()
-		at = time.Unix(seconds, 0).UTC()
+		if now := time.Unix(seconds, 0).UTC(); now.After(at) {
+			at = now
+		}
 		return err
 	})
 	return at, err
+}
+
+// collectAll is Collect on each host, for what each keeps by itself. All must answer.
+func (c *Client) collectAll(ctx context.Context, q Query, row func([]Cell) error) error {
+	for _, h := range c.hosts {
+		q.on = h
+		if err := c.Collect(ctx, q, row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Remains is what is still on the disk of rows that were deleted in a table.
@@ -117,7 +129,7 @@ type Remains struct {
 // None reports whether nothing is left.
 func (r Remains) None() bool { return r == Remains{} }
 
-// Unerased returns what is left on the disk of rows of a table that were deleted before a time by ClickHouse's clock, such as that of
+// Unerased returns what is left on the disks of all hosts of rows of a table that were deleted before a time by ClickHouse's clock, such as that of
 // [Client.Erase]. Merges and deletions that come later make further old parts, which don't count.
 func (c *Client) Unerased(ctx context.Context, table string, before time.Time) (r Remains, err error) {
 	const sql = "SELECT (SELECT countIf(active AND has_lightweight_delete AND modification_time <= {before:DateTime('UTC')}) FROM system.parts " + ofTable + "), " +
@@ -127,11 +139,13 @@ func (c *Client) Unerased(ctx context.Context, table string, before time.Time) (
 	q := Query{SQL: sql, system: true, Params: []Param{
 		{Name: "table", Type: "String", Value: table}, {Name: "before", Type: "DateTime('UTC')", Value: before.UTC().Format(time.DateTime)},
 	}}
-	err = c.Collect(ctx, q, func(cells []Cell) error {
+	err = c.collectAll(ctx, q, func(cells []Cell) error {
 		for n, into := range []*int64{&r.Masked, &r.Old, &r.Statements} {
-			if *into, err = cells[n].Int(); err != nil {
+			found, err := cells[n].Int()
+			if err != nil {
 				return err
 			}
+			*into += found
 		}
 		return nil
 	})
@@ -224,13 +238,18 @@ func (c *Client) EraseMaterialized(ctx context.Context, project int64, before ti
 		if t.Project != project || t.Fill >= before.UnixMilli() {
 			continue
 		}
-		if err := c.mutate(ctx, nil, "DROP TABLE IF EXISTS "+identifier(t.Name())+" SYNC", "erasing the table of a materialized endpoint"); err != nil {
+		if err := c.mutate(ctx, nil, "DROP TABLE IF EXISTS "+identifier(t.Name())+c.onCluster()+" SYNC", "erasing the table of a materialized endpoint"); err != nil {
 			return false, err
 		}
 	}
-	dropped, err := c.count(ctx, Query{
+	dropped := int64(0)
+	err = c.collectAll(ctx, Query{
 		SQL:    "SELECT count() FROM system.dropped_tables WHERE database = currentDatabase() AND startsWith(table, " + literal(materializedPrefix+strconv.FormatInt(project, 10)+"_") + ")",
 		system: true,
+	}, func(cells []Cell) error {
+		n, err := cells[0].Int()
+		dropped += n
+		return err
 	})
 	if err = unlessForbidden(err); err != nil {
 		return false, err

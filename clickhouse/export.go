@@ -42,12 +42,8 @@ func (c *Client) Export(ctx context.Context, q Query, format FileFormat, w io.Wr
 	if err := checkText(q.SQL); err != nil {
 		return stats, fmt.Errorf("BUG: a query whose text is not the compiler's: %w", err)
 	}
-	if c.native != nil {
+	if c.hosts[0].native != nil {
 		return stats, fmt.Errorf("writing %s: %w", format, ErrNoFiles)
-	}
-	s, err := c.server(ctx)
-	if err != nil {
-		return stats, err
 	}
 	ctx, cancel := c.withinLimit(ctx)
 	defer cancel()
@@ -55,29 +51,39 @@ func (c *Client) Export(ctx context.Context, q Query, format FileFormat, w io.Wr
 		q.ID = uuid.NewString() // needed to stop it
 	}
 	out := &endWatcher{w: w}
-	exchange := &exchange{format: string(format), params: encodeParams(q.Params), queryID: q.ID}
-	defer func() {
-		exchange.report(&stats, q.Progress)
-		stats.Elapsed = time.Since(began)
-	}()
-	err = c.exportHTTP(context.WithValue(ctx, exchangeKey{}, exchange), c.settings(ctx, s, q), q.SQL, format, out)
-	c.stop(ctx, q.ID, err)
+	defer func() { stats.Elapsed = time.Since(began) }()
+	hosts := c.hostsOf(&q)
+	err = c.tryEach(ctx, hosts, func(error) bool { return !out.begun }, func(ctx context.Context, h *host) error {
+		s, err := c.server(ctx, h)
+		if err != nil {
+			return err
+		}
+		q, ended := c.runs(q, h, h != hosts[0])
+		defer ended()
+		exchange := &exchange{format: string(format), params: encodeParams(q.Params), queryID: q.ID}
+		defer func() { exchange.report(&stats, q.Progress) }()
+		err = exportHTTP(context.WithValue(ctx, exchangeKey{}, exchange), h, c.settings(ctx, s, q), q.SQL, format, out)
+		c.stop(ctx, h, q.ID, err)
+		if out.err != nil {
+			return nil // the host did what it was asked
+		}
+		return err
+	})
 	if out.err != nil {
 		return stats, fmt.Errorf("writing a file: %w", out.err)
 	}
 	if err != nil {
 		return stats, c.failure(ctx, "querying ClickHouse", err)
 	}
-	c.answered()
 	return stats, nil
 }
 
 // exportHTTP copies a result. The driver detects an exception that the server announces, and does not pass it on; a file that
 // is cut off in another way lacks its end mark.
-func (c *Client) exportHTTP(outer context.Context, settings driver.Settings, sql string, format FileFormat, out *endWatcher) (err error) {
+func exportHTTP(outer context.Context, h *host, settings driver.Settings, sql string, format FileFormat, out *endWatcher) (err error) {
 	ctx, cancel := withoutDeadline(outer)
 	defer cancel()
-	body, err := c.http.QueryFormat(driver.Context(ctx, driver.WithSettings(settings)), string(format), sql)
+	body, err := h.http.QueryFormat(driver.Context(ctx, driver.WithSettings(settings)), string(format), sql)
 	if err != nil {
 		return err
 	}
@@ -106,11 +112,14 @@ type endWatcher struct {
 	w   io.Writer
 	end []byte
 	err error
+
+	begun bool // something was written
 }
 
 const longestMark = 8
 
 func (o *endWatcher) Write(p []byte) (int, error) {
+	o.begun = true
 	last := p[max(0, len(p)-longestMark):]
 	o.end = append(o.end, last...)
 	o.end = o.end[max(0, len(o.end)-longestMark):]

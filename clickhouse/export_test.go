@@ -8,17 +8,20 @@ import (
 	"strings"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // QueryBlocks runs a query over HTTP but makes its rows from blocks, as over the native protocol, so that the two ways can
 // be compared on one server.
 func (c *Client) QueryBlocks(ctx context.Context, q Query, sink Sink) error {
-	s, err := c.server(ctx)
+	h := c.hosts[0]
+	s, err := c.server(ctx, h)
 	if err != nil {
 		return err
 	}
 	settings := c.settings(ctx, s, q)
-	return c.with(ctx, func(ctx context.Context, conn driver.Conn) error {
+	return h.with(ctx, func(ctx context.Context, conn driver.Conn) error {
 		ctx = driver.Context(ctx, driver.WithSettings(settings), driver.WithParameters(encodeParams(q.Params)))
 		err := readBlocks(ctx, conn, q.SQL, sink, func() {})
 		if hard, ok := errors.AsType[*hardTypesError](err); ok {
@@ -29,7 +32,7 @@ func (c *Client) QueryBlocks(ctx context.Context, q Query, sink Sink) error {
 }
 
 // InUse returns the number of connections in use.
-func (c *Client) InUse() int { return c.http.Stats().Open }
+func (c *Client) InUse() int { return c.hosts[0].http.Stats().Open }
 
 // Classify turns an error of the driver into an Error.
 func Classify(err error) *Error { return classify(err) }
@@ -37,17 +40,20 @@ func Classify(err error) *Error { return classify(err) }
 // TakeAsItIs skips reading the server's settings, so that an old server, which is not supported otherwise,
 // can be used to test the native protocol.
 func (c *Client) TakeAsItIs() {
-	c.known.Store(&server{version: "old", settings: map[string]bool{
-		"max_execution_time": true, "max_result_rows": true, "max_memory_usage": true, "join_use_nulls": true,
-	}})
+	for _, h := range c.hosts {
+		h.known.Store(&server{version: "old", settings: map[string]bool{
+			"max_execution_time": true, "max_result_rows": true, "max_memory_usage": true, "join_use_nulls": true,
+		}})
+	}
 }
 
 // Forget omits a setting from all queries, as if the server did not know it.
 func (c *Client) Forget(name string) {
-	known := *c.known.Load()
+	h := c.hosts[0]
+	known := *h.known.Load()
 	known.settings = maps.Clone(known.settings)
 	delete(known.settings, name)
-	c.known.Store(&known)
+	h.known.Store(&known)
 }
 
 // Codes returns the table of error codes.
@@ -84,3 +90,44 @@ func InParts(engines map[string]string, replicas map[string]int64) bool {
 
 // SetMutations exports setMutations.
 func SetMutations(parts []Part) { setMutations(parts) }
+
+// AskAll asks each host once.
+func (c *Client) AskAll(ctx context.Context) error {
+	for _, h := range c.hosts {
+		if err := c.Collect(ctx, Query{SQL: "SELECT 1", system: true, on: h}, func([]Cell) error { return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TakeBack has a host asked again, and takes it as it is.
+func (c *Client) TakeBack(n int) {
+	c.hosts[n].out.Store(false)
+	c.hosts[n].contact.up.Store(true)
+	c.TakeAsItIs()
+}
+
+// Kill kills a query of the client on the host that runs it.
+func (c *Client) Kill(id string) error {
+	at, _ := c.running.Load(id)
+	return c.askToKill(at.(*run).on, at.(*run).id)
+}
+
+// CreateTable is the statement that makes a table on a cluster.
+func CreateTable(t *physical.Table, cluster string) string {
+	known := map[string]bool{}
+	for _, s := range tuning(t) {
+		known[s.Name] = true
+	}
+	return createTable(t, known, cluster)
+}
+
+// SetReplicated has the client take the tables for replicated ones.
+func (c *Client) SetReplicated() { c.replicated.Store(true) }
+
+// CheckCluster looks at the cluster of the config.
+func (c *Client) CheckCluster(ctx context.Context) error { return c.checkCluster(ctx) }
+
+// Define is define.
+func (c *Client) Define(ctx context.Context, sql string) error { return c.define(ctx, sql) }

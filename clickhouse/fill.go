@@ -89,10 +89,6 @@ func (c *Client) write(ctx context.Context, q Query, most time.Duration, sql, do
 	if err := checkText(q.SQL); err != nil {
 		return fmt.Errorf("BUG: a query whose text is not the compiler's: %w", err)
 	}
-	s, err := c.server(ctx)
-	if err != nil {
-		return err
-	}
 	if most <= 0 || most > MaxFillTime {
 		most = MaxFillTime
 	}
@@ -102,16 +98,30 @@ func (c *Client) write(ctx context.Context, q Query, most time.Duration, sql, do
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, time.Now().Add(most+grace), errOverdue)
 	defer cancel()
-	run := c.fillHTTP
-	if c.fills.native != nil {
-		run = c.fillNative
-	}
-	if err := run(ctx, c.fillSettings(ctx, s, q, more), q, sql); err != nil {
-		c.abandon(ctx, q.ID)
+	err := c.send(ctx, false, func(ctx context.Context, h *host) error {
+		s, err := c.server(ctx, h)
+		if err != nil {
+			return err
+		}
+		q, ended := c.runs(q, h, false) // a statement that was sent is not repeated
+		defer ended()
+		if err = h.fill(ctx, c.fillSettings(ctx, s, q, more), q, sql); err != nil {
+			c.abandon(ctx, h, q.ID)
+		}
+		return err
+	})
+	if err != nil {
 		return c.failure(ctx, doing, err)
 	}
-	c.answered()
 	return nil
+}
+
+// fill runs a statement that writes.
+func (h *host) fill(ctx context.Context, settings driver.Settings, q Query, sql string) error {
+	if h.fills.native != nil {
+		return h.fillNative(ctx, settings, q, sql)
+	}
+	return h.fillHTTP(ctx, settings, q, sql)
 }
 
 // statement is the whole statement. Whatever the query's text is, it is a subquery, so that each row gets the project.
@@ -128,22 +138,22 @@ func (f *Fill) statement() string {
 
 // abandon stops a fill that was ended here. A server goes on with a query that writes when its client hangs up; the embedded engine does
 // not.
-func (c *Client) abandon(ctx context.Context, id string) {
+func (c *Client) abandon(ctx context.Context, h *host, id string) {
 	if ctx.Err() == nil || c.config.Embedded {
 		return
 	}
-	if err := c.askToKill(id); err != nil && c.open.Err() == nil {
+	if err := c.askToKill(h, id); err != nil && c.open.Err() == nil {
 		c.logger.Warn(cannotKill, zap.String("query_id", id), Logged(err))
 	}
 }
 
-func (c *Client) fillHTTP(ctx context.Context, settings driver.Settings, q Query, sql string) (err error) {
+func (h *host) fillHTTP(ctx context.Context, settings driver.Settings, q Query, sql string) (err error) {
 	exchange := &exchange{format: rowFormat, params: encodeParams(q.Params), queryID: q.ID}
 	outer := ctx
 	ctx, cancel := withoutDeadline(context.WithValue(ctx, exchangeKey{}, exchange))
 	defer cancel()
 	settings[wholeResult] = 1
-	body, err := c.fills.http.QueryFormat(driver.Context(ctx, driver.WithSettings(settings)), rowFormat, sql)
+	body, err := h.fills.http.QueryFormat(driver.Context(ctx, driver.WithSettings(settings)), rowFormat, sql)
 	if err != nil {
 		return err
 	}
@@ -158,12 +168,12 @@ func (c *Client) fillHTTP(ctx context.Context, settings driver.Settings, q Query
 	return errors.New("rows in the response to an INSERT")
 }
 
-func (c *Client) fillNative(ctx context.Context, settings driver.Settings, q Query, sql string) error {
+func (h *host) fillNative(ctx context.Context, settings driver.Settings, q Query, sql string) error {
 	options := []driver.QueryOption{driver.WithSettings(settings), driver.WithQueryID(q.ID)}
 	if len(q.Params) > 0 {
 		options = append(options, driver.WithParameters(encodeParams(q.Params)))
 	}
-	return c.fills.with(ctx, func(lent context.Context, conn driver.Conn) error {
+	return h.fills.with(ctx, func(lent context.Context, conn driver.Conn) error {
 		return conn.Exec(driver.Context(lent, options...), sql)
 	})
 }

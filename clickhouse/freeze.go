@@ -102,8 +102,10 @@ func (c *Client) BackUp(ctx context.Context, tables []string, destination string
 		named[i] = "TABLE " + identifier(table)
 	}
 	sql := "BACKUP " + strings.Join(named, ", ") + " TO " + destination
-	err := c.fills.with(ctx, func(ctx context.Context, conn driver.Conn) error {
-		return conn.Exec(driver.Context(ctx, driver.WithSettings(driver.Settings{"max_execution_time": 0})), sql)
+	err := c.send(ctx, false, func(ctx context.Context, h *host) error {
+		return h.fills.with(ctx, func(ctx context.Context, conn driver.Conn) error {
+			return conn.Exec(driver.Context(ctx, driver.WithSettings(driver.Settings{"max_execution_time": 0})), sql)
+		})
 	})
 	if err != nil {
 		return c.failure(ctx, "BACKUP to "+destination, err)

@@ -36,7 +36,7 @@ const (
 const wholeResult = "wait_end_of_query"
 
 // queryHTTP runs a query over HTTP. The rows are passed on as the server encoded them.
-func (c *Client) queryHTTP(ctx context.Context, s *server, q Query, sink Sink) (stats Stats, err error) {
+func (c *Client) queryHTTP(ctx context.Context, h *host, s *server, q Query, sink Sink) (stats Stats, err error) {
 	settings := c.settings(ctx, s, q)
 	settings[wholeResult] = 1
 	exchange := &exchange{format: rowFormat, params: encodeParams(q.Params), queryID: q.ID}
@@ -44,7 +44,7 @@ func (c *Client) queryHTTP(ctx context.Context, s *server, q Query, sink Sink) (
 	outer := ctx
 	ctx, cancel := withoutDeadline(context.WithValue(ctx, exchangeKey{}, exchange))
 	defer cancel()
-	body, err := c.http.QueryFormat(driver.Context(ctx, driver.WithSettings(settings)), rowFormat, q.SQL)
+	body, err := h.http.QueryFormat(driver.Context(ctx, driver.WithSettings(settings)), rowFormat, q.SQL)
 	if err != nil {
 		return stats, err
 	}

@@ -47,23 +47,28 @@ var insertSettings = []setting{
 	{"session_timezone", "UTC"},
 }
 
-// Insert writes a batch. Its errors are like those of [Client.Query]; see [Error.ByData] for those that a single row can cause.
+// Insert writes a batch. If its host dies, another one gets it if that cannot write the rows twice: the first did not get them, or the tables
+// are replicated and the batch has a token. Its errors are like those of [Client.Query]; see [Error.ByData] for those that a single row can cause.
 func (c *Client) Insert(ctx context.Context, b Batch) error {
-	server, err := c.server(ctx)
-	if err != nil {
-		return err
-	}
-	settings := driver.Settings{"insert_deduplication_token": b.Token, "log_comment": insertComment(b.Projects)}
-	for _, s := range insertSettings {
-		if server.settings[s.name] {
-			settings[s.name] = s.value
-		}
-	}
 	sql := "INSERT INTO " + b.Table + " (" + b.names() + ")"
-	done, err := c.insertBlock(ctx, server, settings, sql, b)
-	if !done {
-		err = c.insertRows(ctx, settings, sql, b)
-	}
+	twice := c.replicated.Load() && b.Token != "" // the replicas share the tokens of what they took
+	err := c.send(ctx, twice, func(ctx context.Context, h *host) error {
+		server, err := c.server(ctx, h)
+		if err != nil {
+			return err
+		}
+		settings := driver.Settings{"insert_deduplication_token": b.Token, "log_comment": insertComment(b.Projects)}
+		for _, s := range insertSettings {
+			if server.settings[s.name] {
+				settings[s.name] = s.value
+			}
+		}
+		done, err := h.insertBlock(ctx, server, settings, sql, b)
+		if !done {
+			err = h.insertRows(ctx, settings, sql, b)
+		}
+		return err
+	})
 	if err != nil {
 		return c.failure(ctx, "inserting", err)
 	}
@@ -82,8 +87,8 @@ func (b *Batch) names() string {
 const flatPaths = "output_format_native_use_flattened_dynamic_and_json_serialization"
 
 // insertBlock writes a batch in our own encoding. It does nothing, and reports false, if the server or a column is not for that.
-func (c *Client) insertBlock(ctx context.Context, s *server, settings driver.Settings, sql string, b Batch) (done bool, err error) {
-	if c.http == nil || !s.settings[flatPaths] {
+func (h *host) insertBlock(ctx context.Context, s *server, settings driver.Settings, sql string, b Batch) (done bool, err error) {
+	if h.http == nil || !s.settings[flatPaths] {
 		return false, nil
 	}
 	columns := make([]block.Column, len(b.Columns))
@@ -102,16 +107,16 @@ func (c *Client) insertBlock(ctx context.Context, s *server, settings driver.Set
 	ctx, cancel := withoutDeadline(ctx)
 	defer cancel()
 	body := bytes.NewReader(rows.Encode(nil))
-	return true, c.http.InsertFormat(driver.Context(ctx, driver.WithSettings(settings)), "Native", sql, body)
+	return true, h.http.InsertFormat(driver.Context(ctx, driver.WithSettings(settings)), "Native", sql, body)
 }
 
 // insertRows writes a batch by the driver's means.
-func (c *Client) insertRows(ctx context.Context, settings driver.Settings, sql string, b Batch) error {
+func (h *host) insertRows(ctx context.Context, settings driver.Settings, sql string, b Batch) error {
 	types := make([]driver.ColumnNameAndType, len(b.Columns))
 	for i, column := range b.Columns {
 		types[i] = driver.ColumnNameAndType{Name: column.Name, Type: column.Type}
 	}
-	return c.with(ctx, func(ctx context.Context, conn driver.Conn) (err error) {
+	return h.with(ctx, func(ctx context.Context, conn driver.Conn) (err error) {
 		batch, err := conn.PrepareBatch(driver.Context(ctx, driver.WithSettings(settings), driver.WithColumnNamesAndTypes(types)), sql)
 		if err != nil {
 			return err

@@ -113,7 +113,7 @@ func (c *Client) MaterializedTables(ctx context.Context) ([]MaterializedTable, e
 
 // DropMaterialized drops the table of a materialized endpoint, if it is there.
 func (c *Client) DropMaterialized(ctx context.Context, t MaterializedTable) error {
-	if err := c.exec(ctx, "DROP TABLE IF EXISTS "+identifier(t.Name())); err != nil {
+	if err := c.define(ctx, "DROP TABLE IF EXISTS "+identifier(t.Name())+c.onCluster()); err != nil {
 		return c.ownFailure(ctx, "dropping the table of a materialized endpoint", err)
 	}
 	return nil
@@ -121,7 +121,7 @@ func (c *Client) DropMaterialized(ctx context.Context, t MaterializedTable) erro
 
 // CanMaterialize reports why tables for endpoints can't be made here; empty if they can. The error is that of an outage.
 func (c *Client) CanMaterialize(ctx context.Context) (reason string, err error) {
-	if len(c.hosts) > 1 {
+	if len(c.hosts) > 1 || c.config.Cluster != "" {
 		return "A table would be on only one of the ClickHouse servers that this server uses.", nil
 	}
 	trial := identifier("materialized_trial_" + strconv.FormatInt(time.Now().UnixNano(), 36))

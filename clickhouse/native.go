@@ -19,7 +19,7 @@ import (
 
 // queryNative runs a query over the native protocol and turns its blocks into the rows that the server would send
 // over HTTP.
-func (c *Client) queryNative(ctx context.Context, s *server, q Query, sink Sink) (stats Stats, err error) {
+func (c *Client) queryNative(ctx context.Context, h *host, s *server, q Query, sink Sink) (stats Stats, err error) {
 	settings := c.settings(ctx, s, q)
 	if s.settings["max_block_size"] {
 		settings["max_block_size"] = nativeBlock
@@ -44,15 +44,15 @@ func (c *Client) queryNative(ctx context.Context, s *server, q Query, sink Sink)
 		options = append(options, driver.WithSpan(span)) // the server's own spans join the trace
 	}
 	ctx, sink = metered(ctx, c.bounds(q), sink)
-	err = c.queryOnce(ctx, options, q.SQL, sink, readBlocks)
+	err = c.queryOnce(ctx, h, options, q.SQL, sink, readBlocks)
 	if hard, ok := errors.AsType[*hardTypesError](err); ok {
 		if s.settings[keepOrder.name] {
 			settings[keepOrder.name] = keepOrder.value
 		}
 		again := uuid.NewString()
 		options = append(options, driver.WithSettings(settings), driver.WithQueryID(again)) // the first one may still be ending
-		err = c.queryOnce(ctx, options, q.SQL, sink, hard.readFormatted)
-		c.stop(ctx, again, err)
+		err = c.queryOnce(ctx, h, options, q.SQL, sink, hard.readFormatted)
+		c.stop(ctx, h, again, err)
 	}
 	return stats, err
 }
@@ -64,12 +64,12 @@ const nativeBlock = 2048
 type reader func(ctx context.Context, conn driver.Conn, sql string, sink Sink, hangUp func()) error
 
 // queryOnce runs one query on one connection.
-func (c *Client) queryOnce(ctx context.Context, options []driver.QueryOption, sql string, sink Sink, read reader) error {
+func (c *Client) queryOnce(ctx context.Context, h *host, options []driver.QueryOption, sql string, sink Sink, read reader) error {
 	var hungUp bool
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	counting, _ := ctx.Value(meterKey{}).(*meter)
-	err := c.with(ctx, func(lent context.Context, conn driver.Conn) error {
+	err := h.with(ctx, func(lent context.Context, conn driver.Conn) error {
 		return read(driver.Context(lent, options...), conn, sql, sink, func() {
 			hungUp = true
 			stop()

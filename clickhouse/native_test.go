@@ -24,6 +24,16 @@ import (
 // embedded engine does not. Without the package the test is skipped, but not in CI.
 func oldServer(t *testing.T) (address, web string) {
 	t.Helper()
+	ports, err := harness.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return oldServerWith(t, ports[0], "")
+}
+
+// oldServerWith starts one whose native protocol is on a port, with more in its configuration.
+func oldServerWith(t *testing.T, tcp int, more string) (address, web string) {
+	t.Helper()
 	binary, err := exec.LookPath("clickhouse-server")
 	if err != nil {
 		if os.Getenv("CI") != "" {
@@ -32,17 +42,17 @@ func oldServer(t *testing.T) (address, web string) {
 		t.Skip("the package clickhouse-server is not installed")
 	}
 	dir := t.TempDir()
-	ports, err := harness.FreePorts(2)
+	ports, err := harness.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := strconv.Itoa(ports[0])
-	address, web = "127.0.0.1:"+port, "127.0.0.1:"+strconv.Itoa(ports[1])
+	port := strconv.Itoa(tcp)
+	address, web = "127.0.0.1:"+port, "127.0.0.1:"+strconv.Itoa(ports[0])
 	for name, text := range map[string]string{
 		"config.xml": `<yandex><logger><level>warning</level><log>` + dir + `/log</log><errorlog>` + dir + `/errors</errorlog></logger>
-			<tcp_port>` + port + `</tcp_port><http_port>` + strconv.Itoa(ports[1]) + `</http_port><listen_host>127.0.0.1</listen_host><path>` + dir + `/data/</path><tmp_path>` + dir + `/tmp/</tmp_path>
+			<tcp_port>` + port + `</tcp_port><http_port>` + strconv.Itoa(ports[0]) + `</http_port><listen_host>127.0.0.1</listen_host><path>` + dir + `/data/</path><tmp_path>` + dir + `/tmp/</tmp_path>
 			<users_config>` + dir + `/users.xml</users_config><default_profile>default</default_profile><default_database>default</default_database>
-			<mark_cache_size>5368709</mark_cache_size><timezone>UTC</timezone></yandex>`,
+			<mark_cache_size>5368709</mark_cache_size><timezone>UTC</timezone>` + more + `</yandex>`,
 		"users.xml": `<yandex><profiles><default></default></profiles><quotas><default></default></quotas><users><default><password>secret</password>
 			<networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default></users></yandex>`,
 	} {
@@ -68,7 +78,8 @@ func oldServer(t *testing.T) (address, web string) {
 			t.Error(err)
 		}
 		if text, err := os.ReadFile(output.Name()); t.Failed() {
-			t.Logf("the server printed %v %s", err, text)
+			said, failed := os.ReadFile(filepath.Join(dir, "errors"))
+			t.Logf("the server printed %v %s, and logged %v %.4000s", err, text, failed, said)
 		}
 	})
 	harness.Eventually(t, patience, func() error {

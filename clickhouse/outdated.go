@@ -47,11 +47,12 @@ func (c *Client) DropOutdated(ctx context.Context, kept []Kept) (dropped int64, 
 	if len(kept) == 0 {
 		return 0, nil, nil
 	}
-	rows, err := c.rowsOfParts(ctx, physical.Events)
+	on := c.order(false)[0] // the names of parts are those of one host
+	rows, err := c.rowsOfParts(ctx, on, physical.Events)
 	if err != nil {
 		return 0, nil, err
 	}
-	found, err := c.outdatedByPart(ctx, kept)
+	found, err := c.outdatedByPart(ctx, on, kept)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -83,10 +84,10 @@ func (c *Client) DropOutdated(ctx context.Context, kept []Kept) (dropped int64, 
 }
 
 // rowsOfParts are the rows of the parts of a table, hidden ones too.
-func (c *Client) rowsOfParts(ctx context.Context, table string) (map[string]int64, error) {
+func (c *Client) rowsOfParts(ctx context.Context, on *host, table string) (map[string]int64, error) {
 	rows := map[string]int64{}
 	err := c.Collect(ctx, Query{
-		SQL: "SELECT name, toInt64(rows) FROM system.parts " + ofTable + " AND active", system: true, Params: []Param{{Name: "table", Type: "String", Value: table}},
+		SQL: "SELECT name, toInt64(rows) FROM system.parts " + ofTable + " AND active", system: true, Params: []Param{{Name: "table", Type: "String", Value: table}}, on: on,
 	}, func(cells []Cell) error {
 		n, err := cells[1].Int()
 		rows[cells[0].Text()] = n
@@ -96,14 +97,14 @@ func (c *Client) rowsOfParts(ctx context.Context, table string) (map[string]int6
 }
 
 // outdatedByPart finds the events that are older than their projects keep them, by part.
-func (c *Client) outdatedByPart(ctx context.Context, kept []Kept) (map[string][]Outdated, error) {
+func (c *Client) outdatedByPart(ctx context.Context, on *host, kept []Kept) (map[string][]Outdated, error) {
 	projects := make([]int64, len(kept))
 	for n, k := range kept {
 		projects[n] = k.Project
 	}
 	found := map[string][]Outdated{}
 	err := c.CollectOf(ctx, projects, Query{
-		SQL: "SELECT _part, _partition_id, " + physical.Project + ", toInt64(count()) FROM events WHERE " + older(kept) + " GROUP BY 1, 2, 3 ORDER BY 1, 3", longest: MaxFillTime,
+		SQL: "SELECT _part, _partition_id, " + physical.Project + ", toInt64(count()) FROM events WHERE " + older(kept) + " GROUP BY 1, 2, 3 ORDER BY 1, 3", longest: MaxFillTime, on: on,
 	}, func(cells []Cell) error {
 		project, err := cells[2].Int()
 		if err != nil {

@@ -11,12 +11,27 @@ const runningSQL = "SELECT read_rows, read_bytes, total_rows_approx, ProfileEven
 	" WHERE query_id = {id:String} OR `Settings`['log_comment'] = {comment:String} ORDER BY elapsed DESC LIMIT 1"
 
 // Running returns the progress of a running query, identified by its ID and its Comment, which must be unique. It may be
-// called while Query runs. ok is false if no such query runs on the server; of several servers, the one queried may not
-// be the one that runs it.
+// called while Query runs. ok is false if no such query runs on the server. Of several hosts, that is asked which runs the query for this
+// client; if none does, all that answer are.
 func (c *Client) Running(ctx context.Context, q Query) (p Progress, ok bool, err error) {
+	if at, known := c.running.Load(q.ID); known {
+		at, _ := at.(*run)
+		q.ID = at.id
+		return c.runningOn(ctx, at.on, q)
+	}
+	for _, h := range c.order(false) {
+		p, ok, err = c.runningOn(ctx, h, q)
+		if ok || ctx.Err() != nil {
+			break
+		}
+	}
+	return p, ok, err
+}
+
+func (c *Client) runningOn(ctx context.Context, h *host, q Query) (p Progress, ok bool, err error) {
 	asked := Query{
 		SQL: runningSQL, Params: []Param{{Name: "id", Type: "String", Value: q.ID}, {Name: "comment", Type: "String", Value: q.Comment}},
-		system: true,
+		system: true, on: h,
 	}
 	err = c.Collect(ctx, asked, func(cells []Cell) error {
 		var numbers [4]uint64

@@ -46,6 +46,11 @@ type Query struct {
 	Tables   []string
 	Progress func(Progress) // called as rows are read, over HTTP only once with the response (see Running); may be nil
 
+	// Spread lets any host answer, if the DSN says that queries are spread. Without it, the first host that answers is asked, which has
+	// what was written last.
+	Spread bool
+
+	on       *host         // the only one that is asked; nil for any
 	system   bool          // reads system tables, without the project filter
 	projects []int64       // instead of Project: see CollectOf
 	rights   bool          // asks what our name may do, which is less in a query that may only read
@@ -93,22 +98,41 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 	if err := checkText(q.SQL); err != nil {
 		return Stats{}, fmt.Errorf("BUG: a query whose text is not the compiler's: %w", err)
 	}
-	s, err := c.server(ctx)
-	if err != nil {
-		return Stats{}, err
-	}
 	ctx, cancel := c.withinLimit(ctx)
 	defer cancel()
 	if q.ID == "" {
 		q.ID = uuid.NewString() // needed to stop it
 	}
+	var stats Stats
 	out := &counter{sink: sink}
-	run := c.queryHTTP
-	if c.native != nil {
-		run = c.queryNative
+	hosts, begin := c.hostsOf(&q), func(error) bool { return false }
+	rows := Sink(out)
+	var kept *held
+	if len(hosts) > 1 {
+		kept = &held{to: out, again: out.restarter()}
+		rows, begin = kept, func(error) bool { return out.err == nil && kept.restart() }
 	}
-	stats, err := run(ctx, s, q, out)
-	c.stop(ctx, q.ID, err)
+	err := c.tryEach(ctx, hosts, begin, func(ctx context.Context, h *host) (err error) {
+		s, err := c.server(ctx, h)
+		if err != nil {
+			return err
+		}
+		q, ended := c.runs(q, h, h != hosts[0])
+		defer ended()
+		run := c.queryHTTP
+		if h.native != nil {
+			run = c.queryNative
+		}
+		stats, err = run(ctx, h, s, q, rows)
+		c.stop(ctx, h, q.ID, err)
+		if err == nil && kept != nil {
+			err = kept.flush()
+		}
+		if out.err != nil {
+			return nil // the host did what it was asked
+		}
+		return err
+	})
 	stats.Rows = out.rows
 	stats.Elapsed = time.Since(began)
 	if out.err != nil {
@@ -120,8 +144,34 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 	if err != nil {
 		return stats, c.failure(ctx, "querying ClickHouse", err)
 	}
-	c.answered()
 	return stats, nil
+}
+
+// hostsOf are the hosts that a query is tried on.
+func (c *Client) hostsOf(q *Query) []*host {
+	if q.on != nil {
+		return []*host{q.on}
+	}
+	return c.order(q.Spread)
+}
+
+// run is where a query runs, and under which id.
+type run struct {
+	on *host
+	id string
+}
+
+// runs notes on which host a query runs, and returns it as it is sent there. One that is repeated has another id: the server that could not
+// be reached may still run it, and may be the same one under another name. The caller calls ended when the query runs no longer.
+func (c *Client) runs(q Query, h *host, repeated bool) (sent Query, ended func()) {
+	at := &run{h, q.ID}
+	if repeated {
+		at.id = uuid.NewString()
+	}
+	c.running.Store(q.ID, at)
+	sent = q
+	sent.ID = at.id
+	return sent, func() { c.running.CompareAndDelete(q.ID, at) }
 }
 
 // counter counts the rows, and distinguishes errors of the sink from those of ClickHouse.
@@ -140,6 +190,18 @@ func (o *counter) Row(json []byte) error {
 	o.rows++
 	o.err = o.sink.Row(json)
 	return o.err
+}
+
+// restarter has the sink begin anew; it is nil if the sink can't.
+func (o *counter) restarter() func() bool {
+	sink, ok := o.sink.(Restarter)
+	if !ok {
+		return nil
+	}
+	return func() bool {
+		o.rows = 0
+		return sink.Restart()
+	}
 }
 
 // Describe returns the columns of a query without running it. It does not run scalar subqueries either, unless the columns depend

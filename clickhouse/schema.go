@@ -10,10 +10,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Migrate creates the physical tables that are missing (api.md, section 9.2). Tables that are there, such as
+// Migrate creates the physical tables that are missing (api.md, section 9.2), on all servers of the cluster if there is one. Tables that are there, such as
 // PostHog's own, are left as they are; those that an earlier version of ours made get the columns, indexes and settings that came later.
-// It logs what it changes before it does.
+// It logs what it changes before it does. With several hosts or a cluster, it returns an error if they keep rows of their own.
 func (c *Client) Migrate(ctx context.Context) error {
+	if err := c.checkCluster(ctx); err != nil {
+		return err
+	}
 	have := map[string][]string{} // columns by table
 	columns, err := c.PhysicalColumns(ctx)
 	if err != nil {
@@ -37,14 +40,17 @@ func (c *Client) Migrate(ctx context.Context) error {
 		c.logger.Info("creating tables in ClickHouse", zap.String("database", c.database), zap.Strings("tables", names))
 	}
 	for _, t := range missing {
-		if err := c.exec(ctx, createTable(t, known)); err != nil {
+		if err := c.define(ctx, createTable(t, known, c.config.Cluster)); err != nil {
 			if code, _ := exceptionOf(err); t.Optional && forbidden[code] {
 				continue
 			}
 			return c.ownFailure(ctx, "creating the table "+t.Name, err)
 		}
 	}
-	return c.complete(ctx, have, known)
+	if err := c.complete(ctx, have, known); err != nil {
+		return err
+	}
+	return c.checkTables(ctx)
 }
 
 // PhysicalColumns lists the columns of the physical tables that are there, in their order.
@@ -67,15 +73,15 @@ func (c *Client) PhysicalColumns(ctx context.Context) ([]physical.Column, error)
 // forbidden are the errors of a server on which nobody of our name may create tables.
 var forbidden = map[int]bool{164: true, 497: true}
 
-// createTable is the statement that makes a table on a server that knows some settings.
-func createTable(t *physical.Table, known map[string]bool) string {
+// createTable is the statement that makes a table on a server that knows some settings, or on all servers of a cluster.
+func createTable(t *physical.Table, known map[string]bool, cluster string) string {
 	parts := make([]string, 0, len(t.Columns)+len(t.Indexes))
 	for _, c := range t.Columns {
 		parts = append(parts, columnDefinition(&c))
 	}
 	parts = append(parts, t.Indexes...)
 	var b strings.Builder
-	fmt.Fprintf(&b, "CREATE TABLE IF NOT EXISTS %s (\n    %s\n) ENGINE = %s", identifier(t.Name), strings.Join(parts, ",\n    "), t.Engine)
+	fmt.Fprintf(&b, "CREATE TABLE IF NOT EXISTS %s%s (\n    %s\n) ENGINE = %s", identifier(t.Name), clusterClause(cluster), strings.Join(parts, ",\n    "), engineOn(cluster, t.Engine))
 	if t.Partition != "" {
 		b.WriteString(" PARTITION BY " + t.Partition)
 	}
@@ -83,7 +89,11 @@ func createTable(t *physical.Table, known map[string]bool) string {
 	if t.Sample != "" {
 		b.WriteString(" SAMPLE BY " + t.Sample)
 	}
-	return b.String() + " SETTINGS " + tableSettings(t, known)
+	b.WriteString(" SETTINGS " + tableSettings(t, known))
+	if cluster != "" {
+		b.WriteString(", " + clusterDeduplication)
+	}
+	return b.String()
 }
 
 func columnDefinition(c *physical.Column) string {

@@ -72,7 +72,7 @@ func (c *Client) completeTable(ctx context.Context, t *physical.Table, changes [
 	c.logger.Info("changing a table that an older version of this program made; its rows stay", zap.String("database", c.database),
 		zap.String("table", t.Name), zap.Strings("changes", changes))
 	for _, change := range changes {
-		if err := c.exec(ctx, "ALTER TABLE "+identifier(t.Name)+" "+change); err != nil {
+		if err := c.define(ctx, "ALTER TABLE "+identifier(t.Name)+c.onCluster()+" "+change); err != nil {
 			if err := unlessForbidden(c.failure(ctx, "changing the table "+t.Name, err)); err != nil {
 				return err
 			}

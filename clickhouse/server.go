@@ -19,26 +19,26 @@ var (
 	errSilent  = &Error{Kind: Unavailable, Message: unavailable, cause: errSilence}
 )
 
-// server queries the server once for the settings that it knows. Concurrent callers share one query. It returns an error if the
+// server queries a host once for the settings that it knows. Concurrent callers share one query. It returns an error if the
 // server is too old.
-func (c *Client) server(ctx context.Context) (*server, error) {
-	if known := c.known.Load(); known != nil {
+func (c *Client) server(ctx context.Context, h *host) (*server, error) {
+	if known := h.known.Load(); known != nil {
 		return known, nil
 	}
-	answer := c.asked.DoChan("", func() (any, error) {
+	answer := h.asked.DoChan("", func() (any, error) {
 		ctx, cancel := c.soon(c.open)
 		defer cancel()
-		return c.askServer(ctx)
+		return c.askServer(ctx, h)
 	})
 	select {
 	case a := <-answer:
 		if a.Err != nil {
-			return nil, a.Err
+			return nil, &unsentError{a.Err}
 		}
 		known, _ := a.Val.(*server)
 		return known, nil
 	case <-ctx.Done():
-		return nil, c.failure(ctx, askingServer, context.Cause(ctx))
+		return nil, &unsentError{c.failure(ctx, askingServer, context.Cause(ctx))}
 	}
 }
 
@@ -49,9 +49,9 @@ func (c *Client) soon(ctx context.Context) (context.Context, context.CancelFunc)
 
 const askingServer = "reading ClickHouse's settings"
 
-func (c *Client) askServer(ctx context.Context) (*server, error) {
+func (c *Client) askServer(ctx context.Context, h *host) (*server, error) {
 	s := &server{settings: map[string]bool{}}
-	err := c.control.with(ctx, func(ctx context.Context, conn driver.Conn) error {
+	err := h.control.with(ctx, func(ctx context.Context, conn driver.Conn) error {
 		return readStrings(ctx, conn, "SELECT name, value, version() FROM system.settings", func(name, value, version string) {
 			s.settings[name] = true
 			s.version = version
@@ -66,15 +66,17 @@ func (c *Client) askServer(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, c.ownFailure(ctx, askingServer, err)
 	}
-	c.answered()
-	c.known.Store(s)
+	c.answered(h)
+	h.known.Store(s)
 	return s, nil
 }
 
 // ServerVersion returns the version of the server that answered last; empty when none has answered yet.
 func (c *Client) ServerVersion() string {
-	if s := c.known.Load(); s != nil {
-		return s.version
+	for _, h := range c.order(false) {
+		if s := h.known.Load(); s != nil {
+			return s.version
+		}
 	}
 	return ""
 }

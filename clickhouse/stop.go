@@ -16,9 +16,8 @@ const obeys = 30 * time.Second
 const maxStopping = 32
 
 // stop kills a query on the server after a limit ended it here. Hanging up does that too, but a server may not notice: it checks
-// only now and then whether the client is gone, and over the native protocol not while it computes. With several servers, the kill
-// may go to another server than the one that runs the query.
-func (c *Client) stop(ctx context.Context, id string, err error) {
+// only now and then whether the client is gone, and over the native protocol not while it computes.
+func (c *Client) stop(ctx context.Context, h *host, id string, err error) {
 	if !errors.Is(context.Cause(ctx), errOverdue) && !errors.Is(err, errTooLarge) {
 		return
 	}
@@ -29,7 +28,7 @@ func (c *Client) stop(ctx context.Context, id string, err error) {
 	}
 	go func() {
 		defer func() { <-c.stopping }()
-		if err := c.kill(id); err != nil && c.open.Err() == nil {
+		if err := c.kill(h, id); err != nil && c.open.Err() == nil {
 			c.logger.Warn(cannotKill, zap.String("query_id", id), Logged(err))
 		}
 	}()
@@ -38,18 +37,18 @@ func (c *Client) stop(ctx context.Context, id string, err error) {
 const cannotKill = "cannot kill a query that was ended; it may keep running on ClickHouse. " +
 	"The user of the clickhouse DSN needs the privilege KILL QUERY"
 
-// askToKill tells the server to kill a query, and does not wait until it has ended.
-func (c *Client) askToKill(id string) error {
+// askToKill tells a host to kill a query, and does not wait until it has ended.
+func (c *Client) askToKill(h *host, id string) error {
 	asking, cancel := c.soon(c.open)
 	defer cancel()
-	return c.control.with(asking, func(ctx context.Context, conn driver.Conn) error {
+	return h.control.with(asking, func(ctx context.Context, conn driver.Conn) error {
 		return conn.Exec(ctx, "KILL QUERY WHERE query_id = "+literal(id)+" ASYNC")
 	})
 }
 
 // kill kills a query by its id, and logs a warning if it keeps running.
-func (c *Client) kill(id string) error {
-	if err := c.askToKill(id); err != nil {
+func (c *Client) kill(h *host, id string) error {
+	if err := c.askToKill(h, id); err != nil {
 		return err
 	}
 	select {
@@ -57,7 +56,7 @@ func (c *Client) kill(id string) error {
 		return nil
 	case <-time.After(obeys):
 	}
-	_, running, err := c.Running(c.open, Query{ID: id, Comment: id})
+	_, running, err := c.runningOn(c.open, h, Query{ID: id, Comment: id})
 	if err == nil && running {
 		c.logger.Warn("a killed query keeps running on ClickHouse", zap.String("query_id", id), zap.Duration("killed_for", obeys))
 	}

@@ -31,8 +31,8 @@ func (c *Client) Writing(ctx context.Context, project int64) (bool, error) {
 	writing := false
 	var failed error
 	answers := 0
-	for _, host := range c.hosts {
-		err := c.on(ctx, host, fmt.Sprintf(writingSQL, project), &writing)
+	for _, h := range c.hosts {
+		err := c.findOn(ctx, h, fmt.Sprintf(writingSQL, project), &writing)
 		switch {
 		case err == nil:
 			answers++
@@ -50,10 +50,14 @@ func (c *Client) Writing(ctx context.Context, project int64) (bool, error) {
 
 const askingProcesses = "looking for running inserts"
 
-func (c *Client) on(ctx context.Context, host pool, sql string, found *bool) error {
-	ctx, cancel := c.soon(ctx)
+func (c *Client) findOn(ctx context.Context, h *host, sql string, found *bool) error {
+	patience := c.patience
+	if h.out.Load() {
+		patience = min(patience, dialTime)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
 	defer cancel()
-	return host.with(ctx, func(ctx context.Context, conn driver.Conn) error {
+	return h.control.with(ctx, func(ctx context.Context, conn driver.Conn) error {
 		return readStrings(ctx, conn, sql, func(string, string, string) { *found = true })
 	})
 }

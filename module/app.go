@@ -26,6 +26,9 @@ type App struct {
 	// The ClickHouse server or cluster to ask, as a DSN: clickhouse:// and tcp:// speak the native protocol, http:// and
 	// https:// HTTP. Default: the embedded engine.
 	ClickHouse string `json:"clickhouse,omitempty"`
+	// The ClickHouse cluster on whose servers the tables are made, as replicated ones. It must have a single shard. Default: tables are made
+	// on one server.
+	Cluster string `json:"clickhouse_cluster,omitempty"`
 	// Where projects, keys and endpoints are kept, as a DSN: sqlite:PATH, or postgres://… for several nodes. Default: registry.db in the data folder.
 	Registry string `json:"registry,omitempty"`
 	// The folder of the embedded engine and the default registry. Default: analytics in Caddy's own data folder.
@@ -128,7 +131,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.started = make(chan struct{})
 	repl := caddy.NewReplacer()
 	for name, text := range map[string]*string{
-		"clickhouse": &a.ClickHouse, "registry": &a.Registry, "data_dir": &a.DataDir, "engine_library": &a.EngineLibrary,
+		"clickhouse": &a.ClickHouse, "clickhouse cluster": &a.Cluster, "registry": &a.Registry, "data_dir": &a.DataDir, "engine_library": &a.EngineLibrary,
 		"public_url": &a.PublicURL, "alerts webhook": &a.Alerts.Webhook, "alerts webhook_secret": &a.Alerts.WebhookSecret,
 	} {
 		filled, err := repl.ReplaceOrErr(*text, true, true)

@@ -125,6 +125,12 @@ func (a *App) Validate() error {
 	if a.ClickHouse != "" {
 		wrong = append(wrong, CheckClickHouseDSN(a.ClickHouse))
 	}
+	if a.Cluster != "" {
+		check("clickhouse cluster", CheckCluster(a.Cluster))
+		if a.ClickHouse == "" {
+			check("clickhouse cluster", errors.New("the embedded engine has none: name the servers too"))
+		}
+	}
 	wrong = append(wrong, CheckRegistryDSN(a.Registry), a.validateFolders())
 	return errors.Join(wrong...)
 }

@@ -48,6 +48,16 @@ func (rt *runtime) collectEngine(ch chan<- prometheus.Metric) {
 	if rt.Warehouse != nil {
 		reachable := rt.Warehouse.Reachable()
 		ch <- prometheus.MustNewConstMetric(clickhouseReachable, prometheus.GaugeValue, truth(reachable))
+		if hosts := rt.Warehouse.Hosts(); len(hosts) > 1 {
+			seen := map[string]bool{}
+			for _, h := range hosts {
+				if !seen[h.Address] { // a DSN may have one twice
+					seen[h.Address] = true
+					ch <- prometheus.MustNewConstMetric(clickhouseHost, prometheus.GaugeValue, truth(h.Reachable), h.Address)
+				}
+			}
+			ch <- prometheus.MustNewConstMetric(clickhouseMoved, prometheus.CounterValue, float64(rt.Warehouse.Moved()))
+		}
 	}
 	if rt.engine == nil {
 		return
@@ -105,6 +115,8 @@ var (
 	cacheRejected        = describe("cache_rejected_total", "Results and pages that were not kept: too large, or asked for too rarely.")
 	cacheEvicted         = describe("cache_evicted_total", "Results and pages pushed out or expired.")
 	clickhouseReachable  = describe("clickhouse_reachable", "Whether ClickHouse answered when it was last asked: 1 or 0.")
+	clickhouseHost       = describe("clickhouse_host_reachable", "Whether a host of ClickHouse can be used, where there are several: 1 or 0.", "host")
+	clickhouseMoved      = describe("clickhouse_moved_queries_total", "Queries and statements that went to another host of ClickHouse because one could not be used.")
 	engineUp             = describe("engine_up", "Whether the embedded engine runs and reads its tables: 1 or 0.")
 	engineRestarts       = describe("engine_restarts_total", "Restarts of the embedded engine that nobody asked for.")
 	engineMemory         = describe("engine_resident_memory_bytes", "Memory that the embedded engine takes.")

@@ -88,7 +88,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	warehouseKey := fmt.Sprintf("clickhouse %s %d %d %d %s", dsn, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.placeLimits().Places, registryKey)
+	warehouseKey := fmt.Sprintf("clickhouse %s %s %d %d %d %s", dsn, a.Cluster, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.placeLimits().Places, registryKey)
 	house, err := a.openWarehouse(ctx, warehouseKey, dsn, reg)
 	if err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 func (a *App) openWarehouse(ctx context.Context, key, dsn string, reg *registry.Registry) (*warehouse.Warehouse, error) {
 	house, err := keep(a, key, func() (*warehouse.Warehouse, func() error, error) {
 		opened, err := warehouse.Open(clickhouse.Config{
-			DSN: dsn, MaxExecutionTime: time.Duration(a.Limits.MaxExecutionTime), MaxMemory: int64(a.Limits.MaxMemory), MaxResultBytes: execution.MaxResultBytes,
+			DSN: dsn, Cluster: a.Cluster, MaxExecutionTime: time.Duration(a.Limits.MaxExecutionTime), MaxMemory: int64(a.Limits.MaxMemory), MaxResultBytes: execution.MaxResultBytes,
 			MaxResultRows: execution.MaxResultRows,
 			Concurrency:   a.placeLimits().Places + spareConnections,
 			Embedded:      a.ClickHouse == "",
@@ -354,6 +354,9 @@ func openRegistry(ctx context.Context, dsn, dataDir string, logger *zap.Logger) 
 
 // CheckClickHouseDSN reports what is wrong with the DSN of a ClickHouse server. Its error holds no password.
 func CheckClickHouseDSN(dsn string) error { return clickhouse.Config{DSN: dsn}.Validate() }
+
+// CheckCluster reports what is wrong with the name of a ClickHouse cluster.
+func CheckCluster(name string) error { return clickhouse.CheckCluster(name) }
 
 // CheckRegistryDSN reports what is wrong with the DSN of a registry.
 func CheckRegistryDSN(dsn string) error { return registry.CheckDSN(dsn) }

@@ -309,6 +309,12 @@ func (s sink) Row(row []byte) error {
 	return s.rows.Row(row)
 }
 
+// Restart implements clickhouse.Restarter.
+func (s sink) Restart() bool {
+	s.rows.Reset()
+	return true
+}
+
 // missing counts the rows that are about an actor of whom nothing is known; nil for answers without actors.
 func missing(compiled *compiler.Compiled, rows *cache.Result) (*int, error) {
 	if compiled.Missing == nil {

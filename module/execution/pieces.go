@@ -353,6 +353,21 @@ func (s *pieceSink) Row(row []byte) error {
 	return s.places[place].Row(s.buffer)
 }
 
+// Restart implements clickhouse.Restarter.
+func (s *pieceSink) Restart() bool {
+	s.bytes = 0
+	for _, rows := range s.places {
+		if rows == nil {
+			continue
+		}
+		rows.Reset()
+		if err := rows.Columns(nil); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // splitPlace splits a row into its first cell, a number, and the others, with the bracket that ends them.
 func splitPlace(row []byte) (place int, rest []byte, err error) {
 	first, rest, more := bytes.Cut(row, []byte(","))

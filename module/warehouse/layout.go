@@ -12,7 +12,7 @@ import (
 
 const (
 	// followEvery is how often a ClickHouse that does not answer is asked whether it does again. One that answers is asked by
-	// queries alone.
+	// queries alone, unless it has several hosts.
 	followEvery = 5 * time.Second
 	// retryDiscovery is how long a discovery that failed is not tried again: callers in between get its error.
 	retryDiscovery = time.Second
@@ -112,6 +112,8 @@ func (w *Warehouse) follow() {
 			_, _ = w.Layout(w.open) // what goes wrong is logged where it shows
 		case !reachable:
 			_ = w.client.Ping(w.open) // likewise
+		default:
+			w.client.LookAround(w.open)
 		}
 		select {
 		case <-w.open.Done():

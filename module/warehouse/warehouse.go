@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // Warehouse is the connection to ClickHouse, and what is known of the tables there. It may be used from several goroutines at once.
@@ -30,6 +32,8 @@ type Warehouse struct {
 	shared Shared              // nil: nobody else writes
 	holder string              // the name under which it takes locks
 	gate   *semaphore.Weighted // has a part of it for each batch that is being written
+
+	writtenTo sync.Map // the host that has what was written of a project's people, by the project
 
 	changes *changes
 	prober  *prober // nil: nobody else writes, or nobody knows
@@ -125,6 +129,12 @@ func (w *Warehouse) Reachable() bool {
 	return ok
 }
 
+// Hosts says how each host of ClickHouse is.
+func (w *Warehouse) Hosts() []clickhouse.HostState { return w.client.Hosts() }
+
+// Moved is how many queries and statements went to another host because one could not be used.
+func (w *Warehouse) Moved() uint64 { return w.client.Moved() }
+
 // ServerVersion returns the version of ClickHouse; empty when it has not answered yet.
 func (w *Warehouse) ServerVersion() string { return w.client.ServerVersion() }
 
@@ -139,7 +149,7 @@ func (w *Warehouse) Query(ctx context.Context, at *admission.Place, q clickhouse
 	if err := check(at, q.Project); err != nil {
 		return clickhouse.Stats{}, err
 	}
-	q.Yields = at.Yields()
+	q.Yields, q.Spread = at.Yields(), true
 	return w.client.Query(ctx, q, sink)
 }
 
@@ -148,7 +158,7 @@ func (w *Warehouse) Export(ctx context.Context, at *admission.Place, q clickhous
 	if err := check(at, q.Project); err != nil {
 		return clickhouse.Stats{}, err
 	}
-	q.Yields = at.Yields()
+	q.Yields, q.Spread = at.Yields(), true
 	return w.client.Export(ctx, q, format, out)
 }
 
@@ -235,10 +245,29 @@ func (w *Warehouse) alone(ctx context.Context, project int64) (release func(), e
 		w.gate.Release(1)
 		return nil, err
 	}
+	release = func() { unlock(); w.gate.Release(1) }
 	if others {
 		w.ingest.Forget(project) // which data changed is told by a probe, where there are other servers
 	}
-	return func() { unlock(); w.gate.Release(1) }, nil
+	if err := w.catchUp(ctx, project, others); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// catchUp waits until the host of ClickHouse that is asked has what others, or this server on another host, wrote of a project's people. The
+// caller has their lock.
+func (w *Warehouse) catchUp(ctx context.Context, project int64, others bool) error {
+	host := w.client.First()
+	if before, known := w.writtenTo.Load(project); known && before == host && !others {
+		return nil
+	}
+	if err := w.client.CatchUp(ctx, physical.Names()...); err != nil {
+		return err
+	}
+	w.writtenTo.Store(project, host)
+	return nil
 }
 
 // changing runs what changes rows of a table of a project.

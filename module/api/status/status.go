@@ -75,6 +75,27 @@ type database struct {
 	Version   *string   `json:"version"`
 	PingMS    *float64  `json:"ping_ms"`
 	CheckedAt time.Time `json:"checked_at"`
+	Hosts     *hosts    `json:"hosts,omitempty"` // nil for one
+}
+
+// hosts counts the hosts of ClickHouse.
+type hosts struct {
+	Total     int `json:"total"`
+	Reachable int `json:"reachable"`
+}
+
+func (s *Status) hosts() *hosts {
+	all := s.Executor.Warehouse.Hosts()
+	if len(all) == 1 {
+		return nil
+	}
+	found := &hosts{Total: len(all)}
+	for _, h := range all {
+		if h.Reachable {
+			found.Reachable++
+		}
+	}
+	return found
 }
 
 // answers are those with rows that the project got.
@@ -129,6 +150,7 @@ func (s *Status) get(ctx context.Context, c api.Caller, _ api.Input) (api.Respon
 	found.Registry.Reachable = health.Registry
 	found.ClickHouse = database{
 		part: part{health.ClickHouse}, Kind: "server", Version: api.OrNull(s.Executor.Warehouse.ServerVersion()), CheckedAt: health.At.UTC(),
+		Hosts: s.hosts(),
 	}
 	if s.Embedded {
 		found.ClickHouse.Kind = "embedded"

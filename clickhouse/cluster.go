@@ -1,0 +1,230 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// clusterNames are the names that a cluster may have.
+var clusterNames = regexp.MustCompile(`^[\w.-]{1,200}$`)
+
+// CheckCluster reports what is wrong with the name of a cluster.
+func CheckCluster(name string) error {
+	if !clusterNames.MatchString(name) {
+		return fmt.Errorf("%q is not a valid name of a cluster", name)
+	}
+	return nil
+}
+
+// onCluster is the clause that has all servers of the cluster run a statement; empty without a cluster.
+func (c *Client) onCluster() string { return clusterClause(c.config.Cluster) }
+
+func clusterClause(cluster string) string {
+	if cluster == "" {
+		return ""
+	}
+	return " ON CLUSTER " + identifier(cluster)
+}
+
+// engineOn is a table's engine on a cluster, or without one if the name is empty. Where its replicas find one another is what the servers'
+// own default says: default_replica_path and default_replica_name.
+func engineOn(cluster, engine string) string {
+	if cluster == "" {
+		return engine
+	}
+	return "Replicated" + engine
+}
+
+// clusterDeduplication has the replicas know the token of a batch for a week.
+const clusterDeduplication = "replicated_deduplication_window = 10000, replicated_deduplication_window_seconds = 604800"
+
+// clusterSettings have a server wait for the others until they have run a statement, and not for those that are away: these run it when they
+// are back.
+var clusterSettings = []setting{{"distributed_ddl_task_timeout", 30}, {"distributed_ddl_output_mode", "null_status_on_timeout"}}
+
+// define runs a statement that makes, changes or drops a table, on all servers of the cluster if it has onCluster.
+func (c *Client) define(ctx context.Context, sql string) error {
+	return c.send(ctx, false, func(ctx context.Context, h *host) error {
+		s, err := c.server(ctx, h)
+		if err != nil {
+			return err
+		}
+		settings := driver.Settings{}
+		for _, e := range clusterSettings {
+			if c.config.Cluster != "" && s.settings[e.name] {
+				settings[e.name] = e.value
+			}
+		}
+		return h.with(ctx, func(ctx context.Context, conn driver.Conn) error {
+			return conn.Exec(driver.Context(ctx, driver.WithSettings(settings)), sql)
+		})
+	})
+}
+
+// checkCluster returns an error unless the cluster of the config is one whose servers all have the same rows.
+func (c *Client) checkCluster(ctx context.Context) error {
+	if c.config.Cluster == "" {
+		return nil
+	}
+	var shards int64
+	err := c.Collect(ctx, Query{
+		SQL: "SELECT toInt64(uniqExact(shard_num)) FROM system.clusters WHERE cluster = " + literal(c.config.Cluster), system: true,
+	}, func(cells []Cell) error {
+		var err error
+		shards, err = cells[0].Int()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return shardsError(c.config.Cluster, shards)
+}
+
+func shardsError(cluster string, shards int64) error {
+	switch shards {
+	case 0:
+		return &Error{Message: fmt.Sprintf("ClickHouse has no cluster %q; its table system.clusters lists those that it has", cluster)}
+	case 1:
+		return nil
+	}
+	return &Error{Message: fmt.Sprintf("the cluster %q has %d shards, and this program needs one with a single shard, of any number of replicas", cluster, shards)}
+}
+
+// stored is how a host keeps a table.
+type stored struct {
+	engine string
+	id     string // the same on two hosts only if they are one server
+}
+
+// own reports whether the rows of a table are on its server alone.
+func (s stored) own() bool {
+	return strings.HasSuffix(s.engine, "MergeTree") && !strings.HasPrefix(s.engine, "Replicated") && !strings.HasPrefix(s.engine, "Shared")
+}
+
+// tablesOf are the physical tables that a host has.
+func (c *Client) tablesOf(ctx context.Context, h *host) (map[string]stored, error) {
+	tables := map[string]stored{}
+	err := c.Collect(ctx, Query{
+		SQL: "SELECT name, engine, concat(toString(serverUUID()), toString(uuid)) FROM system.tables " +
+			"WHERE database = currentDatabase() AND name IN (" + literals(physical.Names()) + ")",
+		system: true, on: h,
+	}, func(cells []Cell) error {
+		tables[cells[0].Text()] = stored{cells[1].Text(), cells[2].Text()}
+		return nil
+	})
+	return tables, err
+}
+
+// checkTables returns an error if the hosts, or the servers of the cluster, would give different answers because each keeps rows of its own.
+// It also notes whether all tables are replicated.
+func (c *Client) checkTables(ctx context.Context) error {
+	if len(c.hosts) == 1 && c.config.Cluster == "" {
+		return nil
+	}
+	first := c.order(false)[0]
+	tables, err := c.tablesOf(ctx, first)
+	if err != nil {
+		return unlessForbidden(err)
+	}
+	replicated := len(tables) > 0
+	for name, table := range tables {
+		replicated = replicated && strings.HasPrefix(table.engine, "Replicated")
+		if c.config.Cluster != "" && table.own() {
+			return &Error{Message: fmt.Sprintf("the table %s has the engine %s, so its rows are on one server of the cluster %q alone: "+
+				"docs/clickhouse-hosts.md says how to make it a replicated one", name, table.engine, c.config.Cluster)}
+		}
+	}
+	c.tables.Store(&tables)
+	for _, h := range c.hosts {
+		if h == first {
+			continue
+		}
+		err := c.fits(ctx, h)
+		unlike, differs := errors.AsType[*unlikeError](err)
+		switch {
+		case differs && c.config.Cluster == "":
+			return &Error{Message: unlike.Error() + ". Several hosts must have the same rows: see docs/clickhouse-hosts.md"}
+		case differs: // it gets the tables when it has caught up
+			c.noteFailure(h, &Error{Kind: Unavailable, Message: unlike.Error(), cause: unlike})
+		case ctx.Err() != nil:
+			return err
+		}
+	}
+	c.replicated.Store(replicated)
+	return nil
+}
+
+// unlikeError says in what a host differs from the others.
+type unlikeError struct{ text string }
+
+func (e *unlikeError) Error() string { return e.text }
+
+// fits returns an *unlikeError for a host whose tables are not those of the others. Such a host is not asked.
+func (c *Client) fits(ctx context.Context, h *host) error {
+	want := c.tables.Load()
+	if want == nil { // not known yet
+		return nil
+	}
+	have, err := c.tablesOf(ctx, h)
+	if err != nil {
+		return unlessForbidden(err)
+	}
+	for _, name := range physical.Names() {
+		table, there := have[name]
+		like, wanted := (*want)[name]
+		var differs *unlikeError
+		switch {
+		case !wanted:
+			continue
+		case !there:
+			differs = &unlikeError{"the host " + h.address + " has no table " + name}
+		case (table.own() || like.own()) && table.id != like.id:
+			differs = &unlikeError{"the host " + h.address + " keeps rows of its own in the table " + name + ", which has the engine " + table.engine}
+		default:
+			continue
+		}
+		h.unfit.Store(true)
+		return differs
+	}
+	h.unfit.Store(false)
+	return nil
+}
+
+// First is the address of the host that is asked first, and gets what is written.
+func (c *Client) First() string { return c.order(false)[0].address }
+
+// CatchUp waits until the host that is asked first has the rows of tables that were written on other servers before. If the tables are not
+// replicated, there is nothing to wait for.
+func (c *Client) CatchUp(ctx context.Context, tables ...string) error {
+	if !c.replicated.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, catchUpTime, errSilent)
+	defer cancel()
+	for _, table := range tables {
+		err := c.tryEach(ctx, c.order(false), always, func(ctx context.Context, h *host) error {
+			return h.with(ctx, func(ctx context.Context, conn driver.Conn) error {
+				return conn.Exec(ctx, "SYSTEM SYNC REPLICA "+identifier(table)+" LIGHTWEIGHT")
+			})
+		})
+		if err == nil {
+			continue
+		}
+		if err = c.ownFailure(ctx, "waiting for the replicas of the table "+table, err); unlessForbidden(err) != nil {
+			return err
+		}
+		c.behind.Do(func() {
+			c.logger.Warn("cannot wait for replicas. People who were just written by another server may be made twice. "+
+				"The user of the clickhouse DSN needs SYSTEM SYNC REPLICA on the tables", zap.String("table", table))
+		})
+	}
+	return nil
+}

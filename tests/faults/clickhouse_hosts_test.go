@@ -1,0 +1,123 @@
+package faults_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// TestClickHouseHosts takes one of two hosts of ClickHouse away in all ways while queries run: callers get their rows, and what was
+// captured arrives once.
+func TestClickHouseHosts(t *testing.T) {
+	engine, err := embeddedtest.Start(t.Context(), filepath.Join(t.TempDir(), "engine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	dsn, err := url.Parse(engine.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var relays []*harness.Relay // two names of one server
+	for range 2 {
+		relay, err := harness.NewRelay(dsn.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := relay.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		relays = append(relays, relay)
+	}
+	both := strings.Replace(engine.DSN(), dsn.Host, relays[0].Address()+","+relays[1].Address(), 1)
+	server, c := start(t, "clickhouse "+both, "limits {\n\t\t\trate 100000/s\n\t\t}")
+	token, err := server.CaptureToken(c.Project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asking sync.WaitGroup
+	var stopped atomic.Bool
+	var slowest atomic.Int64
+	var answers atomic.Int64
+	for caller := range 4 {
+		asking.Go(func() {
+			for n := 0; !stopped.Load(); n++ {
+				began := time.Now()
+				answer, err := c.Send(http.MethodPost, "query/", map[string]any{"query": map[string]any{
+					"kind": "HogQLQuery", "query": fmt.Sprintf("select %d, least(count(), 100) from events", n*10+caller),
+				}})
+				if err != nil {
+					t.Errorf("asking: %v", err)
+					return
+				}
+				if want := fmt.Sprintf("[[%d 100]]", n*10+caller); answer.Status != http.StatusOK || fmt.Sprint(answer.Body["results"]) != want {
+					t.Errorf("got %d %s, want the rows %s", answer.Status, answer.Raw, want)
+					return
+				}
+				slowest.Store(max(slowest.Load(), int64(time.Since(began))))
+				answers.Add(1)
+			}
+		})
+	}
+	sent := 0
+	for _, fault := range []harness.Fault{harness.Refuses, harness.Resets, harness.Silent, harness.Mute} {
+		relays[0].Set(fault)
+		for range 3 {
+			sent++
+			body := fmt.Sprintf(`{"api_key":%q,"event":"during","distinct_id":"p%d"}`, token, sent)
+			answer, err := http.Post(server.URL+"/i/v0/e/", "application/json", strings.NewReader(body))
+			if err != nil || answer.StatusCode != http.StatusOK {
+				t.Fatalf("capturing: %v", err)
+			}
+			_ = answer.Body.Close() // the status is what counts
+			<-time.After(500 * time.Millisecond)
+		}
+		relays[0].Set(harness.Works)
+		harness.Eventually(t, time.Minute, func() error {
+			if up := hostMetric(t, server, relays[0].Address()); up != 1 {
+				return fmt.Errorf("the host is not taken back: %v", up)
+			}
+			return nil
+		})
+	}
+	stopped.Store(true)
+	asking.Wait()
+	t.Logf("%d answers, the slowest took %s", answers.Load(), time.Duration(slowest.Load()).Round(time.Millisecond))
+	if took := time.Duration(slowest.Load()); took > 10*time.Second {
+		t.Errorf("the slowest answer took %s", took)
+	}
+	if moved := metric(t, server, "clickhouse_moved_queries_total"); moved == 0 {
+		t.Error("no query was moved, so nothing was tested")
+	}
+	harness.Eventually(t, time.Minute, func() error {
+		got := fmt.Sprint(c.Query(t, "select count(), count(distinct uuid) from events where event = 'during'"))
+		if want := fmt.Sprintf("[[%d %d]]", sent, sent); got != want {
+			return fmt.Errorf("events %s, want %s", got, want)
+		}
+		return nil
+	})
+	if log := server.Log(); strings.Contains(log, dsn.User.String()) {
+		t.Error("the log has the password")
+	}
+}
+
+func hostMetric(t *testing.T, server *harness.Server, host string) float64 {
+	t.Helper()
+	return metric(t, server, regexp.QuoteMeta(fmt.Sprintf("clickhouse_host_reachable{host=%q}", host)))
+}

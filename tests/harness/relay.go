@@ -1,0 +1,208 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// Fault is what is wrong with a Relay.
+type Fault int
+
+// The faults.
+const (
+	Works   Fault = iota
+	Refuses       // new connections are refused; those that are there are closed
+	Resets        // all connections are reset
+	Silent        // connections are accepted, and nothing comes any more
+	Mute          // what is sent arrives, and no answer comes
+)
+
+// Relay passes connections on to an address. It can fail like a host or a network.
+type Relay struct {
+	address, to string
+
+	mu       sync.Mutex
+	listener net.Listener // nil while it refuses
+	fault    Fault
+	open     map[net.Conn]struct{}
+	changed  chan struct{} // closed at the next change of fault
+	from, by []byte        // credentials that are replaced
+
+	dialed atomic.Int64
+}
+
+// NewRelay returns a relay that listens on a port of its own.
+func NewRelay(to string) (*Relay, error) {
+	r := &Relay{to: to, address: "127.0.0.1:0", open: map[net.Conn]struct{}{}, changed: make(chan struct{})}
+	if err := r.listen(); err != nil {
+		return nil, err
+	}
+	r.address = r.listener.Addr().String()
+	return r, nil
+}
+
+// Address is where it listens.
+func (r *Relay) Address() string { return r.address }
+
+// Dialed is how many connections came.
+func (r *Relay) Dialed() int64 { return r.dialed.Load() }
+
+// Rewrite replaces the login user:password of HTTP requests.
+func (r *Relay) Rewrite(from, by string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.from, r.by = []byte(base64.StdEncoding.EncodeToString([]byte(from))), []byte(base64.StdEncoding.EncodeToString([]byte(by)))
+}
+
+func (r *Relay) listen() error {
+	listener, err := net.Listen("tcp", r.address)
+	if err != nil {
+		return err
+	}
+	r.listener = listener
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			r.dialed.Add(1)
+			go r.pass(conn)
+		}
+	}()
+	return nil
+}
+
+// Set has it fail, or work again.
+func (r *Relay) Set(fault Fault) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fault = fault
+	close(r.changed)
+	r.changed = make(chan struct{})
+	if fault == Refuses || fault == Resets {
+		r.closeAll(fault == Resets)
+	}
+	switch {
+	case fault == Refuses && r.listener != nil:
+		_ = r.listener.Close() // nobody else closes it
+		r.listener = nil
+	case fault != Refuses && r.listener == nil:
+		if err := r.listen(); err != nil {
+			panic(err) // the port was ours a moment ago
+		}
+	}
+}
+
+// closeAll closes what is open. The caller holds mu.
+func (r *Relay) closeAll(reset bool) {
+	for conn := range r.open {
+		if tcp, ok := conn.(*net.TCPConn); ok && reset {
+			_ = tcp.SetLinger(0)
+		}
+		_ = conn.Close()
+	}
+	clear(r.open)
+}
+
+// Close ends it.
+func (r *Relay) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fault = Refuses
+	close(r.changed)
+	r.changed = make(chan struct{})
+	r.closeAll(false)
+	if r.listener == nil {
+		return nil
+	}
+	err := r.listener.Close()
+	r.listener = nil
+	return err
+}
+
+// add notes that a connection is open. It is false if it must not be.
+func (r *Relay) add(conn net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fault == Resets {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+	}
+	if r.fault == Refuses || r.fault == Resets {
+		_ = conn.Close()
+		return false
+	}
+	r.open[conn] = struct{}{}
+	return true
+}
+
+func (r *Relay) remove(conn net.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.open, conn)
+	_ = conn.Close()
+}
+
+// pass passes a connection on until an end of it closes.
+func (r *Relay) pass(conn net.Conn) {
+	if !r.add(conn) {
+		return
+	}
+	defer r.remove(conn)
+	r.await(true)
+	behind, err := net.Dial("tcp", r.to)
+	if err != nil || !r.add(behind) {
+		return
+	}
+	defer r.remove(behind)
+	ended := make(chan struct{}, 2)
+	for _, way := range []struct {
+		from, to net.Conn
+		requests bool
+	}{{conn, behind, true}, {behind, conn, false}} {
+		go func() {
+			_ = r.copy(way.to, way.from, way.requests)
+			ended <- struct{}{}
+		}()
+	}
+	<-ended
+}
+
+// await waits as long as nothing of requests, or of answers, comes through.
+func (r *Relay) await(requests bool) {
+	for {
+		r.mu.Lock()
+		silent, changed := r.fault == Silent || r.fault == Mute && !requests, r.changed
+		r.mu.Unlock()
+		if !silent {
+			return
+		}
+		<-changed
+	}
+}
+
+func (r *Relay) copy(to io.Writer, from io.Reader, requests bool) error {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		r.await(requests)
+		piece := buf[:n]
+		if requests {
+			r.mu.Lock()
+			if len(r.from) > 0 {
+				piece = bytes.ReplaceAll(piece, r.from, r.by)
+			}
+			r.mu.Unlock()
+		}
+		if _, failed := to.Write(piece); failed != nil || err != nil {
+			return errors.Join(err, failed)
+		}
+	}
+}
