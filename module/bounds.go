@@ -125,6 +125,6 @@ func (a *App) Validate() error {
 	if a.ClickHouse != "" {
 		wrong = append(wrong, CheckClickHouseDSN(a.ClickHouse))
 	}
-	wrong = append(wrong, CheckRegistryDSN(a.Registry), a.validateFolders())
+	wrong = append(wrong, CheckRegistryDSN(a.Registry), a.validateFolders(), a.validatePeers())
 	return errors.Join(wrong...)
 }

@@ -54,6 +54,7 @@ type runtime struct {
 	keeper  *upkeep.Keeper
 	deleter *deletions.Deleter
 	imports *importing
+	fleet   *fleet // nil with a registry that is this server's own
 
 	backups   *backups.Backups
 	capturing *capturing
@@ -87,6 +88,10 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	others, err := a.openFleet(reg, registryKey)
+	if err != nil {
+		return nil, err
+	}
 	warehouseKey := fmt.Sprintf("clickhouse %s %d %d %d %s", dsn, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.placeLimits().Places, registryKey)
 	house, err := a.openWarehouse(ctx, warehouseKey, dsn, reg)
 	if err != nil {
@@ -106,8 +111,8 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A plan says how long its answer is fresh, so a config with another time has others.
-	plans, err := keep(a, fmt.Sprintf("plans %d %s", a.Cache.TTL, cacheKey), func() (*cache.Memo[*result.Plan], func() error, error) {
+	// A plan says how long its answer is fresh, and with peers how others plan it, so a config with another time has others.
+	plans, err := keep(a, fmt.Sprintf("plans %d %t %s", a.Cache.TTL, a.Peers != nil, cacheKey), func() (*cache.Memo[*result.Plan], func() error, error) {
 		return cache.NewMemo(result.PlanMemory, (*result.Plan).Size), func() error { return nil }, nil
 	})
 	if err != nil {
@@ -174,9 +179,13 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 			Cache: results.cache, Warehouse: house, Places: places, Limits: limits, Runs: background, Metrics: results.metrics,
 			Databases: results.databases, Names: results.names, Cohorts: calculator, Registry: reg, QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate,
 			Retain: func() (func(), bool) { return retain(kept) }, Report: a.reportRun, ReportTable: a.reportTable,
-			WholeOnly: !*a.Cache.SettledPast, ReportPieces: a.reportPieces,
+			WholeOnly: !*a.Cache.SettledPast, ReportPieces: a.reportPieces, Hops: results.hops,
 		},
 		registry: reg, engine: engine, cohorts: calculator, tables: tables, plans: plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
+		fleet: others,
+	}
+	if others != nil && others.peers != nil {
+		rt.Peers = others
 	}
 	if rt.alerts, err = a.openAlerts(rt, cacheKey, limitsKey); err != nil {
 		return nil, err
@@ -275,6 +284,7 @@ type results struct {
 	cache     *cache.Cache
 	databases *execution.Databases
 	names     *execution.Sightings
+	hops      *execution.Hops
 	metrics   *execution.Metrics
 	logs      *runlog.Logs
 }
@@ -287,7 +297,7 @@ func openResults(a *App) (*results, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
 	}
-	found := &results{cache: c, databases: new(execution.Databases), names: new(execution.Sightings), metrics: execution.NewMetrics(), logs: runlog.New(time.Now())}
+	found := &results{cache: c, databases: new(execution.Databases), names: new(execution.Sightings), hops: execution.NewHops(), metrics: execution.NewMetrics(), logs: runlog.New(time.Now())}
 	return found, func() error { c.Close(); return nil }, nil
 }
 

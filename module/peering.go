@@ -1,0 +1,198 @@
+package module
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/buildinfo"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/nodes"
+	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
+	"github.com/caddy-analytics/caddy-analytics/module/peers"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// PeersConfig lets the servers of a deployment ask one another for results, so that a query runs once for all of them.
+type PeersConfig struct {
+	// The address to listen at for the other servers alone, such as :9443.
+	Listen string `json:"listen,omitempty"`
+	// The host and port at which the others reach it. Default: what it listens at; of all addresses the first private one of this machine.
+	Advertise string `json:"advertise,omitempty"`
+}
+
+// CheckPeersListen reports what is wrong with the address to listen at.
+func CheckPeersListen(address string) error { return checkAddress(address, ":9443", false) }
+
+// CheckPeersAdvertise reports what is wrong with the address at which others reach a server.
+func CheckPeersAdvertise(address string) error { return checkAddress(address, "10.0.0.5:9443", true) }
+
+func checkAddress(address, example string, needsHost bool) error {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil || needsHost && (host == "" || port == "0") || len(address) > 255 {
+		return fmt.Errorf("%q is not a valid host and port (want, for example, %s)", address, example)
+	}
+	return nil
+}
+
+// errNotShared refuses peers of a registry that is one server's own.
+var errNotShared = errors.New("needs a registry that several servers share, such as postgres://db/analytics: it is where they find one another, and what tells them from strangers")
+
+func (a *App) validatePeers() error {
+	if a.Peers == nil {
+		return nil
+	}
+	var wrong []error
+	if scheme, _, _ := strings.Cut(a.Registry, ":"); scheme == "" || scheme == "sqlite" {
+		wrong = append(wrong, fmt.Errorf("peers %w", errNotShared))
+	}
+	if err := CheckPeersListen(a.Peers.Listen); err != nil {
+		wrong = append(wrong, fmt.Errorf("peers listen %w", err))
+	}
+	if a.Peers.Advertise != "" {
+		if err := CheckPeersAdvertise(a.Peers.Advertise); err != nil {
+			wrong = append(wrong, fmt.Errorf("peers advertise %w", err))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// fleet is the servers that share the registry.
+type fleet struct {
+	*nodes.Directory
+
+	peers   *peers.Peers // nil without peers
+	callers *api.PeerCallers
+}
+
+// Ask asks another server.
+func (f *fleet) Ask(ctx context.Context, node nodes.Node, request []byte) (peers.Answer, error) {
+	return f.peers.Ask(ctx, node, request)
+}
+
+// board is the registry as the place where servers keep their records.
+type board struct {
+	*registry.Registry
+	registry.Sharer
+}
+
+// openFleet takes a share of what is known of the other servers; nil with a registry that is this one's own.
+func (a *App) openFleet(reg *registry.Registry, registryKey string) (*fleet, error) {
+	sharer, shared := reg.Sharer()
+	switch {
+	case !shared && a.Peers != nil:
+		return nil, fmt.Errorf("peers %w", errNotShared)
+	case !shared:
+		return nil, nil
+	}
+	config := PeersConfig{}
+	if a.Peers != nil {
+		config = *a.Peers
+	}
+	return keep(a, fmt.Sprintf("fleet %s %q %q", registryKey, config.Listen, config.Advertise), func() (*fleet, func() error, error) {
+		f, err := newFleet(board{reg, sharer}, config, a.logger.Named("peers"))
+		if err != nil {
+			return nil, nil, err
+		}
+		return f, f.close, nil
+	})
+}
+
+// newFleet announces this server and looks for others. With no address to listen at, it neither asks nor answers them.
+func newFleet(b nodes.Board, config PeersConfig, logger *zap.Logger) (*fleet, error) {
+	self := nodes.Node{Name: pagecursor.Process(), Version: buildinfo.Read().Version, Form: execution.PeerForm}
+	f := &fleet{callers: api.NewPeerCallers()}
+	if config.Listen == "" {
+		f.Directory = nodes.Open(nodes.Config{Board: b, Self: self, Logger: logger})
+		return f, nil
+	}
+	identity, err := peers.NewIdentity()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", config.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listening for other servers: %w", err)
+	}
+	if self.Address = config.Advertise; self.Address == "" {
+		if self.Address, err = peers.Advertised(listener); err != nil {
+			return nil, errors.Join(err, listener.Close())
+		}
+	}
+	self.Fingerprint = identity.Fingerprint()
+	f.Directory = nodes.Open(nodes.Config{Board: b, Self: self, Logger: logger})
+	f.peers = peers.Serve(listener, peers.Config{Identity: identity, Directory: f.Directory, Logger: logger})
+	logger.Info("other servers can ask this one", zap.String("node", self.Name), zap.String("address", self.Address))
+	return f, nil
+}
+
+func (f *fleet) close() error {
+	err := f.Directory.Close() // first, so that nobody asks a server that answers no longer
+	if f.peers != nil {
+		err = errors.Join(err, f.peers.Close())
+	}
+	return err
+}
+
+// servePeers answers other servers, until undo is called.
+func (rt *runtime) servePeers() (undo func() error) {
+	if rt.fleet == nil || rt.fleet.peers == nil {
+		return func() error { return nil }
+	}
+	end := rt.fleet.peers.Handle(rt.answerPeer)
+	return func() error { end(); return nil }
+}
+
+// nodes is how many servers share the registry.
+func (rt *runtime) nodes() int {
+	if rt.fleet == nil {
+		return 1
+	}
+	return rt.fleet.Nodes()
+}
+
+// answerPeer answers a request of another server. All that it says about who asks and for what is looked up here.
+func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []byte) peers.Answer {
+	start := time.Now()
+	asked, err := execution.ReadPeerRequest(request)
+	if err != nil {
+		rt.logger.Warn("another server asks in a form that can't be read", zap.String("node", from.Name), zap.String("version", from.Version))
+		return peers.Declined("the request can't be read")
+	}
+	release, ok := rt.Retain()
+	if !ok {
+		return peers.Declined("the server ends")
+	}
+	defer release()
+	snap := rt.registry.Snapshot()
+	if snap.Revision < asked.Revision {
+		limited, cancel := context.WithTimeout(ctx, refreshForPeer)
+		_ = rt.registry.Refresh(limited) // what matters is what is known after it
+		cancel()
+		if snap = rt.registry.Snapshot(); snap.Revision < asked.Revision {
+			return peers.Declined("the registry is older here")
+		}
+	}
+	c, err := rt.fleet.callers.Find(snap, asked, start)
+	if err != nil {
+		return peers.Declined("nobody may ask this")
+	}
+	c.RequestID = asked.Nonce
+	if asked.Recipe.Endpoint != "" {
+		return rt.runs().ForPeer(ctx, c, asked)
+	}
+	return rt.queries().ForPeer(ctx, c, asked)
+}
+
+// refreshForPeer is the longest that another server waits while this one reads what that has read of the registry.
+const refreshForPeer = 2 * time.Second
