@@ -100,7 +100,7 @@ func (a *App) openFleet(reg *registry.Registry, registryKey string) (*fleet, err
 		config = *a.Peers
 	}
 	return keep(a, fmt.Sprintf("fleet %s %q %q", registryKey, config.Listen, config.Advertise), func() (*fleet, func() error, error) {
-		f, err := newFleet(board{reg, sharer}, config, a.logger.Named("peers"))
+		f, err := newFleet(fleetConfig{PeersConfig: config, name: pagecursor.Process(), board: board{reg, sharer}, logger: a.logger.Named("peers")})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -108,31 +108,43 @@ func (a *App) openFleet(reg *registry.Registry, registryKey string) (*fleet, err
 	})
 }
 
+// fleetConfig is what a fleet is made from.
+type fleetConfig struct {
+	PeersConfig
+
+	name           string // of this server: its cursors begin with it
+	board          nodes.Board
+	every, silence time.Duration // see nodes.Config and peers.Config; 0 for their defaults
+	logger         *zap.Logger
+}
+
 // newFleet announces this server and looks for others. With no address to listen at, it neither asks nor answers them.
-func newFleet(b nodes.Board, config PeersConfig, logger *zap.Logger) (*fleet, error) {
-	self := nodes.Node{Name: pagecursor.Process(), Version: buildinfo.Read().Version, Form: execution.PeerForm}
+func newFleet(c fleetConfig) (*fleet, error) {
+	known := nodes.Config{
+		Board: c.board, Self: nodes.Node{Name: c.name, Version: buildinfo.Read().Version, Form: execution.PeerForm}, Every: c.every, Logger: c.logger,
+	}
 	f := &fleet{callers: api.NewPeerCallers()}
-	if config.Listen == "" {
-		f.Directory = nodes.Open(nodes.Config{Board: b, Self: self, Logger: logger})
+	if c.Listen == "" {
+		f.Directory = nodes.Open(known)
 		return f, nil
 	}
 	identity, err := peers.NewIdentity()
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", config.Listen)
+	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listening for other servers: %w", err)
 	}
-	if self.Address = config.Advertise; self.Address == "" {
-		if self.Address, err = peers.Advertised(listener); err != nil {
+	known.Self.Fingerprint = identity.Fingerprint()
+	if known.Self.Address = c.Advertise; c.Advertise == "" {
+		if known.Self.Address, err = peers.Advertised(listener); err != nil {
 			return nil, errors.Join(err, listener.Close())
 		}
 	}
-	self.Fingerprint = identity.Fingerprint()
-	f.Directory = nodes.Open(nodes.Config{Board: b, Self: self, Logger: logger})
-	f.peers = peers.Serve(listener, peers.Config{Identity: identity, Directory: f.Directory, Logger: logger})
-	logger.Info("other servers can ask this one", zap.String("node", self.Name), zap.String("address", self.Address))
+	f.Directory = nodes.Open(known)
+	f.peers = peers.Serve(listener, peers.Config{Identity: identity, Directory: f.Directory, Silence: c.silence, Logger: c.logger})
+	c.logger.Info("other servers can ask this one", zap.String("node", c.name), zap.String("address", known.Self.Address))
 	return f, nil
 }
 
@@ -189,9 +201,9 @@ func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []by
 	}
 	c.RequestID = asked.Nonce
 	if asked.Recipe.Endpoint != "" {
-		return rt.runs().ForPeer(ctx, c, asked)
+		return rt.endpointRuns().ForPeer(ctx, c, asked)
 	}
-	return rt.queries().ForPeer(ctx, c, asked)
+	return rt.queryRoute().ForPeer(ctx, c, asked)
 }
 
 // refreshForPeer is the longest that another server waits while this one reads what that has read of the registry.
