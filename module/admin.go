@@ -119,6 +119,8 @@ func adminError(err error) error {
 		status = http.StatusConflict
 	case errors.Is(err, registry.ErrNotFound):
 		status = http.StatusNotFound
+	case errors.Is(err, registry.ErrUnavailable), errors.Is(err, registry.ErrInDoubt):
+		status = http.StatusServiceUnavailable
 	}
 	return caddy.APIError{HTTPStatus: status, Err: err, Message: err.Error()}
 }

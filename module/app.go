@@ -26,7 +26,7 @@ type App struct {
 	// The ClickHouse server or cluster to ask, as a DSN: clickhouse:// and tcp:// speak the native protocol, http:// and
 	// https:// HTTP. Default: the embedded engine.
 	ClickHouse string `json:"clickhouse,omitempty"`
-	// Where projects, keys and endpoints are kept, as a DSN: sqlite:PATH. Default: registry.db in the data folder.
+	// Where projects, keys and endpoints are kept, as a DSN: sqlite:PATH, or postgres://… for several nodes. Default: registry.db in the data folder.
 	Registry string `json:"registry,omitempty"`
 	// The folder of the embedded engine and the default registry. Default: analytics in Caddy's own data folder.
 	DataDir string `json:"data_dir,omitempty"`

@@ -29,7 +29,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/upkeep"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite" // the store of sqlite:PATH
+	_ "github.com/caddy-analytics/caddy-analytics/registry/postgres" // the store of postgres://…
+	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"   // the store of sqlite:PATH
 )
 
 // runtime is what requests work with: the app's shares of what outlives a config, and the settings of this one.

@@ -13,6 +13,10 @@ var (
 	ErrRevoked = errors.New("the key is revoked")
 	// ErrClosed says that the registry was closed.
 	ErrClosed = errors.New("the registry is closed")
+	// ErrUnavailable says that the store can't be reached now, or takes no writes now. What was asked for did not happen.
+	ErrUnavailable = errors.New("the registry is not available")
+	// ErrInDoubt says that the store was lost while it finished a write, and that nobody could find out whether it did.
+	ErrInDoubt = errors.New("the registry was lost in the middle of a write, which may have been done or not")
 )
 
 // Code names a family of field mistakes for programs; it is the code of the error body (contract: api.md, section 7).

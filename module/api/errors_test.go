@@ -50,6 +50,8 @@ func TestErrorBodies(t *testing.T) {
 		{"a registry field", &registry.FieldError{Field: "name", Code: "unique", Message: "taken"}, 400, "", `{"type":"validation_error","code":"unique","detail":"taken","attr":"name"}`},
 		{"the first of several", errors.Join(Invalid("a", "required", "first"), Invalid("b", "required", "second")), 400, "", `{"type":"validation_error","code":"required","detail":"first","attr":"a"}`},
 		{"nothing there", registry.ErrNotFound, 404, "", `{"type":"invalid_request","code":"not_found","detail":"Not found.","attr":null}`},
+		{"the registry away", fmt.Errorf("%w: dial tcp 10.0.0.7: refused", registry.ErrUnavailable), 503, "1", `{"type":"server_error","code":"error","detail":"The registry is not available right now. Please try again later.","attr":null}`},
+		{"a write in doubt", fmt.Errorf("%w: %w", registry.ErrInDoubt, errors.New("EOF")), 503, "1", `{"type":"server_error","code":"error","detail":"The connection to the registry was lost in the middle of this write. It may have been done: look before you send it again.","attr":null}`},
 		{"throttled", &execution.LimitError{Owner: "k", Detail: "Request was throttled. Expected available in 2 seconds.", Wait: 1500 * time.Millisecond}, 429, "2", `{"type":"throttled_error","code":"throttled","detail":"Request was throttled. Expected available in 2 seconds.","attr":null}`},
 		{"a cancelled query", execution.ErrCancelled, 400, "", `{"type":"validation_error","code":"query_was_cancelled","detail":"The query was cancelled.","attr":null}`},
 		{"a server that stops", execution.ErrStopped, 503, "", `{"type":"server_error","code":"error","detail":"The server is stopping. Please try again later.","attr":null}`},

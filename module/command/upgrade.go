@@ -10,7 +10,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/buildinfo"
 	"github.com/caddy-analytics/caddy-analytics/module/datafolder"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite" // the store of sqlite:PATH
+	_ "github.com/caddy-analytics/caddy-analytics/registry/postgres" // the store of postgres://…
+	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"   // the store of sqlite:PATH
 )
 
 func upgradeCommand() *cobra.Command {

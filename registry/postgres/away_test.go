@@ -1,0 +1,365 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/postgres"
+)
+
+// idsIn returns the ids of all records.
+func idsIn(t *testing.T, s registry.Store) map[string]bool {
+	t.Helper()
+	changes, err := s.Load(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make(map[string]bool)
+	for _, r := range changes.Records {
+		ids[r.ID] = true
+	}
+	return ids
+}
+
+func record(id string) *registry.Write {
+	return &registry.Write{Put: []registry.Record{{Project: 1, Kind: "a", ID: id, Data: []byte(`{}`), Unique: []string{id}}}}
+}
+
+// answers waits until the store can be read again.
+func answers(t *testing.T, s registry.Store) {
+	t.Helper()
+	for ctx, cancel := context.WithTimeout(t.Context(), time.Minute); ; {
+		_, err := s.Revision(ctx)
+		if err == nil {
+			cancel()
+			return
+		}
+		if ctx.Err() != nil {
+			cancel()
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// TestServerKilled kills the server in the midst of writes, five times: what was acknowledged is there, what was refused is not, and the store works on
+// by itself.
+func TestServerKilled(t *testing.T) {
+	server := postgrestest.New(t)
+	s := open(t, server.Database(t))
+	var mu sync.Mutex
+	outcomes := make(map[string]error)
+	for round := range 5 {
+		var wrote atomic.Int32
+		var writers sync.WaitGroup
+		stop := make(chan struct{})
+		for n := range 4 {
+			writers.Go(func() {
+				for i := 0; ; i++ {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					id := fmt.Sprintf("%d-%d-%d", round, n, i)
+					_, err := s.Write(t.Context(), record(id))
+					mu.Lock()
+					outcomes[id] = err
+					mu.Unlock()
+					if err == nil {
+						wrote.Add(1)
+					} else {
+						time.Sleep(time.Millisecond)
+					}
+				}
+			})
+		}
+		for wrote.Load() < 20 {
+			time.Sleep(time.Millisecond)
+		}
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Load(t.Context(), 0); !errors.Is(err, registry.ErrUnavailable) {
+			t.Errorf("reading while the server is away: %v", err)
+		}
+		if err := server.Run(); err != nil {
+			t.Fatal(err)
+		}
+		answers(t, s)
+		close(stop)
+		writers.Wait()
+	}
+	there := idsIn(t, s)
+	done, refused, doubtful := 0, 0, 0
+	for id, err := range outcomes {
+		switch {
+		case err == nil:
+			done++
+			if !there[id] {
+				t.Errorf("%s was acknowledged and is lost", id)
+			}
+		case errors.Is(err, registry.ErrInDoubt):
+			doubtful++
+		case errors.Is(err, registry.ErrUnavailable):
+			refused++
+			if there[id] {
+				t.Errorf("%s was refused and is there: %v", id, err)
+			}
+		default:
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	t.Logf("%d writes were acknowledged, %d refused, %d in doubt", done, refused, doubtful)
+}
+
+// proxy stands between a store and its server, and cuts connections at a commit.
+type proxy struct {
+	net.Listener
+
+	cut     atomic.Int32 // what to do with the next commit
+	refuses atomic.Bool
+}
+
+// What a proxy does with a commit.
+const (
+	passCommit int32 = iota
+	loseCommit       // the server does not get it
+	loseAnswer       // the server does it, and nobody hears of it
+	loseServer       // that, and there are no connections from then on
+)
+
+// throughProxy returns a proxy and the DSN that goes through it.
+func throughProxy(t *testing.T, dsn string) (*proxy, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l}
+	_, rest, _ := strings.Cut(dsn, "@")
+	target, _, _ := strings.Cut(rest, "/")
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { p.serve(client, target) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		all.Wait()
+	})
+	return p, strings.Replace(dsn, target, l.Addr().String(), 1)
+}
+
+func (p *proxy) serve(client net.Conn, target string) {
+	defer func() { _ = client.Close() }()
+	if p.refuses.Load() {
+		return
+	}
+	server, err := net.Dial("tcp", target)
+	if err != nil {
+		return
+	}
+	defer func() { _ = server.Close() }()
+	done := make(chan struct{})
+	defer func() { <-done }()
+	var deaf atomic.Bool // what the server says is not passed on
+	go func() {
+		defer close(done)
+		defer func() { _ = client.Close() }()
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := server.Read(buf)
+			if err != nil || deaf.Load() {
+				return
+			}
+			if _, err := client.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	defer func() { _ = server.Close() }()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(buf)
+		if err != nil {
+			return
+		}
+		if bytes.Contains(buf[:n], []byte("commit\x00")) {
+			switch p.cut.Swap(passCommit) {
+			case loseCommit:
+				return
+			case loseServer:
+				p.refuses.Store(true)
+				fallthrough
+			case loseAnswer:
+				deaf.Store(true)
+			}
+		}
+		if _, err := server.Write(buf[:n]); err != nil {
+			return
+		}
+		if deaf.Load() {
+			<-done // it has answered
+			return
+		}
+	}
+}
+
+// TestLostCommits: whether a write whose connection was lost in its commit was done is found out where that is possible.
+func TestLostCommits(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	p, through := throughProxy(t, dsn)
+	s, beside := open(t, through), open(t, dsn)
+	for _, tt := range []struct {
+		name  string
+		cut   int32
+		want  error
+		there bool
+	}{
+		{"passed", passCommit, nil, true},
+		{"lost", loseCommit, registry.ErrUnavailable, false},
+		{"answer lost", loseAnswer, nil, true},
+		{"server lost", loseServer, registry.ErrInDoubt, true},
+	} {
+		p.cut.Store(tt.cut)
+		revision, err := s.Write(t.Context(), record(tt.name))
+		if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
+			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
+		}
+		now, again := beside.Revision(t.Context())
+		if again != nil {
+			t.Fatal(again)
+		}
+		if there := idsIn(t, beside)[tt.name]; there != tt.there || err == nil && revision != now {
+			t.Errorf("%s: it is there: %t, want %t; its revision is %d of %d", tt.name, there, tt.there, revision, now)
+		}
+	}
+	p.refuses.Store(false)
+	answers(t, s)
+	for n := range 150 { // more than are listed
+		if _, err := s.Write(t.Context(), record(fmt.Sprintf("after that %d", n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.cut.Store(loseAnswer)
+	if _, err := s.Write(t.Context(), record("at last")); err != nil {
+		t.Error(err)
+	}
+	var listed int
+	if err := connect(t, dsn).QueryRow(t.Context(), `SELECT cardinality(recent) FROM analytics_registry`).Scan(&listed); err != nil || listed != 128 {
+		t.Errorf("%d writes are listed: %v", listed, err)
+	}
+}
+
+// TestNobodyAnswers: a server that takes connections and says nothing is away.
+func TestNobodyAnswers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	dsn := "postgres://u:hidden@" + l.Addr().String() + "/d?sslmode=disable&connect_timeout=1"
+	s, err := postgres.Open(t.Context(), dsn)
+	if err == nil || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("Open() = %v, %v", s, err)
+	}
+}
+
+// TestLostSession: who has lost a lock with its connection keeps nothing more once another has the lock.
+func TestLostSession(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	one, other := open(t, dsn), open(t, dsn)
+	_, release, err := one.Lock(t.Context(), "people-1", "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := one.Keep(t.Context(), "people-1", []byte("before")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := connect(t, dsn).Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'`); err != nil {
+		t.Fatal(err)
+	}
+	others, releaseOther, err := other.Lock(t.Context(), "people-1", "other")
+	if err != nil || !others {
+		t.Fatalf("the lock of a lost connection: others %t, %v", others, err)
+	}
+	for _, data := range []string{"after", ""} {
+		if err := one.Keep(t.Context(), "people-1", []byte(data)); err == nil {
+			t.Errorf("%q was kept by who has lost the lock", data)
+		}
+	}
+	if err := other.Keep(t.Context(), "people-1", []byte("by the other")); err != nil {
+		t.Error(err)
+	}
+	if kept, err := one.Kept(t.Context(), "people-1"); err != nil || string(kept) != "by the other" {
+		t.Errorf("%q is kept: %v", kept, err)
+	}
+	release()
+	releaseOther()
+	if others, release, err := one.Lock(t.Context(), "people-1", "one"); err != nil || !others {
+		t.Errorf("the lock after that: others %t, %v", others, err)
+	} else {
+		release()
+	}
+}
+
+// TestRegistryWhileAway: while the database is away, a registry shows what it knows and refuses writes; then it goes on, with what others
+// wrote.
+func TestRegistryWhileAway(t *testing.T) {
+	server := postgrestest.New(t)
+	dsn := server.Database(t)
+	r, err := registry.Open(t.Context(), open(t, dsn), registry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	if _, err := r.CreateProject(t.Context(), registry.NewProject{Name: "before"}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := r.CreateProject(t.Context(), registry.NewProject{Name: "meanwhile"}, time.Now()); !errors.Is(err, registry.ErrUnavailable) {
+			t.Errorf("a write while the database is away: %v", err)
+		}
+	}
+	if got := r.Snapshot().Projects(); len(got) != 1 || got[0].Name != "before" {
+		t.Errorf("%d projects are known meanwhile", len(got))
+	}
+	if err := server.Run(); err != nil {
+		t.Fatal(err)
+	}
+	other, err := registry.Open(t.Context(), open(t, dsn), registry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	if _, err := other.CreateProject(t.Context(), registry.NewProject{Name: "after"}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); len(r.Snapshot().Projects()) != 2; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("what another node wrote is never seen")
+		}
+	}
+	if _, err := r.CreateProject(t.Context(), registry.NewProject{Name: "at last"}, time.Now()); err != nil {
+		t.Error(err)
+	}
+}

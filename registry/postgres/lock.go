@@ -1,0 +1,217 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// locks are the locks of a store: advisory locks of one session, which the server frees when the session ends. A session that is lost
+// while somebody has a lock can't be noticed by the holder, so each lock has a number that grows with each holder: what it
+// protects is kept only while the number is the same.
+type locks struct {
+	store *Store
+
+	waiting sync.Mutex // guards turns
+	turns   map[string]chan struct{}
+
+	mu     sync.Mutex // held while the session is used
+	conn   *pgx.Conn  // nil before the first lock
+	held   map[string]int64
+	closed bool
+}
+
+// lockRetry is how often to try a lock that another node has.
+const lockRetry = 10 * time.Millisecond
+
+// Lock implements registry.Store.
+func (s *Store) Lock(ctx context.Context, name, holder string) (others bool, release func(), err error) {
+	doing := "taking the lock " + name
+	turn := s.locks.turn(name)
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return false, nil, fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	}
+	for {
+		var session *pgx.Conn
+		session, others, err = s.locks.try(ctx, name, holder)
+		if session != nil {
+			return others, func() {
+				s.locks.release(name, session)
+				<-turn
+			}, nil
+		}
+		if err == nil {
+			select {
+			case <-time.After(lockRetry):
+				continue
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			}
+		}
+		<-turn
+		return false, nil, s.told(ctx, doing, err)
+	}
+}
+
+// turn returns what the goroutines of this process take turns with.
+func (l *locks) turn(name string) chan struct{} {
+	l.waiting.Lock()
+	defer l.waiting.Unlock()
+	turn := l.turns[name]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		l.turns[name] = turn
+	}
+	return turn
+}
+
+// try takes a lock if it is free, and returns the session that has it. The session is used whether or not the caller goes away meanwhile: to break off would lose all
+// locks.
+func (l *locks) try(ctx context.Context, name, holder string) (session *pgx.Conn, others bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limited, cancel, err := l.store.limited(context.WithoutCancel(ctx), patience)
+	if err != nil {
+		return nil, false, err
+	}
+	defer cancel()
+	var got bool
+	ask := func() error {
+		return l.conn.QueryRow(limited, `SELECT pg_try_advisory_lock($1)`, lockNumber(l.store.schema, name)).Scan(&got)
+	}
+	used, err := l.connect(limited)
+	if err == nil {
+		err = ask()
+	}
+	if err != nil && used { // it may have ended since it was used last
+		if err = l.reconnect(limited); err == nil {
+			err = ask()
+		}
+	}
+	if err != nil || !got {
+		return nil, false, err
+	}
+	if ctx.Err() != nil {
+		l.unlock(limited, name)
+		return nil, false, context.Cause(ctx)
+	}
+	turn, others, err := l.note(limited, name, holder)
+	if err != nil {
+		l.unlock(limited, name)
+		return nil, false, err
+	}
+	l.held[name] = turn
+	return l.conn, others, nil
+}
+
+// connect has a session ready. It reports whether it was there.
+func (l *locks) connect(ctx context.Context) (used bool, err error) {
+	if l.closed {
+		return false, registry.ErrClosed
+	}
+	if l.conn != nil && !l.conn.IsClosed() {
+		return true, nil
+	}
+	return false, l.reconnect(ctx)
+}
+
+func (l *locks) reconnect(ctx context.Context) (err error) {
+	if l.conn != nil {
+		_ = l.conn.Close(ctx) // it is of no use any more
+	}
+	l.conn, err = pgx.ConnectConfig(ctx, l.store.session)
+	return err
+}
+
+// note notes who has a lock now.
+func (l *locks) note(ctx context.Context, name, holder string) (turn int64, others bool, err error) {
+	err = l.conn.QueryRow(ctx, `INSERT INTO analytics_locks AS known (name, holder, turn) VALUES ($1, $2, 1)
+		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, turn = known.turn + 1 WHERE known.holder <> excluded.holder RETURNING turn`, name, holder).Scan(&turn)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = l.conn.QueryRow(ctx, `SELECT turn FROM analytics_locks WHERE name = $1`, name).Scan(&turn)
+		return turn, false, err
+	}
+	return turn, true, err
+}
+
+// release gives a lock back that a session has. When the session was lost, the server did it.
+func (l *locks) release(name string, session *pgx.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.held, name)
+	if session != l.conn || session.IsClosed() {
+		return
+	}
+	limited, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	l.unlock(limited, name)
+}
+
+// unlock frees a lock of the session; one that can't do that is closed.
+func (l *locks) unlock(ctx context.Context, name string) {
+	if _, err := l.conn.Exec(ctx, `SELECT pg_advisory_unlock($1)`, lockNumber(l.store.schema, name)); err != nil {
+		_ = l.conn.Close(ctx) // the server frees all locks
+	}
+}
+
+func (l *locks) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.conn != nil {
+		limited, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = l.conn.Close(limited) // the server frees all locks
+	}
+}
+
+// errLockLost says that another node has got the lock in between.
+var errLockLost = errors.New("the connection that had its lock was lost, and another node has it now")
+
+// Keep implements registry.Store. What a lock of this name protects is kept only as long as nobody else has got the lock.
+func (s *Store) Keep(ctx context.Context, name string, data []byte) error {
+	doing := "keeping " + name
+	limited, cancel, err := s.limited(ctx, longPatience)
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	defer cancel()
+	s.locks.mu.Lock()
+	turn, held := s.locks.held[name]
+	s.locks.mu.Unlock()
+	const fence = `(NOT $2::boolean OR EXISTS (SELECT 1 FROM analytics_locks WHERE name = $1 AND turn = $3))`
+	query, args := `INSERT INTO analytics_kept (name, data) SELECT $1, $4::bytea WHERE `+fence+` ON CONFLICT (name) DO UPDATE SET data = excluded.data RETURNING true`,
+		[]any{name, held, turn, data}
+	if len(data) == 0 {
+		query, args = `WITH gone AS (DELETE FROM analytics_kept WHERE name = $1 AND `+fence+`) SELECT true WHERE `+fence, args[:3]
+	}
+	var done bool
+	err = s.pool.QueryRow(limited, query, args...).Scan(&done)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%s: %w", doing, errLockLost)
+	}
+	return s.told(ctx, doing, err)
+}
+
+// Kept implements registry.Store.
+func (s *Store) Kept(ctx context.Context, name string) (data []byte, err error) {
+	doing := "reading what is kept as " + name
+	limited, cancel, err := s.limited(ctx, longPatience)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	defer cancel()
+	err = s.pool.QueryRow(limited, `SELECT data FROM analytics_kept WHERE name = $1`, name).Scan(&data)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	return data, s.told(ctx, doing, err)
+}

@@ -1,0 +1,172 @@
+// Package postgres keeps the registry in a PostgreSQL database (version 13 or later), which many nodes share.
+//
+// Writers take turns by the lock of one row, which also counts the revision up, so that no reader sees a revision before an earlier one.
+// A commit is acknowledged when it is on the disk of the server, whatever its synchronous_commit says.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Schemes are what DSNs of this store begin with.
+var Schemes = []string{"postgres", "postgresql"}
+
+const (
+	// patience is the longest that a small statement, or a write, may take.
+	patience = 5 * time.Second
+	// longPatience is the longest that reading or writing much may take.
+	longPatience = 2 * time.Minute
+	// connectTimeout is the longest that a connection to one server may take where the DSN has no connect_timeout.
+	connectTimeout = 3 * time.Second
+)
+
+// settings are what sessions begin with, unless the DSN says otherwise. The lock of a machine that is gone is freed after 25 seconds, and
+// a write that its node does not go on with ends after 10.
+var settings = map[string]string{
+	"application_name":                    "caddy-analytics",
+	"tcp_keepalives_idle":                 "10",
+	"tcp_keepalives_interval":             "5",
+	"tcp_keepalives_count":                "3",
+	"idle_in_transaction_session_timeout": "10s",
+	"lock_timeout":                        "5s",
+	"client_encoding":                     "UTF8",
+}
+
+func init() {
+	for _, scheme := range Schemes {
+		registry.RegisterStore(registry.StoreType{
+			Scheme:  scheme,
+			Open:    func(ctx context.Context, dsn, _ string) (registry.Store, error) { return Open(ctx, dsn) },
+			Inspect: func(ctx context.Context, dsn, _ string) (registry.StoreState, error) { return inspect(ctx, dsn) },
+			Check: func(dsn string) error {
+				_, err := parse(dsn)
+				return err
+			},
+		})
+	}
+}
+
+// Store is a registry.Store in a PostgreSQL database.
+type Store struct {
+	pool    *pgxpool.Pool
+	session *pgx.ConnConfig // of connections that are not of the pool
+	schema  string          // that the tables are in
+	id      string          // of this store, in what it tells others
+	away    breaker
+	locks   *locks
+	shares  shares
+}
+
+// Open opens the database of a DSN, and brings its tables up to date. A database that a newer version of this program has written is
+// refused.
+func Open(ctx context.Context, dsn string) (_ *Store, err error) {
+	config, err := parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("opening the registry: %w", err)
+	}
+	s := &Store{pool: pool, session: config.ConnConfig, id: newID()}
+	s.locks = &locks{store: s, turns: make(map[string]chan struct{}), held: make(map[string]int64)}
+	if s.schema, err = migrate(ctx, config.ConnConfig); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("opening the registry %s: %w", nameOf(config.ConnConfig), err)
+	}
+	return s, nil
+}
+
+// Close closes all connections, and so gives up all locks.
+func (s *Store) Close() error {
+	s.locks.close()
+	s.pool.Close()
+	return nil
+}
+
+// plainName is a name that needs no quotes.
+var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
+// parse reads a DSN. Its error holds no password.
+func parse(dsn string) (*pgxpool.Config, error) {
+	given, err := url.Parse(dsn)
+	if err != nil {
+		return nil, errors.New("a registry in PostgreSQL is given as postgres://USER:PASSWORD@HOST/DATABASE, and special characters in it as %XX")
+	}
+	if given.Scheme != Schemes[0] && given.Scheme != Schemes[1] {
+		return nil, errors.New("a registry in PostgreSQL is given as postgres://USER:PASSWORD@HOST/DATABASE")
+	}
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("the registry's postgres:// DSN is not valid: %s", harmless(err, given))
+	}
+	session := config.ConnConfig
+	if schema, ok := session.RuntimeParams["search_path"]; ok && !plainName.MatchString(schema) {
+		return nil, errors.New("the search_path of the registry's DSN has to be the name of one schema, of lower case letters, digits and underscores")
+	}
+	if mode := session.DefaultQueryExecMode; mode != pgx.QueryExecModeCacheStatement && mode != pgx.QueryExecModeCacheDescribe && mode != pgx.QueryExecModeDescribeExec {
+		return nil, errors.New("the registry's DSN can't have this default_query_exec_mode")
+	}
+	for name, value := range settings {
+		if _, ok := session.RuntimeParams[name]; !ok {
+			session.RuntimeParams[name] = value
+		}
+	}
+	if session.ConnectTimeout == 0 {
+		session.ConnectTimeout = connectTimeout
+	}
+	if session.ValidateConnect == nil { // a standby takes no writes
+		session.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	session.DialFunc = (&net.Dialer{
+		Timeout: session.ConnectTimeout, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
+	}).DialContext
+	session.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		return conn.Exec(ctx, waitForDisk).Close()
+	}
+	return config, nil
+}
+
+// waitForDisk has commits wait for the disk. It sets the value that is there, too, so that a change of the server's config does not
+// reach the session.
+const waitForDisk = `SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`
+
+// harmless returns what is wrong with a DSN, without any part of it that may be secret.
+func harmless(err error, given *url.URL) string {
+	_, text, _ := strings.Cut(err.Error(), "`: ")
+	password, _ := given.User.Password()
+	secrets := []string{given.String(), given.User.String(), password}
+	for name, values := range given.Query() {
+		if strings.Contains(name, "password") {
+			secrets = append(secrets, values...)
+		}
+	}
+	for _, secret := range secrets {
+		if secret != "" && (strings.Contains(text, secret) || strings.Contains(text, url.QueryEscape(secret)) || strings.Contains(text, strconv.Quote(secret))) {
+			text = ""
+		}
+	}
+	if text == "" {
+		return "an option of it can't be read"
+	}
+	return text
+}
+
+// nameOf names a database in messages, without the password.
+func nameOf(c *pgx.ConnConfig) string {
+	return (&url.URL{Scheme: Schemes[0], Host: net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))), Path: "/" + c.Database}).String()
+}

@@ -1,0 +1,459 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// remembered is for how many revisions it is known which records were removed.
+const remembered = 10_000
+
+// recent is how many writes are listed by the numbers that they have drawn.
+const recent = 128
+
+// Revision returns the number of the last write that put a record.
+func (s *Store) Revision(ctx context.Context) (uint64, error) {
+	const doing = "reading the revision"
+	limited, cancel, err := s.limited(ctx, patience)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", doing, err)
+	}
+	defer cancel()
+	var revision int64
+	if err := s.pool.QueryRow(limited, `SELECT revision FROM analytics_registry`).Scan(&revision); err != nil {
+		return 0, s.told(ctx, doing, err)
+	}
+	return unsigned(revision), nil
+}
+
+// oneMoment has all statements of a transaction see the same state.
+var oneMoment = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+
+// Load returns the records that were put after a revision.
+func (s *Store) Load(ctx context.Context, since uint64) (*registry.Changes, error) {
+	const doing = "reading records"
+	limited, cancel, err := s.limited(ctx, longPatience)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	defer cancel()
+	var changes *registry.Changes
+	err = pgx.BeginTxFunc(limited, s.pool, oneMoment, func(tx pgx.Tx) error {
+		var revision, forgotten int64
+		if err := tx.QueryRow(limited, `SELECT revision, forgotten FROM analytics_registry`).Scan(&revision, &forgotten); err != nil {
+			return err
+		}
+		changes = &registry.Changes{Revision: unsigned(revision), Whole: since == 0 || since > unsigned(revision) || since < unsigned(forgotten)}
+		query, args := `SELECT project, kind, id, revision, data FROM analytics_records WHERE revision > $1`, []any{int64(since)} //nolint:gosec // it comes from a bigint
+		if changes.Whole {
+			query, args = `SELECT project, kind, id, revision, data FROM analytics_records WHERE data IS NOT NULL`, nil
+		}
+		rows, err := tx.Query(limited, query, args...)
+		if err != nil {
+			return err
+		}
+		changes.Records, err = pgx.CollectRows(rows, readRecord)
+		return err
+	})
+	if err != nil {
+		return nil, s.told(ctx, doing, err)
+	}
+	return changes, nil
+}
+
+func readRecord(row pgx.CollectableRow) (rec registry.Record, err error) {
+	var revision int64
+	var data *string
+	err = row.Scan(&rec.Project, (*string)(&rec.Kind), &rec.ID, &revision, &data)
+	rec.Revision, rec.Data = unsigned(revision), bytesOf(data)
+	return rec, err
+}
+
+// Write does all of w in one transaction, alone among the writers of all nodes.
+func (s *Store) Write(ctx context.Context, w *registry.Write) (revision uint64, err error) {
+	const doing = "writing to the registry"
+	limited, cancel, err := s.limited(ctx, patience)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", doing, err)
+	}
+	defer cancel()
+	tx, err := s.pool.BeginTx(limited, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	if err != nil {
+		return 0, s.told(ctx, doing, err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after a commit it does nothing
+	p := newPlan(s, w)
+	if err := tx.SendBatch(limited, &p.batch).Close(); err != nil || p.failed != nil {
+		if p.failed != nil {
+			return 0, p.failed
+		}
+		return 0, s.told(ctx, doing, err)
+	}
+	if ctx.Err() != nil {
+		return 0, fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	}
+	return unsigned(p.revision), s.commit(ctx, doing, tx, p)
+}
+
+// commit ends a write, whether or not its caller waits still. When the answer is lost, it finds out whether the write was done. The number of the
+// transaction would not tell: after a crash of the server another one may have it.
+func (s *Store) commit(ctx context.Context, doing string, tx pgx.Tx, p *plan) error {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	lost := tx.Commit(limited)
+	switch {
+	case lost == nil:
+		return nil
+	case errors.Is(lost, pgx.ErrTxCommitRollback):
+		return fmt.Errorf("%s: %w: %w", doing, registry.ErrUnavailable, lost)
+	}
+	asking, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer stop()
+	for {
+		var done bool
+		var writes int64
+		// The lock of the row waits for the write, if it goes on.
+		err := s.pool.QueryRow(asking, `SELECT $1 = ANY(recent), writes FROM analytics_registry FOR SHARE`, p.drawn).Scan(&done, &writes)
+		switch {
+		case err == nil && done:
+			return nil
+		case err == nil && writes < p.number+recent:
+			return fmt.Errorf("%s: %w: %w", doing, registry.ErrUnavailable, lost)
+		case err == nil: // so many others came later that it would not be listed
+			return fmt.Errorf("%s: %w: %w", doing, registry.ErrInDoubt, lost)
+		}
+		select {
+		case <-asking.Done():
+			return fmt.Errorf("%s: %w: %w", doing, registry.ErrInDoubt, lost)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// plan is a write as statements that are sent together.
+type plan struct {
+	batch    pgx.Batch
+	revision int64 // 0 when no record is put
+	number   int64 // of the write, among all
+	drawn    int64 // at random, by which it is found
+	failed   error // what the write is refused for, which is no error of the database
+}
+
+// The statements of a write. The first ones wait for other writers.
+const (
+	beginWrite = `UPDATE analytics_registry SET revision = revision + $1::bigint, writes = writes + 1,
+		recent = (recent || $2::bigint)[greatest(1, cardinality(recent) + 2 - $3::integer):] RETURNING revision * $1::bigint, version, writes`
+	tellOthers = `SELECT pg_notify($1, $2)`
+
+	putRecords = `INSERT INTO analytics_records (project, kind, id, revision, data)
+		SELECT put.project, put.kind, put.id, analytics_registry.revision, put.data
+		FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) AS put (project, kind, id, data), analytics_registry
+		ON CONFLICT (project, kind, id) DO UPDATE SET revision = excluded.revision, data = excluded.data`
+	freeKeys = `DELETE FROM analytics_unique_keys AS known USING unnest($1::bigint[], $2::text[], $3::text[]) AS put (project, kind, id)
+		WHERE known.project = put.project AND known.kind = put.kind AND known.id = put.id`
+	takeKeys = `INSERT INTO analytics_unique_keys (kind, key, project, id)
+		SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) ON CONFLICT DO NOTHING RETURNING kind, key`
+
+	forgetRemoved = `DELETE FROM analytics_records WHERE data IS NULL AND revision <= (SELECT revision FROM analytics_registry) - $1`
+	noteForgotten = `UPDATE analytics_registry SET forgotten = greatest(forgotten, revision - $1)`
+
+	appendEntries = `INSERT INTO analytics_entries AS known (project, log, id, item, by, at, data)
+		SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[])
+		ON CONFLICT (project, log, id) DO UPDATE SET item = excluded.item, by = excluded.by, at = excluded.at, data = excluded.data WHERE known.at <= excluded.at`
+	forgetEntries = `DELETE FROM analytics_entries WHERE project = $1 AND log = $2 AND CASE WHEN $3::text <> '' THEN item = $3 ELSE by = $4 END`
+	cutLog        = `DELETE FROM analytics_entries WHERE project = $1 AND log = $2
+		AND EXISTS (SELECT 1 FROM analytics_logs WHERE project = $1 AND log = $2 AND (entries > $3::bigint OR bytes > $4::bigint))
+		AND id IN (
+			SELECT id FROM (
+				SELECT id, row_number() OVER latest AS place, sum(coalesce(octet_length(data), 0)) OVER latest AS taken
+				FROM analytics_entries WHERE project = $1 AND log = $2 WINDOW latest AS (ORDER BY at DESC, id DESC)
+			) AS ranked WHERE place > $3::bigint * 9 / 10 OR taken > $4::bigint * 9 / 10)`
+)
+
+// newPlan says how a write is done. Statements follow each other whatever came of those before: who finds failed set undoes them all.
+func newPlan(s *Store, w *registry.Write) *plan {
+	p := &plan{drawn: rand.Int64()} //nolint:gosec // it keeps no secret
+	p.batch.Queue(beginWrite, min(1, len(w.Put)), p.drawn, recent).QueryRow(func(row pgx.Row) error {
+		var found int
+		if err := row.Scan(&p.revision, &found, &p.number); err != nil {
+			return err
+		}
+		if found > version {
+			p.fail(newerError(found))
+		}
+		return nil
+	})
+	for _, e := range w.Expect {
+		p.expect(e)
+	}
+	if len(w.Put) > 0 {
+		p.put(w.Put)
+		p.batch.Queue(tellOthers, s.channel(), s.id)
+	}
+	p.log(w)
+	return p
+}
+
+// fail notes the first thing that a write is refused for.
+func (p *plan) fail(err error) {
+	if p.failed == nil {
+		p.failed = err
+	}
+}
+
+func (p *plan) expect(e registry.Expectation) {
+	query, args := `SELECT EXISTS (SELECT 1 FROM analytics_records WHERE project = $1 AND revision > $2`, []any{e.Project, int64(e.Revision)} //nolint:gosec // as in Load
+	if e.Kind != "" {
+		query, args = query+` AND kind = $3`, append(args, string(e.Kind))
+		if e.One {
+			query, args = query+` AND id = $4`, append(args, e.ID)
+		}
+	}
+	p.batch.Queue(query+`)`, args...).QueryRow(func(row pgx.Row) error {
+		var later bool
+		if err := row.Scan(&later); err != nil {
+			return err
+		}
+		if later {
+			p.fail(registry.ErrStale)
+		}
+		return nil
+	})
+}
+
+// uniqueKey is a key that no two records of a kind may share.
+type uniqueKey struct{ kind, key string }
+
+func (p *plan) put(records []registry.Record) {
+	var c columns
+	var keys []uniqueKey
+	var kinds, texts, ids []string
+	var projects []int64
+	removes := false
+	for i := range records {
+		rec := &records[i]
+		c.add(rec)
+		if rec.Data == nil {
+			removes = true
+			continue
+		}
+		for _, key := range rec.Unique {
+			keys = append(keys, uniqueKey{string(rec.Kind), key})
+			kinds, texts, projects, ids = append(kinds, string(rec.Kind)), append(texts, key), append(projects, rec.Project), append(ids, rec.ID)
+		}
+	}
+	p.batch.Queue(putRecords, c.projects, c.kinds, c.ids, c.data)
+	p.batch.Queue(freeKeys, c.projects, c.kinds, c.ids)
+	if len(keys) > 0 {
+		p.batch.Queue(takeKeys, kinds, texts, projects, ids).Query(func(rows pgx.Rows) error {
+			taken, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k uniqueKey, err error) {
+				err = row.Scan(&k.kind, &k.key)
+				return k, err
+			})
+			if err != nil {
+				return err
+			}
+			p.missing(keys, taken)
+			return nil
+		})
+	}
+	if removes {
+		p.batch.Queue(forgetRemoved, remembered)
+		p.batch.Queue(noteForgotten, remembered)
+	}
+}
+
+// missing refuses the write if a wanted key is not among those that were taken.
+func (p *plan) missing(wanted, taken []uniqueKey) {
+	got := make(map[uniqueKey]bool, len(taken))
+	for _, key := range taken {
+		got[key] = true
+	}
+	for _, key := range wanted {
+		if !got[key] {
+			p.fail(&registry.ConflictError{Kind: registry.Kind(key.kind), Key: key.key})
+			return
+		}
+		delete(got, key) // another record of the write can't have it too
+	}
+}
+
+// columns are records as a statement takes them.
+type columns struct {
+	projects, revisions []int64
+	kinds, ids          []string
+	data                []*string
+}
+
+func (c *columns) add(rec *registry.Record) {
+	c.projects, c.kinds, c.ids, c.data = append(c.projects, rec.Project), append(c.kinds, string(rec.Kind)), append(c.ids, rec.ID), append(c.data, textOf(rec.Data))
+	c.revisions = append(c.revisions, int64(rec.Revision)) //nolint:gosec // as in Load
+}
+
+// log writes to logs what w says.
+func (p *plan) log(w *registry.Write) {
+	if entries := latestOnly(w.Append); len(entries) > 0 {
+		p.batch.Queue(appendEntries, entryColumns(entries)...)
+	}
+	for _, f := range w.Forget {
+		p.batch.Queue(forgetEntries, f.Project, f.Log, f.Item, f.By)
+	}
+	for _, b := range w.Bounds {
+		p.batch.Queue(cutLog, b.Project, b.Log, b.Entries, b.Bytes)
+	}
+}
+
+// latestOnly leaves out entries that others of the same write take the place of: a statement changes a row once.
+func latestOnly(entries []registry.Entry) []registry.Entry {
+	type name struct {
+		project int64
+		log, id string
+	}
+	places := make(map[name]int, len(entries))
+	var left []registry.Entry
+	for _, e := range entries {
+		n := name{e.Project, e.Log, e.ID}
+		at, known := places[n]
+		switch {
+		case !known:
+			places[n] = len(left)
+			left = append(left, e)
+		case !left[at].At.After(e.At):
+			left[at] = e
+		}
+	}
+	return left
+}
+
+// entryColumns are entries as appendEntries takes them.
+func entryColumns(entries []registry.Entry) []any {
+	var projects, at []int64
+	var logs, ids, items, by []string
+	var data []*string
+	for i := range entries {
+		e := &entries[i]
+		projects, at, data = append(projects, e.Project), append(at, e.At.UnixMicro()), append(data, textOf(e.Data))
+		logs, ids, items, by = append(logs, e.Log), append(ids, e.ID), append(items, e.Item), append(by, e.By)
+	}
+	return []any{projects, logs, ids, items, by, at, data}
+}
+
+// Entries returns a part of a log, latest first.
+func (s *Store) Entries(ctx context.Context, project int64, log string, page registry.EntryPage) (entries []registry.Entry, total int, err error) {
+	const doing = "reading a log"
+	limited, cancel, err := s.limited(ctx, longPatience)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", doing, err)
+	}
+	defer cancel()
+	where, args := ` FROM analytics_entries WHERE project = $1 AND log = $2 AND at >= $3`, []any{project, log, page.Since.UnixMicro()}
+	and := func(condition string, arg any) {
+		args = append(args, arg)
+		where += condition + strconv.Itoa(len(args))
+	}
+	if page.By != "" {
+		and(` AND by = $`, page.By)
+	}
+	if page.Items != nil {
+		and(` AND item = ANY($`, page.Items)
+		where += `)`
+	}
+	batch := new(pgx.Batch)
+	part, partArgs := ` ORDER BY at DESC, id DESC`, slices.Clone(args)
+	if page.Limit > 0 {
+		batch.Queue(`SELECT count(*)`+where, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
+		part += fmt.Sprintf(` LIMIT $%d OFFSET $%d`, len(args)+1, len(args)+2)
+		partArgs = append(partArgs, page.Limit, page.Offset)
+	}
+	batch.Queue(`SELECT id, item, by, at, data`+where+part, partArgs...).Query(func(rows pgx.Rows) (err error) {
+		entries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (registry.Entry, error) {
+			e := registry.Entry{Project: project, Log: log}
+			var at int64
+			var data *string
+			err := row.Scan(&e.ID, &e.Item, &e.By, &at, &data)
+			e.At, e.Data = time.UnixMicro(at).UTC(), bytesOf(data)
+			return e, err
+		})
+		return err
+	})
+	err = pgx.BeginTxFunc(limited, s.pool, oneMoment, func(tx pgx.Tx) error { return tx.SendBatch(limited, batch).Close() })
+	if err != nil {
+		return nil, 0, s.told(ctx, doing, err)
+	}
+	return entries, max(total, len(entries)), nil
+}
+
+// ForgetProject removes the logs of a project, and the names of its records that were removed. Who has not read of their removal yet reads
+// all records again.
+func (s *Store) ForgetProject(ctx context.Context, project int64) error {
+	doing := fmt.Sprintf("forgetting project %d", project)
+	limited, cancel, err := s.limited(ctx, longPatience)
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	defer cancel()
+	err = pgx.BeginFunc(limited, s.pool, func(tx pgx.Tx) error {
+		batch := new(pgx.Batch)
+		batch.Queue(`SELECT 1 FROM analytics_registry FOR UPDATE`) // others wait
+		for _, statement := range []string{
+			`DELETE FROM analytics_entries WHERE project = $1`,
+			`DELETE FROM analytics_logs WHERE project = $1`,
+			`UPDATE analytics_registry SET forgotten = greatest(forgotten, (SELECT coalesce(max(revision), 0) FROM analytics_records WHERE project = $1 AND data IS NULL))`,
+			`DELETE FROM analytics_records WHERE project = $1 AND data IS NULL`,
+		} {
+			batch.Queue(statement, project)
+		}
+		return tx.SendBatch(limited, batch).Close()
+	})
+	return s.told(ctx, doing, err)
+}
+
+// EraseRemoved has the server clean up after what was removed or overwritten, so that its room in the tables is used again. Bytes of it may stay
+// on the disk until then, in the server's log of writes until that is recycled, and in whatever backups there are: those are the operator's.
+func (s *Store) EraseRemoved(ctx context.Context) error {
+	const doing = "erasing what was removed from the registry"
+	limited, cancel, err := s.limited(ctx, 10*longPatience)
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	defer cancel()
+	for _, table := range []string{"records", "unique_keys", "entries", "logs", "kept"} {
+		if _, err := s.pool.Exec(limited, `VACUUM analytics_`+table, pgx.QueryExecModeExec); err != nil {
+			return s.told(ctx, doing, err)
+		}
+	}
+	return nil
+}
+
+// textOf is what JSON is stored as; nil becomes NULL.
+func textOf(data []byte) *string {
+	if data == nil {
+		return nil
+	}
+	text := string(data)
+	return &text
+}
+
+func bytesOf(text *string) []byte {
+	if text == nil {
+		return nil
+	}
+	return []byte(*text)
+}
+
+// unsigned turns a revision as the database holds it into what the registry counts in.
+func unsigned(revision int64) uint64 {
+	if revision < 0 {
+		return 0
+	}
+	return uint64(revision)
+}

@@ -1,0 +1,44 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// channel is what writers of the schema notify.
+func (s *Store) channel() string { return "caddy_analytics_" + s.schema }
+
+// Watch calls changed after another node has put records, until ctx ends.
+func (s *Store) Watch(ctx context.Context, changed func()) error {
+	const doing = "listening to other nodes"
+	if err := s.listen(ctx, changed); ctx.Err() == nil {
+		return s.told(ctx, doing, err)
+	}
+	return nil
+}
+
+func (s *Store) listen(ctx context.Context, changed func()) error {
+	conn, err := pgx.ConnectConfig(ctx, s.session)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		_ = conn.Close(closing) // nothing is left to be said
+	}()
+	if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{s.channel()}.Sanitize()); err != nil {
+		return err
+	}
+	changed() // nobody told of what was written before
+	for {
+		told, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		if told.Payload != s.id { // what this store wrote is known here
+			changed()
+		}
+	}
+}
