@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
@@ -132,7 +133,7 @@ func newFleet(c fleetConfig) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", c.Listen)
+	listener, err := listen(c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listening for other servers: %w", err)
 	}
@@ -146,6 +147,23 @@ func newFleet(c fleetConfig) (*fleet, error) {
 	f.peers = peers.Serve(listener, peers.Config{Identity: identity, Directory: f.Directory, Silence: c.silence, Logger: c.logger})
 	c.logger.Info("other servers can ask this one", zap.String("node", c.name), zap.String("address", known.Self.Address))
 	return f, nil
+}
+
+// listen listens as Caddy's servers do, so that a config with another registry can take over the address while the one before it still has it.
+func listen(address string) (net.Listener, error) {
+	parsed, err := caddy.ParseNetworkAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := parsed.Listen(context.Background(), 0, net.ListenConfig{})
+	if err != nil {
+		return nil, err
+	}
+	listener, ok := opened.(net.Listener)
+	if !ok {
+		return nil, fmt.Errorf("%s is not an address of TCP", address)
+	}
+	return listener, nil
 }
 
 func (f *fleet) close() error {
