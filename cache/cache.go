@@ -76,6 +76,9 @@ type Cache struct {
 	// pieceErasures has, by project, which pieces may be used at all. The map is replaced, never modified.
 	pieceErasures atomic.Pointer[map[int64]pieceErasure]
 
+	// outdated has, by project, when its results were last removed. The map is replaced, never modified.
+	outdated atomic.Pointer[map[int64]time.Time]
+
 	// erased has, by project, from when on results may be served at all: see Erase. The map is replaced, never modified.
 	erased atomic.Pointer[map[int64]time.Time]
 
@@ -180,6 +183,12 @@ func purged(generations *atomic.Pointer[map[int64]uint64], project int64) {
 func (c *Cache) Outdate(project int64) {
 	c.mu.Lock()
 	purged(&c.generations, project)
+	times := make(map[int64]time.Time)
+	if old := c.outdated.Load(); old != nil {
+		maps.Copy(times, *old)
+	}
+	times[project] = time.Now()
+	c.outdated.Store(&times)
 	var running []*flight
 	for key, f := range c.flights {
 		if key.project == project {
@@ -197,6 +206,15 @@ func (c *Cache) Outdate(project int64) {
 	defer c.places.Unlock()
 	records := c.store.records(project)
 	c.displace(func() { c.store.drop(records) }, records...)
+}
+
+// OutdatedAt returns when the results of a project were last removed, by Purge, Outdate or Erase: those that were computed before may lack what there is now.
+// It is zero for never.
+func (c *Cache) OutdatedAt(project int64) time.Time {
+	if times := c.outdated.Load(); times != nil {
+		return (*times)[project]
+	}
+	return time.Time{}
 }
 
 // generation returns the number of purges of a project. Results from before the last purge are not served.

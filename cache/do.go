@@ -59,6 +59,10 @@ const (
 	Refreshed                    // computed by this call because it asked for it (Recompute)
 	Renewed                      // stored, no longer fresh; found by this call to be what a computation would give (Renew)
 	Pinned                       // stored, no longer fresh; looked up by a ref (Snapshot)
+	Fetched                      // stored by another server, and fresh; this call got it from there (Entry.Fetched)
+
+	// LastStatus is the last of them.
+	LastStatus = Fetched
 )
 
 // String returns the status in lower case, for logs and metric labels.
@@ -80,13 +84,15 @@ func (s Status) String() string {
 		return "renewed"
 	case Pinned:
 		return "pinned"
+	case Fetched:
+		return "fetched"
 	}
 	return fmt.Sprintf("status %d", uint8(s))
 }
 
 // Cached reports whether the answer had been computed before the call.
 func (s Status) Cached() bool {
-	return s == Hit || s == Stale || s == StaleError || s == Renewed || s == Pinned
+	return s == Hit || s == Stale || s == StaleError || s == Renewed || s == Pinned || s == Fetched
 }
 
 // Answer is an entry and where it comes from.
@@ -203,6 +209,9 @@ func (c *Cache) compute(ctx context.Context, key Key, p Policy, load Load) (Answ
 	if f.err == nil {
 		if status == Miss && f.entry.Renewed {
 			status = Renewed
+		}
+		if status == Miss && f.entry.Fetched {
+			status = Fetched
 		}
 		return p.answer(f.entry, status), nil
 	}

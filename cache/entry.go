@@ -13,6 +13,8 @@ type Entry struct {
 	ComputedAt time.Time
 	// The rows were computed earlier than that, and are what a computation then would have given: see Renew.
 	Renewed bool
+	// Another server had computed the rows before the call that got them from it.
+	Fetched bool
 	// Data that the caller keeps with the rows, such as the text of the query. The cache does not
 	// use it.
 	Meta any

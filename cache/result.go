@@ -141,6 +141,7 @@ func fit[E any](s []E) []E {
 type Result struct {
 	columns []Column
 	more    bool
+	before  int      // rows that are not here, before those that are: see Cut
 	data    []byte   // the rows, joined by commas
 	starts  []uint32 // where in data each row begins
 }
@@ -149,13 +150,14 @@ type Result struct {
 func (r *Result) Columns() []Column { return r.columns }
 
 // Len returns the number of rows.
-func (r *Result) Len() int { return len(r.starts) }
+func (r *Result) Len() int { return r.before + len(r.starts) }
 
 // More reports whether the query has rows beyond those kept.
 func (r *Result) More() bool { return r.more }
 
 // Row returns row i as a JSON array, for i from 0 to Len()-1.
 func (r *Result) Row(i int) []byte {
+	i -= r.before
 	start, end := r.starts[i], r.end(i)
 	return r.data[start:end:end]
 }
@@ -164,7 +166,7 @@ func (r *Result) Row(i int) []byte {
 func (r *Result) Rows() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for i := range r.starts {
-			if !yield(r.Row(i)) {
+			if !yield(r.Row(r.before + i)) {
 				return
 			}
 		}
@@ -178,7 +180,7 @@ func (r *Result) AppendRows(dst []byte, offset, limit int) []byte {
 	if first == last {
 		return append(dst, '[', ']')
 	}
-	rows := r.data[r.starts[first]:r.end(last-1)]
+	rows := r.data[r.starts[first-r.before]:r.end(last-1-r.before)]
 	dst = slices.Grow(dst, len(rows)+len(rows)/16+2) // with room for what follows, because growing copies everything
 	dst = append(dst, '[')
 	dst = append(dst, rows...)
@@ -199,14 +201,14 @@ func (r *Result) HasMore(offset, limit int) bool {
 
 // span returns the rows [first, last) for offset and limit.
 func (r *Result) span(offset, limit int) (first, last int) {
-	first = min(max(offset, 0), r.Len())
+	first = min(max(offset, r.before), r.Len())
 	if limit < 0 || limit > r.Len()-first {
 		return first, r.Len()
 	}
 	return first, first + limit
 }
 
-// end returns the offset in data where row i ends.
+// end returns the offset in data where row i of those that are here ends.
 func (r *Result) end(i int) int {
 	if i+1 < len(r.starts) {
 		return int(r.starts[i+1]) - 1

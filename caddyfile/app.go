@@ -40,6 +40,10 @@ func init() { httpcaddyfile.RegisterGlobalOption("analytics", parseApp) }
 //			webhook_secret <text>
 //			private_webhooks
 //		}
+//		peers {
+//			listen    <address>
+//			advertise <host>:<port>
+//		}
 //		cache {
 //			max_size     <size>
 //			ttl          <duration>
@@ -76,6 +80,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 		"endpoints":      func() error { return parseEndpoints(d, app) },
 		"capture":        func() error { return parseCapture(d, &app.Capture) },
 		"alerts":         func() error { return parseAlerts(d, &app.Alerts) },
+		"peers":          func() error { return parsePeers(d, app) },
 		"cache":          func() error { return parseCache(d, &app.Cache) },
 		"limits":         func() error { return parseLimits(d, &app.Limits) },
 	}, "endpoints")
@@ -139,6 +144,21 @@ func parseAlerts(d *caddyfile.Dispenser, a *module.AlertsConfig) error {
 		"webhook_secret":   text(d, &a.WebhookSecret),
 		"private_webhooks": flag(d, &a.PrivateWebhooks),
 	})
+}
+
+func parsePeers(d *caddyfile.Dispenser, app *module.App) error {
+	app.Peers = new(module.PeersConfig)
+	if d.CountRemainingArgs() > 0 {
+		return d.ArgErr()
+	}
+	err := block(d, map[string]func() error{
+		"listen":    value(d, &app.Peers.Listen, dsn(module.CheckPeersListen)),
+		"advertise": value(d, &app.Peers.Advertise, dsn(module.CheckPeersAdvertise)),
+	})
+	if err == nil && app.Peers.Listen == "" {
+		err = d.Err("peers needs an address to listen at, such as listen :9443")
+	}
+	return err
 }
 
 func parseCache(d *caddyfile.Dispenser, c *module.CacheConfig) error {

@@ -76,7 +76,7 @@ func within[T any](parse func(string) (T, error), check func(T) error) func(stri
 	}
 }
 
-// dsn returns a parser for DSNs that check accepts. A DSN with placeholders is checked later, once they are replaced.
+// dsn returns a parser for DSNs and addresses that check accepts. One with placeholders is checked later, once they are replaced.
 func dsn(check func(string) error) func(string) (string, error) {
 	return func(s string) (string, error) {
 		if strings.Contains(s, "{") {

@@ -46,6 +46,8 @@ type App struct {
 	Capture CaptureConfig `json:"capture,omitzero"`
 	// Where alerts are sent.
 	Alerts AlertsConfig `json:"alerts,omitzero"`
+	// How the servers that share the registry ask one another for results. Default: each computes all that it answers.
+	Peers *PeersConfig `json:"peers,omitempty"`
 	// Folders of endpoint files, one a project. Default: none.
 	Endpoints []EndpointFolder `json:"endpoints,omitempty"`
 
@@ -130,10 +132,14 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
 	a.started = make(chan struct{})
 	repl := caddy.NewReplacer()
-	for name, text := range map[string]*string{
+	texts := map[string]*string{
 		"clickhouse": &a.ClickHouse, "clickhouse cluster": &a.Cluster, "registry": &a.Registry, "data_dir": &a.DataDir, "engine_library": &a.EngineLibrary,
 		"public_url": &a.PublicURL, "alerts webhook": &a.Alerts.Webhook, "alerts webhook_secret": &a.Alerts.WebhookSecret,
-	} {
+	}
+	if a.Peers != nil {
+		texts["peers listen"], texts["peers advertise"] = &a.Peers.Listen, &a.Peers.Advertise
+	}
+	for name, text := range texts {
 		filled, err := repl.ReplaceOrErr(*text, true, true)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -218,6 +224,7 @@ func (a *App) Start() error {
 	rt.Places.SetLimits(a.placeLimits()) // what is shared with the config that this one replaces follows this one's
 	rt.capturing.journal.SetMaxBytes(int64(a.Capture.Buffer))
 	a.leases = append(a.leases, a.deliver(rt)) // the first to be given back, while what it uses is there
+	a.leases = append(a.leases, rt.servePeers())
 	a.runtime.Store(rt)
 	close(a.started)
 	startpages.TrimLater()

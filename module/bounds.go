@@ -131,6 +131,6 @@ func (a *App) Validate() error {
 			check("clickhouse cluster", errors.New("the embedded engine has none: name the servers too"))
 		}
 	}
-	wrong = append(wrong, CheckRegistryDSN(a.Registry), a.validateFolders())
+	wrong = append(wrong, CheckRegistryDSN(a.Registry), a.validateFolders(), a.validatePeers())
 	return errors.Join(wrong...)
 }

@@ -25,6 +25,9 @@ func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(c.desc, c.kind, c.value)
 	}
 	rt.collectEngine(ch)
+	if rt.fleet != nil {
+		ch <- prometheus.MustNewConstMetric(nodesAlive, prometheus.GaugeValue, float64(rt.nodes()))
+	}
 	rt.collectCapture(ch)
 	if rt.cohorts != nil {
 		rt.cohorts.Collect(ch)
@@ -129,6 +132,7 @@ var (
 	captureBytes         = describe("capture_buffer_bytes", "Size of the log on disk in which captured events wait.")
 	captureMaxBytes      = describe("capture_buffer_max_bytes", "Size that the log on disk may have.")
 	captureLag           = describe("capture_lag_seconds", "How long the oldest of the captured events has been waiting; 0 if none waits.")
+	nodesAlive           = describe("nodes", "Servers that share the registry and live, with this one.")
 	queriesRunning       = describe("queries_running", "Queries that run on ClickHouse.", "project")
 	queriesWaiting       = describe("queries_waiting", "Queries that wait for a free place.", "project")
 )

@@ -55,6 +55,9 @@ type runtime struct {
 	keeper  *upkeep.Keeper
 	deleter *deletions.Deleter
 	imports *importing
+	fleet   *fleet // nil with a registry that is this server's own
+	// peerCallers are those for whom other servers ask.
+	peerCallers *api.PeerCallers
 
 	backups   *backups.Backups
 	capturing *capturing
@@ -88,6 +91,10 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	others, err := a.openFleet(reg, registryKey)
+	if err != nil {
+		return nil, err
+	}
 	warehouseKey := fmt.Sprintf("clickhouse %s %s %d %d %d %s", dsn, a.Cluster, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.placeLimits().Places, registryKey)
 	house, err := a.openWarehouse(ctx, warehouseKey, dsn, reg)
 	if err != nil {
@@ -107,25 +114,18 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A plan says how long its answer is fresh, so a config with another time has others.
-	plans, err := keep(a, fmt.Sprintf("plans %d %s", a.Cache.TTL, cacheKey), func() (*cache.Memo[*result.Plan], func() error, error) {
+	// A plan says how long its answer is fresh, and with peers how others plan it, so a config with another time has others.
+	plans, err := keep(a, fmt.Sprintf("plans %d %t %s", a.Cache.TTL, a.Peers != nil, cacheKey), func() (*cache.Memo[*result.Plan], func() error, error) {
 		return cache.NewMemo(result.PlanMemory, (*result.Plan).Size), func() error { return nil }, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	sharing, err := keep(a, "sharing "+registryKey, func() (*execution.Sharing, func() error, error) {
-		sharer, ok := reg.Sharer()
-		if !ok {
-			return nil, func() error { return nil }, nil
-		}
-		s := execution.NewSharing(sharer)
-		return s, s.Close, nil
-	})
+	sharing, sharingKey, err := a.openSharing(reg, others, registryKey)
 	if err != nil {
 		return nil, err
 	}
-	limitsKey := fmt.Sprintf("limits %s %s", a.Limits.Rate, registryKey)
+	limitsKey := fmt.Sprintf("limits %s %s", a.Limits.Rate, sharingKey)
 	limits, err := keep(a, limitsKey, func() (*execution.Limiter, func() error, error) {
 		l := execution.NewLimiter(a.Limits.Rate)
 		l.Sharing = sharing
@@ -134,10 +134,16 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	believed, err := keep(a, "tokens "+registryKey, func() (*api.Tokens, func() error, error) {
+	believed, err := keep(a, "tokens "+sharingKey, func() (*api.Tokens, func() error, error) {
 		t := api.NewTokens()
 		t.Sharing = sharing
 		return t, func() error { return nil }, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	peerCallers, err := keep(a, "peer callers "+sharingKey, func() (*api.PeerCallers, func() error, error) {
+		return api.NewPeerCallers(sharing), func() error { return nil }, nil
 	})
 	if err != nil {
 		return nil, err
@@ -190,9 +196,13 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 			Cache: results.cache, Warehouse: house, Places: places, Limits: limits, Runs: background, Metrics: results.metrics,
 			Databases: results.databases, Names: results.names, Cohorts: calculator, Registry: reg, QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate,
 			Retain: func() (func(), bool) { return retain(kept) }, Report: a.reportRun, ReportTable: a.reportTable,
-			WholeOnly: !*a.Cache.SettledPast, ReportPieces: a.reportPieces,
+			WholeOnly: !*a.Cache.SettledPast, ReportPieces: a.reportPieces, Hops: results.hops,
 		},
 		registry: reg, engine: engine, cohorts: calculator, tables: tables, plans: plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
+		fleet: others, peerCallers: peerCallers,
+	}
+	if others != nil && others.peers != nil {
+		rt.Peers = others
 	}
 	if rt.alerts, err = a.openAlerts(rt, cacheKey, limitsKey); err != nil {
 		return nil, err
@@ -291,6 +301,7 @@ type results struct {
 	cache     *cache.Cache
 	databases *execution.Databases
 	names     *execution.Sightings
+	hops      *execution.Hops
 	metrics   *execution.Metrics
 	logs      *runlog.Logs
 }
@@ -303,7 +314,7 @@ func openResults(a *App) (*results, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
 	}
-	found := &results{cache: c, databases: new(execution.Databases), names: new(execution.Sightings), metrics: execution.NewMetrics(), logs: runlog.New(time.Now())}
+	found := &results{cache: c, databases: new(execution.Databases), names: new(execution.Sightings), hops: execution.NewHops(), metrics: execution.NewMetrics(), logs: runlog.New(time.Now())}
 	return found, func() error { c.Close(); return nil }, nil
 }
 

@@ -29,7 +29,7 @@ func (rt *runtime) newAPI() *api.API {
 		Registry: rt.registry, Tokens: rt.tokens, Logger: rt.logger, Origins: api.Origins{PublicURL: rt.publicURL, FromTrustedProxy: fromTrustedProxy},
 	}
 	a.Serve((&projects.Projects{Registry: rt.registry}).Routes()...)
-	a.Serve((&queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}).Routes()...)
+	a.Serve(rt.queryRoute().Routes()...)
 	a.Serve((&actions.Actions{Executor: rt.Executor, Registry: rt.registry, References: &rt.references}).Routes()...)
 	a.Serve((&cohorts.Cohorts{
 		Executor: rt.Executor, Registry: rt.registry, References: &rt.references, Calculate: rt.cohorts.Calculate,
@@ -77,9 +77,19 @@ func (rt *runtime) captureOf(project int64) *status.Capture {
 	return out
 }
 
+// queryRoute answers the query route.
+func (rt *runtime) queryRoute() *queries.Queries {
+	return &queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}
+}
+
+// endpointRuns runs endpoints.
+func (rt *runtime) endpointRuns() *endpoints.Runs {
+	return &endpoints.Runs{Executor: rt.Executor, Registry: rt.registry, Plans: rt.plans, Logs: rt.logs, Logger: rt.logger}
+}
+
 // endpoints are the routes of endpoints, their runs and their documents.
 func (rt *runtime) endpoints() []api.Route {
-	runs := &endpoints.Runs{Executor: rt.Executor, Registry: rt.registry, Plans: rt.plans, Logs: rt.logs, Logger: rt.logger}
+	runs := rt.endpointRuns()
 	return slices.Concat(
 		runs.Routes(),
 		(&endpoints.Documents{Runs: runs}).Routes(),

@@ -12,8 +12,6 @@ type Sharer interface {
 	// Take takes up to want queries out of an allowance that all nodes share, by the store's clock. It returns how many it got and, if that is fewer than
 	// wanted, when there is one again. A negative want gives back what was not used.
 	Take(ctx context.Context, allowance string, rate Rate, want int) (got int, again time.Duration, err error)
-	// Nodes returns how many stores are open on the data that are watched, this one among them: see Store.Watch.
-	Nodes(ctx context.Context) (int, error)
 }
 
 // Sharer returns the store as one that several nodes share, if it is such a store.

@@ -43,6 +43,7 @@ const (
 // Spent is where the time of an answer went, and how much of it was computed.
 type Spent struct {
 	Compile, Probe, ClickHouse time.Duration
+	Peer                       time.Duration // in which the server that owns the result answered; the others are a part of it
 	Buckets                    execution.Buckets
 }
 
@@ -211,12 +212,15 @@ func AppendCacheStatus(dst []byte, got cache.Answer) []byte {
 		return append(dst, "hit; ttl=0; detail=database-unavailable"...)
 	case cache.Pinned:
 		return append(dst, "hit; ttl=0; detail=pinned"...)
+	case cache.Fetched:
+		return append(appendSeconds(append(dst, "hit; ttl="...), got.FreshFor), "; detail=peer"...)
 	case cache.Coalesced, cache.Refreshed, cache.Miss:
 	}
 	var buckets execution.Buckets
+	byPeer := false
 	if got.Entry != nil {
 		if done, ok := got.Entry.Meta.(*execution.Details); ok {
-			buckets = done.Buckets
+			buckets, byPeer = done.Buckets, done.Peer > 0
 		}
 	}
 	switch {
@@ -232,7 +236,12 @@ func AppendCacheStatus(dst []byte, got cache.Answer) []byte {
 	} else {
 		dst = append(dst, "; stored"...)
 	}
-	if buckets.All > 0 {
+	switch {
+	case byPeer && buckets.All > 0:
+		dst = append(appendBuckets(append(dst, `; detail="peer, `...), buckets), ` buckets computed"`...)
+	case byPeer:
+		dst = append(dst, "; detail=peer"...)
+	case buckets.All > 0:
 		dst = append(appendBuckets(append(dst, `; detail="`...), buckets), ` buckets computed"`...)
 	}
 	return dst
@@ -255,6 +264,9 @@ func (s Spent) Append(text []byte, total time.Duration) []byte {
 	}
 	if s.ClickHouse > 0 {
 		text = appendTiming(append(text, ", "...), "clickhouse", s.ClickHouse)
+	}
+	if s.Peer > 0 {
+		text = appendTiming(append(text, ", "...), "peer", s.Peer)
 	}
 	if s.Buckets.All > 0 {
 		text = append(appendBuckets(append(text, `, buckets;desc="`...), s.Buckets), '"')

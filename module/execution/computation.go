@@ -35,6 +35,8 @@ type Computation struct {
 	picked   atomic.Int64  // when ClickHouse was given the query, in Unix nanoseconds; 0 before
 	counted  atomic.Bool   // a query of it was counted on its quotas
 	renews   bool          // a stored result will do if it would come out the same
+	local    bool          // no other server is asked
+	policy   cache.Policy  // of the answer
 
 	anew  bool               // nothing of what was computed before is wanted
 	world *registry.Snapshot // what the query was compiled with
@@ -43,7 +45,7 @@ type Computation struct {
 // answer gets the result, from the cache or by running it. A caller that shares another's computation does not
 // share the refusal of the other's allowance.
 func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.Answer, error) {
-	x.anew = policy.Mode == cache.Recompute
+	x.policy, x.anew = policy, policy.Mode == cache.Recompute
 	x.renews = x.renews && policy.Mode != cache.Recompute
 	for {
 		got, err := x.exec.Cache.Do(ctx, x.query.Key, policy, x.load)
@@ -61,8 +63,16 @@ func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.An
 	}
 }
 
-// load gets the rows from the table that has them, if there is one and it can be read, else by running the query.
+// load gets the result from the server that owns it, else computes it.
 func (x *Computation) load(ctx context.Context) (*cache.Entry, error) {
+	if entry, ok, err := x.fromOwner(ctx); ok {
+		return entry, err
+	}
+	return x.compute(ctx)
+}
+
+// compute gets the rows from the table that has them, if there is one and it can be read, else by running the query.
+func (x *Computation) compute(ctx context.Context) (*cache.Entry, error) {
 	if x.query.Stored != nil {
 		entry, err := x.run(ctx, x.compileStored, x.query.Stored)
 		if err == nil {

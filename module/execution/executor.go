@@ -28,6 +28,9 @@ type Executor struct {
 	Databases *Databases
 	Names     *Sightings
 	Cohorts   Cohorts // nil: the members of cohorts are as they are
+	// Peers are the other servers that results are asked of; nil for none. Hops are those that are under way.
+	Peers Peers
+	Hops  *Hops
 	// Registry says which kinds of values properties have had. Nil: they may have any.
 	Registry *registry.Registry
 

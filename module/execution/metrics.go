@@ -27,13 +27,14 @@ type Metrics struct {
 	tables    *prometheus.CounterVec
 	buckets   *prometheus.CounterVec
 	renewals  *prometheus.CounterVec
+	peers     *prometheus.CounterVec
 
 	meters sync.Map // meterKey → *meter
 }
 
 // meter holds the counters of one endpoint, so that counting a hit looks nothing up.
 type meter struct {
-	answers                   [cache.Pinned + 1]prometheus.Counter // by cache.Status
+	answers                   [cache.LastStatus + 1]prometheus.Counter // by cache.Status
 	seconds                   prometheus.Observer
 	rows, readRows, readBytes prometheus.Counter
 	renewals                  prometheus.Counter
@@ -41,6 +42,7 @@ type meter struct {
 	refused                   func(LimitName) prometheus.Counter
 	tables                    [len(tableResults)]prometheus.Counter // nil counters on the query route
 	buckets                   [len(bucketResults)]prometheus.Counter
+	peers                     func(result string) prometheus.Counter
 }
 
 type meterKey struct {
@@ -67,6 +69,7 @@ func NewMetrics() *Metrics {
 		tables:    count("endpoint_table_reads_total", "Queries on the tables of materialized endpoints: read, or failed, so that the endpoint's own query ran instead.", "result"),
 		buckets:   count("buckets_total", "Buckets of time that answers were put together from: kept, or computed for the answer.", "result"),
 		renewals:  count("renewals_total", "Stale results that no query ran for, because there were no new data."),
+		peers:     count("peer_requests_total", "Results that were asked of the server that owns them, by what came of it.", "result"),
 		refused:   count("refused_total", "Queries refused by a limit: the rate of an endpoint, a key or a token, or a project's concurrency.", "limit"),
 	}
 }
@@ -84,11 +87,12 @@ func (m *Metrics) of(project int64, endpoint string) *meter {
 		readRows: m.readRows.WithLabelValues(id, endpoint), readBytes: m.readBytes.WithLabelValues(id, endpoint),
 		renewals: m.renewals.WithLabelValues(id, endpoint),
 		failures: func(reason string) prometheus.Counter { return m.failures.WithLabelValues(id, endpoint, reason) },
+		peers:    func(result string) prometheus.Counter { return m.peers.WithLabelValues(id, endpoint, result) },
 		refused: func(limit LimitName) prometheus.Counter {
 			return m.refused.WithLabelValues(id, endpoint, string(limit))
 		},
 	}
-	for status := cache.Hit; status <= cache.Pinned; status++ {
+	for status := cache.Hit; status <= cache.LastStatus; status++ {
 		made.answers[status] = m.answers.WithLabelValues(id, endpoint, status.String())
 	}
 	for i, result := range bucketResults {
@@ -111,7 +115,7 @@ func (m *Metrics) AnswersOf(project int64) (cached, computed int64) {
 			return true
 		}
 		counted, _ := value.(*meter)
-		for status := cache.Hit; status <= cache.Pinned; status++ {
+		for status := cache.Hit; status <= cache.LastStatus; status++ {
 			var now dto.Metric
 			if counted.answers[status].Write(&now) != nil {
 				continue // a counter can always be read
@@ -133,7 +137,7 @@ func (m *Metrics) forget(project int64, endpoint string) {
 	labels := prometheus.Labels{"project": strconv.FormatInt(project, 10), "endpoint": endpoint}
 	m.answers.DeletePartialMatch(labels)
 	m.seconds.DeletePartialMatch(labels)
-	for _, vec := range []*prometheus.CounterVec{m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables, m.buckets, m.renewals} {
+	for _, vec := range []*prometheus.CounterVec{m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables, m.buckets, m.renewals, m.peers} {
 		vec.DeletePartialMatch(labels)
 	}
 }
@@ -173,7 +177,7 @@ func (*Metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect gives the counters.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, vec := range []prometheus.Collector{m.answers, m.seconds, m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables, m.buckets, m.renewals} {
+	for _, vec := range []prometheus.Collector{m.answers, m.seconds, m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables, m.buckets, m.renewals, m.peers} {
 		vec.Collect(ch)
 	}
 }

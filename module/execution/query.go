@@ -28,6 +28,9 @@ type Query struct {
 	// Stored is the table that has the rows; nil for none.
 	Stored *Stored
 
+	// Recipe is how another server plans the same query; nil for one that this server alone can.
+	Recipe *Recipe
+
 	Endpoint *registry.Endpoint // nil on the query route
 	Version  *registry.Version
 	Marks    string // the values of the run's variables
@@ -47,7 +50,7 @@ type Held struct {
 }
 
 // Size is about what a query takes in memory, in bytes.
-func (q *Query) Size() int { return 2*len(q.Text) + 2*len(q.Marks) + 512 }
+func (q *Query) Size() int { return 2*len(q.Text) + 2*len(q.Marks) + q.Recipe.Size() + 512 }
 
 // MaxRows is the most rows that one result holds: contract section 8.
 const MaxRows = 50_000
@@ -80,6 +83,8 @@ type Details struct {
 	// Buckets tell how much of the answer was computed for it. The SQL is that of the query that ran last; of the whole query if none ran.
 	Buckets Buckets
 	asked   bool // the execution id was given to a query
+	// Peer is how long it took to get the result from the server that owns it; 0 for one that this server computed.
+	Peer time.Duration
 }
 
 // Size is about what they take in memory, in bytes.

@@ -15,8 +15,8 @@ import (
 // rate. A nil Sharing shares nothing: each allowance is that of the process alone.
 type Sharing struct {
 	sharer registry.Sharer
-	nodes  atomic.Int64 // as many as were last known
-	away   atomic.Bool  // the store did not answer
+	count  func() int
+	away   atomic.Bool // the store did not answer
 
 	ctx  context.Context // of what is asked in the background
 	stop context.CancelFunc
@@ -38,17 +38,14 @@ const (
 	sliceRest = 20 * time.Millisecond
 	// awayRest is the time between two questions while the store is away.
 	awayRest = time.Second
-	// nodesEvery is how often nodes are counted.
-	nodesEvery = 2 * time.Second
 	// sliceParts is into how many slices, for each node, an allowance falls at least: what is held in advance is no more than a tenth of it.
 	sliceParts = 10
 )
 
-// NewSharing shares allowances with the nodes that share a store.
-func NewSharing(sharer registry.Sharer) *Sharing {
-	s := &Sharing{sharer: sharer, holding: make(map[*stock]struct{})}
+// NewSharing shares allowances with the nodes that share a store. count is how many these are, as far as is known now.
+func NewSharing(sharer registry.Sharer, count func() int) *Sharing {
+	s := &Sharing{sharer: sharer, count: count, holding: make(map[*stock]struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.nodes.Store(1)
 	s.done.Go(s.upkeep)
 	return s
 }
@@ -69,32 +66,22 @@ func (s *Sharing) Close() error {
 	return nil
 }
 
-// upkeep counts nodes and gives back what is not used, until the sharing is closed.
+// upkeep gives back what is not used, until the sharing is closed.
 func (s *Sharing) upkeep() {
-	idle, count := time.NewTicker(sliceIdle/2), time.NewTicker(nodesEvery)
+	idle := time.NewTicker(sliceIdle / 2)
 	defer idle.Stop()
-	defer count.Stop()
-	s.count()
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
-		case <-count.C:
-			s.count()
 		case now := <-idle.C:
 			s.giveBack(s.ctx, now.Add(-sliceIdle))
 		}
 	}
 }
 
-// count asks how many nodes there are. Those that were last known count while nobody can say.
-func (s *Sharing) count() {
-	ctx, cancel := context.WithTimeout(s.ctx, sliceTimeout)
-	defer cancel()
-	if n, err := s.sharer.Nodes(ctx); err == nil {
-		s.nodes.Store(int64(max(1, n)))
-	}
-}
+// nodes is how many nodes share the allowances.
+func (s *Sharing) nodes() int { return max(1, s.count()) }
 
 // giveBack gives back what has not been used since a time; all for the zero time.
 func (s *Sharing) giveBack(ctx context.Context, since time.Time) {
@@ -152,7 +139,7 @@ type stock struct {
 
 // part is how many queries this node gives out by itself, and in which time one of them comes back.
 func (h *stock) part() (most int, every time.Duration) {
-	nodes := int(h.sharing.nodes.Load())
+	nodes := h.sharing.nodes()
 	return max(1, h.of.rate.Queries/nodes), h.of.every * time.Duration(nodes)
 }
 
@@ -217,7 +204,7 @@ func (h *stock) giveBack() {
 
 // mostAhead is the most that is asked for ahead of need.
 func (h *stock) mostAhead() int {
-	return h.of.rate.Queries / (sliceParts * int(h.sharing.nodes.Load()))
+	return h.of.rate.Queries / (sliceParts * h.sharing.nodes())
 }
 
 // ask asks for a slice in the background, unless that is done already or the answer is known. The caller holds the allowance's mu.

@@ -27,13 +27,6 @@ type shop struct {
 
 func (s *shop) KeptAll(context.Context, string) (map[string][]byte, error) { return nil, nil }
 
-func (s *shop) Nodes(context.Context) (int, error) {
-	if s.away.Load() {
-		return 0, registry.ErrUnavailable
-	}
-	return s.nodes, nil
-}
-
 func (s *shop) Take(_ context.Context, name string, rate registry.Rate, want int) (got int, again time.Duration, err error) {
 	time.Sleep(time.Millisecond)
 	if s.away.Load() {
@@ -78,7 +71,7 @@ func newFleet(t *testing.T, nodes int, rate registry.Rate) *fleet {
 	f := &fleet{shop: &shop{nodes: nodes}}
 	for range nodes {
 		e := &Executor{Limits: NewLimiter(rate), Places: admission.New(testPlaces(10_000))}
-		sharing := NewSharing(f.shop)
+		sharing := NewSharing(f.shop, func() int { return nodes })
 		e.Limits.Sharing = sharing
 		t.Cleanup(func() { _ = sharing.Close() })
 		f.executors, f.quotas = append(f.executors, e), append(f.quotas, queriesOf(e.Limits, "a", registry.Rate{}))

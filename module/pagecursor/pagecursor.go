@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"hash/crc32"
 	"sync"
@@ -66,6 +67,21 @@ var ours = sync.OnceValue(func() *sealer {
 	}
 	return s
 })
+
+// Process names this process: its cursors begin with it.
+func Process() string { return hex.EncodeToString(ours().process[:]) }
+
+// ProcessOf names the process whose text a cursor is, or would be. It is false for what is no cursor of any.
+func ProcessOf(text string) (string, bool) {
+	if len(text) != Length {
+		return "", false
+	}
+	all, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(all) != allBytes {
+		return "", false
+	}
+	return hex.EncodeToString(all[:processBytes]), true
+}
 
 // tag signs a body. It is also what the body's encryption begins with: a different body always has a different one.
 func (s *sealer) tag(body, owner []byte) []byte {

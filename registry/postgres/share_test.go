@@ -146,37 +146,3 @@ func TestSharer(t *testing.T) {
 		}
 	}
 }
-
-// TestNodes: open registries are counted, and those that are closed no more.
-func TestNodes(t *testing.T) {
-	dsn := postgrestest.DSN(t)
-	var all []*registry.Registry
-	first := open(t, dsn)
-	counted := func(want int) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-			n, err := first.Nodes(t.Context())
-			if err == nil && n == want {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%d nodes are counted, want %d: %v", n, want, err)
-			}
-		}
-	}
-	counted(0)
-	for n := range 3 {
-		r, err := registry.Open(t.Context(), open(t, dsn), registry.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, r)
-		counted(n + 1)
-	}
-	for n, r := range all {
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
-		counted(2 - n)
-	}
-}

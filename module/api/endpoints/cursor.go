@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
 )
 
@@ -36,8 +38,11 @@ func appendNextCursor(dst []byte, results *cache.Cache, p *result.Plan, got cach
 	if !p.IsPage() || !kept.HasMore(p.Offset, p.Limit) {
 		return dst, false
 	}
-	if p.Example {
+	switch {
+	case p.Example:
 		return append(dst, exampleCursor...), true
+	case p.Cut != nil: // it is where the snapshot is
+		return append(dst, p.Cut.Next...), p.Cut.Next != ""
 	}
 	next := pagecursor.Cursor{Ref: results.Refer(p.Key, got.Entry), Offset: p.Offset + kept.PageLen(p.Offset, p.Limit), Limit: p.Limit}
 	return next.Append(dst, CursorOwner(p.Key.Project(), p.Endpoint.ID, p.Fixed)), true
@@ -67,21 +72,25 @@ func (p *planner) cursor() (text string, given bool, err error) {
 
 // follow fills in the plan of a run that names a page of a snapshot by a cursor. It may also have limit, which is the size of this page
 // and those after it, and what decides the form of the answer; version and variables may be repeated.
-func (p *planner) follow(results *cache.Cache, text string) error {
+func (p *planner) follow(ctx context.Context, results *cache.Cache, text string) error {
 	at, err := pagecursor.Open(text, CursorOwner(p.c.Project.ID, p.Endpoint.ID, p.Fixed))
+	var done *execution.Details
 	switch {
 	case errors.Is(err, pagecursor.ErrExpired):
-		return errCursorExpired
+		if done, err = p.followElsewhere(ctx, text); err != nil {
+			return err
+		}
 	case err != nil:
 		return errNoCursor
-	}
-	key, held, ok := results.Snapshot(at.Ref, cache.Policy{Now: p.c.Start})
-	if !ok {
-		return errCursorExpired
-	}
-	done, ok := held.Entry.Meta.(*execution.Details)
-	if !ok || key.Project() != p.c.Project.ID {
-		panic("BUG: a cursor of something else than a run of this project")
+	default:
+		key, held, ok := results.Snapshot(at.Ref, cache.Policy{Now: p.c.Start})
+		if !ok {
+			return errCursorExpired
+		}
+		if done, ok = held.Entry.Meta.(*execution.Details); !ok || key.Project() != p.c.Project.ID {
+			panic("BUG: a cursor of something else than a run of this project")
+		}
+		p.Key, p.Ref, p.Offset, p.Limit = key, at.Ref, at.Offset, at.Limit
 	}
 	number, given, err := p.integer("version")
 	switch {
@@ -90,8 +99,7 @@ func (p *planner) follow(results *cache.Cache, text string) error {
 	case given && number != done.Version:
 		return api.Invalid("version", "invalid_input", "The cursor pages through rows of version %d.", done.Version)
 	}
-	p.Key, p.Rows, p.Paged, p.Refs = key, compiler.Pages, true, true
-	p.Ref, p.Offset, p.Limit = at.Ref, at.Offset, at.Limit
+	p.Rows, p.Paged, p.Refs = compiler.Pages, true, true
 	if p.Version, err = activeVersion(p.Endpoint, done.Version); err != nil {
 		return err
 	}
@@ -122,6 +130,33 @@ func (p *planner) follow(results *cache.Cache, text string) error {
 		return api.Invalid("variables", "invalid_input", "The cursor pages through rows of other variables. They can be left out.")
 	}
 	return nil
+}
+
+// followElsewhere gets the page that a cursor of another server names from there.
+func (p *planner) followElsewhere(ctx context.Context, text string) (*execution.Details, error) {
+	process, ok := pagecursor.ProcessOf(text)
+	if !ok || p.exec.Peers == nil {
+		return nil, errCursorExpired
+	}
+	node, ok := p.exec.Peers.Named(process)
+	if !ok {
+		return nil, errCursorExpired
+	}
+	if err := p.cursorPage(); err != nil {
+		return nil, err
+	}
+	run := map[string]any{"cursor": text}
+	if p.Limit > 0 {
+		run["limit"] = p.Limit
+	}
+	cut, ok := p.exec.AskCut(ctx, p.c.Caller, node, execution.Recipe{Endpoint: p.Endpoint.Name, Run: jsontext.Append(nil, run)})
+	if !ok {
+		return nil, errCursorExpired
+	}
+	done, _ := cut.Answer.Entry.Meta.(*execution.Details)
+	p.Cut, p.Key, p.Offset, p.Limit = cut, cut.Key, cut.Offset, cut.Limit
+	p.Ref = cache.Ref{Entry: cut.Answer.Entry.ID()}
+	return done, nil
 }
 
 // cursorPage reads what a run with a cursor says of its page.

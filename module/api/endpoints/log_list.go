@@ -67,7 +67,7 @@ func logEntryOf(r *runlog.Run, endpoint string) logEntry {
 // cacheWord says in one word where an answer came from.
 func cacheWord(status cache.Status) string {
 	switch status {
-	case cache.Hit, cache.Renewed, cache.Pinned:
+	case cache.Hit, cache.Renewed, cache.Pinned, cache.Fetched:
 		return "hit"
 	case cache.Stale, cache.StaleError:
 		return "stale"

@@ -51,7 +51,7 @@ func (s *Runs) Plan(ctx context.Context, c *api.Caller, in api.Input, e *registr
 	case err != nil:
 		return nil, err
 	case given:
-		err = p.follow(s.Executor.Cache, text)
+		err = p.follow(ctx, s.Executor.Cache, text)
 	default:
 		err = p.plan(ctx)
 	}
@@ -92,6 +92,7 @@ func (p *planner) plan(ctx context.Context) (err error) {
 		return err
 	}
 	want(p.exec, p.Query, p.c, bound)
+	p.Recipe = p.recipe()
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package insights
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,6 +55,9 @@ func (s *Results) plan(c *api.Caller, in api.Input, i shownInsight, params resul
 		return nil, err
 	}
 	p.ClientID = params.clientID
+	if s.Executor.Peers != nil {
+		p.Recipe = &execution.Recipe{Insight: i.ID, Query: i.Query, Variables: bytes.Clone(over.Variables), Filters: bytes.Clone(over.Filters)}
+	}
 	p.Page = cache.PageKey{Limit: -1, Variant: string(memo)}
 	s.Plans.Put(memo, p)
 	return p, nil

@@ -57,6 +57,9 @@ func (q *Queries) Plan(c *api.Caller, body []byte, variant string) (*result.Plan
 	if err != nil {
 		return nil, err
 	}
+	if q.Executor.Peers != nil && p.Held == nil {
+		p.Recipe = &execution.Recipe{Query: bytes.Clone(raw), Variables: bytes.Clone(over.Variables), Filters: bytes.Clone(over.Filters)}
+	}
 	p.Label, p.ClientID, p.Shows = label, clientID, result.ReadShown(raw)
 	p.Page.Variant += p.Shows.Variant() + variant
 	return p, nil

@@ -49,7 +49,7 @@ func Render(c *cache.Cache, in api.Input, p *Plan, got execution.Result, render 
 }
 
 func shared(p *Plan, got *execution.Result) bool {
-	return got.Answer.Status.Cached() && got.Run == nil && !p.Shows.Explain
+	return got.Answer.Status.Cached() && got.Run == nil && !p.Shows.Explain && p.Cut == nil
 }
 
 func encoding(in api.Input) cache.Encoding {
@@ -66,10 +66,12 @@ func Respond(p *Plan, got *execution.Result, body cache.Body) api.Response {
 	}
 	switch done, ok := got.Answer.Entry.Meta.(*execution.Details); {
 	case !ok:
+	case got.Answer.Status == cache.Fetched:
+		res.Spent = api.Spent{Peer: done.Peer}
 	case got.Answer.Status == cache.Renewed:
-		res.Spent = api.Spent{Compile: done.Renewal.Compile, Probe: done.Renewal.Probe}
+		res.Spent = api.Spent{Compile: done.Renewal.Compile, Probe: done.Renewal.Probe, Peer: done.Peer}
 	case !got.Answer.Status.Cached() && done.Renewal == nil:
-		res.Spent = api.Spent{Compile: done.Compile, Probe: done.Probe, ClickHouse: done.Stats.Elapsed, Buckets: done.Buckets}
+		res.Spent = api.Spent{Compile: done.Compile, Probe: done.Probe, ClickHouse: done.Stats.Elapsed, Buckets: done.Buckets, Peer: done.Peer}
 	}
 	return res
 }

@@ -34,11 +34,13 @@ type View struct {
 	Format        Format
 	WideAsText    bool // integers of more than 53 bits are strings
 	Page          cache.PageKey
-	Ref           cache.Ref   // the snapshot that a cursor names; zero for the result as it stands
-	Example       bool        // for a document: whatever would let the reader go on leads nowhere
-	Attachment    []string    // of a file: its Content-Disposition
-	Shows         Extras      // of the query route: what its answers have beside the rows
-	Notices       http.Header // nil for a version that nothing is announced of
+	Ref           cache.Ref // the snapshot that a cursor names; zero for the result as it stands
+	// Cut is the page of a snapshot that another server has; nil for one of this server. A plan with one is for one answer.
+	Cut        *execution.PeerCut
+	Example    bool        // for a document: whatever would let the reader go on leads nowhere
+	Attachment []string    // of a file: its Content-Disposition
+	Shows      Extras      // of the query route: what its answers have beside the rows
+	Notices    http.Header // nil for a version that nothing is announced of
 }
 
 // IsPage reports whether a part of the rows is shown.

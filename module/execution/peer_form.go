@@ -1,0 +1,188 @@
+package execution
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/peers"
+)
+
+// A result is sent as the length of its head in 4 bytes, its head in JSON, and its rows as cache.Result writes them.
+const headLength = 4
+
+// mostHead is the most bytes of a head: the answer of an insight is in it.
+const mostHead = peers.MaxAnswer - headLength
+
+// peerHead is what a result that is sent has beside its rows.
+type peerHead struct {
+	Nonce   string `json:"nonce"` // of the request
+	Project int64  `json:"project"`
+	Key     string `json:"key"` // the digest of that of the result
+	// Since is when the computation began, after the request came; negative for before. Clocks that differ change nothing.
+	Since   time.Duration `json:"since"`
+	Stored  bool          `json:"stored,omitempty"`  // it was there before the request came
+	Renewed bool          `json:"renewed,omitempty"` // see cache.Entry
+	Page    *PeerPage     `json:"page,omitempty"`
+	Details peerDetails   `json:"details"`
+}
+
+// PeerPage is which of the rows a cursor names, and what follows.
+type PeerPage struct {
+	Offset int           `json:"offset"`
+	Limit  int           `json:"limit"`
+	Next   string        `json:"next,omitempty"`  // the cursor of the page after it; empty for none
+	Fresh  time.Duration `json:"fresh,omitempty"` // for how long the result is fresh
+}
+
+// peerDetails are Details as they are sent.
+type peerDetails struct {
+	ExecutionID  uuid.UUID        `json:"execution_id"`
+	HogQL        string           `json:"hogql"`
+	SQL          string           `json:"sql"`
+	Limit        int              `json:"limit"`
+	Offset       int              `json:"offset"`
+	OwnLimit     bool             `json:"own_limit"`
+	Columns      []string         `json:"columns"`
+	Head         []byte           `json:"head"`
+	Compile      time.Duration    `json:"compile"`
+	Stats        clickhouse.Stats `json:"stats"`
+	Insight      *peerInsight     `json:"insight,omitempty"`
+	Over         bool             `json:"over"`
+	Missing      *int             `json:"missing,omitempty"`
+	Marks        string           `json:"marks"`
+	Warnings     []byte           `json:"warnings,omitempty"`
+	Probe        time.Duration    `json:"probe"`
+	Renewal      *Renewal         `json:"renewal,omitempty"`
+	Materialized time.Time        `json:"materialized,omitzero"`
+	Buckets      Buckets          `json:"buckets"`
+	Asked        bool             `json:"asked"`
+	Version      int              `json:"version"`
+}
+
+// peerInsight is an insightAnswer as it is sent.
+type peerInsight struct {
+	Results     []byte        `json:"results"`
+	Head        []byte        `json:"head,omitempty"`
+	More        []byte        `json:"more,omitempty"`
+	HasMore     *bool         `json:"has_more,omitempty"`
+	Error       []byte        `json:"error,omitempty"`
+	Dates       []byte        `json:"dates,omitempty"`
+	NextRefresh time.Duration `json:"next_refresh"`
+	Until       time.Time     `json:"until,omitzero"`
+	Reversed    bool          `json:"reversed"`
+}
+
+// peerAnswer is a result as it is sent, to a request that came at a time: all of it, or a page.
+func peerAnswer(got cache.Answer, key cache.Key, asked *PeerRequest, arrived time.Time, page *PeerPage) peers.Answer {
+	done, ok := got.Entry.Meta.(*Details)
+	if !ok {
+		return peers.Declined("it is no result")
+	}
+	digest := key.Digest()
+	head, err := json.Marshal(peerHead{
+		Nonce: asked.Nonce, Project: key.Project(), Key: hex.EncodeToString(digest[:]), Since: got.Entry.ComputedAt.Sub(arrived),
+		Stored: got.Status.Cached() && got.Status != cache.Renewed, Renewed: got.Entry.Renewed, Page: page, Details: done.sent(),
+	})
+	rows := got.Entry.Result
+	if page != nil {
+		rows = rows.Cut(page.Offset, page.Limit)
+	}
+	if err != nil || int64(len(head))+rows.Size() > peers.MaxAnswer {
+		return peers.Declined("the result is too large to be sent")
+	}
+	body := make([]byte, headLength, headLength+int64(len(head))+rows.Size())
+	binary.BigEndian.PutUint32(body, uint32(len(head))) //nolint:gosec // less than MaxAnswer
+	return peers.Answer{Kind: peers.Result, Body: rows.AppendBinary(append(body, head...))}
+}
+
+// sent are the details as they are sent.
+func (o *Details) sent() peerDetails {
+	out := peerDetails{
+		ExecutionID: o.ExecutionID, HogQL: o.HogQL, SQL: o.SQL, Limit: o.Limit, Offset: o.Offset, OwnLimit: o.OwnLimit, Columns: o.Columns, Head: o.Head,
+		Compile: o.Compile, Stats: o.Stats, Over: o.over, Missing: o.Missing, Marks: o.Marks, Warnings: o.Warnings, Probe: o.Probe, Renewal: o.Renewal,
+		Materialized: o.Materialized, Buckets: o.Buckets, Asked: o.asked, Version: o.Version,
+	}
+	if a := o.Insight; a != nil {
+		out.Insight = &peerInsight{
+			Results: a.Results, Head: a.Head, More: a.More, HasMore: a.HasMore, Error: a.Error, Dates: a.Dates, NextRefresh: a.nextRefresh, Until: a.until,
+			Reversed: a.reversed,
+		}
+	}
+	return out
+}
+
+// details are the details as they came. The basis of a result is not among them: the next computation begins anew.
+func (a *peerResult) details() *Details {
+	in := &a.head.Details
+	out := &Details{
+		ExecutionID: in.ExecutionID, HogQL: in.HogQL, SQL: in.SQL, Limit: in.Limit, Offset: in.Offset, OwnLimit: in.OwnLimit, Columns: in.Columns, Head: in.Head,
+		Compile: in.Compile, Stats: in.Stats, over: in.Over, Missing: in.Missing, Marks: in.Marks, Warnings: in.Warnings, Probe: in.Probe, Renewal: in.Renewal,
+		Materialized: in.Materialized, Buckets: in.Buckets, asked: in.Asked, Version: in.Version,
+	}
+	if i := in.Insight; i != nil {
+		out.Insight = &insightAnswer{
+			Results: i.Results, Head: i.Head, More: i.More, HasMore: i.HasMore, Error: i.Error, Dates: i.Dates, nextRefresh: i.NextRefresh, until: i.Until,
+			reversed: i.Reversed,
+		}
+	}
+	return out
+}
+
+// peerResult is a result that another server sent.
+type peerResult struct {
+	head peerHead
+	rows *cache.Result
+}
+
+func (a *peerResult) page() bool { return a.head.Page != nil }
+
+var errPeerResult = errors.New("this is not a result in a form that can be read, or not the one that was asked for")
+
+// readPeerResult reads a result. One of another project, of another key, or of another request is none.
+func readPeerResult(data []byte, asked *PeerRequest) (*peerResult, error) {
+	if len(data) < headLength {
+		return nil, errPeerResult
+	}
+	length := int(binary.BigEndian.Uint32(data))
+	data = data[headLength:]
+	if length > len(data) || length > mostHead {
+		return nil, errPeerResult
+	}
+	a := new(peerResult)
+	if json.Unmarshal(data[:length], &a.head) != nil {
+		return nil, errPeerResult
+	}
+	h := &a.head
+	if h.Nonce != asked.Nonce || h.Project != asked.Project || asked.Key != "" && h.Key != asked.Key || (asked.Key == "") != (h.Page != nil) {
+		return nil, errPeerResult
+	}
+	var err error
+	if a.rows, err = cache.ReadResult(data[length:], cache.Limits{Keep: MaxResultRows, MaxBytes: MaxResultBytes}); err != nil {
+		return nil, err
+	}
+	d := &h.Details
+	switch {
+	case d.Insight == nil && len(d.Columns) != len(a.rows.Columns()), d.Buckets.Computed < 0, d.Buckets.Computed > d.Buckets.All, d.Limit < 0, d.Offset < 0:
+		return nil, errPeerResult
+	case h.Since > longestSince || h.Since < -longestSince:
+		return nil, errPeerResult
+	case h.Page != nil && (h.Page.Offset < 0 || h.Page.Limit < 1 || h.Page.Fresh < 0):
+		return nil, errPeerResult
+	}
+	for _, took := range [...]time.Duration{d.Compile, d.Probe, d.Stats.Elapsed} {
+		if took < 0 {
+			return nil, errPeerResult
+		}
+	}
+	return a, nil
+}
+
+// longestSince bounds how old a result says it is.
+const longestSince = 366 * 24 * time.Hour

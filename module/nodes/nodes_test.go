@@ -1,0 +1,307 @@
+package nodes_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/module/nodes"
+)
+
+// board is a registry that can be away.
+type board struct {
+	sync.Mutex
+	kept          map[string][]byte
+	away          bool
+	reads, writes int
+}
+
+var errAway = errors.New("the registry is away")
+
+func newBoard() *board { return &board{kept: make(map[string][]byte)} }
+
+func (b *board) Keep(_ context.Context, name string, data []byte) error {
+	b.Lock()
+	defer b.Unlock()
+	if b.away {
+		return errAway
+	}
+	b.writes++
+	if data == nil {
+		delete(b.kept, name)
+		return nil
+	}
+	b.kept[name] = slices.Clone(data)
+	return nil
+}
+
+func (b *board) KeptAll(_ context.Context, prefix string) (map[string][]byte, error) {
+	b.Lock()
+	defer b.Unlock()
+	if b.away {
+		return nil, errAway
+	}
+	b.reads++
+	out := maps.Clone(b.kept)
+	maps.DeleteFunc(out, func(name string, _ []byte) bool { return !strings.HasPrefix(name, prefix) })
+	return out, nil
+}
+
+func (b *board) set(away bool) {
+	b.Lock()
+	defer b.Unlock()
+	b.away = away
+}
+
+func node(n int) nodes.Node {
+	return nodes.Node{
+		Name: fmt.Sprintf("%016x", n), Address: fmt.Sprintf("10.0.0.%d:9443", n), Fingerprint: sha256.Sum256([]byte{byte(n)}), Version: "v1", Form: 1,
+	}
+}
+
+func open(b *board, n int) *nodes.Directory {
+	return nodes.Open(nodes.Config{Board: b, Self: node(n)})
+}
+
+func leave(t *testing.T, all ...*nodes.Directory) {
+	t.Helper()
+	for _, d := range all {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func names(d *nodes.Directory) (out []string) {
+	for _, n := range d.Living() {
+		out = append(out, strings.TrimLeft(n.Name, "0"))
+	}
+	return out
+}
+
+func expect(t *testing.T, d *nodes.Directory, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if diff := cmp.Diff(want, names(d)); diff != "" || d.Nodes() != len(want) {
+		t.Errorf("living (-want +got):\n%s", diff)
+	}
+}
+
+func TestNodesComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		one, two := open(b, 1), open(b, 2)
+		expect(t, one, "1")
+		time.Sleep(4500 * time.Millisecond)
+		expect(t, one, "1", "2")
+		expect(t, two, "1", "2")
+		three := open(b, 3)
+		time.Sleep(4500 * time.Millisecond)
+		expect(t, one, "1", "2", "3")
+		leave(t, two)
+		time.Sleep(time.Second)
+		expect(t, one, "1", "3")
+		expect(t, three, "1", "3")
+		leave(t, one, three)
+		if len(b.kept) != 0 {
+			t.Errorf("records of servers that left: %v", b.kept)
+		}
+	})
+}
+
+// TestDeadNodes has a record stay whose server died.
+func TestDeadNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		one, two := open(b, 1), open(b, 2)
+		time.Sleep(4500 * time.Millisecond)
+		record := slices.Clone(b.kept["node-"+node(2).Name])
+		leave(t, two)
+		b.kept["node-"+node(2).Name] = record // as if it had been killed
+		time.Sleep(time.Second)
+		expect(t, one, "1", "2")
+		time.Sleep(6 * time.Second)
+		expect(t, one, "1")
+		if _, known := one.Known(t.Context(), node(2).Fingerprint); !known {
+			t.Error("a server whose number stands still for a while is not known")
+		}
+		time.Sleep(11 * time.Minute)
+		expect(t, one, "1")
+		if len(b.kept) != 1 {
+			t.Errorf("records: %d, want that of the living server alone", len(b.kept))
+		}
+		if _, known := one.Known(t.Context(), node(2).Fingerprint); known {
+			t.Error("a server without a record is known")
+		}
+		late := open(b, 3) // an old record counts only once its number moves
+		b.kept["node-"+node(2).Name] = record
+		time.Sleep(4500 * time.Millisecond)
+		expect(t, late, "1", "3")
+		leave(t, one, late)
+	})
+}
+
+// TestAwayRegistry has the registry be away for longer than a number may stand still.
+func TestAwayRegistry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		one, two := open(b, 1), open(b, 2)
+		time.Sleep(4500 * time.Millisecond)
+		b.set(true)
+		time.Sleep(time.Minute)
+		expect(t, one, "1", "2")
+		expect(t, two, "1", "2")
+		b.set(false)
+		for range 20 {
+			time.Sleep(100 * time.Millisecond)
+			expect(t, one, "1", "2")
+			expect(t, two, "1", "2")
+		}
+		leave(t, one, two)
+	})
+}
+
+func TestOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		var all []*nodes.Directory
+		for n := range 4 {
+			all = append(all, open(b, n+1))
+		}
+		if _, other := all[0].Owner(sha256.Sum256(nil)); other {
+			t.Error("a server that knows of no other asks one")
+		}
+		other := nodes.Open(nodes.Config{Board: b, Self: nodes.Node{Name: "00000000000000aa", Form: 1}}) // answers nobody
+		newer := nodes.Open(nodes.Config{Board: b, Self: nodes.Node{Name: "00000000000000bb", Address: "10.0.0.9:1", Form: 2, Fingerprint: nodes.Fingerprint{9}}})
+		time.Sleep(4500 * time.Millisecond)
+		owns := make(map[string]int)
+		moved := 0
+		all[2].Silent(node(2).Name)
+		for n := range 4000 {
+			key := sha256.Sum256(fmt.Append(nil, n))
+			owner, asks := all[0].Owner(key)
+			owns[owner.Name]++
+			if asks == (owner.Name == node(1).Name) {
+				t.Fatalf("the owner of a key is %s, and asked: %t", owner.Name, asks)
+			}
+			if same, _ := all[1].Owner(key); same != owner {
+				t.Fatalf("two servers think that %s and %s own a key", owner.Name, same.Name)
+			}
+			if without, _ := all[2].Owner(key); without != owner {
+				moved++
+				if owner.Name != node(2).Name || without.Name == node(2).Name {
+					t.Fatalf("without a server the owner is %s, not %s", without.Name, owner.Name)
+				}
+			}
+		}
+		if len(owns) != 4 || moved != owns[node(2).Name] {
+			t.Errorf("keys by their owner: %v, of which moved without one: %d", owns, moved)
+		}
+		for name, n := range owns {
+			if n < 800 || n > 1200 {
+				t.Errorf("%s owns %d of 4000", name, n)
+			}
+		}
+		if _, ok := all[2].Named(node(2).Name); ok {
+			t.Error("a server that does not answer is asked")
+		}
+		time.Sleep(6 * time.Second) // its number moves
+		if _, ok := all[2].Named(node(2).Name); !ok {
+			t.Error("a server whose number moves again is not asked")
+		}
+		leave(t, append(all, other, newer)...)
+	})
+}
+
+// TestSilentAndDead has a server that did not answer stay out, whatever it had written before that was not read yet.
+func TestSilentAndDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		one, two := open(b, 1), open(b, 2)
+		time.Sleep(4500 * time.Millisecond)
+		name := "node-" + node(2).Name
+		leave(t, two)
+		b.kept[name] = []byte(strings.Replace(record(5), "BEAT", "5", 1))
+		time.Sleep(time.Second)
+		one.Silent(node(2).Name)
+		b.kept[name] = []byte(strings.Replace(record(5), "BEAT", "6", 1)) // its last word
+		for range 20 {
+			time.Sleep(time.Second)
+			if _, ok := one.Named(node(2).Name); ok {
+				t.Fatal("a server that died is asked again")
+			}
+		}
+		leave(t, one)
+	})
+}
+
+func record(int) string {
+	return fmt.Sprintf(`{"address":%q,"fingerprint":"%x","version":"v1","form":1,"beat":BEAT,"every_ms":1000}`, node(2).Address, node(2).Fingerprint)
+}
+
+// TestStrangers makes sure that certificates which nobody knows cost the registry no more than one read in a second.
+func TestStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		one := open(b, 1)
+		time.Sleep(100 * time.Millisecond)
+		before := b.reads
+		for n := range 1000 {
+			if _, known := one.Known(t.Context(), sha256.Sum256(fmt.Append(nil, n))); known {
+				t.Fatal("a stranger is known")
+			}
+		}
+		if got := b.reads - before; got != 1 {
+			t.Errorf("1000 strangers had the records read %d times", got)
+		}
+		leave(t, one)
+	})
+}
+
+// TestCost makes sure that the reads and writes of many servers stay bounded.
+func TestCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		var all []*nodes.Directory
+		for n := range 100 {
+			all = append(all, open(b, n+1))
+		}
+		time.Sleep(time.Minute)
+		reads, writes := b.reads, b.writes
+		time.Sleep(100 * time.Second)
+		if reads, writes = b.reads-reads, b.writes-writes; reads > 1100 || writes > 1100 || reads < 900 {
+			t.Errorf("100 servers cause %d reads and %d writes in 100 seconds, want 10 in a second", reads, writes)
+		}
+		if got := all[0].Nodes(); got != 100 {
+			t.Errorf("%d of 100 servers live", got)
+		}
+		leave(t, all...)
+	})
+}
+
+// FuzzRecord makes sure that whatever is kept, a server finds only records that servers write.
+func FuzzRecord(f *testing.F) {
+	for _, seed := range []string{strings.Replace(record(2), "BEAT", "1", 1), `{}`, `[]`, `{"beat":-1}`, "", strings.Repeat("x", 2000)} {
+		f.Add("0000000000000002", []byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, name string, data []byte) {
+		b := newBoard()
+		b.kept["node-"+name] = data
+		one := open(b, 1)
+		defer leave(t, one)
+		one.Known(t.Context(), nodes.Fingerprint{})
+		if got := one.Nodes(); got != 1 {
+			t.Errorf("%d servers live before any number has moved", got)
+		}
+	})
+}

@@ -1,0 +1,250 @@
+package module
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/module/buildinfo"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/nodes"
+	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
+	"github.com/caddy-analytics/caddy-analytics/module/peers"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// PeersConfig lets the servers of a deployment ask one another for results, so that a query runs once for all of them.
+type PeersConfig struct {
+	// The address to listen at for the other servers alone, such as :9443.
+	Listen string `json:"listen,omitempty"`
+	// The host and port at which the others reach it. Default: what it listens at; of all addresses the first private one of this machine.
+	Advertise string `json:"advertise,omitempty"`
+}
+
+// CheckPeersListen reports what is wrong with the address to listen at.
+func CheckPeersListen(address string) error { return checkAddress(address, ":9443", false) }
+
+// CheckPeersAdvertise reports what is wrong with the address at which others reach a server.
+func CheckPeersAdvertise(address string) error { return checkAddress(address, "10.0.0.5:9443", true) }
+
+func checkAddress(address, example string, needsHost bool) error {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil || needsHost && (host == "" || port == "0") || len(address) > 255 {
+		return fmt.Errorf("%q is not a valid host and port (want, for example, %s)", address, example)
+	}
+	return nil
+}
+
+// errNotShared refuses peers of a registry that is one server's own.
+var errNotShared = errors.New("needs a registry that several servers share, such as postgres://db/analytics: it is where they find one another, and what tells them from strangers")
+
+func (a *App) validatePeers() error {
+	if a.Peers == nil {
+		return nil
+	}
+	var wrong []error
+	if scheme, _, _ := strings.Cut(a.Registry, ":"); scheme == "" || scheme == "sqlite" {
+		wrong = append(wrong, fmt.Errorf("peers %w", errNotShared))
+	}
+	if err := CheckPeersListen(a.Peers.Listen); err != nil {
+		wrong = append(wrong, fmt.Errorf("peers listen %w", err))
+	}
+	if a.Peers.Advertise != "" {
+		if err := CheckPeersAdvertise(a.Peers.Advertise); err != nil {
+			wrong = append(wrong, fmt.Errorf("peers advertise %w", err))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// fleet is the servers that share the registry.
+type fleet struct {
+	*nodes.Directory
+
+	peers *peers.Peers // nil without peers
+}
+
+// Ask asks another server.
+func (f *fleet) Ask(ctx context.Context, node nodes.Node, request []byte) (peers.Answer, error) {
+	return f.peers.Ask(ctx, node, request)
+}
+
+// board is the registry as the place where servers keep their records.
+type board struct {
+	*registry.Registry
+	registry.Sharer
+}
+
+// openFleet takes a share of what is known of the other servers; nil with a registry that is this one's own.
+func (a *App) openFleet(reg *registry.Registry, registryKey string) (*fleet, error) {
+	sharer, shared := reg.Sharer()
+	switch {
+	case !shared && a.Peers != nil:
+		return nil, fmt.Errorf("peers %w", errNotShared)
+	case !shared:
+		return nil, nil
+	}
+	return keep(a, a.fleetKey(registryKey), func() (*fleet, func() error, error) {
+		f, err := newFleet(fleetConfig{PeersConfig: a.peersConfig(), name: pagecursor.Process(), board: board{reg, sharer}, logger: a.logger.Named("peers")})
+		if err != nil {
+			return nil, nil, err
+		}
+		return f, f.close, nil
+	})
+}
+
+// fleetKey is the name of the fleet among what configs share.
+func (a *App) fleetKey(registryKey string) string {
+	config := a.peersConfig()
+	return fmt.Sprintf("fleet %s %q %q", registryKey, config.Listen, config.Advertise)
+}
+
+// peersConfig is how other servers are asked; with nothing to listen at they are not.
+func (a *App) peersConfig() PeersConfig {
+	if a.Peers == nil {
+		return PeersConfig{}
+	}
+	return *a.Peers
+}
+
+// openSharing takes a share of what nodes have of the rates that they share, and its name; nil with a registry that is this one's own.
+func (a *App) openSharing(reg *registry.Registry, others *fleet, registryKey string) (sharing *execution.Sharing, key string, err error) {
+	key = "sharing " + a.fleetKey(registryKey) // the fleet counts the nodes
+	sharing, err = keep(a, key, func() (*execution.Sharing, func() error, error) {
+		sharer, ok := reg.Sharer()
+		if !ok {
+			return nil, func() error { return nil }, nil
+		}
+		s := execution.NewSharing(sharer, others.Nodes)
+		return s, s.Close, nil
+	})
+	return sharing, key, err
+}
+
+// fleetConfig is what a fleet is made from.
+type fleetConfig struct {
+	PeersConfig
+
+	name           string // of this server: its cursors begin with it
+	board          nodes.Board
+	every, silence time.Duration // see nodes.Config and peers.Config; 0 for their defaults
+	logger         *zap.Logger
+}
+
+// newFleet announces this server and looks for others. With no address to listen at, it neither asks nor answers them.
+func newFleet(c fleetConfig) (*fleet, error) {
+	known := nodes.Config{
+		Board: c.board, Self: nodes.Node{Name: c.name, Version: buildinfo.Read().Version, Form: execution.PeerForm}, Every: c.every, Logger: c.logger,
+	}
+	f := new(fleet)
+	if c.Listen == "" {
+		f.Directory = nodes.Open(known)
+		return f, nil
+	}
+	identity, err := peers.NewIdentity()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := listen(c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listening for other servers: %w", err)
+	}
+	known.Self.Fingerprint = identity.Fingerprint()
+	if known.Self.Address = c.Advertise; c.Advertise == "" {
+		if known.Self.Address, err = peers.Advertised(listener); err != nil {
+			return nil, errors.Join(err, listener.Close())
+		}
+	}
+	f.Directory = nodes.Open(known)
+	f.peers = peers.Serve(listener, peers.Config{Identity: identity, Directory: f.Directory, Silence: c.silence, Logger: c.logger})
+	c.logger.Info("other servers can ask this one", zap.String("node", c.name), zap.String("address", known.Self.Address))
+	return f, nil
+}
+
+// listen listens as Caddy's servers do, so that a config with another registry can take over the address while the one before it still has it.
+func listen(address string) (net.Listener, error) {
+	parsed, err := caddy.ParseNetworkAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := parsed.Listen(context.Background(), 0, net.ListenConfig{})
+	if err != nil {
+		return nil, err
+	}
+	listener, ok := opened.(net.Listener)
+	if !ok {
+		return nil, fmt.Errorf("%s is not an address of TCP", address)
+	}
+	return listener, nil
+}
+
+func (f *fleet) close() error {
+	err := f.Directory.Close() // first, so that nobody asks a server that answers no longer
+	if f.peers != nil {
+		err = errors.Join(err, f.peers.Close())
+	}
+	return err
+}
+
+// servePeers answers other servers, until undo is called.
+func (rt *runtime) servePeers() (undo func() error) {
+	if rt.fleet == nil || rt.fleet.peers == nil {
+		return func() error { return nil }
+	}
+	end := rt.fleet.peers.Handle(rt.answerPeer)
+	return func() error { end(); return nil }
+}
+
+// nodes is how many servers share the registry.
+func (rt *runtime) nodes() int {
+	if rt.fleet == nil {
+		return 1
+	}
+	return rt.fleet.Nodes()
+}
+
+// answerPeer answers a request of another server. All that it says about who asks and for what is looked up here.
+func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []byte) peers.Answer {
+	start := time.Now()
+	asked, err := execution.ReadPeerRequest(request)
+	if err != nil {
+		rt.logger.Warn("another server asks in a form that can't be read", zap.String("node", from.Name), zap.String("version", from.Version))
+		return peers.Declined("the request can't be read")
+	}
+	release, ok := rt.Retain()
+	if !ok {
+		return peers.Declined("the server ends")
+	}
+	defer release()
+	snap := rt.registry.Snapshot()
+	if snap.Revision < asked.Revision {
+		limited, cancel := context.WithTimeout(ctx, refreshForPeer)
+		_ = rt.registry.Refresh(limited) // what matters is what is known after it
+		cancel()
+		if snap = rt.registry.Snapshot(); snap.Revision < asked.Revision {
+			return peers.Declined("the registry is older here")
+		}
+	}
+	c, err := rt.peerCallers.Find(snap, asked, start)
+	if err != nil {
+		return peers.Declined("nobody may ask this")
+	}
+	c.RequestID = asked.Nonce
+	if asked.Recipe.Endpoint != "" {
+		return rt.endpointRuns().ForPeer(ctx, c, asked)
+	}
+	return rt.queryRoute().ForPeer(ctx, c, asked)
+}
+
+// refreshForPeer is the longest that another server waits while this one reads what that has read of the registry.
+const refreshForPeer = 2 * time.Second

@@ -1,0 +1,544 @@
+package module
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/module/materialize"
+	"github.com/caddy-analytics/caddy-analytics/module/nodes"
+	"github.com/caddy-analytics/caddy-analytics/module/peers"
+	"github.com/caddy-analytics/caddy-analytics/module/runlog"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// memoryBoard keeps records as a shared registry does.
+type memoryBoard struct {
+	sync.Mutex
+	kept map[string][]byte
+}
+
+func (b *memoryBoard) Keep(_ context.Context, name string, data []byte) error {
+	b.Lock()
+	defer b.Unlock()
+	if data == nil {
+		delete(b.kept, name)
+		return nil
+	}
+	b.kept[name] = slices.Clone(data)
+	return nil
+}
+
+func (b *memoryBoard) KeptAll(_ context.Context, prefix string) (map[string][]byte, error) {
+	b.Lock()
+	defer b.Unlock()
+	out := maps.Clone(b.kept)
+	maps.DeleteFunc(out, func(name string, _ []byte) bool { return !strings.HasPrefix(name, prefix) })
+	return out, nil
+}
+
+// servers share a registry and a ClickHouse.
+type servers struct {
+	all     []*runtime
+	board   *memoryBoard
+	project *registry.Project
+	key     *registry.Key
+	secret  string
+}
+
+// patient is a silence that no busy machine reaches.
+const patient = 20 * time.Second
+
+func startServers(t *testing.T, n int, silence time.Duration) *servers {
+	t.Helper()
+	engine, err := embeddedtest.Start(t.Context(), filepath.Join(t.TempDir(), "engine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &servers{board: &memoryBoard{kept: make(map[string][]byte)}}
+	folder := t.TempDir()
+	for i := range n {
+		reg, house := warehousetest.Open(t, folder, clickhouse.Config{DSN: engine.DSN(), Embedded: true})
+		results, err := cache.New(cache.Config{MaxBytes: 64 << 20, Stale: time.Hour, IsOutage: execution.IsOutage, IsRefusal: execution.IsRefusal})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(results.Close)
+		others, err := newFleet(fleetConfig{
+			PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: fmt.Sprintf("%016x", i+1), board: s.board, every: 20 * time.Millisecond, silence: silence, logger: zap.NewNop(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rt := &runtime{
+			Executor: &execution.Executor{
+				Cache: results, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases), Names: new(execution.Sightings),
+				Warehouse: house, Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)), QueryFresh: 5 * time.Minute,
+				Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {}, Peers: others, Hops: execution.NewHops(), Registry: reg,
+			},
+			tables: new(materialize.Filler), registry: reg, logs: runlog.New(time.Now()), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(),
+			logger: zap.NewNop(), fleet: others, imports: new(importing),
+		}
+		rt.probe = rt.newProbe()
+		rt.api = rt.newAPI()
+		undo := rt.servePeers()
+		t.Cleanup(func() {
+			if err := undo(); err != nil {
+				t.Error(err)
+			}
+			_ = others.close() // some have ended before
+			if err := rt.Runs.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		s.all = append(s.all, rt)
+	}
+	reg := s.all[0].registry
+	if s.project, err = reg.CreateProject(t.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	s.key, s.secret = s.newKey(t, s.project.ID, registry.Personal, "query:read", "endpoint:read")
+	eventually(t, "all servers know of each other and of the key", func() bool {
+		return !slices.ContainsFunc(s.all, func(rt *runtime) bool {
+			return rt.nodes() != n || rt.registry.Snapshot().KeyByID(s.project.ID, s.key.ID) == nil
+		})
+	})
+	return s
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waiting until %s", what)
+		}
+	}
+}
+
+func (s *servers) newKey(t *testing.T, project int64, kind registry.KeyKind, scopes ...string) (*registry.Key, string) {
+	t.Helper()
+	key, secret, err := s.all[0].registry.CreateKey(t.Context(), registry.NewKey{Project: project, Kind: kind, Scopes: scopes}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, secret
+}
+
+// newEndpoint publishes a query, which all servers know of when it returns.
+func (s *servers) newEndpoint(t *testing.T, name, hogql string) {
+	t.Helper()
+	_, err := s.all[0].registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
+		Project: s.project.ID, Name: name, Query: jsontext.Append(nil, map[string]string{"kind": "HogQLQuery", "query": hogql}),
+	}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all servers know of the endpoint", func() bool {
+		return !slices.ContainsFunc(s.all, func(rt *runtime) bool { return rt.registry.Snapshot().Endpoint(s.project.ID, name) == nil })
+	})
+}
+
+// ask asks a server.
+func (s *servers) ask(n int, secret, path, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "/api/projects/@current/"+path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+secret)
+	w := httptest.NewRecorder()
+	s.all[n].api.ServeHTTP(w, r)
+	return w
+}
+
+// queries is how many queries the servers have run on ClickHouse.
+func (s *servers) queries(t *testing.T) (all uint64) {
+	t.Helper()
+	for n := range s.all {
+		all += s.queriesOf(t, n)
+	}
+	return all
+}
+
+func (s *servers) queriesOf(t *testing.T, n int) (all uint64) {
+	t.Helper()
+	for _, m := range s.metrics(t, n, "caddy_analytics_query_duration_seconds") {
+		all += m.GetHistogram().GetSampleCount()
+	}
+	return all
+}
+
+func (s *servers) metrics(t *testing.T, n int, name string) []*dto.Metric {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	if err := reg.Register(s.all[n].Metrics); err != nil {
+		t.Fatal(err)
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()
+		}
+	}
+	return nil
+}
+
+// asked is how often a server asked others, by what came of it.
+func (s *servers) asked(t *testing.T, n int) map[string]int {
+	t.Helper()
+	out := make(map[string]int)
+	for _, m := range s.metrics(t, n, "caddy_analytics_peer_requests_total") {
+		for _, l := range m.GetLabel() {
+			if l.GetName() == "result" {
+				out[l.GetValue()] += int(m.GetCounter().GetValue())
+			}
+		}
+	}
+	return out
+}
+
+// rows is the member results of an answer.
+func rows(t *testing.T, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	var body struct {
+		Results json.RawMessage `json:"results"`
+	}
+	if w.Code != http.StatusOK || json.Unmarshal(w.Body.Bytes(), &body) != nil {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+	return string(body.Results)
+}
+
+// TestOneQueryForAllServers has 256 callers ask four servers for one result that none of them has.
+func TestOneQueryForAllServers(t *testing.T) {
+	s := startServers(t, 4, patient)
+	s.newEndpoint(t, "slow", "SELECT max(number % 1000) FROM numbers(200000000)")
+	for _, path := range []string{"endpoints/slow/run", "query/"} {
+		body := "{}"
+		if path == "query/" {
+			body = `{"query": {"kind": "HogQLQuery", "query": "SELECT max(number % 999) FROM numbers(200000000)"}}`
+		}
+		before := s.queries(t)
+		var asking sync.WaitGroup
+		answers := make([]*httptest.ResponseRecorder, 256)
+		for i := range answers {
+			asking.Go(func() { answers[i] = s.ask(i%len(s.all), s.secret, path, body) })
+		}
+		asking.Wait()
+		want := rows(t, answers[0])
+		for i, got := range answers {
+			if rows(t, got) != want {
+				t.Fatalf("%s: answer %d: %s, want the rows %s", path, i, got.Body, want)
+			}
+		}
+		if got := s.queries(t) - before; got != 1 {
+			t.Errorf("%s: %d queries for 256 callers of %d servers", path, got, len(s.all))
+		}
+		for n := range s.all {
+			t.Log(path, n, s.queriesOf(t, n), s.asked(t, n))
+		}
+	}
+}
+
+// owned is a query whose result a server owns.
+func (s *servers) owned(t *testing.T, owner int, form string) (body string) {
+	t.Helper()
+	for n := range 1000 {
+		body = fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": %q}}`, fmt.Sprintf(form, n))
+		caller := api.Caller{Caller: execution.Caller{Project: s.project, Key: s.key, Snapshot: s.all[0].registry.Snapshot(), Start: time.Now()}}
+		p, err := s.all[0].queryRoute().Plan(&caller, []byte(body), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if node, other := s.all[0].fleet.Owner(p.Key.Digest()); other && node.Name == s.all[owner].fleet.Self().Name {
+			return body
+		}
+	}
+	t.Fatal("a server owns nothing")
+	return ""
+}
+
+// TestOwnerDies has the server end that works on a result which another one has asked for.
+func TestOwnerDies(t *testing.T) {
+	s := startServers(t, 2, patient)
+	body := s.owned(t, 1, "SELECT max(number %% 1000) + %d FROM numbers(400000000)")
+	got := make(chan *httptest.ResponseRecorder)
+	go func() { got <- s.ask(0, s.secret, "query/", body) }()
+	eventually(t, "the owner computes it", func() bool {
+		running := 0
+		s.all[1].Places.Each(func(_ int64, n, _ int) { running += n })
+		return running > 0
+	})
+	if err := s.all[1].fleet.peers.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-got; rows(t, r) == "" {
+		t.Error("no rows")
+	}
+	if asked := s.asked(t, 0); asked["silent"] != 1 || s.queriesOf(t, 0) != 1 {
+		t.Errorf("asked: %v, and ran %d queries, want one because the owner fell silent", asked, s.queriesOf(t, 0))
+	}
+	if _, ok := s.all[0].fleet.Named(s.all[1].fleet.Self().Name); ok {
+		eventually(t, "a server that answers no longer is left out", func() bool {
+			s.ask(0, s.secret, "query/", s.owned(t, 1, "SELECT %d"))
+			_, ok := s.all[0].fleet.Named(s.all[1].fleet.Self().Name)
+			return !ok
+		})
+	}
+}
+
+// TestResultsOfOthers asks for results that another server owns, and looks at what is said about them.
+func TestResultsOfOthers(t *testing.T) {
+	s := startServers(t, 2, patient)
+	body := s.owned(t, 1, "SELECT number + %d AS n, 'a<b' FROM numbers(3)")
+	first := s.ask(0, s.secret, "query/", body)
+	if got := first.Header().Get("Cache-Status"); !strings.HasSuffix(got, "fwd=miss; stored; detail=peer") || !strings.Contains(first.Header().Get("Server-Timing"), "peer;dur=") {
+		t.Errorf("of a result that the owner computed: %q %q", got, first.Header().Get("Server-Timing"))
+	}
+	again := s.ask(0, s.secret, "query/", body)
+	if got := again.Header().Get("Cache-Status"); !strings.Contains(got, "hit; ttl=") || strings.Contains(got, "peer") {
+		t.Errorf("of the same result again: %q", got)
+	}
+	own := s.ask(1, s.secret, "query/", body)
+	if got := own.Header().Get("Cache-Status"); !strings.Contains(got, "hit; ttl=") || strings.Contains(got, "peer") {
+		t.Errorf("of the owner's: %q", got)
+	}
+	if one, two, three := rows(t, first), rows(t, again), rows(t, own); one != two || one != three {
+		t.Errorf("rows %s, %s and %s", one, two, three)
+	}
+	trend := `{"query": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "e%d"}]}}`
+	for n := range 8 { // some are the other's
+		one, two := s.ask(n%2, s.secret, "query/", fmt.Sprintf(trend, n)), s.ask((n+1)%2, s.secret, "query/", fmt.Sprintf(trend, n))
+		if rows(t, one) != rows(t, two) {
+			t.Errorf("trend %d: %s and %s", n, one.Body, two.Body)
+		}
+	}
+	if got := s.queries(t); got != 9 {
+		t.Errorf("%d queries for 9 results", got)
+	}
+	body = s.owned(t, 1, "SELECT number - %d FROM numbers(3)")
+	s.ask(1, s.secret, "query/", body)
+	if got := s.ask(0, s.secret, "query/", body).Header().Get("Cache-Status"); !strings.Contains(got, "hit; ttl=") || !strings.HasSuffix(got, "; detail=peer") {
+		t.Errorf("of a result that the owner had: %q", got)
+	}
+	s.all[0].Cache.Purge(s.project.ID) // what the owner has may be from before
+	if got := s.ask(0, s.secret, "query/", body).Header().Get("Cache-Status"); strings.Contains(got, "; hit") && !strings.HasSuffix(got, "; detail=unchanged") {
+		t.Errorf("after what is here was outdated: %q", got)
+	}
+	before := s.queriesOf(t, 1)
+	forced := strings.TrimSuffix(body, "}") + `, "refresh": "force_blocking"}`
+	if got := s.ask(0, s.secret, "query/", forced).Header().Get("Cache-Status"); !strings.Contains(got, "fwd=request") || s.queriesOf(t, 1) != before+1 {
+		t.Errorf("of a result that is to be computed again: %q", got)
+	}
+	failing := s.ask(0, s.secret, "query/", s.owned(t, 1, "SELECT throwIf(number = %d) FROM numbers(2000)"))
+	if failing.Code == http.StatusOK {
+		t.Errorf("of a query that fails: %s", failing.Body)
+	}
+}
+
+// TestWhoMayAsk has a server ask for those who may not, or for what means something else.
+func TestWhoMayAsk(t *testing.T) {
+	s := startServers(t, 2, patient)
+	s.newEndpoint(t, "mine", "SELECT 1")
+	other, err := s.all[0].registry.CreateProject(t.Context(), registry.NewProject{Name: "other", Timezone: "UTC"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	unscoped, _ := s.newKey(t, s.project.ID, registry.Personal, "insight:read")
+	foreign, _ := s.newKey(t, other.ID, registry.Personal, "query:read", "endpoint:read")
+	revoked, _ := s.newKey(t, s.project.ID, registry.Personal, "query:read", "endpoint:read")
+	issuer, _ := s.newKey(t, s.project.ID, registry.Secret, "endpoint:read")
+	if _, err := s.all[0].registry.RevokeKey(t.Context(), revoked.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other server knows of all keys", func() bool {
+		return s.all[1].registry.Snapshot().Revision == s.all[0].registry.Snapshot().Revision
+	})
+	snap := s.all[0].registry.Snapshot()
+	for _, key := range []**registry.Key{&unscoped, &foreign, &issuer} { // as requests have them
+		*key = snap.KeyByHash((*key).Hash)
+	}
+	caller := func(key *registry.Key) execution.Caller {
+		return execution.Caller{Project: s.project, Key: key, Snapshot: snap, Start: time.Now()}
+	}
+	query := execution.Recipe{Query: json.RawMessage(`{"kind": "HogQLQuery", "query": "SELECT 1"}`)}
+	run := execution.Recipe{Endpoint: "mine", Run: json.RawMessage(`{"version": 1}`)}
+	asked := func(key *registry.Key, recipe execution.Recipe) *execution.PeerRequest {
+		c := caller(key)
+		r := execution.PeerRequestOf(&c, recipe)
+		r.Key, r.Fresh = strings.Repeat("00", 32), time.Minute
+		return r
+	}
+	good := func(recipe execution.Recipe) *execution.PeerRequest {
+		c := api.Caller{Caller: caller(s.key)}
+		r := asked(s.key, recipe)
+		in := api.Input{Request: httptest.NewRequest(http.MethodPost, "/", nil), At: api.Address{Resource: "endpoints", Name: "mine"}}
+		p, err := s.all[0].queryRoute().Plan(&c, []byte(`{"query": {"kind": "HogQLQuery", "query": "SELECT 1"}}`), "")
+		if recipe.Endpoint != "" {
+			p, err = s.all[0].endpointRuns().Plan(t.Context(), &c, in, snap.Endpoint(s.project.ID, "mine"), []byte("{}"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest := p.Key.Digest()
+		r.Key = fmt.Sprintf("%x", digest)
+		return r
+	}
+	change := func(r *execution.PeerRequest, change func(*execution.PeerRequest)) *execution.PeerRequest {
+		change(r)
+		return r
+	}
+	token := func(t execution.PeerToken) func(*execution.PeerRequest) {
+		return func(r *execution.PeerRequest) { r.Caller.Token = &t }
+	}
+	later := time.Now().Add(time.Hour)
+	tests := []struct {
+		name    string
+		request *execution.PeerRequest
+		want    string // why it is declined; empty for an answer
+	}{
+		{"a query", good(query), ""},
+		{"a run", good(run), ""},
+		{"another key of a result", asked(s.key, query), "the query means something else here"},
+		{"a run for another key of a result", asked(s.key, run), "the query means something else here"},
+		{"a key without the scope", asked(unscoped, query), "the query is not allowed"},
+		{"a run for a key without the scope", asked(unscoped, run), "the run is not allowed"},
+		{"a key of another project", asked(foreign, query), "nobody may ask this"},
+		{"a revoked key", asked(revoked, query), "nobody may ask this"},
+		{"a project that there is not", change(good(query), func(r *execution.PeerRequest) { r.Project = 77 }), "nobody may ask this"},
+		{"a project of others", change(good(query), func(r *execution.PeerRequest) { r.Project = other.ID }), "nobody may ask this"},
+		{"the hash of another key", change(good(query), func(r *execution.PeerRequest) { r.Caller.Hash = strings.Repeat("ab", 32) }), "nobody may ask this"},
+		{"the id of another key", change(good(query), func(r *execution.PeerRequest) { r.Caller.ID = unscoped.ID }), "nobody may ask this"},
+		{"a later registry", change(good(query), func(r *execution.PeerRequest) { r.Revision += 1000 }), "the registry is older here"},
+		{"an endpoint that there is not", change(good(run), func(r *execution.PeerRequest) { r.Recipe.Endpoint = "yours" }), "the run is not allowed"},
+		{"a run of an insight", asked(unscoped, execution.Recipe{Query: query.Query, Insight: 5}), "the query is not allowed"},
+		{"no query", asked(s.key, execution.Recipe{}), "the query is not allowed"},
+		{"a table of the server", asked(s.key, execution.Recipe{Query: json.RawMessage(`{"kind": "HogQLQuery", "query": "SELECT * FROM query_log"}`)}), "the query can't be read"},
+		{"a token of a personal key", change(good(run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later})), "nobody may ask this"},
+		{"a token without endpoints", change(asked(issuer, run), token(execution.PeerToken{Expires: later})), "nobody may ask this"},
+		{"a token that has expired", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: began})), "nobody may ask this"},
+		{"a token of another endpoint", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"yours"}, Expires: later})), "the run is not allowed"},
+		{"a token with a rate that is none", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later, Share: "x", Queries: -1})), "nobody may ask this"},
+		{"a token for a query", change(asked(issuer, query), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later})), "the query is not allowed"},
+		{"a cursor that is none", asked(s.key, execution.Recipe{Endpoint: "mine", Run: json.RawMessage(`{"cursor": "x"}`)}), "the run is not allowed"},
+		{"another form", change(good(query), func(r *execution.PeerRequest) { r.Form = 99 }), "the request can't be read"},
+		{"a negative age", change(good(query), func(r *execution.PeerRequest) { r.Fresh = -1 }), "the request can't be read"},
+	}
+	for _, tt := range tests {
+		got, err := s.all[0].fleet.Ask(t.Context(), s.all[1].fleet.Self(), jsontext.Append(nil, tt.request))
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", tt.name, err)
+		case tt.want == "" && got.Kind != peers.Result, tt.want != "" && (got.Kind != peers.Decline || string(got.Body) != tt.want):
+			t.Errorf("%s: answer %d %.200q, want %q", tt.name, got.Kind, got.Body, tt.want)
+		}
+	}
+	if got, err := s.all[0].fleet.Ask(t.Context(), s.all[1].fleet.Self(), []byte("garbage")); err != nil || got.Kind != peers.Decline {
+		t.Errorf("garbage: %d, %v", got.Kind, err)
+	}
+}
+
+// TestPeersDisagree has two servers that each take the other for the owner ask at the same time: none waits for the other.
+func TestPeersDisagree(t *testing.T) {
+	s := startServers(t, 2, patient)
+	for i, rt := range s.all {
+		rt.Peers = alwaysOther{s.all[i].fleet, s.all[1-i].fleet.Self()}
+	}
+	for n := range 20 {
+		body := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "SELECT max(number %% 10) + %d FROM numbers(1000000)"}}`, n)
+		var asking sync.WaitGroup
+		for i := range 16 {
+			asking.Go(func() { rows(t, s.ask(i%2, s.secret, "query/", body)) })
+		}
+		asking.Wait()
+	}
+	if got := s.queries(t); got < 20 || got > 40 {
+		t.Errorf("%d queries for 20 results of two servers that disagree", got)
+	}
+}
+
+// alwaysOther takes another server for the owner of everything.
+type alwaysOther struct {
+	*fleet
+
+	other nodes.Node
+}
+
+func (a alwaysOther) Owner([32]byte) (nodes.Node, bool) { return a.other, true }
+
+// TestTakingOverAnAddress has two fleets listen at one address, as the config before a reload and the one after it do.
+func TestTakingOverAnAddress(t *testing.T) {
+	b := &memoryBoard{kept: make(map[string][]byte)}
+	config := fleetConfig{PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: strings.Repeat("1", 16), board: b, logger: zap.NewNop()}
+	before, err := newFleet(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Listen, config.Advertise = before.Self().Address, "10.0.0.5:9443"
+	after, err := newFleet(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := after.Self().Address; got != config.Advertise {
+		t.Errorf("the others are told %s, want %s", got, config.Advertise)
+	}
+	for _, f := range []*fleet{before, after} {
+		if err := f.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPeersConfig checks what Validate says of peers.
+func TestPeersConfig(t *testing.T) {
+	const shared = "postgres://user@db/analytics"
+	tests := []struct {
+		name, registry string
+		peers          *PeersConfig
+		want           string
+	}{
+		{"none", "", nil, ""},
+		{"of a shared registry", shared, &PeersConfig{Listen: ":9443"}, ""},
+		{"with an address for others", shared, &PeersConfig{Listen: "10.0.0.5:9443", Advertise: "node1.internal:9443"}, ""},
+		{"of the default registry", "", &PeersConfig{Listen: ":9443"}, "peers " + errNotShared.Error()},
+		{"of a file", "sqlite:/var/lib/registry.db", &PeersConfig{Listen: ":9443"}, "peers " + errNotShared.Error()},
+		{"without an address", shared, &PeersConfig{}, `peers listen "" is not a valid host and port (want, for example, :9443)`},
+		{"at no port", shared, &PeersConfig{Listen: ":port"}, `peers listen ":port" is not a valid host and port (want, for example, :9443)`},
+		{"for others at no host", shared, &PeersConfig{Listen: ":9443", Advertise: ":9443"}, `peers advertise ":9443" is not a valid host and port (want, for example, 10.0.0.5:9443)`},
+	}
+	for _, tt := range tests {
+		got := ""
+		if err := (&App{Registry: tt.registry, Peers: tt.peers}).validatePeers(); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}

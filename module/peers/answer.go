@@ -1,0 +1,124 @@
+package peers
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Kind is what came of a request.
+type Kind byte
+
+// Kinds of answers.
+const (
+	Result  Kind = iota + 1 // the body is what was asked for
+	Failure                 // the body is an error, which the other would meet as well
+	Decline                 // the other has to see to it itself; the body says why, for logs
+)
+
+// Answer is the answer to a request.
+type Answer struct {
+	Kind Kind
+	Body []byte
+}
+
+// Declined is the answer that the other has to see to it itself.
+func Declined(why string) Answer { return Answer{Decline, []byte(why)} }
+
+// An answer is sent in frames:
+//
+//	what 1 | length 4, big endian | bytes
+//
+// There are signs of life without bytes, parts of the body, and last the kind.
+const (
+	frameSign  byte = 's'
+	framePart  byte = 'p'
+	frameKind  byte = 'k' // its one byte is the Kind
+	frameHead       = 5
+	frameBytes      = 64 << 10 // of a part, at most
+)
+
+// writer sends an answer.
+type writer struct {
+	w  http.ResponseWriter
+	rc *http.ResponseController
+}
+
+func (w *writer) frame(what byte, data []byte) error {
+	head := [frameHead]byte{what}
+	binary.BigEndian.PutUint32(head[1:], uint32(len(data))) //nolint:gosec // frameBytes at most
+	if err := w.rc.SetWriteDeadline(time.Now().Add(longestSend)); err != nil {
+		return err
+	}
+	if _, err := w.w.Write(head[:]); err != nil {
+		return err
+	}
+	_, err := w.w.Write(data)
+	return err
+}
+
+// sign says that the answer is being worked on.
+func (w *writer) sign() error {
+	if err := w.frame(frameSign, nil); err != nil {
+		return err
+	}
+	return w.rc.Flush()
+}
+
+// answer sends an answer. Where that fails, nobody is left to tell.
+func (w *writer) answer(a Answer) {
+	if len(a.Body) > MaxAnswer {
+		a = Declined("the answer is too large")
+	}
+	for rest := a.Body; len(rest) > 0; {
+		part := rest[:min(len(rest), frameBytes)]
+		if w.frame(framePart, part) != nil {
+			return
+		}
+		rest = rest[len(part):]
+	}
+	if w.frame(frameKind, []byte{byte(a.Kind)}) == nil {
+		_ = w.rc.Flush()
+	}
+}
+
+var errForm = errors.New("the answer is not in a form that can be read")
+
+// read reads an answer of at most so many bytes. alive is called with each frame.
+func read(r io.Reader, most int, alive func()) (Answer, error) {
+	var body []byte
+	var head [frameHead]byte
+	for {
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return Answer{}, fmt.Errorf("reading an answer: %w", err)
+		}
+		alive()
+		length := int(binary.BigEndian.Uint32(head[1:]))
+		switch what := head[0]; {
+		case what == frameSign && length == 0:
+		case what == framePart && length > 0 && length <= frameBytes:
+			if length > most-len(body) {
+				return Answer{}, fmt.Errorf("an answer of more than %d bytes", most)
+			}
+			from := len(body)
+			body = append(body, make([]byte, length)...)
+			if _, err := io.ReadFull(r, body[from:]); err != nil {
+				return Answer{}, fmt.Errorf("reading an answer: %w", err)
+			}
+		case what == frameKind && length == 1:
+			var kind [1]byte
+			if _, err := io.ReadFull(r, kind[:]); err != nil {
+				return Answer{}, fmt.Errorf("reading an answer: %w", err)
+			}
+			if k := Kind(kind[0]); k >= Result && k <= Decline {
+				return Answer{k, body}, nil
+			}
+			return Answer{}, errForm
+		default:
+			return Answer{}, errForm
+		}
+	}
+}
