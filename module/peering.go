@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
@@ -132,7 +133,7 @@ func newFleet(c fleetConfig) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", c.Listen)
+	listener, err := listen(c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listening for other servers: %w", err)
 	}
@@ -148,8 +149,25 @@ func newFleet(c fleetConfig) (*fleet, error) {
 	return f, nil
 }
 
+// listen listens as Caddy's servers do, so that a config with another registry can take over the address while the one before it still has it.
+func listen(address string) (net.Listener, error) {
+	parsed, err := caddy.ParseNetworkAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := parsed.Listen(context.Background(), 0, net.ListenConfig{})
+	if err != nil {
+		return nil, err
+	}
+	listener, ok := opened.(net.Listener)
+	if !ok {
+		return nil, fmt.Errorf("%s is not an address of TCP", address)
+	}
+	return listener, nil
+}
+
 func (f *fleet) close() error {
-	err := f.Directory.Close() // first, so that nobody asks a server that answers no longer
+	err := f.Close() // first, so that nobody asks a server that answers no longer
 	if f.peers != nil {
 		err = errors.Join(err, f.peers.Close())
 	}

@@ -27,6 +27,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
+	"github.com/caddy-analytics/caddy-analytics/module/nodes"
+	"github.com/caddy-analytics/caddy-analytics/module/peers"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -69,7 +71,7 @@ type servers struct {
 // patient is a silence that no busy machine reaches.
 const patient = 20 * time.Second
 
-func startServers(t *testing.T, n int, silence time.Duration) *servers {
+func startServers(t *testing.T, n int) *servers {
 	t.Helper()
 	engine, err := embeddedtest.Start(t.Context(), filepath.Join(t.TempDir(), "engine"))
 	if err != nil {
@@ -90,7 +92,7 @@ func startServers(t *testing.T, n int, silence time.Duration) *servers {
 		}
 		t.Cleanup(results.Close)
 		others, err := newFleet(fleetConfig{
-			PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: fmt.Sprintf("%016x", i+1), board: s.board, every: 20 * time.Millisecond, silence: silence, logger: zap.NewNop(),
+			PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: fmt.Sprintf("%016x", i+1), board: s.board, every: 20 * time.Millisecond, silence: patient, logger: zap.NewNop(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -235,7 +237,7 @@ func rows(t *testing.T, w *httptest.ResponseRecorder) string {
 
 // TestOneQueryForAllServers has 256 callers ask four servers for one result that none of them has.
 func TestOneQueryForAllServers(t *testing.T) {
-	s := startServers(t, 4, patient)
+	s := startServers(t, 4)
 	s.newEndpoint(t, "slow", "SELECT max(number % 1000) FROM numbers(200000000)")
 	for _, path := range []string{"endpoints/slow/run", "query/"} {
 		body := "{}"
@@ -260,6 +262,276 @@ func TestOneQueryForAllServers(t *testing.T) {
 		}
 		for n := range s.all {
 			t.Log(path, n, s.queriesOf(t, n), s.asked(t, n))
+		}
+	}
+}
+
+// owned is a query whose result the second server owns.
+func (s *servers) owned(t *testing.T, form string) (body string) {
+	t.Helper()
+	for n := range 1000 {
+		body = fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": %q}}`, fmt.Sprintf(form, n))
+		caller := api.Caller{Caller: execution.Caller{Project: s.project, Key: s.key, Snapshot: s.all[0].registry.Snapshot(), Start: time.Now()}}
+		p, err := s.all[0].queryRoute().Plan(&caller, []byte(body), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if node, other := s.all[0].fleet.Owner(p.Key.Digest()); other && node.Name == s.all[1].fleet.Self().Name {
+			return body
+		}
+	}
+	t.Fatal("a server owns nothing")
+	return ""
+}
+
+// TestOwnerDies has the server end that works on a result which another one has asked for.
+func TestOwnerDies(t *testing.T) {
+	s := startServers(t, 2)
+	body := s.owned(t, "SELECT max(number %% 1000) + %d FROM numbers(400000000)")
+	got := make(chan *httptest.ResponseRecorder)
+	go func() { got <- s.ask(0, s.secret, "query/", body) }()
+	eventually(t, "the owner computes it", func() bool {
+		running := 0
+		s.all[1].Places.Each(func(_ int64, n, _ int) { running += n })
+		return running > 0
+	})
+	if err := s.all[1].fleet.peers.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-got; rows(t, r) == "" {
+		t.Error("no rows")
+	}
+	if asked := s.asked(t, 0); asked["silent"] != 1 || s.queriesOf(t, 0) != 1 {
+		t.Errorf("asked: %v, and ran %d queries, want one because the owner fell silent", asked, s.queriesOf(t, 0))
+	}
+}
+
+// TestResultsOfOthers asks for results that another server owns, and looks at what is said about them.
+func TestResultsOfOthers(t *testing.T) {
+	s := startServers(t, 2)
+	body := s.owned(t, "SELECT number + %d AS n, 'a<b' FROM numbers(3)")
+	first := s.ask(0, s.secret, "query/", body)
+	if got := first.Header().Get("Cache-Status"); !strings.HasSuffix(got, "fwd=miss; stored; detail=peer") || !strings.Contains(first.Header().Get("Server-Timing"), "peer;dur=") {
+		t.Errorf("of a result that the owner computed: %q %q", got, first.Header().Get("Server-Timing"))
+	}
+	again := s.ask(0, s.secret, "query/", body)
+	if got := again.Header().Get("Cache-Status"); !strings.Contains(got, "hit; ttl=") || strings.Contains(got, "peer") {
+		t.Errorf("of the same result again: %q", got)
+	}
+	own := s.ask(1, s.secret, "query/", body)
+	if got := own.Header().Get("Cache-Status"); !strings.Contains(got, "hit; ttl=") || strings.Contains(got, "peer") {
+		t.Errorf("of the owner's: %q", got)
+	}
+	if one, two, three := rows(t, first), rows(t, again), rows(t, own); one != two || one != three {
+		t.Errorf("rows %s, %s and %s", one, two, three)
+	}
+	trend := `{"query": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "e%d"}]}}`
+	for n := range 8 { // some are the other's
+		one, two := s.ask(n%2, s.secret, "query/", fmt.Sprintf(trend, n)), s.ask((n+1)%2, s.secret, "query/", fmt.Sprintf(trend, n))
+		if rows(t, one) != rows(t, two) {
+			t.Errorf("trend %d: %s and %s", n, one.Body, two.Body)
+		}
+	}
+	if got := s.queries(t); got != 9 {
+		t.Errorf("%d queries for 9 results", got)
+	}
+	body = s.owned(t, "SELECT number - %d FROM numbers(3)")
+	s.ask(1, s.secret, "query/", body)
+	if got := s.ask(0, s.secret, "query/", body).Header().Get("Cache-Status"); !strings.Contains(got, "hit; ttl=") || !strings.HasSuffix(got, "; detail=peer") {
+		t.Errorf("of a result that the owner had: %q", got)
+	}
+	s.all[0].Cache.Purge(s.project.ID) // what the owner has may be from before
+	if got := s.ask(0, s.secret, "query/", body).Header().Get("Cache-Status"); strings.Contains(got, "; hit") && !strings.HasSuffix(got, "; detail=unchanged") {
+		t.Errorf("after what is here was outdated: %q", got)
+	}
+	before := s.queriesOf(t, 1)
+	forced := strings.TrimSuffix(body, "}") + `, "refresh": "force_blocking"}`
+	if got := s.ask(0, s.secret, "query/", forced).Header().Get("Cache-Status"); !strings.Contains(got, "fwd=request") || s.queriesOf(t, 1) != before+1 {
+		t.Errorf("of a result that is to be computed again: %q", got)
+	}
+	failing := s.ask(0, s.secret, "query/", s.owned(t, "SELECT throwIf(number = %d) FROM numbers(2000)"))
+	if failing.Code == http.StatusOK {
+		t.Errorf("of a query that fails: %s", failing.Body)
+	}
+}
+
+// TestWhoMayAsk has a server ask for those who may not, or for what means something else.
+func TestWhoMayAsk(t *testing.T) {
+	s := startServers(t, 2)
+	s.newEndpoint(t, "mine", "SELECT 1")
+	other, err := s.all[0].registry.CreateProject(t.Context(), registry.NewProject{Name: "other", Timezone: "UTC"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	unscoped, _ := s.newKey(t, s.project.ID, registry.Personal, "insight:read")
+	foreign, _ := s.newKey(t, other.ID, registry.Personal, "query:read", "endpoint:read")
+	revoked, _ := s.newKey(t, s.project.ID, registry.Personal, "query:read", "endpoint:read")
+	issuer, _ := s.newKey(t, s.project.ID, registry.Secret, "endpoint:read")
+	if _, err := s.all[0].registry.RevokeKey(t.Context(), revoked.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other server knows of all keys", func() bool {
+		return s.all[1].registry.Snapshot().Revision == s.all[0].registry.Snapshot().Revision
+	})
+	snap := s.all[0].registry.Snapshot()
+	for _, key := range []**registry.Key{&unscoped, &foreign, &issuer} { // as requests have them
+		*key = snap.KeyByHash((*key).Hash)
+	}
+	caller := func(key *registry.Key) execution.Caller {
+		return execution.Caller{Project: s.project, Key: key, Snapshot: snap, Start: time.Now()}
+	}
+	query := execution.Recipe{Query: json.RawMessage(`{"kind": "HogQLQuery", "query": "SELECT 1"}`)}
+	run := execution.Recipe{Endpoint: "mine", Run: json.RawMessage(`{"version": 1}`)}
+	asked := func(key *registry.Key, recipe execution.Recipe) *execution.PeerRequest {
+		c := caller(key)
+		r := execution.PeerRequestOf(&c, recipe)
+		r.Key, r.Fresh = strings.Repeat("00", 32), time.Minute
+		return r
+	}
+	good := func(recipe execution.Recipe) *execution.PeerRequest {
+		c := api.Caller{Caller: caller(s.key)}
+		r := asked(s.key, recipe)
+		in := api.Input{Request: httptest.NewRequest(http.MethodPost, "/", nil), At: api.Address{Resource: "endpoints", Name: "mine"}}
+		p, err := s.all[0].queryRoute().Plan(&c, []byte(`{"query": {"kind": "HogQLQuery", "query": "SELECT 1"}}`), "")
+		if recipe.Endpoint != "" {
+			p, err = s.all[0].endpointRuns().Plan(t.Context(), &c, in, snap.Endpoint(s.project.ID, "mine"), []byte("{}"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest := p.Key.Digest()
+		r.Key = fmt.Sprintf("%x", digest)
+		return r
+	}
+	change := func(r *execution.PeerRequest, change func(*execution.PeerRequest)) *execution.PeerRequest {
+		change(r)
+		return r
+	}
+	token := func(t execution.PeerToken) func(*execution.PeerRequest) {
+		return func(r *execution.PeerRequest) { r.Caller.Token = &t }
+	}
+	later := time.Now().Add(time.Hour)
+	tests := []struct {
+		name    string
+		request *execution.PeerRequest
+		want    string // why it is declined; empty for an answer
+	}{
+		{"a query", good(query), ""},
+		{"a run", good(run), ""},
+		{"another key of a result", asked(s.key, query), "the query means something else here"},
+		{"a run for another key of a result", asked(s.key, run), "the query means something else here"},
+		{"a key without the scope", asked(unscoped, query), "the query is not allowed"},
+		{"a run for a key without the scope", asked(unscoped, run), "the run is not allowed"},
+		{"a key of another project", asked(foreign, query), "nobody may ask this"},
+		{"a revoked key", asked(revoked, query), "nobody may ask this"},
+		{"a project that there is not", change(good(query), func(r *execution.PeerRequest) { r.Project = 77 }), "nobody may ask this"},
+		{"a project of others", change(good(query), func(r *execution.PeerRequest) { r.Project = other.ID }), "nobody may ask this"},
+		{"the hash of another key", change(good(query), func(r *execution.PeerRequest) { r.Caller.Hash = strings.Repeat("ab", 32) }), "nobody may ask this"},
+		{"the id of another key", change(good(query), func(r *execution.PeerRequest) { r.Caller.ID = unscoped.ID }), "nobody may ask this"},
+		{"a later registry", change(good(query), func(r *execution.PeerRequest) { r.Revision += 1000 }), "the registry is older here"},
+		{"an endpoint that there is not", change(good(run), func(r *execution.PeerRequest) { r.Recipe.Endpoint = "yours" }), "the run is not allowed"},
+		{"a run of an insight", asked(unscoped, execution.Recipe{Query: query.Query, Insight: 5}), "the query is not allowed"},
+		{"no query", asked(s.key, execution.Recipe{}), "the query is not allowed"},
+		{"a table of the server", asked(s.key, execution.Recipe{Query: json.RawMessage(`{"kind": "HogQLQuery", "query": "SELECT * FROM query_log"}`)}), "the query can't be read"},
+		{"a token of a personal key", change(good(run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later})), "nobody may ask this"},
+		{"a token without endpoints", change(asked(issuer, run), token(execution.PeerToken{Expires: later})), "nobody may ask this"},
+		{"a token that has expired", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: began})), "nobody may ask this"},
+		{"a token of another endpoint", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"yours"}, Expires: later})), "the run is not allowed"},
+		{"a token with a rate that is none", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later, Share: "x", Queries: -1})), "nobody may ask this"},
+		{"a token for a query", change(asked(issuer, query), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later})), "the query is not allowed"},
+		{"a cursor that is none", asked(s.key, execution.Recipe{Endpoint: "mine", Run: json.RawMessage(`{"cursor": "x"}`)}), "the run is not allowed"},
+		{"another form", change(good(query), func(r *execution.PeerRequest) { r.Form = 99 }), "the request can't be read"},
+		{"a negative age", change(good(query), func(r *execution.PeerRequest) { r.Fresh = -1 }), "the request can't be read"},
+	}
+	for _, tt := range tests {
+		got, err := s.all[0].fleet.Ask(t.Context(), s.all[1].fleet.Self(), jsontext.Append(nil, tt.request))
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", tt.name, err)
+		case tt.want == "" && got.Kind != peers.Result, tt.want != "" && (got.Kind != peers.Decline || string(got.Body) != tt.want):
+			t.Errorf("%s: answer %d %.200q, want %q", tt.name, got.Kind, got.Body, tt.want)
+		}
+	}
+	if got, err := s.all[0].fleet.Ask(t.Context(), s.all[1].fleet.Self(), []byte("garbage")); err != nil || got.Kind != peers.Decline {
+		t.Errorf("garbage: %d, %v", got.Kind, err)
+	}
+}
+
+// TestPeersDisagree has two servers that each take the other for the owner ask at the same time: none waits for the other.
+func TestPeersDisagree(t *testing.T) {
+	s := startServers(t, 2)
+	for i, rt := range s.all {
+		rt.Peers = alwaysOther{s.all[i].fleet, s.all[1-i].fleet.Self()}
+	}
+	for n := range 20 {
+		body := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "SELECT max(number %% 10) + %d FROM numbers(1000000)"}}`, n)
+		var asking sync.WaitGroup
+		for i := range 16 {
+			asking.Go(func() { rows(t, s.ask(i%2, s.secret, "query/", body)) })
+		}
+		asking.Wait()
+	}
+	if got := s.queries(t); got < 20 || got > 40 {
+		t.Errorf("%d queries for 20 results of two servers that disagree", got)
+	}
+}
+
+// alwaysOther takes another server for the owner of everything.
+type alwaysOther struct {
+	*fleet
+
+	other nodes.Node
+}
+
+func (a alwaysOther) Owner([32]byte) (nodes.Node, bool) { return a.other, true }
+
+// TestTakingOverAnAddress has two fleets listen at one address, as the config before a reload and the one after it do.
+func TestTakingOverAnAddress(t *testing.T) {
+	b := &memoryBoard{kept: make(map[string][]byte)}
+	config := fleetConfig{PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: strings.Repeat("1", 16), board: b, logger: zap.NewNop()}
+	before, err := newFleet(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Listen, config.Advertise = before.Self().Address, "10.0.0.5:9443"
+	after, err := newFleet(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := after.Self().Address; got != config.Advertise {
+		t.Errorf("the others are told %s, want %s", got, config.Advertise)
+	}
+	for _, f := range []*fleet{before, after} {
+		if err := f.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestPeersConfig checks what Validate says of peers.
+func TestPeersConfig(t *testing.T) {
+	const shared = "postgres://user@db/analytics"
+	tests := []struct {
+		name, registry string
+		peers          *PeersConfig
+		want           string
+	}{
+		{"none", "", nil, ""},
+		{"of a shared registry", shared, &PeersConfig{Listen: ":9443"}, ""},
+		{"with an address for others", shared, &PeersConfig{Listen: "10.0.0.5:9443", Advertise: "node1.internal:9443"}, ""},
+		{"of the default registry", "", &PeersConfig{Listen: ":9443"}, "peers " + errNotShared.Error()},
+		{"of a file", "sqlite:/var/lib/registry.db", &PeersConfig{Listen: ":9443"}, "peers " + errNotShared.Error()},
+		{"without an address", shared, &PeersConfig{}, `peers listen "" is not a valid host and port (want, for example, :9443)`},
+		{"at no port", shared, &PeersConfig{Listen: ":port"}, `peers listen ":port" is not a valid host and port (want, for example, :9443)`},
+		{"for others at no host", shared, &PeersConfig{Listen: ":9443", Advertise: ":9443"}, `peers advertise ":9443" is not a valid host and port (want, for example, 10.0.0.5:9443)`},
+	}
+	for _, tt := range tests {
+		got := ""
+		if err := (&App{Registry: tt.registry, Peers: tt.peers}).validatePeers(); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }

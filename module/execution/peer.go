@@ -112,7 +112,7 @@ func PeerRequestOf(c *Caller, recipe Recipe) *PeerRequest {
 
 func peerCaller(c *Caller) PeerCaller {
 	out := PeerCaller{ID: c.Key.ID, Hash: hex.EncodeToString(c.Key.Hash[:])}
-	if c.Snapshot.KeyByHash(c.Key.Hash) == c.Key {
+	if known := c.Snapshot.KeyByHash(c.Key.Hash); known != nil && c.Share == nil && known.Fixed == c.Key.Fixed && slices.Equal(known.Endpoints, c.Key.Endpoints) {
 		return out
 	}
 	out.Token = &PeerToken{Fixed: c.Key.Fixed, Endpoints: c.Key.Endpoints, Expires: c.Key.ExpiresAt}

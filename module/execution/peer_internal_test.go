@@ -1,0 +1,270 @@
+package execution
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/nodes"
+	"github.com/caddy-analytics/caddy-analytics/module/peers"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// liar is another server that answers what a test wants.
+type liar func(*PeerRequest) (peers.Answer, error)
+
+func (liar) Owner([32]byte) (nodes.Node, bool) { return nodes.Node{Name: "0000000000000001"}, true }
+
+func (liar) Named(string) (nodes.Node, bool) { return nodes.Node{}, false }
+
+func (l liar) Ask(_ context.Context, _ nodes.Node, request []byte) (peers.Answer, error) {
+	asked, err := ReadPeerRequest(request)
+	if err != nil {
+		return peers.Answer{}, err
+	}
+	return l(asked)
+}
+
+// fullDetails are details of which nothing is left out.
+func fullDetails() *Details {
+	missing, more := 3, true
+	return &Details{
+		ExecutionID: uuid.New(), HogQL: "SELECT <1>", SQL: "SELECT 1", Limit: 101, Offset: 7, OwnLimit: true, Columns: []string{"n"}, Head: []byte(`"columns":["<n>"]`),
+		Compile: time.Millisecond, Stats: clickhouse.Stats{Rows: 1, ReadRows: 2, ReadBytes: 3, Elapsed: 4},
+		Insight: &insightAnswer{
+			Results: []byte(`[ "<a>" ]`), Head: []byte("h"), More: []byte(",m"), HasMore: &more, Error: []byte(",e"), Dates: []byte(",d"), nextRefresh: 5, until: noon, reversed: true,
+		},
+		over: true, Missing: &missing, Version: 4, Marks: `{"a":1}`, Warnings: []byte("[]"), Probe: 6, Renewal: &Renewal{Compile: 7, Probe: 8}, basis: new(basis),
+		Materialized: noon, Buckets: Buckets{1, 9}, asked: true, Peer: 10,
+	}
+}
+
+func oneRow(tb testing.TB) *cache.Result {
+	tb.Helper()
+	b := cache.NewBuilder(cache.Limits{})
+	if err := errors.Join(b.Columns([]cache.Column{{Name: "n", Type: "UInt8"}}), b.Row([]byte("[1]"))); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Result()
+}
+
+// TestDetailsAreSent makes sure that details come as they were sent, also those that are added some day.
+func TestDetailsAreSent(t *testing.T) {
+	want := fullDetails()
+	for _, of := range []reflect.Value{reflect.ValueOf(*want), reflect.ValueOf(*want.Insight)} {
+		for i := range of.NumField() {
+			if of.Field(i).IsZero() {
+				t.Errorf("BUG: the details of the test have no %s", of.Type().Field(i).Name)
+			}
+		}
+	}
+	key := cache.KeyParts{Project: 3}.Key()
+	asked := &PeerRequest{Nonce: "n", Project: 3}
+	page := &PeerPage{Limit: 1}
+	sent := peerAnswer(cache.Answer{Entry: cache.NewEntry(oneRow(t), noon, want, 0)}, key, asked, noon.Add(time.Second), page)
+	got, err := readPeerResult(sent.Body, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The basis does not come, and how long it took is for the receiver to say.
+	if diff := cmp.Diff(want, got.details(), cmp.AllowUnexported(Details{}, insightAnswer{}), cmpopts.IgnoreFields(Details{}, "basis", "Peer")); diff != "" {
+		t.Errorf("details (-sent +received):\n%s", diff)
+	}
+	if got.head.Since != -time.Second || string(got.rows.AppendRows(nil, 0, -1)) != "[[1]]" {
+		t.Errorf("since %s: %s", got.head.Since, got.rows.AppendRows(nil, 0, -1))
+	}
+}
+
+// changed is an answer with another head.
+func changed(tb testing.TB, a peers.Answer, change func(*peerHead)) peers.Answer {
+	tb.Helper()
+	length := binary.BigEndian.Uint32(a.Body)
+	var head peerHead
+	if err := json.Unmarshal(a.Body[headLength:headLength+length], &head); err != nil {
+		tb.Fatal(err)
+	}
+	change(&head)
+	raw, err := json.Marshal(head)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	body := binary.BigEndian.AppendUint32(nil, uint32(len(raw)))
+	return peers.Answer{Kind: a.Kind, Body: append(append(body, raw...), a.Body[headLength+length:]...)}
+}
+
+// TestLiars has another server answer what it must not be believed.
+func TestLiars(t *testing.T) {
+	e := newExecutor(t)
+	e.Hops = NewHops()
+	project := &registry.Project{ID: 3}
+	key := cache.KeyParts{Project: 3, Query: "q"}.Key()
+	q := &Query{Key: key, Recipe: &Recipe{Query: []byte(`{}`)}, Marks: "own"}
+	caller := Caller{Project: project, Key: &registry.Key{ID: "k", Project: 3}, Snapshot: new(registry.Snapshot), Start: time.Now()}
+	rows := oneRow(t)
+	answer := func(asked *PeerRequest, of cache.Key, age time.Duration) peers.Answer {
+		done := &Details{Columns: []string{"n"}, Marks: "its", Version: 9}
+		return peerAnswer(cache.Answer{Entry: cache.NewEntry(rows, noon.Add(-age), done, 0), Status: cache.Hit}, of, asked, noon, nil)
+	}
+	var earlier peers.Answer
+	limit := func(owner string, name LimitName) peers.Answer {
+		return peers.Answer{Kind: peers.Failure, Body: []byte(`{"nonce":"NONCE","limit":{"Limit":"` + string(name) + `","Owner":"` + owner + `","Detail":"d","Wait":1}}`)}
+	}
+	tests := []struct {
+		name    string
+		answer  func(*PeerRequest) peers.Answer
+		result  int
+		failure bool
+		purged  bool
+		anew    bool
+	}{
+		{name: "the result", answer: func(r *PeerRequest) peers.Answer { earlier = answer(r, key, time.Second); return earlier }, result: peerStored},
+		{name: "an earlier answer", answer: func(*PeerRequest) peers.Answer { return earlier }, result: peerUnfit},
+		{name: "of another key", answer: func(r *PeerRequest) peers.Answer { return answer(r, cache.KeyParts{Project: 3, Query: "r"}.Key(), 0) }, result: peerUnfit},
+		{name: "of another project", answer: func(r *PeerRequest) peers.Answer { return answer(r, cache.KeyParts{Project: 4, Query: "q"}.Key(), 0) }, result: peerUnfit},
+		{name: "of another project, with the key", answer: func(r *PeerRequest) peers.Answer {
+			return changed(t, answer(r, key, 0), func(h *peerHead) { h.Project = 4 })
+		}, result: peerUnfit},
+		{name: "older than it may be", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, time.Hour) }, result: peerUnfit},
+		{name: "from before a purge", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, time.Second) }, result: peerUnfit, purged: true},
+		{name: "from before it was to be computed again", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, time.Millisecond) }, result: peerUnfit, anew: true},
+		{name: "from the future", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, -time.Hour) }, result: peerStored},
+		{name: "from another age", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, -2*longestSince) }, result: peerUnfit},
+		{name: "a page", answer: func(r *PeerRequest) peers.Answer {
+			return changed(t, answer(r, key, 0), func(h *peerHead) { h.Page = &PeerPage{Limit: 1} })
+		}, result: peerUnfit},
+		{name: "of other columns", answer: func(r *PeerRequest) peers.Answer {
+			return changed(t, answer(r, key, 0), func(h *peerHead) { h.Details.Columns = []string{"n", "m"} })
+		}, result: peerUnfit},
+		{name: "of negative times", answer: func(r *PeerRequest) peers.Answer {
+			return changed(t, answer(r, key, 0), func(h *peerHead) { h.Details.Compile = -1 })
+		}, result: peerUnfit},
+		{name: "garbage", answer: func(*PeerRequest) peers.Answer {
+			return peers.Answer{Kind: peers.Result, Body: []byte("\xff\xff\xff\xffgarbage")}
+		}, result: peerUnfit},
+		{name: "rows that are none", answer: func(r *PeerRequest) peers.Answer {
+			a := answer(r, key, 0)
+			return peers.Answer{Kind: a.Kind, Body: bytes.Replace(a.Body, []byte("[1]"), []byte("{1}"), 1)}
+		}, result: peerUnfit},
+		{name: "declined", answer: func(*PeerRequest) peers.Answer { return peers.Declined("why") }, result: peerDeclined},
+		{name: "a refusal of the key", answer: func(*PeerRequest) peers.Answer { return limit("k", LimitKey) }, result: peerFailed, failure: true},
+		{name: "a refusal of all", answer: func(*PeerRequest) peers.Answer { return limit("", LimitConcurrency) }, result: peerFailed, failure: true},
+		{name: "a refusal of another key", answer: func(*PeerRequest) peers.Answer { return limit("other", LimitKey) }, result: peerUnfit},
+		{name: "a refusal by no limit", answer: func(*PeerRequest) peers.Answer { return limit("k", "made up") }, result: peerUnfit},
+		{name: "a failure", answer: func(r *PeerRequest) peers.Answer {
+			return peerFailure(&clickhouse.Error{Kind: clickhouse.Timeout, Message: "m"}, r)
+		}, result: peerFailed, failure: true},
+		{name: "a failure of the server", answer: func(r *PeerRequest) peers.Answer {
+			return peerFailure(&clickhouse.Error{Kind: clickhouse.Unavailable}, r)
+		}, result: peerDeclined},
+		{name: "a failure of no kind", answer: func(*PeerRequest) peers.Answer {
+			return peers.Answer{Kind: peers.Failure, Body: []byte(`{"nonce":"NONCE","clickhouse":{"kind":99}}`)}
+		}, result: peerUnfit},
+		{name: "a failure of another request", answer: func(*PeerRequest) peers.Answer {
+			return peers.Answer{Kind: peers.Failure, Body: []byte(`{"nonce":"x","clickhouse":{"kind":1}}`)}
+		}, result: peerUnfit},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e.Peers = liar(func(r *PeerRequest) (peers.Answer, error) {
+				a := tt.answer(r)
+				a.Body = bytes.Replace(a.Body, []byte("NONCE"), []byte(r.Nonce), 1)
+				return a, nil
+			})
+			if tt.purged {
+				e.Cache.Purge(3)
+			}
+			x := e.Computation(caller, q)
+			x.policy, x.anew = cache.Policy{Fresh: time.Minute}, tt.anew
+			entry, result, err := x.askOwner(t.Context(), nodes.Node{})
+			if result != tt.result || (err != nil) != tt.failure || (entry != nil) != (tt.result == peerStored) {
+				t.Fatalf("%s: entry %v, %v; want %s", peerResults[result], entry, err, peerResults[tt.result])
+			}
+			if entry == nil {
+				return
+			}
+			done, _ := entry.Meta.(*Details)
+			if done.Marks != "own" || done.Version != 0 || entry.ComputedAt.After(time.Now()) || !entry.Fetched {
+				t.Errorf("what a server says of the query is believed: %q %d %s", done.Marks, done.Version, entry.ComputedAt)
+			}
+		})
+	}
+}
+
+// TestLocalComputations are those that nobody else is asked for.
+func TestLocalComputations(t *testing.T) {
+	e := newExecutor(t)
+	e.Hops = NewHops()
+	e.Peers = liar(func(*PeerRequest) (peers.Answer, error) {
+		t.Error("another server is asked")
+		return peers.Answer{}, peers.ErrSilent
+	})
+	key := cache.KeyParts{Project: 3}.Key()
+	good := Caller{Project: &registry.Project{ID: 3}, Key: new(registry.Key), Snapshot: new(registry.Snapshot)}
+	nobody := good
+	nobody.Key = nil
+	for name, x := range map[string]*Computation{
+		"for nobody":       e.Computation(nobody, &Query{Key: key, Recipe: new(Recipe)}),
+		"without a recipe": e.Computation(good, &Query{Key: key}),
+		"for another":      {exec: e, Caller: good, query: &Query{Key: key, Recipe: new(Recipe)}, local: true},
+	} {
+		if _, ok, err := x.fromOwner(t.Context()); ok || err != nil {
+			t.Errorf("%s: %t, %v", name, ok, err)
+		}
+	}
+	end, _ := e.Hops.serve(key)
+	if _, ok, _ := e.Computation(good, &Query{Key: key, Recipe: new(Recipe)}).fromOwner(t.Context()); ok {
+		t.Error("what is computed for another server is asked of one")
+	}
+	end()
+	end, ok := e.Hops.ask(key)
+	if _, serves := e.Hops.serve(key); !ok || serves {
+		t.Error("what is asked of another server is computed for one")
+	}
+	end()
+	if end, ok := e.Hops.serve(key); !ok {
+		t.Error("a hop that ended is still there")
+	} else {
+		end()
+	}
+}
+
+// FuzzPeerMessages makes sure that whatever another server sends is refused, or has what was asked for.
+func FuzzPeerMessages(f *testing.F) {
+	asked := &PeerRequest{Form: PeerForm, Nonce: strings.Repeat("a", 2*nonceBytes), Project: 3, Key: strings.Repeat("0", 64)}
+	raw, err := json.Marshal(asked)
+	if err != nil {
+		f.Fatal(err)
+	}
+	key := cache.KeyParts{Project: 3}.Key()
+	done := &Details{Columns: []string{"n"}}
+	f.Add(raw)
+	f.Add(peerAnswer(cache.Answer{Entry: cache.NewEntry(oneRow(f), noon, done, 0)}, key, asked, noon, nil).Body)
+	f.Add(changed(f, peerAnswer(cache.Answer{Entry: cache.NewEntry(oneRow(f), noon, done, 0)}, key, asked, noon, nil), func(h *peerHead) { h.Key = asked.Key }).Body)
+	f.Add(peerFailure(&clickhouse.Error{Kind: clickhouse.Timeout}, asked).Body)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if r, err := ReadPeerRequest(data); err == nil && (r.Project <= 0 || r.Fresh < 0 || r.Form != PeerForm) {
+			t.Errorf("a request: %+v", r)
+		}
+		if a, err := readPeerResult(data, asked); err == nil {
+			if a.head.Project != 3 || a.head.Key != asked.Key || a.head.Nonce != asked.Nonce || a.page() {
+				t.Errorf("an answer: %+v", a.head)
+			}
+			_ = a.details().Size()
+		}
+		if e, ok := readPeerFailure(data); ok && e.ClickHouse != nil {
+			_ = e.ClickHouse.Kind.String()
+		}
+	})
+}
