@@ -83,7 +83,7 @@ func ReadResult(data []byte, limits Limits) (*Result, error) {
 		if at > size {
 			return nil, errResultForm
 		}
-		r.starts = append(r.starts, uint32(at)) //nolint:gosec // size is below 1<<32
+		r.starts = append(r.starts, uint32(at))
 		at += f.number(size)
 	}
 	if f.bad || at != size || size != uint64(len(f.data)) {

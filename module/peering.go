@@ -189,7 +189,7 @@ func listen(address string) (net.Listener, error) {
 }
 
 func (f *fleet) close() error {
-	err := f.Directory.Close() // first, so that nobody asks a server that answers no longer
+	err := f.Close() // first, so that nobody asks a server that answers no longer
 	if f.peers != nil {
 		err = errors.Join(err, f.peers.Close())
 	}

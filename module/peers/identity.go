@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -64,7 +65,7 @@ func Advertised(listener net.Listener) (string, error) {
 		}
 	}
 	if len(found) == 0 {
-		return "", fmt.Errorf("this machine has no address that others could reach: set peers advertise")
+		return "", errors.New("this machine has no address that others could reach: set peers advertise")
 	}
 	slices.SortStableFunc(found, func(a, b net.IP) int { return rank(a) - rank(b) })
 	return net.JoinHostPort(found[0].String(), port), nil

@@ -262,7 +262,11 @@ func TestDeaf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() {
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	deaf := two.self
 	deaf.Address = listener.Addr().String()
 	if _, err := one.Ask(t.Context(), deaf, nil); !errors.Is(err, peers.ErrSilent) {
