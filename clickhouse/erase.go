@@ -184,11 +184,11 @@ func (c *Client) DropPartition(ctx context.Context, table, partition string) err
 	return c.mutate(ctx, nil, sql, "dropping a partition of the table "+table)
 }
 
-// CanDelete reports why rows of our tables can't be deleted here; empty if they can. The error is that of an outage.
+// CanDelete reports why rows of our tables, but for the logs, can't be deleted here; empty if they can. The error is that of an outage.
 func (c *Client) CanDelete(ctx context.Context) (reason string, err error) {
 	engines := map[string]string{}
 	err = c.Collect(ctx, Query{
-		SQL: "SELECT name, engine FROM system.tables WHERE database = currentDatabase() AND name IN (" + literals(physical.Names()) + ")", system: true,
+		SQL: "SELECT name, engine FROM system.tables WHERE database = currentDatabase() AND name IN (" + literals(physical.WithoutLogs()) + ")", system: true,
 	}, func(cells []Cell) error {
 		engines[cells[0].Text()] = cells[1].Text()
 		return nil
@@ -197,7 +197,7 @@ func (c *Client) CanDelete(ctx context.Context) (reason string, err error) {
 		return "", err
 	}
 	var deletions []string
-	for _, name := range physical.Names() {
+	for _, name := range physical.WithoutLogs() {
 		switch engine := engines[name]; {
 		case engine == "": // it is missing, or we may not see what it is: the deletion will tell
 		case !strings.HasSuffix(engine, "MergeTree"):
@@ -216,6 +216,11 @@ func (c *Client) CanDelete(ctx context.Context) (reason string, err error) {
 		return "", err
 	}
 	return "The ClickHouse user of this server may not delete rows of these tables.", nil
+}
+
+// MayDelete reports whether our name may delete rows of a table.
+func (c *Client) MayDelete(ctx context.Context, table string) (bool, error) {
+	return c.granted(ctx, "ALTER DELETE ON "+identifier(table))
 }
 
 // granted reports whether our name has all of some rights, such as ALTER DELETE ON a table.

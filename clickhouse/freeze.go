@@ -21,7 +21,7 @@ type StoredTable struct {
 // Materialized reports whether it is the table of a materialized endpoint.
 func (t *StoredTable) Materialized() bool { return len(t.Columns) == 0 }
 
-// StoredTables lists the physical tables that are there, and those of materialized endpoints.
+// StoredTables lists the physical tables that are there, without the logs, and those of materialized endpoints.
 func (c *Client) StoredTables(ctx context.Context) ([]StoredTable, error) {
 	columns, err := c.PhysicalColumns(ctx)
 	if err != nil {
@@ -29,7 +29,9 @@ func (c *Client) StoredTables(ctx context.Context) ([]StoredTable, error) {
 	}
 	byTable := map[string][]physical.Column{}
 	for _, column := range columns {
-		byTable[column.Table] = append(byTable[column.Table], physical.Column{Name: column.Name, Type: column.Type})
+		if !physical.IsLog(column.Table) {
+			byTable[column.Table] = append(byTable[column.Table], physical.Column{Name: column.Name, Type: column.Type})
+		}
 	}
 	var tables []StoredTable
 	err = c.Collect(ctx, Query{

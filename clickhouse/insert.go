@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"strings"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/block"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // Batch is rows that are inserted into a table as one block.
@@ -69,6 +71,9 @@ func (c *Client) Insert(ctx context.Context, b Batch) error {
 		}
 		return err
 	})
+	if code, _ := exceptionOf(err); physical.IsLog(b.Table) && forbidden[code] { // all else may go on
+		return fmt.Errorf("inserting: %w", classify(err))
+	}
 	if err != nil {
 		return c.failure(ctx, "inserting", err)
 	}

@@ -101,7 +101,7 @@ func (c *Client) CanProbe(ctx context.Context) (bool, error) {
 	}
 	engines := map[string]string{}
 	err := c.Collect(ctx, Query{
-		SQL: "SELECT name, engine FROM system.tables WHERE database = currentDatabase() AND name IN (" + literals(physical.Names()) + ")", system: true, longest: probeTime,
+		SQL: "SELECT name, engine FROM system.tables WHERE database = currentDatabase() AND name IN (" + literals(physical.WithoutLogs()) + ")", system: true, longest: probeTime,
 	}, func(cells []Cell) error {
 		engines[cells[0].Text()] = cells[1].Text()
 		return nil
@@ -124,7 +124,7 @@ func (c *Client) CanProbe(ctx context.Context) (bool, error) {
 func (c *Client) replicas(ctx context.Context) (map[string]int64, error) {
 	counts := map[string]int64{}
 	err := c.Collect(ctx, Query{
-		SQL: "SELECT table, toInt64(total_replicas) FROM system.replicas WHERE database = currentDatabase() AND table IN (" + literals(physical.Names()) + ")", system: true, longest: probeTime,
+		SQL: "SELECT table, toInt64(total_replicas) FROM system.replicas WHERE database = currentDatabase() AND table IN (" + literals(physical.WithoutLogs()) + ")", system: true, longest: probeTime,
 	}, func(cells []Cell) (err error) {
 		counts[cells[0].Text()], err = cells[1].Int()
 		return err

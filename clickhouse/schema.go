@@ -41,7 +41,12 @@ func (c *Client) Migrate(ctx context.Context) error {
 	}
 	for _, t := range missing {
 		if err := c.define(ctx, createTable(t, known, c.config.Cluster)); err != nil {
-			if code, _ := exceptionOf(err); t.Optional && forbidden[code] {
+			code, _ := exceptionOf(err)
+			if physical.IsLog(t.Name) && code != 0 { // a server that is too old has no such types
+				c.logger.Warn("cannot create the table "+t.Name+" in ClickHouse; the log of queries and runs is in memory alone", Logged(classify(err)))
+				continue
+			}
+			if t.Optional && forbidden[code] {
 				continue
 			}
 			return c.ownFailure(ctx, "creating the table "+t.Name, err)
@@ -88,6 +93,9 @@ func createTable(t *physical.Table, known map[string]bool, cluster string) strin
 	b.WriteString(" ORDER BY (" + t.Order + ")")
 	if t.Sample != "" {
 		b.WriteString(" SAMPLE BY " + t.Sample)
+	}
+	if t.TTL != "" {
+		b.WriteString(" TTL " + t.TTL)
 	}
 	b.WriteString(" SETTINGS " + tableSettings(t, known))
 	if cluster != "" {

@@ -73,9 +73,15 @@ func (fields SchemaFields) MarshalJSON() ([]byte, error) {
 func DescribeDatabase(db *schema.Database) *DatabaseSchema {
 	out := &DatabaseSchema{Tables: map[string]SchemaTable{}, Joins: []struct{}{}}
 	for name := range db.TableNames() {
-		if t, ok := db.Table(name); ok {
-			out.Tables[name] = SchemaTable{ID: name, Name: name, Type: "posthog", Fields: schemaFields(db, t)}
+		t, ok := db.Table(name)
+		if _, held := db.Holds(name); !ok || held {
+			continue
 		}
+		typ := "posthog"
+		if _, held := schema.LookupHeld(name); held { // which ClickHouse has
+			typ = "system"
+		}
+		out.Tables[name] = SchemaTable{ID: name, Name: name, Type: typ, Fields: schemaFields(db, t)}
 	}
 	for _, t := range db.ReadableHeld() {
 		fields := SchemaFields{}

@@ -29,6 +29,9 @@ func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(nodesAlive, prometheus.GaugeValue, float64(rt.nodes()))
 	}
 	rt.collectCapture(ch)
+	written, dropped := rt.Log.Stats()
+	ch <- prometheus.MustNewConstMetric(logWritten, prometheus.CounterValue, float64(written))
+	ch <- prometheus.MustNewConstMetric(logDropped, prometheus.CounterValue, float64(dropped))
 	if rt.cohorts != nil {
 		rt.cohorts.Collect(ch)
 		rt.tables.Collect(ch)
@@ -130,6 +133,8 @@ var (
 	captureSetAside      = describe("capture_set_aside_events_total", "Captured events that were set aside because ClickHouse does not take them.")
 	captureWaiting       = describe("capture_waiting_events", "Captured events on disk that wait for ClickHouse.")
 	captureBytes         = describe("capture_buffer_bytes", "Size of the log on disk in which captured events wait.")
+	logWritten           = describe("log_written_rows_total", "Rows of the log of queries and runs that were written to ClickHouse.")
+	logDropped           = describe("log_dropped_rows_total", "Rows of the log of queries and runs that were dropped: too many were waiting, or ClickHouse refused them.")
 	captureMaxBytes      = describe("capture_buffer_max_bytes", "Size that the log on disk may have.")
 	captureLag           = describe("capture_lag_seconds", "How long the oldest of the captured events has been waiting; 0 if none waits.")
 	nodesAlive           = describe("nodes", "Servers that share the registry and live, with this one.")

@@ -25,6 +25,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
+	"github.com/caddy-analytics/caddy-analytics/module/querylog"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/module/upkeep"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
@@ -103,6 +104,13 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	// Whatever the other limits are, so that a reload hands out no place twice.
 	places, err := keep(a, "places "+dsn, func() (*admission.Scheduler, func() error, error) {
 		return admission.New(a.placeLimits()), func() error { return nil }, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	log, err := keep(a, "log "+warehouseKey, func() (*querylog.Log, func() error, error) {
+		l := querylog.New(querylog.Config{Warehouse: house, Runs: runlog.New(time.Now()), Logger: a.logger.Named("querylog")})
+		return l, l.Close, nil
 	})
 	if err != nil {
 		return nil, err
@@ -194,11 +202,11 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	rt := &runtime{
 		Executor: &execution.Executor{
 			Cache: results.cache, Warehouse: house, Places: places, Limits: limits, Runs: background, Metrics: results.metrics,
-			Databases: results.databases, Names: results.names, Cohorts: calculator, Registry: reg, QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate,
+			Databases: results.databases, Names: results.names, Cohorts: calculator, Registry: reg, Log: log, QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate,
 			Retain: func() (func(), bool) { return retain(kept) }, Report: a.reportRun, ReportTable: a.reportTable,
 			WholeOnly: !*a.Cache.SettledPast, ReportPieces: a.reportPieces, Hops: results.hops,
 		},
-		registry: reg, engine: engine, cohorts: calculator, tables: tables, plans: plans, tokens: believed, logs: results.logs, logger: a.logger, publicURL: a.PublicURL,
+		registry: reg, engine: engine, cohorts: calculator, tables: tables, plans: plans, tokens: believed, logs: log.Runs, logger: a.logger, publicURL: a.PublicURL,
 		fleet: others, peerCallers: peerCallers,
 	}
 	if others != nil && others.peers != nil {
@@ -303,7 +311,6 @@ type results struct {
 	names     *execution.Sightings
 	hops      *execution.Hops
 	metrics   *execution.Metrics
-	logs      *runlog.Logs
 }
 
 func openResults(a *App) (*results, func() error, error) {
@@ -314,7 +321,7 @@ func openResults(a *App) (*results, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
 	}
-	found := &results{cache: c, databases: new(execution.Databases), names: new(execution.Sightings), hops: execution.NewHops(), metrics: execution.NewMetrics(), logs: runlog.New(time.Now())}
+	found := &results{cache: c, databases: new(execution.Databases), names: new(execution.Sightings), hops: execution.NewHops(), metrics: execution.NewMetrics()}
 	return found, func() error { c.Close(); return nil }, nil
 }
 

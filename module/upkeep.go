@@ -38,6 +38,7 @@ func (rt *runtime) forgetProject(project int64, was *registry.Snapshot) {
 	rt.Cache.Erase(project, now)
 	rt.Runs.Erase(project, now)
 	rt.ForgetProject(project)
+	rt.Log.Forget(project)
 	rt.capturing.counters.Forget(project)
 	rt.capturing.delivery.Forget(project)
 }

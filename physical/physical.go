@@ -13,7 +13,20 @@ const (
 	ComputedMembers = "cohortpeople"
 	// StaticMembers holds the people that were put into cohorts by hand.
 	StaticMembers = "person_static_cohort"
+	// QueryLog holds the queries that ran on ClickHouse.
+	QueryLog = "query_log"
+	// RunLog holds the runs of endpoints, and how many there were.
+	RunLog = "run_log"
 )
+
+// LogDays is for how many days rows of the logs are kept.
+const LogDays = 30
+
+// WithoutLogs lists the tables that hold what projects have.
+func WithoutLogs() []string { return slices.DeleteFunc(Names(), IsLog) }
+
+// IsLog reports whether a table holds what was asked, and nothing of what a project has. It is no part of backups.
+func IsLog(table string) bool { return table == QueryLog || table == RunLog }
 
 // Project is the column that says to which project a row belongs. Every table has it.
 const Project = "team_id"
@@ -28,6 +41,7 @@ type Table struct {
 	Order     string // the expressions of ORDER BY
 	Partition string // the expression of PARTITION BY; empty for none
 	Sample    string // the expression of SAMPLE BY; empty for none
+	TTL       string // the expression of TTL; empty for rows that stay
 	Settings  string // that it keeps for ever, in addition to those that all tables have; empty for none
 	Tuning    []Setting
 	Columns   []Column
@@ -68,6 +82,14 @@ var names = func() (list []string) {
 	}
 	return list
 }()
+
+// Find returns the table of a name; nil for none.
+func Find(name string) *Table {
+	if i := slices.Index(names, name); i >= 0 {
+		return &Tables[i]
+	}
+	return nil
+}
 
 // Columns lists the columns of all tables.
 func Columns() []Column {

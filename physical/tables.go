@@ -5,9 +5,10 @@ import (
 	"strconv"
 )
 
-// Version counts the changes of Tables: the second one came with cohorts, the index of sessions and settings for rare paths.
+// Version counts the changes of Tables: the second one came with cohorts, the index of sessions and settings for rare paths, the third one
+// with the logs.
 // clickhouse.Client.Migrate adds what a table of an earlier version lacks; what else is to change needs a step of its own there.
-const Version = 2
+const Version = 3
 
 // Tables are all tables, in the order in which they are created. They are shared: never change one.
 var Tables = inTables([]Table{
@@ -20,7 +21,7 @@ var Tables = inTables([]Table{
 		Tuning:    []Setting{compactParts},
 		Columns: slices.Concat([]Column{
 			{Name: "uuid", Type: id},
-			{Name: "event", Type: "LowCardinality(String)"},
+			{Name: "event", Type: word},
 			{Name: "properties", Type: eventJSON},
 			{Name: "timestamp", Type: moment},
 			{Name: Project, Type: number},
@@ -100,11 +101,89 @@ var Tables = inTables([]Table{
 		},
 		Optional: true,
 	},
+	{
+		Name:      QueryLog,
+		Engine:    "MergeTree",
+		Order:     "team_id, event_time",
+		Partition: "toDate(event_time)",
+		TTL:       ofLog("event_time"),
+		Settings:  wholeDays,
+		Columns: []Column{
+			{Name: Project, Type: number},
+			{Name: "id", Type: id},
+			{Name: "event_time", Type: moment},
+			{Name: "event_date", Type: "Date", DefaultKind: "DEFAULT", DefaultExpression: "toDate(event_time)"},
+			{Name: "query_id", Type: text},
+			{Name: "query_start_time", Type: moment},
+			{Name: "query_duration_ms", Type: number},
+			{Name: "kind", Type: word},
+			{Name: "query", Type: text},
+			{Name: "name", Type: text},
+			{Name: "endpoint", Type: text},
+			{Name: "endpoint_version", Type: number},
+			{Name: "key_id", Type: text},
+			{Name: "customer", Type: text},
+			{Name: "created_by", Type: number},
+			{Name: "is_personal_api_key_request", Type: number},
+			{Name: "read_rows", Type: number, DefaultKind: "DEFAULT", DefaultExpression: "0"},
+			{Name: "read_bytes", Type: number, DefaultKind: "DEFAULT", DefaultExpression: "0"},
+			{Name: "result_rows", Type: number},
+			{Name: "result_bytes", Type: number},
+			{Name: "memory_usage", Type: "Nullable(Int64)"},
+			{Name: "status", Type: word},
+			{Name: "exception_code", Type: number},
+			{Name: "exception", Type: word},
+		},
+		Indexes:  []string{"INDEX query_id query_id TYPE bloom_filter(0.01) GRANULARITY 1"},
+		Optional: true,
+	},
+	{
+		Name:      RunLog,
+		Engine:    "MergeTree",
+		Order:     "team_id, entry, endpoint_id, at",
+		Partition: "toDate(at)",
+		TTL:       ofLog("at"),
+		Settings:  wholeDays,
+		Columns: []Column{
+			{Name: Project, Type: number},
+			// A run is listed; counts say how many there were in five minutes, of one outcome and duration.
+			{Name: "entry", Type: "Enum8('run' = 0, 'count' = 1)"},
+			{Name: "endpoint_id", Type: text},
+			{Name: "at", Type: moment},
+			// Which of the rows that one server writes it is.
+			{Name: "origin", Type: id},
+			{Name: "sequence", Type: number},
+			{Name: "version", Type: number},
+			{Name: "key_id", Type: text},
+			{Name: "customer", Type: text},
+			// Of runs alone.
+			{Name: "took", Type: number}, // µs
+			{Name: "execution_id", Type: id},
+			{Name: "status", Type: number},
+			{Name: "cache", Type: word},
+			{Name: "result_rows", Type: number},
+			{Name: "code", Type: word},
+			// Of counts alone.
+			{Name: "outcome", Type: word},
+			{Name: "duration", Type: number},
+			{Name: "calls", Type: number},
+		},
+		Optional: true,
+	},
 })
+
+// ofLog is for how long the rows of a log are kept, by the column of their time.
+func ofLog(column string) string {
+	return "toDateTime(" + column + ") + INTERVAL " + strconv.Itoa(LogDays) + " DAY"
+}
+
+// wholeDays has ClickHouse drop the parts of a day when all of its rows are too old, in place of rewriting them.
+const wholeDays = "ttl_only_drop_parts = 1"
 
 // The types of columns.
 const (
 	text   = "String"
+	word   = "LowCardinality(String)"
 	texts  = "Array(String)"
 	id     = "UUID"
 	moment = "DateTime64(6, 'UTC')"

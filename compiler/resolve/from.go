@@ -141,7 +141,7 @@ func (s *scope) tableName(t *hogql.TableName) resolved.Table {
 		s.addSource(s.r.renamed(src, t.Columns, t.Pos), nameAt(t.Alias, t.Pos))
 		return &resolved.CTERef{Name: s.r.useCTE(env, t.Pos), Alias: src.alias}
 	}
-	if held, ok := schema.LookupHeld(dotted(t.Chain)); ok {
+	if held, ok := s.r.db.Holds(dotted(t.Chain)); ok {
 		return s.held(t, held)
 	}
 	table, ok := s.r.db.Table(name)

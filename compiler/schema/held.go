@@ -32,7 +32,8 @@ var (
 	heldJSON  = hogql.Type{Kind: hogql.JSON, Nullable: true}
 )
 
-// heldTables are the tables by their names in queries (contract: clients-queries.md, section 8).
+// heldTables are the tables by their names in queries (contract: clients-queries.md, section 8). ClickHouse may have query_log: see
+// Database.Holds.
 var heldTables = makeHeld(
 	HeldTable{"query_log", []HeldField{
 		{"event_date", heldDate},
@@ -53,7 +54,11 @@ var heldTables = makeHeld(
 		{"memory_usage", heldInt},
 		{"status", stringType},
 		{"exception_code", intType},
+		{"exception", stringType},
 		{"is_personal_api_key_request", intType},
+		{"endpoint_version", intType},
+		{"key_id", stringType},
+		{"customer", stringType},
 	}},
 	HeldTable{"system.insights", []HeldField{
 		{"id", intType},
@@ -177,6 +182,14 @@ func makeHeld(list ...HeldTable) map[string]*HeldTable {
 		m[list[i].Name] = &list[i]
 	}
 	return m
+}
+
+// Holds finds a held table by its name, which may be dotted, unless ClickHouse has the table.
+func (db *Database) Holds(name string) (*HeldTable, bool) {
+	if t, ok := tables[name]; ok && db.Stored(t) {
+		return nil, false
+	}
+	return LookupHeld(name)
 }
 
 // LookupHeld finds a held table by its name, which may be dotted.

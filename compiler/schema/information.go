@@ -47,7 +47,7 @@ func schemaOf(held string) (schema, kind string) {
 func (db *Database) ReadableHeld() []*HeldTable {
 	var out []*HeldTable
 	for _, name := range slices.Sorted(HeldNames()) {
-		if IsInformation(name) || db.Readable != nil && db.Readable(name) {
+		if _, held := db.Holds(name); held && (IsInformation(name) || db.Readable != nil && db.Readable(name)) {
 			out = append(out, heldTables[name])
 		}
 	}

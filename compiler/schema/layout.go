@@ -2,6 +2,7 @@ package schema
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/physical"
@@ -57,8 +58,20 @@ func NewLayout(columns []physical.Column) *Layout {
 			l.addMaterialized(c, source, property, true)
 		}
 	}
+	for i := range physical.Tables {
+		if t := &physical.Tables[i]; physical.IsLog(t.Name) && l.tables[t.Name] && !l.hasAll(t) {
+			delete(l.tables, t.Name) // it is another product's
+		}
+	}
 	return l
 }
+
+func (l *Layout) hasAll(t *physical.Table) bool {
+	return !slices.ContainsFunc(t.Columns, func(c physical.Column) bool { return !l.Has(t.Name, c.Name) })
+}
+
+// Stores reports whether ClickHouse has a physical table.
+func (l *Layout) Stores(table string) bool { return l.tables[table] }
 
 // addMaterialized notes a column; where two hold the same property, the nullable one wins, because it distinguishes an empty text from absence.
 func (l *Layout) addMaterialized(c physical.Column, source, property string, nullable bool) {

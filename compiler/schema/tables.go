@@ -105,6 +105,7 @@ func (f *Field) Key() string { return f.Name + " " + f.PhysicalName() }
 var (
 	stringType = hogql.Type{Kind: hogql.String}
 	uuidType   = hogql.Type{Kind: hogql.UUID}
+	dateType   = hogql.Type{Kind: hogql.Date}
 	timeType   = hogql.Type{Kind: hogql.DateTime}
 	intType    = hogql.Type{Kind: hogql.Int}
 	boolType   = hogql.Type{Kind: hogql.Bool}
@@ -148,6 +149,35 @@ var groupFields = []Field{
 	{Name: "properties", Column: "group_properties", Type: jsonType},
 }
 
+// queryLogFields are the fields of the log of queries (contract: clients-queries.md, section 8), in the order of the held table that stands
+// for it where ClickHouse has none.
+var queryLogFields = []Field{
+	{Name: "event_date", Type: dateType},
+	{Name: "event_time", Type: timeType},
+	{Name: "query_id", Type: stringType},
+	{Name: "endpoint", Type: stringType},
+	{Name: "name", Type: stringType},
+	{Name: "query", Type: stringType},
+	{Name: "kind", Type: stringType},
+	{Name: "query_type", Column: "kind", Type: stringType},
+	{Name: "query_start_time", Type: timeType},
+	{Name: "query_duration_ms", Type: intType},
+	{Name: "created_by", Type: intType},
+	{Name: "read_rows", Type: intType},
+	{Name: "read_bytes", Type: intType},
+	{Name: "result_rows", Type: intType},
+	{Name: "result_bytes", Type: intType},
+	{Name: "memory_usage", Type: intType},
+	{Name: "status", Type: stringType},
+	{Name: "exception_code", Type: intType},
+	{Name: "exception", Type: stringType},
+	{Name: "is_personal_api_key_request", Type: intType},
+	{Name: "endpoint_version", Type: intType},
+	{Name: "key_id", Type: stringType},
+	{Name: "customer", Type: stringType},
+	project,
+}
+
 // versionFields are what the raw tables show beside the merged ones.
 var versionFields = []Field{
 	{Name: "is_deleted", Type: boolType},
@@ -180,6 +210,7 @@ var tables = makeTables(append(cohortTables, []*Table{
 		Merge: &Merge{Keys: []string{"index", "key"}, Version: "_timestamp"},
 	},
 	{Name: "raw_groups", Physical: "groups", Fields: groupFields},
+	{Name: physical.QueryLog, Physical: physical.QueryLog, Fields: queryLogFields},
 }...))
 
 func makeTables(list []*Table) map[string]*Table {

@@ -338,6 +338,9 @@ func (r *restore) attach(ctx context.Context) error {
 
 // emptyTables returns where the tables of the backup are, without rows.
 func (r *restore) emptyTables(ctx context.Context) (folders map[string]string, err error) {
+	if err := r.Warehouse.EmptyLogs(ctx); err != nil { // they are of other projects with the same numbers
+		return nil, err
+	}
 	for _, t := range r.m.Tables {
 		if len(t.Columns) > 0 {
 			err = r.Warehouse.Truncate(ctx, t.Name)

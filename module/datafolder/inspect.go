@@ -43,6 +43,7 @@ type part struct {
 var parts = []part{
 	{name: partTables, form: physical.Version, changes: map[int]string{
 		2: "the engine's tables get the columns, indexes and settings that they lack, and tables that are missing are created; what they hold stays",
+		3: "the engine's tables of the log of queries and of runs are created",
 	}},
 	{name: partCapture, form: journal.Form},
 	{name: partIntents, form: ingest.IntentForm},

@@ -115,6 +115,7 @@ func (x *Computation) run(
 	if stored != nil {
 		done.Materialized = stored.AsOf
 	}
+	x.syncLog(ctx, compiled.Reads.Tables)
 	at := &turn{of: x}
 	defer at.leave()
 	of := x.basisOf(ctx, compiled, began)

@@ -13,6 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/querylog"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -33,6 +34,8 @@ type Executor struct {
 	Hops  *Hops
 	// Registry says which kinds of values properties have had. Nil: they may have any.
 	Registry *registry.Registry
+	// Log keeps the queries that ran in ClickHouse. Nil: they are in memory alone.
+	Log *querylog.Log
 
 	QueryFresh   time.Duration // how long an answer of the query route is fresh
 	EndpointRate registry.Rate // what the runs of an endpoint may cause that has no rate of its own; zero: any number

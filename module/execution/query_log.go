@@ -2,14 +2,21 @@ package execution
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/querylog"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -22,32 +29,20 @@ const (
 	QueryLogRows     = 100            // of one id in an answer
 )
 
-// queryLog is what ran on ClickHouse of late, in memory. Its zero value is ready. An answer from the cache adds nothing.
+// queryLog is what this process ran on ClickHouse of late, in memory. Its zero value is ready. An answer from the cache adds nothing. What all
+// servers ran is in querylog.Log.
 type queryLog struct {
 	mu        sync.Mutex
-	byProject map[int64][]loggedQuery // oldest first
+	byProject map[int64][]*querylog.Query // oldest first
 	count     int
 }
 
-// loggedQuery is one query: what it was, and what it took. It holds no row and no value of a variable.
-type loggedQuery struct {
-	id, text, label string
-	kind            string // of the query
-	endpoint        string // empty on the query route
-	user            int64  // 0 for an operator or a secret key
-	personal        bool
-	start, end      time.Time
-	rows            uint64 // of the result
-	bytes           int64  // of the result, as it is kept
-	failed          bool
-	code            int // ClickHouse's number of the error; 0 when it has none
-}
-
-func (l *queryLog) add(project int64, q loggedQuery) {
+func (l *queryLog) add(q *querylog.Query) {
+	project := q.Project
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byProject == nil {
-		l.byProject = map[int64][]loggedQuery{}
+		l.byProject = map[int64][]*querylog.Query{}
 	}
 	l.byProject[project] = append(l.byProject[project], q)
 	l.count++
@@ -68,60 +63,108 @@ func (l *queryLog) add(project int64, q loggedQuery) {
 // dropOldest forgets the oldest query of a project that has one. The caller holds mu.
 func (l *queryLog) dropOldest(project int64) {
 	queries := l.byProject[project]
-	queries[0] = loggedQuery{} // lets go of its texts
+	queries[0] = nil // lets go of it
 	l.byProject[project] = queries[1:]
 	l.count--
 }
 
 // Find gives the queries of an id, oldest first.
-func (l *queryLog) Find(project int64, id string, now time.Time) []loggedQuery {
+func (l *queryLog) Find(project int64, id string, now time.Time) []*querylog.Query {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var found []loggedQuery
+	var found []*querylog.Query
 	for _, q := range l.byProject[project] {
-		if q.id == id && now.Sub(q.start) < queryLogged {
+		if q.Name == id && now.Sub(q.Start) < queryLogged {
 			found = append(found, q)
 		}
 	}
 	return found
 }
 
-// Rows are the queries of a project that are remembered, oldest first, as the rows of query_log in HogQL.
+// Rows are the queries of a project that are remembered, oldest first, as the rows of query_log in HogQL where ClickHouse has no such table.
 func (l *queryLog) Rows(project int64, now time.Time) [][]any {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var rows [][]any
-	for i := range l.byProject[project] {
-		if q := &l.byProject[project][i]; now.Sub(q.start) < queryLogged {
-			v := q.Row(time.UTC)
-			rows = append(rows, []any{
-				v[0], v[1], q.id, q.endpoint, q.label, q.text, q.kind, q.kind, q.start.UTC().Format(time.RFC3339Nano), q.end.Sub(q.start).Milliseconds(),
-				q.user, 0, 0, q.rows, q.bytes, nil, v[13], q.code, v[15],
-			})
+	for _, q := range l.byProject[project] {
+		if now.Sub(q.Start) >= queryLogged {
+			continue
 		}
+		end := q.End.UTC()
+		rows = append(rows, []any{
+			end.Format(time.DateOnly), end.Format(time.RFC3339), q.Name, q.Endpoint, q.Label, q.Text, q.Kind, q.Kind, q.Start.UTC().Format(time.RFC3339Nano),
+			q.End.Sub(q.Start).Milliseconds(), q.User, 0, 0, q.Rows, q.Bytes, nil, q.Status(), q.Code, q.Exception, personal(q), q.Version, q.Key, q.Customer,
+		})
 	}
 	return rows
 }
 
+func personal(q *querylog.Query) int {
+	if q.Personal {
+		return 1
+	}
+	return 0
+}
+
+// logWait is how long a reader of the log waits for a place, and for what is to be written.
+const logWait = 2 * time.Second
+
+// EnterLog takes a place for a query of ours over the logs of a project.
+func (e *Executor) EnterLog(project int64) querylog.Enter {
+	return func(ctx context.Context) (*admission.Place, func(), error) {
+		place, err := e.Places.Enter(ctx, admission.Request{Project: project, Awaited: admission.Awaited, Wait: logWait})
+		if err != nil {
+			return nil, nil, err
+		}
+		return place, place.Leave, nil
+	}
+}
+
+// LoggedQueries are the queries of a project that go by a name and ended within a day, oldest first: those of this process, and those of
+// ClickHouse. There are at most one more than QueryLogRows. With an error, there are those of this process alone.
+func (e *Executor) LoggedQueries(ctx context.Context, project int64, name string, now time.Time) ([]*querylog.Query, error) {
+	found := e.Runs.Queries.Find(project, name, now)
+	stored, err := e.Log.Queries(ctx, e.EnterLog(project), project, name, now.Add(-queryLogged), QueryLogRows+1)
+	for _, q := range stored {
+		if !slices.ContainsFunc(found, func(known *querylog.Query) bool { return known.ID == q.ID }) {
+			found = append(found, q)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *querylog.Query) int { return a.Start.Compare(b.Start) })
+	return found, err
+}
+
+// syncLog writes what is waiting of the log if a query reads it, so that it finds the queries that ended before it began. If that fails, the
+// query says what ClickHouse has.
+func (x *Computation) syncLog(ctx context.Context, tables []string) {
+	if !slices.ContainsFunc(tables, physical.IsLog) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, logWait)
+	defer cancel()
+	_ = x.exec.Log.Sync(ctx) // the log of the server has it
+}
+
 // log remembers that the query ran on ClickHouse, under the name that its caller knows it by.
 func (x *Computation) log(done *Details, start time.Time, bytes int64, err error) {
-	q := loggedQuery{
-		id: cmp.Or(x.id, x.query.ClientID, done.ExecutionID.String()), label: x.query.Label, kind: x.query.Node.Kind(),
-		start: start, end: time.Now(), rows: done.Stats.Rows, bytes: bytes, failed: err != nil,
+	q := &querylog.Query{
+		ID: uuid.New(), Project: x.Project.ID, Name: cmp.Or(x.id, x.query.ClientID, done.ExecutionID.String()), Label: x.query.Label,
+		Kind: x.query.Node.Kind(), Start: start, End: time.Now(), Rows: int64(done.Stats.Rows), Bytes: bytes, Failed: err != nil, //nolint:gosec // a count
 	}
 	if x.Key != nil {
-		q.user, q.personal = x.Key.User, x.Key.Kind == registry.Personal
+		q.User, q.Personal, q.Key, q.Customer = x.Key.User, x.Key.Kind == registry.Personal, x.Key.ID, x.Key.Fixed
 	}
 	if _, ok := x.query.Node.(*query.HogQL); ok {
-		q.text = strings.Clone(headOf(x.query.Text, queryLogText))
+		q.Text = strings.Clone(headOf(x.query.Text, queryLogText))
 	}
 	if x.query.Endpoint != nil {
-		q.endpoint = x.query.Endpoint.Name
+		q.Endpoint, q.Version = x.query.Endpoint.Name, x.query.Version.Number
 	}
 	if of, ok := errors.AsType[*clickhouse.Error](err); ok {
-		q.code = of.Code
+		q.Code, q.Exception = of.Code, strings.ToUpper(of.Name)
 	}
-	x.exec.Runs.Queries.add(x.Project.ID, q)
+	x.exec.Runs.Queries.add(q)
+	x.exec.Log.Add(q)
 }
 
 // headOf gives the first bytes of a text, without a part of a character.
@@ -135,7 +178,7 @@ func headOf(text string, most int) string {
 	return text[:most]
 }
 
-// QueryLogColumns are the columns of PostHog's query_log that this server fills, with their types.
+// QueryLogColumns are the columns of PostHog's query_log that GET query/{id}/log/ has, with their types.
 var QueryLogColumns = [][2]string{
 	{"event_date", "Date"},
 	{"event_time", "DateTime"},
@@ -155,20 +198,12 @@ var QueryLogColumns = [][2]string{
 	{"is_personal_api_key_request", "UInt8"},
 }
 
-// Row gives the values of queryLogColumns; times are those of the zone. What ClickHouse read is 0: it reads in granules, which projects
-// share, so that the figures would tell of the rows of others. Operators see them in the metrics.
-func (q *loggedQuery) Row(zone *time.Location) []any {
-	status := "QueryFinish"
-	if q.failed {
-		status = "ExceptionWhileProcessing"
-	}
-	end := q.end.In(zone)
-	personal := 0
-	if q.personal {
-		personal = 1
-	}
+// QueryLogRow gives the values of QueryLogColumns; times are those of the zone. What ClickHouse read is 0: it reads in granules, which
+// projects share, so that the figures would tell of the rows of others. Operators see them in the metrics.
+func QueryLogRow(q *querylog.Query, zone *time.Location) []any {
+	end := q.End.In(zone)
 	return []any{
-		end.Format(time.DateOnly), end.Format(time.RFC3339), q.id, q.endpoint, q.text, q.start.In(zone).Format(time.RFC3339),
-		q.end.Sub(q.start).Milliseconds(), q.label, q.user, 0, 0, q.rows, q.bytes, status, q.code, personal,
+		end.Format(time.DateOnly), end.Format(time.RFC3339), q.Name, q.Endpoint, q.Text, q.Start.In(zone).Format(time.RFC3339),
+		q.End.Sub(q.Start).Milliseconds(), q.Label, q.User, 0, 0, q.Rows, q.Bytes, q.Status(), q.Code, personal(q),
 	}
 }

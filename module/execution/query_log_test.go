@@ -7,18 +7,20 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/module/querylog"
 )
 
 func TestQueryLog(t *testing.T) {
 	t.Parallel()
 	var l queryLog
 	add := func(project int64, id, text string, age time.Duration) {
-		l.add(project, loggedQuery{id: id, text: text, start: noon.Add(-age)})
+		l.add(&querylog.Query{Project: project, Name: id, Text: text, Start: noon.Add(-age)})
 	}
 	texts := func(project int64, id string) []string {
 		var out []string
 		for _, q := range l.Find(project, id, noon) {
-			out = append(out, q.text)
+			out = append(out, q.Text)
 		}
 		return out
 	}
@@ -48,9 +50,9 @@ func TestQueryLog(t *testing.T) {
 func TestQueryLogIsBounded(t *testing.T) {
 	t.Parallel()
 	var l queryLog
-	l.add(1, loggedQuery{id: "only", start: noon})
+	l.add(&querylog.Query{Project: 1, Name: "only", Start: noon})
 	for i := range 2 * queriesOfAll {
-		l.add(int64(2+i%100), loggedQuery{id: "x", start: noon})
+		l.add(&querylog.Query{Project: int64(2 + i%100), Name: "x", Start: noon})
 	}
 	held := 0
 	for _, queries := range l.byProject {

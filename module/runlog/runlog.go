@@ -1,4 +1,5 @@
-// Package runlog remembers the recent runs of each endpoint and counts those of the last day, in memory.
+// Package runlog remembers the recent runs of each endpoint and counts those of the last day, in memory. Package querylog takes from it what
+// is kept in ClickHouse.
 package runlog
 
 import (
@@ -25,6 +26,7 @@ type Logs struct {
 	byEndpoint sync.Map // id of the endpoint → *Log
 	mu         sync.Mutex
 	count      int
+	tallied    atomic.Int64
 	since      atomic.Int64 // from when on all runs are known of an endpoint that has no log, in Unix microseconds
 }
 
@@ -33,6 +35,16 @@ func New(now time.Time) *Logs {
 	l := new(Logs)
 	l.since.Store(now.UnixMicro())
 	return l
+}
+
+// each calls f for each log.
+func (l *Logs) each(f func(*Log)) {
+	l.byEndpoint.Range(func(_, value any) bool {
+		if log, ok := value.(*Log); ok {
+			f(log)
+		}
+		return true
+	})
 }
 
 // Find returns the log of an endpoint, nil for one without runs, and from when on all of its runs are counted.
@@ -44,15 +56,15 @@ func (l *Logs) Find(endpoint string) (log *Log, since time.Time) {
 	return nil, time.UnixMicro(l.since.Load()).UTC()
 }
 
-// Of returns the log of the endpoint with that id, an empty one for an endpoint without runs.
-func (l *Logs) Of(endpoint string) *Log {
+// Of returns the log of the endpoint of a project with that id, an empty one for an endpoint without runs.
+func (l *Logs) Of(project int64, endpoint string) *Log {
 	if found, ok := l.byEndpoint.Load(endpoint); ok {
 		log, _ := found.(*Log)
 		return log
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	found, loaded := l.byEndpoint.LoadOrStore(endpoint, &Log{since: l.since.Load()})
+	found, loaded := l.byEndpoint.LoadOrStore(endpoint, &Log{Project: project, Endpoint: endpoint, Origin: uuid.New(), of: l, since: l.since.Load()})
 	if !loaded {
 		l.count++
 		l.shrink(endpoint)
@@ -87,6 +99,7 @@ func (l *Logs) drop(endpoint any) {
 	}
 	log, _ := found.(*Log)
 	log.gone.Store(true)
+	log.tally(-log.tallied.Load())
 	l.count--
 }
 
@@ -100,6 +113,10 @@ func (l *Logs) Forget(endpoint string) {
 // Log holds the last runs of one endpoint, in a ring, and the counts of those of the last day. Adding one takes no lock and allocates
 // nothing, but for the first in five minutes: a cached run may be one of a hundred thousand a second.
 type Log struct {
+	Project  int64
+	Endpoint string    // id
+	Origin   uuid.UUID // tells runs apart, with their numbers
+
 	next  atomic.Uint64
 	last  atomic.Int64 // when the newest run was, in Unix microseconds
 	gone  atomic.Bool
@@ -109,6 +126,12 @@ type Log struct {
 	mu       sync.Mutex
 	versions atomic.Pointer[[]*versionCounts]
 	others   counts // runs that are counted for no version
+
+	of      *Logs    // nil for one by itself
+	tallies sync.Map // Who → *Tally
+	tallied atomic.Int64
+	taken   uint64 // the newest run that Take returned; only Take uses it
+	swept   int64  // the newest run when tallies were last collected, in Unix microseconds; only Collect uses it
 }
 
 // runSlot holds one run in words, each written at once. The turn reports which run the words are of: odd while they change.
@@ -116,6 +139,7 @@ type runSlot struct {
 	turn  atomic.Uint64
 	words [6]atomic.Uint64
 	code  atomic.Pointer[string]
+	by    atomic.Pointer[Tally]
 }
 
 // Run is one run of an endpoint: how it went, and nothing of what it was about.
@@ -128,14 +152,23 @@ type Run struct {
 	Status    int       // of HTTP
 	Cache     cache.Status
 	Code      *string // of the error; nil for none
+	Number    uint64  // among those of the log, from 1; Add gives it
+	Key       string  // id
+	Customer  string  // the variables that the key fixes; empty for none
 }
 
 // Gone reports whether the log was forgotten: who holds on to it looks for the endpoint's new one.
 func (l *Log) Gone() bool { return l.gone.Load() }
 
-// Add remembers a run and counts it. One whose slot is being written by a run that came so much earlier is not remembered.
-func (l *Log) Add(r Run) {
+// Add remembers a run and counts it.
+func (l *Log) Add(r Run) { l.Tally(Who{r.Version, r.Key, r.Customer}).Add(r) }
+
+// Add remembers a run of its version, key and customer, and counts it. One whose slot is being written by a run that came so much earlier is
+// not remembered.
+func (t *Tally) Add(r Run) {
+	l := t.log
 	l.countsOf(&r).add(&r)
+	t.count(&r)
 	n := l.next.Add(1)
 	at := r.At.UnixMicro()
 	l.last.Store(at)
@@ -150,6 +183,7 @@ func (l *Log) Add(r Run) {
 		slot.words[i].Store(word)
 	}
 	slot.code.Store(r.Code)
+	slot.by.Store(t)
 	slot.turn.Store(2*n + 2)
 }
 
@@ -158,9 +192,13 @@ func (l *Log) All() []Run {
 	if l == nil {
 		return nil
 	}
-	newest := l.next.Load()
-	runs := make([]Run, 0, min(newest, runsKept))
-	for n := newest; n > 0 && newest-n < runsKept; n-- {
+	return l.read(l.next.Load(), runsKept)
+}
+
+// read returns some runs, newest first.
+func (l *Log) read(newest, most uint64) []Run {
+	runs := make([]Run, 0, min(newest, most))
+	for n := newest; n > 0 && newest-n < most; n-- {
 		slot := &l.slots[n%runsKept]
 		if slot.turn.Load() != 2*n+2 {
 			continue
@@ -169,13 +207,14 @@ func (l *Log) All() []Run {
 		for i := range words {
 			words[i] = slot.words[i].Load()
 		}
-		code := slot.code.Load()
+		code, by := slot.code.Load(), slot.by.Load()
 		if slot.turn.Load() != 2*n+2 {
 			continue
 		}
 		r := Run{
 			At: time.UnixMicro(int64(words[0])).UTC(), Took: time.Duration(words[1]), Version: int(words[4] >> 32), Rows: int(int32(words[4])), //nolint:gosec // as add wrote them
 			Status: int(words[5] >> 8), Cache: cache.Status(words[5] & 0xff), Code: code,
+			Number: n, Key: by.Key, Customer: by.Customer,
 		}
 		binary.BigEndian.PutUint64(r.Execution[:8], words[2])
 		binary.BigEndian.PutUint64(r.Execution[8:], words[3])

@@ -27,6 +27,7 @@ func TestLogKeepsTheLastRuns(t *testing.T) {
 		}
 		if i%2 == 0 {
 			r.Code, r.Status = &code, 504
+			r.Key, r.Customer = "key", `{"customer":"acme"}`
 		}
 		return r
 	}
@@ -36,7 +37,9 @@ func TestLogKeepsTheLastRuns(t *testing.T) {
 	}
 	var want []Run
 	for i := runs - 1; i >= runs-runsKept; i-- {
-		want = append(want, run(i))
+		r := run(i)
+		r.Number = uint64(i + 1)
+		want = append(want, r)
 	}
 	if diff := cmp.Diff(want, log.All()); diff != "" {
 		t.Errorf("All() (-want +got):\n%s", diff)
@@ -80,9 +83,9 @@ func TestLogIsReadWhileItIsWritten(t *testing.T) {
 func TestLogsForgetTheOldest(t *testing.T) {
 	logs := New(began)
 	for i := range endpointsKept + 2 {
-		logs.Of(fmt.Sprint(i)).Add(Run{At: began.Add(time.Duration(i) * time.Second)})
+		logs.Of(1, fmt.Sprint(i)).Add(Run{At: began.Add(time.Duration(i) * time.Second)})
 		if i == 0 {
-			logs.Of("0").Add(Run{At: began.Add(time.Hour * 24)}) // run again later
+			logs.Of(1, "0").Add(Run{At: began.Add(time.Hour * 24)}) // run again later
 		}
 	}
 	if logs.count != endpointsKept {

@@ -34,10 +34,12 @@ type bucket struct {
 // add counts a run. It takes no lock, and allocates nothing but the first time in a step.
 func (c *counts) add(r *Run) {
 	c.last.Store(r.At.UnixMicro())
-	b := c.current(r.At)
-	if b == nil {
-		return
+	if b := c.current(r.At); b != nil {
+		b.add(r)
 	}
+}
+
+func (b *bucket) add(r *Run) {
 	switch {
 	case r.Status < http.StatusBadRequest:
 		b.took[durationIndex(r.Took)].Add(1)

@@ -153,7 +153,7 @@ func TestSinceWhenRunsAreCounted(t *testing.T) {
 		t.Errorf("an endpoint without runs: %v, %s", log, since)
 	}
 	for i := range endpointsKept + 1 {
-		logs.Of(string(rune('a' + i))).Add(Run{At: began.Add(time.Duration(i+1) * time.Second)})
+		logs.Of(1, string(rune('a'+i))).Add(Run{At: began.Add(time.Duration(i+1) * time.Second)})
 	}
 	if _, since := logs.Find("a"); !since.Equal(began.Add(time.Second)) {
 		t.Errorf("of one that was forgotten: since %s", since)

@@ -70,7 +70,7 @@ const (
 
 // RemoveProject removes the rows of a project that was deleted: no query finds them any more. It waits for its turn among those that write
 // to the project, and for what ClickHouse is still writing there. It may be called again. In the tables of another product it removes
-// none.
+// none; the logs are ours there too.
 func (w *Warehouse) RemoveProject(ctx context.Context, project int64) error {
 	foreign, err := w.mayRemove(ctx)
 	if err != nil {
@@ -90,11 +90,13 @@ func (w *Warehouse) RemoveProject(ctx context.Context, project int64) error {
 	if err := w.written(ctx, project); err != nil {
 		return err
 	}
-	if !foreign {
-		for _, table := range physical.Names() {
-			if err := w.removeRows(ctx, table, project); err != nil {
-				return err
-			}
+	tables, err := w.removable(ctx, foreign)
+	if err != nil {
+		return err
+	}
+	for _, table := range tables {
+		if err := w.removeRows(ctx, table, project); err != nil {
+			return err
 		}
 	}
 	if _, err = w.client.EraseMaterialized(ctx, project, anyFill); err != nil {
@@ -123,6 +125,31 @@ func (w *Warehouse) written(ctx context.Context, project int64) error {
 	}
 }
 
+// removable are the tables of which rows of a project are removed: those of another product are not. The logs are ours there too; where they
+// can't be changed, their rows go when they are too old.
+func (w *Warehouse) removable(ctx context.Context, foreign bool) (tables []string, err error) {
+	layout, err := w.Layout(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !foreign {
+		tables = physical.WithoutLogs()
+	}
+	for _, name := range physical.Names() {
+		if !physical.IsLog(name) || !layout.Stores(name) {
+			continue
+		}
+		may, err := w.client.MayDelete(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if may {
+			tables = append(tables, name)
+		}
+	}
+	return tables, nil
+}
+
 func (w *Warehouse) removeRows(ctx context.Context, table string, project int64) error {
 	rows, err := w.count(ctx, "SELECT toInt64(count()) FROM "+table, project)
 	if err != nil || rows == 0 {
@@ -146,10 +173,11 @@ func (w *Warehouse) Removed(ctx context.Context, project int64) (bool, error) {
 			return false, nil
 		}
 	}
-	for _, table := range physical.Names() {
-		if foreign {
-			break
-		}
+	names, err := w.removable(ctx, foreign)
+	if err != nil {
+		return false, err
+	}
+	for _, table := range names {
 		if rows, err := w.count(ctx, "SELECT toInt64(count()) FROM "+table, project); err != nil || rows > 0 {
 			return false, err
 		}
@@ -164,10 +192,12 @@ func (w *Warehouse) EraseRemoved(ctx context.Context, project int64) error {
 	if err != nil {
 		return err
 	}
-	if !foreign {
-		if err := w.EraseTables(ctx, physical.Names()); err != nil {
-			return err
-		}
+	tables, err := w.removable(ctx, foreign)
+	if err != nil {
+		return err
+	}
+	if err := w.EraseTables(ctx, tables); err != nil {
+		return err
 	}
 	for {
 		none, err := w.client.EraseMaterialized(ctx, project, anyFill)

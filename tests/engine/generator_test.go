@@ -82,7 +82,10 @@ func newLibrary(t *testing.T, db *schema.Database) *library {
 		l.tables[name] = fieldsOf(db, table, 0)
 	}
 	for name := range schema.HeldNames() {
-		held, _ := schema.LookupHeld(name)
+		held, ok := db.Holds(name)
+		if !ok {
+			continue
+		}
 		for _, f := range held.Fields {
 			if k, ok := kindOf(f.Type.Kind); ok {
 				l.tables[name] = append(l.tables[name], column{f.Name, k})

@@ -216,10 +216,14 @@ func finish(t *testing.T, database string, projects ...int64) {
 		execute(t, dsn, fmt.Sprintf("INSERT INTO person_distinct_id_overrides (team_id, distinct_id, person_id, is_deleted, version) "+
 			"SELECT team_id, distinct_id, max(person_id) OVER (PARTITION BY team_id), 0, 1 FROM person_distinct_id2 WHERE team_id = %d "+
 			"ORDER BY distinct_id LIMIT 9", project))
+		execute(t, dsn, fmt.Sprintf("INSERT INTO query_log (team_id, id, event_time, query_id, query_start_time, query_duration_ms, kind, query, name, endpoint, "+
+			"endpoint_version, key_id, customer, created_by, is_personal_api_key_request, result_rows, result_bytes, status, exception_code, exception) "+
+			"SELECT team_id, uuid, timestamp, distinct_id, timestamp, length(event), event, distinct_id, event, event, 1, event, distinct_id, 2, 1, 3, 4, event, 5, event "+
+			"FROM events WHERE team_id = %d", project))
 	}
 	// The time of the import is the clock's, and is not the same in both databases: a later version takes its place.
 	execute(t, dsn, "INSERT INTO events SELECT * REPLACE (timestamp AS inserted_at, _timestamp + INTERVAL 1 SECOND AS _timestamp) FROM events")
-	for _, table := range []string{"events", "person", "person_distinct_id2", "person_distinct_id_overrides", "groups", "cohortpeople", "person_static_cohort"} {
+	for _, table := range []string{"events", "person", "person_distinct_id2", "person_distinct_id_overrides", "groups", "cohortpeople", "person_static_cohort", "query_log"} {
 		execute(t, dsn, "OPTIMIZE TABLE "+table+" FINAL")
 	}
 }

@@ -32,6 +32,7 @@ var releases = []release{
 	{name: "tables", registry: "registry.db.v14"},
 	{name: "capture", captured: "carl dora"},
 	{name: "records", captured: "carl dora"},
+	{name: "versions", captured: "carl dora"},
 }
 
 // TestReleases: everything that a release kept is there, and goes on.

@@ -28,12 +28,17 @@ func (s *Runs) log(c *api.Caller, p *result.Plan, got cache.Answer) {
 			}
 		}
 	}
-	log := p.Logged.Load()
-	if log == nil || log.Gone() {
-		log = s.Logs.Of(p.Endpoint.ID)
-		p.Logged.Store(log)
+	tally := p.Logged.Load()
+	if tally == nil || tally.Key != c.Key.ID || tally.Gone() { // all that share the plan have the same fixed variables
+		tally = s.tally(c, p.Endpoint, p.Version.Number)
+		p.Logged.Store(tally)
 	}
-	log.Add(run)
+	tally.Add(run)
+}
+
+// tally is what counts the runs of a version by the caller.
+func (s *Runs) tally(c *api.Caller, e *registry.Endpoint, version int) *runlog.Tally {
+	return s.Logs.Of(e.Project, e.ID).Tally(runlog.Who{Version: version, Key: c.Key.ID, Customer: c.Key.Fixed})
 }
 
 // brokenOff is the code of an export that ended before its end: its status had been sent.
@@ -46,7 +51,7 @@ func (s *Runs) logExport(c *api.Caller, p *result.Plan, execution string, status
 	if status != http.StatusOK {
 		run.Code = &brokenOff
 	}
-	s.Logs.Of(p.Endpoint.ID).Add(run)
+	s.tally(c, p.Endpoint, p.Version.Number).Add(run)
 }
 
 // logRefusal remembers a run of a version that was answered with an error; 0 stands for a version that is not known.
@@ -55,5 +60,5 @@ func (s *Runs) logRefusal(ctx context.Context, c *api.Caller, e *registry.Endpoi
 		return // nobody was answered
 	}
 	answer := api.ErrorOf(err)
-	s.Logs.Of(e.ID).Add(runlog.Run{At: c.Start, Took: time.Since(c.Start), Version: version, Rows: -1, Status: answer.Status, Code: &answer.Code})
+	s.tally(c, e, version).Add(runlog.Run{At: c.Start, Took: time.Since(c.Start), Version: version, Rows: -1, Status: answer.Status, Code: &answer.Code})
 }

@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.uber.org/zap"
 
-	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/querylog"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 )
 
@@ -28,6 +29,8 @@ type logEntry struct {
 	DurationMS  float64   `json:"duration_ms"`
 	Rows        *int      `json:"rows"`
 	ErrorCode   *string   `json:"error_code"`
+	Key         *string   `json:"key_id"`   // id of the key that ran it
+	Customer    *string   `json:"customer"` // the variables that the key fixes, as JSON
 }
 
 func logEntryOf(r *runlog.Run, endpoint string) logEntry {
@@ -45,7 +48,7 @@ func logEntryOf(r *runlog.Run, endpoint string) logEntry {
 	case r.Status >= http.StatusBadRequest:
 		what, e.Level = "Endpoint execution failed", "WARN"
 	default:
-		e.Cache = new(cacheWord(r.Cache))
+		e.Cache = new(querylog.CacheWord(r.Cache))
 		message = append(message, "cache="+*e.Cache)
 	}
 	message = append(message, "duration_ms="+strconv.FormatInt(r.Took.Milliseconds(), 10))
@@ -57,6 +60,12 @@ func logEntryOf(r *runlog.Run, endpoint string) logEntry {
 		e.Version = &r.Version
 		message = append(message, "version="+strconv.Itoa(r.Version))
 	}
+	if r.Key != "" {
+		e.Key = &r.Key
+	}
+	if r.Customer != "" {
+		e.Customer = &r.Customer
+	}
 	if r.Code != nil {
 		message = append(message, "error="+*r.Code)
 	}
@@ -64,40 +73,38 @@ func logEntryOf(r *runlog.Run, endpoint string) logEntry {
 	return e
 }
 
-// cacheWord says in one word where an answer came from.
-func cacheWord(status cache.Status) string {
-	switch status {
-	case cache.Hit, cache.Renewed, cache.Pinned, cache.Fetched:
-		return "hit"
-	case cache.Stale, cache.StaleError:
-		return "stale"
-	case cache.Miss, cache.Coalesced, cache.Refreshed:
-	}
-	return "miss"
-}
-
 // list answers GET endpoints/:name/logs/: contract section 5.1.
-func (s *Runs) list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Runs) list(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	e, err := find(&c, in.At.Name)
 	if err != nil {
 		return api.Response{}, err
 	}
-	keep, err := logFilter(in)
+	wanted, keep, err := logFilter(in)
 	if err != nil {
 		return api.Response{}, err
 	}
-	entries := []logEntry{}
 	log, _ := s.Logs.Find(e.ID)
-	for _, run := range log.All() {
-		if entry := logEntryOf(&run, e.ID); keep(&entry) {
+	runs, err := s.Executor.Log.ListRuns(ctx, s.Executor.EnterLog(c.Project.ID), c.Project.ID, e.ID, log, wanted)
+	if err != nil {
+		s.unread(&c, err)
+	}
+	entries := []logEntry{}
+	for i := range runs {
+		if entry := logEntryOf(&runs[i], e.ID); keep(&entry) {
 			entries = append(entries, entry)
 		}
 	}
 	return api.PageOf(in, entries)
 }
 
-// logFilter reads the filters of the query string: after, before, level (which may be given several times), search, instance_id.
-func logFilter(in api.Input) (func(*logEntry) bool, error) {
+// unread logs that an answer has only what this process remembers.
+func (s *Runs) unread(c *api.Caller, err error) {
+	s.Logger.Debug("the log of runs can't be read; an answer has those of this process", zap.Int64("project", c.Project.ID), api.Logged(err))
+}
+
+// logFilter reads the filters of the query string: after, before, level (which may be given several times), search, instance_id. wanted is what
+// ClickHouse is asked, which may be more than what is kept.
+func logFilter(in api.Input) (wanted querylog.Filter, keep func(*logEntry) bool, err error) {
 	params := in.URL.Query()
 	bound := func(name string) (at time.Time, err error) {
 		if text := params.Get(name); text != "" {
@@ -109,11 +116,11 @@ func logFilter(in api.Input) (func(*logEntry) bool, error) {
 	}
 	after, err := bound("after")
 	if err != nil {
-		return nil, err
+		return wanted, nil, err
 	}
 	before, err := bound("before")
 	if err != nil {
-		return nil, err
+		return wanted, nil, err
 	}
 	var levels []string
 	for _, level := range params["level"] {
@@ -122,7 +129,9 @@ func logFilter(in api.Input) (func(*logEntry) bool, error) {
 		}
 	}
 	search, instance := strings.ToLower(params.Get("search")), params.Get("instance_id")
-	return func(e *logEntry) bool {
+	wanted = querylog.Filter{After: after, Before: before}
+	wanted.Execution, _ = uuid.Parse(instance) // else no run has it
+	return wanted, func(e *logEntry) bool {
 		return (after.IsZero() || e.Timestamp.After(after)) && (before.IsZero() || e.Timestamp.Before(before)) &&
 			(levels == nil || slices.Contains(levels, e.Level)) && strings.Contains(strings.ToLower(e.Message), search) &&
 			(instance == "" || e.InstanceID == instance)

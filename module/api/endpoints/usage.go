@@ -3,6 +3,7 @@ package endpoints
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"math"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/querylog"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -24,7 +26,25 @@ type usageRecord struct {
 	Hour           window     `json:"hour"`
 	Day            window     `json:"day"`
 
-	Versions []versionUsage `json:"versions,omitzero"` // of one endpoint alone
+	// Of one endpoint alone. Keys and customers are counted where there is a log in ClickHouse: at most 100 each, with most runs of the day first.
+	Versions  []versionUsage  `json:"versions,omitzero"`
+	Keys      []keyUsage      `json:"keys,omitzero"`
+	Customers []customerUsage `json:"customers,omitzero"`
+}
+
+// keyUsage is how a key used an endpoint.
+type keyUsage struct {
+	ID    string  `json:"id"`
+	Label *string `json:"label"` // null for a key that is gone
+	Hour  window  `json:"hour"`
+	Day   window  `json:"day"`
+}
+
+// customerUsage is how the keys and tokens that fix the same variables used an endpoint.
+type customerUsage struct {
+	Variables json.RawMessage `json:"variables"`
+	Hour      window          `json:"hour"`
+	Day       window          `json:"day"`
 }
 
 // versionUsage is how a version was used.
@@ -98,10 +118,34 @@ func milliseconds(n *runlog.Counts, q float64) *float64 {
 	return new(float64(took.Microseconds()) / 1000)
 }
 
+// used says how endpoints of a project were used, by their ids: on all servers if ClickHouse has that, else on this one. whole also tells
+// keys and customers apart.
+func (s *Runs) used(ctx context.Context, c *api.Caller, endpoints []*registry.Endpoint, whole bool) func(*registry.Endpoint) (*querylog.Usage, time.Time) {
+	ids := make([]string, len(endpoints))
+	for i, e := range endpoints {
+		ids[i] = e.ID
+	}
+	all, first, ok, err := s.Executor.Log.Usage(ctx, s.Executor.EnterLog(c.Project.ID), c.Project.ID, ids, whole, c.Start)
+	if err != nil {
+		s.unread(c, err)
+	}
+	return func(e *registry.Endpoint) (*querylog.Usage, time.Time) {
+		log, since := s.Logs.Find(e.ID)
+		if ok {
+			if !first.IsZero() && first.Before(since) {
+				since = first
+			}
+			return all[e.ID], since
+		}
+		if !whole {
+			return &querylog.Usage{Usage: runlog.Usage{Windows: log.Windows(c.Start)}}, since
+		}
+		return &querylog.Usage{Usage: log.Usage(c.Start)}, since
+	}
+}
+
 // usageOf is how an endpoint was used.
-func (s *Runs) usageOf(c *api.Caller, e *registry.Endpoint) usageRecord {
-	log, since := s.Logs.Find(e.ID)
-	used := log.Windows(c.Start)
+func usageOf(c *api.Caller, e *registry.Endpoint, used *querylog.Usage, since time.Time) usageRecord {
 	return usageRecord{
 		ID: e.ID, Name: e.Name, IsActive: e.Active, LastExecutedAt: api.OrNil(c.Snapshot.LastExecuted(e, 0)), Since: since,
 		Hour: withSeries(&used.Hour), Day: withSeries(&used.Day),
@@ -109,33 +153,62 @@ func (s *Runs) usageOf(c *api.Caller, e *registry.Endpoint) usageRecord {
 }
 
 // getUsage answers GET endpoints/:name/usage/.
-func (s *Runs) getUsage(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Runs) getUsage(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	e, err := find(&c, in.At.Name)
 	if err != nil {
 		return api.Response{}, err
 	}
-	record := s.usageOf(&c, e)
-	record.Versions = []versionUsage{}
-	log, _ := s.Logs.Find(e.ID)
-	for _, v := range log.Usage(c.Start).Versions {
+	used, since := s.used(ctx, &c, []*registry.Endpoint{e}, true)(e)
+	record := usageOf(&c, e, used, since)
+	record.Versions, record.Keys, record.Customers = []versionUsage{}, []keyUsage{}, []customerUsage{}
+	for i := range used.Versions {
+		v := &used.Versions[i]
 		record.Versions = append(record.Versions, versionUsage{
-			Version: v.Version, IsCurrent: v.Version == e.CurrentVersion, LastExecutedAt: api.OrNil(v.Last), Hour: windowOf(&v.Hour), Day: windowOf(&v.Day),
+			Version: v.Version, IsCurrent: v.Version == e.CurrentVersion, LastExecutedAt: api.OrNil(lastOf(&c, e, v)), Hour: windowOf(&v.Hour), Day: windowOf(&v.Day),
 		})
+	}
+	for i := range used.Keys {
+		k := &used.Keys[i]
+		one := keyUsage{ID: k.Name, Hour: windowOf(&k.Hour), Day: windowOf(&k.Day)}
+		if key := c.Snapshot.KeyByID(c.Project.ID, k.Name); key != nil {
+			one.Label = &key.Label
+		}
+		record.Keys = append(record.Keys, one)
+	}
+	for i := range used.Customers {
+		one := &used.Customers[i]
+		record.Customers = append(record.Customers, customerUsage{Variables: json.RawMessage(one.Name), Hour: windowOf(&one.Hour), Day: windowOf(&one.Day)})
 	}
 	return api.JSON(http.StatusOK, record), nil
 }
 
+// lastOf is when a version ran last. Where runs are counted by five minutes, the registry knows better.
+func lastOf(c *api.Caller, e *registry.Endpoint, v *runlog.VersionUsage) time.Time {
+	if at := c.Snapshot.LastExecuted(e, v.Version); at.After(v.Last) {
+		return at
+	}
+	return v.Last
+}
+
 // listUsage answers GET endpoint_usage/. It does not stand below endpoints/, where an endpoint may have any name.
-func (s *Runs) listUsage(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Runs) listUsage(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	found := searchEndpoints(in, c.Snapshot.Endpoints(c.Project.ID))
 	if names := in.URL.Query().Get("names"); names != "" {
 		wanted := strings.Split(names, ",")
 		found = slices.DeleteFunc(found, func(e *registry.Endpoint) bool { return !slices.Contains(wanted, e.Name) })
 	}
-	if err := s.orderByUsage(&c, in, found); err != nil {
+	if err := s.orderByUsage(ctx, &c, in, found); err != nil {
 		return api.Response{}, err
 	}
-	return api.PageBy(in, found, func(e *registry.Endpoint) usageRecord { return s.usageOf(&c, e) })
+	shown, _, err := api.CutPage(in, found)
+	if err != nil {
+		return api.Response{}, err
+	}
+	used := s.used(ctx, &c, shown, false)
+	return api.PageBy(in, found, func(e *registry.Endpoint) usageRecord {
+		of, since := used(e)
+		return usageOf(&c, e, of, since)
+	})
 }
 
 // usageOrders are what endpoints can be ordered by: their runs of the last day.
@@ -147,7 +220,7 @@ var usageOrders = map[string]func(n *runlog.Counts) int64{
 }
 
 // orderByUsage puts endpoints into the order that the parameter ordering names. Those that are equal stay as they are.
-func (s *Runs) orderByUsage(c *api.Caller, in api.Input, found []*registry.Endpoint) error {
+func (s *Runs) orderByUsage(ctx context.Context, c *api.Caller, in api.Input, found []*registry.Endpoint) error {
 	given := in.URL.Query().Get("ordering")
 	name, descending := strings.CutPrefix(given, "-")
 	var compare func(a, b *registry.Endpoint) int
@@ -156,10 +229,10 @@ func (s *Runs) orderByUsage(c *api.Caller, in api.Input, found []*registry.Endpo
 		return nil
 	case by != nil:
 		keys := make(map[*registry.Endpoint]int64, len(found))
+		used := s.used(ctx, c, found, false)
 		for _, e := range found {
-			log, _ := s.Logs.Find(e.ID)
-			n := log.Day(c.Start)
-			keys[e] = by(&n)
+			of, _ := used(e)
+			keys[e] = by(&of.Day.Counts)
 		}
 		compare = func(a, b *registry.Endpoint) int { return cmp.Compare(keys[a], keys[b]) }
 	case name == "name":

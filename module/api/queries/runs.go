@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
@@ -66,16 +68,19 @@ func (q *Queries) cancel(_ context.Context, c api.Caller, in api.Input) (api.Res
 
 // log answers GET query/{id}/log/: contract section 1.1. Like PostHog's answer, which is that of a HogQLQuery over
 // the log, it has no rows for an id that is not known.
-func (q *Queries) log(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (q *Queries) log(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	zone, err := time.LoadLocation(c.Project.Timezone)
 	if err != nil {
 		return api.Response{}, err // zones are checked before they are stored
 	}
-	found := q.Executor.Runs.Queries.Find(c.Project.ID, in.At.Name, c.Start)
+	found, err := q.Executor.LoggedQueries(ctx, c.Project.ID, in.At.Name, c.Start)
+	if err != nil {
+		q.Logger.Debug("the log of queries can't be read; an answer has those of this process", zap.Int64("project", c.Project.ID), api.Logged(err))
+	}
 	more := len(found) > execution.QueryLogRows
 	rows := make([][]any, 0, min(len(found), execution.QueryLogRows))
 	for i := range found[:cap(rows)] {
-		rows = append(rows, found[i].Row(zone))
+		rows = append(rows, execution.QueryLogRow(found[i], zone))
 	}
 	columns := make([]string, len(execution.QueryLogColumns))
 	for i, column := range execution.QueryLogColumns {

@@ -1,0 +1,335 @@
+package querylog
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/runlog"
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// MaxRuns is how many runs are listed at most: the newest.
+const MaxRuns = 10_000
+
+// readTime is how long a reader of the log waits for ClickHouse. Then it has what is in memory.
+const readTime = 10 * time.Second
+
+// has reports whether there are tables to read. It asks nobody.
+func (l *Log) has() bool { return l != nil && l.Warehouse.KnowsLogs() }
+
+func moment(name string, at time.Time) clickhouse.Param {
+	return clickhouse.Param{Name: name, Type: "DateTime64(6, 'UTC')", Value: at.UTC().Format("2006-01-02 15:04:05.000000")}
+}
+
+func text(name, value string) clickhouse.Param {
+	return clickhouse.Param{Name: name, Type: "String", Value: value}
+}
+
+// Queries are the queries of a project that go by a name and ended after a time, oldest first, at most so many. What is not written yet is
+// not among them.
+func (l *Log) Queries(ctx context.Context, enter Enter, project int64, name string, after time.Time, most int) ([]*Query, error) {
+	if !l.has() {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	at, leave, err := enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	const sql = "SELECT id, query_start_time, event_time, query, name, kind, endpoint, endpoint_version, key_id, customer, created_by, is_personal_api_key_request, " +
+		"result_rows, result_bytes, status, exception_code, exception FROM " + physical.QueryLog +
+		" WHERE query_id = {name:String} AND event_time > {after:DateTime64(6, 'UTC')} ORDER BY query_start_time, id LIMIT {most:Int64}"
+	var all []*Query
+	err = l.Warehouse.ReadLog(ctx, at, clickhouse.Query{SQL: sql, Project: project, Params: []clickhouse.Param{
+		text("name", name), moment("after", after), {Name: "most", Type: "Int64", Value: strconv.Itoa(most)},
+	}}, func(cells []clickhouse.Cell) error {
+		r := reader{cells: cells}
+		q := &Query{
+			Project: project, Name: name,
+			ID: r.uuid(), Start: r.time(), End: r.time(), Text: r.text(), Label: r.text(), Kind: r.text(), Endpoint: r.text(), Version: int(r.int()), Key: r.text(),
+			Customer: r.text(), User: r.int(), Personal: r.int() == 1, Rows: r.int(), Bytes: r.int(), Failed: r.text() != new(Query).Status(), Code: int(r.int()),
+			Exception: r.text(),
+		}
+		all = append(all, q)
+		return r.err
+	})
+	return all, err
+}
+
+// Filter says which runs are wanted; what is zero leaves none out.
+type Filter struct {
+	After, Before time.Time
+	Execution     uuid.UUID
+}
+
+// ListRuns are the runs of an endpoint, newest first: those that this process remembers, and those of ClickHouse. With an error, there are the
+// former alone.
+func (l *Log) ListRuns(ctx context.Context, enter Enter, project int64, endpoint string, memory *runlog.Log, f Filter) ([]runlog.Run, error) {
+	runs := memory.All()
+	if !l.has() {
+		return runs, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	sql := "SELECT at, took, execution_id, version, result_rows, status, cache, code, key_id, customer, sequence FROM " + physical.RunLog +
+		" WHERE entry = 'run' AND endpoint_id = {endpoint:String}"
+	params := []clickhouse.Param{text("endpoint", endpoint), {Name: "most", Type: "Int64", Value: strconv.Itoa(MaxRuns)}}
+	if !f.After.IsZero() {
+		sql, params = sql+" AND at > {after:DateTime64(6, 'UTC')}", append(params, moment("after", f.After))
+	}
+	if !f.Before.IsZero() {
+		sql, params = sql+" AND at < {before:DateTime64(6, 'UTC')}", append(params, moment("before", f.Before))
+	}
+	if f.Execution != uuid.Nil {
+		sql, params = sql+" AND execution_id = {execution:UUID}", append(params, clickhouse.Param{Name: "execution", Type: "UUID", Value: f.Execution.String()})
+	}
+	if len(runs) > 0 { // what is remembered is not read, so that no run is there twice
+		numbers := make([]string, len(runs))
+		for i := range runs {
+			numbers[i] = strconv.FormatUint(runs[i].Number, 10)
+		}
+		sql += " AND NOT (origin = {origin:UUID} AND has({numbers:Array(Int64)}, sequence))"
+		params = append(params, clickhouse.Param{Name: "origin", Type: "UUID", Value: memory.Origin.String()},
+			clickhouse.Param{Name: "numbers", Type: "Array(Int64)", Value: "[" + strings.Join(numbers, ",") + "]"})
+	}
+	place, leave, err := enter(ctx)
+	if err != nil {
+		return runs, err
+	}
+	defer leave()
+	kept := len(runs)
+	err = l.Warehouse.ReadLog(ctx, place, clickhouse.Query{SQL: sql + " ORDER BY at DESC, origin, sequence DESC LIMIT {most:Int64}", Project: project, Params: params},
+		func(cells []clickhouse.Cell) error {
+			r := reader{cells: cells}
+			run := runlog.Run{
+				At: r.time(), Took: time.Duration(r.int()) * time.Microsecond, Execution: r.uuid(), Version: int(r.int()), Rows: int(r.int()), Status: int(r.int()),
+				Cache: cacheStatus(r.text()), Code: r.code(), Key: r.text(), Customer: r.text(), Number: uint64(r.int()), //nolint:gosec // a count
+			}
+			runs = append(runs, run)
+			return r.err
+		})
+	if err != nil {
+		return runs[:kept], err
+	}
+	slices.SortStableFunc(runs, func(a, b runlog.Run) int { return b.At.Compare(a.At) })
+	return runs[:min(len(runs), MaxRuns)], nil
+}
+
+// Enter takes a place for a query over the log.
+type Enter func(context.Context) (at *admission.Place, leave func(), err error)
+
+// Usage is how an endpoint was used, on all servers.
+type Usage struct {
+	runlog.Usage
+
+	Keys, Customers []Part // most runs of the day first
+}
+
+// Part is the runs of a key or a customer.
+type Part struct {
+	Name string
+	runlog.Windows
+}
+
+// maxParts is how many keys and customers of an endpoint are told apart.
+const maxParts = 100
+
+// Usage counts the runs of endpoints in the last hour and the last day on all servers, by their ids; whole also tells versions, keys and
+// customers apart. since is the first five minutes that are counted of the project; zero for none. It is false if there is no table to read.
+func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints []string, whole bool, now time.Time) (used map[string]*Usage, since time.Time, ok bool, err error) {
+	if !l.has() {
+		return nil, since, false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	b := newBuilder(endpoints, whole, now)
+	confirmed := l.unwritten(func(what runlog.Counted, calls int64) {
+		if what.Project == project {
+			b.add(what, calls)
+		}
+	})
+	place, leave, err := enter(ctx)
+	if err != nil {
+		return nil, since, false, err
+	}
+	defer leave()
+	who := "toInt64(0) AS v, '' AS k, '' AS c"
+	if whole {
+		who = "version AS v, key_id AS k, customer AS c"
+	}
+	// The hour is shown by five minutes, and the day by the hour.
+	sql := "SELECT endpoint_id, " + who + ", toInt64(toUnixTimestamp(if(at >= {hour:DateTime64(6, 'UTC')}, toDateTime(at), toStartOfHour(toDateTime(at))))) AS step, " +
+		"outcome, duration, toInt64(sum(calls)) FROM " + physical.RunLog +
+		" WHERE entry = 'count' AND endpoint_id IN {endpoints:Array(String)} AND at >= {day:DateTime64(6, 'UTC')} " +
+		"AND NOT (origin = {origin:UUID} AND sequence > {confirmed:Int64}) GROUP BY endpoint_id, v, k, c, step, outcome, duration"
+	empty := runlog.NewWindows(now)
+	params := []clickhouse.Param{
+		clickhouse.ArrayParam("endpoints", "String", endpoints), moment("hour", empty.Hour.From), moment("day", empty.Day.From),
+		{Name: "origin", Type: "UUID", Value: l.origin.String()},
+		{Name: "confirmed", Type: "Int64", Value: strconv.FormatInt(confirmed, 10)},
+	}
+	err = l.Warehouse.ReadLog(ctx, place, clickhouse.Query{SQL: sql, Project: project, Params: params}, func(cells []clickhouse.Cell) error {
+		r := reader{cells: cells}
+		what := runlog.Counted{
+			Project: project, Endpoint: r.text(), Who: runlog.Who{Version: int(r.int()), Key: r.text(), Customer: r.text()}, From: r.int(),
+			Outcome: runlog.Outcome(r.text()), Duration: int(r.int()),
+		}
+		b.add(what, r.int())
+		return r.err
+	})
+	if err != nil {
+		return nil, since, false, err
+	}
+	err = l.Warehouse.ReadLog(ctx, place, clickhouse.Query{
+		SQL: "SELECT min(at), count() FROM " + physical.RunLog + " WHERE entry = 'count'", Project: project,
+	}, func(cells []clickhouse.Cell) error {
+		r := reader{cells: cells}
+		if first := r.time(); r.int() > 0 {
+			since = first
+		}
+		return r.err
+	})
+	return b.done(), since, err == nil, err
+}
+
+// unwritten calls add for the counts that are in no confirmed batch, and returns the last of these.
+func (l *Log) unwritten(add func(runlog.Counted, int64)) (confirmed int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gather(true)
+	for _, b := range []*batch{l.waiting, l.writing} {
+		if b == nil {
+			continue
+		}
+		for what, calls := range b.counts {
+			add(what, calls)
+		}
+	}
+	return l.confirmed
+}
+
+// builder puts counts together.
+type builder struct {
+	used  map[string]*building
+	whole bool
+	now   time.Time
+}
+
+type building struct {
+	Usage
+	versions        map[int]*runlog.Windows
+	keys, customers map[string]*runlog.Windows
+}
+
+func newBuilder(endpoints []string, whole bool, now time.Time) *builder {
+	b := &builder{used: make(map[string]*building, len(endpoints)), whole: whole, now: now}
+	for _, id := range endpoints {
+		one := &building{versions: map[int]*runlog.Windows{}, keys: map[string]*runlog.Windows{}, customers: map[string]*runlog.Windows{}}
+		one.Windows = runlog.NewWindows(now)
+		b.used[id] = one
+	}
+	return b
+}
+
+func (b *builder) add(what runlog.Counted, calls int64) {
+	one := b.used[what.Endpoint]
+	if one == nil {
+		return
+	}
+	one.Count(what, calls)
+	if !b.whole {
+		return
+	}
+	if what.Version > 0 {
+		windowsOf(one.versions, what.Version, b.now).Count(what, calls)
+	}
+	if what.Key != "" {
+		windowsOf(one.keys, what.Key, b.now).Count(what, calls)
+	}
+	if what.Customer != "" {
+		windowsOf(one.customers, what.Customer, b.now).Count(what, calls)
+	}
+}
+
+func windowsOf[K comparable](all map[K]*runlog.Windows, key K, now time.Time) *runlog.Windows {
+	w := all[key]
+	if w == nil {
+		w = new(runlog.NewWindows(now))
+		all[key] = w
+	}
+	return w
+}
+
+func (b *builder) done() map[string]*Usage {
+	out := make(map[string]*Usage, len(b.used))
+	for id, one := range b.used {
+		for _, version := range slices.Backward(slices.Sorted(maps.Keys(one.versions))) {
+			one.Versions = append(one.Versions, runlog.VersionUsage{Version: version, Windows: *one.versions[version]})
+		}
+		one.Keys, one.Customers = parts(one.keys), parts(one.customers)
+		out[id] = &one.Usage
+	}
+	return out
+}
+
+func parts(all map[string]*runlog.Windows) []Part {
+	list := make([]Part, 0, len(all))
+	for name, w := range all {
+		list = append(list, Part{name, *w})
+	}
+	slices.SortFunc(list, func(a, b Part) int {
+		return cmp.Or(cmp.Compare(b.Day.Calls(), a.Day.Calls()), strings.Compare(a.Name, b.Name))
+	})
+	return list[:min(len(list), maxParts)]
+}
+
+// reader reads the cells of a row one after the other.
+type reader struct {
+	cells []clickhouse.Cell
+	err   error
+}
+
+func (r *reader) next() clickhouse.Cell {
+	c := r.cells[0]
+	r.cells = r.cells[1:]
+	return c
+}
+
+func (r *reader) text() string { return strings.Clone(r.next().Text()) }
+
+func (r *reader) int() int64 {
+	n, err := r.next().Int()
+	r.err = cmp.Or(r.err, err)
+	return n
+}
+
+func (r *reader) time() time.Time {
+	at, err := r.next().Time()
+	r.err = cmp.Or(r.err, err)
+	return at.UTC()
+}
+
+func (r *reader) uuid() uuid.UUID {
+	id, err := uuid.Parse(r.next().Text())
+	r.err = cmp.Or(r.err, err)
+	return id
+}
+
+// code is a word; nil for an empty one.
+func (r *reader) code() *string {
+	if word := r.text(); word != "" {
+		return &word
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package runlog
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// The bounds of what runs are counted by beside their time: how many versions, keys and customers of an endpoint are told apart, and for how
+// long one is that has no runs.
+const (
+	talliesKept  = 1024
+	talliesOfAll = 32_768 // of all endpoints together
+	tallyIdle    = time.Hour
+)
+
+// Who is what runs of an endpoint are counted by.
+type Who struct {
+	Version  int    // 0 for runs that were refused before they had one
+	Key      string // id
+	Customer string // the variables that the key fixes; empty for none
+}
+
+// Tally counts the runs of one version, key and customer until [Logs.Collect] takes the counts.
+type Tally struct {
+	Who
+
+	log  *Log
+	gone atomic.Bool
+	last atomic.Int64 // when the newest run was, in Unix microseconds
+	ring [2]atomic.Pointer[bucket]
+}
+
+// Gone reports whether the tally or its log was forgotten: who holds on to it looks for the new one.
+func (t *Tally) Gone() bool { return t.gone.Load() || t.log.gone.Load() }
+
+// Tally returns what counts the runs of a version, a key and a customer. If there are too many of them, it is one that counts those of all
+// others.
+func (l *Log) Tally(who Who) *Tally {
+	if found, ok := l.tallies.Load(who); ok {
+		t, _ := found.(*Tally)
+		return t
+	}
+	if l.tallied.Load() >= talliesKept || l.of != nil && l.of.tallied.Load() >= talliesOfAll {
+		who = Who{}
+	}
+	found, loaded := l.tallies.LoadOrStore(who, &Tally{Who: who, log: l})
+	if !loaded {
+		l.tally(1)
+	}
+	t, _ := found.(*Tally)
+	return t
+}
+
+// tally notes how many tallies were added.
+func (l *Log) tally(more int64) {
+	l.tallied.Add(more)
+	if l.of != nil {
+		l.of.tallied.Add(more)
+	}
+}
+
+// count counts a run. It takes no lock, and allocates nothing but the first time in five minutes.
+func (t *Tally) count(r *Run) {
+	t.last.Store(r.At.UnixMicro())
+	b, _ := take(t.ring[:], r.At.Unix()/int64(fineStep/time.Second))
+	if b == nil { // it took so long that its time has passed
+		b, _ = take(t.ring[:], r.At.Add(r.Took).Unix()/int64(fineStep/time.Second))
+	}
+	if b != nil {
+		b.add(r)
+	}
+}
+
+// Outcome is how runs ended that are counted together.
+type Outcome string
+
+// The outcomes of runs. Those that are Cached are among those that are Answered.
+const (
+	Answered    Outcome = "answered"
+	Cached      Outcome = "cached"
+	ClientError Outcome = "client_error"
+	ServerError Outcome = "server_error"
+	RateLimited Outcome = "rate_limited"
+)
+
+// Counted is how many runs of an endpoint there were in five minutes.
+type Counted struct {
+	Who
+
+	Project  int64
+	Endpoint string // id
+	From     int64  // when the five minutes began, in Unix seconds
+	Outcome  Outcome
+	Duration int // which range of durations it was, of Answered alone
+}
+
+// Collect takes the counts of the runs since it was called last: add gets each, with how many runs there were. One caller at a time.
+func (l *Logs) Collect(now time.Time, add func(what Counted, calls int64)) {
+	l.each(func(log *Log) {
+		if log.tallied.Load() == 0 {
+			return
+		}
+		last := log.last.Load()
+		if log.swept == last && now.UnixMicro()-last > 2*fineStep.Microseconds() {
+			log.retire(now)
+			return
+		}
+		log.swept = last
+		log.tallies.Range(func(_, value any) bool {
+			if t, ok := value.(*Tally); ok {
+				t.collect(add)
+			}
+			return true
+		})
+		log.retire(now)
+	})
+}
+
+// retire forgets the tallies that had no runs for long. Whoever found one just before and counts a run there has it lost: nobody took an hour
+// to do so.
+func (l *Log) retire(now time.Time) {
+	l.tallies.Range(func(who, value any) bool {
+		if t, ok := value.(*Tally); ok && now.UnixMicro()-t.last.Load() > tallyIdle.Microseconds() {
+			t.gone.Store(true)
+			l.tallies.Delete(who)
+			l.tally(-1)
+		}
+		return true
+	})
+}
+
+// collect takes what a tally has counted.
+func (t *Tally) collect(add func(Counted, int64)) {
+	for i := range t.ring {
+		b := t.ring[i].Load()
+		if b == nil {
+			continue
+		}
+		what := Counted{Who: t.Who, Project: t.log.Project, Endpoint: t.log.Endpoint, From: b.step * int64(fineStep/time.Second)}
+		give := func(outcome Outcome, duration int, n *atomic.Uint32) {
+			if n.Load() == 0 {
+				return
+			}
+			what.Outcome, what.Duration = outcome, duration
+			add(what, int64(n.Swap(0)))
+		}
+		for d := range b.took {
+			give(Answered, d, &b.took[d])
+		}
+		give(Cached, 0, &b.cached)
+		give(ClientError, 0, &b.mistaken)
+		give(ServerError, 0, &b.failed)
+		give(RateLimited, 0, &b.held)
+	}
+}
+
+// Taken is a run that is new since the last call of [Logs.Take].
+type Taken struct {
+	Log *Log
+	Run
+}
+
+// Take returns the runs that were added since it was called last, oldest first: of each log the newest, and at most so many. One caller at a
+// time.
+func (l *Logs) Take(ofEach int, add func(Taken)) {
+	l.each(func(log *Log) {
+		newest := log.next.Load()
+		if newest == log.taken {
+			return
+		}
+		runs := log.read(newest, min(newest-log.taken, uint64(min(ofEach, runsKept)))) //nolint:gosec // never negative
+		log.taken = newest
+		for _, r := range slices.Backward(runs) {
+			add(Taken{log, r})
+		}
+	})
+}
+
+// Count adds runs that were counted to those of an hour and a day.
+func (w *Windows) Count(what Counted, calls int64) {
+	at := time.Unix(what.From, 0)
+	if at.After(w.Last) {
+		w.Last = at.UTC()
+	}
+	w.Hour.count(at, what, calls)
+	w.Day.count(at, what, calls)
+}
+
+// count adds runs, if they are of the window's time.
+func (w *Window) count(at time.Time, what Counted, calls int64) {
+	if at.Before(w.From) || at.After(w.To) {
+		return
+	}
+	w.Counts.count(what, calls)
+	w.Steps[at.Sub(w.From)/w.Step].count(what, calls)
+}
+
+func (n *Counts) count(what Counted, calls int64) {
+	switch what.Outcome {
+	case Answered:
+		n.took[min(max(what.Duration, 0), durations-1)] += calls
+		n.Answered += calls
+	case Cached:
+		n.Cached += calls
+	case ClientError:
+		n.ClientErrors += calls
+	case ServerError:
+		n.ServerErrors += calls
+	case RateLimited:
+		n.RateLimited += calls
+	}
+}
+
+// NewWindows are no runs of the hour and the day until now.
+func NewWindows(now time.Time) Windows { return newWindows(now) }

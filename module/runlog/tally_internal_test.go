@@ -1,0 +1,157 @@
+package runlog
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
+)
+
+// collected are the counts of logs, by what they are of.
+func collected(logs *Logs, now time.Time) map[string]int64 {
+	got := map[string]int64{}
+	logs.Collect(now, func(what Counted, calls int64) {
+		got[fmt.Sprintf("%d %s v%d %s %s %s %s", what.Project, what.Endpoint, what.Version, what.Key, what.Customer,
+			time.Unix(what.From, 0).UTC().Format(time.TimeOnly), what.Outcome)] += calls
+	})
+	return got
+}
+
+func TestCollect(t *testing.T) {
+	logs := New(began)
+	log := logs.Of(7, "e")
+	add := func(at time.Time, version, status int, key, customer string) {
+		log.Add(Run{At: at, Took: time.Millisecond, Version: version, Status: status, Cache: cache.Hit, Key: key, Customer: customer})
+	}
+	add(began, 1, 200, "k", "")
+	add(began.Add(time.Minute), 1, 200, "k", "")
+	add(began.Add(6*time.Minute), 1, 200, "k", "")
+	add(began, 1, 200, "k", "acme")
+	add(began, 2, 400, "k", "")
+	add(began, 2, 429, "other", "")
+	add(began, 0, 503, "", "")
+	want := map[string]int64{
+		"7 e v1 k  12:00:00 answered": 2, "7 e v1 k  12:00:00 cached": 2, "7 e v1 k  12:05:00 answered": 1, "7 e v1 k  12:05:00 cached": 1,
+		"7 e v1 k acme 12:00:00 answered": 1, "7 e v1 k acme 12:00:00 cached": 1, "7 e v2 k  12:00:00 client_error": 1,
+		"7 e v2 other  12:00:00 rate_limited": 1, "7 e v0   12:00:00 server_error": 1,
+	}
+	if diff := cmp.Diff(want, collected(logs, began.Add(7*time.Minute))); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	if got := collected(logs, began.Add(8*time.Minute)); len(got) != 0 {
+		t.Errorf("counted again: %v", got)
+	}
+	if u := log.Usage(began.Add(8 * time.Minute)); u.Day.Calls() != 7 {
+		t.Errorf("what was collected is not remembered: %d calls", u.Day.Calls())
+	}
+}
+
+// TestCollectLosesNothing: counts are taken while others count.
+func TestCollectLosesNothing(t *testing.T) {
+	logs := New(began)
+	const writers, each = 4, 20_000
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for i := range each {
+				at := began.Add(time.Duration(i) * 10 * time.Millisecond)
+				logs.Of(1, "e").Add(Run{At: at, Version: i % 3, Status: 200, Key: fmt.Sprint(w)})
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	var sum int64
+	take := func() {
+		logs.Collect(began, func(what Counted, calls int64) {
+			if what.Outcome == Answered {
+				sum += calls
+			}
+		})
+	}
+	for counting := true; counting; {
+		select {
+		case <-done:
+			counting = false
+		default:
+		}
+		take()
+	}
+	take()
+	if sum != writers*each {
+		t.Errorf("%d runs are counted, want %d", sum, writers*each)
+	}
+}
+
+func TestTalliesAreBounded(t *testing.T) {
+	logs := New(began)
+	log := logs.Of(1, "e")
+	for i := range talliesKept + 100 {
+		log.Add(Run{At: began, Version: 1, Status: 200, Customer: fmt.Sprint(i)})
+	}
+	rest := int64(0)
+	logs.Collect(began, func(what Counted, calls int64) {
+		if what.Who == (Who{}) {
+			rest += calls
+		}
+	})
+	if rest != 100 || log.tallied.Load() > talliesKept+1 {
+		t.Errorf("%d runs count for no customer, and there are %d tallies", rest, log.tallied.Load())
+	}
+	known := log.Tally(Who{Version: 1, Customer: "1"})
+	logs.Collect(began.Add(2*tallyIdle), func(Counted, int64) {})
+	if n, all := log.tallied.Load(), logs.tallied.Load(); n != 0 || all != 0 || !known.Gone() {
+		t.Errorf("%d tallies of %d are there after an hour without runs; known is gone: %t", n, all, known.Gone())
+	}
+	logs.Of(1, "f").Add(Run{At: began, Status: 200})
+	if logs.Forget("f"); logs.tallied.Load() != 0 {
+		t.Errorf("%d tallies are counted of a log that was forgotten", logs.tallied.Load())
+	}
+}
+
+func TestTake(t *testing.T) {
+	logs := New(began)
+	take := func(most int) (numbers []uint64) {
+		logs.Take(most, func(r Taken) {
+			if r.Log.Endpoint != "e" || r.Log.Project != 3 {
+				t.Errorf("a run of %s in project %d", r.Log.Endpoint, r.Log.Project)
+			}
+			numbers = append(numbers, r.Number)
+		})
+		return numbers
+	}
+	add := func(runs int) {
+		for range runs {
+			logs.Of(3, "e").Add(Run{At: began, Status: 200})
+		}
+	}
+	add(3)
+	if diff := cmp.Diff([]uint64{1, 2, 3}, take(5)); diff != "" {
+		t.Errorf("the first runs (-want +got):\n%s", diff)
+	}
+	if got := take(5); got != nil {
+		t.Errorf("taken again: %v", got)
+	}
+	add(9)
+	if diff := cmp.Diff([]uint64{11, 12}, take(2)); diff != "" {
+		t.Errorf("the newest two (-want +got):\n%s", diff)
+	}
+	add(2 * runsKept)
+	if got := take(10 * runsKept); len(got) != runsKept {
+		t.Errorf("%d runs are taken, want %d", len(got), runsKept)
+	}
+}
+
+func BenchmarkAddToTally(b *testing.B) {
+	tally := New(began).Of(1, "e").Tally(Who{3, "key", ""})
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			tally.Add(Run{At: began, Took: time.Millisecond, Version: 3, Status: 200, Cache: cache.Hit})
+		}
+	})
+}

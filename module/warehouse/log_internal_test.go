@@ -1,0 +1,29 @@
+package warehouse
+
+import (
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// TestLogsHaveNoVersion: what reads a log is never taken to be unchanged, since rows come all the time; what else a project has is not
+// concerned by that.
+func TestLogsHaveNoVersion(t *testing.T) {
+	t.Parallel()
+	c := newChanges()
+	for _, tt := range []struct {
+		tables []string
+		known  bool
+	}{
+		{[]string{physical.QueryLog}, false},
+		{[]string{physical.Events, physical.QueryLog}, false},
+		{[]string{physical.RunLog}, false},
+		{[]string{physical.Events, "person"}, true},
+	} {
+		if _, known := c.now(1).Version(resolve.Reads{Tables: tt.tables}, time.Time{}, time.Time{}); known != tt.known {
+			t.Errorf("the version of %v is known: %t", tt.tables, known)
+		}
+	}
+}
