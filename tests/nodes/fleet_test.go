@@ -1,0 +1,161 @@
+package nodes_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// unlimited takes the rate limit of keys away, in effect.
+const unlimited = "limits {\n\t\t\trate 100000/s\n\t\t}"
+
+// fleet is some nodes with what they share.
+type fleet struct {
+	postgres *postgrestest.Server
+	hosts    []*harness.Relay // each passes on to the one engine behind all of them
+	nodes    []*harness.Server
+
+	mu    sync.Mutex
+	away  time.Time // since when the registry's database is away; zero while it is there
+	again time.Time // when it came back
+}
+
+// startFleet starts nodes that find one another, and what they share.
+func startFleet(t *testing.T, nodes, hosts int) *fleet {
+	t.Helper()
+	f := &fleet{postgres: postgrestest.New(t)}
+	engine, err := embeddedtest.Start(t.Context(), filepath.Join(t.TempDir(), "engine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	dsn, err := url.Parse(engine.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var addresses []string
+	for range hosts {
+		h, err := harness.NewRelay(dsn.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		f.hosts, addresses = append(f.hosts, h), append(addresses, h.Address())
+	}
+	dsn.Host = strings.Join(addresses, ",")
+	registry := f.postgres.Database(t)
+	for range nodes {
+		ports, err := harness.FreePorts(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		peers := fmt.Sprintf("peers {\n\t\t\tlisten 127.0.0.1:%d\n\t\t}", ports[0])
+		f.nodes = append(f.nodes, harness.Start(t, "clickhouse "+dsn.String(), "registry "+registry, peers, unlimited))
+	}
+	return f
+}
+
+// unplug ends the registry's database without warning.
+func (f *fleet) unplug() error {
+	f.mu.Lock()
+	f.away = time.Now()
+	f.mu.Unlock()
+	return f.postgres.Kill()
+}
+
+// plug starts the registry's database again.
+func (f *fleet) plug() error {
+	err := f.postgres.Run()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.away, f.again = time.Time{}, time.Now()
+	return err
+}
+
+// registryAway reports whether the registry's database was away at some time after a moment.
+func (f *fleet) registryAway(since time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.away.IsZero() || f.again.After(since)
+}
+
+// engineChild returns the process of the engine, the only child of the test that has the engine's folder open.
+func engineChild(t *testing.T, folder string) int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(raw), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) < 2 || fields[0] == "Z" || fields[1] != strconv.Itoa(os.Getpid()) {
+			continue
+		}
+		place := filepath.Base(filepath.Dir(file))
+		command, err := os.ReadFile(filepath.Join("/proc", place, "cmdline"))
+		if err != nil || !strings.Contains(string(command), folder) {
+			continue
+		}
+		pid, err := strconv.Atoi(place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pid
+	}
+	return 0
+}
+
+// killProcess ends a process without warning.
+func killProcess(pid int) error {
+	if pid == 0 {
+		return nil
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// awaitDelivery waits until a node has delivered all events that it has acknowledged.
+func awaitDelivery(t *testing.T, node *harness.Server) {
+	t.Helper()
+	harness.Eventually(t, 3*time.Minute, func() error {
+		var status struct {
+			Waiting  int64 `json:"waiting_events"`
+			SetAside int64 `json:"set_aside_events"`
+		}
+		stdout, stderr, err := node.Command(nil, "capture", "status")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, stderr)
+		}
+		if err := json.Unmarshal([]byte(stdout), &status); err != nil {
+			return err
+		}
+		if status.Waiting > 0 || status.SetAside > 0 {
+			return fmt.Errorf("the status is %s", strings.TrimSpace(stdout))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,19 @@
+// Package nodes runs several servers on one registry in PostgreSQL and one ClickHouse, kills each part of them at random, and checks that
+// what was acknowledged is there.
+package nodes_test
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
+)
+
+// last is for how long parts are killed. Ten minutes find what a minute does not.
+var last = flag.Duration("last", time.Minute, "how long TestFleet kills parts")
+
+func TestMain(m *testing.M) {
+	embeddedtest.Main(func() (int, error) { return postgrestest.Main(m), nil })
+}
