@@ -202,14 +202,18 @@ func (c *Client) fits(ctx context.Context, h *host) error {
 func (c *Client) First() string { return c.order(false)[0].address }
 
 // CatchUp waits until the host that is asked first has the rows of tables that were written on other servers before. If the tables are not
-// replicated, there is nothing to wait for.
+// replicated, there is nothing to wait for, nor for tables that are not there.
 func (c *Client) CatchUp(ctx context.Context, tables ...string) error {
 	if !c.replicated.Load() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, catchUpTime, errSilent)
 	defer cancel()
+	there := c.tables.Load()
 	for _, table := range tables {
+		if _, known := (*there)[table]; !known {
+			continue
+		}
 		err := c.tryEach(ctx, c.order(false), always, func(ctx context.Context, h *host) error {
 			return h.with(ctx, func(ctx context.Context, conn driver.Conn) error {
 				return conn.Exec(ctx, "SYSTEM SYNC REPLICA "+identifier(table)+" LIGHTWEIGHT")

@@ -139,6 +139,9 @@ func TestCluster(t *testing.T) {
 	}
 	for i := range physical.Tables {
 		table := &physical.Tables[i]
+		if physical.IsLog(table.Name) { // this server is too old for their settings
+			continue
+		}
 		define(textLayout(table.Name, clickhouse.CreateTable(table, "main")))
 	}
 	shows := func(c *clickhouse.Client, sql string, want ...string) {

@@ -64,10 +64,10 @@ func (k *contact) reason() string {
 	return k.outage.reason
 }
 
-// answered records that a host answered.
+// answered records that a host answered. One whose tables are not those of the others is of no use all the same.
 func (c *Client) answered(h *host) {
 	k := &h.contact
-	if k.up.Load() {
+	if k.up.Load() || h.unfit.Load() {
 		return
 	}
 	k.mu.Lock()

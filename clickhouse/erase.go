@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -218,9 +219,13 @@ func (c *Client) CanDelete(ctx context.Context) (reason string, err error) {
 	return "The ClickHouse user of this server may not delete rows of these tables.", nil
 }
 
-// MayDelete reports whether our name may delete rows of a table.
+// MayDelete reports whether our name surely may delete rows of a table: a server that is too old can't be asked.
 func (c *Client) MayDelete(ctx context.Context, table string) (bool, error) {
-	return c.granted(ctx, "ALTER DELETE ON "+identifier(table))
+	may, err := c.granted(ctx, "ALTER DELETE ON "+identifier(table))
+	if known, ok := errors.AsType[*Error](err); ok && known.Code != 0 && known.Kind != Unavailable {
+		return false, nil
+	}
+	return may, err
 }
 
 // granted reports whether our name has all of some rights, such as ALTER DELETE ON a table.

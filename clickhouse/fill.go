@@ -139,7 +139,7 @@ func (f *Fill) statement() string {
 // abandon stops a fill that was ended here. A server goes on with a query that writes when its client hangs up; the embedded engine does
 // not.
 func (c *Client) abandon(ctx context.Context, h *host, id string) {
-	if ctx.Err() == nil || c.config.Embedded {
+	if ctx.Err() == nil || c.config.Embedded || errors.Is(context.Cause(ctx), errSilent) { // a silent host does not hear of it
 		return
 	}
 	if err := c.askToKill(h, id); err != nil && c.open.Err() == nil {

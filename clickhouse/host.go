@@ -413,6 +413,7 @@ func (c *Client) takeBack(h *host) {
 		}
 		if c.usable(h) {
 			h.out.Store(false)
+			c.answered(h)
 			return
 		}
 	}
@@ -428,7 +429,10 @@ func (c *Client) usable(h *host) bool {
 	if _, err := c.server(ctx, h); err != nil {
 		return false
 	}
-	if c.fits(ctx, h) != nil {
+	if err := c.fits(ctx, h); err != nil {
+		if unlike, differs := errors.AsType[*unlikeError](err); differs {
+			c.tell(h, &Error{Kind: Unavailable, Message: unlike.Error(), cause: unlike})
+		}
 		return false
 	}
 	lag, err := c.lag(ctx, h)

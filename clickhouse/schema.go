@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -30,11 +31,17 @@ func (c *Client) Migrate(ctx context.Context) error {
 		return err
 	}
 	var missing []*physical.Table
-	var names []string
 	for i := range physical.Tables {
 		if t := &physical.Tables[i]; have[t.Name] == nil {
-			missing, names = append(missing, t), append(names, t.Name)
+			missing = append(missing, t)
 		}
+	}
+	if missing, err = c.withoutSingle(ctx, missing); err != nil {
+		return err
+	}
+	names := make([]string, 0, len(missing))
+	for _, t := range missing {
+		names = append(names, t.Name)
 	}
 	if len(missing) > 0 {
 		c.logger.Info("creating tables in ClickHouse", zap.String("database", c.database), zap.Strings("tables", names))
@@ -56,6 +63,25 @@ func (c *Client) Migrate(ctx context.Context) error {
 		return err
 	}
 	return c.checkTables(ctx)
+}
+
+// withoutSingle leaves out tables that nothing needs and that several hosts would not share, as they share those that somebody else made for
+// them: each is made on one host alone.
+func (c *Client) withoutSingle(ctx context.Context, missing []*physical.Table) ([]*physical.Table, error) {
+	if len(missing) == 0 || len(c.hosts) == 1 || c.config.Cluster != "" {
+		return missing, nil
+	}
+	tables, err := c.tablesOf(ctx, c.order(false)[0])
+	if err != nil {
+		return missing, unlessForbidden(err)
+	}
+	for _, table := range tables {
+		if table.own() {
+			continue
+		}
+		return slices.DeleteFunc(missing, func(t *physical.Table) bool { return t.Optional || physical.IsLog(t.Name) }), nil
+	}
+	return missing, nil
 }
 
 // PhysicalColumns lists the columns of the physical tables that are there, in their order.

@@ -263,7 +263,7 @@ func (w *Warehouse) catchUp(ctx context.Context, project int64, others bool) err
 	if before, known := w.writtenTo.Load(project); known && before == host && !others {
 		return nil
 	}
-	if err := w.client.CatchUp(ctx, physical.Names()...); err != nil {
+	if err := w.client.CatchUp(ctx, physical.WithoutLogs()...); err != nil {
 		return err
 	}
 	w.writtenTo.Store(project, host)
