@@ -32,7 +32,7 @@ func TestDocumentedConfigs(t *testing.T) {
 		t.Fatal(err)
 	}
 	checked := 0
-	for _, page := range []string{"README.md", "docs/caddyfile.md", "docs/console.md", "docs/dashboards.md"} {
+	for _, page := range []string{"README.md", "docs/caddyfile.md", "docs/nodes.md", "docs/clickhouse-hosts.md", "docs/console.md", "docs/dashboards.md"} {
 		for _, text := range harness.Blocks(document(t, page)) {
 			if !strings.HasPrefix(text, "{\n") || strings.Contains(text, "<dsn>") {
 				continue
@@ -46,7 +46,8 @@ func TestDocumentedConfigs(t *testing.T) {
 				t.Fatal(err)
 			}
 			validate := exec.Command(binary, "validate", "--config", file, "--adapter", adapter)
-			validate.Env = append(os.Environ(), "CLICKHOUSE_DSN=clickhouse://user:secret@ch1:9440/analytics", "XDG_DATA_HOME="+t.TempDir())
+			validate.Env = append(os.Environ(), "CLICKHOUSE_DSN=clickhouse://user:secret@ch1:9440/analytics",
+				"REGISTRY_DSN=postgres://user:secret@db/analytics", "XDG_DATA_HOME="+t.TempDir())
 			if out, err := validate.CombinedOutput(); err != nil {
 				t.Errorf("%s: %v\n%s\n%s", page, err, text, out)
 			}
