@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 )
 
 // Movable is a Store whose contents can be moved to another one.
@@ -46,14 +47,16 @@ type Moved struct {
 }
 
 // Move copies all that a store holds into another one that is empty, and compares the two, record by record. Nobody writes records and logs of
-// the store meanwhile. What is kept, which is not locked, is compared too: if it changed meanwhile, that is an error.
+// the store meanwhile. What is kept, which is not locked, is compared too: if it changed meanwhile, that is an error. What nodes keep of themselves
+// stays behind: those of the other store are others.
 func Move(ctx context.Context, from, to Movable) (moved Moved, err error) {
 	err = from.Contents(ctx, func(source *Contents) error {
+		source = withoutNodes(source)
 		if err := to.Fill(ctx, source); err != nil {
 			return err
 		}
 		return to.Contents(ctx, func(copied *Contents) error {
-			moved, err = compare(source, copied)
+			moved, err = compare(source, withoutNodes(copied))
 			return err
 		})
 	})
@@ -61,6 +64,22 @@ func Move(ctx context.Context, from, to Movable) (moved Moved, err error) {
 		return Moved{}, fmt.Errorf("moving the registry: %w", err)
 	}
 	return moved, nil
+}
+
+// withoutNodes leaves out what nodes keep of themselves.
+func withoutNodes(c *Contents) *Contents {
+	left := *c
+	left.Kept = func(yield func(*Kept, error) bool) {
+		for k, err := range c.Kept {
+			if err == nil && strings.HasPrefix(k.Name, NodePrefix) {
+				continue
+			}
+			if !yield(k, err) {
+				return
+			}
+		}
+	}
+	return &left
 }
 
 // compare counts what two stores hold, which has to be the same.

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// NodePrefix begins the names under which nodes keep what others are to know of them.
+const NodePrefix = "node-"
+
 // Sharer is a Store that several nodes share.
 type Sharer interface {
 	// KeptAll returns what is kept under all names that begin with prefix.

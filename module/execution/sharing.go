@@ -28,7 +28,7 @@ type Sharing struct {
 }
 
 const (
-	// sliceWait is the longest that a query waits for the first slice of an allowance. Then the node gives out its own part.
+	// sliceWait is the longest that a query waits for the store to answer. Then the node gives out its own part.
 	sliceWait = 200 * time.Millisecond
 	// sliceTimeout is the longest that the store may take to give one.
 	sliceTimeout = time.Second
@@ -197,8 +197,15 @@ func (h *stock) take(now time.Time) {
 func (h *stock) giveBack() {
 	_, every := h.part()
 	h.own = h.own.Add(-every)
-	if !h.sharing.away.Load() {
-		h.hand++
+	if h.sharing.away.Load() {
+		return
+	}
+	h.hand++
+	s := h.sharing
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.holding[h] = struct{}{}
 	}
 }
 
@@ -218,7 +225,11 @@ func (h *stock) ask() {
 		return
 	}
 	most, _ := h.part()
-	unpaid := min(h.unpaid, most-h.ownLeft(now)) // the others have come back since
+	if h.hand < 0 {
+		h.hand = max(h.hand, -int((h.of.spent(now)+h.of.every-1)/h.of.every)) // the others have come back since
+	}
+	owed := h.unpaid
+	unpaid := min(owed, most-h.ownLeft(now)) // as above
 	want := unpaid + max(0, h.waiting+min(h.demand, h.mostAhead())-h.hand)
 	if want == 0 {
 		return
@@ -236,17 +247,17 @@ func (h *stock) ask() {
 		defer cancel()
 		got, again, err := s.sharer.Take(ctx, h.name, h.of.rate, want)
 		s.away.Store(err != nil)
-		h.answered(got-unpaid, again, err)
+		h.answered(got-unpaid, owed, again, err)
 	})
 }
 
-// answered notes what the store has given.
-func (h *stock) answered(got int, again time.Duration, err error) {
+// answered notes what the store has given, after it heard of what was owed when it was asked.
+func (h *stock) answered(got, owed int, again time.Duration, err error) {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	if err == nil {
 		h.hand += got
-		h.unpaid = 0
+		h.unpaid -= owed // more may have run since
 		if again > 0 {
 			h.spent = time.Now().Add(max(again, sliceRest))
 		}
@@ -258,25 +269,28 @@ func (h *stock) answered(got int, again time.Duration, err error) {
 // prepare waits until this node has something of the allowance in hand, or knows that there is nothing: for the first query in a while, or
 // more at once than were expected.
 func (h *stock) prepare(ctx context.Context) {
-	limited, cancel := context.WithTimeout(ctx, sliceWait)
-	defer cancel()
+	began := time.Now()
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	h.waiting++
 	defer func() { h.waiting-- }()
-	for h.hand < h.waiting && limited.Err() == nil {
+	for h.hand < h.waiting && ctx.Err() == nil && time.Since(began) < sliceWait {
 		h.ask()
 		answer := h.asking
 		if answer == nil || h.sharing.away.Load() { // it is known what there is
 			return
 		}
+		silent := h.asked.Add(sliceWait)
 		h.of.mu.Unlock()
 		select {
 		case <-answer:
-		case <-limited.Done():
-			h.sharing.away.Store(true) // until it answers
+		case <-ctx.Done():
+		case <-time.After(time.Until(silent)):
 		}
 		h.of.mu.Lock()
+		if h.asking == answer && !time.Now().Before(silent) {
+			h.sharing.away.Store(true) // until it answers
+		}
 	}
 }
 
@@ -284,7 +298,7 @@ func (h *stock) prepare(ctx context.Context) {
 func (h *stock) idleSince(since time.Time) bool {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
-	return h.asking == nil && h.used.Before(since) && h.asked.Before(since) && h.hand >= 0
+	return h.asking == nil && h.used.Before(since) && h.asked.Before(since)
 }
 
 // empty takes out what is in hand.

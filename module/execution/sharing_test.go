@@ -19,6 +19,7 @@ import (
 type shop struct {
 	nodes int
 	away  atomic.Bool
+	pause atomic.Int64 // how much longer it takes, in nanoseconds
 
 	mu         sync.Mutex
 	allowances map[string]*allowance
@@ -28,7 +29,7 @@ type shop struct {
 func (s *shop) KeptAll(context.Context, string) (map[string][]byte, error) { return nil, nil }
 
 func (s *shop) Take(_ context.Context, name string, rate registry.Rate, want int) (got int, again time.Duration, err error) {
-	time.Sleep(time.Millisecond)
+	time.Sleep(time.Millisecond + time.Duration(s.pause.Load()))
 	if s.away.Load() {
 		return 0, 0, registry.ErrUnavailable
 	}
@@ -269,6 +270,105 @@ func TestSharedRefusal(t *testing.T) {
 		f.one(t, 2)
 		if f.admitted.Load() != 7 {
 			t.Errorf("after the wait %d were admitted, want 7", f.admitted.Load())
+		}
+	})
+}
+
+// stock is what the first node holds of the key's rate.
+func (f *fleet) stock() *stock { return f.executors[0].Limits.OfKey("a").shared }
+
+// given is how many queries the shop has given out.
+func (f *fleet) given(h *stock) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return h.of.rate.Queries - f.allowances[h.name].Left(time.Now())
+}
+
+// TestDebtAges: what ran beyond the rate comes back with time. It is not paid again by whom others have left little.
+func TestDebtAges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 2, per(60, time.Minute))
+		h := f.stock()
+		h.of.mu.Lock()
+		h.hand = -50
+		h.of.mu.Unlock()
+		time.Sleep(time.Hour)
+		if got, _, err := f.Take(t.Context(), h.name, h.of.rate, 59); got != 59 || err != nil {
+			t.Fatalf("the others took %d: %v", got, err)
+		}
+		f.one(t, 0)
+		if f.admitted.Load() != 1 {
+			t.Error("after an hour a debt is still paid")
+		}
+	})
+}
+
+// TestOwnPartIsPaid: what runs on a node's own part while the store thinks about an answer is paid too.
+func TestOwnPartIsPaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, per(100, 1000*time.Hour))
+		f.executors[0].Limits.Sharing.away.Store(true)
+		for range 3 { // the first one asks
+			f.one(t, 0)
+		}
+		time.Sleep(10 * time.Millisecond)
+		for range 5 {
+			f.one(t, 0)
+			time.Sleep(10 * time.Millisecond)
+		}
+		h := f.stock()
+		if got, want := f.given(h), int(f.admitted.Load())+h.hand; got != want || f.admitted.Load() != 8 {
+			t.Errorf("the store gave %d queries, but %d ran and %d are in hand", got, f.admitted.Load(), h.hand)
+		}
+	})
+}
+
+// TestAwayIsWhoIsSilent: a store is away when it is silent for long, not when those who wait for it have gone.
+func TestAwayIsWhoIsSilent(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		waits time.Duration
+		away  bool
+	}{{"a caller who goes away", sliceWait / 2, false}, {"a caller who stays", time.Hour, true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 1, per(60, time.Minute))
+				f.pause.Store(int64(2 * sliceWait))
+				ctx, cancel := context.WithTimeout(t.Context(), tt.waits)
+				defer cancel()
+				f.stock().prepare(ctx)
+				if got := f.executors[0].Limits.Sharing.away.Load(); got != tt.away {
+					t.Errorf("the store counts as away: %t, want %t", got, tt.away)
+				}
+			})
+		})
+	}
+}
+
+// TestHolding: an allowance that nobody uses is not looked at any more, even if it has a debt; and what is put back later is given back.
+func TestHolding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, per(100, 1000*time.Hour))
+		h, sharing := f.stock(), f.executors[0].Limits.Sharing
+		f.one(t, 0)
+		time.Sleep(10 * time.Millisecond)
+		h.of.mu.Lock()
+		kept := h.hand + 1
+		h.hand = -1
+		h.of.mu.Unlock()
+		time.Sleep(5 * sliceIdle)
+		sharing.mu.Lock()
+		if len(sharing.holding) != 0 {
+			t.Errorf("%d allowances that nobody uses are looked at", len(sharing.holding))
+		}
+		sharing.mu.Unlock()
+		h.of.mu.Lock()
+		h.hand += kept
+		h.of.mu.Unlock()
+		f.quotas[0].giveBack()
+		time.Sleep(5 * sliceIdle)
+		if got := f.given(h); got != 0 {
+			t.Errorf("%d queries that did not run were not given back", got)
 		}
 	})
 }

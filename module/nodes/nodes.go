@@ -55,7 +55,7 @@ type record struct {
 	EveryMillis int64  `json:"every_ms"` // how long it takes at most until the number moves
 }
 
-// prefix begins the names of records.
+// prefix begins the names of records: registry.NodePrefix.
 const prefix = "node-"
 
 const (

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/nodes"
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // board is a registry that can be away.
@@ -125,9 +126,9 @@ func TestDeadNodes(t *testing.T) {
 		b := newBoard()
 		one, two := open(b, 1), open(b, 2)
 		time.Sleep(4500 * time.Millisecond)
-		record := slices.Clone(b.kept["node-"+node(2).Name])
+		record := slices.Clone(b.kept[registry.NodePrefix+node(2).Name])
 		leave(t, two)
-		b.kept["node-"+node(2).Name] = record // as if it had been killed
+		b.kept[registry.NodePrefix+node(2).Name] = record // as if it had been killed
 		time.Sleep(time.Second)
 		expect(t, one, "1", "2")
 		time.Sleep(6 * time.Second)
@@ -144,7 +145,7 @@ func TestDeadNodes(t *testing.T) {
 			t.Error("a server without a record is known")
 		}
 		late := open(b, 3) // an old record counts only once its number moves
-		b.kept["node-"+node(2).Name] = record
+		b.kept[registry.NodePrefix+node(2).Name] = record
 		time.Sleep(4500 * time.Millisecond)
 		expect(t, late, "1", "3")
 		leave(t, one, late)
@@ -229,7 +230,7 @@ func TestSilentAndDead(t *testing.T) {
 		b := newBoard()
 		one, two := open(b, 1), open(b, 2)
 		time.Sleep(4500 * time.Millisecond)
-		name := "node-" + node(2).Name
+		name := registry.NodePrefix + node(2).Name
 		leave(t, two)
 		b.kept[name] = []byte(strings.Replace(record(5), "BEAT", "5", 1))
 		time.Sleep(time.Second)
@@ -296,7 +297,7 @@ func FuzzRecord(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		b := newBoard()
-		b.kept["node-"+name] = data
+		b.kept[registry.NodePrefix+name] = data
 		one := open(b, 1)
 		defer leave(t, one)
 		one.Known(t.Context(), nodes.Fingerprint{})

@@ -52,8 +52,20 @@ func (s *Store) told(ctx context.Context, doing string, err error) error {
 		}
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	s.away.last.Store(&outage{time.Now().Add(rest), err})
+	if !s.isCrowded(err) {
+		s.away.last.Store(&outage{time.Now().Add(rest), err})
+	}
 	return fmt.Errorf("%s: %w: %w", doing, registry.ErrUnavailable, err)
+}
+
+// isCrowded reports whether a statement only waited for a connection while others used all of them, which is no outage: a server that says
+// nothing is found away by these.
+func (s *Store) isCrowded(err error) bool {
+	if !errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err) || isConnecting(err) { // a statement that was sent tells of its timeout otherwise
+		return false
+	}
+	stat := s.pool.Stat()
+	return stat.AcquiredConns() >= stat.MaxConns()
 }
 
 func isConnecting(err error) bool {

@@ -319,6 +319,76 @@ func TestLostSession(t *testing.T) {
 	}
 }
 
+// TestOthersInTheWay: waiting for other writers, or for a connection while others use them all, fails, and is no outage.
+func TestOthersInTheWay(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	one, other := open(t, dsn+"&pool_max_conns=1"), open(t, dsn)
+	err := one.Contents(t.Context(), func(*registry.Contents) error {
+		var both sync.WaitGroup
+		both.Go(func() {
+			if _, err := one.Revision(t.Context()); !errors.Is(err, registry.ErrUnavailable) {
+				t.Errorf("with no connection left: %v", err)
+			}
+		})
+		both.Go(func() {
+			if _, err := other.Write(t.Context(), record("x")); !errors.Is(err, registry.ErrUnavailable) {
+				t.Errorf("while others write: %v", err)
+			}
+			if _, err := other.Revision(t.Context()); err != nil {
+				t.Errorf("after waiting for others: %v", err)
+			}
+		})
+		both.Wait()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := one.Revision(t.Context()); err != nil {
+		t.Errorf("after waiting for a connection: %v", err)
+	}
+}
+
+// TestLockLostWhileKeeping: who keeps something while another is getting the lock waits for that, and keeps nothing.
+func TestLockLostWhileKeeping(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	s, conn := open(t, dsn), connect(t, dsn)
+	for _, data := range []string{"after", ""} {
+		_, release, err := s.Lock(t.Context(), "people-1", "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Keep(t.Context(), "people-1", []byte("before")); err != nil {
+			t.Fatal(err)
+		}
+		tx, err := conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(t.Context(), `UPDATE analytics_locks SET turn = turn + 1, holder = 'other' WHERE name = 'people-1'`); err != nil {
+			t.Fatal(err)
+		}
+		kept := make(chan error, 1)
+		go func() { kept <- s.Keep(t.Context(), "people-1", []byte(data)) }()
+		for waits := false; !waits && len(kept) == 0; time.Sleep(time.Millisecond) {
+			const query = `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`
+			if err := tx.QueryRow(t.Context(), query).Scan(&waits); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-kept; err == nil || errors.Is(err, registry.ErrUnavailable) {
+			t.Errorf("%q is kept by who loses the lock: %v", data, err)
+		}
+		if got, err := s.Kept(t.Context(), "people-1"); err != nil || string(got) != "before" {
+			t.Errorf("%q is kept: %v", got, err)
+		}
+		release()
+	}
+}
+
 // TestRegistryWhileAway: while the database is away, a registry shows what it knows and refuses writes; then it goes on, with what others
 // wrote.
 func TestRegistryWhileAway(t *testing.T) {

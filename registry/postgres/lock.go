@@ -23,12 +23,17 @@ type locks struct {
 
 	mu     sync.Mutex // held while the session is used
 	conn   *pgx.Conn  // nil before the first lock
-	held   map[string]int64
 	closed bool
+
+	holding sync.Mutex // guards held; nobody who has it waits for the server
+	held    map[string]int64
 }
 
-// lockRetry is how often to try a lock that another node has.
-const lockRetry = 10 * time.Millisecond
+// A lock that another node has is tried again after lockRetry at first, and after twice as long each time, up to lockRetryMost.
+const (
+	lockRetry     = 10 * time.Millisecond
+	lockRetryMost = 250 * time.Millisecond
+)
 
 // Lock implements registry.Store.
 func (s *Store) Lock(ctx context.Context, name, holder string) (others bool, release func(), err error) {
@@ -39,7 +44,7 @@ func (s *Store) Lock(ctx context.Context, name, holder string) (others bool, rel
 	case <-ctx.Done():
 		return false, nil, fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	}
-	for {
+	for wait := lockRetry; ; wait = min(2*wait, lockRetryMost) {
 		var session *pgx.Conn
 		session, others, err = s.locks.try(ctx, name, holder)
 		if session != nil {
@@ -50,7 +55,7 @@ func (s *Store) Lock(ctx context.Context, name, holder string) (others bool, rel
 		}
 		if err == nil {
 			select {
-			case <-time.After(lockRetry):
+			case <-time.After(wait):
 				continue
 			case <-ctx.Done():
 				err = context.Cause(ctx)
@@ -108,8 +113,30 @@ func (l *locks) try(ctx context.Context, name, holder string) (session *pgx.Conn
 		l.unlock(limited, name)
 		return nil, false, err
 	}
-	l.held[name] = turn
+	l.hold(name, turn)
 	return l.conn, others, nil
+}
+
+// hold notes that this store has a lock.
+func (l *locks) hold(name string, turn int64) {
+	l.holding.Lock()
+	defer l.holding.Unlock()
+	l.held[name] = turn
+}
+
+// turnOf returns the number of a lock if this store has it.
+func (l *locks) turnOf(name string) (turn int64, held bool) {
+	l.holding.Lock()
+	defer l.holding.Unlock()
+	turn, held = l.held[name]
+	return turn, held
+}
+
+// drop notes that this store no longer has a lock.
+func (l *locks) drop(name string) {
+	l.holding.Lock()
+	defer l.holding.Unlock()
+	delete(l.held, name)
 }
 
 // connect has a session ready. It reports whether it was there.
@@ -146,7 +173,7 @@ func (l *locks) note(ctx context.Context, name, holder string) (turn int64, othe
 func (l *locks) release(name string, session *pgx.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.held, name)
+	l.drop(name)
 	if session != l.conn || session.IsClosed() {
 		return
 	}
@@ -184,14 +211,13 @@ func (s *Store) Keep(ctx context.Context, name string, data []byte) error {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	defer cancel()
-	s.locks.mu.Lock()
-	turn, held := s.locks.held[name]
-	s.locks.mu.Unlock()
-	const fence = `(NOT $2::boolean OR EXISTS (SELECT 1 FROM analytics_locks WHERE name = $1 AND turn = $3))`
-	query, args := `INSERT INTO analytics_kept (name, data) SELECT $1, $4::bytea WHERE `+fence+` ON CONFLICT (name) DO UPDATE SET data = excluded.data RETURNING true`,
+	turn, held := s.locks.turnOf(name)
+	// Until the statement ends, nobody else gets the lock; it waits for who is about to get it, and sees that.
+	const mine, fence = `WITH mine AS MATERIALIZED (SELECT 1 FROM analytics_locks WHERE name = $1 AND turn = $3 FOR SHARE)`, `(NOT $2::boolean OR EXISTS (SELECT 1 FROM mine))`
+	query, args := mine+` INSERT INTO analytics_kept (name, data) SELECT $1, $4::bytea WHERE `+fence+` ON CONFLICT (name) DO UPDATE SET data = excluded.data RETURNING true`,
 		[]any{name, held, turn, data}
 	if len(data) == 0 {
-		query, args = `WITH gone AS (DELETE FROM analytics_kept WHERE name = $1 AND `+fence+`) SELECT true WHERE `+fence, args[:3]
+		query, args = mine+`, gone AS (DELETE FROM analytics_kept WHERE name = $1 AND `+fence+`) SELECT true WHERE `+fence, args[:3]
 	}
 	var done bool
 	err = s.pool.QueryRow(limited, query, args...).Scan(&done)

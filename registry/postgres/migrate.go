@@ -30,12 +30,12 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) (schema string, err er
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be said
+	defer closeConn(ctx, conn)
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after a commit it does nothing
+	defer rollBack(ctx, tx)
 	// Everybody who brings up to date a registry in this database waits here, in whatever schema it is.
 	if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = 0`); err != nil {
 		return "", err
@@ -82,6 +82,13 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) (schema string, err er
 	return *found, nil
 }
 
+// closeConn closes a connection on which nothing is left to be said.
+func closeConn(ctx context.Context, conn *pgx.Conn) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	_ = conn.Close(limited) // its socket is closed in any case
+}
+
 // makeSchema makes a schema unless it is there: for that a role needs no right to make one.
 func makeSchema(ctx context.Context, tx pgx.Tx, schema string) error {
 	var there bool
@@ -122,7 +129,7 @@ func inspect(ctx context.Context, dsn string) (state registry.StoreState, err er
 	if err != nil {
 		return state, fmt.Errorf("looking at the registry %s: %w", state.Name, err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be said
+	defer closeConn(ctx, conn)
 	if state.Version, err = tablesVersion(ctx, conn); err != nil {
 		return state, fmt.Errorf("looking at the registry %s: %w", state.Name, err)
 	}

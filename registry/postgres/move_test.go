@@ -66,7 +66,7 @@ func released(t *testing.T) *sqlite.Store {
 			t.Fatal(err)
 		}
 	}
-	for name, data := range map[string]string{"people-1": "one\x00\xff", "people-10": "ten", "people": strings.Repeat("long", 1<<20)} {
+	for name, data := range map[string]string{"people-1": "one\x00\xff", "people-10": "ten", "people": strings.Repeat("long", 1<<20), registry.NodePrefix + "0": "gone"} {
 		if err := s.Keep(t.Context(), name, []byte(data)); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func shown(t *testing.T, s registry.Store, of [][2]any) (all struct {
 		all.Entries = append(all.Entries, entries)
 	}
 	all.Kept = make(map[string]string)
-	for _, name := range []string{"people-1", "people-10", "people", "people-2"} {
+	for _, name := range []string{"people-1", "people-10", "people", "people-2"} { // not those of nodes, which do not move
 		data, err := s.Kept(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
@@ -143,6 +143,11 @@ func TestMove(t *testing.T) {
 	if diff := gocmp.Diff(want, shown(t, between, of)); diff != "" {
 		t.Errorf("in PostgreSQL (-before +after):\n%s", diff)
 	}
+	for _, name := range []string{"1", "9"} {
+		if err := between.Keep(t.Context(), registry.NodePrefix+name, []byte("gone")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	back, err := registry.Move(t.Context(), between, last)
 	if err != nil {
 		t.Fatal(err)
@@ -152,6 +157,11 @@ func TestMove(t *testing.T) {
 	}
 	if diff := gocmp.Diff(want, shown(t, last, of)); diff != "" {
 		t.Errorf("in SQLite again (-before +after):\n%s", diff)
+	}
+	for name, s := range map[string]registry.Store{registry.NodePrefix + "0": between, registry.NodePrefix + "1": last} {
+		if data, err := s.Kept(t.Context(), name); err != nil || data != nil {
+			t.Errorf("what a node kept of itself was moved: %q, %v", data, err)
+		}
 	}
 	for name, s := range map[string]registry.Movable{"PostgreSQL": between, "SQLite": last} {
 		taken := &registry.ConflictError{Kind: "a", Key: "Ä"}

@@ -35,14 +35,15 @@ const (
 )
 
 // settings are what sessions begin with, unless the DSN says otherwise. The lock of a machine that is gone is freed after 25 seconds, and
-// a write that its node does not go on with ends after 10.
+// a write that its node does not go on with ends after 10. Who waits for a lock
+// gives up before patience ends: a lock that others have is no outage.
 var settings = map[string]string{
 	"application_name":                    "caddy-analytics",
 	"tcp_keepalives_idle":                 "10",
 	"tcp_keepalives_interval":             "5",
 	"tcp_keepalives_count":                "3",
 	"idle_in_transaction_session_timeout": "10s",
-	"lock_timeout":                        "5s",
+	"lock_timeout":                        "4s",
 	"client_encoding":                     "UTF8",
 }
 
@@ -84,7 +85,9 @@ func Open(ctx context.Context, dsn string) (_ *Store, err error) {
 	}
 	s := &Store{pool: pool, session: config.ConnConfig, id: newID()}
 	s.locks = &locks{store: s, turns: make(map[string]chan struct{}), held: make(map[string]int64)}
+	s.shares.ctx, s.shares.stop = context.WithCancel(context.Background())
 	if s.schema, err = migrate(ctx, config.ConnConfig); err != nil {
+		s.shares.stop()
 		pool.Close()
 		return nil, fmt.Errorf("opening the registry %s: %w", nameOf(config.ConnConfig), err)
 	}
@@ -93,6 +96,7 @@ func Open(ctx context.Context, dsn string) (_ *Store, err error) {
 
 // Close closes all connections, and so gives up all locks.
 func (s *Store) Close() error {
+	s.shares.close()
 	s.locks.close()
 	s.pool.Close()
 	return nil

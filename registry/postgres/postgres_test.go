@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -100,6 +101,36 @@ func TestStoreInItsOwnSchema(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_tables WHERE schemaname = 'public'`).Scan(&tables); err != nil || tables != 0 {
 		t.Errorf("%d tables are in the schema public: %v", tables, err)
 	}
+}
+
+// TestLongSchema: a schema may have a name as long as PostgreSQL allows, and who writes in it tells the others.
+func TestLongSchema(t *testing.T) {
+	dsn := postgrestest.DSN(t) + "&search_path=" + strings.Repeat("s", 63)
+	writer, watcher := open(t, dsn), open(t, dsn)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	told := make(chan struct{}, 100)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() {
+		if err := watcher.Watch(ctx, func() { told <- struct{}{} }); err != nil {
+			t.Error(err)
+		}
+	})
+	heard := func(of string) {
+		t.Helper()
+		select {
+		case <-told:
+		case <-ctx.Done():
+			t.Fatalf("nobody hears of %s", of)
+		}
+	}
+	heard("what was there before")
+	if _, err := writer.Write(t.Context(), record("x")); err != nil {
+		t.Fatal(err)
+	}
+	heard("a write")
 }
 
 // connect opens a connection beside the store.

@@ -90,7 +90,7 @@ func (s *Store) Write(ctx context.Context, w *registry.Write) (revision uint64, 
 	if err != nil {
 		return 0, s.told(ctx, doing, err)
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after a commit it does nothing
+	defer rollBack(ctx, tx)
 	p := newPlan(s, w)
 	if err := tx.SendBatch(limited, &p.batch).Close(); err != nil || p.failed != nil {
 		if p.failed != nil {
@@ -102,6 +102,13 @@ func (s *Store) Write(ctx context.Context, w *registry.Write) (revision uint64, 
 		return 0, fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	}
 	return unsigned(p.revision), s.commit(ctx, doing, tx, p)
+}
+
+// rollBack undoes a transaction, whether or not its caller waits still. After a commit it does nothing.
+func rollBack(ctx context.Context, tx pgx.Tx) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	_ = tx.Rollback(limited) // the server does it when the connection ends
 }
 
 // commit ends a write, whether or not its caller waits still. When the answer is lost, it finds out whether the write was done. The number of the
@@ -289,14 +296,13 @@ func (p *plan) missing(wanted, taken []uniqueKey) {
 
 // columns are records as a statement takes them.
 type columns struct {
-	projects, revisions []int64
-	kinds, ids          []string
-	data                []*string
+	projects   []int64
+	kinds, ids []string
+	data       []*string
 }
 
 func (c *columns) add(rec *registry.Record) {
 	c.projects, c.kinds, c.ids, c.data = append(c.projects, rec.Project), append(c.kinds, string(rec.Kind)), append(c.ids, rec.ID), append(c.data, textOf(rec.Data))
-	c.revisions = append(c.revisions, int64(rec.Revision)) //nolint:gosec // as in Load
 }
 
 // log writes to logs what w says.

@@ -3,7 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,7 +12,15 @@ import (
 )
 
 // shares is what a store remembers of the allowances that nodes share.
-type shares struct{ cleaned atomic.Int64 } // when unused ones were removed, in nanoseconds
+type shares struct {
+	ctx  context.Context // of what is removed in the background
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	cleaned time.Time // when unused ones were removed last
+}
 
 // KeptAll implements registry.Sharer.
 func (s *Store) KeptAll(ctx context.Context, prefix string) (map[string][]byte, error) {
@@ -59,7 +67,7 @@ func (s *Store) Take(ctx context.Context, allowance string, rate registry.Rate, 
 		return 0, 0, fmt.Errorf("%s: %w", doing, err)
 	}
 	defer cancel()
-	s.cleanShares(limited)
+	s.cleanShares()
 	every := rate.Per / time.Duration(rate.Queries)
 	var spent int64
 	if err := s.pool.QueryRow(limited, takeShare, allowance, int64(every), rate.Queries, want).Scan(&got, &spent); err != nil {
@@ -71,17 +79,48 @@ func (s *Store) Take(ctx context.Context, allowance string, rate registry.Rate, 
 	return got, again, nil
 }
 
-// keepUnused is how long an allowance of which nothing is spent is kept: it would begin anew as it is.
-const keepUnused = time.Minute
+const (
+	// keepUnused is how long an allowance of which nothing is spent is kept: it would begin anew as it is.
+	keepUnused = time.Minute
+	// cleanAtOnce is how many of these are removed in one statement. Who takes of one of them meanwhile waits for that.
+	cleanAtOnce = 5000
+)
 
-// cleanShares removes allowances that nobody spends, from time to time.
-func (s *Store) cleanShares(ctx context.Context) {
-	now, last := time.Now().UnixNano(), s.shares.cleaned.Load()
-	if now-last < int64(keepUnused) || !s.shares.cleaned.CompareAndSwap(last, now) {
+// removeUnused leaves out those that somebody is about to take of.
+const removeUnused = `DELETE FROM analytics_allowances WHERE name = ANY(ARRAY(SELECT name FROM analytics_allowances
+	WHERE whole < (extract(epoch FROM statement_timestamp()) * 1000000000)::bigint - $1::bigint LIMIT $2 FOR UPDATE SKIP LOCKED))`
+
+// cleanShares removes allowances that nobody spends, from time to time. It does so in the background: there may be many, and nobody waits for it.
+func (s *Store) cleanShares() {
+	s.shares.mu.Lock()
+	defer s.shares.mu.Unlock()
+	now := time.Now()
+	if s.shares.closed || now.Sub(s.shares.cleaned) < keepUnused {
 		return
 	}
-	_, _ = s.pool.Exec(ctx, `DELETE FROM analytics_allowances WHERE whole < (extract(epoch FROM statement_timestamp()) * 1000000000)::bigint - $1::bigint`,
-		int64(keepUnused)) // if it fails, the next one does it
+	s.shares.cleaned = now
+	s.shares.done.Go(func() {
+		limited, cancel, err := s.limited(s.shares.ctx, keepUnused)
+		if err != nil {
+			return
+		}
+		defer cancel()
+		for {
+			removed, err := s.pool.Exec(limited, removeUnused, int64(keepUnused), cleanAtOnce)
+			if err != nil || removed.RowsAffected() == 0 { // if it fails, the next one does it
+				return
+			}
+		}
+	})
+}
+
+// close ends what is done in the background.
+func (s *shares) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.stop()
+	s.done.Wait()
 }
 
 // Interface guards.

@@ -2,12 +2,15 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// channel is what writers of the schema notify.
-func (s *Store) channel() string { return "caddy_analytics_" + s.schema }
+// channel is what writers of the schema notify. The name of a schema may be as long as that of a channel, and so is no part of it.
+func (s *Store) channel() string {
+	return fmt.Sprintf("caddy_analytics_%016x", uint64(lockNumber(s.schema, "changes"))) //nolint:gosec // any number will do
+}
 
 // Watch calls changed after another node has put records, until ctx ends.
 func (s *Store) Watch(ctx context.Context, changed func()) error {
@@ -23,11 +26,7 @@ func (s *Store) listen(ctx context.Context, changed func()) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		defer cancel()
-		_ = conn.Close(closing) // nothing is left to be said
-	}()
+	defer closeConn(ctx, conn)
 	if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{s.channel()}.Sanitize()); err != nil {
 		return err
 	}

@@ -306,6 +306,34 @@ func TestForgottenRemovals(t *testing.T) {
 	}
 }
 
+// TestForgottenStaysForgotten: removals that were forgotten with their project stay so when older ones are forgotten.
+func TestForgottenStaysForgotten(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "registry.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	put := func(project int64, data json.RawMessage) {
+		t.Helper()
+		if _, err := s.Write(t.Context(), &registry.Write{Put: []registry.Record{{Project: project, Kind: "a", ID: "x", Data: data}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.write.ExecContext(t.Context(), `UPDATE registry SET revision = ?`, remembered+10); err != nil {
+		t.Fatal(err)
+	}
+	put(1, json.RawMessage(`1`))
+	put(1, nil) // revision remembered + 12
+	if err := s.ForgetProject(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	put(2, json.RawMessage(`1`))
+	put(2, nil)
+	if got, err := s.Load(t.Context(), remembered+11); err != nil || !got.Whole {
+		t.Errorf("who has not read of a removal that is forgotten gets %+v, %v", got, err)
+	}
+}
+
 func TestConnectionsAreSafe(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "registry.db"))
 	if err != nil {

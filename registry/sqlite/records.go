@@ -131,7 +131,7 @@ func put(ctx context.Context, tx *sql.Tx, records []registry.Record) (uint64, er
 		return 0, err
 	}
 	if removes && revision > remembered {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM records WHERE data IS NULL AND revision <= ?1; UPDATE registry SET forgotten = ?1`, revision-remembered); err != nil {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM records WHERE data IS NULL AND revision <= ?1; UPDATE registry SET forgotten = max(forgotten, ?1)`, revision-remembered); err != nil {
 			return 0, fmt.Errorf("forgetting removed records: %w", err)
 		}
 	}
