@@ -129,6 +129,9 @@ func (f *form) number(most uint64) uint64 {
 
 func (f *form) text() string { return string(f.next(f.number(math.MaxInt32))) }
 
+// First is the number of the first row that is here: what was cut lacks those before it. It is Len if there is none.
+func (r *Result) First() int { return r.before }
+
 // Cut returns the rows of a page alone, which count as they do in the whole: HasMore and PageLen of the page are the same.
 func (r *Result) Cut(offset, limit int) *Result {
 	first, last := r.span(offset, limit)

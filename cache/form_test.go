@@ -91,6 +91,9 @@ func TestCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		sameResult(t, whole, got, page[0], page[1])
+		if got.First() != min(page[0], whole.Len()) {
+			t.Errorf("the first row of %v is %d", page, got.First())
+		}
 		if page[1] < 20 && cut.Size() >= whole.Size() {
 			t.Errorf("a page of %d rows takes %d bytes, the whole %d", page[1], cut.Size(), whole.Size())
 		}

@@ -223,8 +223,8 @@ func (a *App) Start() error {
 	rt.registry.SetLimits(registry.Limits{Records: a.Limits.Records, Bytes: int64(a.Limits.RecordsSize)})
 	rt.Places.SetLimits(a.placeLimits()) // what is shared with the config that this one replaces follows this one's
 	rt.capturing.journal.SetMaxBytes(int64(a.Capture.Buffer))
-	a.leases = append(a.leases, a.deliver(rt)) // the first to be given back, while what it uses is there
-	a.leases = append(a.leases, rt.servePeers())
+	// These are the first to be given back, while what they use is there.
+	a.leases = append(a.leases, a.deliver(rt), rt.servePeers())
 	a.runtime.Store(rt)
 	close(a.started)
 	startpages.TrimLater()

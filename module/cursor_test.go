@@ -1,8 +1,13 @@
 package module
 
 import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,8 +18,11 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/module/nodes"
 	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
+	"github.com/caddy-analytics/caddy-analytics/module/peers"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -217,6 +225,90 @@ func TestCursorMistakes(t *testing.T) {
 	}
 	if got, want := outcomeOf(t, w.send(t, http.MethodPost, minePath, withCursor(next, ""))), "400 Version 1 is inactive and cannot be executed."; got != want {
 		t.Errorf("a version that was switched off: %s", got)
+	}
+}
+
+// others is another server, which answers what a test wants.
+type others struct {
+	known  bool
+	answer func(ctx context.Context, request []byte) (peers.Answer, error)
+}
+
+func (others) Owner([32]byte) (nodes.Node, bool) { return nodes.Node{}, false }
+
+func (o others) Named(string) (nodes.Node, bool) {
+	return nodes.Node{Name: "0000000000000002"}, o.known
+}
+
+func (o others) Ask(ctx context.Context, _ nodes.Node, request []byte) (peers.Answer, error) {
+	return o.answer(ctx, request)
+}
+
+// elsewhere is a cursor as another process would have given it out.
+func elsewhere(tb testing.TB, cursor string) string {
+	tb.Helper()
+	all, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	all[0] ^= 1
+	binary.BigEndian.PutUint32(all[len(all)-crc32.Size:], crc32.ChecksumIEEE(all[:len(all)-crc32.Size]))
+	return base64.RawURLEncoding.EncodeToString(all)
+}
+
+// TestCursorOfAnotherServer follows a cursor that another server gave out. Only that one can say that its page is gone.
+func TestCursorOfAnotherServer(t *testing.T) {
+	w, next := pagedWorld(t)
+	foreign := elsewhere(t, next)
+	gone := string(pagecursor.Cursor{Ref: cache.Ref{Hash: 1, Entry: 1 << 60}, Limit: 1}.Append(nil, w.owner(t, "mine")))
+	changed := []byte(next)
+	changed[40] ^= 1
+	// its is what the other server answers to a cursor of its own.
+	its := func(cursor string) func(context.Context, []byte) (peers.Answer, error) {
+		return func(ctx context.Context, request []byte) (peers.Answer, error) {
+			return w.rt.answerPeer(ctx, nodes.Node{}, bytes.Replace(request, []byte(foreign), []byte(cursor), 1)), nil
+		}
+	}
+	declines := func(why string) func(context.Context, []byte) (peers.Answer, error) {
+		return func(context.Context, []byte) (peers.Answer, error) { return peers.Declined(why), nil }
+	}
+	const (
+		expired = "410 The rows that this cursor pages through are no longer kept. Begin again without a cursor."
+		away    = "503 The server that has the rows of this cursor does not answer right now. Please try again later."
+	)
+	for _, tt := range []struct {
+		name   string
+		other  others
+		want   string
+		repeat string // Retry-After
+	}{
+		{"the page", others{true, its(next)}, "[[3 row of acme] [4 row of acme]]", ""},
+		{"a server that is gone", others{false, nil}, expired, ""},
+		{"rows that are not kept", others{true, its(gone)}, expired, ""},
+		{"a changed cursor", others{true, its(string(changed))}, expired, ""},
+		{"a cursor of a third server", others{true, its(foreign)}, expired, ""},
+		{"a silent server", others{true, func(context.Context, []byte) (peers.Answer, error) { return peers.Answer{}, peers.ErrSilent }}, away, "1"},
+		{"a busy server", others{true, declines("busy")}, away, "1"},
+		{"an older registry", others{true, func(ctx context.Context, request []byte) (peers.Answer, error) {
+			var asked execution.PeerRequest
+			if err := json.Unmarshal(request, &asked); err != nil {
+				return peers.Answer{}, err
+			}
+			asked.Revision += 1000
+			return w.rt.answerPeer(ctx, nodes.Node{}, jsontext.Append(nil, asked)), nil
+		}}, away, "1"},
+		{"a failure that is none", others{true, func(context.Context, []byte) (peers.Answer, error) {
+			return peers.Answer{Kind: peers.Failure, Body: []byte(`{"gone":true}`)}, nil
+		}}, away, "1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w.rt.Peers = tt.other
+			defer func() { w.rt.Peers = nil }()
+			got := w.send(t, http.MethodPost, minePath, withCursor(foreign, ""))
+			if out := outcomeOf(t, got); out != tt.want || got.Header().Get("Retry-After") != tt.repeat {
+				t.Errorf("%s, Retry-After %q; want %s, %q", out, got.Header().Get("Retry-After"), tt.want, tt.repeat)
+			}
+		})
 	}
 }
 

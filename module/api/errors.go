@@ -204,7 +204,8 @@ func ErrorOf(err error) *Error {
 	case errors.Is(err, registry.ErrNotFound), errors.Is(err, registry.ErrRevoked):
 		return NotFound("Not found.")
 	case errors.Is(err, registry.ErrInDoubt):
-		return Unavailable("error", "The connection to the registry was lost in the middle of this write. It may have been done: look before you send it again.", time.Second, err)
+		return serverError(http.StatusServiceUnavailable, "error", // with no Retry-After: clients would repeat what may have been done
+			"The connection to the registry was lost in the middle of this write. It may have been done: look before you send it again.", err)
 	case errors.Is(err, registry.ErrUnavailable):
 		return Unavailable("error", "The registry is not available right now. Please try again later.", time.Second, err)
 	}

@@ -26,7 +26,7 @@ func registryCommand() *cobra.Command {
 			}
 			return moveRegistry(cmd.Context(), from, to)
 		})
-	move.Long = "Copies all that a registry holds into an empty one, and compares the two record by\nrecord. Stop all servers of the registry first, and start them with the new DSN.\nThe old registry stays as it is."
+	move.Long = "Copies all that a registry holds into an empty one, and compares the two record by\nrecord. Stop all servers of the registry first, and start them with the new DSN.\nThe old registry keeps what it holds; one of an earlier version is brought up to date\nfirst, as by a server that starts."
 	move.Flags().String("from", "", "the registry as it is now, as in the config: sqlite:PATH or postgres://…; it may have placeholders such as {env.DSN}")
 	move.Flags().String("to", "", "the empty registry to move to")
 	mustRequire(move, "from", "to")

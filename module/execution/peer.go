@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -172,7 +173,7 @@ func (x *Computation) askOwner(ctx context.Context, owner nodes.Node) (entry *ca
 	request.Key, request.Fresh, request.Recompute, request.Label = hex.EncodeToString(key[:]), x.policy.Fresh, x.anew, x.query.Label
 	outdated := x.exec.Cache.OutdatedAt(x.Project.ID)
 	if !outdated.IsZero() { // what was computed before may lack what is known to be there
-		request.Fresh = min(request.Fresh, began.Sub(outdated))
+		request.Fresh = max(0, min(request.Fresh, began.Sub(outdated)))
 	}
 	select {
 	case <-cache.Awaited(ctx):
@@ -284,21 +285,28 @@ type PeerCut struct {
 	Next          string // the cursor of the page after it; empty for none
 }
 
-// AskCut asks the server that has a snapshot for the page that a cursor names. It is false when there is no such page, or the server does not answer.
-func (e *Executor) AskCut(ctx context.Context, c Caller, node nodes.Node, recipe Recipe) (*PeerCut, bool) {
+// AskCut asks the server that has a snapshot for the page that a cursor names. The error is ErrSnapshotGone when the server says that there is no such page
+// any more; all others may pass.
+func (e *Executor) AskCut(ctx context.Context, c Caller, node nodes.Node, recipe Recipe) (*PeerCut, error) {
 	began := time.Now()
 	request := PeerRequestOf(&c, recipe)
 	data, err := json.Marshal(request)
 	if err != nil {
-		return nil, false
+		return nil, fmt.Errorf("asking for a page: %w", err)
 	}
 	got, err := e.Peers.Ask(ctx, node, data)
-	if err != nil || got.Kind != peers.Result {
-		return nil, false
+	if err != nil {
+		return nil, err
+	}
+	if got.Kind != peers.Result {
+		if in, ok := readPeerFailure(got.Body); got.Kind == peers.Failure && ok && in.Gone && in.Nonce == request.Nonce {
+			return nil, ErrSnapshotGone
+		}
+		return nil, fmt.Errorf("%w: %.100q", errNoCut, got.Body)
 	}
 	answer, err := readPeerResult(got.Body, request)
 	if err != nil {
-		return nil, false
+		return nil, err
 	}
 	now := time.Now()
 	at := began.Add(min(answer.head.Since, 0))
@@ -308,8 +316,10 @@ func (e *Executor) AskCut(ctx context.Context, c Caller, node nodes.Node, recipe
 		Answer: cache.Answer{Entry: cache.NewEntry(answer.rows, at, done, done.Size()), Status: cache.Fetched, Age: now.Sub(at), FreshFor: page.Fresh},
 		Key:    cache.KeyParts{Project: c.Project.ID, RowFilter: c.Key.Fixed, Endpoint: recipe.Endpoint, Extra: "page"}.Key(),
 		Offset: page.Offset, Limit: page.Limit, Next: page.Next,
-	}, true
+	}, nil
 }
+
+var errNoCut = errors.New("another server does not give the page that a cursor names")
 
 // CutForPeer is the page of a snapshot that another server asks for.
 func CutForPeer(got cache.Answer, key cache.Key, asked *PeerRequest, arrived time.Time, page *PeerPage) peers.Answer {
@@ -319,11 +329,17 @@ func CutForPeer(got cache.Answer, key cache.Key, asked *PeerRequest, arrived tim
 	return peerAnswer(got, key, asked, arrived, page)
 }
 
+// NoCutForPeer says that there is no page any more for the cursor that another server asks about.
+func NoCutForPeer(asked *PeerRequest) peers.Answer {
+	return sendFailure(peerError{Nonce: asked.Nonce, Gone: true})
+}
+
 // peerError is a failure as it is sent.
 type peerError struct {
 	Nonce      string          `json:"nonce"`
 	ClickHouse *peerClickHouse `json:"clickhouse,omitempty"`
 	Limit      *LimitError     `json:"limit,omitempty"`
+	Gone       bool            `json:"gone,omitempty"` // the page that a cursor names
 }
 
 type peerClickHouse struct {
@@ -348,6 +364,10 @@ func peerFailure(err error, asked *PeerRequest) peers.Answer {
 	} else {
 		return peers.Declined("it can't be computed here")
 	}
+	return sendFailure(out)
+}
+
+func sendFailure(out peerError) peers.Answer {
 	body, err := json.Marshal(out)
 	if err != nil {
 		return peers.Declined("the failure can't be sent")
@@ -364,6 +384,8 @@ func (x *Computation) failureOf(data []byte, asked *PeerRequest) error {
 	case in.ClickHouse != nil:
 		e := in.ClickHouse
 		return &clickhouse.Error{Kind: e.Kind, Code: e.Code, Name: e.Name, Message: e.Message}
+	case in.Limit == nil: // not of a query
+		return nil
 	case in.Limit.Owner == "" || x.quotas().owns(in.Limit.Owner): // another's refusal is no answer
 		return in.Limit
 	}
@@ -381,5 +403,5 @@ func readPeerFailure(data []byte) (in peerError, ok bool) {
 	case in.Limit != nil:
 		return in, slices.Contains([]LimitName{LimitEndpoint, LimitKey, LimitToken, LimitConcurrency}, in.Limit.Limit) && in.Limit.Wait >= 0
 	}
-	return in, false
+	return in, in.Gone
 }

@@ -17,9 +17,6 @@ import (
 // A result is sent as the length of its head in 4 bytes, its head in JSON, and its rows as cache.Result writes them.
 const headLength = 4
 
-// mostHead is the most bytes of a head: the answer of an insight is in it.
-const mostHead = peers.MaxAnswer - headLength
-
 // peerHead is what a result that is sent has beside its rows.
 type peerHead struct {
 	Nonce   string `json:"nonce"` // of the request
@@ -152,7 +149,7 @@ func readPeerResult(data []byte, asked *PeerRequest) (*peerResult, error) {
 	}
 	length := int(binary.BigEndian.Uint32(data))
 	data = data[headLength:]
-	if length > len(data) || length > mostHead {
+	if length > len(data) {
 		return nil, errPeerResult
 	}
 	a := new(peerResult)
@@ -173,7 +170,9 @@ func readPeerResult(data []byte, asked *PeerRequest) (*peerResult, error) {
 		return nil, errPeerResult
 	case h.Since > longestSince || h.Since < -longestSince:
 		return nil, errPeerResult
-	case h.Page != nil && (h.Page.Offset < 0 || h.Page.Limit < 1 || h.Page.Fresh < 0):
+	case h.Page == nil && a.rows.First() != 0:
+		return nil, errPeerResult
+	case h.Page != nil && (h.Page.Offset < a.rows.First() || h.Page.Limit < 1 || h.Page.Fresh < 0 || !areMarks(d.Marks)):
 		return nil, errPeerResult
 	}
 	for _, took := range [...]time.Duration{d.Compile, d.Probe, d.Stats.Elapsed} {
@@ -182,6 +181,12 @@ func readPeerResult(data []byte, asked *PeerRequest) (*peerResult, error) {
 		}
 	}
 	return a, nil
+}
+
+// areMarks reports whether a text is the marks of a run that has pages: none, or a value for each variable.
+func areMarks(text string) bool {
+	var values map[string]json.RawMessage
+	return text == "" || json.Unmarshal([]byte(text), &values) == nil
 }
 
 // longestSince bounds how old a result says it is.

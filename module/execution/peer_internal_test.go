@@ -157,6 +157,12 @@ func TestLiars(t *testing.T) {
 			a := answer(r, key, 0)
 			return peers.Answer{Kind: a.Kind, Body: bytes.Replace(a.Body, []byte("[1]"), []byte("{1}"), 1)}
 		}, result: peerUnfit},
+		{name: "rows of a page", answer: func(r *PeerRequest) peers.Answer {
+			whole, of := answer(r, key, 0).Body, rows.AppendBinary(nil)
+			page := cacheRows(t, 1, of)
+			return peers.Answer{Kind: peers.Result, Body: append(bytes.TrimSuffix(whole, of), page...)}
+		}, result: peerUnfit},
+		{name: "a page that is gone", answer: NoCutForPeer, result: peerUnfit},
 		{name: "declined", answer: func(*PeerRequest) peers.Answer { return peers.Declined("why") }, result: peerDeclined},
 		{name: "a refusal of the key", answer: func(*PeerRequest) peers.Answer { return limit("k", LimitKey) }, result: peerFailed, failure: true},
 		{name: "a refusal of all", answer: func(*PeerRequest) peers.Answer { return limit("", LimitConcurrency) }, result: peerFailed, failure: true},
@@ -197,6 +203,64 @@ func TestLiars(t *testing.T) {
 			done, _ := entry.Meta.(*Details)
 			if done.Marks != "own" || done.Version != 0 || entry.ComputedAt.After(time.Now()) || !entry.Fetched {
 				t.Errorf("what a server says of the query is believed: %q %d %s", done.Marks, done.Version, entry.ComputedAt)
+			}
+		})
+	}
+}
+
+// cacheRows are the rows of a result as they are sent, which say that there are others before them.
+func cacheRows(tb testing.TB, before byte, sent []byte) []byte {
+	tb.Helper()
+	out := bytes.Clone(sent)
+	out[2] = before
+	if got, err := cache.ReadResult(out, cache.Limits{}); err != nil || got.First() != int(before) {
+		tb.Fatalf("BUG: rows after %d others: %v", before, err)
+	}
+	return out
+}
+
+// TestCutsOfLiars has another server answer for the page that a cursor names what it must not be believed.
+func TestCutsOfLiars(t *testing.T) {
+	e := newExecutor(t)
+	caller := Caller{Project: &registry.Project{ID: 3}, Key: &registry.Key{ID: "k", Project: 3}, Snapshot: new(registry.Snapshot), Start: time.Now()}
+	rows := oneRow(t)
+	of := rows.AppendBinary(nil)
+	page := func(asked *PeerRequest, before byte, offset int, marks string) peers.Answer {
+		entry := cache.NewEntry(rows, noon, &Details{Columns: []string{"n"}, Marks: marks}, 0)
+		a := peerAnswer(cache.Answer{Entry: entry, Status: cache.Hit}, cache.KeyParts{Project: 3}.Key(), asked, noon, &PeerPage{Limit: 1})
+		a = changed(t, a, func(h *peerHead) { h.Page.Offset = offset })
+		a.Body = append(bytes.TrimSuffix(a.Body, of), cacheRows(t, before, of)...)
+		return a
+	}
+	for name, tt := range map[string]struct {
+		answer func(*PeerRequest) (peers.Answer, error)
+		ok     bool
+		gone   bool
+	}{
+		"the page":                {answer: func(r *PeerRequest) (peers.Answer, error) { return page(r, 5, 5, `{"a":1}`), nil }, ok: true},
+		"of no variables":         {answer: func(r *PeerRequest) (peers.Answer, error) { return page(r, 0, 0, ""), nil }, ok: true},
+		"rows after it":           {answer: func(r *PeerRequest) (peers.Answer, error) { return page(r, 6, 5, ""), nil }},
+		"marks that are none":     {answer: func(r *PeerRequest) (peers.Answer, error) { return page(r, 0, 0, "{"), nil }},
+		"marks of no variables":   {answer: func(r *PeerRequest) (peers.Answer, error) { return page(r, 0, 0, "[1]"), nil }},
+		"gone":                    {answer: func(r *PeerRequest) (peers.Answer, error) { return NoCutForPeer(r), nil }, gone: true},
+		"gone for another cursor": {answer: func(*PeerRequest) (peers.Answer, error) { return NoCutForPeer(&PeerRequest{Nonce: "x"}), nil }},
+		"a failure of a query": {answer: func(r *PeerRequest) (peers.Answer, error) {
+			return peerFailure(&clickhouse.Error{Kind: clickhouse.Timeout}, r), nil
+		}},
+		"declined": {answer: func(*PeerRequest) (peers.Answer, error) { return peers.Declined("busy"), nil }},
+		"nothing":  {answer: func(*PeerRequest) (peers.Answer, error) { return peers.Answer{}, peers.ErrSilent }},
+		"garbage": {answer: func(*PeerRequest) (peers.Answer, error) {
+			return peers.Answer{Kind: peers.Result, Body: []byte("x")}, nil
+		}},
+		"a garbage of failures": {answer: func(*PeerRequest) (peers.Answer, error) {
+			return peers.Answer{Kind: peers.Failure, Body: []byte("x")}, nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e.Peers = liar(tt.answer)
+			cut, err := e.AskCut(t.Context(), caller, nodes.Node{}, Recipe{Endpoint: "mine"})
+			if (err == nil) != tt.ok || errors.Is(err, ErrSnapshotGone) != tt.gone || (cut != nil) != tt.ok {
+				t.Errorf("%v, %v", cut, err)
 			}
 		})
 	}

@@ -75,7 +75,7 @@ const (
 
 // Config says what a Directory is of.
 type Config struct {
-	Board Board
+	Board Board // comparable: two that are equal are the same place
 	Self  Node
 	// How long it takes at most until the number moves while there are few servers. Default: 1s.
 	Every time.Duration
@@ -89,6 +89,7 @@ type Directory struct {
 	self  Node
 	every time.Duration
 	log   *zap.Logger
+	voice *voice
 
 	view atomic.Pointer[view]
 
@@ -112,6 +113,7 @@ type seen struct {
 	every  time.Duration
 	moved  time.Time // when the number was first seen to be what it is
 	living bool
+	dead   bool   // its number stood still for too long; until that is known, one that is new here may live
 	silent uint64 // it is not asked before its number is greater than this; 0 if it answers
 }
 
@@ -120,30 +122,88 @@ type view struct {
 	living   []Node // with this one, by name
 	owners   []Node // those of living that own results
 	byPrint  map[Fingerprint]Node
-	byName   map[string]Node // those that answer, without this one
+	byName   map[string]Node // those that may live and can be asked, without this one
 	selfOwns bool
 }
 
-// Open announces a server and looks for others, until Close.
+// voice is the record of a server. A process has several Directories of one server while a config takes over from another one: the newest speaks for it.
+type voice struct {
+	of      voiceKey
+	writing sync.Mutex   // held while the record is written or removed
+	all     []*Directory // in the order in which they were opened; guarded by voices
+}
+
+type voiceKey struct {
+	board Board
+	name  string
+}
+
+// voices are those of this process.
+var voices = struct {
+	sync.Mutex
+	all map[voiceKey]*voice
+}{all: make(map[voiceKey]*voice)}
+
+// join makes a Directory the newest of its server.
+func (d *Directory) join() {
+	voices.Lock()
+	defer voices.Unlock()
+	key := voiceKey{d.board, d.self.Name}
+	v := voices.all[key]
+	if v == nil {
+		v = &voice{of: key}
+		voices.all[key] = v
+	}
+	v.all = append(v.all, d)
+	d.voice = v
+}
+
+// leave takes the Directory away from those of its server. The newest that is left speaks from then on.
+func (d *Directory) leave() {
+	voices.Lock()
+	defer voices.Unlock()
+	v := d.voice
+	if v.all = slices.DeleteFunc(v.all, func(one *Directory) bool { return one == d }); len(v.all) == 0 && voices.all[v.of] == v {
+		delete(voices.all, v.of)
+	}
+}
+
+// speak writes the record of the server, or removes it with no data, if the Directory is the newest one.
+func (d *Directory) speak(ctx context.Context, data []byte) error {
+	d.voice.writing.Lock() // so that what an older one writes is not later than what the newest does
+	defer d.voice.writing.Unlock()
+	voices.Lock()
+	all := d.voice.all
+	newest := len(all) > 0 && all[len(all)-1] == d
+	voices.Unlock()
+	if !newest {
+		return nil
+	}
+	return d.board.Keep(ctx, prefix+d.self.Name, data)
+}
+
+// Open announces a server and looks for others, until Close. Of several with one name on one board the newest alone writes the record.
 func Open(cfg Config) *Directory {
 	d := &Directory{
 		board: cfg.Board, self: cfg.Self, every: cmp.Or(cfg.Every, defaultEvery), log: cmp.Or(cfg.Logger, zap.NewNop()), seen: make(map[string]*seen),
 		done: make(chan struct{}),
 	}
 	d.publish()
+	d.join()
 	var ctx context.Context
 	ctx, d.stop = context.WithCancel(context.Background())
 	go d.run(ctx)
 	return d
 }
 
-// Close takes the server's record away.
+// Close takes the server's record away, unless a newer Directory of the server writes it.
 func (d *Directory) Close() error {
 	d.stop()
 	<-d.done
 	ctx, cancel := context.WithTimeout(context.Background(), boardTimeout)
 	defer cancel()
-	return d.board.Keep(ctx, prefix+d.self.Name, nil)
+	defer d.leave()
+	return d.speak(ctx, nil)
 }
 
 // Self is this server.
@@ -172,7 +232,8 @@ func (d *Directory) Owner(key [sha256.Size]byte) (Node, bool) {
 	return best, best.Name != d.self.Name
 }
 
-// Named is another server that lives and answers, by its name.
+// Named is another server that can be asked, by its name. It is also found when it did not answer before; it is not once its record is gone, or its number
+// has stood still for too long.
 func (d *Directory) Named(name string) (Node, bool) {
 	n, ok := d.view.Load().byName[name]
 	return n, ok
@@ -237,7 +298,7 @@ func (d *Directory) round(ctx context.Context) {
 		EveryMillis: d.interval().Milliseconds(),
 	})
 	if err == nil {
-		err = d.board.Keep(ctx, prefix+d.self.Name, data)
+		err = d.speak(ctx, data)
 	}
 	d.reading.Lock()
 	err = errors.Join(err, d.read(ctx))
@@ -319,12 +380,12 @@ func (d *Directory) see(name string, data []byte, now time.Time) (*seen, bool) {
 	s.every = time.Duration(r.EveryMillis) * time.Millisecond
 	switch {
 	case r.Beat != s.beat:
-		s.beat, s.moved, s.living = r.Beat, now, true
+		s.beat, s.moved, s.living, s.dead = r.Beat, now, true, false
 		if r.Beat > s.silent {
 			s.silent = 0
 		}
 	case now.Sub(s.moved) > missed*s.every+d.every:
-		s.living = false
+		s.living, s.dead = false, true
 	}
 	return s, true
 }
@@ -361,12 +422,15 @@ func (d *Directory) publish() {
 	}
 	for _, s := range d.seen {
 		v.byPrint[s.node.Fingerprint] = s.node
+		asked := s.node.Address != "" && s.node.Form == d.self.Form
+		if asked && !s.dead {
+			v.byName[s.node.Name] = s.node
+		}
 		if !s.living {
 			continue
 		}
 		v.living = append(v.living, s.node)
-		if s.node.Address != "" && s.node.Form == d.self.Form && s.silent == 0 {
-			v.byName[s.node.Name] = s.node
+		if asked && s.silent == 0 {
 			v.owners = append(v.owners, s.node)
 		}
 	}

@@ -213,14 +213,96 @@ func TestOwner(t *testing.T) {
 				t.Errorf("%s owns %d of 4000", name, n)
 			}
 		}
-		if _, ok := all[2].Named(node(2).Name); ok {
-			t.Error("a server that does not answer is asked")
+		if hasResults(all[2], node(2)) {
+			t.Error("a server that does not answer owns something")
 		}
 		time.Sleep(6 * time.Second) // its number moves
-		if _, ok := all[2].Named(node(2).Name); !ok {
-			t.Error("a server whose number moves again is not asked")
+		if !hasResults(all[2], node(2)) {
+			t.Error("a server whose number moves again owns nothing")
 		}
 		leave(t, append(all, other, newer)...)
+	})
+}
+
+// hasResults reports whether a Directory finds that a server owns any of many results.
+func hasResults(d *nodes.Directory, of nodes.Node) bool {
+	for key := range 100 {
+		if owner, other := d.Owner(sha256.Sum256(fmt.Append(nil, key))); other && owner == of {
+			return true
+		}
+	}
+	return false
+}
+
+// TestNamed has a server be found by its name for as long as it may have what only it has.
+func TestNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBoard()
+		one, two := open(b, 1), open(b, 2)
+		named := func(d *nodes.Directory, want bool, what string) {
+			t.Helper()
+			synctest.Wait()
+			if n, ok := d.Named(node(2).Name); ok != want || ok && n != node(2) {
+				t.Errorf("%s: found %t", what, ok)
+			}
+		}
+		time.Sleep(1500 * time.Millisecond)
+		named(one, true, "a server that is new here")
+		time.Sleep(3 * time.Second)
+		one.Silent(node(2).Name)
+		named(one, true, "a server that did not answer")
+		if hasResults(one, node(2)) {
+			t.Error("a server that did not answer owns something")
+		}
+		record := slices.Clone(b.kept["node-"+node(2).Name])
+		leave(t, two)
+		time.Sleep(1500 * time.Millisecond)
+		named(one, false, "a server that left")
+		b.kept["node-"+node(2).Name] = record // as if it had been killed
+		time.Sleep(1500 * time.Millisecond)
+		named(one, true, "a server that may live")
+		time.Sleep(6 * time.Second)
+		named(one, false, "a server that died")
+		leave(t, one)
+	})
+}
+
+// TestTakingOver has a second Directory of a server take over from the first, as a config does from the one before it.
+func TestTakingOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, elsewhere := newBoard(), newBoard()
+		other, before, apart := open(b, 2), open(b, 1), open(elsewhere, 1)
+		time.Sleep(4500 * time.Millisecond)
+		moved := node(1)
+		moved.Address = "10.0.0.1:9444"
+		found := func(want nodes.Node, what string) {
+			t.Helper()
+			for range 10 { // whichever of the two writes last
+				time.Sleep(500 * time.Millisecond)
+				synctest.Wait()
+				if got, _ := other.Named(want.Name); got != want || other.Nodes() != 2 {
+					t.Errorf("%s: found %s, of %d servers", what, got.Address, other.Nodes())
+				}
+			}
+		}
+		failed := nodes.Open(nodes.Config{Board: b, Self: moved}) // a config that is given up
+		time.Sleep(4500 * time.Millisecond)
+		found(moved, "the newest")
+		leave(t, failed)
+		time.Sleep(4500 * time.Millisecond)
+		found(node(1), "the one before a config that was given up")
+		after := nodes.Open(nodes.Config{Board: b, Self: moved})
+		time.Sleep(4500 * time.Millisecond)
+		found(moved, "the newest again")
+		leave(t, before)
+		found(moved, "the newest, after the one before it ended")
+		if len(elsewhere.kept) != 1 {
+			t.Errorf("%d records in another registry, want that of the server", len(elsewhere.kept))
+		}
+		leave(t, after, other, apart)
+		if len(b.kept)+len(elsewhere.kept) != 0 {
+			t.Errorf("records of servers that left: %v %v", b.kept, elsewhere.kept)
+		}
 	})
 }
 
@@ -238,8 +320,8 @@ func TestSilentAndDead(t *testing.T) {
 		b.kept[name] = []byte(strings.Replace(record(5), "BEAT", "6", 1)) // its last word
 		for range 20 {
 			time.Sleep(time.Second)
-			if _, ok := one.Named(node(2).Name); ok {
-				t.Fatal("a server that died is asked again")
+			if hasResults(one, node(2)) {
+				t.Fatal("a server that died owns something again")
 			}
 		}
 		leave(t, one)

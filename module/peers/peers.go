@@ -282,6 +282,12 @@ func (p *Peers) link(node nodes.Node) *link {
 	if l != nil {
 		l.client.CloseIdleConnections()
 	}
+	for name, old := range p.links { // of processes that ended
+		if _, ok := p.directory.Named(name); !ok && name != node.Name {
+			old.client.CloseIdleConnections()
+			delete(p.links, name)
+		}
+	}
 	l = &link{node: node, client: &http.Transport{
 		TLSClientConfig: p.clientTLS(node.Fingerprint), Protocols: onlyHTTP2(), TLSHandshakeTimeout: time.Second,
 		DialContext:     (&net.Dialer{Timeout: time.Second, KeepAlive: 15 * time.Second}).DialContext,

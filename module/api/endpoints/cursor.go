@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
@@ -149,9 +150,14 @@ func (p *planner) followElsewhere(ctx context.Context, text string) (*execution.
 	if p.Limit > 0 {
 		run["limit"] = p.Limit
 	}
-	cut, ok := p.exec.AskCut(ctx, p.c.Caller, node, execution.Recipe{Endpoint: p.Endpoint.Name, Run: jsontext.Append(nil, run)})
-	if !ok {
+	cut, err := p.exec.AskCut(ctx, p.c.Caller, node, execution.Recipe{Endpoint: p.Endpoint.Name, Run: jsontext.Append(nil, run)})
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, execution.ErrSnapshotGone):
 		return nil, errCursorExpired
+	case err != nil:
+		return nil, api.Unavailable("error", "The server that has the rows of this cursor does not answer right now. Please try again later.", time.Second, err)
 	}
 	done, _ := cut.Answer.Entry.Meta.(*execution.Details)
 	p.Cut, p.Key, p.Offset, p.Limit = cut, cut.Key, cut.Offset, cut.Limit
@@ -186,6 +192,9 @@ func sameMarks(a, b string, given map[string]json.RawMessage) bool {
 	}
 	var values [2]map[string]json.RawMessage
 	for i, marks := range [...]string{a, b} {
+		if marks == "" { // no variables
+			continue
+		}
 		if err := json.Unmarshal([]byte(marks), &values[i]); err != nil {
 			panic("BUG: reading the marks of variables: " + err.Error())
 		}

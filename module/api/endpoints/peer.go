@@ -47,6 +47,9 @@ func (s *Runs) ForPeer(ctx context.Context, c api.Caller, asked *execution.PeerR
 	local.Executor = &executor
 	p, err := local.Plan(ctx, &c, in, e, asked.Recipe.Run)
 	if err != nil || p.Version.Draft() && (c.Key.Kind == registry.Secret || c.Key.Bound()) || p.Streams() {
+		if asked.Key == "" && (err == nil || api.ErrorOf(err).Status < http.StatusInternalServerError) { // asking again would not help
+			return execution.NoCutForPeer(asked)
+		}
 		return peers.Declined("the run is not allowed")
 	}
 	if p.Ref == (cache.Ref{}) {
@@ -57,7 +60,7 @@ func (s *Runs) ForPeer(ctx context.Context, c api.Caller, asked *execution.PeerR
 		err = checkPage(p, got.Entry)
 	}
 	if err != nil {
-		return peers.Declined("there is no such page")
+		return execution.NoCutForPeer(asked)
 	}
 	page := &execution.PeerPage{Offset: p.Offset, Limit: p.Limit, Fresh: got.FreshFor}
 	if next, ok := appendNextCursor(nil, local.Executor.Cache, p, got); ok {
