@@ -26,16 +26,17 @@ const (
 	countEvery = 10
 	// runsOfEach is how many runs of an endpoint are written at a time. All are counted.
 	runsOfEach = 64
-	// maxWaiting is how many queries, runs and counts each wait to be written, and maxTexts what the texts of the queries take, in bytes. What is
-	// more is dropped, and counted.
+	// maxWaiting is how many queries and runs each wait to be written, and how many counts that tell keys and customers apart; maxCounts is how
+	// many counts wait in all, and maxTexts what the texts of the queries take, in bytes. What is more is dropped, and counted.
 	maxWaiting = 16_384
+	maxCounts  = 2 * maxWaiting
 	maxTexts   = 16 << 20
 	// writeTime is how long writing a batch may take, and closeTime how long the last one may.
 	writeTime = 20 * time.Second
 	closeTime = 5 * time.Second
 	// offFor is for how long nothing is written after ClickHouse refused it.
 	offFor = 10 * time.Minute
-	// countsWait is for how long counts are kept meanwhile.
+	// countsWait is for how long counts are kept meanwhile, and while ClickHouse is away.
 	countsWait = 25 * time.Hour
 	// warnEvery is how often dropped rows are logged at most.
 	warnEvery = time.Minute
@@ -194,16 +195,27 @@ func (l *Log) gather(counts bool) {
 	if !counts {
 		return
 	}
-	l.Runs.Collect(time.Now(), func(what runlog.Counted, calls int64) {
-		if _, known := l.waiting.counts[what]; !known && len(l.waiting.counts) >= maxWaiting {
-			what.Who = runlog.Who{Version: what.Version} // rather than not at all
-		}
-		l.waiting.counts[what] += calls
-	})
-	if l.off {
-		tooOld := time.Now().Add(-countsWait).Unix()
-		maps.DeleteFunc(l.waiting.counts, func(what runlog.Counted, _ int64) bool { return what.From < tooOld })
+	l.Runs.Collect(time.Now(), l.count)
+	if !l.off && !l.failing {
+		return
 	}
+	tooOld, before := time.Now().Add(-countsWait).Unix(), len(l.waiting.counts)
+	maps.DeleteFunc(l.waiting.counts, func(what runlog.Counted, _ int64) bool { return what.From < tooOld })
+	l.dropped.Add(int64(before - len(l.waiting.counts)))
+}
+
+// count adds runs to the counts that wait. When there are many, those that are not there yet are counted without key and customer; when there
+// are too many of these as well, not at all. The caller holds mu.
+func (l *Log) count(what runlog.Counted, calls int64) {
+	counts := l.waiting.counts
+	if _, known := counts[what]; !known && len(counts) >= maxWaiting {
+		what.Who = runlog.Who{Version: what.Version}
+		if _, known = counts[what]; !known && len(counts) >= maxCounts {
+			l.drop(1)
+			return
+		}
+	}
+	counts[what] += calls
 }
 
 // next is the batch to write; nil for none. It is not fresh if it could not be written before.
@@ -313,7 +325,7 @@ func (l *Log) ended(b *batch, err error) error {
 		l.off, l.offUntil, l.failing = true, time.Now().Add(offFor), true
 		l.dropped.Add(int64(len(b.queries) + len(b.runs)))
 		for what, calls := range b.counts { // which this process still shows
-			l.waiting.counts[what] += calls
+			l.count(what, calls)
 		}
 	default:
 		if !l.failing && l.open.Err() == nil {

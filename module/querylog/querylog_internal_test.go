@@ -1,0 +1,69 @@
+package querylog
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/runlog"
+)
+
+func countedOf(endpoint string, from time.Time, customer string) runlog.Counted {
+	return runlog.Counted{
+		Who: runlog.Who{Version: 1, Key: "k", Customer: customer}, Project: 1, Endpoint: endpoint, From: from.Unix(), Outcome: runlog.Answered,
+	}
+}
+
+// TestCountsAreBounded: while ClickHouse is away, counts wait up to a limit and for a day. What is more is dropped, and counted.
+func TestCountsAreBounded(t *testing.T) {
+	t.Parallel()
+	l := prepare(Config{Runs: runlog.New(time.Now()), Logger: zap.NewNop()})
+	now := time.Now()
+	for i := range maxWaiting + 100 {
+		l.count(countedOf("e", now, fmt.Sprint(i)), 2)
+	}
+	if got, rest := len(l.waiting.counts), l.waiting.counts[runlog.Counted{
+		Who: runlog.Who{Version: 1}, Project: 1, Endpoint: "e", From: now.Unix(), Outcome: runlog.Answered,
+	}]; got != maxWaiting+1 || rest != 200 {
+		t.Errorf("there are %d counts, and %d runs of further customers", got, rest)
+	}
+	const endpoints = 2 * maxCounts
+	for i := range endpoints {
+		l.count(countedOf(fmt.Sprint(i), now, "c"), 1)
+	}
+	if _, dropped := l.Stats(); len(l.waiting.counts) != maxCounts || dropped != endpoints-(maxCounts-maxWaiting-1) {
+		t.Errorf("%d counts wait, and %d are dropped", len(l.waiting.counts), dropped)
+	}
+	refused := newBatch()
+	for i := range maxCounts {
+		refused.counts[countedOf(fmt.Sprint("refused", i), now, "c")] = 1
+	}
+	l.writing = refused
+	if err := l.ended(refused, errNoTables); err != nil || len(l.waiting.counts) != maxCounts {
+		t.Errorf("%d counts wait after a batch was refused, %v", len(l.waiting.counts), err)
+	}
+}
+
+// TestOldCountsAreDropped whether ClickHouse refuses the rows or is away.
+func TestOldCountsAreDropped(t *testing.T) {
+	t.Parallel()
+	for name, err := range map[string]error{"refused": errNoTables, "away": &clickhouse.Error{}} {
+		l := prepare(Config{Runs: runlog.New(time.Now()), Logger: zap.NewNop()})
+		l.count(countedOf("old", time.Now().Add(-countsWait-time.Hour), "c"), 1)
+		l.count(countedOf("new", time.Now(), "c"), 1)
+		l.next(true)
+		if len(l.writing.counts) != 2 {
+			t.Errorf("%s: %d counts are written, want 2", name, len(l.writing.counts))
+		}
+		_ = l.ended(l.writing, err)
+		l.count(countedOf("old", time.Now().Add(-countsWait-time.Hour), "c"), 1)
+		l.count(countedOf("new", time.Now(), "c"), 1)
+		l.gather(true)
+		if got := len(l.waiting.counts); got != 1 {
+			t.Errorf("%s: %d counts wait, want 1", name, got)
+		}
+	}
+}
