@@ -20,8 +20,8 @@ import (
 // MaxRuns is how many runs are listed at most: the newest.
 const MaxRuns = 10_000
 
-// readTime is how long a reader of the log waits for ClickHouse. Then it has what is in memory.
-const readTime = 10 * time.Second
+// readTime is how long a reader of the log waits in all, for a place and for ClickHouse. Then it has what is in memory.
+const readTime = 2 * time.Second
 
 // has reports whether there are tables to read. It asks nobody.
 func (l *Log) has() bool { return l != nil && l.Warehouse.KnowsLogs() }
