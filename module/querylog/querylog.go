@@ -56,6 +56,7 @@ type Log struct {
 
 	origin uuid.UUID // of the counts that this process writes
 
+	gathering sync.Mutex // is taken before mu
 	mu        sync.Mutex
 	waiting   *batch
 	writing   *batch // that could not be written yet, or is being written
@@ -183,25 +184,58 @@ func (l *Log) Forget(project int64) {
 	l.deleted[project] = true
 }
 
-// gather takes the new runs, and their counts if these are wanted. The caller holds mu.
+// gather takes the new runs, and their counts if these are wanted. Looking through all logs takes long: mu is held for some rows at a time, and
+// so nobody may hold it.
 func (l *Log) gather(counts bool) {
-	l.Runs.Take(runsOfEach, func(r runlog.Taken) {
+	l.gathering.Lock()
+	defer l.gathering.Unlock()
+	runs := inParts(&l.mu, func(r runlog.Taken) {
 		if l.off || len(l.waiting.runs) >= maxWaiting {
 			l.drop(1)
 			return
 		}
 		l.waiting.runs = append(l.waiting.runs, r)
 	})
+	l.Runs.Take(runsOfEach, runs.add)
+	runs.end()
 	if !counts {
 		return
 	}
-	l.Runs.Collect(time.Now(), l.count)
+	counted := inParts(&l.mu, func(c count) { l.count(c.what, c.calls) })
+	l.Runs.Collect(time.Now(), func(what runlog.Counted, calls int64) { counted.add(count{what, calls}) })
+	counted.end()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if !l.off && !l.failing {
 		return
 	}
 	tooOld, before := time.Now().Add(-countsWait).Unix(), len(l.waiting.counts)
 	maps.DeleteFunc(l.waiting.counts, func(what runlog.Counted, _ int64) bool { return what.From < tooOld })
 	l.dropped.Add(int64(before - len(l.waiting.counts)))
+}
+
+// parted calls do for what is added, holding mu for up to 256 at a time.
+type parted[T any] struct {
+	mu      *sync.Mutex
+	do      func(T)
+	waiting []T
+}
+
+func inParts[T any](mu *sync.Mutex, do func(T)) *parted[T] { return &parted[T]{mu: mu, do: do} }
+
+func (p *parted[T]) add(one T) {
+	if p.waiting = append(p.waiting, one); len(p.waiting) == 256 {
+		p.end()
+	}
+}
+
+func (p *parted[T]) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.waiting {
+		p.do(one)
+	}
+	p.waiting = p.waiting[:0]
 }
 
 // count adds runs to the counts that wait. When there are many, those that are not there yet are counted without key and customer; when there
@@ -220,12 +254,10 @@ func (l *Log) count(what runlog.Counted, calls int64) {
 
 // next is the batch to write; nil for none. It is not fresh if it could not be written before.
 func (l *Log) next(counts bool) (b *batch, fresh bool) {
+	l.tryAgain()
+	l.gather(counts)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.off && time.Now().After(l.offUntil) {
-		l.off = false
-	}
-	l.gather(counts)
 	if l.off {
 		return nil, true
 	}
@@ -238,6 +270,13 @@ func (l *Log) next(counts bool) (b *batch, fresh bool) {
 		l.writing.without(l.deleted)
 	}
 	return l.writing, fresh
+}
+
+// tryAgain ends the time in which nothing is written.
+func (l *Log) tryAgain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.off = l.off && !time.Now().After(l.offUntil)
 }
 
 // without takes the rows of projects out.

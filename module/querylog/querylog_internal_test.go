@@ -67,3 +67,18 @@ func TestOldCountsAreDropped(t *testing.T) {
 		}
 	}
 }
+
+// TestGatherTakesAll: what is gathered in parts is whole.
+func TestGatherTakesAll(t *testing.T) {
+	t.Parallel()
+	runs := runlog.New(time.Now())
+	l := prepare(Config{Runs: runs, Logger: zap.NewNop()})
+	const endpoints = 600
+	for i := range endpoints {
+		runs.Of(1, fmt.Sprint(i)).Add(runlog.Run{At: time.Now(), Version: 1, Status: 200, Key: "k"})
+	}
+	l.gather(true)
+	if got, counts := len(l.waiting.runs), len(l.waiting.counts); got != endpoints || counts != endpoints {
+		t.Errorf("%d runs and %d counts are gathered, want %d", got, counts, endpoints)
+	}
+}

@@ -157,12 +157,7 @@ func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints [
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	b := newBuilder(endpoints, now)
-	var waiting []count
-	confirmed := l.unwritten(func(what runlog.Counted, calls int64) {
-		if what.Project == project {
-			waiting = append(waiting, count{what, calls})
-		}
-	})
+	waiting, confirmed := l.unwritten(project)
 	place, leave, err := enter(ctx)
 	if err != nil {
 		return nil, since, false, err
@@ -219,20 +214,22 @@ func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints [
 	return b.done(), since, err == nil, err
 }
 
-// unwritten calls add for the counts that are in no confirmed batch, and returns the last of these.
-func (l *Log) unwritten(add func(runlog.Counted, int64)) (confirmed int64) {
+// unwritten returns the counts of a project that are in no confirmed batch, and the last of these.
+func (l *Log) unwritten(project int64) (counts []count, confirmed int64) {
+	l.gather(true)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gather(true)
 	for _, b := range []*batch{l.waiting, l.writing} {
 		if b == nil {
 			continue
 		}
 		for what, calls := range b.counts {
-			add(what, calls)
+			if what.Project == project {
+				counts = append(counts, count{what, calls})
+			}
 		}
 	}
-	return l.confirmed
+	return counts, l.confirmed
 }
 
 // count is how many runs of a kind there were.
