@@ -2,9 +2,11 @@ package querylog
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
@@ -80,5 +82,22 @@ func TestGatherTakesAll(t *testing.T) {
 	l.gather(true)
 	if got, counts := len(l.waiting.runs), len(l.waiting.counts); got != endpoints || counts != endpoints {
 		t.Errorf("%d runs and %d counts are gathered, want %d", got, counts, endpoints)
+	}
+}
+
+// TestBatchesNameTheirProjects, so that who removes one finds what is still being written of it.
+func TestBatchesNameTheirProjects(t *testing.T) {
+	t.Parallel()
+	if got := queryBatch([]*Query{{Project: 3}, {Project: 1}, {Project: 3}}, "t").Projects; !slices.Equal(got, []int64{1, 3}) {
+		t.Errorf("queries are of the projects %v, want 1 and 3", got)
+	}
+	runs := runlog.New(time.Now())
+	b := newBatch()
+	runs.Of(5, "e").Add(runlog.Run{At: time.Now(), Status: 200})
+	runs.Of(4, "f").Add(runlog.Run{At: time.Now(), Status: 200})
+	runs.Take(1, func(r runlog.Taken) { b.runs = append(b.runs, r) })
+	b.counts[runlog.Counted{Project: 2}], b.counts[runlog.Counted{Project: 5}] = 1, 1
+	if got := runBatch(b, uuid.Nil, "t").Projects; !slices.Equal(got, []int64{2, 4, 5}) {
+		t.Errorf("runs and counts are of the projects %v, want 2, 4 and 5", got)
 	}
 }
