@@ -174,7 +174,7 @@ func (l *Log) Sync(ctx context.Context) error {
 	return l.flush(ctx, false)
 }
 
-// Forget drops what is waiting of a project that was deleted, and what comes later.
+// Forget drops what is waiting of a project that was deleted, and what comes later. Restored ends that.
 func (l *Log) Forget(project int64) {
 	if l == nil {
 		return
@@ -182,6 +182,16 @@ func (l *Log) Forget(project int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.deleted[project] = true
+}
+
+// Restored takes queries and runs of a project again, which came back from a backup.
+func (l *Log) Restored(project int64) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.deleted, project)
 }
 
 // gather takes the new runs, and their counts if these are wanted. Looking through all logs takes long: mu is held for some rows at a time, and

@@ -460,12 +460,32 @@ func TestDeletedProject(t *testing.T) {
 	}
 }
 
+// TestRestoredProject: a project that was deleted and came back from a backup has a log again.
+func TestRestoredProject(t *testing.T) {
+	t.Parallel()
+	p := start(t, engine.DSN())
+	project := clickhousetest.Project()
+	p.log.Forget(project)
+	p.log.Add(query(project, "before"))
+	p.sync(t)
+	p.log.Restored(project)
+	p.log.Add(query(project, "after"))
+	p.sync(t)
+	if before, after := len(p.queries(t, project, "before")), len(p.queries(t, project, "after")); before != 0 || after != 1 {
+		t.Errorf("%d queries are there of before the restore, and %d of after it", before, after)
+	}
+	if err := p.log.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestNilLog: a server without a log has nothing to write and nothing to read.
 func TestNilLog(t *testing.T) {
 	t.Parallel()
 	var l *querylog.Log
 	l.Add(query(1, "x"))
 	l.Forget(1)
+	l.Restored(1)
 	if err := l.Sync(t.Context()); err != nil {
 		t.Error(err)
 	}
