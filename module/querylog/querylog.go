@@ -302,7 +302,7 @@ func (b *batch) without(projects map[int64]bool) {
 	}
 	var runs []runlog.Taken
 	for _, r := range b.runs {
-		if !projects[r.Log.Project] {
+		if !projects[r.Project] {
 			runs = append(runs, r)
 		}
 	}

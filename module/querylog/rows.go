@@ -99,7 +99,7 @@ func flag(b bool) int64 {
 }
 
 func runBatch(b *batch, origin uuid.UUID, token string) clickhouse.Batch {
-	projects := projectsOf(b.runs, func(r runlog.Taken) int64 { return r.Log.Project })
+	projects := projectsOf(b.runs, func(r runlog.Taken) int64 { return r.Project })
 	projects = append(projects, projectsOf(slices.Collect(maps.Keys(b.counts)), func(what runlog.Counted) int64 { return what.Project })...)
 	slices.Sort(projects)
 	return clickhouse.Batch{Table: physical.RunLog, Columns: runColumns, Token: token, Projects: slices.Compact(projects), Rows: b.runRows(origin)}
@@ -115,7 +115,7 @@ func (b *batch) runRows(origin uuid.UUID) iter.Seq[[]any] {
 				code = *r.Code
 			}
 			if !yield([]any{
-				r.Log.Project, "run", r.Log.Endpoint, r.At, r.Log.Origin, int64(r.Number), int64(r.Version), r.Key, r.Customer, r.Took.Microseconds(), //nolint:gosec // a count
+				r.Project, "run", r.Endpoint, r.At, r.Origin, int64(r.Number), int64(r.Version), r.Key, r.Customer, r.Took.Microseconds(), //nolint:gosec // a count
 				r.Execution, int64(r.Status), cacheWord(&r.Run), int64(r.Rows), code, "", int64(0), int64(0),
 			}) {
 				return
