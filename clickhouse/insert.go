@@ -54,6 +54,7 @@ var insertSettings = []setting{
 func (c *Client) Insert(ctx context.Context, b Batch) error {
 	sql := "INSERT INTO " + b.Table + " (" + b.names() + ")"
 	twice := c.replicated.Load() && b.Token != "" // the replicas share the tokens of what they took
+	var refused error
 	err := c.send(ctx, twice, func(ctx context.Context, h *host) error {
 		server, err := c.server(ctx, h)
 		if err != nil {
@@ -69,10 +70,13 @@ func (c *Client) Insert(ctx context.Context, b Batch) error {
 		if !done {
 			err = h.insertRows(ctx, settings, sql, b)
 		}
+		if code, _ := exceptionOf(err); physical.IsLog(b.Table) && forbidden[code] { // the host answers: all else may go on
+			refused, err = err, nil
+		}
 		return err
 	})
-	if code, _ := exceptionOf(err); physical.IsLog(b.Table) && forbidden[code] { // all else may go on
-		return fmt.Errorf("inserting: %w", classify(err))
+	if err == nil && refused != nil {
+		return fmt.Errorf("inserting: %w", classify(refused))
 	}
 	if err != nil {
 		return c.failure(ctx, "inserting", err)

@@ -23,7 +23,7 @@ func (a *App) openBackups(rt *runtime, cacheKey string) (*backups.Backups, error
 		logger := a.logger.Named("backup")
 		config := backups.Config{
 			Registry: rt.registry, Warehouse: rt.Warehouse, Journal: rt.capturing.journal, DataDir: a.DataDir, Program: buildinfo.Read().Version,
-			Logger: logger, Restored: afterRestore(rt.registry, rt.Cache.Purge),
+			Logger: logger, Restored: afterRestore(rt.registry, rt.Cache.Purge, rt.Log.Restored),
 		}
 		if rt.engine != nil {
 			config.EngineDir = a.engineDir()
@@ -39,14 +39,16 @@ func (a *App) openBackups(rt *runtime, cacheKey string) (*backups.Backups, error
 	return b, nil
 }
 
-// afterRestore brings what is kept in memory up to date.
-func afterRestore(reg *registry.Registry, purge func(project int64)) func(context.Context) error {
+// afterRestore brings what is kept in memory up to date: it calls each for every project.
+func afterRestore(reg *registry.Registry, each ...func(project int64)) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := reg.AddCaptureTokens(ctx, time.Now()); err != nil { // the backup may be older than tokens
 			return err
 		}
 		for _, p := range reg.Snapshot().Projects() {
-			purge(p.ID)
+			for _, do := range each {
+				do(p.ID)
+			}
 		}
 		return nil
 	}

@@ -26,16 +26,17 @@ const (
 	countEvery = 10
 	// runsOfEach is how many runs of an endpoint are written at a time. All are counted.
 	runsOfEach = 64
-	// maxWaiting is how many queries, runs and counts each wait to be written, and maxTexts what the texts of the queries take, in bytes. What is
-	// more is dropped, and counted.
+	// maxWaiting is how many queries and runs each wait to be written, and how many counts that tell keys and customers apart; maxCounts is how
+	// many counts wait in all, and maxTexts what the texts of the queries take, in bytes. What is more is dropped, and counted.
 	maxWaiting = 16_384
+	maxCounts  = 2 * maxWaiting
 	maxTexts   = 16 << 20
 	// writeTime is how long writing a batch may take, and closeTime how long the last one may.
 	writeTime = 20 * time.Second
 	closeTime = 5 * time.Second
 	// offFor is for how long nothing is written after ClickHouse refused it.
 	offFor = 10 * time.Minute
-	// countsWait is for how long counts are kept meanwhile.
+	// countsWait is for how long counts are kept meanwhile, and while ClickHouse is away.
 	countsWait = 25 * time.Hour
 	// warnEvery is how often dropped rows are logged at most.
 	warnEvery = time.Minute
@@ -55,6 +56,7 @@ type Log struct {
 
 	origin uuid.UUID // of the counts that this process writes
 
+	gathering sync.Mutex // is taken before mu
 	mu        sync.Mutex
 	waiting   *batch
 	writing   *batch // that could not be written yet, or is being written
@@ -172,7 +174,7 @@ func (l *Log) Sync(ctx context.Context) error {
 	return l.flush(ctx, false)
 }
 
-// Forget drops what is waiting of a project that was deleted, and what comes later.
+// Forget drops what is waiting of a project that was deleted, and what comes later. Restored ends that.
 func (l *Log) Forget(project int64) {
 	if l == nil {
 		return
@@ -182,38 +184,90 @@ func (l *Log) Forget(project int64) {
 	l.deleted[project] = true
 }
 
-// gather takes the new runs, and their counts if these are wanted. The caller holds mu.
+// Restored takes queries and runs of a project again, which came back from a backup.
+func (l *Log) Restored(project int64) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.deleted, project)
+}
+
+// gather takes the new runs, and their counts if these are wanted. Looking through all logs takes long: mu is held for some rows at a time, and
+// so nobody may hold it.
 func (l *Log) gather(counts bool) {
-	l.Runs.Take(runsOfEach, func(r runlog.Taken) {
+	l.gathering.Lock()
+	defer l.gathering.Unlock()
+	runs := inParts(&l.mu, func(r runlog.Taken) {
 		if l.off || len(l.waiting.runs) >= maxWaiting {
 			l.drop(1)
 			return
 		}
 		l.waiting.runs = append(l.waiting.runs, r)
 	})
+	l.Runs.Take(runsOfEach, runs.add)
+	runs.end()
 	if !counts {
 		return
 	}
-	l.Runs.Collect(time.Now(), func(what runlog.Counted, calls int64) {
-		if _, known := l.waiting.counts[what]; !known && len(l.waiting.counts) >= maxWaiting {
-			what.Who = runlog.Who{Version: what.Version} // rather than not at all
-		}
-		l.waiting.counts[what] += calls
-	})
-	if l.off {
-		tooOld := time.Now().Add(-countsWait).Unix()
-		maps.DeleteFunc(l.waiting.counts, func(what runlog.Counted, _ int64) bool { return what.From < tooOld })
+	counted := inParts(&l.mu, func(c count) { l.count(c.what, c.calls) })
+	l.Runs.Collect(time.Now(), func(what runlog.Counted, calls int64) { counted.add(count{what, calls}) })
+	counted.end()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.off && !l.failing {
+		return
 	}
+	tooOld, before := time.Now().Add(-countsWait).Unix(), len(l.waiting.counts)
+	maps.DeleteFunc(l.waiting.counts, func(what runlog.Counted, _ int64) bool { return what.From < tooOld })
+	l.dropped.Add(int64(before - len(l.waiting.counts)))
+}
+
+// parted calls do for what is added, holding mu for up to 256 at a time.
+type parted[T any] struct {
+	mu      *sync.Mutex
+	do      func(T)
+	waiting []T
+}
+
+func inParts[T any](mu *sync.Mutex, do func(T)) *parted[T] { return &parted[T]{mu: mu, do: do} }
+
+func (p *parted[T]) add(one T) {
+	if p.waiting = append(p.waiting, one); len(p.waiting) == 256 {
+		p.end()
+	}
+}
+
+func (p *parted[T]) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.waiting {
+		p.do(one)
+	}
+	p.waiting = p.waiting[:0]
+}
+
+// count adds runs to the counts that wait. When there are many, those that are not there yet are counted without key and customer; when there
+// are too many of these as well, not at all. The caller holds mu.
+func (l *Log) count(what runlog.Counted, calls int64) {
+	counts := l.waiting.counts
+	if _, known := counts[what]; !known && len(counts) >= maxWaiting {
+		what.Who = runlog.Who{Version: what.Version}
+		if _, known = counts[what]; !known && len(counts) >= maxCounts {
+			l.drop(1)
+			return
+		}
+	}
+	counts[what] += calls
 }
 
 // next is the batch to write; nil for none. It is not fresh if it could not be written before.
 func (l *Log) next(counts bool) (b *batch, fresh bool) {
+	l.tryAgain()
+	l.gather(counts)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.off && time.Now().After(l.offUntil) {
-		l.off = false
-	}
-	l.gather(counts)
 	if l.off {
 		return nil, true
 	}
@@ -226,6 +280,13 @@ func (l *Log) next(counts bool) (b *batch, fresh bool) {
 		l.writing.without(l.deleted)
 	}
 	return l.writing, fresh
+}
+
+// tryAgain ends the time in which nothing is written.
+func (l *Log) tryAgain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.off = l.off && !time.Now().After(l.offUntil)
 }
 
 // without takes the rows of projects out.
@@ -241,7 +302,7 @@ func (b *batch) without(projects map[int64]bool) {
 	}
 	var runs []runlog.Taken
 	for _, r := range b.runs {
-		if !projects[r.Log.Project] {
+		if !projects[r.Project] {
 			runs = append(runs, r)
 		}
 	}
@@ -313,7 +374,7 @@ func (l *Log) ended(b *batch, err error) error {
 		l.off, l.offUntil, l.failing = true, time.Now().Add(offFor), true
 		l.dropped.Add(int64(len(b.queries) + len(b.runs)))
 		for what, calls := range b.counts { // which this process still shows
-			l.waiting.counts[what] += calls
+			l.count(what, calls)
 		}
 	default:
 		if !l.failing && l.open.Err() == nil {

@@ -258,6 +258,53 @@ func TestUsageCountsEachRunOnce(t *testing.T) {
 	}
 }
 
+// TestUsageTellsTheMostUsedApart: of the customers of an endpoint those with most runs are told apart, whether these are written or not. The
+// runs of the others count for the endpoint.
+func TestUsageTellsTheMostUsedApart(t *testing.T) {
+	t.Parallel()
+	project := clickhousetest.Project()
+	p := start(t, engine.DSN())
+	add := func(endpoint string, customer, runs, status int) {
+		for range runs {
+			p.runs.Of(project, endpoint).Add(runlog.Run{
+				At: time.Now(), Version: 1, Status: status, Cache: cache.Hit, Key: "k", Customer: fmt.Sprintf("c%03d", customer),
+			})
+		}
+	}
+	for customer := range 150 {
+		add("e", customer, 2, 200)
+		add("f", customer+150, 1, 200)
+	}
+	if err := p.log.Close(); err != nil { // which writes the counts
+		t.Fatal(err)
+	}
+	p.log = querylog.New(querylog.Config{Warehouse: p.house, Runs: p.runs, Logger: zap.NewNop()})
+	add("e", 120, 1, 400) // the most, of what is written and what waits
+	add("e", 149, 1, 429)
+	used, _, ok, err := p.log.Usage(t.Context(), enter(project), project, []string{"e", "f"}, true, time.Now())
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	want := []string{"c120 3", "c149 3"}
+	for customer := range 98 {
+		want = append(want, fmt.Sprintf("c%03d 2", customer))
+	}
+	var got []string
+	for _, c := range used["e"].Customers {
+		got = append(got, fmt.Sprint(c.Name, " ", c.Day.Calls()))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("customers (-want +got):\n%s", diff)
+	}
+	e, f := used["e"], used["f"]
+	if e.Day.Calls() != 302 || f.Day.Calls() != 150 || len(f.Customers) != 100 || len(e.Keys) != 1 || e.Keys[0].Day.Calls() != 302 {
+		t.Errorf("%d and %d runs, %d customers of the other endpoint, keys %d", e.Day.Calls(), f.Day.Calls(), len(f.Customers), len(e.Keys))
+	}
+	if err := p.log.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestWhatIsWrittenLaterIsNotLost: rows wait while ClickHouse is away, and are written once.
 func TestWhatIsWrittenLaterIsNotLost(t *testing.T) {
 	t.Parallel()
@@ -413,12 +460,32 @@ func TestDeletedProject(t *testing.T) {
 	}
 }
 
+// TestRestoredProject: a project that was deleted and came back from a backup has a log again.
+func TestRestoredProject(t *testing.T) {
+	t.Parallel()
+	p := start(t, engine.DSN())
+	project := clickhousetest.Project()
+	p.log.Forget(project)
+	p.log.Add(query(project, "before"))
+	p.sync(t)
+	p.log.Restored(project)
+	p.log.Add(query(project, "after"))
+	p.sync(t)
+	if before, after := len(p.queries(t, project, "before")), len(p.queries(t, project, "after")); before != 0 || after != 1 {
+		t.Errorf("%d queries are there of before the restore, and %d of after it", before, after)
+	}
+	if err := p.log.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestNilLog: a server without a log has nothing to write and nothing to read.
 func TestNilLog(t *testing.T) {
 	t.Parallel()
 	var l *querylog.Log
 	l.Add(query(1, "x"))
 	l.Forget(1)
+	l.Restored(1)
 	if err := l.Sync(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -20,8 +20,8 @@ import (
 // MaxRuns is how many runs are listed at most: the newest.
 const MaxRuns = 10_000
 
-// readTime is how long a reader of the log waits for ClickHouse. Then it has what is in memory.
-const readTime = 10 * time.Second
+// readTime is how long a reader of the log waits in all, for a place and for ClickHouse. Then it has what is in memory.
+const readTime = 2 * time.Second
 
 // has reports whether there are tables to read. It asks nobody.
 func (l *Log) has() bool { return l != nil && l.Warehouse.KnowsLogs() }
@@ -142,8 +142,11 @@ type Part struct {
 	runlog.Windows
 }
 
-// maxParts is how many keys and customers of an endpoint are told apart.
-const maxParts = 100
+// maxParts is how many keys and customers of an endpoint are told apart, and of how many of each the totals are read to find them.
+const (
+	maxParts  = 100
+	maxTotals = 10_000
+)
 
 // Usage counts the runs of endpoints in the last hour and the last day on all servers, by their ids; whole also tells versions, keys and
 // customers apart. since is the first five minutes that are counted of the project; zero for none. It is false if there is no table to read.
@@ -153,32 +156,40 @@ func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints [
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	b := newBuilder(endpoints, whole, now)
-	confirmed := l.unwritten(func(what runlog.Counted, calls int64) {
-		if what.Project == project {
-			b.add(what, calls)
-		}
-	})
+	b := newBuilder(endpoints, now)
+	waiting, confirmed := l.unwritten(project)
 	place, leave, err := enter(ctx)
 	if err != nil {
 		return nil, since, false, err
 	}
 	defer leave()
-	who := "toInt64(0) AS v, '' AS k, '' AS c"
-	if whole {
-		who = "version AS v, key_id AS k, customer AS c"
-	}
-	// The hour is shown by five minutes, and the day by the hour.
-	sql := "SELECT endpoint_id, " + who + ", toInt64(toUnixTimestamp(if(at >= {hour:DateTime64(6, 'UTC')}, toDateTime(at), toStartOfHour(toDateTime(at))))) AS step, " +
-		"outcome, duration, toInt64(sum(calls)) FROM " + physical.RunLog +
-		" WHERE entry = 'count' AND endpoint_id IN {endpoints:Array(String)} AND at >= {day:DateTime64(6, 'UTC')} " +
-		"AND NOT (origin = {origin:UUID} AND sequence > {confirmed:Int64}) GROUP BY endpoint_id, v, k, c, step, outcome, duration"
+	where := "WHERE entry = 'count' AND endpoint_id IN {endpoints:Array(String)} AND at >= {day:DateTime64(6, 'UTC')} " +
+		"AND NOT (origin = {origin:UUID} AND sequence > {confirmed:Int64}) "
 	empty := runlog.NewWindows(now)
 	params := []clickhouse.Param{
 		clickhouse.ArrayParam("endpoints", "String", endpoints), moment("hour", empty.Hour.From), moment("day", empty.Day.From),
 		{Name: "origin", Type: "UUID", Value: l.origin.String()},
 		{Name: "confirmed", Type: "Int64", Value: strconv.FormatInt(confirmed, 10)},
 	}
+	who := "toInt64(0) AS v, '' AS k, '' AS c"
+	if whole {
+		all, err := l.totals(ctx, place, clickhouse.Query{SQL: where, Project: project, Params: append(params, moment("now", now))})
+		if err != nil {
+			return nil, since, false, err
+		}
+		for _, w := range waiting {
+			all.add(w.what, w.calls, &empty.Day)
+		}
+		keys, customers := b.tellApart(all)
+		who = "version AS v, if(has({keys:Array(String)}, key_id), key_id, '') AS k, if(has({customers:Array(String)}, customer), customer, '') AS c"
+		params = append(params, clickhouse.ArrayParam("keys", "String", keys), clickhouse.ArrayParam("customers", "String", customers))
+	}
+	for _, w := range waiting {
+		b.add(w.what, w.calls)
+	}
+	// The hour is shown by five minutes, and the day by the hour.
+	sql := "SELECT endpoint_id, " + who + ", toInt64(toUnixTimestamp(if(at >= {hour:DateTime64(6, 'UTC')}, toDateTime(at), toStartOfHour(toDateTime(at))))) AS step, " +
+		"outcome, duration, toInt64(sum(calls)) FROM " + physical.RunLog + " " + where + "GROUP BY endpoint_id, v, k, c, step, outcome, duration"
 	err = l.Warehouse.ReadLog(ctx, place, clickhouse.Query{SQL: sql, Project: project, Params: params}, func(cells []clickhouse.Cell) error {
 		r := reader{cells: cells}
 		what := runlog.Counted{
@@ -203,20 +214,73 @@ func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints [
 	return b.done(), since, err == nil, err
 }
 
-// unwritten calls add for the counts that are in no confirmed batch, and returns the last of these.
-func (l *Log) unwritten(add func(runlog.Counted, int64)) (confirmed int64) {
+// unwritten returns the counts of a project that are in no confirmed batch, and the last of these.
+func (l *Log) unwritten(project int64) (counts []count, confirmed int64) {
+	l.gather(true)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gather(true)
 	for _, b := range []*batch{l.waiting, l.writing} {
 		if b == nil {
 			continue
 		}
 		for what, calls := range b.counts {
-			add(what, calls)
+			if what.Project == project {
+				counts = append(counts, count{what, calls})
+			}
 		}
 	}
-	return l.confirmed
+	return counts, l.confirmed
+}
+
+// count is how many runs of a kind there were.
+type count struct {
+	what  runlog.Counted
+	calls int64
+}
+
+// part is a key or a customer of an endpoint.
+type part struct {
+	endpoint string
+	kind     partKind
+	name     string
+}
+
+type partKind string
+
+const (
+	keyPart      partKind = "key"
+	customerPart partKind = "customer"
+)
+
+// totals are the runs of keys and customers in a day.
+type totals map[part]int64
+
+// totals reads those of ClickHouse, most runs first; the SQL of what is given says which rows count.
+func (l *Log) totals(ctx context.Context, place *admission.Place, of clickhouse.Query) (totals, error) {
+	of.SQL = "SELECT endpoint_id, kind, name, toInt64(sum(calls)) AS total FROM " + physical.RunLog +
+		" ARRAY JOIN ['" + string(keyPart) + "', '" + string(customerPart) + "'] AS kind, [toString(key_id), toString(customer)] AS name " + of.SQL +
+		"AND at <= {now:DateTime64(6, 'UTC')} AND name != '' AND outcome != '" + string(runlog.Cached) + "' " +
+		"GROUP BY endpoint_id, kind, name ORDER BY total DESC LIMIT " + strconv.Itoa(maxTotals) + " BY endpoint_id, kind"
+	all := totals{}
+	err := l.Warehouse.ReadLog(ctx, place, of, func(cells []clickhouse.Cell) error {
+		r := reader{cells: cells}
+		all[part{r.text(), partKind(r.text()), r.text()}] += r.int()
+		return r.err
+	})
+	return all, err
+}
+
+// add adds runs that are of the time of a window.
+func (t totals) add(what runlog.Counted, calls int64, in *runlog.Window) {
+	if at := time.Unix(what.From, 0); what.Outcome == runlog.Cached || at.Before(in.From) || at.After(in.To) { // Cached is among Answered
+		return
+	}
+	if what.Key != "" {
+		t[part{what.Endpoint, keyPart, what.Key}] += calls
+	}
+	if what.Customer != "" {
+		t[part{what.Endpoint, customerPart, what.Customer}] += calls
+	}
 }
 
 // builder puts counts together.
@@ -229,17 +293,40 @@ type builder struct {
 type building struct {
 	Usage
 	versions        map[int]*runlog.Windows
-	keys, customers map[string]*runlog.Windows
+	keys, customers map[string]*runlog.Windows // that are told apart
 }
 
-func newBuilder(endpoints []string, whole bool, now time.Time) *builder {
-	b := &builder{used: make(map[string]*building, len(endpoints)), whole: whole, now: now}
+func newBuilder(endpoints []string, now time.Time) *builder {
+	b := &builder{used: make(map[string]*building, len(endpoints)), now: now}
 	for _, id := range endpoints {
 		one := &building{versions: map[int]*runlog.Windows{}, keys: map[string]*runlog.Windows{}, customers: map[string]*runlog.Windows{}}
 		one.Windows = runlog.NewWindows(now)
 		b.used[id] = one
 	}
 	return b
+}
+
+// tellApart has versions told apart, and of each endpoint the keys and customers with most runs: windows take much more memory than totals.
+// It returns these of all endpoints.
+func (b *builder) tellApart(all totals) (keys, customers []string) {
+	b.whole = true
+	ordered := slices.SortedFunc(maps.Keys(all), func(p, q part) int {
+		return cmp.Or(cmp.Compare(all[q], all[p]), strings.Compare(p.name, q.name))
+	})
+	for _, p := range ordered {
+		one := b.used[p.endpoint]
+		if one == nil {
+			continue
+		}
+		into, names := one.keys, &keys
+		if p.kind == customerPart {
+			into, names = one.customers, &customers
+		}
+		if len(into) < maxParts {
+			into[p.name], *names = new(runlog.NewWindows(b.now)), append(*names, p.name)
+		}
+	}
+	return keys, customers
 }
 
 func (b *builder) add(what runlog.Counted, calls int64) {
@@ -252,23 +339,18 @@ func (b *builder) add(what runlog.Counted, calls int64) {
 		return
 	}
 	if what.Version > 0 {
-		windowsOf(one.versions, what.Version, b.now).Count(what, calls)
+		w := one.versions[what.Version]
+		if w == nil {
+			w = new(runlog.NewWindows(b.now))
+			one.versions[what.Version] = w
+		}
+		w.Count(what, calls)
 	}
-	if what.Key != "" {
-		windowsOf(one.keys, what.Key, b.now).Count(what, calls)
+	for _, w := range []*runlog.Windows{one.keys[what.Key], one.customers[what.Customer]} {
+		if w != nil {
+			w.Count(what, calls)
+		}
 	}
-	if what.Customer != "" {
-		windowsOf(one.customers, what.Customer, b.now).Count(what, calls)
-	}
-}
-
-func windowsOf[K comparable](all map[K]*runlog.Windows, key K, now time.Time) *runlog.Windows {
-	w := all[key]
-	if w == nil {
-		w = new(runlog.NewWindows(now))
-		all[key] = w
-	}
-	return w
 }
 
 func (b *builder) done() map[string]*Usage {
@@ -291,7 +373,7 @@ func parts(all map[string]*runlog.Windows) []Part {
 	slices.SortFunc(list, func(a, b Part) int {
 		return cmp.Or(cmp.Compare(b.Day.Calls(), a.Day.Calls()), strings.Compare(a.Name, b.Name))
 	})
-	return list[:min(len(list), maxParts)]
+	return list
 }
 
 // reader reads the cells of a row one after the other.

@@ -2,6 +2,7 @@ package querylog
 
 import (
 	"iter"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -67,7 +68,7 @@ func columnsOf(table string, names ...string) []clickhouse.Column {
 
 func queryBatch(queries []*Query, token string) clickhouse.Batch {
 	return clickhouse.Batch{
-		Table: physical.QueryLog, Columns: queryColumns, Token: token,
+		Table: physical.QueryLog, Columns: queryColumns, Token: token, Projects: projectsOf(queries, func(q *Query) int64 { return q.Project }),
 		Rows: func(yield func([]any) bool) {
 			for _, q := range queries {
 				if !yield([]any{
@@ -81,6 +82,15 @@ func queryBatch(queries []*Query, token string) clickhouse.Batch {
 	}
 }
 
+// projectsOf are the projects of rows, each once.
+func projectsOf[T any](rows []T, project func(T) int64) []int64 {
+	found := map[int64]bool{}
+	for _, row := range rows {
+		found[project(row)] = true
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
 func flag(b bool) int64 {
 	if b {
 		return 1
@@ -89,7 +99,10 @@ func flag(b bool) int64 {
 }
 
 func runBatch(b *batch, origin uuid.UUID, token string) clickhouse.Batch {
-	return clickhouse.Batch{Table: physical.RunLog, Columns: runColumns, Token: token, Rows: b.runRows(origin)}
+	projects := projectsOf(b.runs, func(r runlog.Taken) int64 { return r.Project })
+	projects = append(projects, projectsOf(slices.Collect(maps.Keys(b.counts)), func(what runlog.Counted) int64 { return what.Project })...)
+	slices.Sort(projects)
+	return clickhouse.Batch{Table: physical.RunLog, Columns: runColumns, Token: token, Projects: slices.Compact(projects), Rows: b.runRows(origin)}
 }
 
 // runRows are the runs, and then the counts.
@@ -102,7 +115,7 @@ func (b *batch) runRows(origin uuid.UUID) iter.Seq[[]any] {
 				code = *r.Code
 			}
 			if !yield([]any{
-				r.Log.Project, "run", r.Log.Endpoint, r.At, r.Log.Origin, int64(r.Number), int64(r.Version), r.Key, r.Customer, r.Took.Microseconds(), //nolint:gosec // a count
+				r.Project, "run", r.Endpoint, r.At, r.Origin, int64(r.Number), int64(r.Version), r.Key, r.Customer, r.Took.Microseconds(), //nolint:gosec // a count
 				r.Execution, int64(r.Status), cacheWord(&r.Run), int64(r.Rows), code, "", int64(0), int64(0),
 			}) {
 				return

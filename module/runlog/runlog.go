@@ -18,6 +18,8 @@ const (
 	runsKept = 256
 	// endpointsKept is how many endpoints are remembered; then the one that was run longest ago is forgotten.
 	endpointsKept = 2048
+	// pendingKept is how many logs that were forgotten for others are kept until their runs and counts are taken.
+	pendingKept = 512
 )
 
 // Logs are the recent runs of each endpoint: at most 256 of each of the 2,048 endpoints that were run last. What a run was given and
@@ -26,6 +28,8 @@ type Logs struct {
 	byEndpoint sync.Map // id of the endpoint → *Log
 	mu         sync.Mutex
 	count      int
+	untaken    []*Log // were forgotten for others before Take saw them
+	unswept    []*Log // the same of Collect
 	tallied    atomic.Int64
 	since      atomic.Int64 // from when on all runs are known of an endpoint that has no log, in Unix microseconds
 }
@@ -87,20 +91,40 @@ func (l *Logs) shrink(but string) {
 		}
 		return true
 	})
-	l.drop(oldest)
+	if log := l.drop(oldest); log != nil {
+		l.untaken, l.unswept = pend(l.untaken, log), pend(l.unswept, log)
+	}
 	l.since.Store(max(last, l.since.Load())) // its runs until then are not known any more
 }
 
-// drop takes a log away. The caller holds mu.
-func (l *Logs) drop(endpoint any) {
+// pend adds a log to those that are pending, if there are not too many.
+func pend(logs []*Log, log *Log) []*Log {
+	if len(logs) >= pendingKept {
+		return logs
+	}
+	return append(logs, log)
+}
+
+// pending takes the logs of a list.
+func (l *Logs) pending(list *[]*Log) []*Log {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	logs := *list
+	*list = nil
+	return logs
+}
+
+// drop takes a log away, and returns it; nil for none. The caller holds mu.
+func (l *Logs) drop(endpoint any) *Log {
 	found, ok := l.byEndpoint.LoadAndDelete(endpoint)
 	if !ok {
-		return
+		return nil
 	}
 	log, _ := found.(*Log)
 	log.gone.Store(true)
 	log.tally(-log.tallied.Load())
 	l.count--
+	return log
 }
 
 // Forget takes an endpoint's log away.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // The bounds of what runs are counted by beside their time: how many versions, keys and customers of an endpoint are told apart, and for how
@@ -107,13 +109,21 @@ func (l *Logs) Collect(now time.Time, add func(what Counted, calls int64)) {
 			return
 		}
 		log.swept = last
-		log.tallies.Range(func(_, value any) bool {
-			if t, ok := value.(*Tally); ok {
-				t.collect(add)
-			}
-			return true
-		})
+		log.collect(add)
 		log.retire(now)
+	})
+	for _, log := range l.pending(&l.unswept) {
+		log.collect(add)
+	}
+}
+
+// collect takes what the tallies of a log have counted.
+func (l *Log) collect(add func(Counted, int64)) {
+	l.tallies.Range(func(_, value any) bool {
+		if t, ok := value.(*Tally); ok {
+			t.collect(add)
+		}
+		return true
 	})
 }
 
@@ -155,26 +165,33 @@ func (t *Tally) collect(add func(Counted, int64)) {
 	}
 }
 
-// Taken is a run that is new since the last call of [Logs.Take].
+// Taken is a run that is new since the last call of [Logs.Take], of the endpoint of a project with that id.
 type Taken struct {
-	Log *Log
+	Project  int64
+	Endpoint string
+	Origin   uuid.UUID // of its log
 	Run
 }
 
 // Take returns the runs that were added since it was called last, oldest first: of each log the newest, and at most so many. One caller at a
 // time.
 func (l *Logs) Take(ofEach int, add func(Taken)) {
-	l.each(func(log *Log) {
-		newest := log.next.Load()
-		if newest == log.taken {
-			return
-		}
-		runs := log.read(newest, min(newest-log.taken, uint64(min(ofEach, runsKept)))) //nolint:gosec // never negative
-		log.taken = newest
-		for _, r := range slices.Backward(runs) {
-			add(Taken{log, r})
-		}
-	})
+	l.each(func(log *Log) { log.take(ofEach, add) })
+	for _, log := range l.pending(&l.untaken) {
+		log.take(ofEach, add)
+	}
+}
+
+func (l *Log) take(most int, add func(Taken)) {
+	newest := l.next.Load()
+	if newest == l.taken {
+		return
+	}
+	runs := l.read(newest, min(newest-l.taken, uint64(min(most, runsKept)))) //nolint:gosec // never negative
+	l.taken = newest
+	for _, r := range slices.Backward(runs) {
+		add(Taken{l.Project, l.Endpoint, l.Origin, r})
+	}
 }
 
 // Count adds runs that were counted to those of an hour and a day.

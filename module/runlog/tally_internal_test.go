@@ -117,8 +117,8 @@ func TestTake(t *testing.T) {
 	logs := New(began)
 	take := func(most int) (numbers []uint64) {
 		logs.Take(most, func(r Taken) {
-			if r.Log.Endpoint != "e" || r.Log.Project != 3 {
-				t.Errorf("a run of %s in project %d", r.Log.Endpoint, r.Log.Project)
+			if r.Endpoint != "e" || r.Project != 3 {
+				t.Errorf("a run of %s in project %d", r.Endpoint, r.Project)
 			}
 			numbers = append(numbers, r.Number)
 		})
@@ -144,6 +144,36 @@ func TestTake(t *testing.T) {
 	if got := take(10 * runsKept); len(got) != runsKept {
 		t.Errorf("%d runs are taken, want %d", len(got), runsKept)
 	}
+}
+
+// TestForgottenForOthers: the runs and counts of logs that were forgotten for others are still taken, once, but not those of too many logs, nor
+// those of an endpoint that is gone.
+func TestForgottenForOthers(t *testing.T) {
+	logs := New(began)
+	add := func(runs int) {
+		for i := range runs {
+			logs.Of(1, fmt.Sprint("e", i)).Add(Run{At: began.Add(time.Duration(i) * time.Millisecond), Status: 429})
+		}
+	}
+	check := func(want int64) {
+		t.Helper()
+		var runs, counts int64
+		logs.Take(10, func(Taken) { runs++ })
+		logs.Collect(began, func(_ Counted, calls int64) { counts += calls })
+		if runs != want || counts != want {
+			t.Errorf("%d runs are taken and %d counted, want %d", runs, counts, want)
+		}
+		if all := logs.tallied.Load(); all != int64(logs.count) {
+			t.Errorf("%d tallies are counted of %d logs", all, logs.count)
+		}
+	}
+	add(endpointsKept + 100)
+	check(endpointsKept + 100)
+	check(0)
+	logs = New(began)
+	add(endpointsKept + pendingKept + 100)
+	logs.Forget(fmt.Sprint("e", endpointsKept+pendingKept+50))
+	check(endpointsKept + pendingKept - 1)
 }
 
 func BenchmarkAddToTally(b *testing.B) {

@@ -118,9 +118,12 @@ func milliseconds(n *runlog.Counts, q float64) *float64 {
 	return new(float64(took.Microseconds()) / 1000)
 }
 
-// used says how endpoints of a project were used, by their ids: on all servers if ClickHouse has that, else on this one. whole also tells
+// usageFor says how an endpoint was used, and from when on its runs are counted.
+type usageFor func(*registry.Endpoint) (used *querylog.Usage, since time.Time)
+
+// used says how endpoints of a project were used: on all servers if ClickHouse has that, else on this one. whole also tells
 // keys and customers apart.
-func (s *Runs) used(ctx context.Context, c *api.Caller, endpoints []*registry.Endpoint, whole bool) func(*registry.Endpoint) (*querylog.Usage, time.Time) {
+func (s *Runs) used(ctx context.Context, c *api.Caller, endpoints []*registry.Endpoint, whole bool) usageFor {
 	ids := make([]string, len(endpoints))
 	for i, e := range endpoints {
 		ids[i] = e.ID
@@ -197,14 +200,17 @@ func (s *Runs) listUsage(ctx context.Context, c api.Caller, in api.Input) (api.R
 		wanted := strings.Split(names, ",")
 		found = slices.DeleteFunc(found, func(e *registry.Endpoint) bool { return !slices.Contains(wanted, e.Name) })
 	}
-	if err := s.orderByUsage(ctx, &c, in, found); err != nil {
+	used, err := s.orderByUsage(ctx, &c, in, found)
+	if err != nil {
 		return api.Response{}, err
 	}
 	shown, _, err := api.CutPage(in, found)
 	if err != nil {
 		return api.Response{}, err
 	}
-	used := s.used(ctx, &c, shown, false)
+	if used == nil {
+		used = s.used(ctx, &c, shown, false)
+	}
 	return api.PageBy(in, found, func(e *registry.Endpoint) usageRecord {
 		of, since := used(e)
 		return usageOf(&c, e, of, since)
@@ -219,17 +225,18 @@ var usageOrders = map[string]func(n *runlog.Counts) int64{
 	"p95_ms":       func(n *runlog.Counts) int64 { took, _ := n.Quantile(.95); return int64(took) },
 }
 
-// orderByUsage puts endpoints into the order that the parameter ordering names. Those that are equal stay as they are.
-func (s *Runs) orderByUsage(ctx context.Context, c *api.Caller, in api.Input, found []*registry.Endpoint) error {
+// orderByUsage puts endpoints into the order that the parameter ordering names. Those that are equal stay as they are. It returns how they were
+// used if the order is by that, else nil.
+func (s *Runs) orderByUsage(ctx context.Context, c *api.Caller, in api.Input, found []*registry.Endpoint) (used usageFor, err error) {
 	given := in.URL.Query().Get("ordering")
 	name, descending := strings.CutPrefix(given, "-")
 	var compare func(a, b *registry.Endpoint) int
 	switch by := usageOrders[name]; {
 	case given == "":
-		return nil
+		return nil, nil
 	case by != nil:
 		keys := make(map[*registry.Endpoint]int64, len(found))
-		used := s.used(ctx, c, found, false)
+		used = s.used(ctx, c, found, false)
 		for _, e := range found {
 			of, _ := used(e)
 			keys[e] = by(&of.Day.Counts)
@@ -242,7 +249,7 @@ func (s *Runs) orderByUsage(ctx context.Context, c *api.Caller, in api.Input, fo
 			return c.Snapshot.LastExecuted(a, 0).Compare(c.Snapshot.LastExecuted(b, 0))
 		}
 	default:
-		return api.Invalid("ordering", "invalid_choice", "%q is not a valid choice.", given)
+		return nil, api.Invalid("ordering", "invalid_choice", "%q is not a valid choice.", given)
 	}
 	slices.SortStableFunc(found, func(a, b *registry.Endpoint) int {
 		if descending {
@@ -250,5 +257,5 @@ func (s *Runs) orderByUsage(ctx context.Context, c *api.Caller, in api.Input, fo
 		}
 		return compare(a, b)
 	})
-	return nil
+	return used, nil
 }
