@@ -124,7 +124,10 @@ func (f *fleet) expect(t *testing.T, rate registry.Rate, lasts time.Duration, be
 	if got := float64(f.admitted.Load()); got < 0.9*want-1 || got > 1.1*want+float64(beyond) {
 		t.Errorf("%d nodes admitted %.0f queries of %s in %s, and refused %d; the rate allows %.0f", f.nodes, got, rate, lasts, f.refused.Load(), want)
 	}
-	t.Logf("%d nodes, %s, %s: %d admitted of %.0f, %d refused, %d questions", f.nodes, rate, lasts, f.admitted.Load(), want, f.refused.Load(), f.asked)
+	f.mu.Lock()
+	questions := f.asked
+	f.mu.Unlock()
+	t.Logf("%d nodes, %s, %s: %d admitted of %.0f, %d refused, %d questions", f.nodes, rate, lasts, f.admitted.Load(), want, f.refused.Load(), questions)
 }
 
 // TestSharedRates: however many nodes there are, they admit what the rate allows, and no more.

@@ -58,6 +58,34 @@ func (b *board) KeptAll(_ context.Context, prefix string) (map[string][]byte, er
 	return out, nil
 }
 
+// of is the record of a name.
+func (b *board) of(name string) []byte {
+	b.Lock()
+	defer b.Unlock()
+	return slices.Clone(b.kept[name])
+}
+
+// put puts a record, as somebody else.
+func (b *board) put(name string, data []byte) {
+	b.Lock()
+	defer b.Unlock()
+	b.kept[name] = data
+}
+
+// counts are how often records were read and written.
+func (b *board) counts() (reads, writes int) {
+	b.Lock()
+	defer b.Unlock()
+	return b.reads, b.writes
+}
+
+// size is how many records there are.
+func (b *board) size() int {
+	b.Lock()
+	defer b.Unlock()
+	return len(b.kept)
+}
+
 func (b *board) set(away bool) {
 	b.Lock()
 	defer b.Unlock()
@@ -114,8 +142,8 @@ func TestNodesComeAndGo(t *testing.T) {
 		expect(t, one, "1", "3")
 		expect(t, three, "1", "3")
 		leave(t, one, three)
-		if len(b.kept) != 0 {
-			t.Errorf("records of servers that left: %v", b.kept)
+		if b.size() != 0 {
+			t.Errorf("%d records of servers that left", b.size())
 		}
 	})
 }
@@ -126,9 +154,9 @@ func TestDeadNodes(t *testing.T) {
 		b := newBoard()
 		one, two := open(b, 1), open(b, 2)
 		time.Sleep(4500 * time.Millisecond)
-		record := slices.Clone(b.kept[registry.NodePrefix+node(2).Name])
+		record := b.of(registry.NodePrefix + node(2).Name)
 		leave(t, two)
-		b.kept[registry.NodePrefix+node(2).Name] = record // as if it had been killed
+		b.put(registry.NodePrefix+node(2).Name, record) // as if it had been killed
 		time.Sleep(time.Second)
 		expect(t, one, "1", "2")
 		time.Sleep(6 * time.Second)
@@ -138,14 +166,14 @@ func TestDeadNodes(t *testing.T) {
 		}
 		time.Sleep(11 * time.Minute)
 		expect(t, one, "1")
-		if len(b.kept) != 1 {
-			t.Errorf("records: %d, want that of the living server alone", len(b.kept))
+		if b.size() != 1 {
+			t.Errorf("records: %d, want that of the living server alone", b.size())
 		}
 		if _, known := one.Known(t.Context(), node(2).Fingerprint); known {
 			t.Error("a server without a record is known")
 		}
 		late := open(b, 3) // an old record counts only once its number moves
-		b.kept[registry.NodePrefix+node(2).Name] = record
+		b.put(registry.NodePrefix+node(2).Name, record)
 		time.Sleep(4500 * time.Millisecond)
 		expect(t, late, "1", "3")
 		leave(t, one, late)
@@ -254,11 +282,11 @@ func TestNamed(t *testing.T) {
 		if hasResults(one, node(2)) {
 			t.Error("a server that did not answer owns something")
 		}
-		record := slices.Clone(b.kept["node-"+node(2).Name])
+		record := b.of("node-" + node(2).Name)
 		leave(t, two)
 		time.Sleep(1500 * time.Millisecond)
 		named(one, false, "a server that left")
-		b.kept["node-"+node(2).Name] = record // as if it had been killed
+		b.put("node-"+node(2).Name, record) // as if it had been killed
 		time.Sleep(1500 * time.Millisecond)
 		named(one, true, "a server that may live")
 		time.Sleep(6 * time.Second)
@@ -296,12 +324,12 @@ func TestTakingOver(t *testing.T) {
 		found(moved, "the newest again")
 		leave(t, before)
 		found(moved, "the newest, after the one before it ended")
-		if len(elsewhere.kept) != 1 {
-			t.Errorf("%d records in another registry, want that of the server", len(elsewhere.kept))
+		if elsewhere.size() != 1 {
+			t.Errorf("%d records in another registry, want that of the server", elsewhere.size())
 		}
 		leave(t, after, other, apart)
-		if len(b.kept)+len(elsewhere.kept) != 0 {
-			t.Errorf("records of servers that left: %v %v", b.kept, elsewhere.kept)
+		if b.size()+elsewhere.size() != 0 {
+			t.Errorf("%d records of servers that left, and %d elsewhere", b.size(), elsewhere.size())
 		}
 	})
 }
@@ -314,10 +342,10 @@ func TestSilentAndDead(t *testing.T) {
 		time.Sleep(4500 * time.Millisecond)
 		name := registry.NodePrefix + node(2).Name
 		leave(t, two)
-		b.kept[name] = []byte(strings.Replace(record(5), "BEAT", "5", 1))
+		b.put(name, []byte(strings.Replace(record(5), "BEAT", "5", 1)))
 		time.Sleep(time.Second)
 		one.Silent(node(2).Name)
-		b.kept[name] = []byte(strings.Replace(record(5), "BEAT", "6", 1)) // its last word
+		b.put(name, []byte(strings.Replace(record(5), "BEAT", "6", 1))) // its last word
 		for range 20 {
 			time.Sleep(time.Second)
 			if hasResults(one, node(2)) {
@@ -338,14 +366,14 @@ func TestStrangers(t *testing.T) {
 		b := newBoard()
 		one := open(b, 1)
 		time.Sleep(100 * time.Millisecond)
-		before := b.reads
+		before, _ := b.counts()
 		for n := range 1000 {
 			if _, known := one.Known(t.Context(), sha256.Sum256(fmt.Append(nil, n))); known {
 				t.Fatal("a stranger is known")
 			}
 		}
-		if got := b.reads - before; got != 1 {
-			t.Errorf("1000 strangers had the records read %d times", got)
+		if after, _ := b.counts(); after-before != 1 {
+			t.Errorf("1000 strangers had the records read %d times", after-before)
 		}
 		leave(t, one)
 	})
@@ -360,9 +388,10 @@ func TestCost(t *testing.T) {
 			all = append(all, open(b, n+1))
 		}
 		time.Sleep(time.Minute)
-		reads, writes := b.reads, b.writes
+		reads, writes := b.counts()
 		time.Sleep(100 * time.Second)
-		if reads, writes = b.reads-reads, b.writes-writes; reads > 1100 || writes > 1100 || reads < 900 {
+		readsAfter, writesAfter := b.counts()
+		if reads, writes = readsAfter-reads, writesAfter-writes; reads > 1100 || writes > 1100 || reads < 900 {
 			t.Errorf("100 servers cause %d reads and %d writes in 100 seconds, want 10 in a second", reads, writes)
 		}
 		if got := all[0].Nodes(); got != 100 {
@@ -379,7 +408,7 @@ func FuzzRecord(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		b := newBoard()
-		b.kept[registry.NodePrefix+name] = data
+		b.put(registry.NodePrefix+name, data)
 		one := open(b, 1)
 		defer leave(t, one)
 		one.Known(t.Context(), nodes.Fingerprint{})
