@@ -2,6 +2,7 @@ package nodes_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -99,43 +100,38 @@ func (f *fleet) registryAway(since time.Time) bool {
 	return !f.away.IsZero() || f.again.After(since)
 }
 
-// engineChild returns the process of the engine, the only child of the test that has the engine's folder open.
-func engineChild(t *testing.T, folder string) int {
+// killEngine ends the process of the engine without warning. It is the only child of the test that has the engine's folder open, and is not there for
+// a moment after it was killed before.
+func killEngine(t *testing.T, folder string) {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
+	harness.Eventually(t, time.Minute, func() error {
+		files, err := filepath.Glob("/proc/[0-9]*/stat")
 		if err != nil {
-			continue // it has ended
+			return err
 		}
-		_, rest, _ := strings.Cut(string(raw), ") ")
-		fields := strings.Fields(rest)
-		if len(fields) < 2 || fields[0] == "Z" || fields[1] != strconv.Itoa(os.Getpid()) {
-			continue
+		for _, file := range files {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				continue // it has ended
+			}
+			_, rest, _ := strings.Cut(string(raw), ") ")
+			fields := strings.Fields(rest)
+			if len(fields) < 2 || fields[0] == "Z" || fields[1] != strconv.Itoa(os.Getpid()) {
+				continue
+			}
+			place := filepath.Base(filepath.Dir(file))
+			command, err := os.ReadFile(filepath.Join("/proc", place, "cmdline"))
+			if err != nil || !strings.Contains(string(command), folder) {
+				continue
+			}
+			pid, err := strconv.Atoi(place)
+			if err != nil {
+				return err
+			}
+			return syscall.Kill(pid, syscall.SIGKILL)
 		}
-		place := filepath.Base(filepath.Dir(file))
-		command, err := os.ReadFile(filepath.Join("/proc", place, "cmdline"))
-		if err != nil || !strings.Contains(string(command), folder) {
-			continue
-		}
-		pid, err := strconv.Atoi(place)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pid
-	}
-	return 0
-}
-
-// killProcess ends a process without warning.
-func killProcess(pid int) error {
-	if pid == 0 {
-		return nil
-	}
-	return syscall.Kill(pid, syscall.SIGKILL)
+		return errors.New("no engine runs")
+	})
 }
 
 // awaitDelivery waits until a node has delivered all events that it has acknowledged.

@@ -74,7 +74,8 @@ func (f *fleet) parts(t *testing.T) []part {
 			return func() error { pause(); return f.plug() }, err
 		}},
 		part{"the engine", func() (func() error, error) {
-			return func() error { pause(); return nil }, killProcess(engineChild(t, "engine"))
+			killEngine(t, "engine")
+			return func() error { pause(); return nil }, nil
 		}})
 }
 
