@@ -1,5 +1,5 @@
 // Package pagecursor writes and reads the cursors that page through one snapshot of a result: what the next_cursor of an answer says.
-// A cursor is no key to anything: a request with one has to bring a key or token that may run the endpoint, like any other run.
+// A cursor grants no access: a request with one has to bring a key or token that may run the endpoint, like any other run.
 package pagecursor
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	// ErrInvalid is the refusal of what is no cursor, or one of another owner: which of these is not told.
+	// ErrInvalid refuses a text that is not a cursor, or is the cursor of another owner. It does not say which.
 	ErrInvalid = errors.New("no cursor of this owner")
 	// ErrExpired is the refusal of a cursor of another process: before a restart, or of another server.
 	ErrExpired = errors.New("a cursor of another process")
@@ -71,7 +71,7 @@ var ours = sync.OnceValue(func() *sealer {
 // Process names this process: its cursors begin with it.
 func Process() string { return hex.EncodeToString(ours().process[:]) }
 
-// ProcessOf names the process whose text a cursor is, or would be. It is false for what is no cursor of any.
+// ProcessOf names the process whose text a cursor is, or would be. It is false for a text that is not a cursor of any.
 func ProcessOf(text string) (string, bool) {
 	if len(text) != Length {
 		return "", false
