@@ -87,9 +87,13 @@ func TestFleet(t *testing.T) {
 	clients := l.run(stop)
 	failures := map[string]int{}
 	parts := l.fleet.parts(t)
-	for until := time.Now().Add(*last); time.Now().Before(until); {
+	var order []int // in which parts are next: each is killed before one is killed again
+	for until := time.Now().Add(*last); time.Now().Before(until); order = order[1:] {
 		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
-		p := parts[rand.IntN(len(parts))]
+		if len(order) == 0 {
+			order = rand.Perm(len(parts))
+		}
+		p := parts[order[0]]
 		mend, err := p.fail()
 		if err != nil {
 			t.Errorf("killing %s: %v", p.name, err)
