@@ -174,7 +174,7 @@ var Tables = inTables([]Table{
 
 // ofLog is for how long the rows of a log are kept, by the column of their time.
 func ofLog(column string) string {
-	return "toDateTime(" + column + ") + INTERVAL " + strconv.Itoa(LogDays) + " DAY"
+	return "toDateTime(" + column + ") + toIntervalDay(" + strconv.Itoa(LogDays) + ")"
 }
 
 // wholeDays has ClickHouse drop the parts of a day when all of its rows are too old, in place of rewriting them.

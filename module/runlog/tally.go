@@ -131,7 +131,8 @@ func (l *Log) collect(add func(Counted, int64)) {
 // to do so.
 func (l *Log) retire(now time.Time) {
 	l.tallies.Range(func(who, value any) bool {
-		if t, ok := value.(*Tally); ok && now.UnixMicro()-t.last.Load() > tallyIdle.Microseconds() {
+		// One that is so new that it has counted nothing yet is idle from now on.
+		if t, ok := value.(*Tally); ok && !t.last.CompareAndSwap(0, now.UnixMicro()) && now.UnixMicro()-t.last.Load() > tallyIdle.Microseconds() {
 			t.gone.Store(true)
 			l.tallies.Delete(who)
 			l.tally(-1)

@@ -107,6 +107,15 @@ func TestTalliesAreBounded(t *testing.T) {
 	if n, all := log.tallied.Load(), logs.tallied.Load(); n != 0 || all != 0 || !known.Gone() {
 		t.Errorf("%d tallies of %d are there after an hour without runs; known is gone: %t", n, all, known.Gone())
 	}
+	fresh := log.Tally(Who{Version: 2}) // a run is about to be counted
+	logs.Collect(began.Add(2*tallyIdle), func(Counted, int64) {})
+	if fresh.Gone() {
+		t.Error("a tally is forgotten before it counted its first run")
+	}
+	logs.Collect(began.Add(4*tallyIdle), func(Counted, int64) {})
+	if !fresh.Gone() {
+		t.Error("a tally that counts nothing stays")
+	}
 	logs.Of(1, "f").Add(Run{At: began, Status: 200})
 	if logs.Forget("f"); logs.tallied.Load() != 0 {
 		t.Errorf("%d tallies are counted of a log that was forgotten", logs.tallied.Load())
