@@ -133,8 +133,8 @@ func (all *tenants) examine(t *testing.T, g *generator, text string, seed uint64
 	}
 	if leaks := strings.Contains(strings.ToLower(got.text), marker); leaks || differs {
 		c.bad.Add(1)
-		t.Errorf("seed %d, %s: leaks %t, differs %t\n%s\n--- SQL\n%s\n%v\n--- got\n%s\n--- want\n%s",
-			seed, way.name, leaks, differs, text, way.sql, q.Params, short(got.text), short(want.text))
+		t.Errorf("seed %d, %s: leaks %t, differs %t, %d and %d rows\n%s\n--- SQL\n%s\n%v\n--- got\n%s\n--- want\n%s",
+			seed, way.name, leaks, differs, len(got.rows), len(want.rows), text, way.sql, q.Params, short(got.text), short(want.text))
 	}
 }
 

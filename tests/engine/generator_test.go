@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -209,6 +210,8 @@ func (g *generator) alias(taken map[string]bool) string {
 	return name
 }
 
+var setOperation = regexp.MustCompile(` (union|intersect|except) `)
+
 // query writes a whole query: mostly one row of aggregates, which tells of every row below it and can be compared.
 func (g *generator) query() string {
 	with := ""
@@ -220,7 +223,8 @@ func (g *generator) query() string {
 		return with + g.digest(depth)
 	}
 	text, _ := g.relation(depth)
-	if strings.HasPrefix(text, "(") || with != "" || strings.Contains(text, " limit ") {
+	// The limit is of the whole: without it there would be a hundred rows, and of a set operation any hundred.
+	if strings.HasPrefix(text, "(") || with != "" || strings.Contains(text, " limit ") || setOperation.MatchString(text) {
 		text = "select * from (" + text + ") as whole"
 	}
 	return with + text + " limit 50000"
