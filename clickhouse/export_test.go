@@ -84,8 +84,8 @@ func (c *Client) Granted(ctx context.Context, rights ...string) (bool, error) {
 func (c *Client) Replicas(ctx context.Context) (map[string]int64, error) { return c.replicas(ctx) }
 
 // InParts exports inParts.
-func InParts(engines map[string]string, replicas map[string]int64) bool {
-	return inParts(engines, replicas)
+func InParts(engines map[string]string, replicas map[string]int64, named bool) bool {
+	return inParts(engines, replicas, named)
 }
 
 // SetMutations exports setMutations.

@@ -41,6 +41,25 @@ type host struct {
 	watching bool                  // watch runs
 }
 
+// Host is a server of a client; the zero Host is none.
+type Host struct{ of *host }
+
+// String is the host's address; empty for none.
+func (h Host) String() string {
+	if h.of == nil {
+		return ""
+	}
+	return h.of.address
+}
+
+// Front is the host that is asked now if it does not matter which one is. It is none if queries are spread over the hosts.
+func (c *Client) Front() Host {
+	if len(c.hosts) > 1 && c.strategy != driver.ConnOpenInOrder {
+		return Host{}
+	}
+	return Host{c.order(false)[0]}
+}
+
 // attempt is something that runs on a host.
 type attempt struct{ end context.CancelCauseFunc }
 

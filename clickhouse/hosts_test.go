@@ -327,6 +327,45 @@ func TestSpread(t *testing.T) {
 	}
 }
 
+// TestFirst: the host that a query names is asked first as long as it answers, and the caller learns when another one was.
+func TestFirst(t *testing.T) {
+	_, logins, addresses := engines(t)
+	dsn, relays := relayed(t, "http", logins[0], "", addresses[0], addresses[0])
+	c := openWith(t, clickhouse.Config{DSN: dsn})
+	wake(t, c)
+	first := c.Front()
+	if first.String() != relays[0].Address() {
+		t.Fatalf("the front is %s", first)
+	}
+	elsewhere := func(first clickhouse.Host) bool {
+		t.Helper()
+		stats, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT 1", Project: 1, Spread: true, First: first}, &rows{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stats.Elsewhere
+	}
+	if elsewhere(first) || elsewhere(clickhouse.Host{}) {
+		t.Error("a host that answers is passed over")
+	}
+	relays[0].Set(harness.Refuses)
+	if !elsewhere(first) {
+		t.Error("a host that is away has answered")
+	}
+	second := c.Front()
+	if second.String() != relays[1].Address() || elsewhere(second) || elsewhere(clickhouse.Host{}) {
+		t.Errorf("the front is %s, or another host has answered", second)
+	}
+	relays[0].Set(harness.Works)
+	awaitHosts(t, c, true, true)
+	if c.Front() != first || elsewhere(second) {
+		t.Errorf("the front is %s, or a host that answers is passed over", c.Front())
+	}
+	if dsn, _ := relayed(t, "http", logins[0], "?connection_open_strategy=round_robin", addresses[0], addresses[0]); openWith(t, clickhouse.Config{DSN: dsn}).Front() != (clickhouse.Host{}) {
+		t.Error("queries that are spread have a front")
+	}
+}
+
 // TestRunningOnItsHost: the progress of a query and its end come from the host that runs it, also if that is not the first one.
 func TestRunningOnItsHost(t *testing.T) {
 	_, logins, addresses := engines(t)

@@ -31,9 +31,9 @@ const partsSQL = "SELECT p.table, p.name, hex(cityHash64(toString(t.uuid), t.met
 // probeTime is how long a question about parts may take, in ClickHouse.
 const probeTime = 10 * time.Second
 
-// Parts lists the parts of tables, whichever projects their rows are of.
-func (c *Client) Parts(ctx context.Context, tables []string) (parts []Part, err error) {
-	q := Query{SQL: partsSQL, system: true, longest: probeTime, Params: []Param{ArrayParam("tables", "String", tables)}}
+// Parts lists the parts that tables have on a host, whichever projects their rows are of.
+func (c *Client) Parts(ctx context.Context, on Host, tables []string) (parts []Part, err error) {
+	q := Query{SQL: partsSQL, system: true, on: on.of, longest: probeTime, Params: []Param{ArrayParam("tables", "String", tables)}}
 	err = c.Collect(ctx, q, func(cells []Cell) error {
 		p := Part{Table: cells[0].Text(), Name: cells[1].Text(), ID: cells[2].Text()}
 		if p.Rows, err = cells[3].Int(); err != nil {
@@ -93,15 +93,15 @@ func parsePartName(name string) (out partName) {
 	return out
 }
 
-// CanProbe reports whether the parts of our tables say what a query finds in them: there is one server, which keeps the rows itself, and shows us its
-// parts.
-func (c *Client) CanProbe(ctx context.Context) (bool, error) {
-	if len(c.hosts) > 1 {
+// CanProbe reports whether the parts of our tables on a host say what a query finds in them there: the host is one server, which keeps the rows itself, and
+// shows us its parts.
+func (c *Client) CanProbe(ctx context.Context, on Host) (bool, error) {
+	if on.of == nil {
 		return false, nil
 	}
 	engines := map[string]string{}
 	err := c.Collect(ctx, Query{
-		SQL: "SELECT name, engine FROM system.tables WHERE database = currentDatabase() AND name IN (" + literals(physical.WithoutLogs()) + ")", system: true, longest: probeTime,
+		SQL: "SELECT name, engine FROM system.tables WHERE database = currentDatabase() AND name IN (" + literals(physical.WithoutLogs()) + ")", system: true, on: on.of, longest: probeTime,
 	}, func(cells []Cell) error {
 		engines[cells[0].Text()] = cells[1].Text()
 		return nil
@@ -109,11 +109,14 @@ func (c *Client) CanProbe(ctx context.Context) (bool, error) {
 	if err = unlessForbidden(err); err != nil || len(engines) == 0 {
 		return false, err
 	}
-	replicas, err := c.replicas(ctx)
-	if err != nil || !inParts(engines, replicas) {
+	var replicas map[string]int64
+	if len(c.hosts) == 1 {
+		replicas, err = c.replicas(ctx)
+	}
+	if err != nil || !inParts(engines, replicas, len(c.hosts) > 1) {
 		return false, err
 	}
-	_, err = c.Parts(ctx, []string{physical.Events})
+	_, err = c.Parts(ctx, on, []string{physical.Events})
 	if unlessForbidden(err) == nil {
 		return err == nil, nil
 	}
@@ -132,13 +135,13 @@ func (c *Client) replicas(ctx context.Context) (map[string]int64, error) {
 	return counts, unlessForbidden(err)
 }
 
-// inParts reports whether the rows of tables are in their parts on one server. Of a table with several replicas, other queries may be answered by
-// another one, as behind a load balancer.
-func inParts(engines map[string]string, replicas map[string]int64) bool {
+// inParts reports whether the rows of tables are in their parts on one server. If a table has several replicas and they are not named as hosts, another one
+// may answer other queries, as behind a load balancer.
+func inParts(engines map[string]string, replicas map[string]int64, named bool) bool {
 	for table, engine := range engines {
 		switch {
 		case !strings.HasSuffix(engine, "MergeTree"), strings.HasPrefix(engine, "Shared"),
-			strings.HasPrefix(engine, "Replicated") && replicas[table] != 1:
+			strings.HasPrefix(engine, "Replicated") && !named && replicas[table] != 1:
 			return false
 		}
 	}
@@ -164,9 +167,11 @@ var digested = map[string][]string{
 	physical.StaticMembers:         {"cohort_id", "person_id", "id"},
 }
 
-// Digests reads what parts of a table have of a project. Columns are those that the table has. A part that is no more, and one that has no row of the
+// Digests reads what parts of a table on a host have of a project. Columns are those that the table has. A part that is no more, and one that has no row of the
 // project, has no digest.
-func (c *Client) Digests(ctx context.Context, project int64, table string, columns, parts []string, yields bool) (found []Digest, err error) {
+func (c *Client) Digests(
+	ctx context.Context, on Host, project int64, table string, columns, parts []string, yields bool,
+) (found []Digest, err error) {
 	var hashed []string
 	for _, name := range digested[table] {
 		if slices.Contains(columns, name) {
@@ -180,7 +185,7 @@ func (c *Client) Digests(ctx context.Context, project int64, table string, colum
 	q := Query{
 		SQL: "SELECT any(_part), " + day + " AS day, toString(count()), toString(sum(cityHash64(" + strings.Join(hashed, ", ") + "))) FROM " + identifier(table) +
 			" WHERE _part IN {parts:Array(String)} GROUP BY _part_index, day", // numbers, which are grouped by faster than names
-		Project: project, Params: []Param{ArrayParam("parts", "String", parts)}, longest: probeTime, Yields: yields,
+		Project: project, on: on.of, Params: []Param{ArrayParam("parts", "String", parts)}, longest: probeTime, Yields: yields,
 	}
 	err = c.Collect(ctx, q, func(cells []Cell) error {
 		d := Digest{Part: cells[0].Text()}

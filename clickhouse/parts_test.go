@@ -11,20 +11,25 @@ func TestInParts(t *testing.T) {
 	for _, tt := range []struct {
 		engine   string
 		replicas map[string]int64
+		named    bool
 		want     bool
 	}{
-		{"ReplacingMergeTree", nil, true},
-		{"SharedMergeTree", nil, false},
-		{"Distributed", nil, false},
-		{"View", nil, false},
-		{"ReplicatedReplacingMergeTree", map[string]int64{"events": 1}, true},
-		{"ReplicatedReplacingMergeTree", map[string]int64{"events": 2}, false},
-		{"ReplicatedReplacingMergeTree", map[string]int64{"events": 0}, false},
-		{"ReplicatedReplacingMergeTree", map[string]int64{"groups": 1}, false},
-		{"ReplicatedReplacingMergeTree", nil, false},
+		{"ReplacingMergeTree", nil, false, true},
+		{"ReplacingMergeTree", nil, true, true},
+		{"Distributed", nil, true, false},
+		{"SharedMergeTree", nil, true, false},
+		{"ReplicatedReplacingMergeTree", nil, true, true},
+		{"SharedMergeTree", nil, false, false},
+		{"Distributed", nil, false, false},
+		{"View", nil, false, false},
+		{"ReplicatedReplacingMergeTree", map[string]int64{"events": 1}, false, true},
+		{"ReplicatedReplacingMergeTree", map[string]int64{"events": 2}, false, false},
+		{"ReplicatedReplacingMergeTree", map[string]int64{"events": 0}, false, false},
+		{"ReplicatedReplacingMergeTree", map[string]int64{"groups": 1}, false, false},
+		{"ReplicatedReplacingMergeTree", nil, false, false},
 	} {
-		if got := clickhouse.InParts(map[string]string{"person": "MergeTree", "events": tt.engine}, tt.replicas); got != tt.want {
-			t.Errorf("%s with %v replicas: %t", tt.engine, tt.replicas, got)
+		if got := clickhouse.InParts(map[string]string{"person": "MergeTree", "events": tt.engine}, tt.replicas, tt.named); got != tt.want {
+			t.Errorf("%s with %v replicas, which are named: %t: %t", tt.engine, tt.replicas, tt.named, got)
 		}
 	}
 	if replicas, err := client(t).Replicas(t.Context()); err != nil || len(replicas) > 0 {

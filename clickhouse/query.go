@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +50,8 @@ type Query struct {
 	// Spread lets any host answer, if the DSN says that queries are spread. Without it, the first host that answers is asked, which has
 	// what was written last.
 	Spread bool
+	// First is the host that is asked first, if it answers; zero for any.
+	First Host
 
 	on       *host         // the only one that is asked; nil for any
 	system   bool          // reads system tables, without the project filter
@@ -82,6 +85,7 @@ type Stats struct {
 	Rows                uint64 // passed to the sink
 	ReadRows, ReadBytes uint64
 	Elapsed             time.Duration
+	Elsewhere           bool // another host than Query.First answered
 }
 
 // Query runs a SELECT and passes its rows to the sink while they arrive. If it returns nil, the sink has received the
@@ -112,7 +116,9 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 		kept = &held{to: out, again: out.restarter()}
 		rows, begin = kept, func(error) bool { return out.err == nil && kept.restart() }
 	}
+	elsewhere := false
 	err := c.tryEach(ctx, hosts, begin, func(ctx context.Context, h *host) (err error) {
+		elsewhere = q.First != Host{} && q.First != Host{h}
 		s, err := c.server(ctx, h)
 		if err != nil {
 			return err
@@ -133,7 +139,7 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 		}
 		return err
 	})
-	stats.Rows = out.rows
+	stats.Rows, stats.Elsewhere = out.rows, elsewhere
 	stats.Elapsed = time.Since(began)
 	if out.err != nil {
 		return stats, fmt.Errorf("processing the rows: %w", out.err)
@@ -152,7 +158,12 @@ func (c *Client) hostsOf(q *Query) []*host {
 	if q.on != nil {
 		return []*host{q.on}
 	}
-	return c.order(q.Spread)
+	hosts := c.order(q.Spread && q.First == Host{})
+	if first := q.First.of; first != nil && hosts[0] != first && !first.out.Load() && !first.unfit.Load() {
+		hosts = slices.DeleteFunc(slices.Clone(hosts), func(h *host) bool { return h == first })
+		hosts = slices.Insert(hosts, 0, first)
+	}
+	return hosts
 }
 
 // run is where a query runs, and under which id.

@@ -147,7 +147,9 @@ func (x *Computation) run(
 			return nil, err
 		}
 	}
-	done.basis = of
+	if !at.elsewhere {
+		done.basis = of
+	}
 	if compiled.Shape != nil {
 		if done.Insight, err = x.shape(compiled, result); err != nil {
 			return nil, err
@@ -194,6 +196,7 @@ func (x *Computation) ask(
 ) error {
 	done.nextID()
 	q := x.compiledQuery(compiled, done.ExecutionID.String(), stored)
+	q.First = at.data.Host()
 	defer x.exec.Runs.beginWork(x.query.Key)()
 	asked := time.Now()
 	x.picked.CompareAndSwap(0, asked.UnixNano())
@@ -208,6 +211,7 @@ func (x *Computation) ask(
 		size = end()
 	}
 	x.log(done, asked, size, err)
+	at.elsewhere = at.elsewhere || done.Stats.Elsewhere
 	done.Stats = plus(earlier, done.Stats)
 	if err == nil && !x.exec.stillHave(ctx, x.Project.ID, compiled.Reads.Values) {
 		return errOtherValues
@@ -220,6 +224,8 @@ type turn struct {
 	of    *Computation
 	place *admission.Place // nil before
 	data  *warehouse.Data  // that was last looked at; nil if none was
+	// elsewhere is set when another host than that of the data answered. What it has may be older or newer.
+	elsewhere bool
 }
 
 // take waits for the place, and counts a query, unless it was taken before.

@@ -133,6 +133,7 @@ func (x *Computation) data(ctx context.Context, at *turn, compiled *compiler.Com
 	if err != nil {
 		return nil, fmt.Errorf("asking which data there is: %w", err)
 	}
+	at.data = data
 	return data, nil
 }
 
@@ -241,6 +242,9 @@ func (x *Computation) computePieces(ctx context.Context, at *turn, s *stitching,
 	}
 	if err := x.ask(ctx, at, compiled, nil, done, to, func() int64 { return to.bytes }); err != nil {
 		return err
+	}
+	if at.elsewhere {
+		return errNoPieces // those that are kept are of another host
 	}
 	computed := make(map[cache.Span]*cache.Piece, len(places))
 	for _, i := range places {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/physical"
@@ -52,9 +53,17 @@ func (d *Data) Version(reads resolve.Reads, from, to time.Time) (version uint64,
 	return version, true
 }
 
+// Host is the one whose data they are: what another host finds may differ for a while. It is none if there is no such host, or if nothing is known.
+func (d *Data) Host() clickhouse.Host {
+	if d == nil || d.probed == nil {
+		return clickhouse.Host{}
+	}
+	return d.probed.host
+}
+
 // version tells apart what tables have, beside what this process knows of them.
 func (s *state) version(own uint64, tables []string, asked span) (version uint64, ok bool) {
-	text := binary.LittleEndian.AppendUint64(nil, own)
+	text := append(binary.LittleEndian.AppendUint64(nil, own), s.host.String()...)
 	for _, table := range tables {
 		if physical.HoldsEndpoint(table) {
 			continue

@@ -21,7 +21,8 @@ type prober struct {
 	budget time.Duration // after which a probe begins no other query
 
 	mu       sync.Mutex
-	able     bool                // the tables can be probed
+	host     clickhouse.Host     // what follows is of it
+	able     bool                // its tables can be probed
 	until    time.Time           // when that is asked again
 	columns  map[string][]string // of tables
 	projects map[int64]*probed
@@ -30,18 +31,20 @@ type prober struct {
 
 // proberClient is a clickhouse.Client.
 type proberClient interface {
-	CanProbe(ctx context.Context) (bool, error)
+	Front() clickhouse.Host
+	CanProbe(ctx context.Context, on clickhouse.Host) (bool, error)
 	PhysicalColumns(ctx context.Context) ([]physical.Column, error)
-	Parts(ctx context.Context, tables []string) ([]clickhouse.Part, error)
-	Digests(ctx context.Context, project int64, table string, columns, parts []string, yields bool) ([]clickhouse.Digest, error)
+	Parts(ctx context.Context, on clickhouse.Host, tables []string) ([]clickhouse.Part, error)
+	Digests(ctx context.Context, on clickhouse.Host, project int64, table string, columns, parts []string, yields bool) ([]clickhouse.Digest, error)
 }
 
 func newProber(client proberClient) *prober {
 	return &prober{client: client, budget: probeBudget, projects: map[int64]*probed{}}
 }
 
-// probed is what is known of a project.
+// probed is what is known of a project on a host.
 type probed struct {
+	host  clickhouse.Host
 	turn  chan struct{}       // has an element while somebody probes, who may use what follows
 	parts map[partID][]digest // what parts have of the project, that were there when it was last probed
 	count int                 // digests in all
@@ -76,8 +79,9 @@ const (
 	probeBudget = time.Second
 )
 
-// state is which data a project has in tables, by their digests. It is never changed.
+// state is which data a project has in tables of a host, by their digests. It is never changed.
 type state struct {
+	host   clickhouse.Host
 	tables map[string]*tableState
 }
 
@@ -91,11 +95,12 @@ func (p *prober) probe(ctx context.Context, at *admission.Place, project int64, 
 	if err := check(at, project); err != nil {
 		return nil, err
 	}
-	able, err := p.canProbe(ctx)
+	host := p.client.Front()
+	able, err := p.canProbe(ctx, host)
 	if err != nil || !able {
 		return nil, unlessUnable(ctx, err)
 	}
-	known := p.of(project)
+	known := p.of(project, host)
 	select {
 	case known.turn <- struct{}{}:
 		defer func() {
@@ -126,24 +131,26 @@ func unlessUnable(ctx context.Context, err error) error {
 	return err
 }
 
-// canProbe reports whether the tables are such that can be probed.
-func (p *prober) canProbe(ctx context.Context) (bool, error) {
+// canProbe reports whether the tables of a host are such that can be probed. What is known of another host is forgotten.
+func (p *prober) canProbe(ctx context.Context, host clickhouse.Host) (bool, error) {
 	p.mu.Lock()
+	if p.host != host {
+		p.host, p.until, p.held = host, time.Time{}, 0
+		clear(p.projects)
+	}
 	able, fresh := p.able, time.Now().Before(p.until)
 	p.mu.Unlock()
 	if fresh {
 		return able, nil
 	}
-	able, err := p.client.CanProbe(ctx)
+	able, err := p.client.CanProbe(ctx, host)
 	var list []physical.Column
 	if err == nil {
 		list, err = p.client.PhysicalColumns(ctx)
 	}
 	if err != nil {
 		if unlessUnable(ctx, err) == nil {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.able, p.until = false, time.Now().Add(unableFor)
+			p.note(host, false, unableFor, nil)
 		}
 		return false, err
 	}
@@ -151,20 +158,29 @@ func (p *prober) canProbe(ctx context.Context) (bool, error) {
 	for _, c := range list {
 		columns[c.Table] = append(columns[c.Table], c.Name)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.able, p.until, p.columns = able, time.Now().Add(ableFor), columns
+	p.note(host, able, ableFor, columns)
 	return able, nil
 }
 
-// of is what is known of a project.
-func (p *prober) of(project int64) *probed {
+// note notes whether the tables of a host can be probed, unless another one is asked by now.
+func (p *prober) note(host clickhouse.Host, able bool, lasts time.Duration, columns map[string][]string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.host == host {
+		p.able, p.until, p.columns = able, time.Now().Add(lasts), columns
+	}
+}
+
+// of is what is known of a project on a host.
+func (p *prober) of(project int64, host clickhouse.Host) *probed {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.projects[project]
-	if known == nil {
-		known = &probed{turn: make(chan struct{}, 1), parts: map[partID][]digest{}}
-		p.projects[project] = known
+	if known == nil || known.host != host {
+		known = &probed{host: host, turn: make(chan struct{}, 1), parts: map[partID][]digest{}}
+		if p.host == host {
+			p.projects[project] = known
+		}
 	}
 	known.used = time.Now()
 	return known
@@ -215,7 +231,7 @@ func (p *prober) forget(project int64) {
 func (p *prober) digested(
 	ctx context.Context, at *admission.Place, project int64, known *probed, tables []string,
 ) (parts []clickhouse.Part, ok bool, err error) {
-	parts, err = p.client.Parts(ctx, tables)
+	parts, err = p.client.Parts(ctx, known.host, tables)
 	for range probeTries {
 		if err != nil {
 			return nil, false, err
@@ -233,7 +249,7 @@ func (p *prober) digested(
 			known.parts, known.count, known.quiet = map[partID][]digest{}, 0, time.Now().Add(quietFor)
 			return nil, false, nil
 		}
-		now, err := p.client.Parts(ctx, tables)
+		now, err := p.client.Parts(ctx, known.host, tables)
 		if err != nil {
 			return nil, false, err
 		}
@@ -307,7 +323,7 @@ func (p *prober) read(ctx context.Context, at *admission.Place, project int64, k
 		for i := range n {
 			names[i], ids[fresh[i].Name] = fresh[i].Name, idOf(&fresh[i])
 		}
-		found, err := p.client.Digests(ctx, project, table, columns[table], names, at.Yields())
+		found, err := p.client.Digests(ctx, known.host, project, table, columns[table], names, at.Yields())
 		if err != nil {
 			return false, err
 		}
@@ -340,7 +356,7 @@ func atOnce(parts []clickhouse.Part) (n int) {
 // state adds up the digests of parts. A statement that rewrites rows does so part by part, and may leave their keys as they are. So that the sums tell how
 // far it is, each has the part's rows with the number of the last one.
 func (known *probed) state(parts []clickhouse.Part, tables []string) *state {
-	out := &state{tables: map[string]*tableState{}}
+	out := &state{known.host, map[string]*tableState{}}
 	for _, table := range tables {
 		out.tables[table] = &tableState{}
 	}

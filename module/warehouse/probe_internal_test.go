@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/physical"
@@ -19,20 +21,25 @@ type server struct {
 	digests []clickhouse.Digest // of each project
 	failure error               // of CanProbe
 	asked   int                 // how often CanProbe was
+	front   clickhouse.Host
 }
 
-func (s *server) CanProbe(context.Context) (bool, error) {
+func (s *server) Front() clickhouse.Host { return s.front }
+
+func (s *server) CanProbe(context.Context, clickhouse.Host) (bool, error) {
 	s.asked++
 	return s.failure == nil, s.failure
 }
 
 func (*server) PhysicalColumns(context.Context) ([]physical.Column, error) { return nil, nil }
 
-func (s *server) Parts(context.Context, []string) ([]clickhouse.Part, error) {
+func (s *server) Parts(context.Context, clickhouse.Host, []string) ([]clickhouse.Part, error) {
 	return slices.Clone(s.parts), nil
 }
 
-func (s *server) Digests(_ context.Context, _ int64, _ string, _, parts []string, _ bool) (found []clickhouse.Digest, err error) {
+func (s *server) Digests(
+	_ context.Context, _ clickhouse.Host, _ int64, _ string, _, parts []string, _ bool,
+) (found []clickhouse.Digest, err error) {
 	for _, d := range s.digests {
 		if slices.Contains(parts, d.Part) {
 			found = append(found, d)
@@ -105,6 +112,38 @@ func TestMergesMoveNothing(t *testing.T) {
 		if after := look(t, p, 1); after != before || before == 0 {
 			t.Errorf("mutation %d: the version moves from %d to %d", mutation, before, after)
 		}
+	}
+}
+
+// hostAt is the only host of a client.
+func hostAt(t *testing.T, address string) clickhouse.Host {
+	t.Helper()
+	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://" + address}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	return client.Front()
+}
+
+// TestProbeOfAnotherHost: no version of one host is that of another, and what is known of a host is not used for another.
+func TestProbeOfAnotherHost(t *testing.T) {
+	s := server{front: hostAt(t, "first:1")}
+	s.has("a", 0, 5, 1, 2)
+	p := newProber(&s)
+	first := look(t, p, 1)
+	if first == 0 || look(t, p, 1) != first || s.asked != 1 {
+		t.Fatalf("version %d, and the host was asked %d times whether it can be probed", first, s.asked)
+	}
+	s.front = hostAt(t, "second:1")
+	second := look(t, p, 1)
+	if second == 0 || second == first || s.asked != 2 || p.projects[1].host != s.front {
+		t.Errorf("version %d of the first host, %d of the second, which was asked %d times", first, second, s.asked)
+	}
+	if p.held != p.projects[1].bytes() {
+		t.Errorf("%d bytes are noted of %d", p.held, p.projects[1].bytes())
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestClickHouseHosts takes one of two hosts of ClickHouse away in all ways while queries run: callers get their rows, and what was
-// captured arrives once.
-func TestClickHouseHosts(t *testing.T) {
+// twoHosts starts an engine, and two relays before it. The DSN names the relays as two hosts.
+func twoHosts(t *testing.T) (both string, relays []*harness.Relay) {
+	t.Helper()
 	engine, err := embeddedtest.Start(t.Context(), filepath.Join(t.TempDir(), "engine"))
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,6 @@ func TestClickHouseHosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var relays []*harness.Relay // two names of one server
 	for range 2 {
 		relay, err := harness.NewRelay(dsn.Host)
 		if err != nil {
@@ -45,7 +44,13 @@ func TestClickHouseHosts(t *testing.T) {
 		})
 		relays = append(relays, relay)
 	}
-	both := strings.Replace(engine.DSN(), dsn.Host, relays[0].Address()+","+relays[1].Address(), 1)
+	return strings.Replace(engine.DSN(), dsn.Host, relays[0].Address()+","+relays[1].Address(), 1), relays
+}
+
+// TestClickHouseHosts takes one of two hosts of ClickHouse away in all ways while queries run: callers get their rows, and what was
+// captured arrives once.
+func TestClickHouseHosts(t *testing.T) {
+	both, relays := twoHosts(t)
 	server, c := start(t, "clickhouse "+both, "limits {\n\t\t\trate 100000/s\n\t\t}")
 	token, err := server.CaptureToken(c.Project)
 	if err != nil {
@@ -112,7 +117,7 @@ func TestClickHouseHosts(t *testing.T) {
 		}
 		return nil
 	})
-	if log := server.Log(); strings.Contains(log, dsn.User.String()) {
+	if dsn, err := url.Parse(both); err != nil || strings.Contains(server.Log(), dsn.User.String()) {
 		t.Error("the log has the password")
 	}
 }
@@ -120,4 +125,55 @@ func TestClickHouseHosts(t *testing.T) {
 func hostMetric(t *testing.T, server *harness.Server, host string) float64 {
 	t.Helper()
 	return metric(t, server, regexp.QuoteMeta(fmt.Sprintf("clickhouse_host_reachable{host=%q}", host)))
+}
+
+// TestSettledPastOnHosts: buckets are kept while the first of two hosts answers. When another one has to, the answer is right, and has nothing that was
+// kept of the first.
+func TestSettledPastOnHosts(t *testing.T) {
+	both, relays := twoHosts(t)
+	server, c := start(t, "clickhouse "+both)
+	asked := 0
+	ask := func(status string) {
+		t.Helper()
+		asked++
+		line := fmt.Sprintf(`{"event":"late","distinct_id":"p%d","timestamp":"2024-03-05T10:00:00Z"}`, asked)
+		server.MustCommand(t, nil, strings.NewReader(line+"\n"), "import", "--project", fmt.Sprint(c.Project), "-")
+		answer := c.Do(t, http.MethodPost, "query/", map[string]any{"refresh": "blocking", "query": map[string]any{
+			"kind": "TrendsQuery", "interval": "day", "dateRange": map[string]any{"date_from": "2024-03-01", "date_to": "2024-03-10"},
+			"series": []any{map[string]any{"kind": "EventsNode", "event": "late"}}, "trendsFilter": map[string]any{"decimalPlaces": asked},
+		}})
+		if answer.Status != http.StatusOK {
+			t.Fatalf("a trend: %d %s", answer.Status, answer.Raw)
+		}
+		if got := answer.Header.Get("Cache-Status"); got != "caddy-analytics; "+status {
+			t.Errorf("question %d: Cache-Status: %s, want %s", asked, got, status)
+		}
+		rows, _ := answer.Body["results"].([]any)
+		if len(rows) != 1 {
+			t.Fatalf("results %v", answer.Body["results"])
+		}
+		row, _ := rows[0].(map[string]any)
+		if want := fmt.Sprintf("[0 0 0 0 %d 0 0 0 0 0]", asked); fmt.Sprint(row["data"]) != want {
+			t.Errorf("question %d: got %v, want %s", asked, row["data"], want)
+		}
+	}
+	ask(`fwd=miss; stored; detail="10 of 10 buckets computed"`)
+	ask(`fwd=miss; stored; detail="1 of 10 buckets computed"`)
+	relays[0].Set(harness.Refuses)
+	harness.Eventually(t, time.Minute, func() error {
+		if up := hostMetric(t, server, relays[0].Address()); up != 0 {
+			return fmt.Errorf("the host is not left out: %v", up)
+		}
+		return nil
+	})
+	ask(`fwd=miss; stored; detail="10 of 10 buckets computed"`)
+	ask(`fwd=miss; stored; detail="1 of 10 buckets computed"`)
+	relays[0].Set(harness.Works)
+	harness.Eventually(t, time.Minute, func() error {
+		if up := hostMetric(t, server, relays[0].Address()); up != 1 {
+			return fmt.Errorf("the host is not taken back: %v", up)
+		}
+		return nil
+	})
+	ask(`fwd=miss; stored; detail="10 of 10 buckets computed"`)
 }
