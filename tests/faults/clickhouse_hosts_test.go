@@ -117,7 +117,9 @@ func TestClickHouseHosts(t *testing.T) {
 		}
 		return nil
 	})
-	if dsn, err := url.Parse(both); err != nil || strings.Contains(server.Log(), dsn.User.String()) {
+	_, login, _ := strings.Cut(both, "://")
+	login, _, found := strings.Cut(login, "@")
+	if !found || strings.Contains(server.Log(), login) {
 		t.Error("the log has the password")
 	}
 }
@@ -158,7 +160,7 @@ func TestSettledPastOnHosts(t *testing.T) {
 		}
 	}
 	ask(`fwd=miss; stored; detail="10 of 10 buckets computed"`)
-	ask(`fwd=miss; stored; detail="1 of 10 buckets computed"`)
+	ask(`fwd=partial; stored; detail="1 of 10 buckets computed"`)
 	relays[0].Set(harness.Refuses)
 	harness.Eventually(t, time.Minute, func() error {
 		if up := hostMetric(t, server, relays[0].Address()); up != 0 {
@@ -167,7 +169,7 @@ func TestSettledPastOnHosts(t *testing.T) {
 		return nil
 	})
 	ask(`fwd=miss; stored; detail="10 of 10 buckets computed"`)
-	ask(`fwd=miss; stored; detail="1 of 10 buckets computed"`)
+	ask(`fwd=partial; stored; detail="1 of 10 buckets computed"`)
 	relays[0].Set(harness.Works)
 	harness.Eventually(t, time.Minute, func() error {
 		if up := hostMetric(t, server, relays[0].Address()); up != 1 {
