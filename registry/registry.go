@@ -14,7 +14,7 @@ import (
 
 // Options tune a Registry; the zero value is good.
 type Options struct {
-	// How often to ask the store whether another process wrote. Default: 1s.
+	// How often to ask the store whether another process wrote. Default: 500ms, so that others see a write within a second if they are not told of it.
 	Poll time.Duration
 	// How long to gather uses of keys and endpoints before they are written together. Default: 1s.
 	Gather time.Duration
@@ -25,6 +25,9 @@ type Options struct {
 	// Logs failures of the store in the background. Default: none.
 	Logger *zap.Logger
 }
+
+// defaultPoll is the default of Options.Poll.
+const defaultPoll = 500 * time.Millisecond
 
 // storeTimeout bounds what the registry asks of the store in the background.
 const storeTimeout = 10 * time.Second
@@ -54,8 +57,8 @@ func Open(ctx context.Context, store Store, opts Options) (*Registry, error) {
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r.stop = stop
-	r.done.Go(func() { r.poll(background, cmp.Or(opts.Poll, time.Second)) })
-	r.done.Go(func() { r.watch(background, cmp.Or(opts.Poll, time.Second)) })
+	r.done.Go(func() { r.poll(background, cmp.Or(opts.Poll, defaultPoll)) })
+	r.done.Go(func() { r.watch(background, cmp.Or(opts.Poll, defaultPoll)) })
 	r.done.Go(func() { r.purgeDeleted(background, cmp.Or(opts.Purge, time.Hour)) })
 	r.done.Go(func() { r.recordUses(background, cmp.Or(opts.Gather, time.Second)) })
 	return r, nil

@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,9 @@ type pair struct {
 
 	other *registry.Registry
 }
+
+// wholeJSON compares JSON at once, where cmp would look at one byte after the other.
+var wholeJSON = cmp.FilterValues(func(a, b json.RawMessage) bool { return len(a) > 0 && len(b) > 0 }, cmp.Comparer(func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }))
 
 // quiet leaves the background work to other tests.
 var quiet = registry.Options{Poll: time.Hour, Gather: time.Hour, Purge: time.Hour}
@@ -128,7 +132,7 @@ func (p pair) settled() []project {
 	}
 	fresh := openRegistry(p.exam)
 	for name, r := range map[string]*registry.Registry{"the registry that wrote": p.Registry, "the other registry": p.other} {
-		if diff := cmp.Diff(contents(fresh.Snapshot()), contents(r.Snapshot()), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(contents(fresh.Snapshot()), contents(r.Snapshot()), cmpopts.EquateEmpty(), wholeJSON); diff != "" {
 			p.Errorf("%s is not what the store has (-store +snapshot):\n%s", name, diff)
 		}
 	}
