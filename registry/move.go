@@ -51,12 +51,12 @@ type Moved struct {
 // stays behind: those of the other store are others.
 func Move(ctx context.Context, from, to Movable) (moved Moved, err error) {
 	err = from.Contents(ctx, func(source *Contents) error {
-		source = withoutNodes(source)
+		source = source.WithoutNodes()
 		if err := to.Fill(ctx, source); err != nil {
 			return err
 		}
 		return to.Contents(ctx, func(copied *Contents) error {
-			moved, err = compare(source, withoutNodes(copied))
+			moved, err = compare(source, copied.WithoutNodes())
 			return err
 		})
 	})
@@ -66,8 +66,8 @@ func Move(ctx context.Context, from, to Movable) (moved Moved, err error) {
 	return moved, nil
 }
 
-// withoutNodes leaves out what nodes keep of themselves.
-func withoutNodes(c *Contents) *Contents {
+// WithoutNodes returns contents without what nodes keep of themselves.
+func (c *Contents) WithoutNodes() *Contents {
 	left := *c
 	left.Kept = func(yield func(*Kept, error) bool) {
 		for k, err := range c.Kept {
