@@ -34,6 +34,37 @@ type Kept struct {
 	Data []byte
 }
 
+// Rows are the rows that a database answers with.
+type Rows interface {
+	Next() bool
+	Err() error
+}
+
+// Scanned returns the rows of a query as values. The rows are closed when nobody asks for more.
+func Scanned[R Rows, T any](query func() (R, error), closeRows func(R), scan func(R, *T) error) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		rows, err := query()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer closeRows(rows)
+		for rows.Next() {
+			value := new(T)
+			if err := scan(rows, value); err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(value, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
 // ErrNotEmpty says that a store holds something, and so can't be filled.
 var ErrNotEmpty = errors.New("the registry to move to is not empty")
 

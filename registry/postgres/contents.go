@@ -73,27 +73,7 @@ func (s *Store) contents(ctx context.Context, options pgx.TxOptions, begin []str
 
 // rowsOf are the rows of a query.
 func rowsOf[T any](ctx context.Context, tx pgx.Tx, scan func(pgx.Rows, *T) error, query string) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
-		rows, err := tx.Query(ctx, query)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			value := new(T)
-			if err := scan(rows, value); err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(value, nil) {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(nil, err)
-		}
-	}
+	return registry.Scanned(func() (pgx.Rows, error) { return tx.Query(ctx, query) }, pgx.Rows.Close, scan)
 }
 
 // Fill implements registry.Movable.

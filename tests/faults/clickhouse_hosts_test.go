@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -19,33 +18,8 @@ import (
 // TestClickHouseHosts takes one of two hosts of ClickHouse away in all ways while queries run: callers get their rows, and what was
 // captured arrives once.
 func TestClickHouseHosts(t *testing.T) {
-	engine, err := embeddedtest.Start(t.Context(), filepath.Join(t.TempDir(), "engine"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	dsn, err := url.Parse(engine.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var relays []*harness.Relay // two names of one server
-	for range 2 {
-		relay, err := harness.NewRelay(dsn.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := relay.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		relays = append(relays, relay)
-	}
-	both := strings.Replace(engine.DSN(), dsn.Host, relays[0].Address()+","+relays[1].Address(), 1)
+	engine := embeddedtest.New(t)
+	both, relays := harness.Relays(t, engine.DSN(), 2) // two names of one server
 	server, c := start(t, "clickhouse "+both, "limits {\n\t\t\trate 100000/s\n\t\t}")
 	token, err := server.CaptureToken(c.Project)
 	if err != nil {
@@ -112,6 +86,10 @@ func TestClickHouseHosts(t *testing.T) {
 		}
 		return nil
 	})
+	dsn, err := url.Parse(engine.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
 	if log := server.Log(); strings.Contains(log, dsn.User.String()) {
 		t.Error("the log has the password")
 	}
