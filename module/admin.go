@@ -89,6 +89,9 @@ func findAdmin(methods map[string]adminHandler, r *http.Request) (*runtime, admi
 		return nil, nil, caddy.APIError{HTTPStatus: http.StatusConflict, Err: fmt.Errorf("the running config has no analytics: %w", err)}
 	}
 	rt, err := app.wait(r.Context())
+	if errors.Is(err, errStarting) {
+		err = caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err}
+	}
 	return rt, handle, err
 }
 

@@ -55,9 +55,11 @@ type App struct {
 	leases  []func() error
 	kept    []string // the keys of what leases give back
 	started chan struct{}
+	held    chan struct{} // closed when the start waits for the registry in the background
 	runtime atomic.Pointer[runtime]
 	console atomic.Bool // a site has the console
 
+	stopStart   func() // ends the start in the background; nil when there is none
 	stopFolders func() // ends the task that waits to apply endpoint files; nil when there is none
 }
 
@@ -130,7 +132,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 // Provision puts in placeholders and defaults. It opens nothing: `caddy validate` comes here too.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
-	a.started = make(chan struct{})
+	a.started, a.held = make(chan struct{}), make(chan struct{})
 	repl := caddy.NewReplacer()
 	texts := map[string]*string{
 		"clickhouse": &a.ClickHouse, "clickhouse cluster": &a.Cluster, "registry": &a.Registry, "data_dir": &a.DataDir, "engine_library": &a.EngineLibrary,
@@ -211,13 +213,26 @@ func (a *App) setDefaults() {
 	}
 }
 
-// Start takes a share of the engine, the registry and the cache, opening those that no running config has.
+// Start takes a share of the engine, the registry and the cache, opening those that no running config has. While a registry that it has to
+// open is away, it goes on in the background, unless the config before this one answers requests: that one then stays.
 func (a *App) Start() error {
-	rt, err := a.open(context.Background())
+	err := a.start(context.Background())
+	if !errors.Is(err, registry.ErrUnavailable) || answering() {
+		return err
+	}
+	if err := a.giveBack(); err != nil {
+		return err
+	}
+	a.startLater(err)
+	return nil
+}
+
+func (a *App) start(ctx context.Context) error {
+	rt, err := a.open(ctx)
 	if err != nil {
 		return err
 	}
-	if err := a.applyFolders(context.Background(), rt); err != nil {
+	if err := a.applyFolders(ctx, rt); err != nil {
 		return err
 	}
 	rt.registry.SetLimits(registry.Limits{Records: a.Limits.Records, Bytes: int64(a.Limits.RecordsSize)})
@@ -233,13 +248,20 @@ func (a *App) Start() error {
 
 // Stop ends what still waits to be done. Requests that are under way still need what Cleanup gives back.
 func (a *App) Stop() error {
+	a.endStart()
 	a.endFolders()
 	return nil
 }
 
 // Cleanup gives back what Start took, if anything: Caddy also calls it after a Provision that failed.
 func (a *App) Cleanup() error {
+	a.endStart()
 	a.endFolders()
+	return a.giveBack()
+}
+
+// giveBack gives back what start took.
+func (a *App) giveBack() error {
 	var errs []error
 	for _, release := range slices.Backward(a.leases) {
 		errs = append(errs, release())
@@ -248,7 +270,8 @@ func (a *App) Cleanup() error {
 	return errors.Join(errs...)
 }
 
-// wait returns the runtime once Start is through: Caddy may open a site's listener before it starts this app.
+// wait returns the runtime once Start is through: Caddy may open a site's listener before it starts this app. While the registry is away, the
+// error is errStarting.
 func (a *App) wait(ctx context.Context) (*runtime, error) {
 	if rt := a.runtime.Load(); rt != nil {
 		return rt, nil
@@ -256,6 +279,8 @@ func (a *App) wait(ctx context.Context) (*runtime, error) {
 	select {
 	case <-a.started:
 		return a.runtime.Load(), nil
+	case <-a.held:
+		return nil, errStarting
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

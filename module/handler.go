@@ -1,6 +1,7 @@
 package module
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -64,9 +65,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return h.serveUntaken(w, r, next)
 	}
 	rt, err := h.app.wait(r.Context())
-	if err != nil { // the client went away before the app has started
-		w.WriteHeader(api.StatusClientGone)
-		return nil //nolint:nilerr // there is nobody to tell
+	if err != nil {
+		h.refuse(w, r, err)
+		return nil
 	}
 	switch {
 	case captures:
@@ -77,6 +78,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		rt.api.ServeHTTP(w, r)
 	}
 	return nil
+}
+
+// refuse answers a request that the app has not started for.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case !errors.Is(err, errStarting): // the client went away
+		w.WriteHeader(api.StatusClientGone)
+	case capture.Serves(r.URL.Path):
+		capture.Refuse(w, r, h.logger, err)
+	default:
+		api.Refuse(w, r, h.logger, err)
+	}
 }
 
 func (h *Handler) findApp() (*App, error) { return h.app, nil }

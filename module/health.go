@@ -27,7 +27,8 @@ const (
 	probeEvery   = time.Second     // how long a result is kept
 )
 
-// readiness is what a server says of its parts: "ok" or "unavailable", without the reasons, which are in the log.
+// readiness is what a server says of its parts: "ok", "unavailable", or "unknown" for what is not asked before the registry answers. The reasons
+// are in the log.
 type readiness struct {
 	Status     string `json:"status"`
 	ClickHouse string `json:"clickhouse"`
@@ -37,6 +38,7 @@ type readiness struct {
 const (
 	partReady   = "ok"
 	partMissing = "unavailable"
+	partUnknown = "unknown"
 )
 
 func (r readiness) httpStatus() int {
@@ -58,7 +60,11 @@ type probe struct {
 	took    time.Duration // until ClickHouse answered
 }
 
-var notReady = readiness{Status: partMissing, ClickHouse: partMissing, Registry: partMissing}
+var (
+	notReady = readiness{Status: partMissing, ClickHouse: partMissing, Registry: partMissing}
+	// noRegistry is the state of a server that can't start without its registry.
+	noRegistry = readiness{Status: partMissing, ClickHouse: partUnknown, Registry: partMissing}
+)
 
 // newProbe returns a probe that pings ClickHouse, without a place, and asks the registry for its revision.
 func (rt *runtime) newProbe() *probe {
@@ -151,8 +157,10 @@ func serveHealth(app func() (*App, error), w http.ResponseWriter, r *http.Reques
 	}
 	found := notReady
 	if a, err := app(); err == nil {
-		if rt := a.runtime.Load(); rt != nil { // else it has not started
+		if rt := a.runtime.Load(); rt != nil {
 			found = rt.probe.ready(r.Context())
+		} else if a.isHeld() { // else Start is under way
+			found = noRegistry
 		}
 	}
 	writeJSON(w, found.httpStatus(), found)

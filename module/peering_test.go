@@ -1,13 +1,10 @@
 package module
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -28,41 +25,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/nodes"
+	"github.com/caddy-analytics/caddy-analytics/module/nodes/nodestest"
 	"github.com/caddy-analytics/caddy-analytics/module/peers"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// memoryBoard keeps records as a shared registry does.
-type memoryBoard struct {
-	sync.Mutex
-	kept map[string][]byte
-}
-
-func (b *memoryBoard) Keep(_ context.Context, name string, data []byte) error {
-	b.Lock()
-	defer b.Unlock()
-	if data == nil {
-		delete(b.kept, name)
-		return nil
-	}
-	b.kept[name] = slices.Clone(data)
-	return nil
-}
-
-func (b *memoryBoard) KeptAll(_ context.Context, prefix string) (map[string][]byte, error) {
-	b.Lock()
-	defer b.Unlock()
-	out := maps.Clone(b.kept)
-	maps.DeleteFunc(out, func(name string, _ []byte) bool { return !strings.HasPrefix(name, prefix) })
-	return out, nil
-}
-
 // servers share a registry and a ClickHouse.
 type servers struct {
 	all     []*runtime
-	board   *memoryBoard
+	board   *nodestest.Board
 	project *registry.Project
 	key     *registry.Key
 	secret  string
@@ -73,16 +46,8 @@ const patient = 20 * time.Second
 
 func startServers(t *testing.T, n int) *servers {
 	t.Helper()
-	engine, err := embeddedtest.Start(t.Context(), filepath.Join(t.TempDir(), "engine"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s := &servers{board: &memoryBoard{kept: make(map[string][]byte)}}
+	engine := embeddedtest.New(t)
+	s := &servers{board: nodestest.NewBoard()}
 	folder := t.TempDir()
 	for i := range n {
 		reg, house := warehousetest.Open(t, folder, clickhouse.Config{DSN: engine.DSN(), Embedded: true})
@@ -121,6 +86,7 @@ func startServers(t *testing.T, n int) *servers {
 		s.all = append(s.all, rt)
 	}
 	reg := s.all[0].registry
+	var err error
 	if s.project, err = reg.CreateProject(t.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -487,7 +453,7 @@ func (a alwaysOther) Owner([32]byte) (nodes.Node, bool) { return a.other, true }
 
 // TestTakingOverAnAddress has two fleets listen at one address, as the config before a reload and the one after it do.
 func TestTakingOverAnAddress(t *testing.T) {
-	b := &memoryBoard{kept: make(map[string][]byte)}
+	b := nodestest.NewBoard()
 	config := fleetConfig{PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: strings.Repeat("1", 16), board: b, logger: zap.NewNop()}
 	before, err := newFleet(config)
 	if err != nil {

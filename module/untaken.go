@@ -18,7 +18,8 @@ func (h *Handler) serveUntaken(w http.ResponseWriter, r *http.Request, next cadd
 	}
 	rt, err := h.app.wait(r.Context())
 	if err != nil {
-		return nil //nolint:nilerr // the client went away
+		h.refuse(w, r, err)
+		return nil
 	}
 	rt.api.ServeHTTP(w, r) // has no route for it
 	return nil

@@ -194,8 +194,11 @@ func BenchmarkInsightPage(b *testing.B) {
 	}
 }
 
-// filled makes a store with one project that has many entities of each kind, and returns its path.
-func filled(tb testing.TB, many int) string {
+// putter puts a record of project 1, whose JSON is a format.
+type putter func(kind registry.Kind, id, data string, args ...any)
+
+// filledWith makes a store with one project and what unit puts and adds for each number up to many, and returns its path.
+func filledWith(tb testing.TB, many int, unit func(w *registry.Write, put putter, n int)) string {
 	tb.Helper()
 	path := sqlitetest.Path(tb)
 	r := must(registry.Open(tb.Context(), openStore(tb, path), quiet))(tb)
@@ -205,14 +208,26 @@ func filled(tb testing.TB, many int) string {
 	}
 	s := openStore(tb, path)
 	var w registry.Write
+	put := func(kind registry.Kind, id, data string, args ...any) {
+		rec := registry.Record{Project: 1, Kind: kind, ID: id, Data: fmt.Appendf(nil, data, args...)}
+		rec.Unique = must(registry.UniqueKeys(&rec))(tb)
+		w.Put = append(w.Put, rec)
+	}
 	for n := 1; n <= many; n++ {
+		unit(&w, put, n)
+	}
+	must(s.Write(tb.Context(), &w))(tb)
+	if err := s.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// filled makes a store with one project that has many entities of each kind, and returns its path.
+func filled(tb testing.TB, many int) string {
+	tb.Helper()
+	return filledWith(tb, many, func(w *registry.Write, put putter, n int) {
 		q, at := query("select 1"), now.Format(time.RFC3339)
-		put := func(kind registry.Kind, id, data string, args ...any) {
-			text := fmt.Appendf(nil, data, args...)
-			rec := registry.Record{Project: 1, Kind: kind, ID: id, Data: text}
-			rec.Unique = must(registry.UniqueKeys(&rec))(tb)
-			w.Put = append(w.Put, rec)
-		}
 		id := strconv.Itoa(n)
 		put(registry.KindInsight, id, `{"short_id": "%d", "name": "insight %d", "query": %s, "filters": {}, "saved": true, "tags": []}`, n, n, q)
 		put(registry.KindDashboard, id, `{"filters": {}, "variables": {}, "tags": []}`)
@@ -228,14 +243,7 @@ func filled(tb testing.TB, many int) string {
 		put(registry.KindAnnotation, id, `{"content": "a%d", "date_marker": %q, "scope": "project", "creation_type": "USR", "created_at": %q, "updated_at": %q}`, n, at, at, at)
 		put(registry.KindProperty, fmt.Sprintf(`event/0/"p%d"`, n), `{"scope": "event", "name": "p%d", "type": "String"}`, n)
 		w.Append = append(w.Append, registry.Entry{Project: 1, Log: "view", ID: id + "/k", Item: id, By: "k", At: now})
-	}
-	if _, err := s.Write(tb.Context(), &w); err != nil {
-		tb.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	return path
+	})
 }
 
 // TestWritesDoNotGrowWithTheProject holds that neither a write nor a page touches all entities of a kind: what they allocate stays.

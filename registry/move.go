@@ -34,6 +34,37 @@ type Kept struct {
 	Data []byte
 }
 
+// Rows are the rows that a database answers with.
+type Rows interface {
+	Next() bool
+	Err() error
+}
+
+// Scanned returns the rows of a query as values. The rows are closed when nobody asks for more.
+func Scanned[R Rows, T any](query func() (R, error), closeRows func(R), scan func(R, *T) error) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		rows, err := query()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer closeRows(rows)
+		for rows.Next() {
+			value := new(T)
+			if err := scan(rows, value); err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(value, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
 // ErrNotEmpty says that a store holds something, and so can't be filled.
 var ErrNotEmpty = errors.New("the registry to move to is not empty")
 
@@ -51,12 +82,12 @@ type Moved struct {
 // stays behind: those of the other store are others.
 func Move(ctx context.Context, from, to Movable) (moved Moved, err error) {
 	err = from.Contents(ctx, func(source *Contents) error {
-		source = withoutNodes(source)
+		source = source.WithoutNodes()
 		if err := to.Fill(ctx, source); err != nil {
 			return err
 		}
 		return to.Contents(ctx, func(copied *Contents) error {
-			moved, err = compare(source, withoutNodes(copied))
+			moved, err = compare(source, copied.WithoutNodes())
 			return err
 		})
 	})
@@ -66,8 +97,8 @@ func Move(ctx context.Context, from, to Movable) (moved Moved, err error) {
 	return moved, nil
 }
 
-// withoutNodes leaves out what nodes keep of themselves.
-func withoutNodes(c *Contents) *Contents {
+// WithoutNodes returns contents without what nodes keep of themselves.
+func (c *Contents) WithoutNodes() *Contents {
 	left := *c
 	left.Kept = func(yield func(*Kept, error) bool) {
 		for k, err := range c.Kept {

@@ -8,9 +8,10 @@ import (
 // StoreType is how stores of a DSN scheme are opened.
 type StoreType struct {
 	Scheme string
-	// Open opens the store of a DSN, and creates it if it does not exist. An empty DSN means the default in dataDir.
+	// Open opens the store of a DSN, and creates it if it does not exist. An empty DSN means the default in dataDir. One that can't be
+	// reached now, and may be without anybody's doing, is ErrUnavailable.
 	Open func(ctx context.Context, dsn, dataDir string) (Store, error)
-	// Inspect says what Open would do to the data of a DSN, and changes nothing. Nil for stores that can't tell.
+	// Inspect says what Open would do to the data of a DSN, and changes nothing. Its errors are as those of Open. Nil for stores that can't tell.
 	Inspect func(ctx context.Context, dsn, dataDir string) (StoreState, error)
 	// Check reports what is wrong with a DSN. Its error holds no password.
 	Check func(dsn string) error

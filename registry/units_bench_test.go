@@ -8,25 +8,24 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 // unitsOf are the records of one entity of each kind, number n of project 1.
-var unitsOf = map[registry.Kind]func(put func(kind registry.Kind, id, data string, args ...any), n int){
-	registry.KindKey: func(put func(registry.Kind, string, string, ...any), n int) {
+var unitsOf = map[registry.Kind]func(put putter, n int){
+	registry.KindKey: func(put putter, n int) {
 		put(registry.KindKey, fmt.Sprint("k", n), `{"id": "k%d", "user": %d, "kind": "personal", "label": "key %d", "mask": "phx_...abcd", "hash": "%x", "scopes": ["query:read", "endpoint:read"], "created_at": %q}`,
 			n, n, n, registry.HashKey(strconv.Itoa(n)), now.Format(time.RFC3339))
 	},
-	registry.KindInsight: func(put func(registry.Kind, string, string, ...any), n int) {
+	registry.KindInsight: func(put putter, n int) {
 		put(registry.KindInsight, strconv.Itoa(n), `{"short_id": "s%07d", "name": "insight %d", "query": %s, "filters": {}, "saved": true, "tags": []}`, n, n,
 			`{"kind": "InsightVizNode", "source": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "$pageview"}]}}`)
 	},
-	registry.KindEndpoint: func(put func(registry.Kind, string, string, ...any), n int) {
+	registry.KindEndpoint: func(put putter, n int) {
 		id := fmt.Sprint("e", n)
 		put(registry.KindEndpoint, id, `{"id": "e%d", "name": "e%d", "active": true, "current_version": 1, "created_at": %q}`, n, n, now.Format(time.RFC3339))
 		put(registry.KindVersion, id+"/1", `{"id": "v%d", "number": 1, "query": %s, "active": true}`, n, query("select 1"))
 	},
-	registry.KindProperty: func(put func(registry.Kind, string, string, ...any), n int) {
+	registry.KindProperty: func(put putter, n int) {
 		put(registry.KindProperty, fmt.Sprintf(`event/0/"p%d"`, n), `{"scope": "event", "name": "p%d", "type": "String"}`, n)
 	},
 }
@@ -36,26 +35,7 @@ func BenchmarkUnits(b *testing.B) {
 	const many = 50_000
 	for kind, unit := range unitsOf {
 		b.Run(string(kind), func(b *testing.B) {
-			path := sqlitetest.Path(b)
-			r := must(registry.Open(b.Context(), openStore(b, path), quiet))(b)
-			must(r.CreateProject(b.Context(), registry.NewProject{Name: "Shop"}, now))(b)
-			if err := r.Close(); err != nil {
-				b.Fatal(err)
-			}
-			s := openStore(b, path)
-			var w registry.Write
-			for n := 1; n <= many; n++ {
-				unit(func(kind registry.Kind, id, data string, args ...any) {
-					rec := registry.Record{Project: 1, Kind: kind, ID: id, Data: fmt.Appendf(nil, data, args...)}
-					rec.Unique = must(registry.UniqueKeys(&rec))(b)
-					w.Put = append(w.Put, rec)
-				}, n)
-			}
-			must(s.Write(b.Context(), &w))(b)
-			if err := s.Close(); err != nil {
-				b.Fatal(err)
-			}
-			w = registry.Write{}
+			path := filledWith(b, many, func(_ *registry.Write, put putter, n int) { unit(put, n) })
 			var taken uint64
 			var took time.Duration
 			for b.Loop() {

@@ -56,6 +56,13 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	WriteAnswer(w, r, Asked{Start: start, RequestID: id, Logger: a.Logger}, res, err)
 }
 
+// Refuse answers a request with an error, whatever it asks for.
+func Refuse(w http.ResponseWriter, r *http.Request, logger *zap.Logger, err error) {
+	asked := Asked{Start: time.Now(), RequestID: RequestID(r), Logger: logger}
+	w.Header()["X-Request-Id"] = []string{asked.RequestID}
+	WriteAnswer(w, r, asked, Response{}, err)
+}
+
 // Asked is what an answer and its log line need to know of a request.
 type Asked struct {
 	Start     time.Time

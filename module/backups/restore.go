@@ -20,6 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // BrokenOffError is a restore that is under way, or broke off: the file restore.json in the data folder.
@@ -121,6 +122,7 @@ type restore struct {
 	report Progress
 	step   BrokenOffError
 	tables []clickhouse.StoredTable // of this server
+	before *registry.Snapshot       // when the projects were looked at last
 }
 
 func (r *restore) run(ctx context.Context) (err error) {
@@ -160,10 +162,8 @@ func (r *restore) run(ctx context.Context) (err error) {
 	if err := r.mark(r.step); err != nil {
 		return err
 	}
-	if len(r.Registry.Snapshot().Projects()) == 0 {
-		if err := r.Registry.Replace(ctx, filepath.Join(scratch, registryFolder)); err != nil {
-			return err
-		}
+	if err := r.replaceRegistry(ctx, filepath.Join(scratch, registryFolder)); err != nil {
+		return err
 	}
 	for _, p := range r.m.Projects {
 		r.Warehouse.ForgetPeople(p.ID)
@@ -178,6 +178,23 @@ func (r *restore) run(ctx context.Context) (err error) {
 		return fmt.Errorf("noting that the restore is done: %w", err)
 	}
 	return wholefile.SyncFolder(r.DataDir)
+}
+
+// replaceRegistry makes the registry that of the backup, unless an earlier restore did. Other servers of the registry can write to it until
+// then: nothing of theirs is written over.
+func (r *restore) replaceRegistry(ctx context.Context, copied string) error {
+	if len(r.before.Projects()) > 0 {
+		return nil
+	}
+	err := r.Registry.Replace(ctx, copied, r.before)
+	if !errors.Is(err, registry.ErrStale) {
+		return err
+	}
+	r.step.Tables = false // projects that are there from now on are not those of the backup
+	if err := r.mark(r.step); err != nil {
+		return err
+	}
+	return refused("another server wrote to the registry while the backup was being restored: run the command again")
 }
 
 // check refuses what can't be restored here, and reads the whole backup.
@@ -223,7 +240,8 @@ func (r *restore) checkProjects() (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	projects := r.Registry.Snapshot().Projects()
+	r.before = r.Registry.Snapshot()
+	projects := r.before.Projects()
 	switch {
 	case before != nil && before.Name == r.step.Name:
 		r.step.Tables = before.Tables

@@ -14,11 +14,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
+	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/backups"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+	_ "github.com/caddy-analytics/caddy-analytics/registry/postgres" // the store of postgres://…
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
 
 var engine *embedded.Engine
@@ -30,11 +32,23 @@ func TestMain(m *testing.M) {
 // start gives what makes backups of a new server. All servers use the tables of one ClickHouse.
 func start(t *testing.T) *backups.Backups {
 	t.Helper()
-	dir := t.TempDir()
-	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	return startOn(t, storeOf(t, ""))
+}
+
+// storeOf opens the store of a DSN; an empty one is a new file.
+func storeOf(t *testing.T, dsn string) registry.Store {
+	t.Helper()
+	store, err := registry.OpenStore(t.Context(), dsn, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return store
+}
+
+// startOn is start with a registry in a store.
+func startOn(t *testing.T, store registry.Store) *backups.Backups {
+	t.Helper()
+	dir := t.TempDir()
 	reg, err := registry.Open(t.Context(), store, registry.Options{Poll: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -109,5 +123,77 @@ func TestProjectsDuringARestore(t *testing.T) {
 	}
 	if projects := fresh.Registry.Snapshot().Projects(); len(projects) != 1 || projects[0].Name != "backed up" {
 		t.Errorf("the projects restored are %+v", projects)
+	}
+}
+
+// overtaken is a store that another server writes to just before its records are replaced.
+type overtaken struct {
+	*sqlite.Store
+
+	write func()
+}
+
+func (o overtaken) Replace(ctx context.Context, folder string, before uint64) error {
+	o.write()
+	return o.Store.Replace(ctx, folder, before)
+}
+
+// TestOvertakenRestore: what another server writes at the last moment is not written over, and is not taken for what was restored.
+func TestOvertakenRestore(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "backups")
+	from := start(t)
+	create(t, from, "backed up")
+	if _, err := from.Create(t.Context(), adminapi.NewBackup{Folder: folder}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "registry.db")
+	other := startOn(t, storeOf(t, "sqlite:"+path))
+	store, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := startOn(t, overtaken{store, func() { create(t, other, "another server's") }})
+	for _, want := range []string{"another server wrote to the registry", "this server has projects that were made after a restore broke off"} {
+		_, err := to.Restore(t.Context(), adminapi.OldBackups{Folder: folder}, quiet)
+		if _, ok := errors.AsType[*backups.RefusedError](err); !ok || !strings.Contains(err.Error(), want) {
+			t.Errorf("the restore gives %v, want %s", err, want)
+		}
+		if err := to.Registry.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if projects := to.Registry.Snapshot().Projects(); len(projects) != 1 || projects[0].Name != "another server's" {
+			t.Errorf("the projects are %+v", projects)
+		}
+	}
+}
+
+// TestPostgreSQL makes a backup of a registry that several servers share, and restores it while others run.
+func TestPostgreSQL(t *testing.T) {
+	server := postgrestest.New(t)
+	folder := filepath.Join(t.TempDir(), "backups")
+	from := startOn(t, storeOf(t, server.Database(t)))
+	create(t, from, "backed up")
+	if _, err := from.Create(t.Context(), adminapi.NewBackup{Folder: folder}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	shared := server.Database(t)
+	to, other := startOn(t, storeOf(t, shared)), startOn(t, storeOf(t, shared))
+	if _, err := to.Restore(t.Context(), adminapi.OldBackups{Folder: folder}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); len(other.Registry.Snapshot().Projects()) == 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	for name, b := range map[string]*backups.Backups{"that restored it": to, "beside it": other} {
+		if projects := b.Registry.Snapshot().Projects(); len(projects) != 1 || projects[0].Name != "backed up" {
+			t.Errorf("the server %s has the projects %+v", name, projects)
+		}
+	}
+	alone := start(t)
+	if _, err := alone.Restore(t.Context(), adminapi.OldBackups{Folder: folder}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if projects := alone.Registry.Snapshot().Projects(); len(projects) != 1 || projects[0].Name != "backed up" {
+		t.Errorf("in SQLite the projects are %+v", projects)
 	}
 }

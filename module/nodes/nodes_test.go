@@ -1,14 +1,9 @@
 package nodes_test
 
 import (
-	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,81 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/nodes"
+	"github.com/caddy-analytics/caddy-analytics/module/nodes/nodestest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
-
-// board is a registry that can be away.
-type board struct {
-	sync.Mutex
-	kept          map[string][]byte
-	away          bool
-	reads, writes int
-}
-
-var errAway = errors.New("the registry is away")
-
-func newBoard() *board { return &board{kept: make(map[string][]byte)} }
-
-func (b *board) Keep(_ context.Context, name string, data []byte) error {
-	b.Lock()
-	defer b.Unlock()
-	if b.away {
-		return errAway
-	}
-	b.writes++
-	if data == nil {
-		delete(b.kept, name)
-		return nil
-	}
-	b.kept[name] = slices.Clone(data)
-	return nil
-}
-
-func (b *board) KeptAll(_ context.Context, prefix string) (map[string][]byte, error) {
-	b.Lock()
-	defer b.Unlock()
-	if b.away {
-		return nil, errAway
-	}
-	b.reads++
-	out := maps.Clone(b.kept)
-	maps.DeleteFunc(out, func(name string, _ []byte) bool { return !strings.HasPrefix(name, prefix) })
-	return out, nil
-}
-
-// of is the record of a name.
-func (b *board) of(name string) []byte {
-	b.Lock()
-	defer b.Unlock()
-	return slices.Clone(b.kept[name])
-}
-
-// put puts a record, as somebody else.
-func (b *board) put(name string, data []byte) {
-	b.Lock()
-	defer b.Unlock()
-	b.kept[name] = data
-}
-
-// counts are how often records were read and written.
-func (b *board) counts() (reads, writes int) {
-	b.Lock()
-	defer b.Unlock()
-	return b.reads, b.writes
-}
-
-// size is how many records there are.
-func (b *board) size() int {
-	b.Lock()
-	defer b.Unlock()
-	return len(b.kept)
-}
-
-func (b *board) set(away bool) {
-	b.Lock()
-	defer b.Unlock()
-	b.away = away
-}
 
 func node(n int) nodes.Node {
 	return nodes.Node{
@@ -98,7 +21,7 @@ func node(n int) nodes.Node {
 	}
 }
 
-func open(b *board, n int) *nodes.Directory {
+func open(b *nodestest.Board, n int) *nodes.Directory {
 	return nodes.Open(nodes.Config{Board: b, Self: node(n)})
 }
 
@@ -128,7 +51,7 @@ func expect(t *testing.T, d *nodes.Directory, want ...string) {
 
 func TestNodesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBoard()
+		b := nodestest.NewBoard()
 		one, two := open(b, 1), open(b, 2)
 		expect(t, one, "1")
 		time.Sleep(4500 * time.Millisecond)
@@ -142,8 +65,8 @@ func TestNodesComeAndGo(t *testing.T) {
 		expect(t, one, "1", "3")
 		expect(t, three, "1", "3")
 		leave(t, one, three)
-		if b.size() != 0 {
-			t.Errorf("%d records of servers that left", b.size())
+		if b.Size() != 0 {
+			t.Errorf("%d records of servers that left", b.Size())
 		}
 	})
 }
@@ -151,12 +74,12 @@ func TestNodesComeAndGo(t *testing.T) {
 // TestDeadNodes has a record stay whose server died.
 func TestDeadNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBoard()
+		b := nodestest.NewBoard()
 		one, two := open(b, 1), open(b, 2)
 		time.Sleep(4500 * time.Millisecond)
-		record := b.of(registry.NodePrefix + node(2).Name)
+		record := b.Of(registry.NodePrefix + node(2).Name)
 		leave(t, two)
-		b.put(registry.NodePrefix+node(2).Name, record) // as if it had been killed
+		b.Put(registry.NodePrefix+node(2).Name, record) // as if it had been killed
 		time.Sleep(time.Second)
 		expect(t, one, "1", "2")
 		time.Sleep(6 * time.Second)
@@ -166,14 +89,14 @@ func TestDeadNodes(t *testing.T) {
 		}
 		time.Sleep(11 * time.Minute)
 		expect(t, one, "1")
-		if b.size() != 1 {
-			t.Errorf("records: %d, want that of the living server alone", b.size())
+		if b.Size() != 1 {
+			t.Errorf("records: %d, want that of the living server alone", b.Size())
 		}
 		if _, known := one.Known(t.Context(), node(2).Fingerprint); known {
 			t.Error("a server without a record is known")
 		}
 		late := open(b, 3) // an old record counts only once its number moves
-		b.put(registry.NodePrefix+node(2).Name, record)
+		b.Put(registry.NodePrefix+node(2).Name, record)
 		time.Sleep(4500 * time.Millisecond)
 		expect(t, late, "1", "3")
 		leave(t, one, late)
@@ -183,14 +106,14 @@ func TestDeadNodes(t *testing.T) {
 // TestAwayRegistry has the registry be away for longer than a number may stand still.
 func TestAwayRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBoard()
+		b := nodestest.NewBoard()
 		one, two := open(b, 1), open(b, 2)
 		time.Sleep(4500 * time.Millisecond)
-		b.set(true)
+		b.SetAway(true)
 		time.Sleep(time.Minute)
 		expect(t, one, "1", "2")
 		expect(t, two, "1", "2")
-		b.set(false)
+		b.SetAway(false)
 		for range 20 {
 			time.Sleep(100 * time.Millisecond)
 			expect(t, one, "1", "2")
@@ -202,7 +125,7 @@ func TestAwayRegistry(t *testing.T) {
 
 func TestOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBoard()
+		b := nodestest.NewBoard()
 		var all []*nodes.Directory
 		for n := range 4 {
 			all = append(all, open(b, n+1))
@@ -265,7 +188,7 @@ func hasResults(d *nodes.Directory, of nodes.Node) bool {
 // TestNamed has a server be found by its name for as long as it may have what only it has.
 func TestNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBoard()
+		b := nodestest.NewBoard()
 		one, two := open(b, 1), open(b, 2)
 		named := func(d *nodes.Directory, want bool, what string) {
 			t.Helper()
@@ -282,11 +205,11 @@ func TestNamed(t *testing.T) {
 		if hasResults(one, node(2)) {
 			t.Error("a server that did not answer owns something")
 		}
-		record := b.of("node-" + node(2).Name)
+		record := b.Of("node-" + node(2).Name)
 		leave(t, two)
 		time.Sleep(1500 * time.Millisecond)
 		named(one, false, "a server that left")
-		b.put("node-"+node(2).Name, record) // as if it had been killed
+		b.Put("node-"+node(2).Name, record) // as if it had been killed
 		time.Sleep(1500 * time.Millisecond)
 		named(one, true, "a server that may live")
 		time.Sleep(6 * time.Second)
@@ -298,7 +221,7 @@ func TestNamed(t *testing.T) {
 // TestTakingOver has a second Directory of a server take over from the first, as a config does from the one before it.
 func TestTakingOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, elsewhere := newBoard(), newBoard()
+		b, elsewhere := nodestest.NewBoard(), nodestest.NewBoard()
 		other, before, apart := open(b, 2), open(b, 1), open(elsewhere, 1)
 		time.Sleep(4500 * time.Millisecond)
 		moved := node(1)
@@ -324,12 +247,12 @@ func TestTakingOver(t *testing.T) {
 		found(moved, "the newest again")
 		leave(t, before)
 		found(moved, "the newest, after the one before it ended")
-		if elsewhere.size() != 1 {
-			t.Errorf("%d records in another registry, want that of the server", elsewhere.size())
+		if elsewhere.Size() != 1 {
+			t.Errorf("%d records in another registry, want that of the server", elsewhere.Size())
 		}
 		leave(t, after, other, apart)
-		if b.size()+elsewhere.size() != 0 {
-			t.Errorf("%d records of servers that left, and %d elsewhere", b.size(), elsewhere.size())
+		if b.Size()+elsewhere.Size() != 0 {
+			t.Errorf("%d records of servers that left, and %d elsewhere", b.Size(), elsewhere.Size())
 		}
 	})
 }
@@ -337,15 +260,15 @@ func TestTakingOver(t *testing.T) {
 // TestSilentAndDead has a server that did not answer stay out, whatever it had written before that was not read yet.
 func TestSilentAndDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBoard()
+		b := nodestest.NewBoard()
 		one, two := open(b, 1), open(b, 2)
 		time.Sleep(4500 * time.Millisecond)
 		name := registry.NodePrefix + node(2).Name
 		leave(t, two)
-		b.put(name, []byte(strings.Replace(record(5), "BEAT", "5", 1)))
+		b.Put(name, []byte(strings.Replace(record(5), "BEAT", "5", 1)))
 		time.Sleep(time.Second)
 		one.Silent(node(2).Name)
-		b.put(name, []byte(strings.Replace(record(5), "BEAT", "6", 1))) // its last word
+		b.Put(name, []byte(strings.Replace(record(5), "BEAT", "6", 1))) // its last word
 		for range 20 {
 			time.Sleep(time.Second)
 			if hasResults(one, node(2)) {
@@ -363,16 +286,16 @@ func record(int) string {
 // TestStrangers makes sure that certificates which nobody knows cost the registry no more than one read in a second.
 func TestStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBoard()
+		b := nodestest.NewBoard()
 		one := open(b, 1)
 		time.Sleep(100 * time.Millisecond)
-		before, _ := b.counts()
+		before, _ := b.Counts()
 		for n := range 1000 {
 			if _, known := one.Known(t.Context(), sha256.Sum256(fmt.Append(nil, n))); known {
 				t.Fatal("a stranger is known")
 			}
 		}
-		if after, _ := b.counts(); after-before != 1 {
+		if after, _ := b.Counts(); after-before != 1 {
 			t.Errorf("1000 strangers had the records read %d times", after-before)
 		}
 		leave(t, one)
@@ -382,15 +305,15 @@ func TestStrangers(t *testing.T) {
 // TestCost makes sure that the reads and writes of many servers stay bounded.
 func TestCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBoard()
+		b := nodestest.NewBoard()
 		var all []*nodes.Directory
 		for n := range 100 {
 			all = append(all, open(b, n+1))
 		}
 		time.Sleep(time.Minute)
-		reads, writes := b.counts()
+		reads, writes := b.Counts()
 		time.Sleep(100 * time.Second)
-		readsAfter, writesAfter := b.counts()
+		readsAfter, writesAfter := b.Counts()
 		if reads, writes = readsAfter-reads, writesAfter-writes; reads > 1100 || writes > 1100 || reads < 900 {
 			t.Errorf("100 servers cause %d reads and %d writes in 100 seconds, want 10 in a second", reads, writes)
 		}
@@ -407,8 +330,8 @@ func FuzzRecord(f *testing.F) {
 		f.Add("0000000000000002", []byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
-		b := newBoard()
-		b.put(registry.NodePrefix+name, data)
+		b := nodestest.NewBoard()
+		b.Put(registry.NodePrefix+name, data)
 		one := open(b, 1)
 		defer leave(t, one)
 		one.Known(t.Context(), nodes.Fingerprint{})

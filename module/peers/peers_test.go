@@ -7,44 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/nodes"
+	"github.com/caddy-analytics/caddy-analytics/module/nodes/nodestest"
 	"github.com/caddy-analytics/caddy-analytics/module/peers"
 )
-
-// board keeps records as a shared registry does.
-type board struct {
-	sync.Mutex
-	kept map[string][]byte
-}
-
-func (b *board) Keep(_ context.Context, name string, data []byte) error {
-	b.Lock()
-	defer b.Unlock()
-	if data == nil {
-		delete(b.kept, name)
-		return nil
-	}
-	b.kept[name] = slices.Clone(data)
-	return nil
-}
-
-func (b *board) KeptAll(_ context.Context, prefix string) (map[string][]byte, error) {
-	b.Lock()
-	defer b.Unlock()
-	out := maps.Clone(b.kept)
-	maps.DeleteFunc(out, func(name string, _ []byte) bool { return !strings.HasPrefix(name, prefix) })
-	return out, nil
-}
 
 // server is a server of a test.
 type server struct {
@@ -57,7 +30,7 @@ type server struct {
 // patient is a silence that no busy machine reaches.
 const patient = 20 * time.Second
 
-func start(t *testing.T, b *board, n int, silence time.Duration, handler peers.Handler) *server {
+func start(t *testing.T, b *nodestest.Board, n int, silence time.Duration, handler peers.Handler) *server {
 	t.Helper()
 	identity, err := peers.NewIdentity()
 	if err != nil {
@@ -101,7 +74,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 // pair is two servers that know of each other.
 func pair(t *testing.T, silence time.Duration, handler peers.Handler) (one, two *server) {
 	t.Helper()
-	b := &board{kept: make(map[string][]byte)}
+	b := nodestest.NewBoard()
 	one, two = start(t, b, 1, silence, nil), start(t, b, 2, silence, handler)
 	eventually(t, "they know of each other", func() bool { return one.directory.Nodes() == 2 && two.directory.Nodes() == 2 })
 	return one, two
@@ -209,7 +182,7 @@ func mixed(key, certificate *peers.Identity) tls.Certificate {
 
 // TestRemovedServer has the record of a server go while its connection is open.
 func TestRemovedServer(t *testing.T) {
-	b := &board{kept: make(map[string][]byte)}
+	b := nodestest.NewBoard()
 	one, two := start(t, b, 1, patient, nil), start(t, b, 2, patient, echo)
 	eventually(t, "they know of each other", func() bool { return one.directory.Nodes() == 2 && two.directory.Nodes() == 2 })
 	if got, err := one.Ask(t.Context(), two.self, nil); err != nil || got.Kind != peers.Result {
@@ -226,7 +199,7 @@ func TestRemovedServer(t *testing.T) {
 
 // TestImpostor has somebody else listen at the address of a server.
 func TestImpostor(t *testing.T) {
-	b := &board{kept: make(map[string][]byte)}
+	b := nodestest.NewBoard()
 	one := start(t, b, 1, patient, nil)
 	other := start(t, b, 3, patient, echo)
 	eventually(t, "they know of each other", func() bool { return one.directory.Nodes() == 2 && other.directory.Nodes() == 2 })
@@ -265,7 +238,7 @@ func owned(by, of *server) bool {
 
 // TestLinksOfServersThatLeft has servers come, answer and leave: nothing is kept of them.
 func TestLinksOfServersThatLeft(t *testing.T) {
-	b := &board{kept: make(map[string][]byte)}
+	b := nodestest.NewBoard()
 	one := start(t, b, 1, patient, nil)
 	for n := range 3 {
 		next := start(t, b, n+2, patient, echo)
@@ -285,7 +258,7 @@ func TestLinksOfServersThatLeft(t *testing.T) {
 
 // TestDeaf has something listen at the address of a server that takes connections and says nothing.
 func TestDeaf(t *testing.T) {
-	b := &board{kept: make(map[string][]byte)}
+	b := nodestest.NewBoard()
 	one, two := start(t, b, 1, 50*time.Millisecond, nil), start(t, b, 2, patient, echo)
 	eventually(t, "they know of each other", func() bool { return one.directory.Nodes() == 2 && two.directory.Nodes() == 2 })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -2,8 +2,11 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -66,6 +69,21 @@ func (s *Store) isCrowded(err error) bool {
 	}
 	stat := s.pool.Stat()
 	return stat.AcquiredConns() >= stat.MaxConns()
+}
+
+// opening returns why a database can't be opened: ErrUnavailable for what may pass without anybody's doing. What has to be mended is told as it
+// is: a password, a database that is not there, a certificate that is not trusted, tables of a newer version.
+func opening(err error) error {
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	_, distrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	_, broken := errors.AsType[net.Error](err)
+	switch {
+	case ok && !isPassing(said.Code), distrusted:
+		return err
+	case ok, broken, isConnecting(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: %w", registry.ErrUnavailable, err)
+	}
+	return err
 }
 
 func isConnecting(err error) bool {

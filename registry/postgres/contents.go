@@ -14,23 +14,32 @@ import (
 // moving is how long a registry may take to be moved.
 const moving = time.Hour
 
+// neverIdle has a transaction wait for as long as what it is read into, or filled from, takes.
+const neverIdle = `SET LOCAL idle_in_transaction_session_timeout = 0`
+
 // Contents implements registry.Movable: all nodes wait with their writes.
 func (s *Store) Contents(ctx context.Context, read func(*registry.Contents) error) error {
+	return s.contents(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, []string{
+		`LOCK TABLE analytics_kept IN SHARE MODE`, `SELECT 1 FROM analytics_registry FOR UPDATE`,
+	}, read)
+}
+
+// contents calls read with all that the store holds, in a transaction that begins with statements.
+func (s *Store) contents(ctx context.Context, options pgx.TxOptions, begin []string, read func(*registry.Contents) error) error {
 	limited, cancel, err := s.limited(ctx, moving)
 	if err != nil {
 		return fmt.Errorf("reading the registry: %w", err)
 	}
 	defer cancel()
 	var failed error // of read
-	err = pgx.BeginTxFunc(limited, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(limited, s.pool, options, func(tx pgx.Tx) error {
+		for _, statement := range append([]string{neverIdle}, begin...) {
+			if _, err := tx.Exec(limited, statement); err != nil {
+				return err
+			}
+		}
 		var revision int64
-		if _, err := tx.Exec(limited, `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(limited, `LOCK TABLE analytics_kept IN SHARE MODE`); err != nil {
-			return err
-		}
-		if err := tx.QueryRow(limited, `SELECT revision FROM analytics_registry FOR UPDATE`).Scan(&revision); err != nil {
+		if err := tx.QueryRow(limited, `SELECT revision FROM analytics_registry`).Scan(&revision); err != nil {
 			return err
 		}
 		failed = read(&registry.Contents{
@@ -64,27 +73,7 @@ func (s *Store) Contents(ctx context.Context, read func(*registry.Contents) erro
 
 // rowsOf are the rows of a query.
 func rowsOf[T any](ctx context.Context, tx pgx.Tx, scan func(pgx.Rows, *T) error, query string) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
-		rows, err := tx.Query(ctx, query)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			value := new(T)
-			if err := scan(rows, value); err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(value, nil) {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(nil, err)
-		}
-	}
+	return registry.Scanned(func() (pgx.Rows, error) { return tx.Query(ctx, query) }, pgx.Rows.Close, scan)
 }
 
 // Fill implements registry.Movable.
@@ -97,7 +86,7 @@ func (s *Store) Fill(ctx context.Context, c *registry.Contents) error {
 	defer cancel()
 	var given error // of the contents, or about the store
 	err = pgx.BeginTxFunc(limited, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(limited, `SET LOCAL idle_in_transaction_session_timeout = 0`); err != nil {
+		if _, err := tx.Exec(limited, neverIdle); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(limited, `UPDATE analytics_registry SET writes = writes + 1`); err != nil { // others wait

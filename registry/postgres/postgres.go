@@ -73,7 +73,7 @@ type Store struct {
 }
 
 // Open opens the database of a DSN, and brings its tables up to date. A database that a newer version of this program has written is
-// refused.
+// refused; one that can't be reached now is registry.ErrUnavailable.
 func Open(ctx context.Context, dsn string) (_ *Store, err error) {
 	config, err := parse(dsn)
 	if err != nil {
@@ -89,7 +89,7 @@ func Open(ctx context.Context, dsn string) (_ *Store, err error) {
 	if s.schema, err = migrate(ctx, config.ConnConfig); err != nil {
 		s.shares.stop()
 		pool.Close()
-		return nil, fmt.Errorf("opening the registry %s: %w", nameOf(config.ConnConfig), err)
+		return nil, fmt.Errorf("opening the registry %s: %w", nameOf(config.ConnConfig), opening(err))
 	}
 	return s, nil
 }

@@ -52,27 +52,7 @@ func (s *Store) Contents(ctx context.Context, read func(*registry.Contents) erro
 
 // rowsOf are the rows of a query.
 func rowsOf[T any](ctx context.Context, tx *sql.Tx, scan func(*sql.Rows, *T) error, query string) iter.Seq2[*T, error] {
-	return func(yield func(*T, error) bool) {
-		rows, err := tx.QueryContext(ctx, query)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
-		for rows.Next() {
-			value := new(T)
-			if err := scan(rows, value); err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(value, nil) {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(nil, err)
-		}
-	}
+	return registry.Scanned(func() (*sql.Rows, error) { return tx.QueryContext(ctx, query) }, func(rows *sql.Rows) { _ = rows.Close() }, scan) // what went wrong is in rows.Err
 }
 
 // allKept is what is kept, by name.

@@ -13,12 +13,30 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// What Copy writes: the file of the registry, and a folder of what is kept.
+// What a copy of a registry consists of: a file of this store, and a folder of what is kept. Other stores copy themselves in this form too.
 const (
 	copyFile   = FileName
 	copyFolder = "kept"
 	keptSuffix = ".kept"
 )
+
+// CreateCopy makes an empty copy in an empty folder, as a store to be filled.
+func CreateCopy(ctx context.Context, folder string) (*Store, error) {
+	s, err := Open(ctx, filepath.Join(folder, copyFile))
+	if err != nil {
+		return nil, err
+	}
+	s.locks.dir = filepath.Join(folder, copyFolder)
+	return s, nil
+}
+
+// OpenCopy opens the copy of a registry in a folder as a store of its own.
+func OpenCopy(ctx context.Context, folder string) (*Store, error) {
+	if _, err := os.Stat(filepath.Join(folder, copyFile)); err != nil {
+		return nil, err
+	}
+	return CreateCopy(ctx, folder)
+}
 
 // Copy implements registry.Copier.
 func (s *Store) Copy(ctx context.Context, folder string) error {
@@ -63,25 +81,24 @@ func copyFileWhole(from, to string) error {
 	return wholefile.Write(to, in)
 }
 
-// Replace implements registry.Copier.
-func (s *Store) Replace(ctx context.Context, folder string) error {
-	if err := s.replaceKept(filepath.Join(folder, copyFolder)); err != nil {
-		return fmt.Errorf("replacing what is kept: %w", err)
-	}
-	return s.replaceRecords(ctx, filepath.Join(folder, copyFile))
-}
+// Examine implements registry.Copier.
+func (*Store) Examine(ctx context.Context, folder string) error { return ExamineCopy(ctx, folder) }
 
-// Examine implements registry.Copier: all records must be ones that can be read.
-func (*Store) Examine(ctx context.Context, folder string) (err error) {
-	path := filepath.Join(folder, copyFile)
-	if _, err := os.Stat(path); err != nil {
-		return err
-	}
-	copied, err := Open(ctx, path)
+// ExamineCopy brings the copy of a registry up to date, and reads all of it: the file must be whole, and all records must be ones that can
+// be read.
+func ExamineCopy(ctx context.Context, folder string) (err error) {
+	copied, err := OpenCopy(ctx, folder)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, copied.Close()) }()
+	var found string
+	if err := copied.read.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&found); err != nil {
+		return err
+	}
+	if found != "ok" {
+		return fmt.Errorf("its file is damaged: %s", found)
+	}
 	all, err := copied.Load(ctx, 0)
 	if err != nil {
 		return err
@@ -113,22 +130,24 @@ func (s *Store) replaceKept(folder string) error {
 }
 
 // replaceAll copies the tables of an attached file. The revision is later than any that a reader of this file has seen, and all records
-// that were there before are forgotten, so that readers read everything anew.
+// that were there before are forgotten, so that readers read everything anew. All records are put by this revision, so that nothing is
+// written over them by who has not seen them.
 const replaceAll = `
 	DELETE FROM unique_keys; DELETE FROM records; DELETE FROM entries; DELETE FROM logs;
-	INSERT INTO records SELECT * FROM copied.records;
-	INSERT INTO unique_keys SELECT * FROM copied.unique_keys;
-	INSERT INTO entries SELECT * FROM copied.entries;
 	UPDATE registry SET revision = max(revision, (SELECT revision FROM copied.registry)) + 1;
-	UPDATE registry SET forgotten = revision`
+	UPDATE registry SET forgotten = revision;
+	INSERT INTO records SELECT project, kind, id, (SELECT revision FROM main.registry), data FROM copied.records WHERE data IS NOT NULL;
+	INSERT INTO unique_keys SELECT * FROM copied.unique_keys;
+	INSERT INTO entries SELECT * FROM copied.entries`
 
-func (s *Store) replaceRecords(ctx context.Context, path string) (err error) {
+// Replace implements registry.Copier.
+func (s *Store) Replace(ctx context.Context, folder string, before uint64) (err error) {
 	conn, err := s.write.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }() // it goes back to the pool
-	if _, err := conn.ExecContext(ctx, `ATTACH DATABASE ? AS copied`, path); err != nil {
+	if _, err := conn.ExecContext(ctx, `ATTACH DATABASE ? AS copied`, filepath.Join(folder, copyFile)); err != nil {
 		return fmt.Errorf("opening the copy: %w", err)
 	}
 	defer func() {
@@ -140,8 +159,18 @@ func (s *Store) replaceRecords(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	var revision int64
+	if err := tx.QueryRowContext(ctx, `SELECT revision FROM main.registry`).Scan(&revision); err != nil {
+		return fmt.Errorf("reading the revision: %w", err)
+	}
+	if unsigned(revision) != before {
+		return registry.ErrStale
+	}
 	if _, err := tx.ExecContext(ctx, replaceAll); err != nil {
 		return fmt.Errorf("copying the records: %w", err)
+	}
+	if err := s.replaceKept(filepath.Join(folder, copyFolder)); err != nil {
+		return fmt.Errorf("replacing what is kept: %w", err)
 	}
 	return tx.Commit()
 }

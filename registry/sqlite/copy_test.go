@@ -55,7 +55,7 @@ func TestCopy(t *testing.T) {
 	if err := to.Examine(ctx, folder); err != nil {
 		t.Fatal(err)
 	}
-	if err := to.Replace(ctx, folder); err != nil {
+	if err := to.Replace(ctx, folder, to.Snapshot()); err != nil {
 		t.Fatal(err)
 	}
 	if err := reader.Refresh(ctx); err != nil {

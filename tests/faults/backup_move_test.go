@@ -23,15 +23,7 @@ func TestMoveToServer(t *testing.T) {
 		t.Errorf("unpacking over a folder: %v, %s", err, stderr)
 	}
 
-	engine, err := embeddedtest.Start(t.Context(), filepath.Join(t.TempDir(), "clickhouse"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	engine := embeddedtest.New(t)
 	moved := harness.Start(t, "clickhouse "+engine.DSN()) // which makes the tables
 	if _, stderr, err := moved.Command(nil, "backup", "restore", folder); err == nil || !strings.Contains(stderr, "bring the tables there first") {
 		t.Errorf("a restore without tables: %v, %s", err, stderr)

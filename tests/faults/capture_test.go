@@ -135,7 +135,7 @@ func TestKilledDuringCapture(t *testing.T) {
 			maybe[id] = true
 		}
 	}
-	awaitDelivery(t, server)
+	server.AwaitDelivery(t)
 	there := storedEvents(t, server.Client(id, key))
 	for id := range want {
 		if there[id] != 1 {
@@ -152,29 +152,6 @@ func TestKilledDuringCapture(t *testing.T) {
 	if len(want) < captureKills {
 		t.Errorf("only %d events were acknowledged between %d kills", len(want), captureKills)
 	}
-}
-
-// awaitDelivery waits until the log is empty.
-func awaitDelivery(t *testing.T, server *harness.Server) {
-	t.Helper()
-	harness.Eventually(t, 3*time.Minute, func() error {
-		var status struct {
-			Waiting  int64  `json:"waiting_events"`
-			SetAside int64  `json:"set_aside_events"`
-			Failing  string `json:"failing"`
-		}
-		stdout, stderr, err := server.Command(nil, "capture", "status")
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, stderr)
-		}
-		if err := json.Unmarshal([]byte(stdout), &status); err != nil {
-			return err
-		}
-		if status.Waiting > 0 || status.SetAside > 0 {
-			return fmt.Errorf("the status is %s", strings.TrimSpace(stdout))
-		}
-		return nil
-	})
 }
 
 // storedEvents returns how often each event of a project is in ClickHouse, by uuid.
@@ -250,7 +227,7 @@ func TestCaptureWithoutClickHouse(t *testing.T) {
 			t.Fatalf("event %d after the restart: %d", 50+n, status)
 		}
 	}
-	awaitDelivery(t, server)
+	server.AwaitDelivery(t)
 	rows := server.Client(id, key).Query(t, "select count(), uniq(properties.n) from events")
 	if fmt.Sprint(rows) != "[[100 100]]" {
 		t.Errorf("%v events are there, want 100", rows)
@@ -288,7 +265,7 @@ func TestCaptureOverReloads(t *testing.T) {
 	if s.refused > 0 || len(s.acknowledged) == 0 { // a connection may be closed as a request goes out on it
 		t.Errorf("%d requests were refused over reloads; %d events were acknowledged", s.refused, len(s.acknowledged))
 	}
-	awaitDelivery(t, server)
+	server.AwaitDelivery(t)
 	there := storedEvents(t, server.Client(id, key))
 	for id := range s.acknowledged {
 		if there[id] != 1 {
@@ -317,7 +294,7 @@ func TestCaptureIntoAFullProject(t *testing.T) {
 			t.Fatalf("sending: %v %v", answer, err)
 		}
 		_ = answer.Body.Close() // the status is what counts
-		awaitDelivery(t, server)
+		server.AwaitDelivery(t)
 	}
 	event := func(name string, properties map[string]any) map[string]any {
 		return map[string]any{"event": name, "distinct_id": "u", "properties": properties}

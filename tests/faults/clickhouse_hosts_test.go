@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -16,41 +15,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// twoHosts starts an engine, and two relays before it. The DSN names the relays as two hosts.
-func twoHosts(t *testing.T) (both string, relays []*harness.Relay) {
-	t.Helper()
-	engine, err := embeddedtest.Start(t.Context(), filepath.Join(t.TempDir(), "engine"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	dsn, err := url.Parse(engine.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		relay, err := harness.NewRelay(dsn.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := relay.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		relays = append(relays, relay)
-	}
-	return strings.Replace(engine.DSN(), dsn.Host, relays[0].Address()+","+relays[1].Address(), 1), relays
-}
-
 // TestClickHouseHosts takes one of two hosts of ClickHouse away in all ways while queries run: callers get their rows, and what was
 // captured arrives once.
 func TestClickHouseHosts(t *testing.T) {
-	both, relays := twoHosts(t)
+	engine := embeddedtest.New(t)
+	both, relays := harness.Relays(t, engine.DSN(), 2) // two names of one server
 	server, c := start(t, "clickhouse "+both, "limits {\n\t\t\trate 100000/s\n\t\t}")
 	token, err := server.CaptureToken(c.Project)
 	if err != nil {
@@ -117,9 +86,11 @@ func TestClickHouseHosts(t *testing.T) {
 		}
 		return nil
 	})
-	_, login, _ := strings.Cut(both, "://")
-	login, _, found := strings.Cut(login, "@")
-	if !found || strings.Contains(server.Log(), login) {
+	dsn, err := url.Parse(engine.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if log := server.Log(); strings.Contains(log, dsn.User.String()) {
 		t.Error("the log has the password")
 	}
 }
@@ -132,7 +103,7 @@ func hostMetric(t *testing.T, server *harness.Server, host string) float64 {
 // TestSettledPastOnHosts: buckets are kept while the first of two hosts answers. When another one has to, the answer is right, and has nothing that was
 // kept of the first.
 func TestSettledPastOnHosts(t *testing.T) {
-	both, relays := twoHosts(t)
+	both, relays := harness.Relays(t, embeddedtest.New(t).DSN(), 2)
 	server, c := start(t, "clickhouse "+both)
 	asked := 0
 	ask := func(status string) {

@@ -246,7 +246,7 @@ func TestServersShareARegistry(t *testing.T) {
 	close(stop)
 	running.Wait()
 	for _, server := range servers {
-		awaitDelivery(t, server)
+		server.AwaitDelivery(t)
 	}
 	events := 0
 	for project, key := range keys {
@@ -265,15 +265,7 @@ func TestServersShareARegistry(t *testing.T) {
 // startShared starts the servers, on a registry and a ClickHouse that they share.
 func startShared(t *testing.T) (servers []*harness.Server, dsn string) {
 	t.Helper()
-	engine, err := embeddedtest.Start(t.Context(), filepath.Join(t.TempDir(), "engine"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	engine := embeddedtest.New(t)
 	place := filepath.Join(t.TempDir(), "registry.db")
 	for range sharingServers {
 		servers = append(servers, harness.Start(t, "clickhouse "+engine.DSN(), "registry sqlite:"+place))
@@ -316,7 +308,7 @@ func TestServersFindGroupTypes(t *testing.T) {
 	}
 	sending.Wait()
 	for _, server := range servers {
-		awaitDelivery(t, server)
+		server.AwaitDelivery(t)
 	}
 	for project, key := range keys {
 		checkSharedTypes(t, servers, project, key)

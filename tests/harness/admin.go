@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"testing"
+	"time"
 )
 
 // Ask asks the admin API like a command would, without starting a process, and decodes the answer into out unless
@@ -57,4 +59,23 @@ func (s *Server) CaptureToken(project int64) (string, error) {
 		return "", fmt.Errorf("project %d has no capture token", project)
 	}
 	return list.Tokens[0].Token, nil
+}
+
+// AwaitDelivery waits until the server has delivered all events that it has acknowledged.
+func (s *Server) AwaitDelivery(tb testing.TB) {
+	tb.Helper()
+	Eventually(tb, 3*time.Minute, func() error {
+		var status struct {
+			Waiting  int64  `json:"waiting_events"`
+			SetAside int64  `json:"set_aside_events"`
+			Failing  string `json:"failing"`
+		}
+		if err := s.Ask("/analytics/capture", nil, &status); err != nil {
+			return err
+		}
+		if status.Waiting > 0 || status.SetAside > 0 {
+			return fmt.Errorf("the status is %+v", status)
+		}
+		return nil
+	})
 }

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 )
 
 // Fault is what is wrong with a Relay.
@@ -44,6 +47,30 @@ func NewRelay(to string) (*Relay, error) {
 	}
 	r.address = r.listener.Addr().String()
 	return r, nil
+}
+
+// Relays puts relays in front of the server of a URL, until the test ends, and returns them with the URL that has their addresses in its place.
+func Relays(tb testing.TB, to string, many int) (through string, relays []*Relay) {
+	tb.Helper()
+	parsed, err := url.Parse(to)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var addresses []string
+	for range many {
+		r, err := NewRelay(parsed.Host)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(func() {
+			if err := r.Close(); err != nil {
+				tb.Error(err)
+			}
+		})
+		relays, addresses = append(relays, r), append(addresses, r.Address())
+	}
+	parsed.Host = strings.Join(addresses, ",")
+	return parsed.String(), relays
 }
 
 // Address is where it listens.

@@ -1,10 +1,8 @@
 package nodes_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -37,33 +35,9 @@ type fleet struct {
 func startFleet(t *testing.T, nodes, hosts int) *fleet {
 	t.Helper()
 	f := &fleet{postgres: postgrestest.New(t)}
-	engine, err := embeddedtest.Start(t.Context(), filepath.Join(t.TempDir(), "engine"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	dsn, err := url.Parse(engine.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var addresses []string
-	for range hosts {
-		h, err := harness.NewRelay(dsn.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := h.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		f.hosts, addresses = append(f.hosts, h), append(addresses, h.Address())
-	}
-	dsn.Host = strings.Join(addresses, ",")
+	engine := embeddedtest.New(t)
+	var dsn string
+	dsn, f.hosts = harness.Relays(t, engine.DSN(), hosts)
 	registry := f.postgres.Database(t)
 	for range nodes {
 		ports, err := harness.FreePorts(1)
@@ -71,7 +45,7 @@ func startFleet(t *testing.T, nodes, hosts int) *fleet {
 			t.Fatal(err)
 		}
 		peers := fmt.Sprintf("peers {\n\t\t\tlisten 127.0.0.1:%d\n\t\t}", ports[0])
-		f.nodes = append(f.nodes, harness.Start(t, "clickhouse "+dsn.String(), "registry "+registry, peers, unlimited))
+		f.nodes = append(f.nodes, harness.Start(t, "clickhouse "+dsn, "registry "+registry, peers, unlimited))
 	}
 	return f
 }
@@ -131,27 +105,5 @@ func killEngine(t *testing.T, folder string) {
 			return syscall.Kill(pid, syscall.SIGKILL)
 		}
 		return errors.New("no engine runs")
-	})
-}
-
-// awaitDelivery waits until a node has delivered all events that it has acknowledged.
-func awaitDelivery(t *testing.T, node *harness.Server) {
-	t.Helper()
-	harness.Eventually(t, 3*time.Minute, func() error {
-		var status struct {
-			Waiting  int64 `json:"waiting_events"`
-			SetAside int64 `json:"set_aside_events"`
-		}
-		stdout, stderr, err := node.Command(nil, "capture", "status")
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, stderr)
-		}
-		if err := json.Unmarshal([]byte(stdout), &status); err != nil {
-			return err
-		}
-		if status.Waiting > 0 || status.SetAside > 0 {
-			return fmt.Errorf("the status is %s", strings.TrimSpace(stdout))
-		}
-		return nil
 	})
 }

@@ -108,7 +108,7 @@ func TestFleet(t *testing.T) {
 	clients.Wait()
 	for _, node := range l.fleet.nodes {
 		harness.Eventually(t, time.Minute, func() error { return l.answers(node) })
-		awaitDelivery(t, node)
+		node.AwaitDelivery(t)
 	}
 	l.check(t)
 	t.Logf("In %s these failed: %v", *last, failures)

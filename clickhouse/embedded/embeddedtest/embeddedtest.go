@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
@@ -41,6 +42,21 @@ func Start(ctx context.Context, folder string) (*embedded.Engine, error) {
 		return nil, fmt.Errorf("starting the engine (make engine downloads its library): %w", err)
 	}
 	return engine, nil
+}
+
+// New starts an engine of the test's own, and stops it with the test.
+func New(tb testing.TB) *embedded.Engine {
+	tb.Helper()
+	engine, err := Start(tb.Context(), filepath.Join(tb.TempDir(), "engine"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := engine.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return engine
 }
 
 // Connect opens a plain driver connection, without the product's restrictions on queries. It is closed when the test ends.

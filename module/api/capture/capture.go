@@ -113,6 +113,17 @@ func (c *Capture) Serve(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
+// Refuse answers a request for one of the paths of SDKs with an error, which pages of other sites may read too.
+func Refuse(w http.ResponseWriter, r *http.Request, logger *zap.Logger, err error) {
+	allowOrigin(w.Header(), r)
+	if found := find(r.URL.Path); found != nil && r.Method == http.MethodOptions {
+		res := preflight(r, found.methods)
+		api.Write(w, r, time.Now(), &res)
+		return
+	}
+	api.Refuse(w, r, logger, err)
+}
+
 func (c *Capture) answer(found *route, r *http.Request, now time.Time) (api.Response, error) {
 	if r.Method == http.MethodOptions {
 		return preflight(r, found.methods), nil
