@@ -35,42 +35,55 @@ var unitsOf = map[registry.Kind]func(put func(kind registry.Kind, id, data strin
 func BenchmarkUnits(b *testing.B) {
 	const many = 50_000
 	for kind, unit := range unitsOf {
-		b.Run(string(kind), func(b *testing.B) {
-			path := sqlitetest.Path(b)
-			r := must(registry.Open(b.Context(), openStore(b, path), quiet))(b)
-			must(r.CreateProject(b.Context(), registry.NewProject{Name: "Shop"}, now))(b)
-			if err := r.Close(); err != nil {
-				b.Fatal(err)
-			}
-			s := openStore(b, path)
-			var w registry.Write
-			for n := 1; n <= many; n++ {
-				unit(func(kind registry.Kind, id, data string, args ...any) {
-					rec := registry.Record{Project: 1, Kind: kind, ID: id, Data: fmt.Appendf(nil, data, args...)}
-					rec.Unique = must(registry.UniqueKeys(&rec))(b)
-					w.Put = append(w.Put, rec)
-				}, n)
-			}
-			must(s.Write(b.Context(), &w))(b)
-			if err := s.Close(); err != nil {
-				b.Fatal(err)
-			}
-			w = registry.Write{}
-			var taken uint64
-			var took time.Duration
-			for b.Loop() {
-				before := heap()
-				began := time.Now()
-				r := openAt(b, path, quiet)
-				took += time.Since(began)
-				taken += heap() - before
-				runtime.KeepAlive(r)
-			}
-			b.ReportMetric(float64(taken)/float64(b.N)/many, "B/entity")
-			b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/many, "ns/entity")
-			b.ReportMetric(0, "ns/op")
-		})
+		benchmarkUnit(b, string(kind), many, unit, nil)
 	}
+	benchmarkUnit(b, "key that was used", many, unitsOf[registry.KindKey], func(n int) registry.Entry {
+		id := fmt.Sprint("k", n)
+		return registry.Entry{Log: "use", ID: "key/" + id, Item: id, By: "1", At: now}
+	})
+}
+
+// benchmarkUnit measures a unit; use is the entry of the last use of what number n put, nil for none.
+func benchmarkUnit(b *testing.B, name string, many int, unit func(put func(registry.Kind, string, string, ...any), n int), use func(n int) registry.Entry) {
+	b.Helper()
+	b.Run(name, func(b *testing.B) {
+		path := sqlitetest.Path(b)
+		r := must(registry.Open(b.Context(), openStore(b, path), quiet))(b)
+		must(r.CreateProject(b.Context(), registry.NewProject{Name: "Shop"}, now))(b)
+		if err := r.Close(); err != nil {
+			b.Fatal(err)
+		}
+		s := openStore(b, path)
+		var w registry.Write
+		for n := 1; n <= many; n++ {
+			unit(func(kind registry.Kind, id, data string, args ...any) {
+				rec := registry.Record{Project: 1, Kind: kind, ID: id, Data: fmt.Appendf(nil, data, args...)}
+				rec.Unique = must(registry.UniqueKeys(&rec))(b)
+				w.Put = append(w.Put, rec)
+			}, n)
+			if use != nil {
+				w.Append = append(w.Append, use(n))
+			}
+		}
+		must(s.Write(b.Context(), &w))(b)
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		w = registry.Write{}
+		var taken uint64
+		var took time.Duration
+		for b.Loop() {
+			before := heap()
+			began := time.Now()
+			r := openAt(b, path, quiet)
+			took += time.Since(began)
+			taken += heap() - before
+			runtime.KeepAlive(r)
+		}
+		b.ReportMetric(float64(taken)/float64(b.N)/float64(many), "B/entity")
+		b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/float64(many), "ns/entity")
+		b.ReportMetric(0, "ns/op")
+	})
 }
 
 // heap returns the bytes that are in use.
