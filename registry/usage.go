@@ -217,8 +217,8 @@ func (r *Registry) writeUses(ctx context.Context, pending map[use]time.Time) {
 func (r *Registry) readUses(ctx context.Context, every time.Duration) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	read := time.Now()
-	again := read
+	read := time.Now() // up to when all but late ones are known
+	again := read      // when late ones were looked for
 	for {
 		select {
 		case <-ctx.Done():
@@ -226,10 +226,9 @@ func (r *Registry) readUses(ctx context.Context, every time.Duration) {
 		case <-ticker.C:
 		}
 		now := time.Now()
-		since := read.Add(-usesOverlap)
-		if now.Sub(again) >= lateUsesEvery {
-			again = now
-			since = now.Add(-lateUses)
+		since, late := read.Add(-usesOverlap), now.Sub(again) >= lateUsesEvery
+		if before := now.Add(-lateUses); late && before.Before(since) {
+			since = before
 		}
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		entries, _, err := r.store.Entries(limited, 0, useLog, EntryPage{Since: since})
@@ -238,7 +237,9 @@ func (r *Registry) readUses(ctx context.Context, every time.Duration) {
 			continue
 		}
 		r.Snapshot().noteUses(entries)
-		read = now
+		if read = now; late {
+			again = now
+		}
 	}
 }
 

@@ -202,7 +202,7 @@ func TestUsesKnownFromTheStoreAreNotWrittenAgain(t *testing.T) {
 func TestUsesAreSeenByOtherProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := sqlitetest.Path(t)
-		here, cut := openSwitched(t, path, registry.Options{})
+		here, cut := openSwitched(t, path, registry.Options{Gather: 21 * time.Second})
 		there, down := openSwitched(t, path, registry.Options{})
 		p := must(here.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
 		k, _ := createKey(t, here, p.ID)
@@ -222,6 +222,7 @@ func TestUsesAreSeenByOtherProcesses(t *testing.T) {
 			here.Executed(e, 1, at)
 			return at.UTC().Truncate(time.Microsecond)
 		}
+		time.Sleep(55 * time.Second) // what was used then is written 63 seconds after the start, and the other one reads after 60 and 120
 		first := use()
 		after(2*time.Minute, first)
 
