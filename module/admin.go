@@ -252,10 +252,10 @@ func adminListProjects(rt *runtime, _ http.ResponseWriter, _ *http.Request) (any
 	return out, nil
 }
 
-func recordKey(k *registry.Key, secret string) adminapi.Key {
+func recordKey(snap *registry.Snapshot, k *registry.Key, secret string) adminapi.Key {
 	return adminapi.Key{
 		ID: k.ID, Key: secret, Project: k.Project, Kind: string(k.Kind), Label: k.Label, Mask: k.Mask, Scopes: k.Scopes, CreatedAt: k.CreatedAt,
-		ExpiresAt: api.OrNil(k.ExpiresAt), LastUsedAt: api.OrNil(k.LastUsedAt), LastRolledAt: api.OrNil(k.LastRolledAt), RevokedAt: api.OrNil(k.RevokedAt),
+		ExpiresAt: api.OrNil(k.ExpiresAt), LastUsedAt: api.OrNil(snap.LastUsed(k)), LastRolledAt: api.OrNil(k.LastRolledAt), RevokedAt: api.OrNil(k.RevokedAt),
 		Parent: k.Parent, Fixed: api.OrNone(k.Fixed), Endpoints: k.Endpoints,
 	}
 }
@@ -290,7 +290,7 @@ func adminCreateKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, e
 	if err != nil {
 		return nil, err
 	}
-	return recordKey(key, secret), nil
+	return recordKey(rt.registry.Snapshot(), key, secret), nil
 }
 
 // createKey makes an operator's key. No two secret keys of a project have one label (contract section 6.3), and an operator's
@@ -319,7 +319,7 @@ func adminListKeys(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, er
 	records := []adminapi.Key{}
 	for _, p := range projects {
 		for _, k := range snap.Keys(p.ID) {
-			records = append(records, recordKey(k, ""))
+			records = append(records, recordKey(snap, k, ""))
 		}
 	}
 	return map[string]any{"keys": records}, nil
@@ -333,13 +333,13 @@ func adminChangeKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, e
 		if err != nil {
 			return nil, err
 		}
-		return recordKey(key, ""), nil
+		return recordKey(rt.registry.Snapshot(), key, ""), nil
 	case "roll":
 		key, secret, err := rt.registry.RollKey(r.Context(), id, nil, time.Now())
 		if err != nil {
 			return nil, err
 		}
-		return recordKey(key, secret), nil
+		return recordKey(rt.registry.Snapshot(), key, secret), nil
 	}
 	return nil, badRequest("a key can be rolled or revoked, not %q", r.PathValue("action"))
 }

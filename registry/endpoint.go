@@ -32,7 +32,7 @@ type Endpoint struct {
 	CreatedAt          time.Time `json:"created_at"`
 	UpdatedAt          time.Time `json:"updated_at"`
 	CreatedBy          string    `json:"created_by"`                // id of a key; empty when an operator made it
-	LastExecutedAt     time.Time `json:"last_executed_at,omitzero"` // zero: never; up to half an hour late: see [Snapshot.LastExecuted]
+	LastExecutedAt     time.Time `json:"last_executed_at,omitzero"` // as earlier versions wrote it here: see [Snapshot.LastExecuted]
 	Versions           []Version `json:"-"`                         // 1, 2, 3…
 }
 
@@ -48,10 +48,10 @@ type Version struct {
 	CreatedAt        time.Time       `json:"created_at"`
 	UpdatedAt        time.Time       `json:"updated_at"`
 	CreatedBy        string          `json:"created_by"`
-	LastExecutedAt   time.Time       `json:"last_executed_at,omitzero"`
-	PublishedAt      time.Time       `json:"published_at,omitzero"`  // when it last became the current one; zero for a draft
-	DeprecatedAt     time.Time       `json:"deprecated_at,omitzero"` // from when callers should leave it; zero: they need not
-	SunsetAt         time.Time       `json:"sunset_at,omitzero"`     // when it is to end; zero: that is not said
+	LastExecutedAt   time.Time       `json:"last_executed_at,omitzero"` // the same
+	PublishedAt      time.Time       `json:"published_at,omitzero"`     // when it last became the current one; zero for a draft
+	DeprecatedAt     time.Time       `json:"deprecated_at,omitzero"`    // from when callers should leave it; zero: they need not
+	SunsetAt         time.Time       `json:"sunset_at,omitzero"`        // when it is to end; zero: that is not said
 	// The breakdowns of an insight that a run of a materialized version may leave out.
 	OptionalBreakdowns []string `json:"optional_breakdowns"`
 	Table              *Table   `json:"table,omitempty"` // nil: the version is not materialized

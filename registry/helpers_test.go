@@ -20,7 +20,7 @@ var now = time.Date(2026, 2, 3, 4, 5, 6, 789012345, time.UTC)
 var moment = now.Truncate(time.Microsecond)
 
 // quiet leaves the background work to other tests.
-var quiet = registry.Options{Poll: time.Hour, Gather: time.Hour}
+var quiet = registry.Options{Poll: time.Hour, Gather: time.Hour, Uses: time.Hour}
 
 // openAt opens a registry on a file, and closes it with the test.
 func openAt(tb testing.TB, path string, opts registry.Options) *registry.Registry {

@@ -47,7 +47,7 @@ type Key struct {
 	Scopes       []string  `json:"scopes"`
 	CreatedAt    time.Time `json:"created_at"`
 	ExpiresAt    time.Time `json:"expires_at,omitzero"`     // zero: never
-	LastUsedAt   time.Time `json:"last_used_at,omitzero"`   // zero: never; up to an hour late
+	LastUsedAt   time.Time `json:"last_used_at,omitzero"`   // as earlier versions wrote it here: see [Snapshot.LastUsed]
 	LastRolledAt time.Time `json:"last_rolled_at,omitzero"` // zero: never
 	RevokedAt    time.Time `json:"revoked_at,omitzero"`     // zero: not revoked
 

@@ -126,6 +126,7 @@ func (u *purge) endpoints() {
 		}
 		u.remove(&endpointRecord{Endpoint: &e.Endpoint})
 		u.out.Endpoints++
+		u.write.Forget = append(u.write.Forget, forgetUses(e.ID))
 	}
 }
 
@@ -138,7 +139,7 @@ func (u *purge) keys(logged map[string]bool, kind func(*keyEntry) bool) {
 		}
 		u.remove(&k.Key)
 		u.out.Keys = append(u.out.Keys, k.ID)
-		u.write.Forget = append(u.write.Forget, Forgotten{Project: u.project, Log: viewLog, By: k.ID})
+		u.write.Forget = append(u.write.Forget, Forgotten{Project: u.project, Log: viewLog, By: k.ID}, forgetUses(k.ID))
 	}
 }
 

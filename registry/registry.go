@@ -16,8 +16,10 @@ import (
 type Options struct {
 	// How often to ask the store whether another process wrote. Default: 500ms, so that others see a write within a second if they are not told of it.
 	Poll time.Duration
-	// How long to gather uses of keys and endpoints before they are written together. Default: 1s.
+	// How long to gather uses of keys and endpoints before they are written together. Default: 20s.
 	Gather time.Duration
+	// How often to read the uses that other processes wrote. Default: 1m.
+	Uses time.Duration
 	// How often to purge what was deleted PurgeAfter ago. Default: 1h.
 	Purge time.Duration
 	// What one project may keep. Default: those of Limits. See [Registry.SetLimits].
@@ -60,7 +62,8 @@ func Open(ctx context.Context, store Store, opts Options) (*Registry, error) {
 	r.done.Go(func() { r.poll(background, cmp.Or(opts.Poll, defaultPoll)) })
 	r.done.Go(func() { r.watch(background, cmp.Or(opts.Poll, defaultPoll)) })
 	r.done.Go(func() { r.purgeDeleted(background, cmp.Or(opts.Purge, time.Hour)) })
-	r.done.Go(func() { r.recordUses(background, cmp.Or(opts.Gather, time.Second)) })
+	r.done.Go(func() { r.recordUses(background, cmp.Or(opts.Gather, 20*time.Second)) })
+	r.done.Go(func() { r.readUses(background, cmp.Or(opts.Uses, time.Minute)) })
 	return r, nil
 }
 
@@ -128,6 +131,13 @@ func (r *Registry) reload(ctx context.Context) error {
 	for project, err := range d.load(changes.Records) {
 		// One project that can't be used must not keep the others from seeing a revoked key.
 		r.log.Error("leaving out a project", zap.Int64("project", project), zap.Error(err))
+	}
+	if changes.Whole { // the clocks of uses are new
+		uses, _, err := r.store.Entries(ctx, 0, useLog, EntryPage{})
+		if err != nil {
+			return err
+		}
+		d.next.noteUses(uses)
 	}
 	r.snapshot.Store(d.finish(changes.Revision))
 	return nil

@@ -23,6 +23,7 @@ type switched struct {
 
 	mu                    sync.Mutex
 	load, write, revision error
+	entries               error
 	writes                int           // asked for
 	hold                  chan struct{} // writes wait until it is closed; nil: they don't
 }
@@ -68,6 +69,15 @@ func (s *switched) Revision(ctx context.Context) (uint64, error) {
 		return 0, s.revision
 	}
 	return s.Store.Revision(ctx)
+}
+
+func (s *switched) Entries(ctx context.Context, project int64, log string, page registry.EntryPage) ([]registry.Entry, int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.entries != nil {
+		return nil, 0, s.entries
+	}
+	return s.Store.Entries(ctx, project, log, page)
 }
 
 // Watch leaves it to the poll, so that tests say when what others wrote is seen.

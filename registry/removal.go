@@ -99,7 +99,7 @@ func (r *Registry) deleteProject(ctx context.Context, id int64, name string, now
 		return nil, err
 	}
 	removal := &Removal{Project: id, Records: map[Kind]int{}, RequestedAt: moment(now)}
-	write := &Write{Expect: []Expectation{{Project: id, Revision: snap.Revision}}}
+	write := &Write{Expect: []Expectation{{Project: id, Revision: snap.Revision}}, Forget: []Forgotten{forgetUsesIn(id)}}
 	for _, rec := range all.Records {
 		if rec.Project != id || rec.Data == nil {
 			continue
@@ -135,6 +135,10 @@ func (r *Registry) NoteRemoval(ctx context.Context, project int64, change func(*
 // ForgetProject has the store forget the logs of a project that was deleted, and the names of its records. A store that can't keeps
 // these names, as it does with all that is removed, until it forgets them by itself.
 func (r *Registry) ForgetProject(ctx context.Context, project int64) error {
+	// Another process may have written some after the project was deleted.
+	if _, err := r.store.Write(ctx, &Write{Forget: []Forgotten{forgetUsesIn(project)}}); err != nil {
+		return fmt.Errorf("forgetting the uses in project %d: %w", project, err)
+	}
 	s, ok := r.store.(interface {
 		ForgetProject(ctx context.Context, project int64) error
 	})

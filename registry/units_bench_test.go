@@ -34,23 +34,38 @@ var unitsOf = map[registry.Kind]func(put putter, n int){
 func BenchmarkUnits(b *testing.B) {
 	const many = 50_000
 	for kind, unit := range unitsOf {
-		b.Run(string(kind), func(b *testing.B) {
-			path := filledWith(b, many, func(_ *registry.Write, put putter, n int) { unit(put, n) })
-			var taken uint64
-			var took time.Duration
-			for b.Loop() {
-				before := heap()
-				began := time.Now()
-				r := openAt(b, path, quiet)
-				took += time.Since(began)
-				taken += heap() - before
-				runtime.KeepAlive(r)
-			}
-			b.ReportMetric(float64(taken)/float64(b.N)/many, "B/entity")
-			b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/many, "ns/entity")
-			b.ReportMetric(0, "ns/op")
-		})
+		benchmarkUnit(b, string(kind), many, unit, nil)
 	}
+	benchmarkUnit(b, "key that was used", many, unitsOf[registry.KindKey], func(n int) registry.Entry {
+		id := fmt.Sprint("k", n)
+		return registry.Entry{Log: "use", ID: "key/" + id, Item: id, By: "1", At: now}
+	})
+}
+
+// benchmarkUnit measures a unit; use is the entry of the last use of what number n put, nil for none.
+func benchmarkUnit(b *testing.B, name string, many int, unit func(put putter, n int), use func(n int) registry.Entry) {
+	b.Helper()
+	b.Run(name, func(b *testing.B) {
+		path := filledWith(b, many, func(w *registry.Write, put putter, n int) {
+			unit(put, n)
+			if use != nil {
+				w.Append = append(w.Append, use(n))
+			}
+		})
+		var taken uint64
+		var took time.Duration
+		for b.Loop() {
+			before := heap()
+			began := time.Now()
+			r := openAt(b, path, quiet)
+			took += time.Since(began)
+			taken += heap() - before
+			runtime.KeepAlive(r)
+		}
+		b.ReportMetric(float64(taken)/float64(b.N)/float64(many), "B/entity")
+		b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/float64(many), "ns/entity")
+		b.ReportMetric(0, "ns/op")
+	})
 }
 
 // heap returns the bytes that are in use.

@@ -3,6 +3,8 @@ package registry
 import (
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,8 +16,19 @@ const (
 	keyUseEvery    = time.Hour
 	executionEvery = 30 * time.Minute
 
-	usesWaiting = 1024
+	usesWaiting  = 1024
+	usesTogether = 500 // in one write, which others wait for
+
+	// usesOverlap is how much earlier than the last reading uses are read again: for what was gathered then, and for clocks that differ.
+	usesOverlap = 2 * time.Minute
+	// Once in lateUsesEvery the uses of lateUses are read, for those that a process could not write in time.
+	lateUsesEvery = time.Hour
+	lateUses      = 24 * time.Hour
 )
+
+// useLog is the name of the log of uses, which belongs to no project: one entry for each key, and for each version of an endpoint, the last
+// use. It is no part of the records, since other processes read all of these at once, and uses from time to time.
+const useLog = "use"
 
 // use names what was used: a key, or a version of an endpoint.
 type use struct {
@@ -24,6 +37,48 @@ type use struct {
 	endpoint string // id
 	version  int
 }
+
+// The first parts of the ids of entries.
+const (
+	usedKey     = "key"
+	usedVersion = "version"
+)
+
+// entry returns the entry of the log. Item is what was used, and By the number of its project, so that both can be forgotten.
+func (u use) entry(at time.Time) Entry {
+	e := Entry{Log: useLog, By: digits(u.project), At: at}
+	if u.key != "" {
+		e.ID, e.Item = usedKey+"/"+u.key, u.key
+		return e
+	}
+	e.ID, e.Item = usedVersion+"/"+u.endpoint+"/"+strconv.Itoa(u.version), u.endpoint
+	return e
+}
+
+// useOf returns what an entry of the log is about; the zero use if that is not known.
+func useOf(e *Entry) use {
+	project, err := strconv.ParseInt(e.By, 10, 64)
+	if err != nil {
+		return use{}
+	}
+	kind, rest, _ := strings.Cut(e.ID, "/")
+	switch kind {
+	case usedKey:
+		return use{project: project, key: rest}
+	case usedVersion:
+		endpoint, number, _ := strings.Cut(rest, "/")
+		if version, err := strconv.Atoi(number); err == nil {
+			return use{project: project, endpoint: endpoint, version: version}
+		}
+	}
+	return use{}
+}
+
+// forgetUses are the uses of a key or an endpoint that is removed for good.
+func forgetUses(id string) Forgotten { return Forgotten{Log: useLog, Item: id} }
+
+// forgetUsesIn are the uses of all that a project had.
+func forgetUsesIn(project int64) Forgotten { return Forgotten{Log: useLog, By: digits(project)} }
 
 type timedUse struct {
 	use
@@ -53,8 +108,27 @@ func (r *Registry) Executed(e *Endpoint, version int, now time.Time) {
 	r.offer(entry.executed[version-1], executionEvery, now, use{project: e.Project, endpoint: e.ID, version: version})
 }
 
+// LastUsed is when a key was last used, as of now: what [Registry.Touch] has yet to write counts too. The zero time means never. It is up to
+// an hour late, and that of a use on another server two minutes more.
+func (s *Snapshot) LastUsed(k *Key) time.Time {
+	clock := s.clock(use{project: k.Project, key: k.ID})
+	if clock == nil {
+		return k.LastUsedAt
+	}
+	return timeOf(clock.Load())
+}
+
+// timeOf returns the time of a clock.
+func timeOf(clock int64) time.Time {
+	if clock == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(clock).UTC()
+}
+
 // LastExecuted is when a version of an endpoint was last run with a key, as of now: what [Registry.Executed] has yet to write
-// counts too. Version 0 means all of them. The zero time means never.
+// counts too. Version 0 means all of them. The zero time means never. It is up to half an hour late, and that of a run on another server two
+// minutes more.
 func (s *Snapshot) LastExecuted(e *Endpoint, version int) time.Time {
 	entry := s.endpoint(e.Project, e.Name)
 	if entry == nil || entry.ID != e.ID {
@@ -66,10 +140,7 @@ func (s *Snapshot) LastExecuted(e *Endpoint, version int) time.Time {
 			last = max(last, clock.Load())
 		}
 	}
-	if last == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(last).UTC()
+	return timeOf(last)
 }
 
 // offer hands a use to the background when the last one is long enough ago. When too many wait it is dropped, and the next
@@ -113,54 +184,91 @@ func (r *Registry) recordUses(ctx context.Context, gather time.Duration) {
 	}
 }
 
-// writeUses writes the uses in one transaction, and forgets them. When the store fails they stay for the next time.
+// writeUses writes the uses, and forgets them. When the store fails they stay for the next time.
 func (r *Registry) writeUses(ctx context.Context, pending map[use]time.Time) {
 	if len(pending) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // Close waits for it
 	defer cancel()
-	err := r.write(ctx, 0, func(t *tx) error {
-		for u, at := range pending {
-			if err := t.used(u, at); err != nil {
-				return err
-			}
+	var w Write
+	snap := r.Snapshot()
+	for u, at := range pending {
+		clock := snap.clock(u)
+		if clock == nil || clock.Load() > at.UnixMicro() { // it is gone, or another process wrote a later use
+			delete(pending, u)
+			continue
 		}
-		return nil
-	})
-	if err != nil {
-		r.log.Warn("writing when keys and endpoints were last used; trying again", zap.Int("waiting", len(pending)), zap.Error(err))
-		return
+		raise(clock, at)
+		w.Append = append(w.Append, u.entry(at))
 	}
-	clear(pending)
+	for part := range slices.Chunk(w.Append, usesTogether) {
+		if _, err := r.store.Write(ctx, &Write{Append: part}); err != nil {
+			r.log.Warn("writing when keys and endpoints were last used; trying again", zap.Int("waiting", len(pending)), zap.Error(err))
+			return
+		}
+		for i := range part {
+			delete(pending, useOf(&part[i]))
+		}
+	}
 }
 
-// used moves a last use forward, never back. What is gone is passed over.
-func (t *tx) used(u use, at time.Time) error {
-	p := t.next.project(u.project)
+// readUses reads from time to time which uses other processes wrote, until ctx ends. All that were written before are known by then.
+func (r *Registry) readUses(ctx context.Context, every time.Duration) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	read := time.Now() // up to when all but late ones are known
+	again := read      // when late ones were looked for
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := time.Now()
+		since, late := read.Add(-usesOverlap), now.Sub(again) >= lateUsesEvery
+		if before := now.Add(-lateUses); late && before.Before(since) {
+			since = before
+		}
+		limited, cancel := context.WithTimeout(ctx, storeTimeout)
+		entries, _, err := r.store.Entries(limited, 0, useLog, EntryPage{Since: since})
+		cancel()
+		if err != nil { // the poll logs that a store does not answer
+			continue
+		}
+		r.Snapshot().noteUses(entries)
+		if read = now; late {
+			again = now
+		}
+	}
+}
+
+// noteUses moves the clocks to the uses that a store has.
+func (s *Snapshot) noteUses(entries []Entry) {
+	for i := range entries {
+		if clock := s.clock(useOf(&entries[i])); clock != nil {
+			raise(clock, entries[i].At)
+		}
+	}
+}
+
+// clock returns the last use that is known of a key or a version, in Unix microseconds; nil for what is gone.
+func (s *Snapshot) clock(u use) *atomic.Int64 {
+	p := s.project(u.project)
 	if p == nil {
 		return nil
 	}
 	if u.key != "" {
-		e := p.keys.get(u.key)
-		if e == nil || !e.LastUsedAt.Before(at) {
-			return nil
+		if e := p.keys.get(u.key); e != nil {
+			return e.used
 		}
-		k := e.Key
-		k.LastUsedAt = at
-		return t.put(&k)
-	}
-	entry := p.endpoints.get(u.endpoint)
-	if entry == nil || !entry.deleted.IsZero() || u.version > len(entry.Versions) || !entry.Versions[u.version-1].LastExecutedAt.Before(at) {
 		return nil
 	}
-	e := entry.Endpoint
-	e.Versions = slices.Clone(e.Versions)
-	e.Versions[u.version-1].LastExecutedAt = at
-	if at.After(e.LastExecutedAt) {
-		e.LastExecutedAt = at
+	e := p.endpoints.get(u.endpoint)
+	if e == nil || !e.deleted.IsZero() || u.version < 1 || u.version > len(e.executed) {
+		return nil
 	}
-	return t.putEndpoint(e, u.version)
+	return e.executed[u.version-1]
 }
 
 // raise moves a clock of Unix microseconds forward to t, never back.

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { curlCommand, quoteShell } from "../src/api/curl";
 import { explainCache, explainRate, explainTiming, span } from "../src/api/provenance";
+import { customerText, usedIn } from "../src/pages/endpoints/breakdown";
+import type { UsageWindow } from "../src/pages/endpoints/api";
 import { diffLines } from "../src/pages/endpoints/diff";
 import { controlOf, emptyForm, requestOf, runPath, type Variable } from "../src/pages/endpoints/form";
 import {
@@ -313,5 +315,28 @@ describe("an OpenAPI document", () => {
 		expect(resolve(document, "#/constructor")).toBeUndefined();
 		expect(resolve(document, "http://example.com/")).toBeUndefined();
 		expect(fieldsOf(document, { $ref: "#/none" })).toEqual([]);
+	});
+});
+
+describe("who ran an endpoint", () => {
+	test.each([
+		[{ customer_id: "acme" }, "customer_id = acme"],
+		[
+			{ customer_id: 7, plans: ["free", "pro"], at: { from: 1 }, all: true },
+			'customer_id = 7, plans = ["free","pro"], at = {"from":1}, all = true',
+		],
+		[{}, ""],
+	])("customer %o", (variables, want) => expect(customerText(variables)).toBe(want));
+
+	test("those with calls in a time, most calls first", () => {
+		const used = (id: string, hour: number, day: number) => ({
+			id,
+			hour: { calls: hour } as UsageWindow,
+			day: { calls: day } as UsageWindow,
+		});
+		const rows = [used("a", 0, 9), used("b", 1, 5), used("c", 4, 5), used("d", 0, 0)];
+		expect(usedIn(rows, "hour").map((row) => row.id)).toEqual(["c", "b"]);
+		expect(usedIn(rows, "day").map((row) => row.id)).toEqual(["a", "b", "c"]);
+		expect(rows.map((row) => row.id)).toEqual(["a", "b", "c", "d"]);
 	});
 });

@@ -3,6 +3,9 @@ package postgres_test
 import (
 	"fmt"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -35,6 +38,28 @@ func BenchmarkStore(b *testing.B) {
 			}
 		}
 	})
+	// Of 1 million keys that are used each hour, 10 nodes gather some 500 each in 20 seconds, and 100 nodes some 50.
+	for _, many := range []int{1, 30, 300} {
+		b.Run(fmt.Sprintf("write %d uses", many), func(b *testing.B) {
+			for n := 0; b.Loop(); n++ {
+				if _, err := s.Write(b.Context(), &registry.Write{Append: usesOf(many, n)}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("read 300 uses", func(b *testing.B) {
+		if _, err := s.Write(b.Context(), &registry.Write{Append: usesOf(300, 1e6)}); err != nil {
+			b.Fatal(err)
+		}
+		since := usesOf(1, 1e6)[0].At
+		analyze(b, dsn)
+		for b.Loop() {
+			if uses, _, err := s.Entries(b.Context(), 0, "use", registry.EntryPage{Since: since}); err != nil || len(uses) != 300 {
+				b.Fatal(len(uses), err)
+			}
+		}
+	})
 	b.Run("ask for the revision", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := s.Revision(b.Context()); err != nil {
@@ -50,4 +75,27 @@ func BenchmarkStore(b *testing.B) {
 			}
 		}
 	})
+}
+
+// analyze has the server count what is in the tables, as it does by itself within a minute.
+func analyze(b *testing.B, dsn string) {
+	b.Helper()
+	conn, err := pgx.Connect(b.Context(), dsn)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = conn.Close(b.Context()) }()
+	if _, err := conn.Exec(b.Context(), `ANALYZE`); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// usesOf are the entries of keys that were used, the nth time.
+func usesOf(many, n int) []registry.Entry {
+	var uses []registry.Entry
+	for i := range many {
+		id := fmt.Sprintf("5xkTmT0GhQW3n%06d", (n*many+i)%100_000)
+		uses = append(uses, registry.Entry{Log: "use", ID: "key/" + id, Item: id, By: "1", At: time.Unix(1_800_000_000+int64(n), 0)})
+	}
+	return uses
 }

@@ -61,7 +61,7 @@ func released(t *testing.T) *sqlite.Store {
 	removed := registry.Record{Project: 9, Kind: "a", ID: "removed", Data: []byte(`1`)}
 	none := registry.Entry{Project: 9, Log: "log", ID: "b", By: "k", At: time.UnixMicro(1)}
 	some := registry.Entry{Project: 9, Log: "log", ID: "a", Item: "i", At: time.UnixMicro(-5), Data: []byte(`"\\N"`)}
-	for _, w := range []registry.Write{{Put: []registry.Record{odd, removed}, Append: []registry.Entry{none, some}}, {Put: []registry.Record{{Project: 9, Kind: "a", ID: "removed"}}}} {
+	for _, w := range []registry.Write{{Put: []registry.Record{odd, removed}, Append: append(usesOf(2, 1), none, some)}, {Put: []registry.Record{{Project: 9, Kind: "a", ID: "removed"}}}} {
 		if _, err := s.Write(t.Context(), &w); err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ type pair struct {
 var wholeJSON = cmp.FilterValues(func(a, b json.RawMessage) bool { return len(a) > 0 && len(b) > 0 }, cmp.Comparer(func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }))
 
 // quiet leaves the background work to other tests.
-var quiet = registry.Options{Poll: time.Hour, Gather: time.Hour, Purge: time.Hour}
+var quiet = registry.Options{Poll: time.Hour, Gather: time.Hour, Uses: time.Hour, Purge: time.Hour}
 
 func newPair(t exam) pair { return pair{t, openRegistry(t), openRegistry(t)} }
 
@@ -519,35 +519,6 @@ func testEndpointConflicts(t exam) {
 		t.Fatal(err)
 	}
 	p.settled()
-}
-
-func testExecuted(t exam) {
-	p := newPair(t)
-	shop := p.project()
-	p.endpoint(shop.ID, "daily")
-	e := must(p.UpdateEndpoint(t.Context(), shop.ID, "daily", registry.EndpointUpdate{Query: odd("2")}, at))(t)
-	for _, tt := range []struct {
-		version            int
-		at                 time.Time
-		endpoint, one, two time.Time
-	}{
-		{2, at.Add(time.Hour), at.Add(time.Hour), time.Time{}, at.Add(time.Hour)},
-		{1, at, at.Add(time.Hour), at, at.Add(time.Hour)}, // the endpoint's own time stays
-		{2, at, at.Add(time.Hour), at, at.Add(time.Hour)},
-		{3, at.Add(9 * time.Hour), at.Add(time.Hour), at, at.Add(time.Hour)},
-	} {
-		r := must(registry.Open(t.Context(), t.place(t.T), quiet))(t)
-		r.Executed(e, tt.version, tt.at)
-		if err := r.Close(); err != nil { // writes what was gathered
-			t.Fatal(err)
-		}
-		if err := p.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		got := p.settled()[0].Endpoints[0]
-		same(t, fmt.Sprintf("executions after version %d at %v", tt.version, tt.at), []time.Time{tt.endpoint, tt.one, tt.two},
-			[]time.Time{got.LastExecutedAt, got.Versions[0].LastExecutedAt, got.Versions[1].LastExecutedAt})
-	}
 }
 
 func testVariables(t exam) {

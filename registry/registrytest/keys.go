@@ -77,31 +77,6 @@ func testKeyConflicts(t exam) {
 	p.settled()
 }
 
-func testKeyUsed(t exam) {
-	p := newPair(t)
-	shop := p.project()
-	k := p.key(registry.NewKey{Project: shop.ID})
-	use := func(when, want time.Time) {
-		t.Helper()
-		r := must(registry.Open(t.Context(), t.place(t.T), quiet))(t)
-		r.Touch(&k, when)
-		if err := r.Close(); err != nil { // writes what was gathered
-			t.Fatal(err)
-		}
-		if err := p.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got := p.settled()[0].Keys[0].LastUsedAt; !got.Equal(want) {
-			t.Errorf("after a use at %v the last one is at %v, want %v", when, got, want)
-		}
-	}
-	use(at, at)
-	use(at.Add(time.Hour), at.Add(time.Hour))
-	use(at.Add(time.Hour+time.Minute), at.Add(time.Hour))
-	use(at, at.Add(time.Hour)) // never back
-	use(at.Add(3*time.Hour), at.Add(3*time.Hour))
-}
-
 func testUsers(t exam) {
 	p := newPair(t)
 	shop, other := p.project(), p.project()

@@ -65,6 +65,8 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"tables of endpoints", testTables},
 		{"endpoint conflicts", testEndpointConflicts},
 		{"executions of endpoints", testExecuted},
+		{"uses that earlier versions wrote", testUsesInRecords},
+		{"uses of what is gone for good", testUsesForgotten},
 		{"variables", testVariables},
 		{"insights", testInsights},
 		{"dashboards and their tiles", testDashboards},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,17 @@ func (c *console) row(t *testing.T, link string) (cells []string) {
 		t.Fatal(err)
 	}
 	return cells
+}
+
+// rowsOf is the text of each cell of the table of a name.
+func (c *console) rowsOf(t *testing.T, table string) (rows [][]string) {
+	t.Helper()
+	raw := c.evaluate(t, fmt.Sprintf(`JSON.stringify([...document.querySelectorAll("main section[aria-label=" + CSS.escape(%s) + "] tbody tr")]
+		.map((row) => [...row.cells].map((cell) => cell.textContent.trim())))`, quote(table)))
+	if err := json.Unmarshal([]byte(raw), &rows); err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }
 
 // TestConsoleEndpointLife: an endpoint is made, tried, changed, brought back, and deleted on its pages.
@@ -184,6 +196,52 @@ func TestConsoleEndpointLife(t *testing.T) {
 		c.visit(t, "endpoints/sales?tab=openapi")
 		c.shows(t, "run_sales")
 		c.accessible(t)
+	})
+
+	t.Run("usage", func(t *testing.T) {
+		acme := must(t, client, http.MethodPost, "project_secret_api_keys/", map[string]any{"label": "Acme", "scopes": []string{"endpoint:read"}, "fixed": map[string]any{"plan": "free"}})
+		text, _ := acme["value"].(string)
+		for range 3 {
+			if status, plans := runsWith(t, client, text, "sales", map[string]any{}); status != http.StatusOK || plans != "free" {
+				t.Errorf("a run with a key: %d, the plans %q", status, plans)
+			}
+		}
+		usage := must(t, client, http.MethodGet, "endpoints/sales/usage/", nil)
+		c.visit(t, "endpoints/sales?tab=usage")
+		c.shows(t, "Acme")
+		for _, span := range []string{"day", "hour"} {
+			c.pick(t, "Numbers of", span)
+			for part, name := range map[string]string{"versions": "By version", "keys": "By key", "customers": "By customer"} {
+				want := []string{}
+				rows, _ := usage[part].([]any)
+				for _, row := range rows {
+					of, _ := row.(map[string]any)
+					window, _ := of[span].(map[string]any)
+					want = append(want, fmt.Sprint(window["calls"], " ", window["errors"]))
+				}
+				var got []string
+				for _, cells := range c.rowsOf(t, name) {
+					got = append(got, cells[1]+" "+cells[5])
+				}
+				slices.Sort(want)
+				slices.Sort(got)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s of the %s, calls and errors (-want +got):\n%s", name, span, diff)
+				}
+			}
+		}
+		keys, customers := c.rowsOf(t, "By key"), c.rowsOf(t, "By customer")
+		if at := slices.IndexFunc(keys, func(cells []string) bool { return cells[0] == "Acme" }); at < 0 || keys[at][1] != "3" {
+			t.Errorf("the key Acme, which ran it three times, is shown as %q", keys)
+		}
+		if len(customers) != 1 || customers[0][0] != "plan = free" || customers[0][1] != "3" {
+			t.Errorf("the customer is shown as %q", customers)
+		}
+		if versions := c.rowsOf(t, "By version"); len(versions) != 1 || versions[0][0] != "v1 Current" {
+			t.Errorf("the version is shown as %q", versions)
+		}
+		c.accessible(t)
+		c.picture(t, "endpoint usage")
 	})
 
 	t.Run("end", func(t *testing.T) {

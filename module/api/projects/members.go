@@ -26,13 +26,13 @@ type memberRecord struct {
 	LastLogin     *time.Time `json:"last_login"`
 }
 
-func recordMember(k *registry.Key) memberRecord {
+func recordMember(c *api.Caller, k *registry.Key) memberRecord {
 	changed := k.CreatedAt
 	if k.LastRolledAt.After(changed) {
 		changed = k.LastRolledAt
 	}
 	return memberRecord{
-		ID: api.DerivedID("member", k.ID), User: api.UserOf(k), Level: owner, JoinedAt: k.CreatedAt, UpdatedAt: changed, LastLogin: api.OrNil(k.LastUsedAt),
+		ID: api.DerivedID("member", k.ID), User: api.UserOf(k), Level: owner, JoinedAt: k.CreatedAt, UpdatedAt: changed, LastLogin: api.OrNil(c.Snapshot.LastUsed(k)),
 	}
 }
 
@@ -41,7 +41,7 @@ func membersOf(c *api.Caller) []memberRecord {
 	var all []memberRecord
 	for _, k := range c.Snapshot.Keys(c.Project.ID) {
 		if k.User != 0 && k.RevokedAt.IsZero() && !k.Expired(c.Start) {
-			all = append(all, recordMember(k))
+			all = append(all, recordMember(c, k))
 		}
 	}
 	return all

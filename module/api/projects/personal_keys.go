@@ -28,7 +28,7 @@ type projectKeyRecord struct {
 
 func recordProjectKey(c *api.Caller, k *registry.Key, value string) projectKeyRecord {
 	record := projectKeyRecord{
-		personalKeyRecord: recordPersonalKey(k), ExpiresAt: api.OrNil(k.ExpiresAt), CreatedBy: c.User(k.CreatedBy), Parent: api.OrNull(k.Parent),
+		personalKeyRecord: recordPersonalKey(c, k), ExpiresAt: api.OrNil(k.ExpiresAt), CreatedBy: c.User(k.CreatedBy), Parent: api.OrNull(k.Parent),
 		IsCurrent: k.ID == c.Key.ID, IsSession: k.Session, IsExpired: k.Expired(c.Start), Fixed: api.OrNone(k.Fixed), Endpoints: k.Endpoints,
 		Can: powersOver(c, k),
 	}

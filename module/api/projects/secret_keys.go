@@ -26,7 +26,7 @@ type secretKeyRecord struct {
 
 func recordSecretKey(c *api.Caller, k *registry.Key, value string) secretKeyRecord {
 	record := secretKeyRecord{
-		ID: k.ID, Label: k.Label, Mask: k.Mask, CreatedAt: k.CreatedAt, CreatedBy: c.User(k.CreatedBy), LastUsedAt: api.OrNil(k.LastUsedAt),
+		ID: k.ID, Label: k.Label, Mask: k.Mask, CreatedAt: k.CreatedAt, CreatedBy: c.User(k.CreatedBy), LastUsedAt: api.OrNil(c.Snapshot.LastUsed(k)),
 		LastRolledAt: api.OrNil(k.LastRolledAt), Scopes: k.Scopes, Fixed: api.OrNone(k.Fixed), Endpoints: k.Endpoints,
 	}
 	if value != "" {

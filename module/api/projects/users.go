@@ -49,9 +49,9 @@ type personalKeyRecord struct {
 	ScopedOrganizations []string   `json:"scoped_organizations"`
 }
 
-func recordPersonalKey(k *registry.Key) personalKeyRecord {
+func recordPersonalKey(c *api.Caller, k *registry.Key) personalKeyRecord {
 	return personalKeyRecord{
-		ID: k.ID, Label: cmp.Or(k.Label, k.Mask), MaskValue: k.Mask, CreatedAt: k.CreatedAt, LastUsedAt: api.OrNil(k.LastUsedAt),
+		ID: k.ID, Label: cmp.Or(k.Label, k.Mask), MaskValue: k.Mask, CreatedAt: k.CreatedAt, LastUsedAt: api.OrNil(c.Snapshot.LastUsed(k)),
 		LastRolledAt: api.OrNil(k.LastRolledAt), UserID: k.User, Scopes: k.Scopes, ScopedTeams: []int64{}, ScopedOrganizations: []string{organizationID(k.Project)},
 	}
 }
@@ -64,7 +64,7 @@ func getKey(_ context.Context, c api.Caller, in api.Input) (api.Response, error)
 	if in.At.Name != api.CurrentAlias {
 		return api.Response{}, errOtherKey
 	}
-	return api.JSON(http.StatusOK, recordPersonalKey(c.Key)), nil
+	return api.JSON(http.StatusOK, recordPersonalKey(&c, c.Key)), nil
 }
 
 // revokeOwnKey answers DELETE /api/personal_api_keys/@current/. A key can revoke no other key than itself.

@@ -90,12 +90,45 @@ export interface UsageWindow {
 	series?: { step_seconds: number; calls: number[]; cached: number[]; errors: number[]; rate_limited: number[]; p95_ms: (number | null)[] };
 }
 
-export interface Usage {
+/** The lengths of time that runs are counted over. */
+export const spans = [
+	{ value: "hour", label: "Last hour" },
+	{ value: "day", label: "Last day" },
+] as const;
+
+export type Span = (typeof spans)[number]["value"];
+
+/** Numbers of runs in the last hour and the last day. */
+export type UsageWindows = Record<Span, UsageWindow>;
+
+export interface Usage extends UsageWindows {
 	name: string;
 	since: string;
 	last_executed_at: string | null;
-	hour: UsageWindow;
-	day: UsageWindow;
+}
+
+export interface VersionUsage extends UsageWindows {
+	version: number;
+	is_current: boolean;
+	last_executed_at: string | null;
+}
+
+export interface KeyUsage extends UsageWindows {
+	id: string;
+	/** Null for a key that is gone. */
+	label: string | null;
+}
+
+export interface CustomerUsage extends UsageWindows {
+	/** What keys and tokens of the customer fix. */
+	variables: Record<string, unknown>;
+}
+
+/** The usage of one endpoint: with what took part in it, most runs of the day first. */
+export interface WholeUsage extends Usage {
+	versions: VersionUsage[];
+	keys: KeyUsage[];
+	customers: CustomerUsage[];
 }
 
 /** One run of an endpoint. */

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { get } from "../../api/client";
-import { useResource } from "../../api/use";
+import { type Resource, useResource } from "../../api/use";
 import { LoadedPage } from "../../data/page";
 import { navigate, pageAddress, place } from "../../router";
 import { kindName } from "../../insights/model";
@@ -9,7 +9,7 @@ import { Badge, Button, type Choice, Loaded, Loading, PageHead, Tabs } from "../
 import { attempt } from "../../ui/dialog";
 import { counted, number } from "../../ui/format";
 import { Menu } from "../../ui/menu";
-import { changeEndpoint, type Endpoint, pathOf, readEndpoint, readVersions, type Usage, type Version } from "./api";
+import { changeEndpoint, type Endpoint, pathOf, readEndpoint, readVersions, type Version, type WholeUsage } from "./api";
 import { emptyForm, type RunForm } from "./form";
 import { DeleteEndpoint, milliseconds, share, State } from "./list";
 import { MaterializationTab } from "./materialization";
@@ -19,6 +19,7 @@ import { RunsTab } from "./runs";
 import { SettingsTab } from "./settings";
 import { TokensTab } from "./tokens";
 import { TryTab } from "./try";
+import { UsageTab } from "./usage";
 import { UseTab } from "./use";
 import { VersionsTab } from "./versions";
 
@@ -27,6 +28,7 @@ const tabs = [
 	{ value: "use", label: "Use" },
 	{ value: "versions", label: "Versions" },
 	{ value: "materialization", label: "Materialization" },
+	{ value: "usage", label: "Usage" },
 	{ value: "runs", label: "Runs" },
 	{ value: "tokens", label: "Tokens for browsers" },
 	{ value: "openapi", label: "OpenAPI" },
@@ -44,6 +46,7 @@ export interface TabProps {
 	versions: Version[];
 	/** The description of the version that the form runs; null while it is not there. */
 	document: OpenApi | null;
+	usage: Resource<WholeUsage>;
 	form: RunForm;
 	setForm: (change: Partial<RunForm>) => void;
 	/** Loads the endpoint again after a change. */
@@ -75,11 +78,13 @@ function EndpointPage({ endpoint, versions, reload }: { endpoint: Endpoint; vers
 		(signal) => get<OpenApi>(pathOf(endpoint.name, "openapi.json"), { version: form.version }, signal),
 		[endpoint.name, endpoint.current_version, endpoint.updated_at, form.version],
 	);
+	const usage = useResource((signal) => get<WholeUsage>(pathOf(endpoint.name, "usage/"), {}, signal), [endpoint.name]);
 	const show = (wanted: Tab) => navigate(pageAddress("endpoints", endpoint.name) + (wanted === "try" ? "" : `?tab=${wanted}`));
 	const props: TabProps = {
 		endpoint,
 		versions,
 		document: document.data ?? null,
+		usage,
 		form,
 		setForm: (change) => setForm((before) => ({ ...before, ...change })),
 		reload,
@@ -112,7 +117,7 @@ function EndpointPage({ endpoint, versions, reload }: { endpoint: Endpoint; vers
 				<State endpoint={endpoint} />
 				<Badge>{kindName(endpoint.query)}</Badge>
 				<Badge>v{endpoint.current_version}</Badge>
-				<UsageLine name={endpoint.name} />
+				<UsageLine usage={usage} />
 			</p>
 			<ChangedSince endpoint={endpoint} />
 			<Tabs label="Endpoint" value={tab} choices={tabs} onValue={show} />
@@ -141,6 +146,8 @@ function TabOf({ tab, ...props }: TabProps & { tab: Tab }) {
 			return <VersionsTab {...props} />;
 		case "materialization":
 			return <MaterializationTab {...props} />;
+		case "usage":
+			return <UsageTab {...props} />;
 		case "runs":
 			return <RunsTab {...props} />;
 		case "tokens":
@@ -153,8 +160,7 @@ function TabOf({ tab, ...props }: TabProps & { tab: Tab }) {
 }
 
 /** The numbers of the last day. */
-function UsageLine({ name }: { name: string }) {
-	const usage = useResource((signal) => get<Usage>(pathOf(name, "usage/"), {}, signal), [name]);
+function UsageLine({ usage }: { usage: Resource<WholeUsage> }) {
 	if (!usage.data) return null;
 	const { day } = usage.data;
 	if (day.calls === 0) {

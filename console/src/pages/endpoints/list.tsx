@@ -10,7 +10,7 @@ import { ago, duration, number, percent } from "../../ui/format";
 import { Menu } from "../../ui/menu";
 import { SparkBars } from "../../ui/sparkbars";
 import { type Column, Pager, Table } from "../../ui/table";
-import { changeEndpoint, type Endpoint, pathOf, readEndpoint, type Usage } from "./api";
+import { changeEndpoint, type Endpoint, pathOf, readEndpoint, type Span, spans, type Usage } from "./api";
 import { Create } from "./create";
 
 const pageSize = 25;
@@ -25,7 +25,6 @@ const orders = [
 ] as const;
 
 type Order = (typeof orders)[number]["value"];
-type Span = "hour" | "day";
 
 interface Row {
 	endpoint: Endpoint;
@@ -96,17 +95,7 @@ export default function Page() {
 					)}
 				</Field>
 				<Field label="Numbers of" hideLabel>
-					{(id) => (
-						<Select
-							id={id}
-							value={span}
-							choices={[
-								{ value: "hour", label: "Last hour" },
-								{ value: "day", label: "Last day" },
-							]}
-							onValue={setSpan}
-						/>
-					)}
+					{(id) => <Select id={id} value={span} choices={spans} onValue={setSpan} />}
 				</Field>
 			</div>
 			<Loaded of={page} rows={8}>
