@@ -240,3 +240,32 @@ func TestValuesOfChanges(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestNotesBeginAfterWhatBrokeOff: what a batch left unwritten that broke off before notes began is in the tables when they begin.
+func TestNotesBeginAfterWhatBrokeOff(t *testing.T) {
+	c := client(t)
+	intents := ingest.IntentDir(t.TempDir())
+	options := ingest.Options{Project: project(), Now: now}
+	killed := alone(t)
+	killed.Intents = intents
+	killed.Before(func(string) error { return errors.New("the server was killed") })
+	if _, err := killed.Deliver(t.Context(), options, captured(t, `{"event":"e","distinct_id":"x","properties":{"$set":{"a":1}}}`)); err == nil {
+		t.Fatal("the batch did not break off")
+	}
+	next := alone(t)
+	next.Intents = intents
+	begun := false
+	err := next.BeginNotes(t.Context(), options, func(context.Context) error {
+		begun = true
+		if diff := cmp.Diff([]string{`{"a":1} 0`}, propertiesOfAll(t, c, options.Project)); diff != "" {
+			t.Errorf("properties when notes begin (-want +got):\n%s", diff)
+		}
+		return nil
+	})
+	if err != nil || !begun {
+		t.Errorf("begun: %t, %v", begun, err)
+	}
+	if err := next.BeginNotes(t.Context(), options, func(context.Context) error { return errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("notes that cannot be kept: %v", err)
+	}
+}

@@ -227,6 +227,9 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if rt.keeper, err = a.openKeeper(rt, cacheKey); err != nil {
 		return nil, err
 	}
+	if err := a.openValues(rt, cacheKey); err != nil {
+		return nil, err
+	}
 	rt.probe = rt.newProbe()
 	rt.api = rt.newAPI()
 	rt.signin = &signin.SignIn{State: sessions, Registry: reg, ClientIP: clientIP, Origins: rt.api.Origins, Logger: a.logger.Named("console")}

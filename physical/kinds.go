@@ -1,5 +1,7 @@
 package physical
 
+import "strings"
+
 // Kinds are the kinds of values that a property has ever had, null apart. A query that knows them reads no more than these; none means
 // that they are not known.
 type Kinds uint8
@@ -13,10 +15,38 @@ const (
 	Booleans
 	Arrays
 	Objects
+
+	// Earlier stands for values of any kind: the property may have had some before its kinds were noted. It stays beside those that are noted
+	// until somebody has looked at the earlier values.
+	Earlier
 )
 
-// AllKinds are all of them.
+// AllKinds are all of them, without Earlier.
 const AllKinds = Texts | Wholes | BigWholes | Floats | Booleans | Arrays | Objects
+
+// Known reports whether these are all kinds that the property has had.
+func (k Kinds) Known() bool { return k != 0 && k&Earlier == 0 }
 
 // Only reports whether the kinds are known, and all among others.
 func (k Kinds) Only(others Kinds) bool { return k != 0 && k&^others == 0 }
+
+// KindsOfType returns the kinds of the values that ClickHouse has under a type in a column of JSON; [Earlier] for a type that our values do not
+// get.
+func KindsOfType(typ string) Kinds {
+	switch typ {
+	case "String":
+		return Texts
+	case "Int64":
+		return Wholes | BigWholes
+	case "UInt64":
+		return BigWholes
+	case "Float64":
+		return Floats
+	case "Bool":
+		return Booleans
+	}
+	if strings.HasPrefix(typ, "Array(") && strings.HasSuffix(typ, ")") {
+		return Arrays
+	}
+	return Earlier
+}

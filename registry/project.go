@@ -33,15 +33,31 @@ type Project struct {
 	DisplayNames string `json:"person_display_name_properties,omitempty"`
 	// Retention is for how many days events are kept; 0 for ever. See [ProjectSchema.EventsFrom].
 	Retention int `json:"retention_days,omitempty"`
-	// ValuesKnown says that all values of its properties were noted from its first event on; see [Registry.Widen].
+	// ValuesKnown says that all values of its properties are noted: from its first event on, or from the beginning of the last probe on. See
+	// [Registry.Widen].
 	ValuesKnown bool `json:"values_known,omitempty"`
+	// ValuesProbe is how far the search for values from before is.
+	ValuesProbe ValuesProbe `json:"values_probe,omitzero"`
 	// Others is a JSON object of settings that clients keep here, and that change nothing; empty for none.
 	Others string `json:"others,omitempty"`
 }
 
-// projectHistory is what became of the records of projects. The step changes nothing. It is there for versions that note no values: they
-// do not open a registry with it, and so write none that [Project.ValuesKnown] is wrong about.
-var projectHistory = []upgrade{func(map[string]json.RawMessage) error { return nil }}
+// projectHistory is what became of the records of projects. The steps change nothing. They are there for versions that note no values, and for
+// those that do not know of values from before: they do not open a registry with them, and so write none that [Project.ValuesKnown] is
+// wrong about.
+var projectHistory = []upgrade{unchanged, unchanged}
+
+func unchanged(map[string]json.RawMessage) error { return nil }
+
+// ValuesProbe is a search for the kinds of values that the properties of a project had before they were noted.
+type ValuesProbe struct {
+	Number int64 `json:"number"` // of the last one, from 1; 0 for none
+	// Open says that there may be values from before it that nobody knows the kinds of. Then a property of which nothing is noted may have had
+	// some, too.
+	Open bool `json:"open,omitempty"`
+	// Ended is when one has ended last, whatever it found; zero for never.
+	Ended time.Time `json:"ended,omitzero"`
+}
 
 func readProject(rec *Record) (entity, error) {
 	p := &Project{ID: rec.Project}

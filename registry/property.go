@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/physical"
@@ -275,6 +276,9 @@ func (r *Registry) Widen(ctx context.Context, project int64, list []PropertyValu
 				all = false
 				continue
 			}
+			if all && before.kinds == 0 && p.settings.Project.ValuesProbe.Open {
+				next.Kinds = physical.Earlier
+			}
 			if all || before.kinds != 0 {
 				next.Kinds |= v.Kinds
 			}
@@ -307,10 +311,111 @@ func (r *Registry) KnowValues(ctx context.Context, project int64) error {
 		if err != nil {
 			return err
 		}
+		if p.settings.Project.ValuesProbe.Open {
+			changed := p.settings.Project
+			changed.ValuesKnown, changed.ValuesProbe.Open = true, false
+			changed.ValuesProbe.Number++ // what a probe finds that is under way is not wanted
+			return t.put(&changed)
+		}
 		return t.putValuesKnown(p, true)
 	})
 	if err != nil {
 		return fmt.Errorf("recording that kinds of values are known: %w", err)
+	}
+	return nil
+}
+
+// BeginValuesProbe begins to note the values of a project that has some already, and so a probe for these. It has to be called in the turn of who
+// writes to the project, when nothing is being written. A property of which nothing is noted has [physical.Earlier] from then on. What is to
+// be read of the project after that has all values that are not noted. The number is for [Registry.EndValuesProbe]. An unknown project is
+// ErrNotFound.
+func (r *Registry) BeginValuesProbe(ctx context.Context, project int64) (number int64, err error) {
+	err = r.write(ctx, project, func(t *tx) error {
+		p, err := t.state()
+		if err != nil {
+			return err
+		}
+		var unknown []property
+		for each := p.properties.Iterator(); !each.Done(); {
+			def, state, _ := each.Next()
+			if state.kinds == 0 && (!p.settings.Project.ValuesKnown || p.settings.Project.ValuesProbe.Open) {
+				def.Type = state.typ
+				unknown = append(unknown, property{PropertyDefinition: def, Kinds: physical.Earlier, project: project})
+			}
+		}
+		for n := range unknown {
+			if err := t.put(&unknown[n]); err != nil {
+				return err
+			}
+		}
+		changed := p.settings.Project
+		changed.ValuesProbe.Open = changed.ValuesProbe.Open || !changed.ValuesKnown
+		changed.ValuesKnown = true
+		changed.ValuesProbe.Number++
+		number = changed.ValuesProbe.Number
+		return t.put(&changed)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("recording that a probe for values begins: %w", err)
+	}
+	return number, nil
+}
+
+// EndValuesProbe notes what the probe with a number has found, unless another one has begun since. The list has the kinds of all properties that have
+// values, and those that have none, as far as they were asked for: their kinds are known now, unless they have [physical.Earlier]. Others
+// stay as they are. An unknown project is ErrNotFound.
+func (r *Registry) EndValuesProbe(ctx context.Context, project, number int64, list []PropertyValues, now time.Time) error {
+	err := r.write(ctx, project, func(t *tx) error {
+		p, err := t.state()
+		if err != nil {
+			return err
+		}
+		changed := p.settings.Project
+		if changed.ValuesProbe.Number != number {
+			return nil
+		}
+		changed.ValuesProbe.Ended, changed.ValuesProbe.Open = moment(now), false
+		for _, v := range list {
+			before, there := p.properties.Get(v.place())
+			if !there { // it gets no type by a probe, and so its kinds have no place
+				changed.ValuesProbe.Open = changed.ValuesProbe.Open || utf8.RuneCountInString(v.Name) <= maxPropertyName
+				continue
+			}
+			if before.kinds&physical.Earlier == 0 && (before.kinds != 0 || !changed.ValuesKnown) {
+				continue
+			}
+			next := property{PropertyDefinition: v.PropertyDefinition, Kinds: before.kinds&^physical.Earlier | v.Kinds, project: project}
+			if next.Type = before.typ; next.Kinds == before.kinds {
+				continue
+			}
+			if err := t.put(&next); err != nil {
+				return err
+			}
+		}
+		return t.put(&changed)
+	})
+	if err != nil {
+		return fmt.Errorf("recording what a probe for values has found: %w", err)
+	}
+	return nil
+}
+
+// FailValuesProbe notes that the probe with a number has ended without an answer.
+func (r *Registry) FailValuesProbe(ctx context.Context, project, number int64, now time.Time) error {
+	err := r.write(ctx, project, func(t *tx) error {
+		p, err := t.state()
+		if err != nil {
+			return err
+		}
+		changed := p.settings.Project
+		if changed.ValuesProbe.Number != number {
+			return nil
+		}
+		changed.ValuesProbe.Ended = moment(now)
+		return t.put(&changed)
+	})
+	if err != nil {
+		return fmt.Errorf("recording that a probe for values has failed: %w", err)
 	}
 	return nil
 }

@@ -100,14 +100,16 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestVersionsWithoutValues: a version that notes no values does not understand what this one wrote.
+// TestVersionsWithoutValues: a version that notes no values, or knows of no earlier ones, does not understand what this one wrote.
 func TestVersionsWithoutValues(t *testing.T) {
-	older := kindOf{kind: KindProject, read: readProject}
 	written := kinds[ranks[KindProject]].record(&Project{ID: 1, Name: "p", Timezone: "UTC", ValuesKnown: true})
-	if e, err := older.entity(&written); err == nil || !strings.Contains(err.Error(), "a newer version of the program wrote it") {
-		t.Errorf("%s reads as %+v: %v", written.Data, e, err)
+	for steps := range projectHistory {
+		older := kindOf{kind: KindProject, read: readProject, history: projectHistory[:steps]}
+		if e, err := older.entity(&written); err == nil || !strings.Contains(err.Error(), "a newer version of the program wrote it") {
+			t.Errorf("after %d steps, %s reads as %+v: %v", steps, written.Data, e, err)
+		}
 	}
-	if form := Form(); form < 22 { // the last version without had 21
+	if form := Form(); form < 23 { // the last version without had 21, and that without probes 22
 		t.Errorf("the form of records is %d", form)
 	}
 }

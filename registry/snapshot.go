@@ -145,7 +145,7 @@ type ProjectSchema struct {
 	Project    Project
 	Location   *time.Location       // the project's zone
 	Properties []PropertyDefinition // by scope, group type index and name
-	// Values has the kinds of values of properties, by the definition without its type; see [Registry.Widen].
+	// Values has the kinds of values of properties, by the definition without its type, as far as they are noted; see [Registry.Widen].
 	Values     map[PropertyDefinition]physical.Kinds
 	GroupTypes []GroupType        // by index
 	Cohorts    []SchemaCohort     // by number, deleted ones too
@@ -316,7 +316,7 @@ func (s *Snapshot) PropertyDefinitions(project int64) []PropertyDefinition {
 	return nil
 }
 
-// ValuesOf returns the kinds of values that a property has had; 0 if they are not known. The type of the definition counts for nothing.
+// ValuesOf returns the kinds of values that are noted of a property; 0 for none. The type of the definition counts for nothing.
 func (s *Snapshot) ValuesOf(project int64, d PropertyDefinition) physical.Kinds {
 	if p := s.project(project); p != nil {
 		state, _ := p.properties.Get(d.place())

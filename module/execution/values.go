@@ -38,6 +38,9 @@ func (e *Executor) valuesOf(project int64) schema.PropertyValues {
 	}
 	values := make(schema.PropertyValues, len(of.Values))
 	for d, kinds := range of.Values {
+		if !kinds.Known() {
+			continue
+		}
 		values[schema.PropertyKey{Scope: propertyScopes[d.Scope], Group: d.GroupTypeIndex, Name: d.Name}] = kinds
 	}
 	e.Databases.values.Store(project, &knownValues{of, values})

@@ -695,6 +695,136 @@ func testPropertyValues(t exam) {
 	}
 }
 
+// testValuesProbes: what is noted from the beginning of a probe on, and what the probe finds, add up. A probe counts for nothing once another one has begun.
+func testValuesProbes(t exam) {
+	p := newPair(t)
+	shop := p.project()
+	of := func(name string) registry.PropertyDefinition {
+		return registry.PropertyDefinition{Scope: registry.EventProperty, Name: name, Type: registry.PropertyString}
+	}
+	values := func(name string, k physical.Kinds) registry.PropertyValues {
+		return registry.PropertyValues{PropertyDefinition: of(name), Kinds: k}
+	}
+	widen := func(lost bool, list ...registry.PropertyValues) func() error {
+		return func() error { return p.Widen(t.Context(), shop.ID, list, lost) }
+	}
+	type kinds map[string]physical.Kinds
+	type state struct {
+		known, open bool
+		kinds       kinds
+	}
+	ended, failed := at.Add(time.Hour), at.Add(2*time.Hour)
+	var first, second int64
+	begin := func(number *int64) func() error {
+		return func() (err error) {
+			*number, err = p.BeginValuesProbe(t.Context(), shop.ID)
+			return err
+		}
+	}
+	end := func(number *int64, list ...registry.PropertyValues) func() error {
+		return func() error { return p.EndValuesProbe(t.Context(), shop.ID, *number, list, ended) }
+	}
+	const some = physical.Earlier
+	for _, step := range []struct {
+		name  string
+		do    func() error
+		want  state
+		still bool // nothing is written
+	}{
+		{"types", func() error {
+			return p.Learn(t.Context(), shop.ID, []registry.PropertyDefinition{of("a"), of("b"), of("c")}, nil)
+		}, state{false, false, kinds{}}, false},
+		{"beginning", begin(&first), state{true, true, kinds{"a": some, "b": some, "c": some}}, false},
+		{
+			"what comes meanwhile", widen(false, values("a", physical.Texts), values("new", physical.Floats)),
+			state{true, true, kinds{"a": some | physical.Texts, "b": some, "c": some, "new": some | physical.Floats}},
+			false,
+		},
+		{
+			"lost ones", widen(true, values("later", physical.Texts)),
+			state{false, true, kinds{"a": some | physical.Texts, "b": some, "c": some, "new": some | physical.Floats}},
+			false,
+		},
+		{"beginning again", begin(&second), state{
+			true, true, kinds{"a": some | physical.Texts, "b": some, "c": some, "new": some | physical.Floats, "later": some},
+		}, false},
+		{"the end of the first one", end(&first, values("a", physical.Wholes), values("later", 0)), state{
+			true, true, kinds{"a": some | physical.Texts, "b": some, "c": some, "new": some | physical.Floats, "later": some},
+		}, true},
+		{
+			"the end of the second one", end(&second, values("a", physical.Wholes), values("b", 0), values("c", some|physical.Texts), values("new", 0), values("typeless", physical.Texts)),
+			state{true, true, kinds{"a": physical.Texts | physical.Wholes, "c": some | physical.Texts, "new": physical.Floats, "later": some}},
+			false,
+		},
+		{
+			"a first value while there may be earlier ones", widen(false, values("b", physical.Texts), values("typeless", physical.Objects)),
+			state{true, true, kinds{
+				"a": physical.Texts | physical.Wholes, "b": some | physical.Texts, "c": some | physical.Texts, "new": physical.Floats, "later": some,
+				"typeless": some | physical.Objects,
+			}},
+			false,
+		},
+		{"beginning a third time", begin(&second), state{true, true, kinds{
+			"a": physical.Texts | physical.Wholes, "b": some | physical.Texts, "c": some | physical.Texts, "new": physical.Floats, "later": some,
+			"typeless": some | physical.Objects,
+		}}, false},
+		{
+			"the end of the third one",
+			end(&second, values("a", physical.Arrays), values("b", 0), values("c", physical.Texts), values("later", physical.Arrays), values("typeless", physical.Texts)),
+			state{true, false, kinds{
+				"a": physical.Texts | physical.Wholes, "b": physical.Texts, "c": physical.Texts, "new": physical.Floats, "later": physical.Arrays,
+				"typeless": physical.Objects | physical.Texts,
+			}},
+			false,
+		},
+		{"a new one", widen(false, values("last", physical.Booleans)), state{true, false, kinds{
+			"a": physical.Texts | physical.Wholes, "b": physical.Texts, "c": physical.Texts, "new": physical.Floats, "later": physical.Arrays,
+			"typeless": physical.Objects | physical.Texts, "last": physical.Booleans,
+		}}, false},
+	} {
+		before := p.Snapshot().Revision
+		if err := step.do(); err != nil {
+			t.Fatal(step.name, err)
+		}
+		if got := p.Snapshot().Revision; (got == before) != step.still {
+			t.Errorf("%s: revision %d after %d", step.name, got, before)
+		}
+		_ = p.settled()
+		schema := p.Snapshot().Schema(shop.ID)
+		got := state{schema.Project.ValuesKnown, schema.Project.ValuesProbe.Open, kinds{}}
+		for d, k := range schema.Values {
+			got.kinds[d.Name] = k
+		}
+		if diff := cmp.Diff(step.want, got, cmp.AllowUnexported(state{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+	}
+	if err := p.FailValuesProbe(t.Context(), shop.ID, second-1, failed); err != nil {
+		t.Error(err)
+	}
+	if got := p.Snapshot().Project(shop.ID).ValuesProbe.Ended; !got.Equal(ended) {
+		t.Errorf("the last probe has ended at %s, want %s", got, ended)
+	}
+	if err := p.FailValuesProbe(t.Context(), shop.ID, second, failed); err != nil {
+		t.Error(err)
+	}
+	if got := p.Snapshot().Project(shop.ID).ValuesProbe.Ended; !got.Equal(failed) {
+		t.Errorf("the failed probe has ended at %s, want %s", got, failed)
+	}
+	for name, do := range map[string]func() error{
+		"beginning": func() error {
+			_, err := p.BeginValuesProbe(t.Context(), 9)
+			return err
+		},
+		"ending":  func() error { return p.EndValuesProbe(t.Context(), 9, 1, nil, ended) },
+		"failing": func() error { return p.FailValuesProbe(t.Context(), 9, 1, ended) },
+	} {
+		if err := do(); !errors.Is(err, registry.ErrNotFound) {
+			t.Errorf("%s of no project: %v", name, err)
+		}
+	}
+}
+
 func testGroupTypes(t exam) {
 	p := newPair(t)
 	shop, other := p.project(), p.project()

@@ -75,6 +75,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"views of insights", testViews},
 		{"properties", testProperties},
 		{"values of properties", testPropertyValues},
+		{"probes for values", testValuesProbes},
 		{"group types", testGroupTypes},
 		{"cohorts", testCohorts},
 		{"versions of cohorts", testCohortVersions},

@@ -193,16 +193,33 @@ func TestValuesOfALateImport(t *testing.T) {
 }
 
 // TestValuesArriveMeanwhile: an event with a value of a new kind that comes in after a query was compiled, and before it runs, is in the
-// answer, whether this server takes it in or another one of the same registry.
+// answer, whether this server takes it in or another one of the same registry; whether all values were noted, or the first ones were found in the
+// tables.
 func TestValuesArriveMeanwhile(t *testing.T) {
+	t.Run("noted", func(t *testing.T) {
+		arriveMeanwhile(t, arrivals, func(s *server) { s.deliver(`"text"`) })
+	})
+	t.Run("found", func(t *testing.T) {
+		arriveMeanwhile(t, arrivals+2, func(s *server) {
+			s.deliverUnnoted(`"text"`)
+			if _, sql, err := s.ask(); err != nil || !strings.Contains(sql, ".^") {
+				t.Errorf("before the probe: %v\n%s", err, sql)
+			}
+			s.probe()
+		})
+	})
+}
+
+func arriveMeanwhile(t *testing.T, number int64, begin func(*server)) {
+	t.Helper()
 	path := sqlitetest.Path(t)
 	one, two := newServer(t, path), newServer(t, path)
-	one.open(arrivals)
+	one.open(number)
+	begin(one)
 	two.project = one.project
 	if err := two.reg.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	one.deliver(`"text"`)
 	want := []string{"text"}
 	for n, in := range []struct {
 		server      *server
@@ -257,7 +274,7 @@ func TestValuesArriveMeanwhile(t *testing.T) {
 	}
 }
 
-// arrivals is the number of the first project of these tests; they have two.
+// arrivals is the number of the first project of these tests; they have nine.
 const arrivals = 211
 
 func missingOf(want, got []string) (missing []string) {

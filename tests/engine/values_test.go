@@ -18,6 +18,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
@@ -62,7 +64,8 @@ var valuesByKind = map[physical.Kinds][]string{
 	physical.Objects:   {`{}`, `{"a":1}`, `{"a":{"b":"c"},"d":null}`, `{"a":"x","2":[1]}`},
 }
 
-// TestKnownValues: whatever values properties have, queries give the same with the kinds that were noted while the values came in as without.
+// TestKnownValues: whatever values properties have, queries give the same with the kinds that were noted while the values came in as without, and
+// with those that were found in the tables.
 func TestKnownValues(t *testing.T) {
 	const lines, names = 300, 24
 	random := rand.New(rand.NewPCG(18, 3))
@@ -112,6 +115,45 @@ func TestKnownValues(t *testing.T) {
 		}
 	}
 
+	compareWithKinds(t, of, names, noted.kinds)
+
+	unnoted := clickhousetest.Project()
+	options.Project, options.Values = unnoted, nil
+	report, err := in.Import(t.Context(), options, ndjson.NewReader(strings.NewReader(file.String())))
+	if err != nil || report.Bad > 0 {
+		t.Fatal(err, report.BadLines)
+	}
+	found := storedValues(t, unnoted, report.Learned)
+	for key, kinds := range noted.kinds {
+		// A large number may be stored as a small one or as a float, and an empty object as nothing.
+		if extra := found[key] &^ (kinds | physical.Wholes | physical.BigWholes | physical.Floats); extra != 0 {
+			t.Errorf("%v was found to have %b, and has %b", key, found[key], kinds)
+		}
+	}
+	compareWithKinds(t, unnoted, names, found)
+}
+
+// storedValues are the kinds of values that are found in the tables.
+func storedValues(t *testing.T, project int64, known []ingest.LearnedProperty) schema.PropertyValues {
+	t.Helper()
+	house := warehouse.With(clickhousetest.Open(t, clickhouse.Config{DSN: dsn}), schema.NativeLayout())
+	stored, err := house.StoredValues(t.Context(), admission.New(admission.Limits{Places: 1, Project: 1, Queue: 1}), project)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scopes := map[string]schema.PropertyScope{"event": schema.EventProperty, "person": schema.PersonProperty, "group": schema.GroupProperty}
+	found := schema.PropertyValues{}
+	for _, p := range stored.Of(known) {
+		if p.Kinds.Known() {
+			found[schema.PropertyKey{Scope: scopes[p.Scope], Group: p.GroupTypeIndex, Name: p.Name}] = p.Kinds
+		}
+	}
+	return found
+}
+
+// compareWithKinds compares the rows of queries that were compiled for kinds of values with those of queries that were not.
+func compareWithKinds(t *testing.T, of int64, names int, kinds schema.PropertyValues) {
+	t.Helper()
 	compared, other := 0, 0
 	for n := range names {
 		for _, typ := range []schema.PropertyType{schema.StringProperty, schema.NumericProperty, schema.BooleanProperty, schema.DateTimeProperty} {
@@ -122,7 +164,7 @@ func TestKnownValues(t *testing.T) {
 			}
 			plain := schema.Database{Project: of, Location: time.UTC, Properties: types, GroupTypes: map[string]int{"org": 0}}
 			known := plain
-			known.Values = noted.kinds
+			known.Values = kinds
 			for _, node := range aboutProperty(name) {
 				without, with := compiledFor(t, node, &plain), compiledFor(t, node, &known)
 				compared++

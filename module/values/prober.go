@@ -1,0 +1,158 @@
+// Package values finds out in the background which kinds of values the properties of projects had before these were noted, for queries that then
+// read no more than these. It knows neither HTTP nor Caddy.
+package values
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+const (
+	// lookEvery is how often to look for projects with values that were not noted.
+	lookEvery = time.Minute
+	// restFor is how long a project is not probed again after a probe has ended, whatever it found.
+	restFor = 7 * 24 * time.Hour
+	// lock is the lock of the server that probes.
+	lock = "values"
+)
+
+// Config is what a Prober works with.
+type Config struct {
+	Registry  *registry.Registry
+	Warehouse *warehouse.Warehouse
+	Places    *admission.Scheduler
+	Logger    *zap.Logger
+	// Options are those of what is written to a project now.
+	Options func(snap *registry.Snapshot, project int64) ingest.Options
+}
+
+// Prober probes one project after the other, where nobody writes to the tables but the servers of the registry. What is noted of a project from the
+// beginning of its probe on, and what the probe finds, is together all that it has.
+type Prober struct {
+	Config
+
+	holder string // the name under which it takes the lock
+	open   context.Context
+	end    context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// New returns a prober, which begins to look for projects.
+func New(config Config) *Prober {
+	p := &Prober{Config: config, holder: uuid.NewString()}
+	p.open, p.end = context.WithCancel(context.Background())
+	if config.Warehouse.Alone() {
+		p.done.Go(p.work)
+	}
+	return p
+}
+
+// Close stops a probe that is under way. It begins anew with the next start.
+func (p *Prober) Close() error {
+	p.end()
+	p.done.Wait()
+	return nil
+}
+
+func (p *Prober) work() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		if err := p.Round(p.open); err != nil && p.open.Err() == nil {
+			p.Logger.Warn("kinds of earlier values are not known yet; trying again", clickhouse.Logged(err))
+		}
+		select {
+		case <-p.open.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Round probes the projects with values that were not noted, if no other server does. What fails keeps no other project from being probed.
+func (p *Prober) Round(ctx context.Context) (failed error) {
+	if len(p.wanted(time.Now())) == 0 {
+		return nil
+	}
+	_, release, err := p.Registry.Lock(ctx, lock, p.holder)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := p.Registry.Refresh(ctx); err != nil { // another server may have done it
+		return err
+	}
+	for _, project := range p.wanted(time.Now()) {
+		if err := p.probe(ctx, project); err != nil && !errors.Is(err, registry.ErrNotFound) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
+// wanted lists the projects that have properties whose kinds of values may become known.
+func (p *Prober) wanted(now time.Time) (wanted []int64) {
+	snap := p.Registry.Snapshot()
+	for _, project := range snap.Projects() {
+		probe := project.ValuesProbe
+		if (project.ValuesKnown && !probe.Open) || now.Sub(probe.Ended) < restFor || len(snap.PropertyDefinitions(project.ID)) == 0 {
+			continue
+		}
+		wanted = append(wanted, project.ID)
+	}
+	return wanted
+}
+
+// probe finds out the kinds of values of a project. One that ClickHouse cannot be asked about in the usual limits is not probed again soon.
+func (p *Prober) probe(ctx context.Context, project int64) error {
+	began := time.Now()
+	snap := p.Registry.Snapshot()
+	if snap.Project(project) == nil {
+		return nil
+	}
+	var number int64
+	err := p.Warehouse.BeginNotes(ctx, p.Options(snap, project), func(ctx context.Context) (err error) {
+		number, err = p.Registry.BeginValuesProbe(ctx, project)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	stored, err := p.Warehouse.StoredValues(ctx, p.Places, project)
+	if err != nil {
+		if failed, ok := errors.AsType[*clickhouse.Error](err); ctx.Err() == nil && (!ok || failed.Kind != clickhouse.Unavailable) {
+			err = errors.Join(err, p.Registry.FailValuesProbe(ctx, project, number, time.Now()))
+		}
+		return err
+	}
+	found := stored.Of(known(p.Registry.Snapshot(), project))
+	list := make([]registry.PropertyValues, len(found))
+	for n, l := range found {
+		list[n].PropertyDefinition = registry.PropertyDefinition{Scope: registry.PropertyScope(l.Scope), GroupTypeIndex: l.GroupTypeIndex, Name: l.Name}
+		list[n].Kinds = l.Kinds
+	}
+	if err := p.Registry.EndValuesProbe(ctx, project, number, list, time.Now()); err != nil {
+		return err
+	}
+	p.Logger.Info("kinds of earlier values are known", zap.Int64("project", project), zap.Int("properties", len(list)), zap.Duration("took", time.Since(began)))
+	return nil
+}
+
+// known lists the properties of a project.
+func known(snap *registry.Snapshot, project int64) (list []ingest.LearnedProperty) {
+	for _, d := range snap.PropertyDefinitions(project) {
+		list = append(list, ingest.LearnedProperty{Scope: string(d.Scope), GroupTypeIndex: d.GroupTypeIndex, Name: d.Name})
+	}
+	return list
+}
