@@ -365,16 +365,8 @@ func (r *Registry) BeginValuesProbe(ctx context.Context, project int64) (number 
 // values, and those that have none, as far as they were asked for: their kinds are known now, unless they have [physical.Earlier]. Others
 // stay as they are. An unknown project is ErrNotFound.
 func (r *Registry) EndValuesProbe(ctx context.Context, project, number int64, list []PropertyValues, now time.Time) error {
-	err := r.write(ctx, project, func(t *tx) error {
-		p, err := t.state()
-		if err != nil {
-			return err
-		}
-		changed := p.settings.Project
-		if changed.ValuesProbe.Number != number {
-			return nil
-		}
-		changed.ValuesProbe.Ended, changed.ValuesProbe.Open = moment(now), false
+	err := r.endProbe(ctx, project, number, now, func(t *tx, p *projectState, changed *Project) error {
+		changed.ValuesProbe.Open = false
 		for _, v := range list {
 			before, there := p.properties.Get(v.place())
 			if !there { // it gets no type by a probe, and so its kinds have no place
@@ -392,7 +384,7 @@ func (r *Registry) EndValuesProbe(ctx context.Context, project, number int64, li
 				return err
 			}
 		}
-		return t.put(&changed)
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("recording what a probe for values has found: %w", err)
@@ -402,7 +394,18 @@ func (r *Registry) EndValuesProbe(ctx context.Context, project, number int64, li
 
 // FailValuesProbe notes that the probe with a number has ended without an answer.
 func (r *Registry) FailValuesProbe(ctx context.Context, project, number int64, now time.Time) error {
-	err := r.write(ctx, project, func(t *tx) error {
+	err := r.endProbe(ctx, project, number, now, func(*tx, *projectState, *Project) error { return nil })
+	if err != nil {
+		return fmt.Errorf("recording that a probe for values has failed: %w", err)
+	}
+	return nil
+}
+
+// endProbe notes that the probe with a number has ended, with what note changes; nothing if another one has begun since.
+func (r *Registry) endProbe(
+	ctx context.Context, project, number int64, now time.Time, note func(t *tx, p *projectState, changed *Project) error,
+) error {
+	return r.write(ctx, project, func(t *tx) error {
 		p, err := t.state()
 		if err != nil {
 			return err
@@ -412,12 +415,11 @@ func (r *Registry) FailValuesProbe(ctx context.Context, project, number int64, n
 			return nil
 		}
 		changed.ValuesProbe.Ended = moment(now)
+		if err := note(t, p, &changed); err != nil {
+			return err
+		}
 		return t.put(&changed)
 	})
-	if err != nil {
-		return fmt.Errorf("recording that a probe for values has failed: %w", err)
-	}
-	return nil
 }
 
 func (t *tx) putValuesKnown(p *projectState, known bool) error {

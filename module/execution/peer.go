@@ -285,8 +285,8 @@ type PeerCut struct {
 	Next          string // the cursor of the page after it; empty for none
 }
 
-// AskCut asks the server that has a snapshot for the page that a cursor names. The error is ErrSnapshotGone when the server says that there is no such page
-// any more; all others may pass.
+// AskCut asks the server that has a snapshot for the page that a cursor names. The error is ErrSnapshotGone if the server says that the page
+// is gone. All other errors may be temporary.
 func (e *Executor) AskCut(ctx context.Context, c Caller, node nodes.Node, recipe Recipe) (*PeerCut, error) {
 	began := time.Now()
 	request := PeerRequestOf(&c, recipe)

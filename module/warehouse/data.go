@@ -53,7 +53,7 @@ func (d *Data) Version(reads resolve.Reads, from, to time.Time) (version uint64,
 	return version, true
 }
 
-// Host is the one whose data they are: what another host finds may differ for a while. It is none if there is no such host, or if nothing is known.
+// Host is the host whose data they are: another replica may have older or newer rows for a while. It is the zero Host if no host was probed.
 func (d *Data) Host() clickhouse.Host {
 	if d == nil || d.probed == nil {
 		return clickhouse.Host{}
