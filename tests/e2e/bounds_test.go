@@ -3,15 +3,11 @@ package e2e_test
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
 // bound is the processor time that an answer may take of the server and its engine together. The clock would measure what
@@ -43,7 +39,7 @@ func nested(n int, before, text, behind string) string {
 func TestBounds(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, threeLines)
-	engine := enginesOf(t, server)
+	engine := engines(t)
 	for _, tt := range []struct {
 		name, query string
 		status      int // 0 for either
@@ -134,7 +130,7 @@ func TestBounds(t *testing.T) {
 			}
 		})
 	}
-	if now := enginesOf(t, server); !slices.Equal(engine, now) {
+	if now := engines(t); !slices.Equal(engine, now) {
 		t.Errorf("the engine's processes were %v and are %v", engine, now)
 	}
 	for _, sign := range []string{"panic", "goroutine ", "BUG: "} {
@@ -144,25 +140,12 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// enginesOf lists the child processes of the server.
-func enginesOf(t *testing.T, s *harness.Server) []string {
+// engines lists the processes of the server's engine.
+func engines(t *testing.T) []string {
 	t.Helper()
-	pid := strconv.Itoa(s.PID())
-	files, err := filepath.Glob(filepath.Join("/proc", pid, "task", "*", "children"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var children []string
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue // a thread that has just ended
-		}
-		children = append(children, strings.Fields(string(text))...)
-	}
-	slices.Sort(children)
-	if len(children) == 0 {
-		t.Fatal("the server has no engine")
+	children, err := server.Children()
+	if err != nil || len(children) == 0 {
+		t.Fatalf("the server has no engine: %v", err)
 	}
 	return children
 }

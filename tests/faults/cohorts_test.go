@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -97,7 +96,7 @@ func TestKilledDuringCalculations(t *testing.T) {
 		}
 		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
 		if round < cohortKills/2 {
-			killEngine(t, server)
+			harness.KillChildren(t, server.PID(), "engine")
 		} else {
 			if err := server.Kill(); err != nil {
 				t.Fatal(err)
@@ -115,22 +114,5 @@ func TestKilledDuringCalculations(t *testing.T) {
 			}
 			return nil
 		})
-	}
-}
-
-func killEngine(t *testing.T, server *harness.Server) {
-	t.Helper()
-	children, err := server.Children()
-	if err != nil || len(children) == 0 {
-		t.Fatalf("the server has no engine: %v", err)
-	}
-	for _, text := range children {
-		pid, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

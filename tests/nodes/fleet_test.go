@@ -1,14 +1,8 @@
 package nodes_test
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -72,38 +66,4 @@ func (f *fleet) registryAway(since time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.away.IsZero() || f.again.After(since)
-}
-
-// killEngine ends the process of the engine without warning. It is the only child of the test that has the engine's folder open, and is not there for
-// a moment after it was killed before.
-func killEngine(t *testing.T, folder string) {
-	t.Helper()
-	harness.Eventually(t, time.Minute, func() error {
-		files, err := filepath.Glob("/proc/[0-9]*/stat")
-		if err != nil {
-			return err
-		}
-		for _, file := range files {
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				continue // it has ended
-			}
-			_, rest, _ := strings.Cut(string(raw), ") ")
-			fields := strings.Fields(rest)
-			if len(fields) < 2 || fields[0] == "Z" || fields[1] != strconv.Itoa(os.Getpid()) {
-				continue
-			}
-			place := filepath.Base(filepath.Dir(file))
-			command, err := os.ReadFile(filepath.Join("/proc", place, "cmdline"))
-			if err != nil || !strings.Contains(string(command), folder) {
-				continue
-			}
-			pid, err := strconv.Atoi(place)
-			if err != nil {
-				return err
-			}
-			return syscall.Kill(pid, syscall.SIGKILL)
-		}
-		return errors.New("no engine runs")
-	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -74,7 +75,7 @@ func (f *fleet) parts(t *testing.T) []part {
 			return func() error { pause(); return f.plug() }, err
 		}},
 		part{"the engine", func() (func() error, error) {
-			killEngine(t, "engine")
+			harness.KillChildren(t, os.Getpid(), "engine")
 			return func() error { pause(); return nil }, nil
 		}})
 }
