@@ -17,8 +17,8 @@ import (
 )
 
 // rest is how long nobody tries again to reach a database that could not be reached, so that those who wait for each other do not all
-// wait for it.
-const rest = 500 * time.Millisecond
+// wait for it. It is shorter than the time between two polls, so that a poll that failed does not cost the next one too.
+const rest = 200 * time.Millisecond
 
 // breaker remembers that the database could not be reached.
 type breaker struct{ last atomic.Pointer[outage] }
