@@ -20,6 +20,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("analytics", parseApp) }
 //	analytics {
 //		clickhouse     <dsn> {
 //			cluster <name>
+//			shard   <name> <dsn>
 //		}
 //		registry       <dsn>
 //		data_dir       <folder>
@@ -102,7 +103,31 @@ func parseClickHouse(d *caddyfile.Dispenser, app *module.App) error {
 			}
 			return s, module.CheckCluster(s)
 		}),
-	})
+		"shard": func() error { return parseShard(d, app) },
+	}, "shard")
+}
+
+// parseShard reads the name and the DSN of a further shard. The option may be repeated.
+func parseShard(d *caddyfile.Dispenser, app *module.App) error {
+	if !d.NextArg() {
+		return d.ArgErr()
+	}
+	name := d.Val()
+	if err := module.CheckShardName(name); err != nil {
+		return d.WrapErr(err)
+	}
+	if _, twice := app.Shards[name]; twice {
+		return d.Errf("the shard %s is set twice", name)
+	}
+	var server string
+	if err := value(d, &server, dsn(module.CheckClickHouseDSN))(); err != nil {
+		return err
+	}
+	if app.Shards == nil {
+		app.Shards = map[string]string{}
+	}
+	app.Shards[name] = server
+	return nil
 }
 
 // parseEndpoints reads a folder of endpoint files. The option may be repeated, once per project.

@@ -69,7 +69,7 @@ func (c *Client) define(ctx context.Context, sql string) error {
 	})
 }
 
-// checkCluster returns an error unless the cluster of the config is one whose servers all have the same rows.
+// checkCluster returns an error unless there is a client for each shard of the cluster.
 func (c *Client) checkCluster(ctx context.Context) error {
 	if c.config.Cluster == "" {
 		return nil
@@ -85,28 +85,41 @@ func (c *Client) checkCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return shardsError(c.config.Cluster, shards)
+	return shardsError(c.config.Cluster, int(shards), c.config.Shards)
 }
 
-func shardsError(cluster string, shards int64) error {
+// shardsError says what is wrong with the number of a cluster's shards, of which the config names some.
+func shardsError(cluster string, shards, named int) error {
 	switch shards {
 	case 0:
 		return &Error{Message: fmt.Sprintf("ClickHouse has no cluster %q; its table system.clusters lists those that it has", cluster)}
-	case 1:
+	case named:
 		return nil
 	}
-	return &Error{Message: fmt.Sprintf("the cluster %q has %d shards, and this program needs one with a single shard, of any number of replicas", cluster, shards)}
+	return &Error{Message: fmt.Sprintf("the cluster %q has %d shards, and the config names the hosts of %d: docs/clickhouse-hosts.md says how to name all", cluster, shards, named)}
 }
 
 // stored is how a host keeps a table.
 type stored struct {
 	engine string
 	id     string // the same on two hosts only if they are one server
+	path   string // where a replicated table finds its replicas in ZooKeeper; empty if that is not known
 }
 
 // own reports whether the rows of a table are on its server alone.
 func (s stored) own() bool {
 	return strings.HasSuffix(s.engine, "MergeTree") && !strings.HasPrefix(s.engine, "Replicated") && !strings.HasPrefix(s.engine, "Shared")
+}
+
+// unlike says how a host has other rows in a table than another host; empty if it has not.
+func (s stored) unlike(name string, other stored) string {
+	switch {
+	case (s.own() || other.own()) && s.id != other.id:
+		return "keeps rows of its own in the table " + name + ", which has the engine " + s.engine
+	case s.path != "" && other.path != "" && s.path != other.path:
+		return "is of another shard: the replicas of its table " + name + " are at " + s.path + " in ZooKeeper, those of the first host at " + other.path
+	}
+	return ""
 }
 
 // tablesOf are the physical tables that a host has.
@@ -117,10 +130,31 @@ func (c *Client) tablesOf(ctx context.Context, h *host) (map[string]stored, erro
 			"WHERE database = currentDatabase() AND name IN (" + literals(physical.Names()) + ")",
 		system: true, on: h,
 	}, func(cells []Cell) error {
-		tables[cells[0].Text()] = stored{cells[1].Text(), cells[2].Text()}
+		tables[cells[0].Text()] = stored{engine: cells[1].Text(), id: cells[2].Text()}
 		return nil
 	})
-	return tables, err
+	if err != nil {
+		return nil, err
+	}
+	paths, err := c.replicaPaths(ctx, h)
+	for name, table := range tables {
+		table.path = paths[name]
+		tables[name] = table
+	}
+	return tables, unlessForbidden(err)
+}
+
+// replicaPaths are where the replicated tables of a host find their replicas, by table.
+func (c *Client) replicaPaths(ctx context.Context, h *host) (map[string]string, error) {
+	paths := map[string]string{}
+	err := c.Collect(ctx, Query{
+		SQL:    "SELECT table, zookeeper_path FROM system.replicas WHERE database = currentDatabase() AND table IN (" + literals(physical.Names()) + ")",
+		system: true, on: h,
+	}, func(cells []Cell) error {
+		paths[cells[0].Text()] = cells[1].Text()
+		return nil
+	})
+	return paths, err
 }
 
 // checkTables returns an error if the hosts, or the servers of the cluster, would give different answers because each keeps rows of its own.
@@ -180,19 +214,17 @@ func (c *Client) fits(ctx context.Context, h *host) error {
 	for _, name := range physical.Names() {
 		table, there := have[name]
 		like, wanted := (*want)[name]
-		var differs *unlikeError
-		switch {
-		case !wanted:
-			continue
-		case !there:
-			differs = &unlikeError{"the host " + h.address + " has no table " + name}
-		case (table.own() || like.own()) && table.id != like.id:
-			differs = &unlikeError{"the host " + h.address + " keeps rows of its own in the table " + name + ", which has the engine " + table.engine}
-		default:
+		if !wanted {
 			continue
 		}
-		h.unfit.Store(true)
-		return differs
+		said := "has no table " + name
+		if there {
+			said = table.unlike(name, like)
+		}
+		if said != "" {
+			h.unfit.Store(true)
+			return &unlikeError{"the host " + h.address + " " + said}
+		}
 	}
 	h.unfit.Store(false)
 	return nil

@@ -70,8 +70,9 @@ func zookeeper(t *testing.T) (port int) {
 	return ports[0]
 }
 
-// oldCluster starts two of Debian's servers, which are the replicas of the one shard of the cluster "main", and the two shards of "halves".
-func oldCluster(t *testing.T) (addresses []string) {
+// oldCluster starts two of Debian's servers, which are the replicas of the one shard of the cluster "main", and the two shards of "halves". Which shard
+// each takes itself for decides whose replicas its tables are.
+func oldCluster(t *testing.T, shards [2]int) (addresses []string) {
 	t.Helper()
 	keeper := zookeeper(t)
 	ports, err := harness.FreePorts(4)
@@ -84,10 +85,10 @@ func oldCluster(t *testing.T) (addresses []string) {
 	for n := range 2 {
 		address, _ := oldServerWith(t, ports[n], fmt.Sprintf(`<zookeeper><node><host>127.0.0.1</host><port>%d</port></node></zookeeper>
 			<distributed_ddl><path>/ddl</path></distributed_ddl><interserver_http_host>127.0.0.1</interserver_http_host>
-			<interserver_http_port>%d</interserver_http_port><macros><shard>1</shard><replica>%d</replica></macros>
+			<interserver_http_port>%d</interserver_http_port><macros><shard>%d</shard><replica>%d</replica></macros>
 			<remote_servers><main><shard><internal_replication>true</internal_replication>%s%s</shard></main>
 			<halves><shard>%s</shard><shard>%s</shard></halves></remote_servers>`,
-			keeper, ports[2+n], n, replica(0), replica(1), replica(0), replica(1)))
+			keeper, ports[2+n], shards[n], n, replica(0), replica(1), replica(0), replica(1)))
 		addresses = append(addresses, address)
 	}
 	return addresses
@@ -115,7 +116,7 @@ func textLayout(name, sql string) string {
 // TestCluster makes the tables on a cluster of two old servers with ZooKeeper: what one gets the other has, changes and drops reach both,
 // and a cluster of two shards is refused.
 func TestCluster(t *testing.T) {
-	addresses := oldCluster(t)
+	addresses := oldCluster(t, [2]int{1, 1})
 	open := func(cluster, address string) *clickhouse.Client {
 		return native(t, address, clickhouse.Config{Cluster: cluster})
 	}
@@ -124,7 +125,7 @@ func TestCluster(t *testing.T) {
 		t.Error(err)
 	}
 	for cluster, want := range map[string]string{
-		"halves": `the cluster "halves" has 2 shards, and this program needs one with a single shard, of any number of replicas`,
+		"halves": `the cluster "halves" has 2 shards, and the config names the hosts of 1: docs/clickhouse-hosts.md says how to name all`,
 		"none":   `ClickHouse has no cluster "none"; its table system.clusters lists those that it has`,
 	} {
 		if err := open(cluster, addresses[0]).CheckCluster(t.Context()); err == nil || err.Error() != want {
@@ -137,41 +138,94 @@ func TestCluster(t *testing.T) {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	for i := range physical.Tables {
-		table := &physical.Tables[i]
-		if physical.IsLog(table.Name) { // this server is too old for their settings
-			continue
-		}
-		define(textLayout(table.Name, clickhouse.CreateTable(table, "main")))
+	for _, sql := range oldTables("main") {
+		define(sql)
 	}
-	shows := func(c *clickhouse.Client, sql string, want ...string) {
-		t.Helper()
-		harness.Eventually(t, patience, func() error {
-			var out rows
-			if _, err := c.Query(t.Context(), clickhouse.Query{SQL: sql, Project: 1}, &out); err != nil {
-				return err
-			}
-			if diff := cmp.Diff(want, out.Texts); diff != "" {
-				return errors.New(diff)
-			}
-			return nil
-		})
-	}
-	const engines = "SELECT count() FROM system.tables WHERE database = 'default' AND engine LIKE 'Replicated%MergeTree'"
 	for _, c := range both {
-		shows(c, engines, fmt.Sprintf("[%d]", len(physical.WithoutLogs())))
+		shows(t, c, replicatedTables, fmt.Sprintf("[%d]", len(physical.WithoutLogs())))
 	}
 	if err := both[0].Exec(t.Context(), "INSERT INTO person_distinct_id2 (team_id, distinct_id) SELECT 1, 'a'"); err != nil {
 		t.Fatal(err)
 	}
-	shows(both[1], "SELECT team_id, distinct_id FROM person_distinct_id2", `[1, "a"]`)
+	shows(t, both[1], "SELECT team_id, distinct_id FROM person_distinct_id2", `[1, "a"]`)
 	define("ALTER TABLE `groups` ON CLUSTER `main` ADD COLUMN later UInt8")
 	for _, c := range both {
-		shows(c, "SELECT count() FROM system.columns WHERE table = 'groups' AND name = 'later'", "[1]")
+		shows(t, c, "SELECT count() FROM system.columns WHERE table = 'groups' AND name = 'later'", "[1]")
 	}
 	define("DROP TABLE IF EXISTS `events` ON CLUSTER `main`")
 	for _, c := range both {
-		shows(c, engines, fmt.Sprintf("[%d]", len(physical.WithoutLogs())-1))
+		shows(t, c, replicatedTables, fmt.Sprintf("[%d]", len(physical.WithoutLogs())-1))
+	}
+}
+
+// oldTables are statements that make the tables of projects on a cluster of old servers, which are too old for the settings of the logs.
+func oldTables(cluster string) (statements []string) {
+	for i := range physical.Tables {
+		if table := &physical.Tables[i]; !physical.IsLog(table.Name) {
+			statements = append(statements, textLayout(table.Name, clickhouse.CreateTable(table, cluster)))
+		}
+	}
+	return statements
+}
+
+// replicatedTables counts the replicated tables of a server.
+const replicatedTables = "SELECT count() FROM system.tables WHERE database = 'default' AND engine LIKE 'Replicated%MergeTree'"
+
+// shows waits until a query has some rows.
+func shows(t *testing.T, c *clickhouse.Client, sql string, want ...string) {
+	t.Helper()
+	harness.Eventually(t, patience, func() error {
+		var out rows
+		if _, err := c.Query(t.Context(), clickhouse.Query{SQL: sql, Project: 1}, &out); err != nil {
+			return err
+		}
+		if diff := cmp.Diff(want, out.Texts); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	})
+}
+
+// TestClusterOfShards makes the tables on a cluster of two shards, for a client for each: what one gets the other does not have, and the tables say whose
+// replicas they are.
+func TestClusterOfShards(t *testing.T) {
+	addresses := oldCluster(t, [2]int{1, 2})
+	var shards []*clickhouse.Client
+	for _, address := range addresses {
+		c := native(t, address, clickhouse.Config{Cluster: "halves", Shards: 2})
+		if err := c.CheckCluster(t.Context()); err != nil {
+			t.Error(err)
+		}
+		shards = append(shards, c)
+	}
+	three := native(t, addresses[0], clickhouse.Config{Cluster: "halves", Shards: 3})
+	const want = `the cluster "halves" has 2 shards, and the config names the hosts of 3: docs/clickhouse-hosts.md says how to name all`
+	if err := three.CheckCluster(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	for _, sql := range oldTables("halves") {
+		if err := shards[0].Define(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	paths := make([]map[string]string, len(shards))
+	for n, c := range shards {
+		shows(t, c, replicatedTables, fmt.Sprintf("[%d]", len(physical.WithoutLogs())))
+		var err error
+		if paths[n], err = c.ReplicaPaths(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Exec(t.Context(), fmt.Sprintf("INSERT INTO person_distinct_id2 (team_id, distinct_id) SELECT 1, 'of %d'", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, table := range physical.WithoutLogs() {
+		if of := paths[0][table]; of == "" || of == paths[1][table] {
+			t.Errorf("the table %s has the replicas of %q and %q", table, of, paths[1][table])
+		}
+	}
+	for n, c := range shards {
+		shows(t, c, "SELECT distinct_id FROM person_distinct_id2", fmt.Sprintf(`["of %d"]`, n))
 	}
 }
 

@@ -20,8 +20,10 @@ type Config struct {
 	// The servers, as a DSN: clickhouse:// and tcp:// use the native protocol, http:// and https:// the HTTP
 	// interface. Separate several hosts with commas. See dsnOptions for the options.
 	DSN string
-	// The cluster on whose servers tables are made, as replicated ones. It must have a single shard. Default: tables are made on one server.
+	// The cluster on whose servers tables are made, as replicated ones. Default: tables are made on one server.
 	Cluster string
+	// How many clients share the cluster, each with the hosts of one shard: as many as the cluster has shards. Default: 1.
+	Shards int
 	// The maximum time of a query. Default: 60s.
 	MaxExecutionTime time.Duration
 	// The maximum memory of a query on the server, in bytes. Default: 4 GiB.
@@ -56,6 +58,7 @@ func (c Config) withDefaults() Config {
 	c.MaxResultRows = cmp.Or(c.MaxResultRows, 1_000_000)
 	c.MaxResultBytes = cmp.Or(c.MaxResultBytes, 1<<30)
 	c.Concurrency = cmp.Or(c.Concurrency, 20)
+	c.Shards = cmp.Or(c.Shards, 1)
 	c.DialTimeout = cmp.Or(c.DialTimeout, 10*time.Second)
 	return c
 }

@@ -126,6 +126,11 @@ func CreateTable(t *physical.Table, cluster string) string {
 // SetReplicated has the client take the tables for replicated ones.
 func (c *Client) SetReplicated() { c.replicated.Store(true) }
 
+// ReplicaPaths are where the replicated tables of the host that is asked first find their replicas, by table.
+func (c *Client) ReplicaPaths(ctx context.Context) (map[string]string, error) {
+	return c.replicaPaths(ctx, c.order(false)[0])
+}
+
 // CheckCluster looks at the cluster of the config.
 func (c *Client) CheckCluster(ctx context.Context) error { return c.checkCluster(ctx) }
 

@@ -149,3 +149,30 @@ func BenchmarkTimes(b *testing.B) {
 		})
 	}
 }
+
+// TestUnlikeTables: two hosts have the same rows if they are one server, or replicas of one another.
+func TestUnlikeTables(t *testing.T) {
+	t.Parallel()
+	const kind, replicated = "ReplacingMergeTree", "ReplicatedReplacingMergeTree"
+	for _, tt := range []struct {
+		name      string
+		one, like stored
+		want      string
+	}{
+		{"one server", stored{engine: kind, id: "a"}, stored{engine: kind, id: "a"}, ""},
+		{"two servers", stored{engine: kind, id: "a"}, stored{engine: kind, id: "b"}, "keeps rows of its own in the table events, which has the engine ReplacingMergeTree"},
+		{"replicas", stored{replicated, "a", "/1"}, stored{replicated, "b", "/1"}, ""},
+		{
+			"shards",
+			stored{replicated, "a", "/2"},
+			stored{replicated, "b", "/1"},
+			"is of another shard: the replicas of its table events are at /2 in ZooKeeper, those of the first host at /1",
+		},
+		{"replicas of which nothing may be read", stored{engine: replicated, id: "a"}, stored{replicated, "b", "/1"}, ""},
+		{"distributed tables", stored{engine: "Distributed", id: "a"}, stored{engine: "Distributed", id: "b"}, ""},
+	} {
+		if got := tt.one.unlike("events", tt.like); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}

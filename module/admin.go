@@ -150,6 +150,7 @@ func recordProject(snap *registry.Snapshot, p *registry.Project) adminapi.Projec
 		ID: p.ID, APIToken: snap.CaptureToken(p.ID), Name: p.Name, Timezone: p.Timezone, WeekStart: p.WeekStart, CreatedAt: p.CreatedAt,
 		TestAccountFilters:  json.RawMessage(cmp.Or(p.TestAccountFilters, "[]")),
 		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")),
+		Shard:               p.Shard,
 		Retention:           p.Retention, EventsFrom: api.OrNil(eventsFrom(snap, p)),
 	}
 }
@@ -172,13 +173,21 @@ func adminCreateProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 		return nil, err
 	}
 	defer done()
-	if err := checkTestAccounts(body.TestAccountFilters, execution.CohortsOf(nil, rt.Warehouse.Known())); err != nil {
+	shard := rt.Shards.Emptiest(rt.registry.Snapshot().Projects())
+	if body.Shard != nil {
+		shard = *body.Shard
+	}
+	house := rt.Shards.Named(shard)
+	if house == nil {
+		return nil, badRequest("the config names no shard %q; it names %q", shard, rt.Shards.Names())
+	}
+	if err := checkTestAccounts(body.TestAccountFilters, execution.CohortsOf(nil, house.Known())); err != nil {
 		return nil, err
 	}
 	p, err := rt.registry.CreateProject(r.Context(), registry.NewProject{
 		Name: body.Name, Timezone: body.Timezone, WeekStart: int(body.WeekStart),
 		TestAccountFilters: string(body.TestAccountFilters), PathCleaningFilters: string(body.PathCleaningFilters),
-		Retention: body.Retention,
+		Retention: body.Retention, Shard: shard,
 	}, time.Now())
 	if err != nil {
 		return nil, err
@@ -206,7 +215,7 @@ func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 			*list.into = &text
 		}
 	}
-	if err := checkTestAccounts(body.TestAccountFilters, execution.CohortsOf(snap.Schema(before.ID).Cohorts, rt.Warehouse.Known())); err != nil {
+	if err := checkTestAccounts(body.TestAccountFilters, execution.CohortsOf(snap.Schema(before.ID).Cohorts, rt.Shards.Of(before.ID).Known())); err != nil {
 		return nil, err
 	}
 	p, err := rt.registry.UpdateProject(r.Context(), before.ID, change)

@@ -26,7 +26,7 @@ func adminCreateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 		return nil, err
 	}
 	if body.ID == 0 {
-		layout, err := rt.Warehouse.Layout(r.Context())
+		layout, err := rt.Shards.Of(body.Project).Layout(r.Context())
 		if err != nil {
 			return nil, err
 		}

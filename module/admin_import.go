@@ -66,7 +66,7 @@ func (rt *runtime) countMembers(ctx context.Context, project int64, filled map[i
 		if err != nil {
 			return err
 		}
-		count, err := rt.Warehouse.CountMembers(ctx, place, project, id)
+		count, err := rt.Shards.Of(project).CountMembers(ctx, place, project, id)
 		place.Leave()
 		if err != nil {
 			return err

@@ -26,9 +26,11 @@ type App struct {
 	// The ClickHouse server or cluster to ask, as a DSN: clickhouse:// and tcp:// speak the native protocol, http:// and
 	// https:// HTTP. Default: the embedded engine.
 	ClickHouse string `json:"clickhouse,omitempty"`
-	// The ClickHouse cluster on whose servers the tables are made, as replicated ones. It must have a single shard. Default: tables are made
-	// on one server.
+	// The ClickHouse cluster on whose servers the tables are made, as replicated ones. Default: tables are made on one server.
 	Cluster string `json:"clickhouse_cluster,omitempty"`
+	// Further ClickHouse servers, or groups of replicas, as DSNs by a name. All rows of a project are on one of them, or on the server of
+	// clickhouse: a new project is on the one that has the fewest. Default: none.
+	Shards map[string]string `json:"clickhouse_shards,omitempty"`
 	// Where projects, keys and endpoints are kept, as a DSN: sqlite:PATH, or postgres://… for several nodes. Default: registry.db in the data folder.
 	Registry string `json:"registry,omitempty"`
 	// The folder of the embedded engine and the default registry. Default: analytics in Caddy's own data folder.
@@ -147,6 +149,13 @@ func (a *App) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		*text = filled
+	}
+	for name, dsn := range a.Shards {
+		filled, err := repl.ReplaceOrErr(dsn, true, true)
+		if err != nil {
+			return fmt.Errorf("clickhouse shard %s: %w", name, err)
+		}
+		a.Shards[name] = filled
 	}
 	if err := a.provisionFolders(repl); err != nil {
 		return err

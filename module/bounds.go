@@ -131,6 +131,14 @@ func (a *App) Validate() error {
 			check("clickhouse cluster", errors.New("the embedded engine has none: name the servers too"))
 		}
 	}
+	for name, dsn := range a.Shards {
+		what := "clickhouse shard " + name
+		check(what, CheckShardName(name))
+		check(what, CheckClickHouseDSN(dsn))
+		if a.ClickHouse == "" {
+			check(what, errors.New("the embedded engine has none: name its server too"))
+		}
+	}
 	wrong = append(wrong, CheckRegistryDSN(a.Registry), a.validateFolders(), a.validatePeers())
 	return errors.Join(wrong...)
 }

@@ -135,10 +135,11 @@ func (rt deliverTo) Deliver(ctx context.Context, project int64, records []record
 	if snap.Project(project) == nil {
 		return ingest.Report{}, &delivery.RefusedError{Reason: fmt.Errorf("project %d: %w", project, registry.ErrNotFound)}
 	}
-	if _, err := rt.Warehouse.Layout(ctx); err != nil {
+	house := rt.Shards.Of(project)
+	if _, err := house.Layout(ctx); err != nil {
 		return ingest.Report{}, err
 	}
-	report, err := rt.Warehouse.Deliver(ctx, rt.ingestOptions(snap, project), records)
+	report, err := house.Deliver(ctx, rt.ingestOptions(snap, project), records)
 	learnErr := rt.learn(ctx, project, &report)
 	if full, ok := errors.AsType[*registry.FieldError](learnErr); ok { // to try again would keep all events waiting
 		rt.logger.Warn("types of captured properties are not recorded", zap.Int64("project", project), zap.String("reason", full.Message))

@@ -15,7 +15,7 @@ import (
 func (a *App) openDeleter(rt *runtime, keys string) (*deletions.Deleter, error) {
 	return keep(a, "deletions "+keys+" "+a.DataDir, func() (*deletions.Deleter, func() error, error) {
 		d := deletions.New(deletions.Config{
-			Registry: rt.registry, Warehouse: rt.Warehouse, Logger: a.logger.Named("deletions"),
+			Registry: rt.registry, Shards: rt.Shards, Logger: a.logger.Named("deletions"),
 			Options: func(project int64) ingest.Options { return rt.ingestOptions(rt.registry.Snapshot(), project) },
 			Forget: func(project int64, before time.Time) {
 				rt.Cache.Erase(project, before)

@@ -129,7 +129,7 @@ const startWait = time.Second
 func (f *EndpointFolder) applyAtStart(ctx context.Context, rt *runtime) error {
 	looking, cancel := context.WithTimeoutCause(ctx, startWait, warehouse.ErrStillLooking)
 	defer cancel()
-	if _, err := rt.Warehouse.Layout(looking); err != nil {
+	if _, err := rt.Shards.Of(f.Project).Layout(looking); err != nil {
 		return err
 	}
 	return f.apply(ctx, rt)

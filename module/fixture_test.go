@@ -76,8 +76,8 @@ func newWorld(tb testing.TB) *world {
 	w.rt = &runtime{
 		Executor: &execution.Executor{
 			Cache: results, Runs: background, Metrics: execution.NewMetrics(), Databases: new(execution.Databases), Names: new(execution.Sightings),
-			Warehouse: nowhere(tb),
-			Limits:    execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)), QueryFresh: 5 * time.Minute,
+			Shards: warehouse.Only(nowhere(tb)),
+			Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)), QueryFresh: 5 * time.Minute,
 			Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
 		},
 		tables:   new(materialize.Filler),

@@ -68,7 +68,7 @@ var (
 
 // newProbe returns a probe that pings ClickHouse, without a place, and asks the registry for its revision.
 func (rt *runtime) newProbe() *probe {
-	return &probe{clickhouse: rt.Warehouse.Ping, registry: rt.registry.Refresh, logger: rt.logger, looking: make(chan struct{}, 1)}
+	return &probe{clickhouse: rt.Shards.Ping, registry: rt.registry.Refresh, logger: rt.logger, looking: make(chan struct{}, 1)}
 }
 
 // ready returns the state of the parts. It takes little more than probeTimeout at most.

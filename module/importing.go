@@ -42,7 +42,7 @@ const maxSpool = 16 << 30
 func (a *App) openImports(rt *runtime, cacheKey string) (*importing, error) {
 	folder := filepath.Join(a.DataDir, "imports")
 	small := &runtime{
-		Executor: &execution.Executor{Warehouse: rt.Warehouse, Places: rt.Places, Cache: rt.Cache}, registry: rt.registry, logger: rt.logger,
+		Executor: &execution.Executor{Shards: rt.Shards, Places: rt.Places, Cache: rt.Cache}, registry: rt.registry, logger: rt.logger,
 	}
 	type kept struct {
 		*importer
@@ -90,7 +90,8 @@ func (i *importer) runWithin(
 	rt, start := i.rt, time.Now()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	if _, err := rt.Warehouse.Layout(ctx); err != nil {
+	house := rt.Shards.Of(request.Project)
+	if _, err := house.Layout(ctx); err != nil {
 		return nil, err
 	}
 	options := rt.ingestOptions(rt.registry.Snapshot(), request.Project)
@@ -106,7 +107,7 @@ func (i *importer) runWithin(
 		Spool: func() (*os.File, error) { return os.CreateTemp(i.folder, imports.SpoolPattern) },
 	})
 	defer func() { _ = reader.Close() }()
-	report, err := rt.Warehouse.Import(ctx, rt.Places, options, reader)
+	report, err := house.Import(ctx, rt.Places, options, reader)
 	if errors.Is(context.Cause(ctx), errNoProject) {
 		return nil, &imports.FileError{Err: errNoProject}
 	}

@@ -51,10 +51,10 @@ func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 
 // collectEngine sends the state of ClickHouse, and of the embedded engine if there is one.
 func (rt *runtime) collectEngine(ch chan<- prometheus.Metric) {
-	if rt.Warehouse != nil {
-		reachable := rt.Warehouse.Reachable()
+	if rt.Shards != nil {
+		reachable := rt.Shards.Reachable()
 		ch <- prometheus.MustNewConstMetric(clickhouseReachable, prometheus.GaugeValue, truth(reachable))
-		if hosts := rt.Warehouse.Hosts(); len(hosts) > 1 {
+		if hosts := rt.Shards.Hosts(); len(hosts) > 1 {
 			seen := map[string]bool{}
 			for _, h := range hosts {
 				if !seen[h.Address] { // a DSN may have one twice
@@ -62,7 +62,7 @@ func (rt *runtime) collectEngine(ch chan<- prometheus.Metric) {
 					ch <- prometheus.MustNewConstMetric(clickhouseHost, prometheus.GaugeValue, truth(h.Reachable), h.Address)
 				}
 			}
-			ch <- prometheus.MustNewConstMetric(clickhouseMoved, prometheus.CounterValue, float64(rt.Warehouse.Moved()))
+			ch <- prometheus.MustNewConstMetric(clickhouseMoved, prometheus.CounterValue, float64(rt.Shards.Moved()))
 		}
 	}
 	if rt.engine == nil {

@@ -28,6 +28,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/nodes/nodestest"
 	"github.com/caddy-analytics/caddy-analytics/module/peers"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -65,7 +66,7 @@ func startServers(t *testing.T, n int) *servers {
 		rt := &runtime{
 			Executor: &execution.Executor{
 				Cache: results, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases), Names: new(execution.Sightings),
-				Warehouse: house, Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)), QueryFresh: 5 * time.Minute,
+				Shards: warehouse.Only(house), Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)), QueryFresh: 5 * time.Minute,
 				Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {}, Peers: others, Hops: execution.NewHops(), Registry: reg,
 			},
 			tables: new(materialize.Filler), registry: reg, logs: runlog.New(time.Now()), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(),

@@ -8,7 +8,7 @@ import (
 
 // changePerson changes the properties of a person and learns their types. It forgets the answers that it may have changed.
 func (rt *runtime) changePerson(ctx context.Context, project int64, change ingest.Change) error {
-	report, err := rt.Warehouse.Change(ctx, rt.Places, rt.ingestOptions(rt.registry.Snapshot(), project), change)
+	report, err := rt.Shards.Of(project).Change(ctx, rt.Places, rt.ingestOptions(rt.registry.Snapshot(), project), change)
 	if learnErr := rt.learn(ctx, project, &report); err == nil {
 		err = learnErr
 	}

@@ -39,7 +39,7 @@ func (w *world) loseTables(tb testing.TB, known *schema.Layout) {
 			tb.Error(err)
 		}
 	})
-	w.rt.Warehouse = warehouse.With(client, known)
+	w.rt.Shards = warehouse.Only(warehouse.With(client, known))
 }
 
 // told says in short what an answer of the query route is.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"time"
 
@@ -96,8 +97,8 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	warehouseKey := fmt.Sprintf("clickhouse %s %s %d %d %d %s", dsn, a.Cluster, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.placeLimits().Places, registryKey)
-	house, err := a.openWarehouse(ctx, warehouseKey, dsn, reg)
+	warehouseKey := fmt.Sprintf("clickhouse %s %q %s %d %d %d %s", dsn, a.Shards, a.Cluster, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.placeLimits().Places, registryKey)
+	shards, err := a.openShards(ctx, warehouseKey, dsn, reg)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		return nil, err
 	}
 	log, err := keep(a, "log "+warehouseKey, func() (*querylog.Log, func() error, error) {
-		l := querylog.New(querylog.Config{Warehouse: house, Runs: runlog.New(time.Now()), Logger: a.logger.Named("querylog")})
+		l := querylog.New(querylog.Config{Shards: shards, Runs: runlog.New(time.Now()), Logger: a.logger.Named("querylog")})
 		return l, l.Close, nil
 	})
 	if err != nil {
@@ -178,7 +179,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		var uses references.Index
 		c := cohorts.New(cohorts.Config{
 			Registry: reg, Logger: a.logger.Named("cohorts"),
-			Executor: &execution.Executor{Warehouse: house, Places: places, Databases: new(execution.Databases)},
+			Executor: &execution.Executor{Shards: shards, Places: places, Databases: new(execution.Databases)},
 			InUse: func(snap *registry.Snapshot, project, cohort int64) bool {
 				return len(uses.Of(snap, project).OfCohort(cohort)) > 0
 			},
@@ -191,7 +192,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	tables, err := keep(a, "tables "+warehouseKey, func() (*materialize.Filler, func() error, error) {
 		f := materialize.New(materialize.Config{
 			Registry: reg, Logger: a.logger.Named("materialized"),
-			Executor: &execution.Executor{Warehouse: house, Places: places, Databases: new(execution.Databases), Cohorts: calculator},
+			Executor: &execution.Executor{Shards: shards, Places: places, Databases: new(execution.Databases), Cohorts: calculator},
 		})
 		return f, f.Close, nil
 	})
@@ -201,7 +202,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	background.Budget.Store(int64(a.Cache.MaxSize) / runsShare)
 	rt := &runtime{
 		Executor: &execution.Executor{
-			Cache: results.cache, Warehouse: house, Places: places, Limits: limits, Runs: background, Metrics: results.metrics,
+			Cache: results.cache, Shards: shards, Places: places, Limits: limits, Runs: background, Metrics: results.metrics,
 			Databases: results.databases, Names: results.names, Cohorts: calculator, Registry: reg, Log: log, QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate,
 			Retain: func() (func(), bool) { return retain(kept) }, Report: a.reportRun, ReportTable: a.reportTable,
 			WholeOnly: !*a.Cache.SettledPast, ReportPieces: a.reportPieces, Hops: results.hops,
@@ -243,28 +244,31 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	return rt, nil
 }
 
-// openWarehouse takes a share of the connection to ClickHouse. A server that does not answer yet is no error, and is not waited for.
-func (a *App) openWarehouse(ctx context.Context, key, dsn string, reg *registry.Registry) (*warehouse.Warehouse, error) {
-	house, err := keep(a, key, func() (*warehouse.Warehouse, func() error, error) {
-		opened, err := warehouse.Open(clickhouse.Config{
-			DSN: dsn, Cluster: a.Cluster, MaxExecutionTime: time.Duration(a.Limits.MaxExecutionTime), MaxMemory: int64(a.Limits.MaxMemory), MaxResultBytes: execution.MaxResultBytes,
-			MaxResultRows: execution.MaxResultRows,
-			Concurrency:   a.placeLimits().Places + spareConnections,
-			Embedded:      a.ClickHouse == "",
-			Priorities:    a.ClickHouse == "" && embedded.MaySetPriorities(),
-		}, reg, a.logger.Named("clickhouse"))
+// openShards takes a share of the connections to ClickHouse. A server that does not answer yet is no error, and is not waited for.
+func (a *App) openShards(ctx context.Context, key, dsn string, reg *registry.Registry) (*warehouse.Shards, error) {
+	shards, err := keep(a, key, func() (*warehouse.Shards, func() error, error) {
+		opened, err := warehouse.OpenShards(warehouse.ShardsConfig{
+			Main: clickhouse.Config{
+				DSN: dsn, Cluster: a.Cluster, MaxExecutionTime: time.Duration(a.Limits.MaxExecutionTime), MaxMemory: int64(a.Limits.MaxMemory), MaxResultBytes: execution.MaxResultBytes,
+				MaxResultRows: execution.MaxResultRows,
+				Concurrency:   a.placeLimits().Places + spareConnections,
+				Embedded:      a.ClickHouse == "",
+				Priorities:    a.ClickHouse == "" && embedded.MaySetPriorities(),
+			},
+			Others: a.Shards, Shared: reg, Of: func(project int64) string { return reg.Snapshot().ShardOf(project) }, Logger: a.logger.Named("clickhouse"),
+		})
 		if err != nil {
 			return nil, nil, err
 		}
 		return opened, opened.Close, nil
 	})
 	if err != nil || a.ClickHouse != "" {
-		return house, err
+		return shards, err
 	}
-	if _, err := house.Prepare(ctx); err != nil {
+	if _, err := shards.Main().Prepare(ctx); err != nil {
 		return nil, fmt.Errorf("preparing the embedded engine: %w", err)
 	}
-	return house, nil
+	return shards, nil
 }
 
 // keep takes a share and notes that Cleanup has to give it back.
@@ -378,6 +382,16 @@ func CheckClickHouseDSN(dsn string) error { return clickhouse.Config{DSN: dsn}.V
 
 // CheckCluster reports what is wrong with the name of a ClickHouse cluster.
 func CheckCluster(name string) error { return clickhouse.CheckCluster(name) }
+
+// CheckShardName reports what is wrong with the name of a shard. The DSN of clickhouse is that of the main one, which has no name.
+func CheckShardName(name string) error {
+	if !shardNames.MatchString(name) {
+		return fmt.Errorf("%q is not a valid name of a shard (want up to 50 letters, digits, - and _)", name)
+	}
+	return nil
+}
+
+var shardNames = regexp.MustCompile(`^[\w-]{1,50}$`)
 
 // CheckRegistryDSN reports what is wrong with the DSN of a registry.
 func CheckRegistryDSN(dsn string) error { return registry.CheckDSN(dsn) }

@@ -15,7 +15,7 @@ import (
 func (a *App) openKeeper(rt *runtime, keys string) (*upkeep.Keeper, error) {
 	return keep(a, "upkeep "+keys+" "+a.DataDir, func() (*upkeep.Keeper, func() error, error) {
 		k := upkeep.New(upkeep.Config{
-			Registry: rt.registry, Warehouse: rt.Warehouse, Logger: a.logger.Named("upkeep"),
+			Registry: rt.registry, Shards: rt.Shards, Logger: a.logger.Named("upkeep"),
 			Outdated: func(project int64, before, from time.Time) {
 				rt.Cache.EraseOutdated(project, before, from)
 				rt.Runs.Erase(project, before)

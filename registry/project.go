@@ -33,6 +33,8 @@ type Project struct {
 	DisplayNames string `json:"person_display_name_properties,omitempty"`
 	// Retention is for how many days events are kept; 0 for ever. See [ProjectSchema.EventsFrom].
 	Retention int `json:"retention_days,omitempty"`
+	// Shard is the name of the part of ClickHouse that has its rows; empty for the one that the DSN names. It never changes.
+	Shard string `json:"shard,omitempty"`
 	// ValuesKnown says that all values of its properties are noted: from its first event on, or from the beginning of the last probe on. See
 	// [Registry.Widen].
 	ValuesKnown bool `json:"values_known,omitempty"`
@@ -44,8 +46,8 @@ type Project struct {
 
 // projectHistory is what became of the records of projects. The steps change nothing. They are there for versions that note no values, and for
 // those that do not know of values from before: they do not open a registry with them, and so write none that [Project.ValuesKnown] is
-// wrong about.
-var projectHistory = []upgrade{unchanged, unchanged}
+// wrong about. The third one is there for versions that know of no shards, and would look for rows elsewhere.
+var projectHistory = []upgrade{unchanged, unchanged, unchanged}
 
 func unchanged(map[string]json.RawMessage) error { return nil }
 
@@ -110,7 +112,8 @@ type NewProject struct {
 	// TestAccountFilters and PathCleaningFilters are JSON lists as in Project; empty for none.
 	TestAccountFilters  string
 	PathCleaningFilters string
-	Retention           int // as in Project
+	Retention           int    // as in Project
+	Shard               string // as in Project
 }
 
 // ProjectChange says what of a project is to change; nil leaves a field as it is.
@@ -133,7 +136,7 @@ const maxProjectName = 200
 func (r *Registry) CreateProject(ctx context.Context, n NewProject, now time.Time) (*Project, error) {
 	p := Project{
 		Name: strings.TrimSpace(n.Name), Timezone: n.Timezone, WeekStart: n.WeekStart, CreatedAt: moment(now),
-		TestAccountFilters: n.TestAccountFilters, PathCleaningFilters: n.PathCleaningFilters, Retention: n.Retention,
+		TestAccountFilters: n.TestAccountFilters, PathCleaningFilters: n.PathCleaningFilters, Retention: n.Retention, Shard: n.Shard,
 	}
 	if p.Timezone == "" {
 		p.Timezone = "UTC"

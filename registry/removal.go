@@ -14,6 +14,8 @@ type Removal struct {
 	Project int64 `json:"-"`
 	// Records is how many records the project had, by kind.
 	Records map[Kind]int `json:"records"`
+	// Shard is where its rows were, as in [Project].
+	Shard string `json:"shard,omitempty"`
 
 	RequestedAt time.Time `json:"requested_at"`
 	// RemovedAt is from when on ClickHouse gave no row of the project, and ErasedAt from when on nothing of it was on the disk; zero until
@@ -57,6 +59,17 @@ func (m *Removal) remove(d *draft, _ *projectState) Stored {
 // Removal returns what is known of a project that was deleted; nil for none.
 func (s *Snapshot) Removal(project int64) *Removal { return s.removals[project] }
 
+// ShardOf is the name of the shard of a project, also of one that was deleted; see [Project].
+func (s *Snapshot) ShardOf(project int64) string {
+	if p := s.Project(project); p != nil {
+		return p.Shard
+	}
+	if gone := s.removals[project]; gone != nil {
+		return gone.Shard
+	}
+	return ""
+}
+
 // Removals are the projects that were deleted, by number.
 func (s *Snapshot) Removals() []*Removal {
 	return slices.SortedFunc(maps.Values(s.removals), func(a, b *Removal) int { return int(a.Project - b.Project) })
@@ -98,7 +111,7 @@ func (r *Registry) deleteProject(ctx context.Context, id int64, name string, now
 	if err != nil {
 		return nil, err
 	}
-	removal := &Removal{Project: id, Records: map[Kind]int{}, RequestedAt: moment(now)}
+	removal := &Removal{Project: id, Records: map[Kind]int{}, Shard: snap.Project(id).Shard, RequestedAt: moment(now)}
 	write := &Write{Expect: []Expectation{{Project: id, Revision: snap.Revision}}, Forget: []Forgotten{forgetUsesIn(id)}}
 	for _, rec := range all.Records {
 		if rec.Project != id || rec.Data == nil {

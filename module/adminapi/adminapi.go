@@ -16,6 +16,8 @@ type NewProject struct {
 	TestAccountFilters  json.RawMessage `json:"test_account_filters,omitempty"`
 	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters,omitempty"`
 	Retention           int             `json:"retention_days"` // for how many days events are kept; 0 for ever
+	// Shard is the name of the part of ClickHouse that is to have its rows, empty for the main one; absent for the one with the fewest projects.
+	Shard *string `json:"shard,omitempty"`
 }
 
 // ProjectChange changes a project. Absent fields stay as they are.
@@ -41,7 +43,9 @@ type Project struct {
 	// for all.
 	Retention  int        `json:"retention_days"`
 	EventsFrom *time.Time `json:"events_from"`
-	CreatedAt  time.Time  `json:"created_at"`
+	// Shard is the name of the part of ClickHouse that has its rows; absent for the main one.
+	Shard     string    `json:"shard,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // ProjectDeletion asks for the deletion of a project.

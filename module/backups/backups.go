@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -29,7 +30,7 @@ const (
 // Config is what a backup is made of.
 type Config struct {
 	Registry  *registry.Registry
-	Warehouse *warehouse.Warehouse
+	Shards    *warehouse.Shards
 	Journal   *journal.Journal
 	DataDir   string // the server's
 	EngineDir string // the data folder of the embedded engine; empty for a ClickHouse server
@@ -79,6 +80,10 @@ func (c *counter) add(bytes int64) {
 
 // begin keeps others from making or restoring backups until release is called.
 func (b *Backups) begin() (release func(), err error) {
+	sharded := func(p *registry.Project) bool { return p.Shard != "" }
+	if b.Shards.Several() || slices.ContainsFunc(b.Registry.Snapshot().Projects(), sharded) {
+		return nil, refused("the rows of projects are on several shards of ClickHouse, and a backup would have those of one: have each shard's own BACKUP make one")
+	}
 	if !b.busy.TryLock() {
 		return nil, refused("another backup is being made or restored by this server: try again when it is done")
 	}

@@ -159,7 +159,7 @@ func (b *Backups) freeze(ctx context.Context, w *backup.Writer, order adminapi.N
 	if s.journal, err = w.Stage(journalFolder); err != nil {
 		return nil, err
 	}
-	release, err := b.Warehouse.Hold(ctx, b.projects())
+	release, err := b.Shards.Main().Hold(ctx, b.projects())
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (b *Backups) freeze(ctx context.Context, w *backup.Writer, order adminapi.N
 	began := time.Now()
 	defer func() { s.held = time.Since(began) }()
 	report("holding events and imports", 0, 0)
-	s.Time, s.Program, s.Engine, s.Server = began.UTC(), b.Program, b.Warehouse.ServerVersion(), b.EngineDir == ""
+	s.Time, s.Program, s.Engine, s.Server = began.UTC(), b.Program, b.Shards.Main().ServerVersion(), b.EngineDir == ""
 	if err := b.Registry.Copy(ctx, s.registry); err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (b *Backups) projects() (ids []int64) {
 }
 
 func (b *Backups) freezeTables(ctx context.Context, s *moment, to string) error {
-	tables, err := b.Warehouse.StoredTables(ctx)
+	tables, err := b.Shards.Main().StoredTables(ctx)
 	if err != nil {
 		return fmt.Errorf("listing the tables: %w", err)
 	}
@@ -209,8 +209,8 @@ func (b *Backups) freezeTables(ctx context.Context, s *moment, to string) error 
 		for _, c := range t.Columns {
 			one.Columns = append(one.Columns, backup.Column{Name: c.Name, Type: c.Type})
 		}
-		if one.Rows, err = b.Warehouse.CountByProject(ctx, t.Name); err == nil && b.EngineDir != "" {
-			err = b.Warehouse.Freeze(ctx, t.Name, frozenName)
+		if one.Rows, err = b.Shards.Main().CountByProject(ctx, t.Name); err == nil && b.EngineDir != "" {
+			err = b.Shards.Main().Freeze(ctx, t.Name, frozenName)
 		}
 		if err != nil && t.Materialized() { // another fill may have taken its place just now
 			b.Logger.Debug("the table of a materialized endpoint is not in the backup", zap.String("table", t.Name), clickhouse.Logged(err))
@@ -226,7 +226,7 @@ func (b *Backups) freezeTables(ctx context.Context, s *moment, to string) error 
 		return nil
 	}
 	s.Destination = to
-	return b.Warehouse.BackUp(ctx, names, to)
+	return b.Shards.Main().BackUp(ctx, names, to)
 }
 
 // source is a file that is to be in the backup.

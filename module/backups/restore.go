@@ -145,7 +145,7 @@ func (r *restore) run(ctx context.Context) (err error) {
 	if err := r.Registry.Examine(ctx, filepath.Join(scratch, registryFolder)); err != nil {
 		return &RefusedError{err}
 	}
-	release, err := r.Warehouse.Hold(ctx, nil)
+	release, err := r.Shards.Main().Hold(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (r *restore) run(ctx context.Context) (err error) {
 		return err
 	}
 	for _, p := range r.m.Projects {
-		r.Warehouse.ForgetPeople(p.ID)
+		r.Shards.Main().ForgetPeople(p.ID)
 	}
 	if err := r.Restored(ctx); err != nil {
 		return err
@@ -203,10 +203,10 @@ func (r *restore) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.Warehouse.Prepare(ctx); err != nil { // which makes the tables of a new ClickHouse server
+	if _, err := r.Shards.Main().Prepare(ctx); err != nil { // which makes the tables of a new ClickHouse server
 		return fmt.Errorf("looking at the tables: %w", err)
 	}
-	if r.tables, err = r.Warehouse.StoredTables(ctx); err != nil {
+	if r.tables, err = r.Shards.Main().StoredTables(ctx); err != nil {
 		return fmt.Errorf("listing the tables: %w", err)
 	}
 	if err := r.checkTables(ctx, again); err != nil {
@@ -283,7 +283,7 @@ func (r *restore) checkTables(ctx context.Context, again bool) error {
 		return nil
 	}
 	for _, t := range r.tables {
-		rows, err := r.Warehouse.CountByProject(ctx, t.Name)
+		rows, err := r.Shards.Main().CountByProject(ctx, t.Name)
 		if err != nil {
 			return fmt.Errorf("counting the rows of the table %s: %w", t.Name, err)
 		}
@@ -300,7 +300,7 @@ func (r *restore) checkServer(ctx context.Context) error {
 		if len(t.Columns) == 0 || len(t.Rows) == 0 {
 			continue
 		}
-		rows, err := r.Warehouse.CountByProject(ctx, t.Name)
+		rows, err := r.Shards.Main().CountByProject(ctx, t.Name)
 		if err != nil {
 			return fmt.Errorf("counting the rows of the table %s: %w", t.Name, err)
 		}
@@ -346,7 +346,7 @@ func (r *restore) attach(ctx context.Context) error {
 			c.add(f.Size)
 		}
 		for _, part := range parts {
-			if err := r.Warehouse.AttachPart(ctx, t.Name, part); err != nil {
+			if err := r.Shards.Main().AttachPart(ctx, t.Name, part); err != nil {
 				return err
 			}
 		}
@@ -356,20 +356,20 @@ func (r *restore) attach(ctx context.Context) error {
 
 // emptyTables returns where the tables of the backup are, without rows.
 func (r *restore) emptyTables(ctx context.Context) (folders map[string]string, err error) {
-	if err := r.Warehouse.EmptyLogs(ctx); err != nil { // they are of other projects with the same numbers
+	if err := r.Shards.Main().EmptyLogs(ctx); err != nil { // they are of other projects with the same numbers
 		return nil, err
 	}
 	for _, t := range r.m.Tables {
 		if len(t.Columns) > 0 {
-			err = r.Warehouse.Truncate(ctx, t.Name)
+			err = r.Shards.Main().Truncate(ctx, t.Name)
 		} else {
-			err = r.Warehouse.Recreate(ctx, t.Name, t.Create)
+			err = r.Shards.Main().Recreate(ctx, t.Name, t.Create)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	tables, err := r.Warehouse.StoredTables(ctx)
+	tables, err := r.Shards.Main().StoredTables(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the tables: %w", err)
 	}

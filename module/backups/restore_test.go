@@ -67,7 +67,7 @@ func startOn(t *testing.T, store registry.Store) *backups.Backups {
 		}
 	})
 	return backups.New(backups.Config{
-		Registry: reg, Warehouse: house, Journal: log, DataDir: dir, Program: "test", Logger: zap.NewNop(),
+		Registry: reg, Shards: warehouse.Only(house), Journal: log, DataDir: dir, Program: "test", Logger: zap.NewNop(),
 		Restored: func(context.Context) error { return nil },
 	})
 }

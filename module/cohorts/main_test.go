@@ -18,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -45,7 +46,7 @@ func start(t *testing.T, dir string, change func(*cohorts.Config)) *server {
 	config := cohorts.Config{
 		Registry: reg, Logger: zap.NewNop(),
 		Executor: &execution.Executor{
-			Warehouse: house, Databases: new(execution.Databases), Places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 10}),
+			Shards: warehouse.Only(house), Databases: new(execution.Databases), Places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 10}),
 		},
 	}
 	if change != nil {

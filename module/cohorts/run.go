@@ -60,7 +60,7 @@ func (r *run) settle(ctx context.Context) error {
 	if err := r.fill(ctx); err != nil {
 		return err
 	}
-	house := r.Executor.Warehouse
+	house := r.Executor.Shards.Of(r.project)
 	count, same, err := house.CompareVersions(ctx, r.place, r.project, r.cohort, r.version, r.known.Version)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (r *run) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.Executor.Warehouse.Fill(ctx, r.place, clickhouse.Fill{
+	return r.Executor.Shards.Of(r.project).Fill(ctx, r.place, clickhouse.Fill{
 		Query: execution.QueryOf(compiled, r.project, r.comment()),
 		Table: physical.ComputedMembers, Columns: []string{cohort.PersonID},
 		Fixed: []clickhouse.FixedColumn{
@@ -212,7 +212,7 @@ func (r *run) note(count int64, same bool) {
 
 // drop deletes the members of a version that no query will read. What is left, because ClickHouse is away, goes with the old versions.
 func (r *run) drop(ctx context.Context) {
-	if err := r.Executor.Warehouse.DropVersion(ctx, r.place, r.project, r.cohort, r.version); err != nil && r.open.Err() == nil {
+	if err := r.Executor.Shards.Of(r.project).DropVersion(ctx, r.place, r.project, r.cohort, r.version); err != nil && r.open.Err() == nil {
 		r.Logger.Debug("members of an unused version are not deleted yet", append(r.fields(), clickhouse.Logged(err))...)
 	}
 }

@@ -63,7 +63,7 @@ type versions struct {
 // clean deletes the versions of a project's cohorts that nobody has read for long enough: old ones, those of calculations that broke off,
 // and all of cohorts that were deleted or are static now.
 func (c *Calculator) clean(snap *registry.Snapshot, project int64, now time.Time) {
-	layout := c.Executor.Warehouse.Known()
+	layout := c.Executor.Shards.Of(project).Known()
 	if layout == nil {
 		return
 	}
@@ -128,11 +128,11 @@ func (c *Calculator) dropOld(n name, v *versions, foreign bool) error {
 	}
 	defer place.Leave()
 	if !foreign {
-		err = c.Executor.Warehouse.DropOtherVersions(c.open, place, n.project, n.cohort, v.current)
+		err = c.Executor.Shards.Of(n.project).DropOtherVersions(c.open, place, n.project, n.cohort, v.current)
 	}
 	for _, version := range v.before {
 		if foreign && err == nil && version > 0 {
-			err = c.Executor.Warehouse.DropVersion(c.open, place, n.project, n.cohort, version)
+			err = c.Executor.Shards.Of(n.project).DropVersion(c.open, place, n.project, n.cohort, version)
 		}
 	}
 	if err == nil {

@@ -12,10 +12,10 @@ func (r *run) settleStatic(ctx context.Context) error {
 		return err
 	}
 	fill.Comment = r.comment()
-	if err := r.Executor.Warehouse.Fill(ctx, r.place, fill); err != nil {
+	if err := r.Executor.Shards.Of(r.project).Fill(ctx, r.place, fill); err != nil {
 		return err
 	}
-	count, err := r.Executor.Warehouse.CountMembers(ctx, r.place, r.project, r.cohort)
+	count, err := r.Executor.Shards.Of(r.project).CountMembers(ctx, r.place, r.project, r.cohort)
 	if err != nil {
 		return err
 	}

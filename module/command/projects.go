@@ -17,7 +17,7 @@ import (
 )
 
 func projectCommand() *cobra.Command {
-	create := leaf("create --name <name> [--timezone <zone>] [--week-start 0|1] [--retention <days>d|off] [--test-account-filters <json>|@<file>] [--path-cleaning-filters <json>|@<file>]",
+	create := leaf("create --name <name> [--timezone <zone>] [--week-start 0|1] [--retention <days>d|off] [--shard <name>] [--test-account-filters <json>|@<file>] [--path-cleaning-filters <json>|@<file>]",
 		"Creates a project", cobra.NoArgs,
 		func(cmd *cobra.Command, _ []string) (any, error) {
 			body := adminapi.NewProject{Name: text(cmd, "name"), Timezone: text(cmd, "timezone"), WeekStart: number(cmd, "week-start")}
@@ -31,11 +31,15 @@ func projectCommand() *cobra.Command {
 			if body.PathCleaningFilters, err = jsonFlag(cmd, "path-cleaning-filters"); err != nil {
 				return nil, err
 			}
+			if cmd.Flags().Changed("shard") {
+				body.Shard = new(text(cmd, "shard"))
+			}
 			return call[json.RawMessage](cmd, http.MethodPost, "/analytics/projects", body)
 		})
 	create.Flags().String("name", "", "the project's name")
 	create.Flags().String("timezone", "UTC", "the time zone of its days, as an IANA name")
 	create.Flags().Int64("week-start", 0, "the first day of its weeks: 0 Sunday, 1 Monday")
+	create.Flags().String("shard", "", "the shard of ClickHouse that is to have its rows, as the config names it, empty for the main one; without this the one with the fewest projects")
 	projectLists(create)
 	mustRequire(create, "name")
 

@@ -35,9 +35,9 @@ const (
 
 // Config is what a Deleter works with.
 type Config struct {
-	Registry  *registry.Registry
-	Warehouse *warehouse.Warehouse
-	Logger    *zap.Logger
+	Registry *registry.Registry
+	Shards   *warehouse.Shards
+	Logger   *zap.Logger
 	// Options are those with which the people of a project are written.
 	Options func(project int64) ingest.Options
 	// Forget has this server forget all that it computed for a project before a time.
@@ -118,7 +118,7 @@ func (d *Deleter) Delete(ctx context.Context, r Request) ([]*registry.Deletion, 
 
 // delete is Delete, and returns the cohorts that lost members: to count them anew needs what others may hold who wait for this deletion.
 func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.Deletion, cohorts []int64, err error) {
-	if err := d.check(ctx); err != nil {
+	if err := d.check(ctx, r.Project); err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := d.through(ctx)
@@ -145,7 +145,7 @@ func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.D
 	}
 	options := d.Options(r.Project)
 	options.Turn = r.Enter
-	if err := d.Warehouse.DeletePeople(ctx, options, r.Who, !r.Keep, found, hide); err != nil {
+	if err := d.Shards.Of(r.Project).DeletePeople(ctx, options, r.Who, !r.Keep, found, hide); err != nil {
 		d.metrics.failures.Inc()
 		return nil, nil, refusal(err)
 	}
@@ -177,12 +177,13 @@ func (d *Deleter) through(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// check reports that ClickHouse is away, or does not let us delete.
-func (d *Deleter) check(ctx context.Context) error {
-	if _, err := d.Warehouse.Layout(ctx); err != nil {
+// check reports that ClickHouse is away, or does not let us delete rows of a project.
+func (d *Deleter) check(ctx context.Context, project int64) error {
+	house := d.Shards.Of(project)
+	if _, err := house.Layout(ctx); err != nil {
 		return err
 	}
-	reason, err := d.Warehouse.CanDelete(ctx)
+	reason, err := house.CanDelete(ctx)
 	if err == nil && reason != "" {
 		err = &RefusedError{reason}
 	}
@@ -236,7 +237,7 @@ func (d *Deleter) hideEvents(ctx context.Context, project int64, records []*regi
 	if len(persons) == 0 {
 		return counted, nil
 	}
-	counts, err := d.Warehouse.CountEvents(ctx, project, names, until)
+	counts, err := d.Shards.Of(project).CountEvents(ctx, project, names, until)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +248,7 @@ func (d *Deleter) hideEvents(ctx context.Context, project int64, records []*regi
 			}
 		}
 	}
-	return counted, d.Warehouse.DeleteEvents(ctx, project, persons, names, until)
+	return counted, d.Shards.Of(project).DeleteEvents(ctx, project, persons, names, until)
 }
 
 // hideRest hides what is left of records, whose persons and events are hidden already, and notes that. It returns the cohorts in which
@@ -263,7 +264,7 @@ func (d *Deleter) hideRest(ctx context.Context, project int64, records []*regist
 		}
 	}
 	if len(gone) > 0 {
-		if cohorts, err = d.Warehouse.DeleteMembers(ctx, project, gone); err != nil {
+		if cohorts, err = d.Shards.Of(project).DeleteMembers(ctx, project, gone); err != nil {
 			return nil, err
 		}
 	}

@@ -3,6 +3,8 @@ package deletions
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -112,7 +114,7 @@ func (e *erasure) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := e.Warehouse.EraseTables(ctx, warehouse.Erasable); err != nil {
+	if err := e.Shards.EraseTables(ctx, slices.Collect(maps.Keys(e.due)), warehouse.Erasable); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return errOverdue
 		}
@@ -169,7 +171,7 @@ func (e *erasure) rows(ctx context.Context, project int64, list []*registry.Dele
 		if len(persons) == 0 {
 			continue
 		}
-		if err := e.Warehouse.DeletePersonRows(ctx, project, persons, withEvents, names); err != nil {
+		if err := e.Shards.Of(project).DeletePersonRows(ctx, project, persons, withEvents, names); err != nil {
 			return err
 		}
 	}
@@ -186,7 +188,7 @@ func (e *erasure) endpoints(ctx context.Context) error {
 			}
 		}
 		for {
-			none, err := e.Warehouse.EraseMaterialized(ctx, project, last)
+			none, err := e.Shards.Of(project).EraseMaterialized(ctx, project, last)
 			if err != nil {
 				return err
 			}

@@ -65,7 +65,7 @@ func (d *Deleter) complete(one *registry.Deletion) {
 }
 
 func (d *Deleter) hideAgain(ctx context.Context, one *registry.Deletion) error {
-	if err := d.check(ctx); err != nil {
+	if err := d.check(ctx, one.Project); err != nil {
 		return err
 	}
 	id, err := uuid.Parse(one.Person)
@@ -100,7 +100,7 @@ func (d *Deleter) hideAgain(ctx context.Context, one *registry.Deletion) error {
 	if pending(d.Registry.Snapshot(), one) == nil {
 		return nil // whoever asked for it has done it
 	}
-	if err := d.Warehouse.DeletePeople(ctx, d.Options(one.Project), ingest.Named{Persons: []uuid.UUID{id}, Still: still(one)}, one.Gone, found, hide); errors.Is(err, errDone) {
+	if err := d.Shards.Of(one.Project).DeletePeople(ctx, d.Options(one.Project), ingest.Named{Persons: []uuid.UUID{id}, Still: still(one)}, one.Gone, found, hide); errors.Is(err, errDone) {
 		return nil
 	} else if err != nil {
 		return refusal(err)

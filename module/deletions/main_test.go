@@ -58,7 +58,7 @@ func start(t *testing.T) *server {
 func (s *server) run(t *testing.T, recount func(context.Context, int64, []int64) error) {
 	t.Helper()
 	s.Deleter = deletions.New(deletions.Config{
-		Registry: s.registry, Warehouse: s.warehouse, Logger: zap.NewNop(), Options: s.options, Recount: recount,
+		Registry: s.registry, Shards: warehouse.Only(s.warehouse), Logger: zap.NewNop(), Options: s.options, Recount: recount,
 		Forget: func(int64, time.Time) { s.forgotten.Add(1) },
 	})
 	t.Cleanup(func() {

@@ -19,7 +19,7 @@ func (e *Executor) Complete(
 	ctx context.Context, c Caller, asked *query.Autocomplete, readable func(table string) bool,
 ) (found *complete.Completion, err error) {
 	of := c.Snapshot.Schema(c.Project.ID)
-	db := *e.databaseWith(of, cmp.Or(e.Warehouse.Known(), schema.NativeLayout()))
+	db := *e.databaseWith(of, cmp.Or(e.Shards.Of(of.Project.ID).Known(), schema.NativeLayout()))
 	db.Readable = readable
 	env := e.compilerEnv(c.Snapshot, c.Project.ID, &db, c.Start)
 	catalog := compiler.Catalog{Properties: propertiesOf(of.Properties)}

@@ -42,6 +42,9 @@ type Computation struct {
 	world *registry.Snapshot // what the query was compiled with
 }
 
+// house is where the rows of the project are.
+func (x *Computation) house() *warehouse.Warehouse { return x.exec.Shards.Of(x.Project.ID) }
+
 // answer gets the result, from the cache or by running it. A caller that shares another's computation does not
 // share the refusal of the other's allowance.
 func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.Answer, error) {
@@ -120,7 +123,7 @@ func (x *Computation) run(
 	defer at.leave()
 	of := x.basisOf(ctx, compiled, began)
 	if of != nil {
-		if x.exec.Warehouse.Probes() {
+		if x.house().Probes() {
 			if err := at.take(ctx); err != nil {
 				return nil, err
 			}
@@ -137,7 +140,7 @@ func (x *Computation) run(
 		if err := at.take(ctx); err != nil {
 			return nil, err
 		}
-		if of != nil && !x.exec.Warehouse.Probes() { // somebody may have waited for the place
+		if of != nil && !x.house().Probes() { // somebody may have waited for the place
 			if entry := x.unchanged(ctx, at, compiled, of, done, began); entry != nil {
 				return entry, nil
 			}
@@ -203,7 +206,7 @@ func (x *Computation) ask(
 	querying, queried := traced(ctx, "analytics.clickhouse", attribute.String("query_id", q.ID), attribute.Int64("project", x.Project.ID))
 	earlier := done.Stats
 	var err error
-	done.Stats, err = x.exec.Warehouse.Query(querying, at.place, q, to)
+	done.Stats, err = x.house().Query(querying, at.place, q, to)
 	queried(err)
 	x.query.meter(x.exec.Metrics).ran(done.Stats, time.Since(asked), err)
 	size := int64(0)

@@ -27,7 +27,7 @@ type knownDatabase struct {
 
 // Database is the virtual schema that a project's queries see. The error is that of a ClickHouse that can't be asked.
 func (e *Executor) Database(ctx context.Context, of *registry.ProjectSchema) (*schema.Database, error) {
-	layout, err := e.Warehouse.Layout(ctx)
+	layout, err := e.Shards.Of(of.Project.ID).Layout(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 // Executor gets results: from the cache, else from ClickHouse. All that it works with outlives a config, but for its settings.
 type Executor struct {
 	Cache     *cache.Cache
-	Warehouse *warehouse.Warehouse
+	Shards    *warehouse.Shards
 	Places    *admission.Scheduler
 	Limits    *Limiter
 	Runs      *Runs

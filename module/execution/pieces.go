@@ -102,7 +102,7 @@ func (x *Computation) stitched(ctx context.Context, at *turn, compiled *compiler
 		if err := x.computePieces(ctx, at, s, missing, done, began); err != nil {
 			return nil, err
 		}
-		if len(missing) < len(s.rows) && !x.exec.Warehouse.Probes() {
+		if len(missing) < len(s.rows) && !x.house().Probes() {
 			// What is kept has to be of the same moment as what was computed.
 			if data, err = x.data(ctx, at, compiled); err != nil {
 				return nil, err
@@ -121,7 +121,7 @@ func (x *Computation) stitched(ctx context.Context, at *turn, compiled *compiler
 
 // data says which data there is for the pieces of a query.
 func (x *Computation) data(ctx context.Context, at *turn, compiled *compiler.Compiled) (*warehouse.Data, error) {
-	if x.exec.Warehouse.Probes() {
+	if x.house().Probes() {
 		if at.data != nil { // a probe costs, and what is computed after it is at least as new
 			return at.data, nil
 		}
@@ -129,7 +129,7 @@ func (x *Computation) data(ctx context.Context, at *turn, compiled *compiler.Com
 			return nil, err
 		}
 	}
-	data, err := x.exec.Warehouse.Data(ctx, at.place, x.Project.ID, compiled.Reads)
+	data, err := x.house().Data(ctx, at.place, x.Project.ID, compiled.Reads)
 	if err != nil {
 		return nil, fmt.Errorf("asking which data there is: %w", err)
 	}

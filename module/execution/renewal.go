@@ -87,7 +87,7 @@ func hidesOpenPeriods(q *Query) bool {
 func (x *Computation) unchanged(ctx context.Context, at *turn, compiled *compiler.Compiled, of *basis, done *Details, began time.Time) *cache.Entry {
 	probing := time.Now()
 	x.look(ctx, at, compiled, of)
-	if x.exec.Warehouse.Probes() {
+	if x.house().Probes() {
 		done.Probe = time.Since(probing)
 	}
 	return x.renewed(of, began, Renewal{done.Compile, done.Probe})
@@ -95,7 +95,7 @@ func (x *Computation) unchanged(ctx context.Context, at *turn, compiled *compile
 
 // look notes which data there are. What is read after that is at least as new.
 func (x *Computation) look(ctx context.Context, at *turn, compiled *compiler.Compiled, of *basis) {
-	data, err := x.exec.Warehouse.Data(ctx, at.place, x.Project.ID, compiled.Reads)
+	data, err := x.house().Data(ctx, at.place, x.Project.ID, compiled.Reads)
 	if err != nil {
 		of.known = false
 		return

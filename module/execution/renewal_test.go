@@ -25,6 +25,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -53,7 +54,7 @@ func start(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	s := &server{registry: reg, Executor: &execution.Executor{
-		Cache: results, Warehouse: house, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases),
+		Cache: results, Shards: warehouse.Only(house), Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases),
 		Names: new(execution.Sightings), Limits: execution.NewLimiter(registry.Rate{Queries: 10_000, Per: time.Minute}),
 		Places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 100}), QueryFresh: 5 * time.Minute,
 		Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
@@ -79,7 +80,7 @@ func (s *server) options() ingest.Options {
 // load imports lines.
 func (s *server) load(t *testing.T, lines ...string) {
 	t.Helper()
-	report, err := s.Warehouse.Import(t.Context(), s.Places, s.options(), ndjson.NewReader(strings.NewReader(strings.Join(lines, "\n"))))
+	report, err := s.Shards.Main().Import(t.Context(), s.Places, s.options(), ndjson.NewReader(strings.NewReader(strings.Join(lines, "\n"))))
 	if err != nil || report.Bad > 0 {
 		t.Fatal(err, report)
 	}
@@ -102,7 +103,7 @@ func (s *server) capture(ctx context.Context, lines ...string) error {
 		r.Arrived = time.Now()
 		records = append(records, r)
 	}
-	_, err := s.Warehouse.Deliver(ctx, s.options(), records)
+	_, err := s.Shards.Main().Deliver(ctx, s.options(), records)
 	return err
 }
 

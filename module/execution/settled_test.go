@@ -56,7 +56,7 @@ func newSettledWorld(tb testing.TB) *settledWorld {
 	w := &settledWorld{t: tb, reg: reg, house: house, places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 32}), counts: map[string]int{}}
 	executor := func() *execution.Executor {
 		return &execution.Executor{
-			Cache: results, Warehouse: house, Places: w.places, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases),
+			Cache: results, Shards: warehouse.Only(house), Places: w.places, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases),
 			Names: new(execution.Sightings), Limits: execution.NewLimiter(registry.Rate{Queries: 1 << 30, Per: time.Minute}), QueryFresh: time.Hour,
 			Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
 			ReportPieces: func(_ *execution.Query, err error) { tb.Errorf("pieces: %v", err) },
@@ -66,7 +66,7 @@ func newSettledWorld(tb testing.TB) *settledWorld {
 	w.stitches, w.whole = executor(), executor()
 	w.stitches.Cohorts, w.whole.Cohorts, w.whole.WholeOnly = w.members, w.members, true
 	w.deleter = deletions.New(deletions.Config{
-		Registry: reg, Warehouse: house, Logger: zap.NewNop(), Options: w.options, Recount: func(context.Context, int64, []int64) error { return nil },
+		Registry: reg, Shards: warehouse.Only(house), Logger: zap.NewNop(), Options: w.options, Recount: func(context.Context, int64, []int64) error { return nil },
 		Forget: func(project int64, before time.Time) { results.Erase(project, before) },
 	})
 	tb.Cleanup(func() {

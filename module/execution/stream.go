@@ -77,7 +77,7 @@ func (s *Stream) Open(ctx context.Context) (until time.Time, qs Quotas, err erro
 		return until, qs, err
 	}
 	s.ended = s.x.exec.Runs.beginWork(s.x.query.Key)
-	return s.x.exec.Warehouse.Deadline(ctx), qs, nil
+	return s.x.house().Deadline(ctx), qs, nil
 }
 
 // Close gives the place back.
@@ -92,7 +92,7 @@ func (s *Stream) Close() {
 func (s *Stream) Send(ctx context.Context, to clickhouse.Sink) error {
 	sent := &sentRows{Sink: to}
 	return s.run(ctx, &sent.some, func(ctx context.Context) (clickhouse.Stats, error) {
-		return s.x.exec.Warehouse.Query(ctx, s.place, s.query, sent)
+		return s.x.house().Query(ctx, s.place, s.query, sent)
 	})
 }
 
@@ -100,7 +100,7 @@ func (s *Stream) Send(ctx context.Context, to clickhouse.Sink) error {
 func (s *Stream) SendFile(ctx context.Context, format clickhouse.FileFormat, to io.Writer) error {
 	sent := &sentBytes{Writer: to}
 	return s.run(ctx, &sent.some, func(ctx context.Context) (clickhouse.Stats, error) {
-		return s.x.exec.Warehouse.Export(ctx, s.place, s.query, format, sent)
+		return s.x.house().Export(ctx, s.place, s.query, format, sent)
 	})
 }
 

@@ -24,7 +24,7 @@ type knownValues struct {
 // when it asks again afterwards, whatever was known when it was compiled: see stillHave. A result that was computed before is right for what
 // there was, and no part of the cache has to know.
 func (e *Executor) valuesOf(project int64) schema.PropertyValues {
-	if e.Registry == nil || !e.Warehouse.Alone() {
+	if e.Registry == nil || !e.Shards.Alone() {
 		return nil
 	}
 	of := e.Registry.Snapshot().Schema(project)

@@ -247,7 +247,7 @@ func (l lookup) ask(ctx context.Context, node *query.HogQL) ([]string, error) {
 	rows := cache.NewBuilder(cache.Limits{MaxBytes: maxNameBytes})
 	comment := jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": l.project, "names": true})
 	q := QueryOf(compiled, l.project, string(comment))
-	if _, err := l.exec.Warehouse.Query(ctx, l.place, q, sink{rows: rows}); err != nil {
+	if _, err := l.exec.Shards.Of(l.project).Query(ctx, l.place, q, sink{rows: rows}); err != nil {
 		return nil, fmt.Errorf("looking for names: %w", err)
 	}
 	var names []string

@@ -20,9 +20,7 @@ func (f *Filler) follow() {
 		case <-f.open.Done():
 			return
 		case now := <-tick.C:
-			if f.Executor.Warehouse.Known() != nil {
-				f.clean(now)
-			}
+			f.clean(now)
 		}
 	}
 }
@@ -31,10 +29,17 @@ func (f *Filler) follow() {
 // those of versions that are no longer materialized. Tables of endpoints that this registry does not know may be those of another one,
 // and stay.
 func (f *Filler) clean(now time.Time) {
-	there, err := f.Executor.Warehouse.MaterializedTables(f.open)
-	if err != nil {
-		f.notDropped(err)
-		return
+	var there []clickhouse.MaterializedTable
+	for _, house := range f.Executor.Shards.All() {
+		if house.Known() == nil {
+			continue
+		}
+		found, err := house.MaterializedTables(f.open)
+		if err != nil {
+			f.notDropped(err)
+			return
+		}
+		there = append(there, found...)
 	}
 	snap := f.Registry.Snapshot()
 	wanted := wantedTables(snap)
@@ -78,7 +83,7 @@ func (f *Filler) drop(t clickhouse.MaterializedTable) error {
 		return err
 	}
 	defer place.Leave()
-	if err := f.Executor.Warehouse.DropMaterialized(f.open, place, t); err != nil {
+	if err := f.Executor.Shards.Of(t.Project).DropMaterialized(f.open, place, t); err != nil {
 		f.notDropped(err, zap.String("table", t.Name()))
 		return err
 	}

@@ -161,7 +161,7 @@ func (r *run) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rows, err := r.Executor.Warehouse.Materialize(ctx, r.place, clickhouse.Materialization{
+	rows, err := r.Executor.Shards.Of(r.project).Materialize(ctx, r.place, clickhouse.Materialization{
 		Query: execution.QueryOf(plan.Fill, r.project, r.comment(m)),
 		Table: r.table, Order: plan.Keys,
 	})
@@ -270,7 +270,7 @@ func (r *run) drop() {
 	if r.table.Fill == 0 {
 		return
 	}
-	if err := r.Executor.Warehouse.DropMaterialized(r.open, r.place, r.table); err != nil && r.open.Err() == nil {
+	if err := r.Executor.Shards.Of(r.table.Project).DropMaterialized(r.open, r.place, r.table); err != nil && r.open.Err() == nil {
 		r.Logger.Debug("an unused table is not dropped yet", append(r.fields(), clickhouse.Logged(err))...)
 	}
 }

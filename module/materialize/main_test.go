@@ -19,6 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -46,7 +47,7 @@ func start(t *testing.T, dir string, keep time.Duration) *server {
 	s := &server{registry: reg, Filler: materialize.New(materialize.Config{
 		Registry: reg, Logger: zap.NewNop(), Keep: keep,
 		Executor: &execution.Executor{
-			Warehouse: house, Databases: new(execution.Databases), Places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 10}),
+			Shards: warehouse.Only(house), Databases: new(execution.Databases), Places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 10}),
 		},
 	})}
 	t.Cleanup(func() {

@@ -50,7 +50,7 @@ func waited(t *registry.Table, now time.Time) bool {
 // outdated reports whether a table was filled by another query than the one that would fill it now: the project's time zone was changed,
 // or the type of a property.
 func (f *Filler) outdated(snap *registry.Snapshot, m registry.Materialized, now time.Time) bool {
-	if now.Sub(m.Table.AsOf) < leastEvery || f.Executor.Warehouse.Known() == nil {
+	if now.Sub(m.Table.AsOf) < leastEvery || f.Executor.Shards.Of(m.Endpoint.Project).Known() == nil {
 		return false
 	}
 	plan, err := f.known(snap, m, now)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,9 +45,9 @@ const (
 
 // Config is what a Log works with.
 type Config struct {
-	Warehouse *warehouse.Warehouse
-	Runs      *runlog.Logs
-	Logger    *zap.Logger
+	Shards *warehouse.Shards
+	Runs   *runlog.Logs
+	Logger *zap.Logger
 }
 
 // Log writes what happens in batches, in the background. Its methods may be called from several goroutines at once. A nil Log takes
@@ -83,10 +84,18 @@ type batch struct {
 	texts   int // bytes
 	runs    []runlog.Taken
 	counts  map[runlog.Counted]int64
-	half    bool // the queries are written
+	written map[destination]bool // where its rows are
 }
 
-func newBatch() *batch { return &batch{counts: map[runlog.Counted]int64{}} }
+// destination is a table of a shard.
+type destination struct {
+	house *warehouse.Warehouse
+	table string
+}
+
+func newBatch() *batch {
+	return &batch{counts: map[runlog.Counted]int64{}, written: map[destination]bool{}}
+}
 
 func (b *batch) rows() int { return len(b.queries) + len(b.runs) + len(b.counts) }
 
@@ -337,22 +346,37 @@ var errNoTables = errors.New("ClickHouse does not have the tables " + physical.Q
 
 // write writes a batch. Writing it again adds no row twice: ClickHouse knows it by its token.
 func (l *Log) write(ctx context.Context, b *batch) error {
-	if has, err := l.Warehouse.HasLogs(ctx); err != nil {
-		return err
-	} else if !has {
-		return errNoTables
-	}
 	token := fmt.Sprintf("%s-%d", l.origin, b.number)
-	if len(b.queries) > 0 && !b.half {
-		if err := l.Warehouse.WriteLog(ctx, queryBatch(b.queries, token)); err != nil {
-			return err
+	var errs []error
+	for _, house := range l.Shards.OfAll(slices.Concat(b.queryProjects(), b.runProjects())) {
+		on := func(project int64) bool { return l.Shards.Of(project) == house }
+		if has, err := house.HasLogs(ctx); err != nil {
+			errs = append(errs, err)
+			continue
+		} else if !has {
+			errs = append(errs, errNoTables)
+			continue
 		}
+		if err := b.writeOnce(ctx, house, queryBatch(b, token, on)); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		errs = append(errs, b.writeOnce(ctx, house, runBatch(b, l.origin, token, on)))
 	}
-	b.half = true
-	if len(b.runs)+len(b.counts) == 0 {
+	return errors.Join(errs...)
+}
+
+// writeOnce writes the rows of a batch that are for one table of one shard, unless they are there or are none.
+func (b *batch) writeOnce(ctx context.Context, house *warehouse.Warehouse, rows clickhouse.Batch) error {
+	to := destination{house, rows.Table}
+	if len(rows.Projects) == 0 || b.written[to] {
 		return nil
 	}
-	return l.Warehouse.WriteLog(ctx, runBatch(b, l.origin, token))
+	if err := house.WriteLog(ctx, rows); err != nil {
+		return err
+	}
+	b.written[to] = true
+	return nil
 }
 
 // ended notes how the writing of a batch ended. It returns the error of a batch that is written later.

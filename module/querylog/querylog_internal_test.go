@@ -88,8 +88,20 @@ func TestGatherTakesAll(t *testing.T) {
 // TestBatchesNameTheirProjects, so that who removes one finds what is still being written of it.
 func TestBatchesNameTheirProjects(t *testing.T) {
 	t.Parallel()
-	if got := queryBatch([]*Query{{Project: 3}, {Project: 1}, {Project: 3}}, "t").Projects; !slices.Equal(got, []int64{1, 3}) {
-		t.Errorf("queries are of the projects %v, want 1 and 3", got)
+	all := func(int64) bool { return true }
+	odd := func(project int64) bool { return project%2 == 1 }
+	queries := &batch{queries: []*Query{{Project: 3}, {Project: 1}, {Project: 3}, {Project: 2}}}
+	if got := queryBatch(queries, "t", all).Projects; !slices.Equal(got, []int64{1, 2, 3}) {
+		t.Errorf("queries are of the projects %v, want 1, 2 and 3", got)
+	}
+	some := queryBatch(queries, "t", odd)
+	if got := some.Projects; !slices.Equal(got, []int64{1, 3}) {
+		t.Errorf("queries of the other shard are of the projects %v, want 1 and 3", got)
+	}
+	for row := range some.Rows {
+		if row[0] == int64(2) {
+			t.Error("a query of project 2 is written to the other shard")
+		}
 	}
 	runs := runlog.New(time.Now())
 	b := newBatch()
@@ -97,7 +109,20 @@ func TestBatchesNameTheirProjects(t *testing.T) {
 	runs.Of(4, "f").Add(runlog.Run{At: time.Now(), Status: 200})
 	runs.Take(1, func(r runlog.Taken) { b.runs = append(b.runs, r) })
 	b.counts[runlog.Counted{Project: 2}], b.counts[runlog.Counted{Project: 5}] = 1, 1
-	if got := runBatch(b, uuid.Nil, "t").Projects; !slices.Equal(got, []int64{2, 4, 5}) {
+	if got := runBatch(b, uuid.Nil, "t", all).Projects; !slices.Equal(got, []int64{2, 4, 5}) {
 		t.Errorf("runs and counts are of the projects %v, want 2, 4 and 5", got)
+	}
+	some = runBatch(b, uuid.Nil, "t", odd)
+	if got := some.Projects; !slices.Equal(got, []int64{5}) {
+		t.Errorf("runs and counts of the other shard are of the projects %v, want 5", got)
+	}
+	rows := 0
+	for row := range some.Rows {
+		if rows++; row[0] != int64(5) {
+			t.Errorf("a row of project %v is written to the other shard", row[0])
+		}
+	}
+	if rows != 2 {
+		t.Errorf("%d rows are written to the other shard, want 2", rows)
 	}
 }

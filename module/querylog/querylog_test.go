@@ -53,7 +53,7 @@ func start(t *testing.T, dsn string) *process {
 	_, _ = house.Prepare(t.Context()) // one that is away is so for the whole test
 	core, logs := observer.New(zap.InfoLevel)
 	p := &process{runs: runlog.New(time.Now()), house: house, logs: logs}
-	p.log = querylog.New(querylog.Config{Warehouse: house, Runs: p.runs, Logger: zap.New(core)})
+	p.log = querylog.New(querylog.Config{Shards: warehouse.Only(house), Runs: p.runs, Logger: zap.New(core)})
 	t.Cleanup(func() {
 		if err := house.Close(); err != nil {
 			t.Error(err)
@@ -278,7 +278,7 @@ func TestUsageTellsTheMostUsedApart(t *testing.T) {
 	if err := p.log.Close(); err != nil { // which writes the counts
 		t.Fatal(err)
 	}
-	p.log = querylog.New(querylog.Config{Warehouse: p.house, Runs: p.runs, Logger: zap.NewNop()})
+	p.log = querylog.New(querylog.Config{Shards: warehouse.Only(p.house), Runs: p.runs, Logger: zap.NewNop()})
 	add("e", 120, 1, 400) // the most, of what is written and what waits
 	add("e", 149, 1, 429)
 	used, _, ok, err := p.log.Usage(t.Context(), enter(project), project, []string{"e", "f"}, true, time.Now())

@@ -23,8 +23,8 @@ const MaxRuns = 10_000
 // readTime is how long a reader of the log waits in all, for a place and for ClickHouse. Then it has what is in memory.
 const readTime = 2 * time.Second
 
-// has reports whether there are tables to read. It asks nobody.
-func (l *Log) has() bool { return l != nil && l.Warehouse.KnowsLogs() }
+// has reports whether there are tables to read for a project. It asks nobody.
+func (l *Log) has(project int64) bool { return l != nil && l.Shards.Of(project).KnowsLogs() }
 
 func moment(name string, at time.Time) clickhouse.Param {
 	return clickhouse.Param{Name: name, Type: "DateTime64(6, 'UTC')", Value: at.UTC().Format("2006-01-02 15:04:05.000000")}
@@ -37,7 +37,7 @@ func text(name, value string) clickhouse.Param {
 // Queries are the queries of a project that go by a name and ended after a time, oldest first, at most so many. What is not written yet is
 // not among them.
 func (l *Log) Queries(ctx context.Context, enter Enter, project int64, name string, after time.Time, most int) ([]*Query, error) {
-	if !l.has() {
+	if !l.has(project) {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
@@ -51,7 +51,7 @@ func (l *Log) Queries(ctx context.Context, enter Enter, project int64, name stri
 		"result_rows, result_bytes, status, exception_code, exception FROM " + physical.QueryLog +
 		" WHERE query_id = {name:String} AND event_time > {after:DateTime64(6, 'UTC')} ORDER BY query_start_time, id LIMIT {most:Int64}"
 	var all []*Query
-	err = l.Warehouse.ReadLog(ctx, at, clickhouse.Query{SQL: sql, Project: project, Params: []clickhouse.Param{
+	err = l.Shards.Of(project).ReadLog(ctx, at, clickhouse.Query{SQL: sql, Project: project, Params: []clickhouse.Param{
 		text("name", name), moment("after", after), {Name: "most", Type: "Int64", Value: strconv.Itoa(most)},
 	}}, func(cells []clickhouse.Cell) error {
 		r := reader{cells: cells}
@@ -77,7 +77,7 @@ type Filter struct {
 // former alone.
 func (l *Log) ListRuns(ctx context.Context, enter Enter, project int64, endpoint string, memory *runlog.Log, f Filter) ([]runlog.Run, error) {
 	runs := memory.All()
-	if !l.has() {
+	if !l.has(project) {
 		return runs, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
@@ -109,7 +109,7 @@ func (l *Log) ListRuns(ctx context.Context, enter Enter, project int64, endpoint
 	}
 	defer leave()
 	kept := len(runs)
-	err = l.Warehouse.ReadLog(ctx, place, clickhouse.Query{SQL: sql + " ORDER BY at DESC, origin, sequence DESC LIMIT {most:Int64}", Project: project, Params: params},
+	err = l.Shards.Of(project).ReadLog(ctx, place, clickhouse.Query{SQL: sql + " ORDER BY at DESC, origin, sequence DESC LIMIT {most:Int64}", Project: project, Params: params},
 		func(cells []clickhouse.Cell) error {
 			r := reader{cells: cells}
 			run := runlog.Run{
@@ -151,7 +151,7 @@ const (
 // Usage counts the runs of endpoints in the last hour and the last day on all servers, by their ids; whole also tells versions, keys and
 // customers apart. since is the first five minutes that are counted of the project; zero for none. It is false if there is no table to read.
 func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints []string, whole bool, now time.Time) (used map[string]*Usage, since time.Time, ok bool, err error) {
-	if !l.has() {
+	if !l.has(project) {
 		return nil, since, false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
@@ -190,7 +190,7 @@ func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints [
 	// The hour is shown by five minutes, and the day by the hour.
 	sql := "SELECT endpoint_id, " + who + ", toInt64(toUnixTimestamp(if(at >= {hour:DateTime64(6, 'UTC')}, toDateTime(at), toStartOfHour(toDateTime(at))))) AS step, " +
 		"outcome, duration, toInt64(sum(calls)) FROM " + physical.RunLog + " " + where + "GROUP BY endpoint_id, v, k, c, step, outcome, duration"
-	err = l.Warehouse.ReadLog(ctx, place, clickhouse.Query{SQL: sql, Project: project, Params: params}, func(cells []clickhouse.Cell) error {
+	err = l.Shards.Of(project).ReadLog(ctx, place, clickhouse.Query{SQL: sql, Project: project, Params: params}, func(cells []clickhouse.Cell) error {
 		r := reader{cells: cells}
 		what := runlog.Counted{
 			Project: project, Endpoint: r.text(), Who: runlog.Who{Version: int(r.int()), Key: r.text(), Customer: r.text()}, From: r.int(),
@@ -202,7 +202,7 @@ func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints [
 	if err != nil {
 		return nil, since, false, err
 	}
-	err = l.Warehouse.ReadLog(ctx, place, clickhouse.Query{
+	err = l.Shards.Of(project).ReadLog(ctx, place, clickhouse.Query{
 		SQL: "SELECT min(at), count() FROM " + physical.RunLog + " WHERE entry = 'count'", Project: project,
 	}, func(cells []clickhouse.Cell) error {
 		r := reader{cells: cells}
@@ -262,7 +262,7 @@ func (l *Log) totals(ctx context.Context, place *admission.Place, of clickhouse.
 		"AND at <= {now:DateTime64(6, 'UTC')} AND name != '' AND outcome != '" + string(runlog.Cached) + "' " +
 		"GROUP BY endpoint_id, kind, name ORDER BY total DESC LIMIT " + strconv.Itoa(maxTotals) + " BY endpoint_id, kind"
 	all := totals{}
-	err := l.Warehouse.ReadLog(ctx, place, of, func(cells []clickhouse.Cell) error {
+	err := l.Shards.Of(of.Project).ReadLog(ctx, place, of, func(cells []clickhouse.Cell) error {
 		r := reader{cells: cells}
 		all[part{r.text(), partKind(r.text()), r.text()}] += r.int()
 		return r.err

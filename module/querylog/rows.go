@@ -66,11 +66,33 @@ func columnsOf(table string, names ...string) []clickhouse.Column {
 	return columns
 }
 
-func queryBatch(queries []*Query, token string) clickhouse.Batch {
+// queryProjects are the projects of the queries.
+func (b *batch) queryProjects() []int64 {
+	return projectsOf(b.queries, func(q *Query) int64 { return q.Project })
+}
+
+// runProjects are the projects of the runs and counts.
+func (b *batch) runProjects() []int64 {
+	projects := projectsOf(b.runs, func(r runlog.Taken) int64 { return r.Project })
+	projects = append(projects, projectsOf(slices.Collect(maps.Keys(b.counts)), func(what runlog.Counted) int64 { return what.Project })...)
+	slices.Sort(projects)
+	return slices.Compact(projects)
+}
+
+// only leaves those projects that are to be written.
+func only(projects []int64, on func(project int64) bool) []int64 {
+	return slices.DeleteFunc(projects, func(project int64) bool { return !on(project) })
+}
+
+// queryBatch has the queries of some projects.
+func queryBatch(b *batch, token string, on func(project int64) bool) clickhouse.Batch {
 	return clickhouse.Batch{
-		Table: physical.QueryLog, Columns: queryColumns, Token: token, Projects: projectsOf(queries, func(q *Query) int64 { return q.Project }),
+		Table: physical.QueryLog, Columns: queryColumns, Token: token, Projects: only(b.queryProjects(), on),
 		Rows: func(yield func([]any) bool) {
-			for _, q := range queries {
+			for _, q := range b.queries {
+				if !on(q.Project) {
+					continue
+				}
 				if !yield([]any{
 					q.Project, q.ID, q.End.UTC(), q.Name, q.Start.UTC(), q.End.Sub(q.Start).Milliseconds(), q.Kind, q.Text, q.Label, q.Endpoint, int64(q.Version),
 					q.Key, q.Customer, q.User, flag(q.Personal), q.Rows, q.Bytes, q.Status(), int64(q.Code), q.Exception,
@@ -98,18 +120,21 @@ func flag(b bool) int64 {
 	return 0
 }
 
-func runBatch(b *batch, origin uuid.UUID, token string) clickhouse.Batch {
-	projects := projectsOf(b.runs, func(r runlog.Taken) int64 { return r.Project })
-	projects = append(projects, projectsOf(slices.Collect(maps.Keys(b.counts)), func(what runlog.Counted) int64 { return what.Project })...)
-	slices.Sort(projects)
-	return clickhouse.Batch{Table: physical.RunLog, Columns: runColumns, Token: token, Projects: slices.Compact(projects), Rows: b.runRows(origin)}
+// runBatch has the runs and counts of some projects.
+func runBatch(b *batch, origin uuid.UUID, token string, on func(project int64) bool) clickhouse.Batch {
+	return clickhouse.Batch{
+		Table: physical.RunLog, Columns: runColumns, Token: token, Projects: only(b.runProjects(), on), Rows: b.runRows(origin, on),
+	}
 }
 
 // runRows are the runs, and then the counts.
-func (b *batch) runRows(origin uuid.UUID) iter.Seq[[]any] {
+func (b *batch) runRows(origin uuid.UUID, on func(project int64) bool) iter.Seq[[]any] {
 	return func(yield func([]any) bool) {
 		for i := range b.runs {
 			r := &b.runs[i]
+			if !on(r.Project) {
+				continue
+			}
 			code := ""
 			if r.Code != nil {
 				code = *r.Code
@@ -122,6 +147,9 @@ func (b *batch) runRows(origin uuid.UUID) iter.Seq[[]any] {
 			}
 		}
 		for what, calls := range b.counts {
+			if !on(what.Project) {
+				continue
+			}
 			if !yield([]any{
 				what.Project, "count", what.Endpoint, time.Unix(what.From, 0).UTC(), origin, b.number, int64(what.Version), what.Key, what.Customer, int64(0),
 				uuid.Nil, int64(0), "", int64(0), "", string(what.Outcome), int64(what.Duration), calls,

@@ -28,9 +28,9 @@ const (
 
 // Config is what a Keeper works with.
 type Config struct {
-	Registry  *registry.Registry
-	Warehouse *warehouse.Warehouse
-	Logger    *zap.Logger
+	Registry *registry.Registry
+	Shards   *warehouse.Shards
+	Logger   *zap.Logger
 	// Outdated has this server forget what it computed for a project before a time: since then the project shows no events but those from
 	// another time on, or all if that is zero. The project may be deleted by now.
 	Outdated func(project int64, before, from time.Time)

@@ -51,7 +51,7 @@ func (k *Keeper) dropOutdated(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	events, err := k.Warehouse.DropOutdated(ctx, kept)
+	events, err := k.Shards.DropOutdated(ctx, kept)
 	if err != nil {
 		return err
 	}

@@ -30,11 +30,11 @@ func (k *Keeper) Delete(ctx context.Context, project int64, name string) (Remove
 	if snap.Project(project) == nil {
 		return out, fmt.Errorf("project %d: %w", project, registry.ErrNotFound)
 	}
-	if err := k.Warehouse.CanRemove(ctx); err != nil {
+	if err := k.Shards.Of(project).CanRemove(ctx); err != nil {
 		return out, fmt.Errorf("project %d can't be deleted: %w", project, err)
 	}
 	var err error
-	if out.Contents, err = k.Warehouse.Contents(ctx, project); err != nil {
+	if out.Contents, err = k.Shards.Of(project).Contents(ctx, project); err != nil {
 		return out, fmt.Errorf("counting what project %d has: %w", project, err)
 	}
 	if out.Removal, err = k.Registry.DeleteProject(ctx, project, name, time.Now()); err != nil {
@@ -66,7 +66,7 @@ func (k *Keeper) remove(ctx context.Context, project int64) error {
 	if err := k.EraseImports(ctx, project); err != nil {
 		return err
 	}
-	if err := k.Warehouse.RemoveProject(ctx, project); err != nil {
+	if err := k.Shards.Of(project).RemoveProject(ctx, project); err != nil {
 		return err
 	}
 	if err := k.Registry.ForgetProject(ctx, project); err != nil {
@@ -83,7 +83,7 @@ func (k *Keeper) remove(ctx context.Context, project int64) error {
 func (k *Keeper) complete(ctx context.Context, r *registry.Removal) error {
 	late := time.Since(r.RequestedAt) > checkAfter
 	if !r.ErasedAt.IsZero() {
-		gone, err := k.Warehouse.Removed(ctx, r.Project)
+		gone, err := k.Shards.Of(r.Project).Removed(ctx, r.Project)
 		if err != nil {
 			return err
 		}
@@ -97,10 +97,10 @@ func (k *Keeper) complete(ctx context.Context, r *registry.Removal) error {
 	if err := k.remove(ctx, r.Project); err != nil {
 		return err
 	}
-	if err := k.Warehouse.EraseRemoved(ctx, r.Project); err != nil {
+	if err := k.Shards.Of(r.Project).EraseRemoved(ctx, r.Project); err != nil {
 		return err
 	}
-	switch gone, err := k.Warehouse.Removed(ctx, r.Project); {
+	switch gone, err := k.Shards.Of(r.Project).Removed(ctx, r.Project); {
 	case err != nil:
 		return err
 	case !gone:

@@ -29,10 +29,10 @@ const (
 
 // Config is what a Prober works with.
 type Config struct {
-	Registry  *registry.Registry
-	Warehouse *warehouse.Warehouse
-	Places    *admission.Scheduler
-	Logger    *zap.Logger
+	Registry *registry.Registry
+	Shards   *warehouse.Shards
+	Places   *admission.Scheduler
+	Logger   *zap.Logger
 	// Options are those of what is written to a project now.
 	Options func(snap *registry.Snapshot, project int64) ingest.Options
 }
@@ -52,7 +52,7 @@ type Prober struct {
 func New(config Config) *Prober {
 	p := &Prober{Config: config, holder: uuid.NewString()}
 	p.open, p.end = context.WithCancel(context.Background())
-	if config.Warehouse.Alone() {
+	if config.Shards.Alone() {
 		p.done.Go(p.work)
 	}
 	return p
@@ -122,14 +122,14 @@ func (p *Prober) probe(ctx context.Context, project int64) error {
 		return nil
 	}
 	var number int64
-	err := p.Warehouse.BeginNotes(ctx, p.Options(snap, project), func(ctx context.Context) (err error) {
+	err := p.Shards.Of(project).BeginNotes(ctx, p.Options(snap, project), func(ctx context.Context) (err error) {
 		number, err = p.Registry.BeginValuesProbe(ctx, project)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	stored, err := p.Warehouse.StoredValues(ctx, p.Places, project)
+	stored, err := p.Shards.Of(project).StoredValues(ctx, p.Places, project)
 	if err != nil {
 		if failed, ok := errors.AsType[*clickhouse.Error](err); ctx.Err() == nil && (!ok || failed.Kind != clickhouse.Unavailable) {
 			err = errors.Join(err, p.Registry.FailValuesProbe(ctx, project, number, time.Now()))

@@ -104,7 +104,7 @@ func newServer(t *testing.T, path string) *server {
 		t.Fatal(err)
 	}
 	return &server{t: t, reg: reg, house: house, exec: &execution.Executor{
-		Cache: results, Warehouse: house, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases),
+		Cache: results, Shards: warehouse.Only(house), Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases),
 		Names: new(execution.Sightings), Limits: execution.NewLimiter(rate), Registry: reg, QueryFresh: time.Minute,
 		Places: admission.New(admission.Limits{Places: 1, Project: 1, Queue: 10}),
 		Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},

@@ -14,6 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/values"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
@@ -51,7 +52,7 @@ func (s *server) deliverUnnoted(value string) {
 // prober probes the projects of a server when it is told to.
 func (s *server) prober() *values.Prober {
 	return &values.Prober{Config: values.Config{
-		Registry: s.reg, Warehouse: s.house, Places: s.exec.Places, Logger: zap.NewNop(),
+		Registry: s.reg, Shards: warehouse.Only(s.house), Places: s.exec.Places, Logger: zap.NewNop(),
 		Options: func(*registry.Snapshot, int64) ingest.Options { return s.options() },
 	}}
 }

@@ -22,7 +22,7 @@ func (s *Cohorts) duplicate(ctx context.Context, c api.Caller, in api.Input) (ap
 	case of.Static:
 		return api.Response{}, api.Invalid("", "invalid_input", "Cannot duplicate a static cohort as a static cohort.")
 	}
-	if err := s.writable(ctx); err != nil {
+	if err := s.writable(ctx, c.Project.ID); err != nil {
 		return api.Response{}, err
 	}
 	if s.Executor.Cohorts != nil { // what was never computed is waited for

@@ -33,7 +33,7 @@ func (s *Cohorts) add(ctx context.Context, c api.Caller, in api.Input) (api.Resp
 	if err != nil {
 		return api.Response{}, err
 	}
-	known, err := s.Executor.Warehouse.CountPeople(ctx, place, c.Project.ID, clickhouse.ByPersonID, ids)
+	known, err := s.Executor.Shards.Of(c.Project.ID).CountPeople(ctx, place, c.Project.ID, clickhouse.ByPersonID, ids)
 	place.Leave()
 	if err != nil {
 		return api.Response{}, err
@@ -100,7 +100,7 @@ func (s *Cohorts) remove(ctx context.Context, c api.Caller, in api.Input) (api.R
 		return api.Response{}, err
 	}
 	defer place.Leave()
-	found, err := s.Executor.Warehouse.RemoveMember(ctx, place, c.Project.ID, from.ID, person)
+	found, err := s.Executor.Shards.Of(c.Project.ID).RemoveMember(ctx, place, c.Project.ID, from.ID, person)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -124,7 +124,7 @@ func (s *Cohorts) static(ctx context.Context, c *api.Caller, in api.Input, other
 	case !found.Static:
 		return nil, api.Invalid("", "invalid_input", "%s", otherwise)
 	}
-	return found, s.writable(ctx)
+	return found, s.writable(ctx, c.Project.ID)
 }
 
 // putIn puts people into a static cohort, those who are not in it, and returns the cohort as it is then.
@@ -135,7 +135,7 @@ func (s *Cohorts) putIn(ctx context.Context, c *api.Caller, to *registry.Cohort,
 	}
 	defer place.Leave()
 	for chunk := range slices.Chunk(p.names, chunkSize) {
-		if err := s.Executor.Warehouse.AddMembers(ctx, place, to.Project, to.ID, p.by, chunk); err != nil {
+		if err := s.Executor.Shards.Of(to.Project).AddMembers(ctx, place, to.Project, to.ID, p.by, chunk); err != nil {
 			return nil, err
 		}
 	}
@@ -144,7 +144,7 @@ func (s *Cohorts) putIn(ctx context.Context, c *api.Caller, to *registry.Cohort,
 
 // counted records that the members of a static cohort have changed.
 func (s *Cohorts) counted(ctx context.Context, place *admission.Place, of *registry.Cohort) (*registry.Cohort, error) {
-	count, err := s.Executor.Warehouse.CountMembers(ctx, place, of.Project, of.ID)
+	count, err := s.Executor.Shards.Of(of.Project).CountMembers(ctx, place, of.Project, of.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func (s *Cohorts) create(ctx context.Context, c api.Caller, in api.Input) (api.R
 	if err := g.check(nil); err != nil {
 		return api.Response{}, err
 	}
-	if err := s.writable(ctx); err != nil {
+	if err := s.writable(ctx, c.Project.ID); err != nil {
 		return api.Response{}, err
 	}
 	made, err := s.make(ctx, &c, g)
@@ -59,7 +59,7 @@ func (s *Cohorts) update(ctx context.Context, c api.Caller, in api.Input) (api.R
 	if err := g.check(before); err != nil {
 		return api.Response{}, err
 	}
-	if err := s.writable(ctx); err != nil {
+	if err := s.writable(ctx, c.Project.ID); err != nil {
 		return api.Response{}, err
 	}
 	g.Calculate = g.Name.Given || g.Description.Given || g.Static.Given || g.Query.Given
@@ -78,8 +78,8 @@ func (s *Cohorts) update(ctx context.Context, c api.Caller, in api.Input) (api.R
 }
 
 // writable refuses to write cohorts in the tables of another product, whose numbers and members are its own.
-func (s *Cohorts) writable(ctx context.Context) error {
-	layout, err := s.Executor.Warehouse.Layout(ctx)
+func (s *Cohorts) writable(ctx context.Context, project int64) error {
+	layout, err := s.Executor.Shards.Of(project).Layout(ctx)
 	if err != nil {
 		return err
 	}

@@ -145,7 +145,7 @@ func (s *Documents) describe(c *api.Caller, e *registry.Endpoint, v *registry.Ve
 // requireVariables makes those variables required that runs of a materialized version must give. Its table is of one range.
 func (s *Documents) requireVariables(c *api.Caller, d *openapi.Endpoint, e *registry.Endpoint, v *registry.Version, node query.Node) {
 	var plan *materialize.Plan
-	if s.Runs.Executor.Warehouse.Known() != nil {
+	if s.Runs.Executor.Shards.Of(c.Project.ID).Known() != nil {
 		plan, _ = tableOf(context.Background(), s.Runs.Executor, c, e, v, node) // without a plan nothing is required
 	}
 	required := requiredVariables(v, node, plan)

@@ -82,7 +82,7 @@ var errNotNow = errors.New("ClickHouse has not answered yet.") //nolint:staticch
 
 // planOf is the plan of the table that a version has, or would have.
 func (s *Endpoints) planOf(ctx context.Context, c *api.Caller, e *registry.Endpoint, v *registry.Version) (*materialize.Plan, error) {
-	if s.Executor.Warehouse.Known() == nil {
+	if s.Executor.Shards.Of(c.Project.ID).Known() == nil {
 		return nil, errNotNow // nobody waits for ClickHouse to read a record
 	}
 	node, err := api.StoredQuery(e, v)
@@ -104,9 +104,9 @@ func whyNot(ctx context.Context, planned error, impossible func(context.Context)
 	return impossible(ctx)
 }
 
-// lastTrial is what was last found out about making tables, without trying.
-func (s *Endpoints) lastTrial(context.Context) (string, error) {
-	return s.Executor.Warehouse.LastTrial(), nil
+// lastTrial is what was last found out about making tables of a project, without trying.
+func (s *Endpoints) lastTrial(project int64) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return s.Executor.Shards.Of(project).LastTrial(), nil }
 }
 
 // plan plans the table of a version that may not be there yet.
@@ -133,7 +133,7 @@ func (s *Endpoints) getMaterialization(ctx context.Context, c api.Caller, in api
 	if err != nil {
 		return api.Response{}, err
 	}
-	state := s.materializationOf(ctx, &c, e, v, s.Executor.Warehouse.CanMaterialize)
+	state := s.materializationOf(ctx, &c, e, v, s.Executor.Shards.Of(c.Project.ID).CanMaterialize)
 	state.Name = e.Name
 	return api.JSON(http.StatusOK, state), nil
 }
@@ -180,7 +180,7 @@ func (s *Endpoints) previewMaterialization(ctx context.Context, c api.Caller, in
 		return api.Response{}, err
 	}
 	plan, err := s.plan(ctx, &c, e.Name, v.Number, node, buckets)
-	reason, err := whyNot(ctx, err, s.Executor.Warehouse.CanMaterialize)
+	reason, err := whyNot(ctx, err, s.Executor.Shards.Of(c.Project.ID).CanMaterialize)
 	switch {
 	case err != nil:
 		return api.Response{}, err

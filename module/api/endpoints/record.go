@@ -86,7 +86,7 @@ func (s *Endpoints) setVersion(ctx context.Context, c *api.Caller, r *record, e 
 	r.Description, r.Query, r.DataFreshnessSeconds = v.Description, v.Query, v.FreshnessSeconds
 	r.Columns, r.OptionalBreakdownProperties = api.OrEmpty(v.Columns), api.OrEmpty(v.OptionalBreakdowns)
 	r.DeprecatedAt, r.SunsetAt = api.OrNil(v.DeprecatedAt), api.OrNil(v.SunsetAt)
-	r.IsMaterialized, r.Materialization = v.Table != nil, s.materializationOf(ctx, c, e, v, s.lastTrial)
+	r.IsMaterialized, r.Materialization = v.Table != nil, s.materializationOf(ctx, c, e, v, s.lastTrial(c.Project.ID))
 	if v.Table != nil && len(v.Table.Buckets) > 0 {
 		r.BucketOverrides = v.Table.Buckets
 	}

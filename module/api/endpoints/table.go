@@ -33,7 +33,7 @@ func (p *planner) stored(ctx context.Context, node query.Node, bound *binding) (
 	}
 	var plan *materialize.Plan
 	var err error
-	if p.exec.Warehouse.Known() != nil {
+	if p.exec.Shards.Of(p.c.Project.ID).Known() != nil {
 		if plan, err = tableOf(ctx, p.exec, p.c, p.Endpoint, p.Version, node); execution.IsRefusal(err) || ctx.Err() != nil {
 			return nil, err
 		}

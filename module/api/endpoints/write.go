@@ -217,7 +217,7 @@ var errBuckets = api.Invalid("bucket_overrides", "invalid_input", "bucket_overri
 // mayMaterialize refuses a version that can have no table.
 func (s *Endpoints) mayMaterialize(ctx context.Context, c *api.Caller, endpoint string, version int, node query.Node, buckets map[string]string) error {
 	_, err := s.plan(ctx, c, endpoint, version, node, buckets)
-	reason, err := whyNot(ctx, err, s.Executor.Warehouse.CanMaterialize)
+	reason, err := whyNot(ctx, err, s.Executor.Shards.Of(c.Project.ID).CanMaterialize)
 	if err == nil && reason != "" {
 		return refusal(reason)
 	}

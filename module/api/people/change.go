@@ -126,7 +126,7 @@ func (s *People) change(ctx context.Context, c *api.Caller, in api.Input, field 
 	if err != nil {
 		return err
 	}
-	if err := s.writable(ctx); err != nil {
+	if err := s.writable(ctx, c.Project.ID); err != nil {
 		return err
 	}
 	switch err := s.Change(ctx, c.Project.ID, change); {
@@ -143,8 +143,8 @@ func (s *People) change(ctx context.Context, c *api.Caller, in api.Input, field 
 }
 
 // writable refuses to change people in the tables of another product, which writes them itself.
-func (s *People) writable(ctx context.Context) error {
-	layout, err := s.Executor.Warehouse.Layout(ctx)
+func (s *People) writable(ctx context.Context, project int64) error {
+	layout, err := s.Executor.Shards.Of(project).Layout(ctx)
 	if err != nil {
 		return err
 	}

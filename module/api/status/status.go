@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -84,8 +85,8 @@ type hosts struct {
 	Reachable int `json:"reachable"`
 }
 
-func (s *Status) hosts() *hosts {
-	all := s.Executor.Warehouse.Hosts()
+func hostsOf(house *warehouse.Warehouse) *hosts {
+	all := house.Hosts()
 	if len(all) == 1 {
 		return nil
 	}
@@ -148,14 +149,15 @@ func (s *Status) get(ctx context.Context, c api.Caller, _ api.Input) (api.Respon
 	}
 	health := s.Health(ctx)
 	found.Registry.Reachable = health.Registry
+	house := s.Executor.Shards.Of(c.Project.ID)
+	reachable := health.ClickHouse && (!s.Executor.Shards.Several() || house.Reachable())
 	found.ClickHouse = database{
-		part: part{health.ClickHouse}, Kind: "server", Version: api.OrNull(s.Executor.Warehouse.ServerVersion()), CheckedAt: health.At.UTC(),
-		Hosts: s.hosts(),
+		part: part{reachable}, Kind: "server", Version: api.OrNull(house.ServerVersion()), CheckedAt: health.At.UTC(), Hosts: hostsOf(house),
 	}
 	if s.Embedded {
 		found.ClickHouse.Kind = "embedded"
 	}
-	if health.ClickHouse {
+	if reachable {
 		found.ClickHouse.PingMS = new(float64(health.Took.Microseconds()) / 1000)
 	}
 	return api.JSON(http.StatusOK, found), nil

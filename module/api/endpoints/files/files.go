@@ -210,7 +210,7 @@ func (p *planner) table(ctx context.Context, f *endpointfile.File, known *regist
 	if refused, ok := errors.AsType[*materialize.Refusal](err); ok {
 		reason, err = refused.Reason, nil
 	} else if err == nil {
-		reason, err = p.exec.Warehouse.CanMaterialize(ctx)
+		reason, err = p.exec.Shards.Of(p.project.ID).CanMaterialize(ctx)
 	}
 	switch {
 	case err != nil:

@@ -74,7 +74,7 @@ func (d *describer) describe(ctx context.Context, compiled *compiler.Compiled) (
 	ctx, cancel := context.WithDeadline(ctx, d.until)
 	defer cancel()
 	comment := jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": d.project.ID, "describe": true})
-	found, err := d.exec.Warehouse.Describe(ctx, d.place, execution.QueryOf(compiled, d.project.ID, string(comment)))
+	found, err := d.exec.Shards.Of(d.project.ID).Describe(ctx, d.place, execution.QueryOf(compiled, d.project.ID, string(comment)))
 	var failure *clickhouse.Error
 	switch {
 	case errors.As(err, &failure) && failure.ByQuery():

@@ -1,0 +1,219 @@
+package warehouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Shards are the parts of ClickHouse that have the rows of projects. All rows of a project are on one of them, so that each query runs on one
+// as if there were no others. The main one is always there; the others have names.
+type Shards struct {
+	main   *Warehouse
+	others map[string]*Warehouse // by name
+	of     func(project int64) string
+
+	nowhere *Warehouse // of projects on shards that the config does not name
+}
+
+// ShardsConfig says which shards there are.
+type ShardsConfig struct {
+	Main   clickhouse.Config
+	Others map[string]string // the DSNs of the others, by name; the rest of Main holds for them too
+	Shared Shared
+	// Of returns the name of a project's shard; empty for the main one.
+	Of     func(project int64) string
+	Logger *zap.Logger
+}
+
+// OpenShards opens all shards, as Open does.
+func OpenShards(config ShardsConfig) (*Shards, error) {
+	config.Main.Shards = 1 + len(config.Others)
+	open := func(dsn string, logger *zap.Logger) (*Warehouse, error) {
+		own := config.Main
+		own.DSN = dsn
+		return Open(own, config.Shared, logger)
+	}
+	main, err := open(config.Main.DSN, config.Logger)
+	if err != nil {
+		return nil, err
+	}
+	nowhere, err := clickhouse.Open(clickhouse.Config{
+		DSN: "clickhouse://unnamed", Dial: func(context.Context, string) (net.Conn, error) { return nil, errUnnamed },
+	}, zap.NewNop())
+	if err != nil {
+		return nil, errors.Join(err, main.Close())
+	}
+	s := &Shards{main: main, others: map[string]*Warehouse{}, of: config.Of, nowhere: With(nowhere, nil)}
+	for name, dsn := range config.Others {
+		if s.others[name], err = open(dsn, config.Logger.With(zap.String("shard", name))); err != nil {
+			delete(s.others, name)
+			return nil, errors.Join(fmt.Errorf("the shard %s: %w", name, err), s.Close())
+		}
+	}
+	return s, nil
+}
+
+// Only is the one shard of all projects.
+func Only(w *Warehouse) *Shards { return &Shards{main: w, of: func(int64) string { return "" }} }
+
+// Close closes all shards.
+func (s *Shards) Close() error {
+	var errs []error
+	for _, w := range s.All() {
+		errs = append(errs, w.Close())
+	}
+	if s.nowhere != nil {
+		errs = append(errs, s.nowhere.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Of returns the shard that has the rows of a project. If the config does not name it, that is one that never answers: any other one would
+// lack the project's rows, and take new ones in the wrong place.
+func (s *Shards) Of(project int64) *Warehouse {
+	name := s.of(project)
+	if name == "" {
+		return s.main
+	}
+	if w := s.others[name]; w != nil {
+		return w
+	}
+	return s.nowhere
+}
+
+var errUnnamed = &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("the config of this server does not name the shard of the project")}
+
+// All lists the shards: the main one, and the others by name.
+func (s *Shards) All() []*Warehouse {
+	all := []*Warehouse{s.main}
+	for _, name := range slices.Sorted(maps.Keys(s.others)) {
+		all = append(all, s.others[name])
+	}
+	return all
+}
+
+// Main is the shard of projects that are on none with a name.
+func (s *Shards) Main() *Warehouse { return s.main }
+
+// Several reports whether there is more than one shard.
+func (s *Shards) Several() bool { return len(s.others) > 0 }
+
+// Named returns a shard by its name, empty for the main one; nil if there is none of that name.
+func (s *Shards) Named(name string) *Warehouse {
+	if name == "" {
+		return s.main
+	}
+	return s.others[name]
+}
+
+// Names lists the names of the shards but the main one.
+func (s *Shards) Names() []string { return slices.Sorted(maps.Keys(s.others)) }
+
+// Emptiest is the name of the shard with the fewest projects, the main one if it has no more than others.
+func (s *Shards) Emptiest(projects []*registry.Project) string {
+	count := map[string]int{}
+	for _, p := range projects {
+		count[p.Shard]++
+	}
+	found := ""
+	for _, name := range s.Names() {
+		if count[name] < count[found] {
+			found = name
+		}
+	}
+	return found
+}
+
+// Alone reports whether nobody writes properties to any shard but this server, and those that share its registry.
+func (s *Shards) Alone() bool { return s.main.Alone() && !s.Several() }
+
+// Reachable reports whether all shards answered when they were last asked.
+func (s *Shards) Reachable() bool {
+	return !slices.ContainsFunc(s.All(), func(w *Warehouse) bool { return !w.Reachable() })
+}
+
+// Hosts says how each host of all shards is.
+func (s *Shards) Hosts() (hosts []clickhouse.HostState) {
+	for _, w := range s.All() {
+		hosts = append(hosts, w.Hosts()...)
+	}
+	return hosts
+}
+
+// Moved is how many queries and statements went to another host of their shard because one could not be used.
+func (s *Shards) Moved() (moved uint64) {
+	for _, w := range s.All() {
+		moved += w.Moved()
+	}
+	return moved
+}
+
+// Ping asks all shards at once for a sign of life. The error is nil if one of them answers: it can serve its projects.
+func (s *Shards) Ping(ctx context.Context) error {
+	all := s.All()
+	if len(all) == 1 {
+		return s.main.Ping(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan error, len(all))
+	for _, w := range all {
+		go func() { answers <- w.Ping(ctx) }()
+	}
+	var errs []error
+	for range all {
+		err := <-answers
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// DropOutdated is Warehouse.DropOutdated on each shard for its projects.
+func (s *Shards) DropOutdated(ctx context.Context, kept []clickhouse.Kept) (events int64, err error) {
+	if !s.Several() {
+		return s.main.DropOutdated(ctx, kept)
+	}
+	on := map[*Warehouse][]clickhouse.Kept{}
+	for _, one := range kept {
+		w := s.Of(one.Project)
+		on[w] = append(on[w], one)
+	}
+	var errs []error
+	for w, kept := range on {
+		some, err := w.DropOutdated(ctx, kept)
+		events += some
+		errs = append(errs, err)
+	}
+	return events, errors.Join(errs...)
+}
+
+// EraseTables is Warehouse.EraseTables on the shards of some projects.
+func (s *Shards) EraseTables(ctx context.Context, projects []int64, tables []string) error {
+	var errs []error
+	for _, w := range s.OfAll(projects) {
+		errs = append(errs, w.EraseTables(ctx, tables))
+	}
+	return errors.Join(errs...)
+}
+
+// OfAll lists the shards of some projects, each one once.
+func (s *Shards) OfAll(projects []int64) (list []*Warehouse) {
+	for _, project := range projects {
+		if w := s.Of(project); !slices.Contains(list, w) {
+			list = append(list, w)
+		}
+	}
+	return list
+}

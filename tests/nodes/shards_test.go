@@ -1,0 +1,285 @@
+package nodes_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+)
+
+// sharded is a server with two shards, of which the second one can be cut off.
+type sharded struct {
+	*harness.Server
+
+	main, east driver.Conn // past the server
+	cut        *harness.Relay
+	config     string // of the shards
+}
+
+// tenant is a project on a shard.
+type tenant struct {
+	*harness.Client
+
+	token string
+}
+
+func startSharded(t *testing.T) *sharded {
+	t.Helper()
+	main, east := embeddedtest.New(t), embeddedtest.New(t)
+	through, relays := harness.Relays(t, east.DSN(), 1)
+	config := fmt.Sprintf("clickhouse %s {\n\t\t\tshard east %s\n\t\t}", main.DSN(), through)
+	s := &sharded{
+		Server: harness.Start(t, config, "registry "+postgrestest.New(t).Database(t), unlimited),
+		main:   embeddedtest.Connect(t, main.DSN()), east: embeddedtest.Connect(t, east.DSN()), cut: relays[0], config: config,
+	}
+	return s
+}
+
+// tenant makes a project.
+func (s *sharded) tenant(t *testing.T, name string, more ...string) tenant {
+	t.Helper()
+	id, _ := s.Project(t, name, more...)
+	key := s.Key(t, id, harness.AllScopes+",project:write,cohort:write,person:read,person:write", "personal")
+	token, err := s.CaptureToken(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tenant{s.Client(id, key), token}
+}
+
+// seen captures an event of each of some people.
+func (s *sharded) seen(t *testing.T, by tenant, people int) {
+	t.Helper()
+	batch := make([]map[string]any, people)
+	for n := range batch {
+		batch[n] = map[string]any{"event": "seen", "distinct_id": fmt.Sprint("user-", n), "properties": map[string]any{"$set": map[string]any{"number": n}}}
+	}
+	answer := by.Do(t, http.MethodPost, "/batch/", map[string]any{"api_key": by.token, "batch": batch})
+	if answer.Status != http.StatusOK {
+		t.Fatalf("capturing: %d %s", answer.Status, answer.Raw)
+	}
+}
+
+// rows are how many rows of each project a shard has in a table.
+func rows(t *testing.T, shard driver.Conn, table string) map[int64]int {
+	t.Helper()
+	found, err := shard.Query(t.Context(), "SELECT team_id, toInt64(count()) FROM "+table+" GROUP BY team_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := found.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	counts := map[int64]int{}
+	for found.Next() {
+		var project, count int64
+		if err := found.Scan(&project, &count); err != nil {
+			t.Fatal(err)
+		}
+		counts[project] = int(count)
+	}
+	if err := found.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return counts
+}
+
+// counted is the answer of a query that counts a project's events and people.
+func (of tenant) counted(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprint(of.Query(t, fmt.Sprintf("select count(), uniq(person_id), countIf(person.properties.number >= 0), %d from events", time.Now().UnixNano()))...)
+}
+
+// TestShards has projects on two shards: each sees its own rows, which are on its shard alone, whatever is done with them; when a shard is away, the
+// projects of the other one notice nothing; and a config that lacks a shard has its projects wait.
+func TestShards(t *testing.T) {
+	s := startSharded(t)
+	first := s.tenant(t, "first")
+	second := s.tenant(t, "second")
+	third := s.tenant(t, "third", "--shard", "east")
+	fourth := s.tenant(t, "fourth", "--shard", "")
+	if _, message, err := s.Command(nil, "project", "create", "--name", "fifth", "--shard", "west"); err == nil || !strings.Contains(message, `no shard \"west\"`) && !strings.Contains(message, `no shard "west"`) {
+		t.Errorf("a project on a shard that is not there: %v %s", err, message)
+	}
+	var listed struct {
+		Projects []struct {
+			ID    int64
+			Shard string
+		}
+	}
+	s.MustCommand(t, &listed, nil, "project", "list")
+	on := map[int64]string{}
+	for _, p := range listed.Projects {
+		on[p.ID] = p.Shard
+	}
+	if diff := cmp.Diff(map[int64]string{first.Project: "", second.Project: "east", third.Project: "east", fourth.Project: ""}, on); diff != "" {
+		t.Errorf("the shards of the projects (-want +got):\n%s", diff)
+	}
+
+	people := map[int64]int{}
+	for n, of := range []tenant{first, second, third, fourth} {
+		people[of.Project] = 10 * (n + 1)
+		s.seen(t, of, people[of.Project])
+	}
+	s.AwaitDelivery(t)
+	inShard := func(tenants ...tenant) map[int64]int {
+		want := map[int64]int{}
+		for _, of := range tenants {
+			if n := people[of.Project]; n > 0 {
+				want[of.Project] = n
+			}
+		}
+		return want
+	}
+	check := func(doing string) {
+		t.Helper()
+		for _, table := range []string{"events", "(SELECT team_id FROM person FINAL WHERE is_deleted = 0)"} {
+			if diff := cmp.Diff(inShard(first, fourth), rows(t, s.main, table)); diff != "" {
+				t.Errorf("%s: rows of %s on the main shard (-want +got):\n%s", doing, table, diff)
+			}
+			if diff := cmp.Diff(inShard(second, third), rows(t, s.east, table)); diff != "" {
+				t.Errorf("%s: rows of %s on the shard east (-want +got):\n%s", doing, table, diff)
+			}
+		}
+		for _, of := range []tenant{first, second, third, fourth} {
+			n := people[of.Project]
+			if n == 0 {
+				continue
+			}
+			if got, want := of.counted(t)[:1+len(fmt.Sprint(n, n, n))], fmt.Sprintf("[%d %d %d", n, n, n); got != want {
+				t.Errorf("%s: project %d counts %s, want %s", doing, of.Project, got, want)
+			}
+		}
+	}
+	check("after the capture")
+
+	// A cohort is computed, a person is deleted, an import comes in, all on the shard east.
+	made := second.Do(t, http.MethodPost, "cohorts/", map[string]any{"name": "some", "filters": map[string]any{"properties": map[string]any{
+		"type": "AND", "values": []any{map[string]any{"type": "person", "key": "number", "operator": "lt", "value": 5}},
+	}}})
+	if made.Status != http.StatusCreated {
+		t.Fatalf("making a cohort: %d %s", made.Status, made.Raw)
+	}
+	harness.Eventually(t, time.Minute, func() error {
+		answer, err := second.Send(http.MethodGet, fmt.Sprintf("cohorts/%v/", made.Body["id"]), nil)
+		if err == nil && answer.Body["count"] != 5.0 {
+			err = fmt.Errorf("%d %s, want 5 members", answer.Status, answer.Raw)
+		}
+		return err
+	})
+	if got := rows(t, s.east, "cohortpeople"); got[second.Project] != 5 || len(rows(t, s.main, "cohortpeople")) != 0 {
+		t.Errorf("the members of the cohort are on the shards %v and %v", rows(t, s.main, "cohortpeople"), got)
+	}
+	person := fmt.Sprint(second.Query(t, "select id from persons where properties.number = 7")...)
+	gone := second.Do(t, http.MethodDelete, "persons/"+strings.Trim(person, "[]")+"/?delete_events=true", nil)
+	if gone.Status != http.StatusAccepted && gone.Status != http.StatusNoContent {
+		t.Fatalf("deleting a person: %d %s", gone.Status, gone.Raw)
+	}
+	people[second.Project]--
+	s.MustCommand(t, nil, strings.NewReader(`{"type":"event","event":"seen","distinct_id":"late","timestamp":"2026-05-01T10:00:00Z","properties":{"$set":{"number":77}}}`+"\n"),
+		"import", "--project", fmt.Sprint(third.Project), "-")
+	people[third.Project]++
+	check("after a deletion and an import")
+	harness.Eventually(t, time.Minute, func() error {
+		for n, of := range []tenant{first, second} {
+			if on := rows(t, []driver.Conn{s.main, s.east}[n], "query_log"); on[of.Project] == 0 {
+				return fmt.Errorf("the log of project %d is not on its shard: %v", of.Project, on)
+			}
+		}
+		return nil
+	})
+
+	// The shard east is away.
+	s.cut.Set(harness.Refuses)
+	harness.Eventually(t, time.Minute, func() error {
+		answer, err := second.Send(http.MethodPost, "query/", map[string]any{"refresh": "force_blocking", "query": map[string]any{"kind": "HogQLQuery", "query": "select 1"}})
+		if err == nil && answer.Status != http.StatusServiceUnavailable {
+			err = fmt.Errorf("it answered %d: %s", answer.Status, answer.Raw)
+		}
+		return err
+	})
+	for _, of := range []tenant{first, second} {
+		s.seen(t, of, 3) // of people who are there already
+	}
+	harness.Eventually(t, time.Minute, func() error {
+		if got := rows(t, s.main, "events"); got[first.Project] != people[first.Project]+3 {
+			return fmt.Errorf("the main shard has %v", got)
+		}
+		return nil
+	})
+	for reachable, of := range map[bool]tenant{true: first, false: second} {
+		if answer := of.Do(t, http.MethodGet, "status/", nil); answer.Status != http.StatusOK || answer.Body["clickhouse"].(map[string]any)["reachable"] != reachable {
+			t.Errorf("with one shard away project %d is told %d: %s", of.Project, answer.Status, answer.Raw)
+		}
+	}
+	s.cut.Set(harness.Works)
+	s.AwaitDelivery(t)
+	if got := rows(t, s.east, "events"); got[second.Project] != people[second.Project]+3 {
+		t.Errorf("what was captured while the shard was away: %v", got)
+	}
+
+	// A backup would have one shard alone.
+	if _, message, err := s.Command(nil, "backup", "create", t.TempDir()); err == nil || !strings.Contains(message, "shards") {
+		t.Errorf("a backup of one shard: %v %s", err, message)
+	}
+
+	// A project is deleted, on its shard.
+	s.MustCommand(t, nil, nil, "project", "delete", fmt.Sprint(third.Project), "--confirm", "third")
+	harness.Eventually(t, time.Minute, func() error {
+		if got := rows(t, s.east, "events"); got[third.Project] != 0 || got[second.Project] == 0 {
+			return fmt.Errorf("the shard has %v", got)
+		}
+		return nil
+	})
+
+	// A config without the shard has its project wait, and writes nothing elsewhere.
+	before := rows(t, s.main, "events")
+	raw, err := os.ReadFile(s.Caddyfile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, _, _ := strings.Cut(s.config, " {")
+	without := strings.Replace(string(raw), s.config, server, 1)
+	if without == string(raw) {
+		t.Fatal("the config is as before")
+	}
+	if err := os.WriteFile(s.Caddyfile(), []byte(without), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	s.seen(t, second, 2)
+	answer := second.Do(t, http.MethodPost, "query/", map[string]any{"refresh": "force_blocking", "query": map[string]any{"kind": "HogQLQuery", "query": "select count() from events"}})
+	if answer.Status != http.StatusServiceUnavailable {
+		t.Errorf("without its shard a project answers %d: %s", answer.Status, answer.Raw)
+	}
+	if got := fmt.Sprint(first.Query(t, "select count() from events")...); got != fmt.Sprintf("[%d]", people[first.Project]+3) {
+		t.Errorf("a project of the main shard counts %s", got)
+	}
+	if after := rows(t, s.main, "events"); !maps.Equal(before, after) {
+		t.Errorf("the main shard had the rows %v and has %v", before, after)
+	}
+	if err := os.WriteFile(s.Caddyfile(), raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	s.AwaitDelivery(t)
+	if got := rows(t, s.east, "events"); got[second.Project] != people[second.Project]+5 {
+		t.Errorf("what was captured while the config lacked the shard: %v", got)
+	}
+}
