@@ -46,7 +46,12 @@ func (p KeyParts) Key() Key {
 		text = binary.AppendUvarint(text, uint64(len(part)))
 		text = append(text, part...)
 	}
-	return Key{project: p.Project, hash: maphash.Bytes(seed, text), text: string(text)}
+	return keyOf(p.Project, string(text))
+}
+
+// keyOf is the key of a project with encoded parts.
+func keyOf(project int64, text string) Key {
+	return Key{project: project, hash: maphash.String(seed, text), text: text}
 }
 
 // Project returns the project that the result belongs to.

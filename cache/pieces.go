@@ -167,15 +167,22 @@ func (c *Cache) pieceGeneration(project int64) uint64 {
 	return 0
 }
 
+// allPieces returns the pieces of all projects by query.
+func (s *store) allPieces() []*Pieces { return s.piecesIf(func(*Pieces) bool { return true }) }
+
 // piecesOf returns the pieces of a project by query.
-func (s *store) piecesOf(project int64) (found []*Pieces) {
+func (s *store) piecesOf(project int64) []*Pieces {
+	return s.piecesIf(func(p *Pieces) bool { return p.key.project == project })
+}
+
+func (s *store) piecesIf(wanted func(*Pieces) bool) (found []*Pieces) {
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)
 	if !open {
 		return nil
 	}
 	s.ristretto.IterValues(func(value any) (stop bool) {
-		if p, ok := value.(*Pieces); ok && p.key.project == project {
+		if p, ok := value.(*Pieces); ok && wanted(p) {
 			found = append(found, p)
 		}
 		return false

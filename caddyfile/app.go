@@ -50,6 +50,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("analytics", parseApp) }
 //			ttl          <duration>
 //			stale        <duration>
 //			settled_past <on|off>
+//			settled_past_on_disk <on|off>
 //		}
 //		limits {
 //			max_execution_time <duration>
@@ -198,6 +199,7 @@ func parseCache(d *caddyfile.Dispenser, c *module.CacheConfig) error {
 			on, err := onOrOff(s)
 			return &on, err
 		}),
+		"settled_past_on_disk": value(d, &c.SettledPastOnDisk, onOrOff),
 	})
 }
 

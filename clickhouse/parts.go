@@ -2,6 +2,9 @@ package clickhouse
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +47,26 @@ func (c *Client) Parts(ctx context.Context, on Host, tables []string) (parts []P
 	})
 	setMutations(parts)
 	return parts, err
+}
+
+// marksSQL reads the last block of each partition, and the last statement that rewrote some. Without one, the data version of a part is its first block, which
+// merges change.
+const marksSQL = "SELECT p.table, toString(t.uuid), p.partition_id, toInt64(max(p.max_block_number)), " +
+	"toInt64(maxIf(p.data_version, p.data_version != p.min_block_number)) FROM system.parts AS p INNER JOIN system.tables AS t ON t.database = p.database AND t.name = p.table " +
+	"WHERE p.database = currentDatabase() AND p.active AND p.rows > 0 AND p.table IN {tables:Array(String)} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+
+// Marks returns a digest of how much was written to tables and changed in them. It is another one after each write, and the same after merges. It holds for
+// tables of one server.
+func (c *Client) Marks(ctx context.Context, tables []string) (string, error) {
+	sum := sha256.New()
+	q := Query{SQL: marksSQL, system: true, longest: probeTime, Params: []Param{ArrayParam("tables", "String", tables)}}
+	err := c.Collect(ctx, q, func(cells []Cell) error {
+		for _, cell := range cells {
+			fmt.Fprintf(sum, "%q ", cell.Text())
+		}
+		return nil
+	})
+	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // setMutations gives parts their mutations. Statements and blocks of rows are numbered together, in each partition or table: a statement rewrites the

@@ -65,3 +65,54 @@ func TestMutationsOfParts(t *testing.T) {
 		}
 	}
 }
+
+// TestMarks: each write moves the marks of a table, and a merge does not.
+func TestMarks(t *testing.T) {
+	c := client(t)
+	name := table(t, c, "n Int64")
+	marks := func() string {
+		t.Helper()
+		m, err := c.Marks(t.Context(), []string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	last, seen := marks(), map[string]string{}
+	for _, tt := range []struct {
+		sql   string
+		moves bool
+	}{
+		{"INSERT INTO " + name + " (n) VALUES (1)", true},
+		{"INSERT INTO " + name + " (n) VALUES (2), (3)", true},
+		{"OPTIMIZE TABLE " + name + " FINAL", false},
+		{"DELETE FROM " + name + " WHERE n = 1", true},
+		{"OPTIMIZE TABLE " + name + " FINAL", false},
+		{"INSERT INTO " + name + " (n) VALUES (2)", true},
+		{"ALTER TABLE " + name + " DROP PARTITION tuple()", true},
+		{"INSERT INTO " + name + " (n) VALUES (1)", true},
+		{"DROP TABLE " + name + " SYNC", true},
+		{"CREATE TABLE " + name + " (n Int64) ENGINE = MergeTree ORDER BY n", false},
+		{"INSERT INTO " + name + " (n) VALUES (1)", true},
+	} {
+		statement(t, c, tt.sql)
+		now := marks()
+		if moved := now != last; moved != tt.moves {
+			t.Errorf("%s: the marks move: %t, want %t", tt.sql, moved, tt.moves)
+		}
+		if before := seen[now]; before != "" && tt.moves && now != marksOfNothing(t, c) {
+			t.Errorf("%s: the marks are those after %s", tt.sql, before)
+		}
+		last, seen[now] = now, tt.sql
+	}
+}
+
+// marksOfNothing returns the marks of tables without rows.
+func marksOfNothing(t *testing.T, c *clickhouse.Client) string {
+	t.Helper()
+	m, err := c.Marks(t.Context(), []string{"no table"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

@@ -97,6 +97,8 @@ type CacheConfig struct {
 	Stale *caddy.Duration `json:"stale,omitempty"`
 	// Whether the buckets of time that answers consist of are kept, so that only those are computed again whose data changed. Default: true.
 	SettledPast *bool `json:"settled_past,omitempty"`
+	// Whether these buckets are written to the data folder when the server ends, and used again when it starts. Default: false.
+	SettledPastOnDisk bool `json:"settled_past_on_disk,omitempty"`
 }
 
 // Limits bounds the work on ClickHouse, where cached answers do not count, and what projects keep.

@@ -97,6 +97,9 @@ func (a *App) Validate() error {
 	check("cache max_size", CheckMaxSize(a.Cache.MaxSize))
 	check("cache ttl", CheckTTL(a.Cache.TTL))
 	check("cache stale", CheckStale(*a.Cache.Stale))
+	if a.Cache.SettledPastOnDisk && !*a.Cache.SettledPast {
+		check("cache settled_past_on_disk", errors.New("needs settled_past"))
+	}
 	check("limits max_execution_time", CheckMaxExecutionTime(a.Limits.MaxExecutionTime))
 	check("limits max_memory", CheckMaxMemory(a.Limits.MaxMemory))
 	if a.Limits.Concurrency <= 0 {

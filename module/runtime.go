@@ -116,9 +116,9 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	cacheKey := fmt.Sprintf("cache %d %d %s %s", a.Cache.MaxSize, *a.Cache.Stale, warehouseKey, registryKey)
+	cacheKey := fmt.Sprintf("cache %d %d %t %s %s", a.Cache.MaxSize, *a.Cache.Stale, a.Cache.SettledPastOnDisk, warehouseKey, registryKey)
 	results, err := keep(a, cacheKey, func() (*results, func() error, error) {
-		return openResults(a)
+		return openResults(ctx, a, shards)
 	})
 	if err != nil {
 		return nil, err
@@ -320,7 +320,7 @@ type results struct {
 	metrics   *execution.Metrics
 }
 
-func openResults(a *App) (*results, func() error, error) {
+func openResults(ctx context.Context, a *App, shards *warehouse.Shards) (*results, func() error, error) {
 	c, err := cache.New(cache.Config{
 		MaxBytes: int64(a.Cache.MaxSize), Stale: time.Duration(*a.Cache.Stale), IsOutage: execution.IsOutage, IsRefusal: execution.IsRefusal,
 		RefreshTimeout: time.Duration(a.Limits.MaxExecutionTime) + 10*time.Second, Report: a.reportLoad,
@@ -328,8 +328,9 @@ func openResults(a *App) (*results, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
 	}
+	save := a.loadBuckets(ctx, c, shards)
 	found := &results{cache: c, databases: new(execution.Databases), names: new(execution.Sightings), hops: execution.NewHops(), metrics: execution.NewMetrics()}
-	return found, func() error { c.Close(); return nil }, nil
+	return found, func() error { save(); c.Close(); return nil }, nil
 }
 
 // reportLoad logs what callers are not told of: a panic, with the place where it happened, and a background refresh that failed.

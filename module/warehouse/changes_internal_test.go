@@ -58,7 +58,7 @@ func TestEpochs(t *testing.T) {
 				t.Fatalf("%v was written to, and the version of %v moves from %d to %d", written, s, before[n], after)
 			}
 		}
-		if next[0].from != firstHour || !slices.IsSortedFunc(next, func(a, b epoch) int { return int(a.from - b.from) }) {
+		if next[0].From != firstHour || !slices.IsSortedFunc(next, func(a, b Epoch) int { return int(a.From - b.From) }) {
 			t.Fatalf("epochs %v", next)
 		}
 		known = next

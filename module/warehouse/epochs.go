@@ -80,14 +80,14 @@ func joined(starts []int64, length int64) (spans []span) {
 	return spans
 }
 
-// epoch is the version of the hours from one on, until the next epoch.
-type epoch struct {
-	from    int64
-	version uint64
+// Epoch is the version of the hours from one on, until the next epoch. They count from 1970, UTC.
+type Epoch struct {
+	From    int64
+	Version uint64
 }
 
 // epochs are the versions of all hours. The first one begins at firstHour. They are never changed, so that who has them sees what they were.
-type epochs []epoch
+type epochs []Epoch
 
 // maxEpochs is how many of them a project has; beyond it, those of the past become one another's.
 const maxEpochs = 1024
@@ -98,11 +98,11 @@ const fineFor = 7 * hoursOfDay
 // of is the greatest version in a span: another one as soon as any in it is another one, since each is greater than all before.
 func (e epochs) of(s span) (version uint64) {
 	for n := range e {
-		if e[n].from >= s.to {
+		if e[n].From >= s.to {
 			break
 		}
-		if n+1 == len(e) || e[n+1].from > s.from {
-			version = max(version, e[n].version)
+		if n+1 == len(e) || e[n+1].From > s.from {
+			version = max(version, e[n].Version)
 		}
 	}
 	return version
@@ -122,24 +122,24 @@ func (e epochs) with(spans []span, version uint64) epochs {
 
 func (e epochs) set(s span, version uint64) epochs {
 	out := make(epochs, 0, len(e)+2)
-	after := e[0].version // what holds from the end of the span on
-	add := func(one epoch) {
-		if last := len(out) - 1; last >= 0 && out[last].version == one.version {
+	after := e[0].Version // what holds from the end of the span on
+	add := func(one Epoch) {
+		if last := len(out) - 1; last >= 0 && out[last].Version == one.Version {
 			return
 		}
 		out = append(out, one)
 	}
 	n := 0
-	for ; n < len(e) && e[n].from < s.from; n++ {
+	for ; n < len(e) && e[n].From < s.from; n++ {
 		add(e[n])
-		after = e[n].version
+		after = e[n].Version
 	}
-	add(epoch{s.from, version})
-	for ; n < len(e) && e[n].from <= s.to; n++ {
-		after = e[n].version
+	add(Epoch{s.from, version})
+	for ; n < len(e) && e[n].From <= s.to; n++ {
+		after = e[n].Version
 	}
 	if s.to < lastHour {
-		add(epoch{s.to, after})
+		add(Epoch{s.to, after})
 	}
 	for ; n < len(e); n++ {
 		add(e[n])
@@ -149,23 +149,23 @@ func (e epochs) set(s span, version uint64) epochs {
 
 // coarser are fewer epochs: of the past, days are told apart and not hours, and if that is not enough, the oldest become one.
 func (e epochs) coarser() epochs {
-	fine := min(e[len(e)-1].from, hour(time.Now())) - fineFor
-	out := e.without(func(one epoch) bool { return one.from < fine && one.from%hoursOfDay != 0 })
+	fine := min(e[len(e)-1].From, hour(time.Now())) - fineFor
+	out := e.without(func(one Epoch) bool { return one.From < fine && one.From%hoursOfDay != 0 })
 	if most := maxEpochs * 3 / 4; len(out) > most {
-		last := out[len(out)-most].from
-		out = out.without(func(one epoch) bool { return one.from < last })
+		last := out[len(out)-most].From
+		out = out.without(func(one Epoch) bool { return one.From < last })
 	}
 	return out
 }
 
 // without are the same without the beginnings of some, whose hours get the greater version of theirs and that of the hours before. The first one
 // always stays.
-func (e epochs) without(gone func(epoch) bool) epochs {
+func (e epochs) without(gone func(Epoch) bool) epochs {
 	out := e[:1:1]
 	for _, one := range e[1:] {
 		last := &out[len(out)-1]
 		if gone(one) {
-			last.version = max(last.version, one.version)
+			last.Version = max(last.Version, one.Version)
 			continue
 		}
 		out = append(out, one)

@@ -101,6 +101,16 @@ func (s *Shards) All() []*Warehouse {
 	return all
 }
 
+// ByName returns the shards by their names, which is empty for the main one.
+func (s *Shards) ByName() map[string]*Warehouse {
+	all := maps.Clone(s.others)
+	if all == nil {
+		all = map[string]*Warehouse{}
+	}
+	all[""] = s.main
+	return all
+}
+
 // Main is the shard of projects that are on none with a name.
 func (s *Shards) Main() *Warehouse { return s.main }
 

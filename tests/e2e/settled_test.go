@@ -1,9 +1,14 @@
 package e2e_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,17 +28,19 @@ func settledTrend(t *testing.T, c *harness.Client, from, to, refresh string) har
 	return answer
 }
 
+// settledEvent is a line of an import.
+func settledEvent(day, person int) string {
+	return fmt.Sprintf(`{"event":"a","distinct_id":"u%d","timestamp":"2026-03-%02dT10:00:00Z"}`+"\n", person, day)
+}
+
 // TestSettledPast: whoever asks again a day later has one bucket computed, and one who has nothing computed spends nothing; an event that comes in
 // late reopens the bucket that it is in, and no other.
 func TestSettledPast(t *testing.T) {
 	c, other := newProject(t), newProject(t)
-	event := func(day, person int) string {
-		return fmt.Sprintf(`{"event":"a","distinct_id":"u%d","timestamp":"2026-03-%02dT10:00:00Z"}`+"\n", person, day)
-	}
 	var lines strings.Builder
 	for day := 1; day <= 12; day++ {
 		for person := range day {
-			lines.WriteString(event(day, person))
+			lines.WriteString(settledEvent(day, person))
 		}
 	}
 	importLines(t, c, lines.String())
@@ -68,7 +75,7 @@ func TestSettledPast(t *testing.T) {
 	if got := answer.Header.Get("RateLimit"); got != "" {
 		t.Errorf("an answer for which nothing ran counts on a rate: %s", got)
 	}
-	importLines(t, c, event(5, 100))
+	importLines(t, c, settledEvent(5, 100))
 	ask(c, "2026-03-01", "2026-03-11", `fwd=partial; stored; detail="1 of 11 buckets computed"`)
 	ask(other, "2026-03-01", "2026-03-10", `fwd=miss; stored; detail="10 of 10 buckets computed"`)
 	response, err := http.Get("http://" + c.Server.Admin + "/metrics")
@@ -85,4 +92,77 @@ func TestSettledPast(t *testing.T) {
 			t.Errorf("the metrics lack %s", want)
 		}
 	}
+}
+
+// TestSettledPastOnDisk: a server that ends saves its buckets for the next start, and only for that one: after a crash, and for data that were written
+// since, all are computed.
+func TestSettledPastOnDisk(t *testing.T) {
+	const option = "cache {\n\t\t\tsettled_past_on_disk on\n\t\t}"
+	s := harness.Start(t, option)
+	project, key := s.Project(t, "buckets")
+	c := s.Client(project, key)
+	for day := range 12 {
+		importLines(t, c, settledEvent(day+1, day))
+	}
+	file := filepath.Join(s.Folder, "data", "buckets.zst")
+	ask := func(last int, want string) {
+		t.Helper()
+		to := fmt.Sprintf("2026-03-%02d", last)
+		answer := settledTrend(t, c, "2026-03-02", to, "blocking")
+		if got := answer.Header.Get("Cache-Status"); !strings.Contains(got, fmt.Sprintf("detail=%q", want+" buckets computed")) {
+			t.Errorf("to %s: Cache-Status: %s, want %s", to, got, want)
+		}
+		whole := settledTrend(t, c, "2026-03-02", to, "force_blocking")
+		if got, want := fmt.Sprint(answer.Body["results"]), fmt.Sprint(whole.Body["results"]); got != want {
+			t.Errorf("to %s: %s, as a whole %s", to, got, want)
+		}
+	}
+	do := func(steps ...func() error) {
+		t.Helper()
+		for _, step := range steps {
+			if err := step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	gone := func() error {
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the file of buckets is there while the server runs, or after a crash: %w", err)
+		}
+		return nil
+	}
+	ask(10, "9 of 9")
+	do(s.Stop, s.Run, gone)
+	ask(11, "1 of 10")
+	importLines(t, c, settledEvent(5, 100)+settledEvent(6, 100))
+	ask(10, "2 of 9")
+	do(s.Stop, s.Run, gone)
+	ask(12, "1 of 11")
+
+	do(s.Kill, s.Run, gone)
+	ask(10, "9 of 9")
+
+	do(s.Stop)
+	saved, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(s.Run)
+	importLines(t, c, settledEvent(7, 100))
+	do(s.Stop, func() error { return os.WriteFile(file, saved, 0o600) }, s.Run, gone)
+	ask(10, "9 of 9")
+
+	do(s.Stop, func() error { return os.WriteFile(file, saved[:len(saved)/2], 0o600) }, s.Run, gone)
+	ask(10, "9 of 9")
+	if !strings.Contains(s.Log(), "the saved buckets cannot be read") {
+		t.Error("nothing is logged of a file that is cut off")
+	}
+
+	do(s.Stop)
+	text, err := os.ReadFile(s.Caddyfile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(func() error { return os.WriteFile(s.Caddyfile(), bytes.Replace(text, []byte(option), nil, 1), 0o600) }, s.Run, gone)
+	ask(10, "9 of 9")
 }

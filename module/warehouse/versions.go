@@ -1,0 +1,84 @@
+package warehouse
+
+import (
+	"context"
+
+	"github.com/caddy-analytics/caddy-analytics/physical"
+)
+
+// Versions are the versions of all data at the end of a process, with which the next one can go on. They can be encoded.
+type Versions struct {
+	// Marks tell whether the tables of the embedded engine were written to since. A ClickHouse that others write to has none: each probe
+	// looks at its data anew.
+	Marks string
+
+	Last, All, Others uint64
+	Projects          map[int64]ProjectVersions
+}
+
+// ProjectVersions are those of the data of one project.
+type ProjectVersions struct {
+	First  uint64
+	Events []Epoch
+	Tables map[string]uint64
+}
+
+// Versions returns the versions of all data, after the last write of this process. It is false while it is in doubt whether there is more to come.
+func (w *Warehouse) Versions(ctx context.Context) (v *Versions, ok bool, err error) {
+	if v = w.changes.save(); v == nil {
+		return nil, false, nil
+	}
+	v.Marks, err = w.marks(ctx)
+	return v, err == nil, err
+}
+
+// Resume goes on with the versions of an earlier process, before the first write of this one. It is false if there was one, or if other data are there than
+// the versions are of: then nothing is known of earlier versions.
+func (w *Warehouse) Resume(ctx context.Context, v *Versions) (bool, error) {
+	marks, err := w.marks(ctx)
+	if err != nil || marks != v.Marks {
+		return false, err
+	}
+	return w.changes.resume(v), nil
+}
+
+// marks are those of the tables if nobody else writes to them.
+func (w *Warehouse) marks(ctx context.Context) (string, error) {
+	if !w.ingest.Alone {
+		return "", nil
+	}
+	return w.client.Marks(ctx, physical.WithoutLogs())
+}
+
+// save returns all versions; nil while a change of all projects is under way or in doubt. Projects of which another one is are as those without a history.
+func (c *changes) save() *Versions {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.open) > 0 {
+		return nil
+	}
+	v := &Versions{All: c.all, Others: c.others, Projects: make(map[int64]ProjectVersions, len(c.projects))}
+	for project, h := range c.projects {
+		if len(h.open) > 0 {
+			v.Others = c.next() // greater than all that it has had
+			continue
+		}
+		v.Projects[project] = ProjectVersions{First: h.first, Events: h.events, Tables: h.tables} // neither is ever changed
+	}
+	v.Last = c.last
+	return v
+}
+
+// resume takes versions over. It reports whether nothing had another one by then.
+func (c *changes) resume(v *Versions) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.projects)+len(c.open) > 0 || c.all != c.others || c.last != c.all {
+		return false
+	}
+	c.last, c.all, c.others = max(c.last, v.Last), v.All, v.Others
+	for project, one := range v.Projects {
+		c.projects[project] = &history{first: one.First, events: one.Events, tables: one.Tables}
+	}
+	return true
+}
