@@ -131,15 +131,15 @@ func (a *App) Validate() error {
 	if a.Cluster != "" {
 		check("clickhouse cluster", CheckCluster(a.Cluster))
 		if a.ClickHouse == "" {
-			check("clickhouse cluster", errors.New("the embedded engine has none: name the servers too"))
+			check("clickhouse cluster:", errors.New("the embedded engine has no cluster; set clickhouse to a server"))
 		}
 	}
 	for name, dsn := range a.Shards {
-		what := "clickhouse shard " + name
+		what := "clickhouse shard " + name + ":"
 		check(what, CheckShardName(name))
 		check(what, CheckClickHouseDSN(dsn))
 		if a.ClickHouse == "" {
-			check(what, errors.New("the embedded engine has none: name its server too"))
+			check(what, errors.New("the embedded engine has no shards; set clickhouse to a server"))
 		}
 	}
 	wrong = append(wrong, CheckRegistryDSN(a.Registry), a.validateFolders(), a.validatePeers())

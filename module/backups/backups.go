@@ -82,7 +82,7 @@ func (c *counter) add(bytes int64) {
 func (b *Backups) begin() (release func(), err error) {
 	sharded := func(p *registry.Project) bool { return p.Shard != "" }
 	if b.Shards.Several() || slices.ContainsFunc(b.Registry.Snapshot().Projects(), sharded) {
-		return nil, refused("the rows of projects are on several shards of ClickHouse, and a backup would have those of one: have each shard's own BACKUP make one")
+		return nil, refused("projects are spread over several ClickHouse shards, and this backup would cover only one: run ClickHouse's BACKUP on each shard instead")
 	}
 	if !b.busy.TryLock() {
 		return nil, refused("another backup is being made or restored by this server: try again when it is done")

@@ -39,7 +39,7 @@ func projectCommand() *cobra.Command {
 	create.Flags().String("name", "", "the project's name")
 	create.Flags().String("timezone", "UTC", "the time zone of its days, as an IANA name")
 	create.Flags().Int64("week-start", 0, "the first day of its weeks: 0 Sunday, 1 Monday")
-	create.Flags().String("shard", "", "the shard of ClickHouse that is to have its rows, as the config names it, empty for the main one; without this the one with the fewest projects")
+	create.Flags().String("shard", "", "the ClickHouse shard for its rows, as named in the config, or empty for the main one (default: the shard with the fewest projects)")
 	projectLists(create)
 	mustRequire(create, "name")
 

@@ -68,7 +68,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"Caddyfile", "caddyfile", "{\n\tanalytics {\n\t\tcache {\n\t\t\tttl soon\n\t\t}\n\t}\n}\n", ":4"},
 		{"JSON", "", `{"apps": {"analytics": {"limits": {"concurrency": -1}}}}`, "limits concurrency must be positive"},
 		{"JSON, unknown field", "", `{"apps": {"analytics": {"chache": {}}}}`, "chache"},
-		{"JSON, shards of the embedded engine", "", `{"apps": {"analytics": {"clickhouse_shards": {"east": "clickhouse://ch2"}}}}`, "clickhouse shard east: the embedded engine has none"},
+		{"JSON, shards of the embedded engine", "", `{"apps": {"analytics": {"clickhouse_shards": {"east": "clickhouse://ch2"}}}}`, "clickhouse shard east: the embedded engine has no shards"},
 		{"JSON, name of a shard", "", `{"apps": {"analytics": {"clickhouse": "clickhouse://ch1", "clickhouse_shards": {"": "clickhouse://ch2"}}}}`, "is not a valid name of a shard"},
 		{"JSON, DSN after placeholders", "", `{"apps": {"analytics": {"clickhouse": "{env.NO_DSN_HERE}x"}}}`, "clickhouse"},
 	}
