@@ -181,13 +181,13 @@ type Digest struct {
 
 // digested are the columns of tables that tell rows apart, of which those are read that a table has. They are narrow.
 var digested = map[string][]string{
-	physical.Events:                {"uuid", "_timestamp"},
-	"person":                       {"id", "version", "is_deleted"},
-	"person_distinct_id2":          {"distinct_id", "version", "is_deleted"},
-	"person_distinct_id_overrides": {"distinct_id", "version", "is_deleted"},
-	"groups":                       {"group_type_index", "group_key", "_timestamp"},
-	physical.ComputedMembers:       {"cohort_id", "person_id", "version", "sign"},
-	physical.StaticMembers:         {"cohort_id", "person_id", "id"},
+	physical.Events:          {"uuid", "_timestamp"},
+	"person":                 {"id", "version", "is_deleted"},
+	"person_distinct_id2":    {"distinct_id", "version", "is_deleted"},
+	physical.Overrides:       {"distinct_id", "version", "is_deleted"},
+	"groups":                 {"group_type_index", "group_key", "_timestamp"},
+	physical.ComputedMembers: {"cohort_id", "person_id", "version", "sign"},
+	physical.StaticMembers:   {"cohort_id", "person_id", "id"},
 }
 
 // Digests reads what parts of a table on a host have of a project. Columns are those that the table has. A part that is no more, and one that has no row of the

@@ -62,7 +62,7 @@ func TestGathering(t *testing.T) {
 		ran := &inserts{takes: 10 * time.Millisecond}
 		g := &gathering{run: ran.run}
 		one := func(ctx context.Context, layout map[string]table, table, key string, size int) error {
-			return g.insert(ctx, &store{layout: layout}, block{table, []string{"x"}, []row{{key: key, values: []any{strings.Repeat("x", size)}}}})
+			return g.insert(ctx, &store{layout: layout}, block{table: table, columns: []string{"x"}, rows: []row{{key: key, values: []any{strings.Repeat("x", size)}}}})
 		}
 		// delivery inserts into tables one after another, after a pause.
 		var all sync.WaitGroup
@@ -135,7 +135,9 @@ func TestGatheringFails(t *testing.T) {
 			defer g.enter()()
 			var all sync.WaitGroup
 			for n, ctx := range []context.Context{first, second} {
-				all.Go(func() { errs[n] = g.insert(ctx, &store{}, block{"a", nil, []row{{key: string(rune('1' + n))}}}) })
+				all.Go(func() {
+					errs[n] = g.insert(ctx, &store{}, block{table: "a", rows: []row{{key: string(rune('1' + n))}}})
+				})
 			}
 			all.Wait()
 			return errs
@@ -146,7 +148,7 @@ func TestGatheringFails(t *testing.T) {
 		if errs := both(ctx, ctx); errs != [2]error{errAlone, errAlone} {
 			t.Errorf("refused together: %v", errs)
 		}
-		if err := g.insert(ctx, &store{}, block{"a", nil, []row{{key: "alone"}}}); !errors.Is(err, refused) {
+		if err := g.insert(ctx, &store{}, block{table: "a", rows: []row{{key: "alone"}}}); !errors.Is(err, refused) {
 			t.Errorf("refused alone: %v", err)
 		}
 		ran.err = errors.New("ClickHouse is away")
@@ -171,11 +173,11 @@ func TestGatheringFails(t *testing.T) {
 
 		leave := g.enter() // it ends before anything is inserted
 		gone := g.enter()
-		if err := g.insert(ends(time.Millisecond), &store{}, block{"a", nil, []row{{key: "gone"}}}); !errors.Is(err, context.Canceled) {
+		if err := g.insert(ends(time.Millisecond), &store{}, block{table: "a", rows: []row{{key: "gone"}}}); !errors.Is(err, context.Canceled) {
 			t.Errorf("it ends while it waits: %v", err)
 		}
 		gone()
-		if err := g.insert(ctx, &store{}, block{"a", nil, []row{{key: "stays"}}}); err != nil {
+		if err := g.insert(ctx, &store{}, block{table: "a", rows: []row{{key: "stays"}}}); err != nil {
 			t.Error(err)
 		}
 		leave()

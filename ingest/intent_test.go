@@ -12,11 +12,11 @@ import (
 // FuzzIntent reads batches that may be damaged: they give an error, or the blocks that were written.
 func FuzzIntent(f *testing.F) {
 	blocks := []block{
-		{"events", []string{"a", "b", "c", "d", "e", "f", "g"}, []row{
+		{table: "events", columns: []string{"a", "b", "c", "d", "e", "f", "g"}, rows: []row{
 			{key: "k", values: []any{"text", uuid.UUID{1, 2}, time.UnixMicro(-5).UTC(), int8(-1), uint8(200), int64(-7), uint64(1 << 63)}},
 			{key: "", values: []any{"", uuid.UUID{}, time.Unix(0, 0).UTC(), int8(0), uint8(0), int64(0), uint64(0)}},
 		}},
-		{"person", []string{"a"}, []row{}},
+		{table: "person", columns: []string{"a"}, rows: []row{}},
 	}
 	want := intent{blocks, newRefusals()}
 	want.refused.add("one", "too long")

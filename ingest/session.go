@@ -196,13 +196,15 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 		return err
 	}
 	moved, ids := s.people.idRows()
+	overrides := newBlock(physical.Overrides, idColumns, moved)
+	s.store.findMoved(ctx, &overrides)
 	state := slices.DeleteFunc([]block{
-		newBlock("person_distinct_id_overrides", idColumns, moved),
+		overrides,
 		newBlock("person", personColumns, s.people.rows()),
 		newBlock("person_distinct_id2", idColumns, ids),
 		newBlock("groups", groupColumns, s.groups.rows()),
 		newBlock(physical.StaticMembers, memberColumns, members),
-		{physical.ComputedMembers, computedColumns, computed},
+		{table: physical.ComputedMembers, columns: computedColumns, rows: computed},
 	}, func(b block) bool { return len(b.rows) == 0 })
 	if err := s.finish(ctx, state, events); err != nil {
 		return err

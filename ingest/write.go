@@ -33,11 +33,12 @@ type block struct {
 	table   string
 	columns []string
 	rows    []row
+	moved   []time.Time // of overrides: in the hours of the events of these distinct ids; nil if they are not known
 }
 
 // newBlock makes a block of rows with the columns that all tables have, and others.
 func newBlock(table string, columns []string, rows []row) block {
-	return block{table, append([]string{physical.Project, "_timestamp", "_offset"}, columns...), rows}
+	return block{table: table, columns: append([]string{physical.Project, "_timestamp", "_offset"}, columns...), rows: rows}
 }
 
 // eventRow is the row of an event, with what it depends on.
@@ -180,7 +181,10 @@ func (s *session) insert(ctx context.Context, b block) error {
 }
 
 // part is some of the rows of a block.
-func (b block) part(from, to int) block { return block{b.table, b.columns, b.rows[from:to]} }
+func (b block) part(from, to int) block {
+	b.rows = b.rows[from:to]
+	return b
+}
 
 // refuse reports a row that the server does not take.
 func (s *session) refuse(table string, r row, reason *clickhouse.Error) {

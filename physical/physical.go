@@ -9,6 +9,8 @@ import (
 // The names of tables that other packages use.
 const (
 	Events = "events"
+	// Overrides says which distinct ids belong to other persons than their events were written with.
+	Overrides = "person_distinct_id_overrides"
 	// ComputedMembers holds the members of cohorts that PostHog computes.
 	ComputedMembers = "cohortpeople"
 	// StaticMembers holds the people that were put into cohorts by hand.

@@ -61,7 +61,7 @@ var Tables = inTables([]Table{
 		},
 	},
 	distinctIDs("person_distinct_id2"),
-	distinctIDs("person_distinct_id_overrides"),
+	distinctIDs(Overrides),
 	{
 		Name:   "groups",
 		Engine: "ReplacingMergeTree(_timestamp)",

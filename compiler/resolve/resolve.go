@@ -81,6 +81,8 @@ type Reads struct {
 	// Beyond reports whether a row may be made of events for which the condition of its SELECT does not hold: of whole sessions, or of those
 	// of a query inside an expression.
 	Beyond bool
+	// Overrides reports whether the distinct ids that changed hands are read for themselves, and not only for the persons of events.
+	Overrides bool
 	// Values are the kinds of values that properties were taken to have; see schema.Database.Values. The query misses values of a property that
 	// has got others since.
 	Values schema.PropertyValues

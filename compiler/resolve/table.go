@@ -33,6 +33,8 @@ type tableSource struct {
 	parent *tableSource // of a lazily joined table
 	group  int          // the type of group that rows are held to; -1 for all
 	of     *grouped     // whose rows are grouped; nil for a table whose rows are stored
+	// overrides reports whether the rows say no more than what fields of another table's rows are instead.
+	overrides bool
 	// inside reports whether a formula of the table is being resolved: columns are read where it is.
 	inside bool
 	// untyped reports whether properties read as text, whatever their declared types.
@@ -96,6 +98,7 @@ func (t *tableSource) scan() *resolved.Scan {
 	project := &resolved.Column{Table: name, Name: schema.ProjectColumn, Type: intType}
 	guard := native(boolType, hogql.Span{}, "equals", project, literal(t.r.db.Project))
 	t.r.reads.Tables = append(t.r.reads.Tables, t.table.Physical)
+	t.r.reads.Overrides = t.r.reads.Overrides || t.table.Physical == physical.Overrides && !t.overrides
 	return &resolved.Scan{Table: t.table.Physical, Alias: name, Guard: t.kept(guard)}
 }
 
@@ -331,7 +334,7 @@ func (t *tableSource) join(j *schema.LazyJoin) *tableSource {
 	}
 	local := t.joinKey(j.Local)
 	alias := t.joined.unique(j.Name)
-	child := &tableSource{r: t.r, table: table, name: j.Name, alias: alias, group: j.Group}
+	child := &tableSource{r: t.r, table: table, name: j.Name, alias: alias, group: j.Group, overrides: j.Overrides}
 	right := child.from(nil)
 	out := &resolved.Join{
 		Kind: hogql.LeftJoin, Left: t.whole.tree.From, Right: right,

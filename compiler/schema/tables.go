@@ -83,6 +83,8 @@ type LazyJoin struct {
 	Unique bool
 	// Group restricts groups to those of one type; -1 for other tables.
 	Group int
+	// Overrides reports whether the partner says no more than what a field of the row is instead.
+	Overrides bool
 }
 
 // IsColumn reports whether the field is a value rather than a table below a table.
@@ -198,11 +200,11 @@ var tables = makeTables(append(cohortTables, []*Table{
 	},
 	{Name: "raw_person_distinct_ids", Physical: "person_distinct_id2", Fields: slices.Concat(distinctIDFields, versionFields)},
 	{
-		Name: "person_distinct_id_overrides", Physical: "person_distinct_id_overrides", Fields: distinctIDFields,
+		Name: "person_distinct_id_overrides", Physical: physical.Overrides, Fields: distinctIDFields,
 		Merge: &Merge{Keys: []string{"distinct_id"}, Version: "version", Deleted: "is_deleted"},
 	},
 	{
-		Name: "raw_person_distinct_id_overrides", Physical: "person_distinct_id_overrides",
+		Name: "raw_person_distinct_id_overrides", Physical: physical.Overrides,
 		Fields: slices.Concat(distinctIDFields, versionFields),
 	},
 	{

@@ -22,7 +22,7 @@ var events = func() map[PersonMode]*Table {
 }()
 
 var overrideJoin = &LazyJoin{
-	Name: "override", Table: "person_distinct_id_overrides", Local: "distinct_id", Foreign: "distinct_id", Unique: true, Group: -1,
+	Name: "override", Table: "person_distinct_id_overrides", Local: "distinct_id", Foreign: "distinct_id", Unique: true, Group: -1, Overrides: true,
 }
 
 // recordedPerson are the fields of a person as an event recorded it, below the name path.

@@ -20,21 +20,23 @@ type changes struct {
 	all      uint64 // of all data of all projects
 	others   uint64 // of the data of projects without a history
 	projects map[int64]*history
-	open     []*change // of all projects
+	watched  map[int64]time.Time // when somebody asked about overrides, by project
+	open     []*change           // of all projects
 }
 
 // history is what is known of a project's data.
 type history struct {
-	first  uint64 // the version when it began
-	events epochs
-	tables map[string]uint64 // by name; never changed, but replaced
-	open   []*change
+	first     uint64 // the version when it began
+	events    epochs
+	overrides epochs            // of the persons of the events in an hour
+	tables    map[string]uint64 // by name, but for events; never changed, but replaced
+	open      []*change
 }
 
 // change is one that has begun and not surely ended.
 type change struct {
 	table string // empty: all tables
-	spans []span // of events; nil for other tables
+	spans []span // of the events that are written or get another person; nil: of all
 	kind  changeKind
 	began time.Time
 	// When it failed, while ClickHouse may be at it still; zero before.
@@ -55,7 +57,7 @@ const statementTime = clickhouse.MaxFillTime + time.Minute
 
 func newChanges() *changes {
 	start := uint64(time.Now().UnixNano()) // no process gives a version that an earlier one gave
-	return &changes{last: start, all: start, others: start, projects: map[int64]*history{}}
+	return &changes{last: start, all: start, others: start, projects: map[int64]*history{}, watched: map[int64]time.Time{}}
 }
 
 // history is that of a project. The caller holds mu.
@@ -63,7 +65,7 @@ func (c *changes) history(project int64) *history {
 	h := c.projects[project]
 	if h == nil {
 		first := max(c.all, c.others)
-		h = &history{first: first, events: epochs{{firstHour, first}}}
+		h = &history{first: first, events: epochs{{firstHour, first}}, overrides: epochs{{firstHour, first}}}
 		c.projects[project] = h
 	}
 	return h
@@ -151,11 +153,8 @@ func (c *changes) doneIf(h *history, ended func(*change) bool) {
 
 func (c *changes) move(h *history, table string, spans []span) {
 	version := c.next()
-	if table == physical.Events || table == "" {
-		if spans == nil {
-			spans = allTime
-		}
-		h.events = h.events.with(spans, version)
+	if spans == nil {
+		spans = allTime
 	}
 	tables := maps.Clone(h.tables)
 	if tables == nil {
@@ -163,8 +162,13 @@ func (c *changes) move(h *history, table string, spans []span) {
 	}
 	switch table {
 	case physical.Events:
+		h.events = h.events.with(spans, version)
 		return
+	case physical.Overrides:
+		h.overrides = h.overrides.with(spans, version)
+		tables[table] = version
 	case "":
+		h.events, h.overrides = h.events.with(allTime, version), h.overrides.with(allTime, version)
 		for _, name := range physical.Names() {
 			tables[name] = version
 		}
@@ -227,6 +231,7 @@ func (c *changes) forget(project int64) {
 		return
 	}
 	delete(c.projects, project)
+	delete(c.watched, project)
 	c.others = c.next()
 }
 
@@ -241,18 +246,40 @@ func (c *changes) now(project int64) *Data {
 	c.doneIf(h, func(o *change) bool {
 		return o.kind == statement && !o.failed.IsZero() && time.Since(o.failed) > statementTime
 	})
-	return &Data{all: max(c.all, h.first), unknown: len(c.open) > 0, events: h.events, tables: h.tables, open: slices.Clip(h.open)}
+	return &Data{
+		all: max(c.all, h.first), unknown: len(c.open) > 0, events: h.events, overrides: h.overrides, tables: h.tables, open: slices.Clip(h.open),
+	}
+}
+
+// watchedFor is how long it matters that somebody asked about overrides.
+const watchedFor = 7 * 24 * time.Hour
+
+// watch notes that somebody asks about overrides of a project.
+func (c *changes) watch(project int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watched[project] = time.Now()
+}
+
+// Watches implements ingest.Writes.
+func (c *changes) Watches(project int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.watched[project]
+	return ok && time.Since(at) < watchedFor
 }
 
 // Begin implements ingest.Writes.
 func (c *changes) Begin(project int64, table string, times iter.Seq[time.Time]) (end func(error)) {
 	one := &change{table: table}
-	if table == physical.Events {
+	if times != nil {
 		hours := map[int64]struct{}{}
 		for at := range times {
 			hours[hour(at)] = struct{}{}
 		}
-		one.spans = spansOf(hours)
+		if one.spans = spansOf(hours); one.spans == nil {
+			one.spans = []span{}
+		}
 	}
 	return c.begin(project, one)
 }

@@ -3,6 +3,7 @@ package warehouse
 import (
 	"context"
 	"errors"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -185,6 +186,45 @@ func TestVersionOfWrites(t *testing.T) {
 	}
 	if _, ok := c.now(1).Version(resolve.Reads{Tables: []string{"elsewhere"}}, time.Time{}, time.Time{}); ok {
 		t.Error("the version of a table that nobody watches is known")
+	}
+}
+
+// TestVersionOfMerges: distinct ids that change hands move the version of the hours in which they have events, and of the others only for who reads the
+// overrides themselves.
+func TestVersionOfMerges(t *testing.T) {
+	ofPeople := resolve.Reads{Tables: []string{physical.Events, physical.Overrides}}
+	ofOverrides := resolve.Reads{Tables: ofPeople.Tables, Overrides: true}
+	later := noon.Add(5 * time.Hour)
+	for _, tt := range []struct {
+		name                string
+		times               iter.Seq[time.Time]
+		atNoon, inFiveHours bool
+	}{
+		{"events at noon", slices.Values([]time.Time{noon.Add(time.Minute)}), true, false},
+		{"no events", slices.Values([]time.Time{}), false, false},
+		{"nobody knows which events", nil, true, true},
+	} {
+		c := newChanges()
+		read := func(reads resolve.Reads, at time.Time) uint64 { return c.version(1, reads, at, at.Add(time.Hour)) }
+		write(c, noon)(nil)
+		before := [...]uint64{read(ofPeople, noon), read(ofPeople, later), read(ofOverrides, later), read(ofEvents, noon)}
+		end := c.Begin(1, physical.Overrides, tt.times)
+		if got := [...]bool{read(ofPeople, noon) == 0, read(ofPeople, later) == 0, read(ofOverrides, later) == 0}; got != [...]bool{tt.atNoon, tt.inFiveHours, true} {
+			t.Errorf("%s, under way: unknown: %v", tt.name, got)
+		}
+		end(nil)
+		if got := read(ofPeople, noon) > before[0]; got != tt.atNoon {
+			t.Errorf("%s: the version of noon moves: %t", tt.name, got)
+		}
+		if got := read(ofPeople, later) > before[1]; got != tt.inFiveHours {
+			t.Errorf("%s: the version of five hours later moves: %t", tt.name, got)
+		}
+		if read(ofOverrides, later) <= before[2] {
+			t.Errorf("%s: the version of overrides stays", tt.name)
+		}
+		if read(ofEvents, noon) != before[3] {
+			t.Errorf("%s: the version of who reads no people moves", tt.name)
+		}
 	}
 }
 

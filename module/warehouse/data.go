@@ -14,12 +14,13 @@ import (
 
 // Data says which data a project has, as of a moment. It is immutable.
 type Data struct {
-	unknown bool
-	all     uint64            // greater than all below if all data changed after that
-	events  epochs            // nil: as old as all
-	tables  map[string]uint64 // by name
-	open    []*change
-	probed  *state // where others write too
+	unknown   bool
+	all       uint64            // greater than all below if all data changed after that
+	events    epochs            // nil: as old as all
+	overrides epochs            // of the persons of events; nil: as old as all
+	tables    map[string]uint64 // by name, but for events
+	open      []*change
+	probed    *state // where others write too
 }
 
 // Version tells apart what a query that reads these tables finds in them, of events those of a span of time, whose end is not part of it; zero
@@ -31,6 +32,7 @@ func (d *Data) Version(reads resolve.Reads, from, to time.Time) (version uint64,
 	version = d.all
 	asked := spanOf(from, to)
 	for _, table := range reads.Tables {
+		touched := asked
 		switch {
 		case physical.HoldsEndpoint(table): // its rows never change
 			continue
@@ -38,11 +40,14 @@ func (d *Data) Version(reads resolve.Reads, from, to time.Time) (version uint64,
 			return 0, false
 		case table == physical.Events:
 			version = max(version, d.events.of(asked))
+		case table == physical.Overrides && !reads.Overrides:
+			version = max(version, d.overrides.of(asked))
 		default:
+			touched = allTime[0]
 			version = max(version, d.tables[table])
 		}
 		for _, o := range d.open {
-			if o.concerns(table, asked) {
+			if o.concerns(table, touched) {
 				return 0, false
 			}
 		}
@@ -75,12 +80,12 @@ func (s *state) version(own uint64, tables []string, asked span) (version uint64
 	return number(text), true
 }
 
-// concerns reports whether a change is one of a table, and of events of one in a span.
+// concerns reports whether a change is one of a table, and of events or their persons of one in a span.
 func (o *change) concerns(table string, asked span) bool {
 	if o.table != "" && o.table != table {
 		return false
 	}
-	return table != physical.Events || o.spans == nil || slices.ContainsFunc(o.spans, asked.overlaps)
+	return o.spans == nil || asked == allTime[0] || slices.ContainsFunc(o.spans, asked.overlaps)
 }
 
 // Data says which data a project has now. What is read later is at least as new. Where others write to the tables too, ClickHouse is
@@ -88,6 +93,9 @@ func (o *change) concerns(table string, asked span) bool {
 func (w *Warehouse) Data(ctx context.Context, at *admission.Place, project int64, reads resolve.Reads) (*Data, error) {
 	switch {
 	case w.ingest.Alone:
+		if slices.Contains(reads.Tables, physical.Overrides) {
+			w.changes.watch(project)
+		}
 		return w.changes.now(project), nil
 	case w.prober == nil:
 		return &Data{unknown: true}, nil

@@ -143,7 +143,7 @@ func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons
 		for n, name := range texts {
 			versions[n] = strconv.FormatInt(names[name], 10)
 		}
-		for _, table := range []string{"person_distinct_id2", "person_distinct_id_overrides"} {
+		for _, table := range []string{"person_distinct_id2", physical.Overrides} {
 			err := w.delete(ctx, project, table,
 				"distinct_id IN {names:Array(String)} AND version <= transform(distinct_id, {names:Array(String)}, {versions:Array(Int64)}, toInt64(-1))",
 				clickhouse.ArrayParam("names", "String", texts), numbers("versions", "Int64", versions))
@@ -167,7 +167,7 @@ func (w *Warehouse) delete(ctx context.Context, project int64, table, where stri
 
 // Erasable are the tables that have something of people.
 var Erasable = []string{
-	physical.Events, "person", "person_distinct_id2", "person_distinct_id_overrides", physical.ComputedMembers, physical.StaticMembers,
+	physical.Events, "person", "person_distinct_id2", physical.Overrides, physical.ComputedMembers, physical.StaticMembers,
 }
 
 // goneEvery is how often to look whether ClickHouse has removed from the disk what is erased.
