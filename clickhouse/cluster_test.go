@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -59,6 +60,10 @@ func zookeeper(t *testing.T) (port int) {
 			return err
 		}
 		defer func() { _ = conn.Close() }()
+		// One that connects while ZooKeeper starts may never get an answer.
+		if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+			return err
+		}
 		if _, err := conn.Write([]byte("srvr")); err != nil {
 			return err
 		}
