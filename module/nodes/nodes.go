@@ -309,9 +309,9 @@ func (d *Directory) round(ctx context.Context) {
 	if failed := err != nil; failed != d.failed && context.Cause(ctx) != context.Canceled { //nolint:errorlint // the cause of this very context
 		d.failed = failed
 		if failed {
-			d.log.Warn("the registry does not say which servers there are; those that were known stay so", zap.Error(err))
+			d.log.Warn("cannot read the list of servers from the registry; keeping the last known one", zap.Error(err))
 		} else {
-			d.log.Info("the registry says again which servers there are")
+			d.log.Info("the list of servers can be read from the registry again")
 		}
 	}
 }
