@@ -290,26 +290,32 @@ func TestSharedRatesOfClocksApart(t *testing.T) {
 	}
 }
 
-// TestSharedRefusal: who is refused is told when there is something again.
+// TestSharedRefusal: who is refused is told when there is something again, whatever the node's clock says.
 func TestSharedRefusal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 3, per(6, time.Minute))
-		for n := range 6 {
-			f.one(t, n%3)
-		}
-		for n := range 3 {
-			err := f.executors[n].run(t.Context(), 1, f.quotas[n], time.Now())
-			refused, ok := errors.AsType[*LimitError](err)
-			if !ok || refused.Wait != 10*time.Second || refused.Owner != "a" {
-				t.Errorf("node %d: %+v", n, err)
-			}
-		}
-		time.Sleep(10 * time.Second)
-		f.one(t, 2)
-		if f.admitted.Load() != 7 {
-			t.Errorf("after the wait %d were admitted, want 7", f.admitted.Load())
-		}
-	})
+	for name, apart := range map[string][]time.Duration{"one clock": nil, "clocks a minute apart": {0, time.Minute, -time.Minute}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 3, per(6, time.Minute), apart...)
+				for n := range 6 {
+					f.one(t, n%3)
+				}
+				for again := range 3 {
+					for n := range 3 {
+						err := f.executors[n].run(t.Context(), 1, f.quotas[n], f.now[n]())
+						refused, ok := errors.AsType[*LimitError](err)
+						if !ok || refused.Wait != 10*time.Second || refused.Owner != "a" {
+							t.Errorf("node %d: %+v", n, err)
+						}
+					}
+					time.Sleep(10 * time.Second)
+					f.one(t, again)
+					if got := f.admitted.Load(); got != int64(7+again) {
+						t.Errorf("after the wait node %d has admitted none: %d in all", again, got)
+					}
+				}
+			})
+		})
+	}
 }
 
 // stock is what the first node holds of the key's rate.

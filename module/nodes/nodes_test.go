@@ -81,7 +81,7 @@ func TestClocksApart(t *testing.T) {
 				return opened.Add(by + time.Duration(pace*float64(time.Since(opened))))
 			}})
 		}
-		one, two, three := apart(1, 0, 1), apart(2, time.Minute, 1.01), apart(3, -24*time.Hour, 0.99)
+		one, two, three := apart(1, -24*time.Hour, 0.99), apart(2, time.Minute, 1.01), apart(3, 0, 1)
 		time.Sleep(4500 * time.Millisecond)
 		for _, d := range []*nodes.Directory{one, two, three} {
 			expect(t, d, "1", "2", "3")
