@@ -48,7 +48,10 @@ func adminSignIn(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, erro
 	if err := (registry.NewKey{Scopes: grant.Scopes, ExpiresAt: now.Add(grant.Life), Session: true}).Validate(now); err != nil {
 		return nil, err
 	}
-	code, expires := rt.signin.State.Codes.Issue(grant, now)
+	code, expires, err := rt.signin.State.Codes.Issue(r.Context(), grant, now)
+	if err != nil {
+		return nil, err
+	}
 	return adminapi.SignInLink{
 		Link: site + "/#code=" + code, ExpiresAt: expires.UTC(), Project: project.ID, Name: project.Name, Scopes: grant.Scopes,
 	}, nil

@@ -86,7 +86,7 @@ func newWorld(tb testing.TB) *world {
 	w.rt.imports = w.newImports(tb)
 	w.rt.probe = w.rt.newProbe()
 	w.rt.api = w.rt.newAPI()
-	w.rt.signin = &signin.SignIn{State: new(signin.State), Registry: reg, ClientIP: clientIP, Logger: zap.NewNop()}
+	w.rt.signin = &signin.SignIn{State: signin.NewState(reg), Registry: reg, ClientIP: clientIP, Logger: zap.NewNop()}
 	w.app.runtime.Store(w.rt)
 	close(w.app.started)
 	w.project = w.newProject(tb)

@@ -23,12 +23,13 @@ const (
 )
 
 const (
-	probeTimeout = 2 * time.Second // the longest that one part may take to say that it is ready
-	probeEvery   = time.Second     // how long a result is kept
+	probeTimeout    = 2 * time.Second        // the longest that ClickHouse may take to answer
+	registryTimeout = 500 * time.Millisecond // the longest that the registry may take
+	probeEvery      = time.Second            // how long a result is kept
 )
 
-// readiness is what a server says of its parts: "ok", "unavailable", or "unknown" for what is not asked before the registry answers. The reasons
-// are in the log.
+// readiness is what a server says of its parts: "ok", "unavailable", or "unknown" for what is not asked before the registry answers. A server that
+// has started is ready when ClickHouse answers: it knows the registry by heart. The reasons are in the log.
 type readiness struct {
 	Status     string `json:"status"`
 	ClickHouse string `json:"clickhouse"`
@@ -66,9 +67,15 @@ var (
 	noRegistry = readiness{Status: partMissing, ClickHouse: partUnknown, Registry: partMissing}
 )
 
-// newProbe returns a probe that pings ClickHouse, without a place, and asks the registry for its revision.
+// newProbe returns a probe that pings ClickHouse, without a place, and asks the registry's store.
 func (rt *runtime) newProbe() *probe {
-	return &probe{clickhouse: rt.Shards.Ping, registry: rt.registry.Refresh, logger: rt.logger, looking: make(chan struct{}, 1)}
+	return &probe{clickhouse: rt.Shards.Ping, registry: rt.askStore, logger: rt.logger, looking: make(chan struct{}, 1)}
+}
+
+// askStore reports whether the registry's store answers. It reads from an empty log, which waits for no writer, as Refresh would.
+func (rt *runtime) askStore(ctx context.Context) error {
+	_, err := rt.registry.Views(ctx, 0, time.Now())
+	return err
 }
 
 // ready returns the state of the parts. It takes little more than probeTimeout at most.
@@ -101,23 +108,25 @@ func (p *probe) look(ctx context.Context) readiness {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout) // the finding is for others too
 	defer cancel()
-	before, now := p.found, readiness{Status: partReady}
+	before, now := p.found, readiness{}
 	var asked sync.WaitGroup
 	asked.Go(func() {
 		began := time.Now()
 		now.ClickHouse = p.ask(ctx, "ClickHouse", before.ClickHouse, p.clickhouse)
 		p.took = time.Since(began)
 	})
-	asked.Go(func() { now.Registry = p.ask(ctx, "the registry", before.Registry, p.registry) })
+	asked.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, registryTimeout)
+		defer cancel()
+		now.Registry = p.ask(ctx, "the registry", before.Registry, p.registry)
+	})
 	asked.Wait()
-	if now.ClickHouse != partReady || now.Registry != partReady {
-		now.Status = partMissing
-	}
+	now.Status = now.ClickHouse
 	p.found, p.at = now, time.Now()
 	return now
 }
 
-// ask returns the state of a part, and logs when it changes. A part that does not answer in time is not ready, even when it does not
+// ask returns the state of a part, and logs when it changes. A part that does not answer in time is unavailable, even when it does not
 // notice that its time is up.
 func (p *probe) ask(ctx context.Context, name, before string, part func(context.Context) error) string {
 	answered := make(chan error, 1)
@@ -130,9 +139,9 @@ func (p *probe) ask(ctx context.Context, name, before string, part func(context.
 	}
 	switch {
 	case err != nil && before != partMissing:
-		p.logger.Warn("a part of the server is not ready", zap.String("part", name), api.Logged(err))
+		p.logger.Warn("a part of the server does not answer", zap.String("part", name), api.Logged(err))
 	case err == nil && before == partMissing:
-		p.logger.Info("a part of the server is ready again", zap.String("part", name))
+		p.logger.Info("a part of the server answers again", zap.String("part", name))
 	}
 	if err != nil {
 		return partMissing

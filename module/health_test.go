@@ -41,12 +41,19 @@ func TestProbe(t *testing.T) {
 			t.Errorf("100 callers took %s and asked %d times", took, asked.Load())
 		}
 		close(hung)
+		p.registry = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		if got := p.ready(t.Context()); got.Status != "unavailable" || asked.Load() != 1 {
 			t.Errorf("within a second it is asked again: %+v", got)
 		}
 		time.Sleep(probeEvery)
-		if got := p.ready(t.Context()); got != (readiness{"ok", "ok", "ok"}) || asked.Load() != 2 {
-			t.Errorf("when ClickHouse is back: %+v", got)
+		began = time.Now()
+		if got := p.ready(t.Context()); got != (readiness{Status: "ok", ClickHouse: "ok", Registry: "unavailable"}) || asked.Load() != 2 || time.Since(began) != registryTimeout {
+			t.Errorf("when ClickHouse is back, with a registry that hangs: %+v after %s", got, time.Since(began))
+		}
+		time.Sleep(probeEvery)
+		p.registry = func(context.Context) error { return nil }
+		if got := p.ready(t.Context()); got != (readiness{"ok", "ok", "ok"}) {
+			t.Errorf("when all are back: %+v", got)
 		}
 	})
 }

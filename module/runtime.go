@@ -158,7 +158,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		return nil, err
 	}
 	sessions, err := keep(a, "signin "+registryKey, func() (*signin.State, func() error, error) {
-		return new(signin.State), func() error { return nil }, nil
+		return signin.NewState(reg), func() error { return nil }, nil
 	})
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ func answering() bool {
 
 // startLater starts in the background as soon as the registry answers; endStart ends that. Until then requests are refused.
 func (a *App) startLater(away error) {
-	a.logger.Warn("the registry is away; the server starts when it answers, and refuses requests until then", zap.Error(away))
+	a.logger.Warn("the registry is unavailable; the server will start once it responds and refuses requests until then", zap.Error(away))
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	a.stopStart = func() {

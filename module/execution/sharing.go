@@ -16,7 +16,8 @@ import (
 type Sharing struct {
 	sharer registry.Sharer
 	count  func() int
-	away   atomic.Bool // the store did not answer
+	now    func() time.Time // this node's clock
+	away   atomic.Bool      // the store did not answer
 
 	ctx  context.Context // of what is asked in the background
 	stop context.CancelFunc
@@ -44,7 +45,11 @@ const (
 
 // NewSharing shares allowances with the nodes that share a store. count is how many these are, as far as is known now.
 func NewSharing(sharer registry.Sharer, count func() int) *Sharing {
-	s := &Sharing{sharer: sharer, count: count, holding: make(map[*stock]struct{})}
+	return newSharing(sharer, count, time.Now)
+}
+
+func newSharing(sharer registry.Sharer, count func() int, now func() time.Time) *Sharing {
+	s := &Sharing{sharer: sharer, count: count, now: now, holding: make(map[*stock]struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.done.Go(s.upkeep)
 	return s
@@ -74,8 +79,8 @@ func (s *Sharing) upkeep() {
 		select {
 		case <-s.ctx.Done():
 			return
-		case now := <-idle.C:
-			s.giveBack(s.ctx, now.Add(-sliceIdle))
+		case <-idle.C:
+			s.giveBack(s.ctx, s.now().Add(-sliceIdle))
 		}
 	}
 }
@@ -216,7 +221,7 @@ func (h *stock) mostAhead() int {
 
 // ask asks for a slice in the background, unless that is done already or the answer is known. The caller holds the allowance's mu.
 func (h *stock) ask() {
-	now := time.Now()
+	now := h.sharing.now()
 	rest := time.Duration(0)
 	if h.sharing.away.Load() {
 		rest = awayRest
@@ -259,7 +264,7 @@ func (h *stock) answered(got, owed int, again time.Duration, err error) {
 		h.hand += got
 		h.unpaid -= owed // more may have run since
 		if again > 0 {
-			h.spent = time.Now().Add(max(again, sliceRest))
+			h.spent = h.sharing.now().Add(max(again, sliceRest))
 		}
 	}
 	close(h.asking)
@@ -269,12 +274,12 @@ func (h *stock) answered(got, owed int, again time.Duration, err error) {
 // prepare waits until this node has something of the allowance in hand, or knows that there is nothing: for the first query in a while, or
 // more at once than were expected.
 func (h *stock) prepare(ctx context.Context) {
-	began := time.Now()
+	began := h.sharing.now()
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	h.waiting++
 	defer func() { h.waiting-- }()
-	for h.hand < h.waiting && ctx.Err() == nil && time.Since(began) < sliceWait {
+	for h.hand < h.waiting && ctx.Err() == nil && h.sharing.now().Sub(began) < sliceWait {
 		h.ask()
 		answer := h.asking
 		if answer == nil || h.sharing.away.Load() { // it is known what there is
@@ -285,10 +290,10 @@ func (h *stock) prepare(ctx context.Context) {
 		select {
 		case <-answer:
 		case <-ctx.Done():
-		case <-time.After(time.Until(silent)):
+		case <-time.After(silent.Sub(h.sharing.now())):
 		}
 		h.of.mu.Lock()
-		if h.asking == answer && !time.Now().Before(silent) {
+		if h.asking == answer && !h.sharing.now().Before(silent) {
 			h.sharing.away.Store(true) // until it answers
 		}
 	}
@@ -314,5 +319,5 @@ func (h *stock) empty() int {
 func (h *stock) isKnown() bool {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
-	return h.hand > 0 || h.sharing.away.Load() || time.Now().Before(h.spent)
+	return h.hand > 0 || h.sharing.away.Load() || h.sharing.now().Before(h.spent)
 }

@@ -63,21 +63,32 @@ type fleet struct {
 
 	executors []*Executor
 	quotas    []Quotas
+	now       []func() time.Time // the nodes' clocks
 
 	admitted, refused atomic.Int64
 }
 
-func newFleet(t *testing.T, nodes int, rate registry.Rate) *fleet {
+// newFleet makes nodes whose clocks are apart by a time each.
+func newFleet(t *testing.T, nodes int, rate registry.Rate, apart ...time.Duration) *fleet {
 	t.Helper()
 	f := &fleet{shop: &shop{nodes: nodes}}
-	for range nodes {
-		e := &Executor{Limits: NewLimiter(rate), Places: admission.New(testPlaces(10_000))}
-		sharing := NewSharing(f.shop, func() int { return nodes })
-		e.Limits.Sharing = sharing
-		t.Cleanup(func() { _ = sharing.Close() })
-		f.executors, f.quotas = append(f.executors, e), append(f.quotas, queriesOf(e.Limits, "a", registry.Rate{}))
+	for n := range nodes {
+		now := time.Now
+		if len(apart) > 0 {
+			now = func() time.Time { return time.Now().Add(apart[n]) }
+		}
+		f.add(t, f.shop, rate, func() int { return nodes }, now)
 	}
 	return f
+}
+
+// add adds a node that counts on the rate of a key.
+func (f *fleet) add(t *testing.T, sharer registry.Sharer, rate registry.Rate, count func() int, now func() time.Time) {
+	t.Helper()
+	e := &Executor{Limits: NewLimiter(rate), Places: admission.New(testPlaces(10_000))}
+	e.Limits.Sharing = newSharing(sharer, count, now)
+	t.Cleanup(func() { _ = e.Limits.Sharing.Close() })
+	f.executors, f.quotas, f.now = append(f.executors, e), append(f.quotas, queriesOf(e.Limits, "a", registry.Rate{})), append(f.now, now)
 }
 
 // ask sends queries to each node for a time, so many a second and node, at random times that are the same in each run.
@@ -102,7 +113,14 @@ func (f *fleet) ask(t *testing.T, perSecond float64, lasts time.Duration) {
 
 func (f *fleet) one(t *testing.T, node int) {
 	t.Helper()
-	switch err := f.executors[node].run(t.Context(), 1, f.quotas[node], time.Now()); {
+	f.admits(t, node)
+}
+
+// admits sends a query to a node, and reports whether it was let in.
+func (f *fleet) admits(t *testing.T, node int) bool {
+	t.Helper()
+	err := f.executors[node].run(t.Context(), 1, f.quotas[node], f.now[node]())
+	switch {
 	case err == nil:
 		f.admitted.Add(1)
 	case IsRefusal(err):
@@ -110,6 +128,7 @@ func (f *fleet) one(t *testing.T, node int) {
 	default:
 		t.Error(err)
 	}
+	return err == nil
 }
 
 // per is a rate of so many queries in a period.
@@ -255,26 +274,48 @@ func TestAwayFromTheStart(t *testing.T) {
 	})
 }
 
-// TestSharedRefusal: who is refused is told when there is something again.
+// TestSharedRatesOfClocksApart: nodes whose clocks are a minute apart admit what the rate allows, also while the store is away.
+func TestSharedRatesOfClocksApart(t *testing.T) {
+	for _, rate := range []registry.Rate{per(20, time.Second), per(240, time.Minute), per(60, time.Minute)} {
+		t.Run(rate.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 3, rate, 0, time.Minute, -time.Minute)
+				for i := range 3 {
+					f.away.Store(i == 1)
+					f.ask(t, float64(rate.Queries)/rate.Per.Seconds(), 5*time.Minute) // three times as much as it allows
+					f.expect(t, rate, time.Duration(i+1)*5*time.Minute, 3)
+				}
+			})
+		})
+	}
+}
+
+// TestSharedRefusal: who is refused is told when there is something again, whatever the node's clock says.
 func TestSharedRefusal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 3, per(6, time.Minute))
-		for n := range 6 {
-			f.one(t, n%3)
-		}
-		for n := range 3 {
-			err := f.executors[n].run(t.Context(), 1, f.quotas[n], time.Now())
-			refused, ok := errors.AsType[*LimitError](err)
-			if !ok || refused.Wait != 10*time.Second || refused.Owner != "a" {
-				t.Errorf("node %d: %+v", n, err)
-			}
-		}
-		time.Sleep(10 * time.Second)
-		f.one(t, 2)
-		if f.admitted.Load() != 7 {
-			t.Errorf("after the wait %d were admitted, want 7", f.admitted.Load())
-		}
-	})
+	for name, apart := range map[string][]time.Duration{"one clock": nil, "clocks a minute apart": {0, time.Minute, -time.Minute}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 3, per(6, time.Minute), apart...)
+				for n := range 6 {
+					f.one(t, n%3)
+				}
+				for again := range 3 {
+					for n := range 3 {
+						err := f.executors[n].run(t.Context(), 1, f.quotas[n], f.now[n]())
+						refused, ok := errors.AsType[*LimitError](err)
+						if !ok || refused.Wait != 10*time.Second || refused.Owner != "a" {
+							t.Errorf("node %d: %+v", n, err)
+						}
+					}
+					time.Sleep(10 * time.Second)
+					f.one(t, again)
+					if got := f.admitted.Load(); got != int64(7+again) {
+						t.Errorf("after the wait node %d has admitted none: %d in all", again, got)
+					}
+				}
+			})
+		})
+	}
 }
 
 // stock is what the first node holds of the key's rate.

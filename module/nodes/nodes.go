@@ -79,6 +79,8 @@ type Config struct {
 	Self  Node
 	// How long it takes at most until the number moves while there are few servers. Default: 1s.
 	Every time.Duration
+	// The server's clock. Default: time.Now.
+	Now func() time.Time
 	// Default: nothing is logged.
 	Logger *zap.Logger
 }
@@ -88,6 +90,7 @@ type Directory struct {
 	board Board
 	self  Node
 	every time.Duration
+	now   func() time.Time
 	log   *zap.Logger
 	voice *voice
 
@@ -185,8 +188,11 @@ func (d *Directory) speak(ctx context.Context, data []byte) error {
 // Open announces a server and looks for others, until Close. Of several with one name on one board the newest alone writes the record.
 func Open(cfg Config) *Directory {
 	d := &Directory{
-		board: cfg.Board, self: cfg.Self, every: cmp.Or(cfg.Every, defaultEvery), log: cmp.Or(cfg.Logger, zap.NewNop()), seen: make(map[string]*seen),
+		board: cfg.Board, self: cfg.Self, every: cmp.Or(cfg.Every, defaultEvery), now: cfg.Now, log: cmp.Or(cfg.Logger, zap.NewNop()), seen: make(map[string]*seen),
 		done: make(chan struct{}),
+	}
+	if d.now == nil {
+		d.now = time.Now
 	}
 	d.publish()
 	d.join()
@@ -253,7 +259,7 @@ func (d *Directory) Known(ctx context.Context, print Fingerprint) (Node, bool) {
 func (d *Directory) readAgain(ctx context.Context) {
 	d.reading.Lock()
 	defer d.reading.Unlock()
-	if now := time.Now(); d.asked.IsZero() || now.Sub(d.asked) >= time.Second {
+	if now := d.now(); d.asked.IsZero() || now.Sub(d.asked) >= time.Second {
 		d.asked = now
 		_ = d.read(ctx) // what is known stays
 	}
@@ -309,9 +315,9 @@ func (d *Directory) round(ctx context.Context) {
 	if failed := err != nil; failed != d.failed && context.Cause(ctx) != context.Canceled { //nolint:errorlint // the cause of this very context
 		d.failed = failed
 		if failed {
-			d.log.Warn("the registry does not say which servers there are; those that were known stay so", zap.Error(err))
+			d.log.Warn("cannot read the list of servers from the registry; keeping the last known one", zap.Error(err))
 		} else {
-			d.log.Info("the registry says again which servers there are")
+			d.log.Info("the list of servers can be read from the registry again")
 		}
 	}
 }
@@ -323,7 +329,7 @@ func (d *Directory) gone() (names []string) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := time.Now()
+	now := d.now()
 	for name, s := range d.seen {
 		if now.Sub(s.moved) > removeAfter {
 			names = append(names, name)
@@ -340,7 +346,7 @@ func (d *Directory) read(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := time.Now()
+	now := d.now()
 	if gap := now.Sub(d.lastRead); !d.lastRead.IsZero() && gap > 2*d.interval() { // no number could be seen to move meanwhile
 		for _, s := range d.seen {
 			s.moved = s.moved.Add(gap)

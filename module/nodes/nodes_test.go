@@ -71,6 +71,40 @@ func TestNodesComeAndGo(t *testing.T) {
 	})
 }
 
+// TestClocksApart: servers whose clocks differ, or are set, find one another, and notice who died, as if they did not.
+func TestClocksApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := nodestest.NewBoard()
+		opened := time.Now()
+		apart := func(n int, by time.Duration, pace float64) *nodes.Directory {
+			return nodes.Open(nodes.Config{Board: b, Self: node(n), Now: func() time.Time {
+				return opened.Add(by + time.Duration(pace*float64(time.Since(opened))))
+			}})
+		}
+		one, two, three := apart(1, -24*time.Hour, 0.99), apart(2, time.Minute, 1.01), apart(3, 0, 1)
+		time.Sleep(4500 * time.Millisecond)
+		for _, d := range []*nodes.Directory{one, two, three} {
+			expect(t, d, "1", "2", "3")
+		}
+		record := b.Of(registry.NodePrefix + node(2).Name)
+		leave(t, two)
+		b.Put(registry.NodePrefix+node(2).Name, record) // as if it had died
+		time.Sleep(2500 * time.Millisecond)
+		for _, d := range []*nodes.Directory{one, three} {
+			expect(t, d, "1", "2", "3")
+		}
+		time.Sleep(4 * time.Second)
+		for _, d := range []*nodes.Directory{one, three} {
+			expect(t, d, "1", "3")
+		}
+		time.Sleep(11 * time.Minute)
+		if b.Size() != 2 {
+			t.Errorf("%d records, want those of the two that live", b.Size())
+		}
+		leave(t, one, three)
+	})
+}
+
 // TestDeadNodes has a record stay whose server died.
 func TestDeadNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -44,6 +44,19 @@ func (l *load) answers(node *harness.Server) error {
 	return err
 }
 
+// ready reports why a node is not ready.
+func ready(node *harness.Server) error {
+	answer, err := http.Get("http://" + node.Admin + "/readyz")
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("it is not ready: %s", answer.Status)
+	}
+	return nil
+}
+
 // part is a part of a fleet that can fail.
 type part struct {
 	name string
@@ -239,7 +252,8 @@ func (l *load) everywhere(t *testing.T, began time.Time, so func(*harness.Server
 	return time.Since(began)
 }
 
-// TestRegistryAway: while the registry's database is away reads go on and writes are refused, and it comes back by itself.
+// TestRegistryAway: while the registry's database is away nodes stay ready, reads go on and writes are refused, and it comes back by itself. All routes of
+// reads are asked in TestReadsWithoutTheRegistry, in module.
 func TestRegistryAway(t *testing.T) {
 	l := shared(t, 2, 1)
 	c := l.fleet.nodes[1].Client(l.project, l.key)
@@ -254,8 +268,13 @@ func TestRegistryAway(t *testing.T) {
 		if err := l.answers(l.fleet.nodes[n%2]); err != nil {
 			t.Errorf("a query meanwhile: %v", err)
 		}
-		if read := c.Do(t, http.MethodGet, fmt.Sprintf("insights/%v/", before.Body["id"]), nil); read.Status != http.StatusOK {
-			t.Errorf("a read meanwhile: %d %s", read.Status, read.Raw)
+		for _, path := range []string{fmt.Sprintf("insights/%v/", before.Body["id"]), "insights/?search=before"} {
+			if read := c.Do(t, http.MethodGet, path, nil); read.Status != http.StatusOK {
+				t.Errorf("a read meanwhile, %s: %d %s", path, read.Status, read.Raw)
+			}
+		}
+		if err := ready(l.fleet.nodes[n%2]); err != nil {
+			t.Errorf("a node meanwhile: %v", err)
 		}
 		refused := c.Do(t, http.MethodPost, "insights/", map[string]any{"name": "meanwhile", "saved": true})
 		if refused.Status != http.StatusServiceUnavailable || refused.Header.Get("Retry-After") == "" || refused.Body["type"] != "server_error" {

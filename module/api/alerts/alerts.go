@@ -179,6 +179,7 @@ type part struct {
 	from, to      time.Time // zero: no bound
 	limit, offset int
 	counted       bool // how many there are in all is shown too
+	asked         bool // the request names a part
 }
 
 const (
@@ -193,6 +194,9 @@ var newest = part{limit: defaultChecks}
 func partOf(in api.Input, now time.Time) (part, error) {
 	given := in.URL.Query()
 	p := part{limit: defaultChecks, counted: true}
+	for _, name := range []string{"checks_date_from", "checks_date_to", "checks_limit", "checks_offset"} {
+		p.asked = p.asked || given.Get(name) != ""
+	}
 	for name, into := range map[string]*time.Time{"checks_date_from": &p.from, "checks_date_to": &p.to} {
 		text := given.Get(name)
 		if text == "" {
@@ -216,9 +220,21 @@ func partOf(in api.Input, now time.Time) (part, error) {
 	return p, nil
 }
 
-// answer answers with an alert and a part of its checks.
+// checks are those of an alert from a time. It is false when the registry's store is away, which is an error if the request asked for a part of them.
+func (s *Alerts) checks(ctx context.Context, a *registry.Alert, p part) (checks []registry.AlertCheck, ok bool, err error) {
+	read := func(ctx context.Context) ([]registry.AlertCheck, error) {
+		return s.Registry.AlertChecks(ctx, a.Project, a.ID, p.from)
+	}
+	if p.asked {
+		checks, err = read(ctx)
+		return checks, err == nil, err
+	}
+	return api.Inessential(ctx, read)
+}
+
+// answer answers with an alert and a part of its checks: without any, and without how many there are, while the registry's store is away.
 func (s *Alerts) answer(ctx context.Context, c *api.Caller, status int, a *registry.Alert, p part) (api.Response, error) {
-	checks, err := s.Registry.AlertChecks(ctx, a.Project, a.ID, p.from)
+	checks, known, err := s.checks(ctx, a, p)
 	if err != nil {
 		return api.Response{}, err
 	}
@@ -227,7 +243,7 @@ func (s *Alerts) answer(ctx context.Context, c *api.Caller, status int, a *regis
 	}
 	c.Snapshot = s.Registry.Snapshot() // after a write: with what it changed
 	r := s.recordOf(c, a)
-	if p.counted {
+	if p.counted && known {
 		r.ChecksTotal = new(len(checks))
 	}
 	checks = checks[min(p.offset, len(checks)):]

@@ -21,7 +21,7 @@ import (
 // insightRow is an insight on its way into a list.
 type insightRow struct {
 	*registry.Insight
-	viewed time.Time // the last time that anybody looked at it; zero: never
+	viewed time.Time // the last time that anybody looked at it; zero: never, or it is not known
 	match  string    // exact or similar; empty when nothing is searched for
 	score  float64   // how well it matches
 }
@@ -76,16 +76,32 @@ func (s *Insights) plain(ctx context.Context, c *api.Caller, in api.Input) ([]in
 	for i, insight := range page {
 		ids[i] = insight.ID
 	}
-	views, err := s.Registry.ViewsOf(ctx, c.Project.ID, ids)
+	views, _, err := api.Inessential(ctx, func(ctx context.Context) ([]registry.View, error) { return s.Registry.ViewsOf(ctx, c.Project.ID, ids) })
 	if err != nil {
 		return nil, nil, err
 	}
 	return insightRows(page, views), api.NewList(total, limit, offset), nil
 }
 
+// needsViews reports whether a list is chosen or sorted by when insights were viewed last.
+func needsViews(in api.Input) bool {
+	given := in.URL.Query()
+	return given.Has("last_viewed_date_from") || given.Has("last_viewed_date_to") || strings.TrimPrefix(given.Get("order"), "-") == "last_viewed_at"
+}
+
+// views are those of a project's insights. Unless a list needs them, there are none while the registry's store is away.
+func (s *Insights) views(ctx context.Context, project int64, needed bool) ([]registry.View, error) {
+	read := func(ctx context.Context) ([]registry.View, error) { return s.Registry.Views(ctx, project, time.Time{}) }
+	if needed {
+		return read(ctx)
+	}
+	views, _, err := api.Inessential(ctx, read)
+	return views, err
+}
+
 // sorted returns a page of the insights that the query string asks for, in its order.
 func (s *Insights) sorted(ctx context.Context, c *api.Caller, in api.Input) ([]insightRow, *api.List, error) {
-	views, err := s.Registry.Views(ctx, c.Project.ID, time.Time{})
+	views, err := s.views(ctx, c.Project.ID, needsViews(in))
 	if err != nil {
 		return nil, nil, err
 	}

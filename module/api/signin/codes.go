@@ -2,11 +2,13 @@
 package signin
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -15,63 +17,127 @@ const (
 	CodeLife = 5 * time.Minute
 	// maxCodes is the most codes that work at a time. A new one takes the place of the oldest.
 	maxCodes = 100
+	// codesName is the name under which codes are kept, and that of the lock that protects them.
+	codesName = "console-codes"
 )
 
 // Grant is what the key of a session may do.
 type Grant struct {
-	Project int64
-	Scopes  []string
-	Life    time.Duration // of the key, from the exchange
+	Project int64         `json:"project"`
+	Scopes  []string      `json:"scopes"`
+	Life    time.Duration `json:"life"` // of the key, from the exchange
 }
 
-// Codes are the codes that were given out and not exchanged yet. Only their hashes are kept, in memory: they survive reloads of the config, and no
-// restart. Its zero value has none. It is for any number of goroutines.
+// Store is where codes are kept: a part of what a registry can do.
+type Store interface {
+	Lock(ctx context.Context, name, holder string) (others bool, release func(), err error)
+	Keep(ctx context.Context, name string, data []byte) error
+	Kept(ctx context.Context, name string) ([]byte, error)
+}
+
+// Codes are the codes that were given out and not exchanged yet. Their hashes are in the registry, so a code works on any server that shares it, and
+// once on all of them together. It is for any number of goroutines.
 type Codes struct {
-	mu    sync.Mutex
-	codes []code // the oldest first
+	store   Store
+	holder  string
+	looking chan struct{} // holds one token: whoever sends wrong codes has the store asked once at a time
 }
 
+// NewCodes returns those in a store.
+func NewCodes(store Store) *Codes {
+	return &Codes{store: store, holder: rand.Text(), looking: make(chan struct{}, 1)}
+}
+
+// code is one as it is kept.
 type code struct {
-	hash    [sha256.Size]byte
-	expires time.Time
-	grant   Grant
+	Hash    string    `json:"hash"` // SHA-256, in hexadecimal digits
+	Expires time.Time `json:"expires"`
+	Grant   Grant     `json:"grant"`
+}
+
+func hashOf(text string) string {
+	hash := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(hash[:])
 }
 
 // Issue returns a new code for a grant, and when it stops working.
-func (c *Codes) Issue(grant Grant, now time.Time) (text string, expires time.Time) {
+func (c *Codes) Issue(ctx context.Context, grant Grant, now time.Time) (text string, expires time.Time, err error) {
 	text, expires = rand.Text(), now.Add(CodeLife) // at least 128 random bits
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.forget(now)
-	if len(c.codes) >= maxCodes {
-		c.codes = slices.Delete(c.codes, 0, len(c.codes)-maxCodes+1)
-	}
-	c.codes = append(c.codes, code{sha256.Sum256([]byte(text)), expires, grant})
-	return text, expires
-}
-
-// take returns what a code grants, and forgets the code. ok is false for one that is wrong, was used or has expired. It compares the text with
-// each code, in a time that does not depend on how much of it is right.
-func (c *Codes) take(text string, now time.Time) (grant Grant, ok bool) {
-	hash := sha256.Sum256([]byte(text))
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.forget(now)
-	found := -1
-	for i := range c.codes {
-		if subtle.ConstantTimeCompare(hash[:], c.codes[i].hash[:]) == 1 {
-			found = i
+	err = c.change(ctx, now, func(codes []code) []code {
+		if len(codes) >= maxCodes {
+			codes = slices.Delete(codes, 0, len(codes)-maxCodes+1)
 		}
+		return append(codes, code{hashOf(text), expires.UTC(), grant})
+	})
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("keeping a code: %w", err)
 	}
-	if found < 0 {
-		return Grant{}, false
-	}
-	grant = c.codes[found].grant
-	c.codes = slices.Delete(c.codes, found, found+1)
-	return grant, true
+	return text, expires, nil
 }
 
-// forget drops the codes that have expired. The lock is held.
-func (c *Codes) forget(now time.Time) {
-	c.codes = slices.DeleteFunc(c.codes, func(each code) bool { return !now.Before(each.expires) })
+// take returns what a code grants, and forgets the code. ok is false for one that is wrong, was used or has expired. Codes are told apart by their
+// hashes, so how long it takes says nothing of how much of a code is right.
+func (c *Codes) take(ctx context.Context, text string, now time.Time) (grant Grant, ok bool, err error) {
+	hash := hashOf(text)
+	isIt := func(each code) bool { return each.Hash == hash }
+	codes, err := c.look(ctx, now)
+	if err != nil || !slices.ContainsFunc(codes, isIt) {
+		return Grant{}, false, err
+	}
+	err = c.change(ctx, now, func(codes []code) []code {
+		if found := slices.IndexFunc(codes, isIt); found >= 0 {
+			grant, ok = codes[found].Grant, true
+			codes = slices.Delete(codes, found, found+1)
+		}
+		return codes
+	})
+	if err != nil {
+		return Grant{}, false, fmt.Errorf("using a code: %w", err)
+	}
+	return grant, ok, nil
+}
+
+// look reads the codes without the lock.
+func (c *Codes) look(ctx context.Context, now time.Time) ([]code, error) {
+	select {
+	case c.looking <- struct{}{}:
+		defer func() { <-c.looking }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	return c.read(ctx, now)
+}
+
+// read returns the codes that work, the oldest first.
+func (c *Codes) read(ctx context.Context, now time.Time) ([]code, error) {
+	data, err := c.store.Kept(ctx, codesName)
+	if err != nil {
+		return nil, err
+	}
+	var codes []code
+	if json.Unmarshal(data, &codes) != nil { // there are none, or none that this version can read
+		return nil, nil
+	}
+	return slices.DeleteFunc(codes, func(each code) bool { return !now.Before(each.Expires) }), nil
+}
+
+// change has to change the codes that work, while nobody else does.
+func (c *Codes) change(ctx context.Context, now time.Time, to func([]code) []code) error {
+	_, release, err := c.store.Lock(ctx, codesName, c.holder)
+	if err != nil {
+		return err
+	}
+	defer release()
+	codes, err := c.read(ctx, now)
+	if err != nil {
+		return err
+	}
+	if codes = to(codes); len(codes) == 0 {
+		return c.store.Keep(ctx, codesName, nil)
+	}
+	data, err := json.Marshal(codes)
+	if err != nil {
+		return err
+	}
+	return c.store.Keep(ctx, codesName, data)
 }

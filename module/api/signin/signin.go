@@ -20,11 +20,14 @@ const Path = "/api/console/session/"
 // Serves reports whether a path is that of the exchange.
 func Serves(path string) bool { return path == Path || path == strings.TrimSuffix(Path, "/") }
 
-// State is what survives reloads: the codes that work, and who sent wrong ones. Its zero value is ready.
+// State is what survives reloads: the codes, and who sent wrong ones.
 type State struct {
-	Codes   Codes
+	Codes   *Codes
 	guesses guesses
 }
+
+// NewState is the state with the codes in a store.
+func NewState(store Store) *State { return &State{Codes: NewCodes(store)} }
 
 // SignIn exchanges codes for keys.
 type SignIn struct {
@@ -60,8 +63,14 @@ func (s *SignIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	api.WriteAnswer(w, r, api.Asked{Start: start, RequestID: id, Logger: s.Logger}, res, err)
 }
 
-// maxBody is the most bytes of a body.
-const maxBody = 4 << 10
+const (
+	// maxBody is the most bytes of a body.
+	maxBody = 4 << 10
+	// codeTimeout is the longest that the registry may take to find a code.
+	codeTimeout = 5 * time.Second
+)
+
+var errNoAnswer = fmt.Errorf("it did not answer in time: %w", registry.ErrUnavailable)
 
 func (s *SignIn) answer(r *http.Request, now time.Time) (api.Response, error) {
 	if r.Method != http.MethodPost {
@@ -76,7 +85,12 @@ func (s *SignIn) answer(r *http.Request, now time.Time) (api.Response, error) {
 		return api.Response{}, err
 	}
 	// The limit is not asked first: who guesses would lock out whoever shares the address, and a code has too many bits to be guessed.
-	grant, ok := s.State.Codes.take(text, now)
+	ctx, cancel := context.WithTimeoutCause(r.Context(), codeTimeout, errNoAnswer)
+	defer cancel()
+	grant, ok, err := s.State.Codes.take(ctx, text, now)
+	if err != nil {
+		return api.Response{}, err
+	}
 	if !ok {
 		if wait := s.State.guesses.wrong(s.ClientIP(r), now); wait > 0 {
 			return api.Response{}, api.Throttled("Too many codes were wrong. Wait, or get a new link.", wait)

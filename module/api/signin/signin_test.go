@@ -3,9 +3,11 @@ package signin_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,12 +17,43 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/signin"
 	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/postgres"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
+
+func TestMain(m *testing.M) { os.Exit(postgrestest.Main(m)) }
+
+// memory is a signin.Store in memory. Its zero value is empty.
+type memory struct {
+	held sync.Mutex
+
+	mu   sync.Mutex
+	data []byte
+	err  error
+}
+
+func (m *memory) Lock(context.Context, string, string) (bool, func(), error) {
+	m.held.Lock()
+	return false, m.held.Unlock, nil
+}
+
+func (m *memory) Keep(_ context.Context, _ string, data []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.data = data
+	return m.err
+}
+
+func (m *memory) Kept(context.Context, string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.data, m.err
+}
 
 // site is a sign-in on a registry with two projects, 1 and 2.
 type site struct {
@@ -33,6 +66,18 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := siteOn(t, store)
+	for _, name := range []string{"Shop", "Blog"} {
+		if _, err := s.Registry.CreateProject(t.Context(), registry.NewProject{Name: name}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// siteOn is a sign-in on a registry in a store.
+func siteOn(t *testing.T, store registry.Store) *site {
+	t.Helper()
 	reg, err := registry.Open(context.Background(), store, registry.Options{Logger: zap.NewNop(), Poll: time.Hour, Gather: time.Hour, Purge: 24 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -42,21 +87,24 @@ func newSite(t *testing.T) *site {
 			t.Error(err)
 		}
 	})
-	for _, name := range []string{"Shop", "Blog"} {
-		if _, err := reg.CreateProject(t.Context(), registry.NewProject{Name: name}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
-	}
 	return &site{&signin.SignIn{
-		State: new(signin.State), Registry: reg, Logger: zap.NewNop(),
+		State: signin.NewState(reg), Registry: reg, Logger: zap.NewNop(),
 		ClientIP: func(r *http.Request) string { return r.Header.Get("Test-Address") },
 	}}
 }
 
 // code issues one for everything in a project.
 func (s *site) code(project int64) string {
-	text, _ := s.State.Codes.Issue(signin.Grant{Project: project, Scopes: []string{"*"}, Life: time.Hour}, time.Now())
+	text, _ := s.issue(signin.Grant{Project: project, Scopes: []string{"*"}, Life: time.Hour}, time.Now())
 	return text
+}
+
+func (s *site) issue(grant signin.Grant, now time.Time) (text string, expires time.Time) {
+	text, expires, err := s.State.Codes.Issue(context.Background(), grant, now)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return text, expires
 }
 
 func (s *site) send(method, body string, header ...string) *httptest.ResponseRecorder {
@@ -90,7 +138,7 @@ const wrongCode = "401 This link has expired or was already used. Get a new one 
 func TestExchange(t *testing.T) {
 	s := newSite(t)
 	before := time.Now()
-	code, _ := s.State.Codes.Issue(signin.Grant{Project: 2, Scopes: []string{"query:read", "insight:write"}, Life: 3 * time.Hour}, before)
+	code, _ := s.issue(signin.Grant{Project: 2, Scopes: []string{"query:read", "insight:write"}, Life: 3 * time.Hour}, before)
 	w := s.exchange(code, "Sec-Fetch-Site", "same-origin", "Origin", "http://analytics.example")
 	if w.Code != http.StatusCreated || w.Header().Get("Cache-Control") != "no-store" || w.Header().Get("Access-Control-Allow-Origin") != "" {
 		t.Fatalf("%d %v %s", w.Code, w.Header(), w.Body)
@@ -147,6 +195,64 @@ func TestConcurrentExchange(t *testing.T) {
 	}
 	if created != 1 || s.keys(1) != 1 {
 		t.Errorf("%d were created; the project has %d keys", created, s.keys(1))
+	}
+}
+
+// TestOneUseOnAllNodes: a code that one node gave out works on another, and once, even if all nodes get it at the same time.
+func TestOneUseOnAllNodes(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	var all []*site
+	for range 3 {
+		store, err := postgres.Open(t.Context(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, siteOn(t, store))
+	}
+	if _, err := all[0].Registry.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		code, before := all[0].code(1), all[0].keys(1)
+		var group sync.WaitGroup
+		answers := make([]*httptest.ResponseRecorder, 12)
+		for i := range answers {
+			group.Go(func() { answers[i] = all[1+i%2].exchange(code) })
+		}
+		group.Wait()
+		created := 0
+		for _, w := range answers {
+			switch {
+			case w.Code == http.StatusCreated:
+				created++
+			case w.Code != http.StatusUnauthorized && w.Code != http.StatusTooManyRequests: // many wrong ones come from one address
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		}
+		if err := all[0].Registry.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if made := all[0].keys(1) - before; created != 1 || made != 1 {
+			t.Errorf("%d were created; there are %d keys more", created, made)
+		}
+	}
+}
+
+// TestWithoutTheRegistry: a code is neither given out nor used while the registry is away, and it still works afterwards.
+func TestWithoutTheRegistry(t *testing.T) {
+	s, store := newSite(t), new(memory)
+	s.State = signin.NewState(store)
+	code := s.code(1)
+	store.err = fmt.Errorf("asking: %w", registry.ErrUnavailable)
+	if w := s.exchange(code); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Errorf("using a code: %d %s", w.Code, w.Body)
+	}
+	if _, _, err := s.State.Codes.Issue(t.Context(), signin.Grant{Project: 1}, time.Now()); !errors.Is(err, registry.ErrUnavailable) {
+		t.Errorf("giving one out: %v", err)
+	}
+	store.err = nil
+	if w := s.exchange(code); w.Code != http.StatusCreated {
+		t.Errorf("afterwards: %d %s", w.Code, w.Body)
 	}
 }
 
@@ -214,14 +320,14 @@ func TestBehindProxy(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	s := newSite(t)
 	issued := time.Now().Add(-signin.CodeLife)
-	old, expires := s.State.Codes.Issue(signin.Grant{Project: 1, Scopes: []string{"*"}, Life: time.Hour}, issued)
+	old, expires := s.issue(signin.Grant{Project: 1, Scopes: []string{"*"}, Life: time.Hour}, issued)
 	if !expires.Equal(issued.Add(5 * time.Minute)) {
 		t.Errorf("the code works until %s, from %s", expires, issued)
 	}
 	if got := detail(t, s.exchange(old)); got != wrongCode {
 		t.Errorf("a code of five minutes: %s", got)
 	}
-	young, _ := s.State.Codes.Issue(signin.Grant{Project: 1, Scopes: []string{"*"}, Life: time.Hour}, issued.Add(time.Minute))
+	young, _ := s.issue(signin.Grant{Project: 1, Scopes: []string{"*"}, Life: time.Hour}, issued.Add(time.Minute))
 	if w := s.exchange(young); w.Code != http.StatusCreated {
 		t.Errorf("a code of four minutes: %d %s", w.Code, w.Body)
 	}
@@ -285,7 +391,7 @@ func TestGuesses(t *testing.T) {
 // TestGuessesAreForgiven: the limit refills.
 func TestGuessesAreForgiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &site{&signin.SignIn{State: new(signin.State), Logger: zap.NewNop(), ClientIP: func(*http.Request) string { return "" }}}
+		s := &site{&signin.SignIn{State: signin.NewState(new(memory)), Logger: zap.NewNop(), ClientIP: func(*http.Request) string { return "" }}}
 		for range 20 {
 			s.exchange("WRONG")
 		}
@@ -300,7 +406,7 @@ func TestGuessesAreForgiven(t *testing.T) {
 }
 
 func FuzzExchange(f *testing.F) {
-	s := &site{&signin.SignIn{State: new(signin.State), Logger: zap.NewNop(), ClientIP: func(*http.Request) string { return "" }}}
+	s := &site{&signin.SignIn{State: signin.NewState(new(memory)), Logger: zap.NewNop(), ClientIP: func(*http.Request) string { return "" }}}
 	s.code(1)
 	for _, seed := range []string{`{"code": "x"}`, `{"code": 1}`, `{"code": "\u0000"}`, `[]`, `{"code": "x", "code": "y"}`, ``} {
 		f.Add(seed)
