@@ -34,7 +34,9 @@ type Client struct {
 	running    sync.Map                          // the host of each query, by the query's id
 	tables     atomic.Pointer[map[string]stored] // those that all hosts must have; nil before Migrate
 	replicated atomic.Bool                       // all of them are replicated
+	awaited    atomic.Pointer[time.Time]         // when a server of the cluster did not run a statement in time; nil if all did
 	behind     sync.Once                         // for the warning that replicas cannot be waited for
+	lacking    atomic.Bool                       // the warning has been given that rows of replicas that are away are missing
 }
 
 // Open returns a client for the DSN. It does not connect: if the server is down, Ping and every query return an

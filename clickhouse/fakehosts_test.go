@@ -151,7 +151,11 @@ func (h *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(sql, "SELECT displayName()"):
 		send(w, greeting("25.8.1.1"))
 	case strings.HasPrefix(sql, "SELECT name, value, version()"):
-		send(w, nativeRows([]string{"name", "value", "version()"}, []string{"additional_table_filters", "", "25.8.1.1"}))
+		var rows [][]string
+		for _, name := range []string{"additional_table_filters", "distributed_ddl_task_timeout", "mutations_sync"} {
+			rows = append(rows, []string{name, "", "25.8.1.1"})
+		}
+		send(w, nativeRows([]string{"name", "value", "version()"}, rows...))
 	case strings.HasPrefix(sql, "SELECT "), strings.HasPrefix(sql, "SYSTEM "), strings.HasPrefix(sql, "DELETE "), strings.HasPrefix(sql, "ALTER "),
 		strings.HasPrefix(sql, "CREATE "):
 		h.mu.Lock()

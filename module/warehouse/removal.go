@@ -213,7 +213,7 @@ func (w *Warehouse) EraseRemoved(ctx context.Context, project int64) error {
 // forget drops what is known of the data of a project that was deleted.
 func (w *Warehouse) forget(project int64) {
 	w.changes.forget(project)
-	w.writtenTo.Delete(project)
+	w.caughtUp.forget(project)
 	if w.prober != nil {
 		w.prober.forget(project)
 	}
