@@ -24,6 +24,7 @@ type Client struct {
 	database string
 	patience time.Duration // the limit for a short internal query
 
+	opened   time.Time
 	open     context.Context // ends with Close
 	end      context.CancelFunc
 	stopping chan struct{} // has an element for each query that is being stopped
@@ -53,6 +54,7 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 		patience: options.DialTimeout,
 		stopping: make(chan struct{}, maxStopping),
 		strategy: options.ConnOpenStrategy,
+		opened:   time.Now(),
 	}
 	for _, address := range options.Addr {
 		h, err := openHost(options, address, len(options.Addr) > 1)

@@ -112,7 +112,7 @@ var anyFill = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 // written waits until ClickHouse has ended the inserts into a project.
 func (w *Warehouse) written(ctx context.Context, project int64) error {
 	for began := time.Now(); ; {
-		writing, err := w.client.Writing(ctx, project)
+		writing, err := w.client.Writing(ctx, project, true)
 		if err != nil || !writing {
 			return err
 		}
