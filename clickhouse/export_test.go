@@ -155,7 +155,8 @@ func (c *Client) AskForReplicas(ctx context.Context, table string, from ...strin
 	_, peers := c.peers(ctx, h)
 	_, lag := c.lag(ctx, h)
 	_, queued := c.queued(ctx, h)
-	return sync, errors.Join(peers, lag, queued)
+	_, pending := c.pending(ctx, table)
+	return sync, errors.Join(peers, lag, queued, pending)
 }
 
 // CheckTables is checkTables.
