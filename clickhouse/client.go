@@ -24,6 +24,7 @@ type Client struct {
 	database string
 	patience time.Duration // the limit for a short internal query
 
+	opened   time.Time
 	open     context.Context // ends with Close
 	end      context.CancelFunc
 	stopping chan struct{} // has an element for each query that is being stopped
@@ -32,9 +33,12 @@ type Client struct {
 	turn       atomic.Uint64                     // counts the reads that are spread
 	moved      atomic.Uint64                     // counts what went to another host because one could not be used
 	running    sync.Map                          // the host of each query, by the query's id
+	unfinished sync.Map                          // statements that replicas have not done which are away, by their sum
 	tables     atomic.Pointer[map[string]stored] // those that all hosts must have; nil before Migrate
 	replicated atomic.Bool                       // all of them are replicated
+	awaited    atomic.Pointer[time.Time]         // when a server of the cluster did not run a statement in time; nil if all did
 	behind     sync.Once                         // for the warning that replicas cannot be waited for
+	lacking    atomic.Bool                       // the warning has been given that rows of replicas that are away are missing
 }
 
 // Open returns a client for the DSN. It does not connect: if the server is down, Ping and every query return an
@@ -51,6 +55,7 @@ func Open(config Config, logger *zap.Logger) (*Client, error) {
 		patience: options.DialTimeout,
 		stopping: make(chan struct{}, maxStopping),
 		strategy: options.ConnOpenStrategy,
+		opened:   time.Now(),
 	}
 	for _, address := range options.Addr {
 		h, err := openHost(options, address, len(options.Addr) > 1)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
-	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
@@ -46,26 +46,44 @@ func engineOn(cluster, engine string) string {
 // clusterDeduplication has the replicas know the token of a batch for a week.
 const clusterDeduplication = "replicated_deduplication_window = 10000, replicated_deduplication_window_seconds = 604800"
 
-// clusterSettings have a server wait for the others until they have run a statement, and not for those that are away: these run it when they
-// are back.
-var clusterSettings = []setting{{"distributed_ddl_task_timeout", 30}, {"distributed_ddl_output_mode", "null_status_on_timeout"}}
+const (
+	// defineTime is how long the servers of a cluster are waited for until they have run a statement.
+	defineTime = 30 * time.Second
+	// awayTime is the same while one of them is away, and awayFor is how long that is assumed after it was seen.
+	awayTime = 5 * time.Second
+	awayFor  = 10 * time.Minute
+)
+
+// clusterSettings have a server wait for the others until they have run a statement. Those that do not in time run it when they are back.
+func clusterSettings(most time.Duration) []setting {
+	return []setting{{"distributed_ddl_task_timeout", int(most.Seconds())}, {"distributed_ddl_output_mode", "null_status_on_timeout"}}
+}
 
 // define runs a statement that makes, changes or drops a table, on all servers of the cluster if it has onCluster.
 func (c *Client) define(ctx context.Context, sql string) error {
+	most := defineTime
+	if last := c.awaited.Load(); last != nil && time.Since(*last) < awayFor {
+		most = awayTime
+	}
 	return c.send(ctx, false, func(ctx context.Context, h *host) error {
 		s, err := c.server(ctx, h)
 		if err != nil {
 			return err
 		}
 		settings := driver.Settings{}
-		for _, e := range clusterSettings {
+		for _, e := range clusterSettings(most) {
 			if c.config.Cluster != "" && s.settings[e.name] {
 				settings[e.name] = e.value
 			}
 		}
-		return h.with(ctx, func(ctx context.Context, conn driver.Conn) error {
+		began := time.Now()
+		err = h.with(ctx, func(ctx context.Context, conn driver.Conn) error {
 			return conn.Exec(driver.Context(ctx, driver.WithSettings(settings)), sql)
 		})
+		if ended := time.Now(); err == nil && ended.Sub(began) >= most && len(settings) > 0 {
+			c.awaited.Store(&ended)
+		}
+		return err
 	})
 }
 
@@ -96,7 +114,7 @@ func shardsError(cluster string, shards, named int) error {
 	case named:
 		return nil
 	}
-	return &Error{Message: fmt.Sprintf("the cluster %q has %d shards, and the config names the hosts of %d: docs/clickhouse-hosts.md says how to name all", cluster, shards, named)}
+	return &Error{Message: fmt.Sprintf("the cluster %q has %d shards, but the config names hosts for only %d; see docs/clickhouse-hosts.md", cluster, shards, named)}
 }
 
 // stored is how a host keeps a table.
@@ -116,10 +134,15 @@ func (s stored) unlike(name string, other stored) string {
 	switch {
 	case (s.own() || other.own()) && s.id != other.id:
 		return "keeps rows of its own in the table " + name + ", which has the engine " + s.engine
-	case s.path != "" && other.path != "" && s.path != other.path:
+	case s.otherShard(other):
 		return "is of another shard: the replicas of its table " + name + " are at " + s.path + " in ZooKeeper, those of the first host at " + other.path
 	}
 	return ""
+}
+
+// otherShard reports whether a table is known to be no replica of another host's.
+func (s stored) otherShard(other stored) bool {
+	return s.path != "" && other.path != "" && s.path != other.path
 }
 
 // tablesOf are the physical tables that a host has.
@@ -184,7 +207,7 @@ func (c *Client) checkTables(ctx context.Context) error {
 		err := c.fits(ctx, h)
 		unlike, differs := errors.AsType[*unlikeError](err)
 		switch {
-		case differs && c.config.Cluster == "":
+		case differs && (c.config.Cluster == "" || unlike.shard): // with either one as the first host, projects would be on either shard
 			return &Error{Message: unlike.Error() + ". Several hosts must have the same rows: see docs/clickhouse-hosts.md"}
 		case differs: // it gets the tables when it has caught up
 			c.noteFailure(h, &Error{Kind: Unavailable, Message: unlike.Error(), cause: unlike})
@@ -197,7 +220,10 @@ func (c *Client) checkTables(ctx context.Context) error {
 }
 
 // unlikeError says in what a host differs from the others.
-type unlikeError struct{ text string }
+type unlikeError struct {
+	text  string
+	shard bool // it is of another shard
+}
 
 func (e *unlikeError) Error() string { return e.text }
 
@@ -223,7 +249,7 @@ func (c *Client) fits(ctx context.Context, h *host) error {
 		}
 		if said != "" {
 			h.unfit.Store(true)
-			return &unlikeError{"the host " + h.address + " " + said}
+			return &unlikeError{"the host " + h.address + " " + said, there && table.otherShard(like)}
 		}
 	}
 	h.unfit.Store(false)
@@ -232,35 +258,3 @@ func (c *Client) fits(ctx context.Context, h *host) error {
 
 // First is the address of the host that is asked first, and gets what is written.
 func (c *Client) First() string { return c.order(false)[0].address }
-
-// CatchUp waits until the host that is asked first has the rows of tables that were written on other servers before. If the tables are not
-// replicated, there is nothing to wait for, nor for tables that are not there.
-func (c *Client) CatchUp(ctx context.Context, tables ...string) error {
-	if !c.replicated.Load() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, catchUpTime, errSilent)
-	defer cancel()
-	there := c.tables.Load()
-	for _, table := range tables {
-		if _, known := (*there)[table]; !known {
-			continue
-		}
-		err := c.tryEach(ctx, c.order(false), always, func(ctx context.Context, h *host) error {
-			return h.with(ctx, func(ctx context.Context, conn driver.Conn) error {
-				return conn.Exec(ctx, "SYSTEM SYNC REPLICA "+identifier(table)+" LIGHTWEIGHT")
-			})
-		})
-		if err == nil {
-			continue
-		}
-		if err = c.ownFailure(ctx, "waiting for the replicas of the table "+table, err); unlessForbidden(err) != nil {
-			return err
-		}
-		c.behind.Do(func() {
-			c.logger.Warn("cannot wait for replicas. People who were just written by another server may be made twice. "+
-				"The user of the clickhouse DSN needs SYSTEM SYNC REPLICA on the tables", zap.String("table", table))
-		})
-	}
-	return nil
-}

@@ -130,7 +130,7 @@ func TestCluster(t *testing.T) {
 		t.Error(err)
 	}
 	for cluster, want := range map[string]string{
-		"halves": `the cluster "halves" has 2 shards, and the config names the hosts of 1: docs/clickhouse-hosts.md says how to name all`,
+		"halves": `the cluster "halves" has 2 shards, but the config names hosts for only 1; see docs/clickhouse-hosts.md`,
 		"none":   `ClickHouse has no cluster "none"; its table system.clusters lists those that it has`,
 	} {
 		if err := open(cluster, addresses[0]).CheckCluster(t.Context()); err == nil || err.Error() != want {
@@ -204,7 +204,7 @@ func TestClusterOfShards(t *testing.T) {
 		shards = append(shards, c)
 	}
 	three := native(t, addresses[0], clickhouse.Config{Cluster: "halves", Shards: 3})
-	const want = `the cluster "halves" has 2 shards, and the config names the hosts of 3: docs/clickhouse-hosts.md says how to name all`
+	const want = `the cluster "halves" has 2 shards, but the config names hosts for only 3; see docs/clickhouse-hosts.md`
 	if err := three.CheckCluster(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
@@ -29,7 +30,8 @@ type Deletion struct {
 // written afterwards are not affected, whether the condition holds for them or not. Errors are like those of [Client.Query]; see
 // [Error.Refused] for those of a server that does not let us delete.
 //
-// ClickHouse keeps the text of the statement, with its parameters, until the table had another deletion or was erased.
+// ClickHouse keeps the text of the statement, with its parameters, until the table had another deletion or was erased. If a replica is away, the
+// error is Unavailable: the rows are hidden on the others, and the same deletion, tried again, is not sent before the replica has done it.
 func (c *Client) Delete(ctx context.Context, d Deletion) error {
 	if err := checkText(d.Where); err != nil {
 		return fmt.Errorf("BUG: a condition that can't be one: %w", err)
@@ -37,7 +39,7 @@ func (c *Client) Delete(ctx context.Context, d Deletion) error {
 	if d.Project <= 0 {
 		return fmt.Errorf("BUG: a deletion without a project: %d", d.Project)
 	}
-	return c.mutate(ctx, d.Params, d.statement(), "deleting rows of the table "+d.Table)
+	return c.mutate(ctx, d.Table, d.Params, d.statement(), "deleting rows of the table "+d.Table)
 }
 
 // statement is the whole statement. Whatever the condition is, it holds for rows of the project alone.
@@ -58,22 +60,87 @@ func (d *Deletion) statement() string {
 // its rows are hidden.
 var mutateSettings = []setting{{"lightweight_deletes_sync", 2}, {"mutations_sync", 2}, {"alter_sync", 2}}
 
-// mutate runs a statement that changes rows, and waits until it is done.
-func (c *Client) mutate(ctx context.Context, params []Param, sql, doing string) error {
+// unfinished is the code of a statement that goes on in the background, since a replica is away.
+const unfinished = 341
+
+// maxUnfinished is how many unfinished statements are remembered.
+const maxUnfinished = 10_000
+
+// mutate runs a statement that changes rows of a table, and waits until it is done on all replicas. If one is away, the error is Unavailable:
+// ClickHouse goes on when the replica is back. A statement that did not end is not sent again before that, as ClickHouse would keep each one.
+func (c *Client) mutate(ctx context.Context, table string, params []Param, sql, doing string) error {
+	key := sha256.Sum256(fmt.Appendf(nil, "%q %q", sql, params))
+	if _, sent := c.unfinished.Load(key); sent {
+		pending, err := c.pending(ctx, table)
+		if err != nil {
+			return err
+		}
+		if pending {
+			return fmt.Errorf("%s: %w", doing, errUnfinished(nil))
+		}
+	}
 	q := Query{Params: params, ID: uuid.NewString(), longest: MaxFillTime, system: true}
 	ctx, cancel := context.WithDeadlineCause(ctx, time.Now().Add(MaxFillTime+grace), errOverdue)
 	defer cancel()
+	var left error
 	err := c.send(ctx, false, func(ctx context.Context, h *host) error {
 		s, err := c.server(ctx, h)
 		if err != nil {
 			return err
 		}
-		return h.fill(ctx, c.fillSettings(ctx, s, q, mutateSettings), q, sql)
+		err = h.fill(ctx, c.fillSettings(ctx, s, q, mutateSettings), q, sql)
+		if code, _ := exceptionOf(err); code == unfinished { // the host did what it can
+			left, err = err, nil
+		}
+		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return c.ownFailure(ctx, doing, err)
+	case left != nil:
+		c.remember(key)
+		return c.failure(ctx, doing, errUnfinished(left))
 	}
+	c.unfinished.Delete(key)
 	return nil
+}
+
+func errUnfinished(cause error) *Error {
+	return &Error{Kind: Unavailable, Code: unfinished, Name: "unfinished", Message: "a replica of ClickHouse is away, or is not done yet", cause: cause}
+}
+
+// remember notes that a statement is unfinished. Of too many, all are forgotten: to send one again does no harm.
+func (c *Client) remember(key [sha256.Size]byte) {
+	known := 0
+	c.unfinished.Range(func(any, any) bool {
+		known++
+		return true
+	})
+	if known >= maxUnfinished {
+		c.unfinished.Clear()
+	}
+	c.unfinished.Store(key, struct{}{})
+}
+
+// pending reports whether a replica of a table is away, or has not done all statements that change its rows.
+func (c *Client) pending(ctx context.Context, table string) (pending bool, err error) {
+	for _, h := range c.hosts {
+		if h.out.Load() {
+			continue
+		}
+		err := c.Collect(ctx, Query{
+			SQL: "SELECT (SELECT countIf(active_replicas < total_replicas) FROM system.replicas " + ofTable + ") + " +
+				"(SELECT countIf(NOT is_done) FROM system.mutations " + ofTable + ")",
+			system: true, on: h, Params: []Param{{Name: "table", Type: "String", Value: table}},
+		}, func(cells []Cell) error {
+			pending = pending || cells[0].Text() != "0"
+			return nil
+		})
+		if err = unlessForbidden(err); err != nil {
+			return false, err
+		}
+	}
+	return pending, nil
 }
 
 // Refused reports whether a server does not let us do something, whatever the data is: our name may not, or the table's engine can't.
@@ -87,7 +154,7 @@ var cannotDelete = map[int]bool{36: true, 48: true, 242: true, 344: true, 731: t
 // done. The parts that were rewritten stay on the disk for a while: see [Client.Unerased]. It returns the time at which it was done, by
 // ClickHouse's clock.
 func (c *Client) Erase(ctx context.Context, table string) (time.Time, error) {
-	if err := c.mutate(ctx, nil, "ALTER TABLE "+identifier(table)+" APPLY DELETED MASK", "erasing deleted rows of the table "+table); err != nil {
+	if err := c.mutate(ctx, table, nil, "ALTER TABLE "+identifier(table)+" APPLY DELETED MASK", "erasing deleted rows of the table "+table); err != nil {
 		return time.Time{}, err
 	}
 	return c.serverTime(ctx)
@@ -182,7 +249,7 @@ func (c *Client) Partitions(ctx context.Context, table string) ([]Partition, err
 // disk for a while: see [Client.Unerased].
 func (c *Client) DropPartition(ctx context.Context, table, partition string) error {
 	sql := "ALTER TABLE " + identifier(table) + " DROP PARTITION ID " + literal(partition)
-	return c.mutate(ctx, nil, sql, "dropping a partition of the table "+table)
+	return c.mutate(ctx, table, nil, sql, "dropping a partition of the table "+table)
 }
 
 // CanDelete reports why rows of our tables, but for the logs, can't be deleted here; empty if they can. The error is that of an outage.
@@ -248,7 +315,7 @@ func (c *Client) EraseMaterialized(ctx context.Context, project int64, before ti
 		if t.Project != project || t.Fill >= before.UnixMilli() {
 			continue
 		}
-		if err := c.mutate(ctx, nil, "DROP TABLE IF EXISTS "+identifier(t.Name())+c.onCluster()+" SYNC", "erasing the table of a materialized endpoint"); err != nil {
+		if err := c.mutate(ctx, t.Name(), nil, "DROP TABLE IF EXISTS "+identifier(t.Name())+c.onCluster()+" SYNC", "erasing the table of a materialized endpoint"); err != nil {
 			return false, err
 		}
 	}

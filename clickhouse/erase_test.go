@@ -2,8 +2,11 @@ package clickhouse_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -163,4 +166,65 @@ func TestGranted(t *testing.T) {
 	if got, err := c.Granted(t.Context(), "ALTER DELETE ON events", "CREATE USER ON *.*"); got || err != nil {
 		t.Errorf("with one right of two: %t, %v", got, err)
 	}
+}
+
+// TestDeleteWithAReplicaAway: a deletion that a replica has not done can be tried again, and is not sent again before all have done it. The host that was
+// asked stays in use.
+func TestDeleteWithAReplicaAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var pending, sent atomic.Int64
+		host := func() *fakeHost {
+			return &fakeHost{answer: func(w http.ResponseWriter, r *http.Request, sql string) {
+				switch {
+				case strings.Contains(sql, "system.mutations"):
+					numbers(w, int(pending.Load()))
+				case !strings.HasPrefix(sql, "DELETE FROM") && !strings.HasPrefix(sql, "ALTER TABLE"):
+					numbers(w, 1)
+				case r.URL.Query().Get("mutations_sync") != "2":
+					t.Errorf("nobody waits for replicas: %s", r.URL)
+				default:
+					if sent.Add(1); pending.Load() > 0 {
+						refuse(w, 341, "Mutation is not finished because some replicas are inactive right now: b. Mutation will be done asynchronously. (UNFINISHED)")
+					}
+				}
+			}}
+		}
+		c, _ := fakeHosts(t, clickhouse.Config{}, host(), host())
+		wake(t, c)
+		ids := func(id string) error {
+			param := clickhouse.ArrayParam("ids", "String", []string{id})
+			return c.Delete(t.Context(), clickhouse.Deletion{Table: "events", Project: 1, Where: "distinct_id IN {ids:Array(String)}", Params: []clickhouse.Param{param}})
+		}
+		erase := func() error {
+			_, err := c.Erase(t.Context(), "events")
+			return err
+		}
+		for _, step := range []struct {
+			name    string
+			pending int64
+			do      func() error
+			sent    int64 // in all
+		}{
+			{"a deletion", 1, func() error { return ids("a") }, 1},
+			{"it is tried again", 1, func() error { return ids("a") }, 1},
+			{"another one", 1, func() error { return ids("b") }, 2},
+			{"that is tried again, too", 1, func() error { return ids("b") }, 2},
+			{"an erasure", 1, erase, 3},
+			{"it is tried again", 1, erase, 3},
+			{"the replica is done", 0, func() error { return ids("a") }, 4},
+			{"the same rows once more", 0, func() error { return ids("a") }, 5},
+			{"once more, while one is away", 1, func() error { return ids("a") }, 6},
+			{"the erasure is done", 0, erase, 7},
+		} {
+			pending.Store(step.pending)
+			err := step.do()
+			if ended := step.pending == 0; ended != (err == nil) || !ended && kindOf(err) != clickhouse.Unavailable {
+				t.Errorf("%s: %v", step.name, err)
+			}
+			if got := sent.Load(); got != step.sent {
+				t.Errorf("%s: %d statements were sent, want %d", step.name, got, step.sent)
+			}
+			isUp(t, c, 0, true, true)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 
@@ -136,3 +137,27 @@ func (c *Client) CheckCluster(ctx context.Context) error { return c.checkCluster
 
 // Define is define.
 func (c *Client) Define(ctx context.Context, sql string) error { return c.define(ctx, sql) }
+
+// SetReplicatedTables has the client take all tables for replicated ones that are there.
+func (c *Client) SetReplicatedTables() {
+	tables := map[string]stored{}
+	for _, name := range physical.Names() {
+		tables[name] = stored{engine: "ReplicatedMergeTree", id: name, path: "/" + name}
+	}
+	c.tables.Store(&tables)
+	c.replicated.Store(true)
+}
+
+// AskForReplicas asks the first host all that is asked about replicas, and has it wait for some of a table.
+func (c *Client) AskForReplicas(ctx context.Context, table string, from ...string) (sync, others error) {
+	h := c.hosts[0]
+	_, sync = h.sync(ctx, table, from, time.Second)
+	_, peers := c.peers(ctx, h)
+	_, lag := c.lag(ctx, h)
+	_, queued := c.queued(ctx, h)
+	_, pending := c.pending(ctx, table)
+	return sync, errors.Join(peers, lag, queued, pending)
+}
+
+// CheckTables is checkTables.
+func (c *Client) CheckTables(ctx context.Context) error { return c.checkTables(ctx) }

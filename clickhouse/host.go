@@ -39,6 +39,8 @@ type host struct {
 	mu       sync.Mutex
 	attempts map[*attempt]struct{} // what runs on it
 	watching bool                  // watch runs
+	replicas map[string]string     // its replica of each table, when it was last looked at
+	passed   map[string][]string   // the replicas of tables that are away, and have been waited for in vain
 }
 
 // Host is a server of a client; the zero Host is none.
@@ -77,13 +79,11 @@ const (
 	returnTime = 3 * time.Second
 	// maxLag is how many seconds the tables of a host that comes back may be behind those of others.
 	maxLag = 10
-	// catchUpTime is how long a host may take to get what other servers wrote before.
-	catchUpTime = 30 * time.Second
 )
 
 // openHost prepares the pools of a host. It does not dial.
 func openHost(options *driver.Options, address string, several bool) (*host, error) {
-	h := &host{address: address, attempts: map[*attempt]struct{}{}}
+	h := &host{address: address, attempts: map[*attempt]struct{}{}, passed: map[string][]string{}}
 	own := *options
 	own.Addr = []string{address}
 	if several {
@@ -309,8 +309,8 @@ func (c *Client) try(ctx context.Context, h *host, do func(context.Context, *hos
 	if ctx.Err() == nil && errors.Is(context.Cause(watched), errSilence) {
 		err = errors.Join(errSilent, err)
 	}
-	if known := cause(ctx, err); known != nil {
-		c.noteFailure(h, known)
+	if ctx.Err() == nil { // the end of the caller's time says nothing about the host
+		c.noteFailure(h, classify(err))
 	}
 	return err
 }
@@ -456,17 +456,6 @@ func (c *Client) usable(h *host) bool {
 	}
 	lag, err := c.lag(ctx, h)
 	return err == nil && lag <= maxLag
-}
-
-// lag is how many seconds the tables of a host are behind, if they are replicated and we may know it.
-func (c *Client) lag(ctx context.Context, h *host) (seconds int64, err error) {
-	err = c.Collect(ctx, Query{
-		SQL: "SELECT toInt64(max(absolute_delay)) FROM system.replicas WHERE database = currentDatabase()", system: true, on: h,
-	}, func(cells []Cell) error {
-		seconds, err = cells[0].Int()
-		return err
-	})
-	return seconds, unlessForbidden(err)
 }
 
 // LookAround asks each of several hosts for a sign of life, so that it is known of those that nobody asks, too. It does nothing if there is one.

@@ -119,7 +119,7 @@ func (c *Client) outdatedByPart(ctx context.Context, on *host, kept []Kept) (map
 }
 
 func (c *Client) dropPart(ctx context.Context, table, part string) error {
-	return c.mutate(ctx, nil, "ALTER TABLE "+identifier(table)+" DROP PART "+literal(part), "dropping a part of the table "+table)
+	return c.mutate(ctx, table, nil, "ALTER TABLE "+identifier(table)+" DROP PART "+literal(part), "dropping a part of the table "+table)
 }
 
 // DeleteOutdated hides the events of a project in a partition that are older than it keeps them: see [Client.Delete].

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -25,9 +26,13 @@ func insertComment(projects []int64) string {
 const writingSQL = "SELECT query_id, '', '' FROM system.processes WHERE current_database = currentDatabase() AND " +
 	"has(JSONExtract(Settings['log_comment'], 'writes', 'Array(Int64)'), %d) LIMIT 1"
 
+// silentFor is how long an insert may go on at a host that does not answer.
+const silentFor = time.Minute
+
 // Writing reports whether ClickHouse is still executing an insert of a project, whoever sent it. Of several hosts it asks all that
-// answer. A user who may not read system.processes is told so in the log, and gets false.
-func (c *Client) Writing(ctx context.Context, project int64) (bool, error) {
+// answer. If an insert is doubtful, since nobody knows how it ended, one that does not answer may be executing it for silentFor, unless the
+// tables are replicated: then the insert is not done twice. A user who may not read system.processes is told so in the log, and gets false.
+func (c *Client) Writing(ctx context.Context, project int64, doubtful bool) (bool, error) {
 	writing := false
 	var failed error
 	answers := 0
@@ -40,12 +45,22 @@ func (c *Client) Writing(ctx context.Context, project int64) (bool, error) {
 			return false, c.failure(ctx, askingProcesses, err)
 		default:
 			failed = err
+			code, _ := exceptionOf(err)
+			writing = writing || doubtful && code == 0 && !c.replicated.Load() && !h.unfit.Load() && time.Since(c.lastHeard(h)) < silentFor
 		}
 	}
 	if answers > 0 {
 		return writing, nil
 	}
 	return false, c.withoutProcesses(c.ownFailure(ctx, askingProcesses, failed))
+}
+
+// lastHeard is when something came from a host. Of one from which nothing came yet, another server may have heard until we began.
+func (c *Client) lastHeard(h *host) time.Time {
+	if at := time.Unix(0, h.heard.Load()); at.After(c.opened) {
+		return at
+	}
+	return c.opened
 }
 
 const askingProcesses = "looking for running inserts"

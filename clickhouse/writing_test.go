@@ -3,12 +3,15 @@ package clickhouse_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
 // TestWriting looks for inserts of projects while one is executed, also with a host that does not answer, and in another database.
@@ -37,7 +40,7 @@ func TestWriting(t *testing.T) {
 	}()
 	writing := func(c *clickhouse.Client, project int64) bool {
 		t.Helper()
-		found, err := c.Writing(t.Context(), project)
+		found, err := c.Writing(t.Context(), project, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +61,7 @@ func TestWriting(t *testing.T) {
 			t.Errorf("%s: the insert is found, or not", name)
 		}
 	}
-	if _, err := away.Writing(t.Context(), p); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
+	if _, err := away.Writing(t.Context(), p, false); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("without ClickHouse: %v", err)
 	}
 	cancel()
@@ -66,4 +69,48 @@ func TestWriting(t *testing.T) {
 		t.Errorf("the query: %v", err)
 	}
 	await(false)
+}
+
+// TestWritingOnASilentHost: a host that does not answer may be executing an insert of which nobody knows the end, for a minute. Replicated tables don't
+// take it twice.
+func TestWritingOnASilentHost(t *testing.T) {
+	for _, tt := range []struct {
+		name                 string
+		fault                harness.Fault
+		doubtful, replicated bool
+		want                 bool // at first
+	}{
+		{"in doubt", harness.Silent, true, false, true},
+		{"in doubt, and packets are lost", vanishes, true, false, true},
+		{"not in doubt", harness.Silent, false, false, false},
+		{"replicated", harness.Silent, true, true, false},
+		{"the host answers", harness.Works, true, false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				idle := func(w http.ResponseWriter, _ *http.Request, sql string) {
+					if strings.Contains(sql, "system.processes") {
+						send(w, nativeRows([]string{"query_id", "a", "b"}))
+						return
+					}
+					numbers(w, 1)
+				}
+				first := &fakeHost{answer: idle}
+				c, _ := fakeHosts(t, clickhouse.Config{}, first, &fakeHost{answer: idle})
+				wake(t, c)
+				if tt.replicated {
+					c.SetReplicated()
+				}
+				time.Sleep(time.Hour)
+				c.LookAround(t.Context())
+				first.set(tt.fault)
+				for _, want := range []bool{tt.want, false} {
+					if got, err := c.Writing(t.Context(), 1, tt.doubtful); got != want || err != nil {
+						t.Errorf("writing is %t, want %t, %v", got, want, err)
+					}
+					time.Sleep(time.Minute)
+				}
+			})
+		})
+	}
 }

@@ -24,7 +24,7 @@ func (s *session) settle(ctx context.Context, broken bool) error {
 			return err
 		}
 	}
-	if err := s.store.settle(ctx); err != nil {
+	if err := s.store.settle(ctx, broken || doubtful); err != nil {
 		return err
 	}
 	if doubtful {
@@ -34,10 +34,10 @@ func (s *session) settle(ctx context.Context, broken bool) error {
 }
 
 // settle waits until ClickHouse has ended the inserts of whoever wrote to the project last. Whoever that was may be gone: ClickHouse goes
-// on, and what it has not committed would be neither found nor passed over.
-func (s *store) settle(ctx context.Context) error {
+// on, and what it has not committed would be neither found nor passed over. If an insert is doubtful, a host that does not answer may be at it.
+func (s *store) settle(ctx context.Context, doubtful bool) error {
 	for began := time.Now(); ; {
-		writing, err := s.client.Writing(ctx, s.project)
+		writing, err := s.client.Writing(ctx, s.project, doubtful)
 		if err != nil || !writing {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -124,16 +125,12 @@ func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.D
 	ctx, cancel := d.through(ctx)
 	defer cancel()
 	found := func(ctx context.Context, persons []ingest.Gone) (err error) {
-		asked := recordsOf(r, persons)
-		if len(asked) == 0 {
-			return nil
-		}
-		added, err := d.Registry.AddDeletions(ctx, r.Project, asked, time.Now())
-		if err != nil {
+		known, added, err := d.record(ctx, r, persons)
+		if err != nil || len(known)+len(added) == 0 {
 			return err
 		}
 		// Nobody writes meanwhile: all events that are there arrived before. They come first, so that a refusal leaves the persons.
-		records, err = d.hideEvents(ctx, r.Project, added, farFuture)
+		records, err = d.hideEvents(ctx, r.Project, slices.Concat(known, added), farFuture)
 		if refused, ok := errors.AsType[*clickhouse.Error](err); ok && refused.Refused() {
 			return errors.Join(err, d.Registry.RemoveDeletions(ctx, r.Project, added))
 		}
@@ -153,6 +150,48 @@ func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.D
 		d.Forget(r.Project, time.Now())
 	}
 	return records, cohorts, nil
+}
+
+// record records what is to be deleted. What an earlier request did not end is known, and not recorded again: a client may send it each second while a
+// replica of ClickHouse is away.
+func (d *Deleter) record(ctx context.Context, r *Request, persons []ingest.Gone) (known, added []*registry.Deletion, err error) {
+	open := map[string][]*registry.Deletion{} // by person
+	for _, one := range d.Registry.Snapshot().PendingDeletions(r.Project) {
+		if one.HiddenAt.IsZero() && one.Gone == !r.Keep && one.Events == r.Events {
+			open[one.Person] = append(open[one.Person], one)
+		}
+	}
+	var fresh []ingest.Gone
+	for _, p := range persons {
+		if one := open[p.ID.String()]; covers(one, p) {
+			known = append(known, one...)
+		} else {
+			fresh = append(fresh, p)
+		}
+	}
+	if asked := recordsOf(r, fresh); len(asked) > 0 {
+		added, err = d.Registry.AddDeletions(ctx, r.Project, asked, time.Now())
+	}
+	return known, added, err
+}
+
+// covers reports whether deletions are those of a person as it is now.
+func covers(list []*registry.Deletion, p ingest.Gone) bool {
+	versions := map[registry.DeletedName]bool{}
+	for _, one := range list {
+		if one.Version != p.Version {
+			return false
+		}
+		for _, n := range one.Names {
+			versions[n] = true
+		}
+	}
+	for _, n := range p.Names {
+		if !versions[registry.DeletedName(n)] {
+			return false
+		}
+	}
+	return len(list) > 0
 }
 
 // recount counts the members of cohorts anew that lost some.

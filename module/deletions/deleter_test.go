@@ -74,6 +74,50 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestTriedAgain: a deletion that did not end and is asked for again is recorded once; one that is another is recorded, too.
+func TestTriedAgain(t *testing.T) {
+	s := start(t)
+	s.run(t, noRecount)
+	s.capture(t, time.Now())
+	conn := embeddedtest.Connect(t, engine.DSN())
+	exec := func(sql string) {
+		if err := conn.Exec(context.WithoutCancel(t.Context()), sql); err != nil {
+			t.Error(err)
+		}
+	}
+	request := deletions.Request{Project: s.project, Who: ann, Events: true}
+	records := func(want int, when string) {
+		t.Helper()
+		if all := s.registry.Snapshot().Deletions(s.project); len(all) != want {
+			t.Errorf("%s, %d deletions are recorded, want %d", when, len(all), want)
+		}
+	}
+	exec("RENAME TABLE person_distinct_id_overrides TO away") // so that events can't be deleted
+	if _, err := s.Delete(t.Context(), request); err == nil {
+		t.Error("a deletion without a table is no error")
+	}
+	exec("RENAME TABLE away TO person_distinct_id_overrides")
+	records(1, "after one request")
+	request.Keep = true
+	if _, err := s.Delete(t.Context(), request); err != nil {
+		t.Error(err)
+	}
+	records(2, "after another one")
+	request.Keep = false
+	if done, err := s.Delete(t.Context(), request); err != nil || len(done) != 1 {
+		t.Errorf("%d deletions, %v", len(done), err)
+	}
+	records(2, "at the end")
+	if got := slices.Concat(s.ask(t, people), s.ask(t, events)); !slices.Equal(got, []string{"[0]", "[0]"}) {
+		t.Errorf("people and events are %v, want none", got)
+	}
+	for _, one := range s.registry.Snapshot().PendingDeletions(s.project) {
+		if one.HiddenAt.IsZero() {
+			t.Errorf("the deletion %+v is not complete", one)
+		}
+	}
+}
+
 // TestCompletion: a deletion that broke off is completed for who was there when it was asked for. Who came back since stays.
 func TestCompletion(t *testing.T) {
 	for _, buried := range []bool{false, true} {

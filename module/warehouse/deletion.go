@@ -2,6 +2,7 @@ package warehouse
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +59,8 @@ func (w *Warehouse) CountEvents(ctx context.Context, project int64, names []stri
 // DeleteEvents hides the events of persons that arrived until a time: those of their distinct ids, and those of other distinct ids that were theirs once and are
 // nobody's now.
 func (w *Warehouse) DeleteEvents(ctx context.Context, project int64, persons, names []string, until time.Time) error {
+	// Tried again, it must give the same statements: see clickhouse.Client.Delete.
+	persons, names = sorted(persons), sorted(names)
 	for names := range slices.Chunk(names, namesAtOnce) {
 		if err := w.delete(ctx, project, physical.Events, "distinct_id IN {names:Array(String)}"+arrived,
 			clickhouse.ArrayParam("names", "String", names), untilParam(until)); err != nil {
@@ -68,7 +71,7 @@ func (w *Warehouse) DeleteEvents(ctx context.Context, project int64, persons, na
 	if err != nil {
 		return err
 	}
-	for names := range slices.Chunk(former, namesAtOnce) {
+	for names := range slices.Chunk(sorted(former), namesAtOnce) {
 		if err := w.delete(ctx, project, physical.Events, "distinct_id IN {names:Array(String)} AND person_id IN {persons:Array(UUID)}"+arrived,
 			clickhouse.ArrayParam("names", "String", names), clickhouse.ArrayParam("persons", "UUID", persons), untilParam(until)); err != nil {
 			return err
@@ -76,6 +79,8 @@ func (w *Warehouse) DeleteEvents(ctx context.Context, project int64, persons, na
 	}
 	return nil
 }
+
+func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
 // formerNames returns the distinct ids of events that are recorded with one of the persons, and that no other person took over.
 func (w *Warehouse) formerNames(ctx context.Context, project int64, persons []string) (names []string, err error) {
@@ -93,7 +98,7 @@ func (w *Warehouse) formerNames(ctx context.Context, project int64, persons []st
 
 // DeleteMembers takes persons out of all cohorts, and returns the numbers of those that they were in.
 func (w *Warehouse) DeleteMembers(ctx context.Context, project int64, persons []string) (cohorts []int64, err error) {
-	param := clickhouse.ArrayParam("persons", "UUID", persons)
+	param := clickhouse.ArrayParam("persons", "UUID", sorted(persons))
 	for _, table := range []string{physical.ComputedMembers, physical.StaticMembers} {
 		before := len(cohorts)
 		err := w.client.Collect(ctx, clickhouse.Query{
@@ -120,7 +125,8 @@ func (w *Warehouse) DeleteMembers(ctx context.Context, project int64, persons []
 // names, it also hides those of their distinct ids, and with tombs the rows which say that the persons are deleted.
 func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons map[string]uint64, tombs bool, names map[string]int64) error {
 	var ids, versions []string
-	for id, version := range persons {
+	for _, id := range slices.Sorted(maps.Keys(persons)) {
+		version := persons[id]
 		if !tombs {
 			version--
 		}
@@ -134,11 +140,7 @@ func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons
 			return err
 		}
 	}
-	var texts []string
-	for name := range names {
-		texts = append(texts, name)
-	}
-	for texts := range slices.Chunk(texts, namesAtOnce) {
+	for texts := range slices.Chunk(slices.Sorted(maps.Keys(names)), namesAtOnce) {
 		versions := make([]string, len(texts))
 		for n, name := range texts {
 			versions[n] = strconv.FormatInt(names[name], 10)

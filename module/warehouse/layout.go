@@ -16,8 +16,9 @@ const (
 	followEvery = 5 * time.Second
 	// retryDiscovery is how long a discovery that failed is not tried again: callers in between get its error.
 	retryDiscovery = time.Second
-	// lookTime is how long a discovery may take, with the creation of tables.
-	lookTime = time.Minute
+	// lookTime is how long a discovery may take, with the creation of tables. On a cluster it waits for servers that are away.
+	lookTime        = time.Minute
+	clusterLookTime = 5 * time.Minute
 	// lookWait is how long a caller waits for it.
 	lookWait = 12 * time.Second
 )
@@ -72,7 +73,7 @@ func (w *Warehouse) find() (*schema.Layout, error) {
 }
 
 func (w *Warehouse) look() (*schema.Layout, error) {
-	ctx, cancel := context.WithTimeoutCause(w.open, lookTime, ErrStillLooking)
+	ctx, cancel := context.WithTimeoutCause(w.open, w.lookTime, ErrStillLooking)
 	defer cancel()
 	if err := w.client.Migrate(ctx); err != nil {
 		return nil, w.unprepared(fmt.Errorf("creating tables: %w", err))
@@ -91,6 +92,7 @@ func (w *Warehouse) unprepared(err error) error {
 	switch {
 	case w.open.Err() != nil:
 		return err
+	case errors.Is(err, ErrStillLooking): // ClickHouse may answer, and be slow
 	case errors.As(err, &e) && e.Kind == clickhouse.Unavailable:
 		return err
 	}

@@ -112,7 +112,7 @@ var anyFill = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 // written waits until ClickHouse has ended the inserts into a project.
 func (w *Warehouse) written(ctx context.Context, project int64) error {
 	for began := time.Now(); ; {
-		writing, err := w.client.Writing(ctx, project)
+		writing, err := w.client.Writing(ctx, project, true)
 		if err != nil || !writing {
 			return err
 		}
@@ -213,7 +213,7 @@ func (w *Warehouse) EraseRemoved(ctx context.Context, project int64) error {
 // forget drops what is known of the data of a project that was deleted.
 func (w *Warehouse) forget(project int64) {
 	w.changes.forget(project)
-	w.writtenTo.Delete(project)
+	w.caughtUp.forget(project)
 	if w.prober != nil {
 		w.prober.forget(project)
 	}

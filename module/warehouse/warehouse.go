@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
-	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // Warehouse is the connection to ClickHouse, and what is known of the tables there. It may be used from several goroutines at once.
@@ -33,12 +31,13 @@ type Warehouse struct {
 	holder string              // the name under which it takes locks
 	gate   *semaphore.Weighted // has a part of it for each batch that is being written
 
-	writtenTo sync.Map // the host that has what was written of a project's people, by the project
+	caughtUp *caughtUp
 
 	changes *changes
 	prober  *prober // nil: nobody else writes, or nobody knows
 
 	known    atomic.Pointer[schema.Layout]
+	lookTime time.Duration
 	looks    singleflight.Group // one discovery at a time
 	failed   error              // of the last discovery; only find uses it and failedAt
 	failedAt time.Time
@@ -86,6 +85,9 @@ func Open(config clickhouse.Config, shared Shared, logger *zap.Logger) (*Warehou
 	w := prepare(client, logger)
 	w.shared, w.ingest.Intents = shared, intents{shared}
 	w.ingest.Alone = config.Embedded // others may write to a server of their own
+	if config.Cluster != "" {
+		w.lookTime = clusterLookTime
+	}
 	if !config.Embedded {
 		w.prober = newProber(client)
 	}
@@ -105,7 +107,7 @@ func With(client *clickhouse.Client, layout *schema.Layout) *Warehouse {
 func prepare(client *clickhouse.Client, logger *zap.Logger) *Warehouse {
 	w := &Warehouse{
 		client: client, ingest: ingest.New(client), logger: logger, holder: uuid.NewString(), gate: semaphore.NewWeighted(writers), changes: newChanges(),
-		ended: make(chan struct{}),
+		caughtUp: &caughtUp{replicas: client}, lookTime: lookTime, ended: make(chan struct{}),
 	}
 	w.ingest.Writes = w.changes
 	w.open, w.end = context.WithCancel(context.Background())
@@ -249,25 +251,15 @@ func (w *Warehouse) alone(ctx context.Context, project int64) (release func(), e
 	if others {
 		w.ingest.Forget(project) // which data changed is told by a probe, where there are other servers
 	}
-	if err := w.catchUp(ctx, project, others); err != nil {
+	missed, err := w.caughtUp.await(ctx, project, others)
+	if err != nil {
 		release()
 		return nil, err
 	}
+	if missed {
+		w.ingest.Forget(project)
+	}
 	return release, nil
-}
-
-// catchUp waits until the host of ClickHouse that is asked has what others, or this server on another host, wrote of a project's people. The
-// caller has their lock.
-func (w *Warehouse) catchUp(ctx context.Context, project int64, others bool) error {
-	host := w.client.First()
-	if before, known := w.writtenTo.Load(project); known && before == host && !others {
-		return nil
-	}
-	if err := w.client.CatchUp(ctx, physical.WithoutLogs()...); err != nil {
-		return err
-	}
-	w.writtenTo.Store(project, host)
-	return nil
 }
 
 // changing runs what changes rows of a table of a project.
