@@ -136,16 +136,17 @@ func fill(ctx context.Context, tx pgx.Tx, c *registry.Contents) (given, err erro
 	for _, table := range []struct {
 		name    string
 		columns []string
-		rows    *rowSource
+		rows    func() *rowSource
 	}{
 		{"records", []string{"project", "kind", "id", "revision", "data"}, records},
 		{"entries", []string{"project", "log", "id", "item", "by", "at", "data"}, entries},
 		{"kept", []string{"name", "data"}, kept},
 	} {
-		_, err := tx.CopyFrom(ctx, pgx.Identifier{"analytics_" + table.name}, table.columns, table.rows)
-		table.rows.stop()
-		if table.rows.err != nil {
-			return table.rows.err, nil
+		rows := table.rows()
+		_, err := tx.CopyFrom(ctx, pgx.Identifier{"analytics_" + table.name}, table.columns, rows)
+		rows.stop()
+		if rows.err != nil {
+			return rows.err, nil
 		}
 		if err != nil {
 			return nil, err
@@ -163,15 +164,18 @@ type rowSource struct {
 	err  error
 }
 
-func copied[T any](values iter.Seq2[*T, error], row func(*T) []any) *rowSource {
-	next, stop := iter.Pull2(values)
-	return &rowSource{stop: stop, next: func() ([]any, error, bool) {
-		value, err, ok := next()
-		if err != nil || !ok {
-			return nil, err, ok
-		}
-		return row(value), nil, true
-	}}
+// copied returns what begins to read values as rows. Whoever calls it calls stop.
+func copied[T any](values iter.Seq2[*T, error], row func(*T) []any) func() *rowSource {
+	return func() *rowSource {
+		next, stop := iter.Pull2(values)
+		return &rowSource{stop: stop, next: func() ([]any, error, bool) {
+			value, err, ok := next()
+			if err != nil || !ok {
+				return nil, err, ok
+			}
+			return row(value), nil, true
+		}}
+	}
 }
 
 // Next implements pgx.CopyFromSource.
