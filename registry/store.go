@@ -70,7 +70,7 @@ type Write struct {
 }
 
 // Expectation says that nothing of a project was put or removed after a revision. Kind limits it to records of a kind, ID to one
-// record.
+// record. It does not hold when the store has forgotten anything that was removed since: nobody knows then of what that was.
 type Expectation struct {
 	Project  int64
 	Kind     Kind   // empty: of any kind, whatever ID says

@@ -218,7 +218,7 @@ func (p *plan) fail(err error) {
 }
 
 func (p *plan) expect(e registry.Expectation) {
-	query, args := `SELECT EXISTS (SELECT 1 FROM analytics_records WHERE project = $1 AND revision > $2`, []any{e.Project, int64(e.Revision)} //nolint:gosec // as in Load
+	query, args := `SELECT (SELECT forgotten FROM analytics_registry) > $2 OR EXISTS (SELECT 1 FROM analytics_records WHERE project = $1 AND revision > $2`, []any{e.Project, int64(e.Revision)} //nolint:gosec // as in Load
 	if e.Kind != "" {
 		query, args = query+` AND kind = $3`, append(args, string(e.Kind))
 		if e.One {

@@ -89,11 +89,11 @@ func (s *Store) Write(ctx context.Context, w *registry.Write) (revision uint64, 
 }
 
 func expect(ctx context.Context, tx *sql.Tx, e registry.Expectation) error {
-	query, args := `SELECT EXISTS (SELECT 1 FROM records WHERE project = ? AND revision > ?`, []any{e.Project, int64(e.Revision)} //nolint:gosec // as in Load
+	query, args := `SELECT (SELECT forgotten FROM registry) > ?1 OR EXISTS (SELECT 1 FROM records WHERE revision > ?1 AND project = ?2`, []any{int64(e.Revision), e.Project} //nolint:gosec // as in Load
 	if e.Kind != "" {
-		query, args = query+` AND kind = ?`, append(args, e.Kind)
+		query, args = query+` AND kind = ?3`, append(args, e.Kind)
 		if e.One {
-			query, args = query+` AND id = ?`, append(args, e.ID)
+			query, args = query+` AND id = ?4`, append(args, e.ID)
 		}
 	}
 	var later bool
