@@ -41,7 +41,7 @@ var oneMoment = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.Read
 // Load returns the records that were put after a revision.
 func (s *Store) Load(ctx context.Context, since uint64) (*registry.Changes, error) {
 	const doing = "reading records"
-	limited, cancel, err := s.limited(ctx, longPatience)
+	limited, more, cancel, err := s.reading(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
@@ -61,7 +61,10 @@ func (s *Store) Load(ctx context.Context, since uint64) (*registry.Changes, erro
 		if err != nil {
 			return err
 		}
-		changes.Records, err = pgx.CollectRows(rows, readRecord)
+		changes.Records, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (registry.Record, error) {
+			more()
+			return readRecord(row)
+		})
 		return err
 	})
 	if err != nil {
@@ -356,7 +359,7 @@ func entryColumns(entries []registry.Entry) []any {
 // Entries returns a part of a log, latest first.
 func (s *Store) Entries(ctx context.Context, project int64, log string, page registry.EntryPage) (entries []registry.Entry, total int, err error) {
 	const doing = "reading a log"
-	limited, cancel, err := s.limited(ctx, longPatience)
+	limited, more, cancel, err := s.reading(ctx)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", doing, err)
 	}
@@ -382,6 +385,7 @@ func (s *Store) Entries(ctx context.Context, project int64, log string, page reg
 	}
 	batch.Queue(`SELECT id, item, by, at, data`+where+part, partArgs...).Query(func(rows pgx.Rows) (err error) {
 		entries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (registry.Entry, error) {
+			more()
 			e := registry.Entry{Project: project, Log: log}
 			var at int64
 			var data *string
@@ -407,20 +411,25 @@ func (s *Store) ForgetProject(ctx context.Context, project int64) error {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	defer cancel()
-	err = pgx.BeginFunc(limited, s.pool, func(tx pgx.Tx) error {
-		batch := new(pgx.Batch)
-		batch.Queue(`SELECT 1 FROM analytics_registry FOR UPDATE`) // others wait
-		for _, statement := range []string{
-			`DELETE FROM analytics_entries WHERE project = $1`,
-			`DELETE FROM analytics_logs WHERE project = $1`,
-			`UPDATE analytics_registry SET forgotten = greatest(forgotten, (SELECT coalesce(max(revision), 0) FROM analytics_records WHERE project = $1 AND data IS NULL))`,
-			`DELETE FROM analytics_records WHERE project = $1 AND data IS NULL`,
-		} {
-			batch.Queue(statement, project)
-		}
-		return tx.SendBatch(limited, batch).Close()
-	})
-	return s.told(ctx, doing, err)
+	tx, err := s.pool.Begin(limited)
+	if err != nil {
+		return s.told(ctx, doing, err)
+	}
+	defer rollBack(ctx, tx)
+	batch := new(pgx.Batch)
+	batch.Queue(`SELECT 1 FROM analytics_registry FOR UPDATE`) // others wait
+	for _, statement := range []string{
+		`DELETE FROM analytics_entries WHERE project = $1`,
+		`DELETE FROM analytics_logs WHERE project = $1`,
+		`UPDATE analytics_registry SET forgotten = greatest(forgotten, (SELECT coalesce(max(revision), 0) FROM analytics_records WHERE project = $1 AND data IS NULL))`,
+		`DELETE FROM analytics_records WHERE project = $1 AND data IS NULL`,
+	} {
+		batch.Queue(statement, project)
+	}
+	if err := tx.SendBatch(limited, batch).Close(); err != nil {
+		return s.told(ctx, doing, err)
+	}
+	return s.uncertain(ctx, doing, tx.Commit(limited))
 }
 
 // EraseRemoved has the server clean up after what was removed or overwritten, so that its room in the tables is used again. Bytes of it may stay

@@ -13,8 +13,6 @@ import (
 
 // shares is what a store remembers of the allowances that nodes share.
 type shares struct {
-	ctx  context.Context // of what is removed in the background
-	stop context.CancelFunc
 	done sync.WaitGroup
 
 	mu      sync.Mutex
@@ -25,7 +23,7 @@ type shares struct {
 // KeptAll implements registry.Sharer.
 func (s *Store) KeptAll(ctx context.Context, prefix string) (map[string][]byte, error) {
 	doing := "reading what is kept as " + prefix + "…"
-	limited, cancel, err := s.limited(ctx, longPatience)
+	limited, more, cancel, err := s.reading(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
@@ -38,6 +36,7 @@ func (s *Store) KeptAll(ctx context.Context, prefix string) (map[string][]byte, 
 	var name string
 	var data []byte
 	_, err = pgx.ForEachRow(rows, []any{&name, &data}, func() error {
+		more()
 		all[name], data = data, nil
 		return nil
 	})
@@ -101,26 +100,25 @@ func (s *Store) cleanShares() {
 	}
 	s.shares.cleaned = now
 	s.shares.done.Go(func() {
-		limited, cancel, err := s.limited(s.shares.ctx, keepUnused)
+		limited, cancel, err := s.limited(s.ctx, keepUnused)
 		if err != nil {
 			return
 		}
 		defer cancel()
 		for {
 			removed, err := s.pool.Exec(limited, removeUnused, int64(keepUnused), cleanAtOnce)
-			if err != nil || removed.RowsAffected() == 0 { // if it fails, the next one does it
+			if s.told(s.ctx, "removing allowances", err) != nil || removed.RowsAffected() == 0 { // if it fails, the next one does it
 				return
 			}
 		}
 	})
 }
 
-// close ends what is done in the background.
+// close waits for what is done in the background.
 func (s *shares) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.stop()
 	s.done.Wait()
 }
 
