@@ -373,12 +373,16 @@ func TestSilentServerAndNoConnectionLeft(t *testing.T) {
 // TestLockBehindSilentServers: a lock is had however many servers of the DSN say nothing, each for as long as the DSN allows.
 func TestLockBehindSilentServers(t *testing.T) {
 	dsn := postgrestest.DSN(t)
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	hosts := "@"
+	for range 6 {
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = silent.Close() }()
+		hosts += silent.Addr().String() + ","
 	}
-	defer func() { _ = silent.Close() }()
-	s := open(t, strings.Replace(dsn, "@", "@"+strings.Repeat(silent.Addr().String()+",", 6), 1)+"&connect_timeout=1")
+	s := open(t, strings.Replace(dsn, "@", hosts, 1)+"&connect_timeout=1")
 	_, release, err := s.Lock(t.Context(), "people-1", "one")
 	if err != nil {
 		t.Fatal(err)
