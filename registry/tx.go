@@ -110,12 +110,11 @@ const writeTries = 1000
 // limits; 0 means a write that adds nothing to any. do may run more than once: what it finds wrong counts only when the
 // snapshot that it has seen was the latest.
 func (r *Registry) write(ctx context.Context, project int64, do func(*tx) error) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	if err := r.wait(ctx); err != nil {
+		return err
+	}
+	defer r.next()
 	for tries := 1; ; tries++ {
-		if r.closed {
-			return ErrClosed
-		}
 		now := r.Snapshot()
 		t := newTx(now, project)
 		err := do(t)
@@ -125,7 +124,7 @@ func (r *Registry) write(ctx context.Context, project int64, do func(*tx) error)
 		if err == nil && !t.empty() {
 			var revision uint64
 			if revision, err = r.store.Write(ctx, t.finished()); err == nil {
-				r.show(ctx, t, now, revision)
+				r.show(ctx, t.draft, now, revision)
 				return nil
 			}
 			if _, taken := errors.AsType[*ConflictError](err); !taken && !errors.Is(err, ErrStale) {
@@ -142,16 +141,16 @@ func (r *Registry) write(ctx context.Context, project int64, do func(*tx) error)
 }
 
 // show shows what was written on top of the snapshot now.
-func (r *Registry) show(ctx context.Context, t *tx, now *Snapshot, revision uint64) {
+func (r *Registry) show(ctx context.Context, d *draft, now *Snapshot, revision uint64) {
 	switch revision {
 	case 0: // only logs
 		return
 	case now.Revision + 1:
-		r.snapshot.Store(t.finish(revision))
+		r.snapshot.Store(d.finish(revision))
 		return
 	}
 	// Others wrote in between. Our own change must show at once even if theirs can't be read.
-	r.snapshot.Store(t.finish(now.Revision))
+	r.snapshot.Store(d.finish(now.Revision))
 	if err := r.reload(ctx); err != nil {
 		r.log.Warn("reading what another process wrote; trying again with the next poll", zap.Error(err))
 	}
