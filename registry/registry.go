@@ -127,11 +127,12 @@ func (r *Registry) Refresh(ctx context.Context) error {
 func (r *Registry) behind(ctx context.Context) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	revision, err := r.store.Revision(limited)
+	revision, mark, err := r.store.Revision(limited)
 	if err != nil {
 		return false, fmt.Errorf("asking for the registry's revision: %w", err)
 	}
-	return revision != r.Snapshot().Revision, nil
+	now := r.Snapshot()
+	return revision != now.Revision || mark != now.mark, nil
 }
 
 // catchUp reads what other processes wrote, and reports whether there was anything. The caller has the turn.
@@ -152,8 +153,9 @@ func (r *Registry) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !changes.Whole && slices.ContainsFunc(changes.Records, func(rec Record) bool { return from.broken[rec.Project] }) {
-		if changes, err = r.store.Load(ctx, 0); err != nil { // the rest of the project is not known here
+	setBack := changes.SinceMark != from.mark
+	if !changes.Whole && (setBack || slices.ContainsFunc(changes.Records, func(rec Record) bool { return from.broken[rec.Project] })) {
+		if changes, err = r.store.Load(ctx, 0); err != nil { // the rest, also of a project that was left out, is not known here
 			return err
 		}
 	}
@@ -172,6 +174,7 @@ func (r *Registry) reload(ctx context.Context) error {
 		}
 		d.next.noteUses(uses)
 	}
+	d.next.mark = changes.Mark
 	r.snapshot.Store(d.finish(changes.Revision))
 	return nil
 }

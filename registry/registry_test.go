@@ -77,7 +77,7 @@ func (s *switched) counted() (hold chan struct{}) {
 	return s.hold
 }
 
-func (s *switched) Revision(ctx context.Context) (uint64, error) {
+func (s *switched) Revision(ctx context.Context) (revision uint64, mark int64, err error) {
 	s.mu.Lock()
 	asked := s.asked
 	s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *switched) Revision(ctx context.Context) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.revision != nil {
-		return 0, s.revision
+		return 0, 0, s.revision
 	}
 	return s.Store.Revision(ctx)
 }
@@ -332,7 +332,7 @@ func TestOpenFails(t *testing.T) {
 	if _, err := registry.Open(t.Context(), s, registry.Options{}); err == nil || err.Error() != "reading the registry: the store is down" {
 		t.Errorf("Open() = %v", err)
 	}
-	if _, err := s.Store.Revision(t.Context()); err != nil {
+	if _, _, err := s.Store.Revision(t.Context()); err != nil {
 		t.Errorf("Open() closed a store that it could not read: %v", err)
 	}
 	if err := s.Close(); err != nil {

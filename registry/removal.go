@@ -128,12 +128,16 @@ func deletable(snap *Snapshot, id int64, name string) (*Project, error) {
 type projectRecords struct {
 	project  int64
 	revision uint64
+	mark     int64 // of revision
 	names    map[recordName]struct{}
 }
 
 // read brings the names up to date with the store.
 func (p *projectRecords) read(ctx context.Context, s Store) error {
 	changes, err := s.Load(ctx, p.revision)
+	if err == nil && !changes.Whole && changes.SinceMark != p.mark { // the store was set back since
+		changes, err = s.Load(ctx, 0)
+	}
 	if err != nil {
 		return err
 	}
@@ -150,7 +154,7 @@ func (p *projectRecords) read(ctx context.Context, s Store) error {
 			p.names[name] = struct{}{}
 		}
 	}
-	p.revision = changes.Revision
+	p.revision, p.mark = changes.Revision, changes.Mark
 	return nil
 }
 
@@ -168,7 +172,7 @@ func (r *Registry) tryDeletion(ctx context.Context, records *projectRecords, nam
 		return nil, err
 	}
 	removal := &Removal{Project: id, Records: map[Kind]int{}, Shard: p.Shard, RequestedAt: moment(now)}
-	write := &Write{Expect: []Expectation{{Project: id, Revision: snap.Revision}}, Forget: []Forgotten{forgetUsesIn(id)}}
+	write := &Write{Expect: []Expectation{{Project: id, Revision: snap.Revision, Mark: snap.mark}}, Forget: []Forgotten{forgetUsesIn(id)}}
 	for name := range records.names {
 		removal.Records[name.kind]++
 		write.Put = append(write.Put, Record{Project: id, Kind: name.kind, ID: name.id})
@@ -183,7 +187,7 @@ func (r *Registry) tryDeletion(ctx context.Context, records *projectRecords, nam
 	for project, err := range d.load(write.Put) {
 		r.log.Error("leaving out a project", zap.Int64("project", project), zap.Error(err))
 	}
-	r.show(ctx, d, snap, revision)
+	r.show(ctx, d, snap, revision, write.Mark)
 	return removal, nil
 }
 

@@ -39,7 +39,7 @@ func newTx(from *Snapshot, project int64) *tx {
 
 // expect makes the write depend on all of a project.
 func (t *tx) expect(project int64) {
-	t.write.Expect = append(t.write.Expect, Expectation{Project: project, Revision: t.next.Revision})
+	t.write.Expect = append(t.write.Expect, Expectation{Project: project, Revision: t.next.Revision, Mark: t.next.mark})
 }
 
 // state returns what there is of the project; one that is not there is ErrNotFound.
@@ -77,7 +77,7 @@ func (t *tx) note(e entity, removed bool) {
 	t.changed[name] = len(t.puts)
 	t.puts = append(t.puts, change{e, removed})
 	if name.project != t.project || t.project == 0 {
-		t.write.Expect = append(t.write.Expect, Expectation{Project: name.project, Kind: name.kind, ID: name.id, One: true, Revision: t.next.Revision})
+		t.write.Expect = append(t.write.Expect, Expectation{Project: name.project, Kind: name.kind, ID: name.id, One: true, Revision: t.next.Revision, Mark: t.next.mark})
 	}
 }
 
@@ -123,8 +123,9 @@ func (r *Registry) write(ctx context.Context, project int64, do func(*tx) error)
 		}
 		if err == nil && !t.empty() {
 			var revision uint64
-			if revision, err = r.store.Write(ctx, t.finished()); err == nil {
-				r.show(ctx, t.draft, now, revision)
+			w := t.finished()
+			if revision, err = r.store.Write(ctx, w); err == nil {
+				r.show(ctx, t.draft, now, revision, w.Mark)
 				return nil
 			}
 			if _, taken := errors.AsType[*ConflictError](err); !taken && !errors.Is(err, ErrStale) {
@@ -141,11 +142,12 @@ func (r *Registry) write(ctx context.Context, project int64, do func(*tx) error)
 }
 
 // show shows what was written on top of the snapshot now.
-func (r *Registry) show(ctx context.Context, d *draft, now *Snapshot, revision uint64) {
+func (r *Registry) show(ctx context.Context, d *draft, now *Snapshot, revision uint64, mark int64) {
 	switch revision {
 	case 0: // only logs
 		return
 	case now.Revision + 1:
+		d.next.mark = mark
 		r.snapshot.Store(d.finish(revision))
 		return
 	}

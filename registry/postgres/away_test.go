@@ -39,7 +39,7 @@ func record(id string) *registry.Write {
 func answers(t *testing.T, s registry.Store) {
 	t.Helper()
 	for ctx, cancel := context.WithTimeout(t.Context(), time.Minute); ; {
-		_, err := s.Revision(ctx)
+		_, _, err := s.Revision(ctx)
 		if err == nil {
 			cancel()
 			return
@@ -263,7 +263,7 @@ func TestLostCommits(t *testing.T) {
 		if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 		}
-		now, again := beside.Revision(t.Context())
+		now, _, again := beside.Revision(t.Context())
 		if again != nil {
 			t.Fatal(again)
 		}
@@ -319,7 +319,7 @@ func TestSilentServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	calls := map[string]func() error{
-		"Revision": func() error { _, err := s.Revision(ctx); return err },
+		"Revision": func() error { _, _, err := s.Revision(ctx); return err },
 		"Load":     func() error { _, err := s.Load(ctx, 0); return err },
 		"Write":    func() error { _, err := s.Write(ctx, record("x")); return err },
 		"Entries":  func() error { _, _, err := s.Entries(ctx, 1, "log", registry.EntryPage{}); return err },
@@ -358,7 +358,7 @@ func TestSilentServerAndNoConnectionLeft(t *testing.T) {
 		loud := p.silence()
 		defer loud()
 		for n := range 20 {
-			if _, err := s.Revision(ctx); !errors.Is(err, registry.ErrUnavailable) {
+			if _, _, err := s.Revision(ctx); !errors.Is(err, registry.ErrUnavailable) {
 				t.Fatalf("the %dth time: %v", n, err)
 			}
 		}
@@ -449,7 +449,7 @@ func TestOthersInTheWay(t *testing.T) {
 	err := one.Contents(t.Context(), func(*registry.Contents) error {
 		var both sync.WaitGroup
 		both.Go(func() {
-			if _, err := one.Revision(t.Context()); !errors.Is(err, registry.ErrUnavailable) {
+			if _, _, err := one.Revision(t.Context()); !errors.Is(err, registry.ErrUnavailable) {
 				t.Errorf("with no connection left: %v", err)
 			}
 		})
@@ -457,7 +457,7 @@ func TestOthersInTheWay(t *testing.T) {
 			if _, err := other.Write(t.Context(), record("x")); !errors.Is(err, registry.ErrUnavailable) {
 				t.Errorf("while others write: %v", err)
 			}
-			if _, err := other.Revision(t.Context()); err != nil {
+			if _, _, err := other.Revision(t.Context()); err != nil {
 				t.Errorf("after waiting for others: %v", err)
 			}
 		})
@@ -467,7 +467,7 @@ func TestOthersInTheWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := one.Revision(t.Context()); err != nil {
+	if _, _, err := one.Revision(t.Context()); err != nil {
 		t.Errorf("after waiting for a connection: %v", err)
 	}
 }

@@ -121,6 +121,12 @@ func fill(ctx context.Context, tx pgx.Tx, c *registry.Contents) (given, err erro
 	if _, err := tx.Exec(ctx, `UPDATE analytics_registry SET revision = $1, forgotten = $1`, int64(c.Revision)); err != nil { //nolint:gosec // as in Load
 		return nil, err
 	}
+	if _, err := tx.Exec(ctx, `DELETE FROM analytics_marks`); err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO analytics_marks (revision, mark) VALUES ($1, $2)`, int64(c.Revision), newMark()); err != nil { //nolint:gosec // as in Load
+		return nil, err
+	}
 	// Unique keys wait until all records are there: one connection takes one copy at a time.
 	var keys [][]any
 	records := copied(c.Records, func(rec *registry.Record) []any {

@@ -95,7 +95,7 @@ func expect(t exam, changes *registry.Changes, want ...string) {
 
 func testEmpty(t exam) {
 	s := open(t)
-	if revision, err := s.Revision(t.Context()); revision != 0 || err != nil {
+	if revision, _, err := s.Revision(t.Context()); revision != 0 || err != nil {
 		t.Errorf("Revision() = %d, %v, want 0", revision, err)
 	}
 	if diff := gocmp.Diff(&registry.Changes{Whole: true}, load(t, s, 0), cmpopts.EquateEmpty()); diff != "" {
@@ -244,7 +244,7 @@ func testNoChange(t exam) {
 			t.Errorf("%s: revision %d, want 0", name, revision)
 		}
 	}
-	if revision, err := s.Revision(t.Context()); revision != 1 || err != nil {
+	if revision, _, err := s.Revision(t.Context()); revision != 1 || err != nil {
 		t.Errorf("Revision() = %d, %v, want 1", revision, err)
 	}
 }

@@ -17,13 +17,13 @@ import (
 // remembered is for how many revisions it is known which records were removed.
 const remembered = 10_000
 
-// Revision returns the number of the last write that put a record.
-func (s *Store) Revision(ctx context.Context) (uint64, error) {
-	var revision int64
-	if err := s.read.QueryRowContext(ctx, `SELECT revision FROM registry`).Scan(&revision); err != nil {
-		return 0, fmt.Errorf("reading the revision: %w", err)
+// Revision returns the number of the last write that put a record. There are no marks: nobody sets back a file that is open.
+func (s *Store) Revision(ctx context.Context) (revision uint64, mark int64, err error) {
+	var found int64
+	if err := s.read.QueryRowContext(ctx, `SELECT revision FROM registry`).Scan(&found); err != nil {
+		return 0, 0, fmt.Errorf("reading the revision: %w", err)
 	}
-	return unsigned(revision), nil
+	return unsigned(found), 0, nil
 }
 
 // Load returns the records that were put after a revision.
