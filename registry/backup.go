@@ -51,11 +51,10 @@ func (r *Registry) Replace(ctx context.Context, folder string, before *Snapshot)
 	if !ok {
 		return ErrNoCopy
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return ErrClosed
+	if err := r.wait(ctx); err != nil {
+		return err
 	}
+	defer r.next()
 	if err := c.Replace(ctx, folder, before.Revision); err != nil {
 		return fmt.Errorf("replacing the registry: %w", err)
 	}

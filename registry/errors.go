@@ -15,8 +15,8 @@ var (
 	ErrClosed = errors.New("the registry is closed")
 	// ErrUnavailable says that the store can't be reached now, or takes no writes now. What was asked for did not happen.
 	ErrUnavailable = errors.New("the registry is not available")
-	// ErrInDoubt says that the store was lost while it finished a write, and that nobody could find out whether it did.
-	ErrInDoubt = errors.New("the registry was lost in the middle of a write, which may have been done or not")
+	// ErrInDoubt says that the connection to the store was lost while it finished a write, and that nobody could find out whether it did.
+	ErrInDoubt = errors.New("the connection to the registry was lost during a write, which may or may not have been applied")
 )
 
 // Code names a family of field mistakes for programs; it is the code of the error body (contract: api.md, section 7).

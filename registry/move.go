@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,12 +154,16 @@ func compareAll[T any](what string, a, b iter.Seq2[*T, error], same func(x, y *T
 		case !ok:
 			return n, fmt.Errorf("the %s %s is missing", what, name(x))
 		case !same(x, y):
-			return n, fmt.Errorf("the %s %s is another one after the move: %s", what, name(x), name(y))
+			return n, fmt.Errorf("the %s %s differs after the move: %s", what, name(x), name(y))
 		}
 		n++
 	}
-	if y, err, ok := next(); ok {
-		return n, cmp.Or(err, fmt.Errorf("the %s %s is there and was not before", what, name(y)))
+	y, err, ok := next()
+	switch {
+	case err != nil:
+		return n, err
+	case ok:
+		return n, fmt.Errorf("the %s %s is there and was not before", what, name(y))
 	}
 	return n, nil
 }

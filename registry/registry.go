@@ -31,8 +31,12 @@ type Options struct {
 // defaultPoll is the default of Options.Poll.
 const defaultPoll = 500 * time.Millisecond
 
-// storeTimeout bounds what the registry asks of the store in the background.
-const storeTimeout = 10 * time.Second
+const (
+	// storeTimeout bounds what the registry asks of the store in the background, if it is little.
+	storeTimeout = 10 * time.Second
+	// readTimeout bounds what may be much, such as all records. It is longer than any registry takes: one that was cut short would begin anew each time.
+	readTimeout = 15 * time.Minute
+)
 
 // Registry is the one place for reads and writes of what Store keeps. It is safe for concurrent use.
 type Registry struct {
@@ -42,8 +46,8 @@ type Registry struct {
 	uses     chan timedUse
 	limits   atomic.Pointer[Limits]
 
-	mu     sync.Mutex // held by what replaces the snapshot
-	closed bool
+	turn   chan struct{} // holds a value while somebody replaces the snapshot
+	closed atomic.Bool   // set by who has the turn
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -51,7 +55,7 @@ type Registry struct {
 
 // Open reads the store whole. The registry owns the store from then on, unless Open fails.
 func Open(ctx context.Context, store Store, opts Options) (*Registry, error) {
-	r := &Registry{store: store, log: cmp.Or(opts.Logger, zap.NewNop()), uses: make(chan timedUse, usesWaiting)}
+	r := &Registry{store: store, log: cmp.Or(opts.Logger, zap.NewNop()), uses: make(chan timedUse, usesWaiting), turn: make(chan struct{}, 1)}
 	r.snapshot.Store(&Snapshot{})
 	r.SetLimits(opts.Limits)
 	if err := r.reload(ctx); err != nil {
@@ -71,40 +75,70 @@ func Open(ctx context.Context, store Store, opts Options) (*Registry, error) {
 func (r *Registry) Close() error {
 	r.stop()
 	r.done.Wait()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
+	r.turn <- struct{}{}
+	defer r.next()
+	if r.closed.Swap(true) {
 		return nil
 	}
-	r.closed = true
 	if err := r.store.Close(); err != nil {
 		return fmt.Errorf("closing the registry: %w", err)
 	}
 	return nil
 }
 
+// wait waits until ctx ends for the turn to replace the snapshot. Who got it calls next.
+func (r *Registry) wait(ctx context.Context) error {
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for other writes: %w", context.Cause(ctx))
+	}
+	if r.closed.Load() {
+		r.next()
+		return ErrClosed
+	}
+	return nil
+}
+
+// next gives up the turn.
+func (r *Registry) next() { <-r.turn }
+
 // Snapshot returns the registry as it is now.
 func (r *Registry) Snapshot() *Snapshot { return r.snapshot.Load() }
 
 // Refresh reads what other processes wrote, now rather than with the next poll.
 func (r *Registry) Refresh(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
+	if r.closed.Load() {
 		return ErrClosed
 	}
+	// Writers need not wait for this while the store says nothing.
+	if behind, err := r.behind(ctx); err != nil || !behind {
+		return err
+	}
+	if err := r.wait(ctx); err != nil {
+		return err
+	}
+	defer r.next()
 	_, err := r.catchUp(ctx)
 	return err
 }
 
-// catchUp reads what other processes wrote, and reports whether there was anything. The caller holds mu.
-func (r *Registry) catchUp(ctx context.Context) (later bool, err error) {
-	revision, err := r.store.Revision(ctx)
+// behind reports whether the store has what the snapshot does not show.
+func (r *Registry) behind(ctx context.Context) (bool, error) {
+	limited, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	revision, mark, err := r.store.Revision(limited)
 	if err != nil {
 		return false, fmt.Errorf("asking for the registry's revision: %w", err)
 	}
-	if revision == r.Snapshot().Revision {
-		return false, nil
+	now := r.Snapshot()
+	return revision != now.Revision || mark != now.mark, nil
+}
+
+// catchUp reads what other processes wrote, and reports whether there was anything. The caller has the turn.
+func (r *Registry) catchUp(ctx context.Context) (later bool, err error) {
+	if behind, err := r.behind(ctx); err != nil || !behind {
+		return false, err
 	}
 	if err := r.reload(ctx); err != nil {
 		return false, fmt.Errorf("reading the registry: %w", err)
@@ -112,15 +146,16 @@ func (r *Registry) catchUp(ctx context.Context) (later bool, err error) {
 	return true, nil
 }
 
-// reload brings the snapshot up to date with the store. The caller holds mu, or is alone.
+// reload brings the snapshot up to date with the store. The caller has the turn, or is alone.
 func (r *Registry) reload(ctx context.Context) error {
 	from := r.Snapshot()
 	changes, err := r.store.Load(ctx, from.Revision)
 	if err != nil {
 		return err
 	}
-	if !changes.Whole && slices.ContainsFunc(changes.Records, func(rec Record) bool { return from.broken[rec.Project] }) {
-		if changes, err = r.store.Load(ctx, 0); err != nil { // the rest of the project is not known here
+	setBack := changes.SinceMark != from.mark
+	if !changes.Whole && (setBack || slices.ContainsFunc(changes.Records, func(rec Record) bool { return from.broken[rec.Project] })) {
+		if changes, err = r.store.Load(ctx, 0); err != nil { // the rest, also of a project that was left out, is not known here
 			return err
 		}
 	}
@@ -139,6 +174,7 @@ func (r *Registry) reload(ctx context.Context) error {
 		}
 		d.next.noteUses(uses)
 	}
+	d.next.mark = changes.Mark
 	r.snapshot.Store(d.finish(changes.Revision))
 	return nil
 }
@@ -147,7 +183,7 @@ func (r *Registry) reload(ctx context.Context) error {
 func (r *Registry) watch(ctx context.Context, again time.Duration) {
 	for ctx.Err() == nil {
 		err := r.store.Watch(ctx, func() {
-			limited, cancel := context.WithTimeout(ctx, storeTimeout)
+			limited, cancel := context.WithTimeout(ctx, readTimeout)
 			defer cancel()
 			_ = r.Refresh(limited) // the poll logs that a store does not answer
 		})
@@ -171,7 +207,7 @@ func (r *Registry) poll(ctx context.Context, every time.Duration) {
 			return
 		case <-ticker.C:
 		}
-		limited, cancel := context.WithTimeout(ctx, storeTimeout)
+		limited, cancel := context.WithTimeout(ctx, readTimeout)
 		err := r.Refresh(limited)
 		cancel()
 		switch {

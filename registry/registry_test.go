@@ -26,6 +26,9 @@ type switched struct {
 	entries               error
 	writes                int           // asked for
 	hold                  chan struct{} // writes wait until it is closed; nil: they don't
+	wrote                 func()        // called after each write that was done; nil: nothing is
+	asked                 chan struct{} // takes a value when the revision is asked for, and the answer waits until it is taken; nil: it does not
+	slow                  time.Duration // how long reading takes
 }
 
 func (s *switched) set(change func(*switched)) {
@@ -36,6 +39,14 @@ func (s *switched) set(change func(*switched)) {
 
 func (s *switched) Load(ctx context.Context, since uint64) (*registry.Changes, error) {
 	s.mu.Lock()
+	slow := s.slow
+	s.mu.Unlock()
+	select {
+	case <-time.After(slow):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.load != nil {
 		return nil, s.load
@@ -44,7 +55,7 @@ func (s *switched) Load(ctx context.Context, since uint64) (*registry.Changes, e
 }
 
 func (s *switched) Write(ctx context.Context, w *registry.Write) (uint64, error) {
-	if hold := s.asked(); hold != nil {
+	if hold := s.counted(); hold != nil {
 		<-hold
 	}
 	s.mu.Lock()
@@ -52,21 +63,31 @@ func (s *switched) Write(ctx context.Context, w *registry.Write) (uint64, error)
 	if s.write != nil {
 		return 0, s.write
 	}
-	return s.Store.Write(ctx, w)
+	revision, err := s.Store.Write(ctx, w)
+	if err == nil && s.wrote != nil {
+		s.wrote()
+	}
+	return revision, err
 }
 
-func (s *switched) asked() (hold chan struct{}) {
+func (s *switched) counted() (hold chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writes++
 	return s.hold
 }
 
-func (s *switched) Revision(ctx context.Context) (uint64, error) {
+func (s *switched) Revision(ctx context.Context) (revision uint64, mark int64, err error) {
+	s.mu.Lock()
+	asked := s.asked
+	s.mu.Unlock()
+	if asked != nil {
+		asked <- struct{}{}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.revision != nil {
-		return 0, s.revision
+		return 0, 0, s.revision
 	}
 	return s.Store.Revision(ctx)
 }
@@ -311,7 +332,7 @@ func TestOpenFails(t *testing.T) {
 	if _, err := registry.Open(t.Context(), s, registry.Options{}); err == nil || err.Error() != "reading the registry: the store is down" {
 		t.Errorf("Open() = %v", err)
 	}
-	if _, err := s.Store.Revision(t.Context()); err != nil {
+	if _, _, err := s.Store.Revision(t.Context()); err != nil {
 		t.Errorf("Open() closed a store that it could not read: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -336,6 +357,131 @@ func TestClose(t *testing.T) {
 	if r.Snapshot().Project(p.ID) == nil {
 		t.Error("the last snapshot is gone")
 	}
+}
+
+// TestWritersThatGoAway: who waits for the write of another gives up with its context.
+func TestWritersThatGoAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, s := openSwitched(t, sqlitetest.Path(t), quiet)
+		hold := make(chan struct{})
+		s.set(func(s *switched) { s.hold = hold })
+		first := make(chan error, 1)
+		go func() {
+			_, err := r.CreateProject(t.Context(), registry.NewProject{Name: "first"}, now)
+			first <- err
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := r.CreateProject(ctx, registry.NewProject{Name: "second"}, now); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a write that waits for another: %v", err)
+		}
+		close(hold)
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestNobodyWaitsForTheAnswerToAPoll: writes go on while the store is asked whether there were others.
+func TestNobodyWaitsForTheAnswerToAPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, s := openSwitched(t, sqlitetest.Path(t), quiet)
+		asked := make(chan struct{})
+		s.set(func(s *switched) { s.asked = asked })
+		polled := make(chan error, 1)
+		go func() { polled <- r.Refresh(t.Context()) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := r.CreateProject(ctx, registry.NewProject{Name: "meanwhile"}, now); err != nil {
+			t.Errorf("a write during a poll: %v", err)
+		}
+		s.set(func(s *switched) { s.asked = nil })
+		<-asked
+		if err := <-polled; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReadingMuch: what another process wrote is seen also if reading it takes minutes.
+func TestReadingMuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := sqlitetest.Path(t)
+		there := openAt(t, path, quiet)
+		here, s := openSwitched(t, path, registry.Options{})
+		s.set(func(s *switched) { s.slow = 3 * time.Minute })
+		p := must(there.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+		time.Sleep(4 * time.Minute)
+		synctest.Wait()
+		if here.Snapshot().Project(p.ID) == nil {
+			t.Error("it is not seen after four minutes")
+		}
+		s.set(func(s *switched) { s.slow = 0 })
+	})
+}
+
+// TestDeletedAndNotRead: a project that was deleted is gone, and its keys with it, also if the store can't be read after that.
+func TestDeletedAndNotRead(t *testing.T) {
+	path := sqlitetest.Path(t)
+	r, s := openSwitched(t, path, quiet)
+	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+	_, text := createKey(t, r, p.ID)
+	s.set(func(s *switched) {
+		s.wrote = func() { s.load, s.revision = errDown, errDown }
+	})
+	removal, err := r.DeleteProject(t.Context(), p.ID, p.Name, now)
+	if err != nil || removal.Records[registry.KindKey] != 1 {
+		t.Fatalf("DeleteProject() = %+v, %v", removal, err)
+	}
+	snap := r.Snapshot()
+	if snap.Project(p.ID) != nil || snap.KeyByHash(registry.HashKey(text)) != nil || snap.Removal(p.ID) == nil {
+		t.Error("what was deleted is still shown")
+	}
+	s.set(func(s *switched) { s.wrote, s.load, s.revision = nil, nil, nil })
+	before := records(snap)
+	if err := r.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, records(r.Snapshot())); diff != "" {
+		t.Errorf("what is shown without reading (-want +got):\n%s", diff)
+	}
+}
+
+// TestWritesDuringADeletion: others write while all records are read for a deletion, and what they add to the project goes too.
+func TestWritesDuringADeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, s := openSwitched(t, sqlitetest.Path(t), quiet)
+		p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+		s.set(func(s *switched) { s.slow = time.Minute })
+		type outcome struct {
+			removal *registry.Removal
+			err     error
+		}
+		deleted := make(chan outcome, 1)
+		go func() {
+			removal, err := r.DeleteProject(t.Context(), p.ID, p.Name, now)
+			deleted <- outcome{removal, err}
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		k, _, err := r.CreateKey(ctx, registry.NewKey{Project: p.ID, Scopes: []string{"*"}}, now)
+		if err != nil {
+			t.Errorf("a write during a deletion: %v", err)
+		}
+		got := <-deleted
+		if got.err != nil || got.removal.Records[registry.KindKey] != 1 {
+			t.Errorf("DeleteProject() = %+v, %v; the key is %v", got.removal, got.err, k)
+		}
+		left := must(s.Store.Load(t.Context(), 0))(t)
+		for _, rec := range left.Records {
+			if rec.Project == p.ID {
+				t.Errorf("the record %s %s is left", rec.Kind, rec.ID)
+			}
+		}
+	})
 }
 
 func TestReadersWhileWriting(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // Removal is a project that was deleted, with what became of its data. It stays, so that nobody has to ask what the number was.
@@ -79,52 +81,114 @@ func (s *Snapshot) Removals() []*Removal {
 // not given again. The name has to be that of the project, else nothing changes and the error is a *FieldError. An unknown project is
 // ErrNotFound.
 func (r *Registry) DeleteProject(ctx context.Context, id int64, name string, now time.Time) (*Removal, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	removal, err := r.deleteProject(ctx, id, name, now)
+	if err != nil {
+		return nil, fmt.Errorf("deleting project %d: %w", id, err)
+	}
+	return removal, nil
+}
+
+func (r *Registry) deleteProject(ctx context.Context, id int64, name string, now time.Time) (*Removal, error) {
+	if err := r.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := deletable(r.Snapshot(), id, name); err != nil {
+		return nil, err
+	}
+	// The store has records that no snapshot shows. Other writes go on while all are read.
+	records := projectRecords{project: id}
+	if err := records.read(ctx, r.store); err != nil {
+		return nil, err
+	}
+	if err := r.wait(ctx); err != nil {
+		return nil, err
+	}
+	defer r.next()
 	for tries := 1; ; tries++ {
-		removal, err := r.deleteProject(ctx, id, name, now)
-		if err == nil {
-			return removal, nil
-		}
+		removal, err := r.tryDeletion(ctx, &records, name, now)
 		if !errors.Is(err, ErrStale) || tries == writeTries {
-			return nil, fmt.Errorf("deleting project %d: %w", id, err)
+			return removal, err
 		}
 	}
 }
 
-// deleteProject tries it once. The caller holds mu.
-func (r *Registry) deleteProject(ctx context.Context, id int64, name string, now time.Time) (*Removal, error) {
-	if r.closed {
-		return nil, ErrClosed
-	}
-	if _, err := r.catchUp(ctx); err != nil {
-		return nil, err
-	}
-	snap := r.Snapshot()
+// deletable returns the project of a number, if it has the name.
+func deletable(snap *Snapshot, id int64, name string) (*Project, error) {
 	switch p := snap.Project(id); {
 	case p == nil:
 		return nil, ErrNotFound
 	case p.Name != name:
 		return nil, invalid("confirm", "The name of project %d is another one.", id)
+	default:
+		return p, nil
 	}
-	all, err := r.store.Load(ctx, 0)
+}
+
+// projectRecords are the names of all records that a project has at a revision of the store.
+type projectRecords struct {
+	project  int64
+	revision uint64
+	mark     int64 // of revision
+	names    map[recordName]struct{}
+}
+
+// read brings the names up to date with the store.
+func (p *projectRecords) read(ctx context.Context, s Store) error {
+	changes, err := s.Load(ctx, p.revision)
+	if err == nil && !changes.Whole && changes.SinceMark != p.mark { // the store was set back since
+		changes, err = s.Load(ctx, 0)
+	}
+	if err != nil {
+		return err
+	}
+	if changes.Whole {
+		p.names = make(map[recordName]struct{})
+	}
+	for _, rec := range changes.Records {
+		name := recordName{rec.Project, rec.Kind, rec.ID}
+		switch {
+		case rec.Project != p.project:
+		case rec.Data == nil:
+			delete(p.names, name)
+		default:
+			p.names[name] = struct{}{}
+		}
+	}
+	p.revision, p.mark = changes.Revision, changes.Mark
+	return nil
+}
+
+// tryDeletion tries once to delete a project. The caller has the turn.
+func (r *Registry) tryDeletion(ctx context.Context, records *projectRecords, name string, now time.Time) (*Removal, error) {
+	if _, err := r.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	snap, id := r.Snapshot(), records.project
+	p, err := deletable(snap, id, name)
 	if err != nil {
 		return nil, err
 	}
-	removal := &Removal{Project: id, Records: map[Kind]int{}, Shard: snap.Project(id).Shard, RequestedAt: moment(now)}
-	write := &Write{Expect: []Expectation{{Project: id, Revision: snap.Revision}}, Forget: []Forgotten{forgetUsesIn(id)}}
-	for _, rec := range all.Records {
-		if rec.Project != id || rec.Data == nil {
-			continue
-		}
-		removal.Records[rec.Kind]++
-		write.Put = append(write.Put, Record{Project: id, Kind: rec.Kind, ID: rec.ID})
-	}
-	write.Put = append(write.Put, kinds[ranks[kindRemoval]].record(removal))
-	if _, err := r.store.Write(ctx, write); err != nil {
+	if err := records.read(ctx, r.store); err != nil {
 		return nil, err
 	}
-	return removal, r.reload(ctx)
+	removal := &Removal{Project: id, Records: map[Kind]int{}, Shard: p.Shard, RequestedAt: moment(now)}
+	write := &Write{Expect: []Expectation{{Project: id, Revision: snap.Revision, Mark: snap.mark}}, Forget: []Forgotten{forgetUsesIn(id)}}
+	for name := range records.names {
+		removal.Records[name.kind]++
+		write.Put = append(write.Put, Record{Project: id, Kind: name.kind, ID: name.id})
+	}
+	write.Put = append(write.Put, kinds[ranks[kindRemoval]].record(removal))
+	revision, err := r.store.Write(ctx, write)
+	if err != nil {
+		return nil, err
+	}
+	// It has happened, whether or not the store can be read now.
+	d := newDraft(snap)
+	for project, err := range d.load(write.Put) {
+		r.log.Error("leaving out a project", zap.Int64("project", project), zap.Error(err))
+	}
+	r.show(ctx, d, snap, revision, write.Mark)
+	return removal, nil
 }
 
 // NoteRemoval changes what is known of a project that was deleted.

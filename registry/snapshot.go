@@ -19,6 +19,7 @@ type Snapshot struct {
 	// Revision is the store's revision that the snapshot shows. It may show a write of its own beyond that, and a store that was
 	// restored counts the same revisions again.
 	Revision uint64
+	mark     int64 // of Revision, by which it is told from another one that the store has after it was set back
 
 	keys          *immutable.Map[[32]byte, *keyEntry]         // those that are not revoked, by hash
 	endpoints     *immutable.Map[endpointKey, *endpointEntry] // those that are not deleted

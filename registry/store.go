@@ -9,10 +9,13 @@ import (
 // Store keeps records and logs. It knows nothing of what they mean. It is safe for concurrent use, by several processes too
 // where it can be shared. registrytest.Run examines one.
 type Store interface {
-	// Revision returns the number of the last write that put a record; 0 for an empty store.
-	Revision(ctx context.Context) (uint64, error)
+	// Revision returns the number of the last write that put a record, and its mark; 0 for an empty store. Marks are random numbers that tell
+	// writes of the same revision apart, where the data can be set back while others have them open: by a failover that loses the latest
+	// writes, or a backup that is restored. In stores where that can't be, all marks are 0.
+	Revision(ctx context.Context) (revision uint64, mark int64, err error)
 	// Load returns the records that were put after revision since, as of one moment and in any order; 0 asks for all that are
-	// there. What it reads grows with what changed, not with what the store holds.
+	// there. What it reads grows with what changed, not with what the store holds. Whoever asks compares the mark of since: if it is another
+	// one, the changes do not follow on what was read before.
 	Load(ctx context.Context, since uint64) (*Changes, error)
 	// Write does all of w in one transaction, or nothing. When it returns nil, w is durable. The revision is the next number, and 0
 	// when w puts no record. An expectation that does not hold is ErrStale, a unique key of another record a *ConflictError.
@@ -58,6 +61,8 @@ type Changes struct {
 	// removed are among the others.
 	Whole   bool
 	Records []Record
+	// Mark is that of Revision, and SinceMark that of the revision that was asked about; 0 where it is not known.
+	Mark, SinceMark int64
 }
 
 // Write is what happens together.
@@ -67,16 +72,19 @@ type Write struct {
 	Append []Entry
 	Forget []Forgotten
 	Bounds []Bound // of logs that are appended to
+	// Mark is that of the revision, if there is one. Store.Write sets it.
+	Mark int64
 }
 
 // Expectation says that nothing of a project was put or removed after a revision. Kind limits it to records of a kind, ID to one
-// record.
+// record. It does not hold when the store has forgotten anything that was removed since: nobody knows then of what that was.
 type Expectation struct {
 	Project  int64
 	Kind     Kind   // empty: of any kind, whatever ID says
 	ID       string // with a Kind; see One
 	One      bool   // the record of this ID alone
 	Revision uint64
+	Mark     int64 // of Revision: if the store has another one, the expectation does not hold; 0: any will do
 }
 
 // Entry is one entry of a log. One whose ID the log has already takes the place of the other, unless that one is later.

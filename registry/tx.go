@@ -39,7 +39,7 @@ func newTx(from *Snapshot, project int64) *tx {
 
 // expect makes the write depend on all of a project.
 func (t *tx) expect(project int64) {
-	t.write.Expect = append(t.write.Expect, Expectation{Project: project, Revision: t.next.Revision})
+	t.write.Expect = append(t.write.Expect, Expectation{Project: project, Revision: t.next.Revision, Mark: t.next.mark})
 }
 
 // state returns what there is of the project; one that is not there is ErrNotFound.
@@ -77,7 +77,7 @@ func (t *tx) note(e entity, removed bool) {
 	t.changed[name] = len(t.puts)
 	t.puts = append(t.puts, change{e, removed})
 	if name.project != t.project || t.project == 0 {
-		t.write.Expect = append(t.write.Expect, Expectation{Project: name.project, Kind: name.kind, ID: name.id, One: true, Revision: t.next.Revision})
+		t.write.Expect = append(t.write.Expect, Expectation{Project: name.project, Kind: name.kind, ID: name.id, One: true, Revision: t.next.Revision, Mark: t.next.mark})
 	}
 }
 
@@ -110,12 +110,11 @@ const writeTries = 1000
 // limits; 0 means a write that adds nothing to any. do may run more than once: what it finds wrong counts only when the
 // snapshot that it has seen was the latest.
 func (r *Registry) write(ctx context.Context, project int64, do func(*tx) error) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	if err := r.wait(ctx); err != nil {
+		return err
+	}
+	defer r.next()
 	for tries := 1; ; tries++ {
-		if r.closed {
-			return ErrClosed
-		}
 		now := r.Snapshot()
 		t := newTx(now, project)
 		err := do(t)
@@ -124,8 +123,9 @@ func (r *Registry) write(ctx context.Context, project int64, do func(*tx) error)
 		}
 		if err == nil && !t.empty() {
 			var revision uint64
-			if revision, err = r.store.Write(ctx, t.finished()); err == nil {
-				r.show(ctx, t, now, revision)
+			w := t.finished()
+			if revision, err = r.store.Write(ctx, w); err == nil {
+				r.show(ctx, t.draft, now, revision, w.Mark)
 				return nil
 			}
 			if _, taken := errors.AsType[*ConflictError](err); !taken && !errors.Is(err, ErrStale) {
@@ -142,16 +142,17 @@ func (r *Registry) write(ctx context.Context, project int64, do func(*tx) error)
 }
 
 // show shows what was written on top of the snapshot now.
-func (r *Registry) show(ctx context.Context, t *tx, now *Snapshot, revision uint64) {
+func (r *Registry) show(ctx context.Context, d *draft, now *Snapshot, revision uint64, mark int64) {
 	switch revision {
 	case 0: // only logs
 		return
 	case now.Revision + 1:
-		r.snapshot.Store(t.finish(revision))
+		d.next.mark = mark
+		r.snapshot.Store(d.finish(revision))
 		return
 	}
 	// Others wrote in between. Our own change must show at once even if theirs can't be read.
-	r.snapshot.Store(t.finish(now.Revision))
+	r.snapshot.Store(d.finish(now.Revision))
 	if err := r.reload(ctx); err != nil {
 		r.log.Warn("reading what another process wrote; trying again with the next poll", zap.Error(err))
 	}

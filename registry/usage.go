@@ -230,7 +230,7 @@ func (r *Registry) readUses(ctx context.Context, every time.Duration) {
 		if before := now.Add(-lateUses); late && before.Before(since) {
 			since = before
 		}
-		limited, cancel := context.WithTimeout(ctx, storeTimeout)
+		limited, cancel := context.WithTimeout(ctx, readTimeout)
 		entries, _, err := r.store.Entries(limited, 0, useLog, EntryPage{Since: since})
 		cancel()
 		if err != nil { // the poll logs that a store does not answer

@@ -205,7 +205,7 @@ func ErrorOf(err error) *Error {
 		return NotFound("Not found.")
 	case errors.Is(err, registry.ErrInDoubt):
 		return serverError(http.StatusServiceUnavailable, "error", // with no Retry-After: clients would repeat what may have been done
-			"The connection to the registry was lost in the middle of this write. It may have been done: look before you send it again.", err)
+			"The connection to the registry was lost during this write, which may or may not have been applied. Check before you send it again.", err)
 	case errors.Is(err, registry.ErrUnavailable):
 		return Unavailable("error", "The registry is not available right now. Please try again later.", time.Second, err)
 	}

@@ -8,36 +8,173 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// rest is how long nobody tries again to reach a database that could not be reached, so that those who wait for each other do not all
-// wait for it. It is shorter than the time between two polls, so that a poll that failed does not cost the next one too.
+// rest is how long nobody tries again to reach a database that could not be reached, and the longest that others wait for the one who
+// tries. It is shorter than the time between two polls, so that a poll that failed does not cost the next one too.
 const rest = 200 * time.Millisecond
 
-// breaker remembers that the database could not be reached.
-type breaker struct{ last atomic.Pointer[outage] }
+// breaker remembers that the database could not be reached, and finds out when it can be again. Nobody else waits for a database that
+// says nothing meanwhile.
+type breaker struct {
+	heard atomic.Int64 // when a server said something last, in Unix nanoseconds
 
-type outage struct {
-	until time.Time
-	err   error
+	mu     sync.Mutex
+	away   error         // why it can't be reached; nil when it can
+	until  time.Time     // nobody tries before
+	trial  chan struct{} // closed when the trial that is under way has ended; nil for none
+	trials sync.WaitGroup
+	closed bool
+}
+
+// fail notes that the database could not be reached, and when to try again.
+func (b *breaker) fail(err error, again time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.away, b.until = err, time.Now().Add(again)
+}
+
+// enter returns nil when the database can be reached, for all that is known. If it could not be, it has try find out, and waits for that for a short while.
+func (b *breaker) enter(ctx context.Context, try func() error) error {
+	var enough <-chan time.Time
+	for {
+		trial, err := b.look(try)
+		if trial == nil {
+			return err
+		}
+		if enough == nil {
+			enough = time.After(rest)
+		}
+		select {
+		case <-trial:
+		case <-enough:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// look returns why the database can't be reached, and the trial to wait for, if there is one.
+func (b *breaker) look(try func() error) (trial <-chan struct{}, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.away == nil {
+		return nil, nil
+	}
+	err = fmt.Errorf("%w: %w", registry.ErrUnavailable, b.away)
+	if b.closed || b.trial == nil && time.Now().Before(b.until) {
+		return nil, err
+	}
+	if b.trial == nil {
+		ended := make(chan struct{})
+		b.trial = ended
+		b.trials.Go(func() {
+			failed := try()
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.away, b.until, b.trial = failed, time.Now().Add(rest), nil
+			close(ended)
+		})
+	}
+	return b.trial, err
+}
+
+// close waits for the trial that is under way.
+func (b *breaker) close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.trials.Wait()
+}
+
+// tryServer reports whether the database takes a connection. Those of the pool from before are dropped then: they may lead to a machine that is gone.
+func (s *Store) tryServer() error {
+	limited, cancel := context.WithTimeout(s.ctx, s.connecting()+patience)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(limited, s.session)
+	if said, ok := errors.AsType[*pgconn.PgError](err); ok && said.Code == tooManyConnections { // it can be reached over those that there are
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	closeConn(limited, conn)
+	s.pool.Reset()
+	return nil
+}
+
+// tooManyConnections is how a server refuses one more.
+const tooManyConnections = "53300"
+
+// connecting is how long it may take to find the server that takes writes, among those of the DSN.
+func (s *Store) connecting() time.Duration {
+	return time.Duration(1+len(s.session.Fallbacks)) * s.session.ConnectTimeout
+}
+
+// listened notes when something comes over a connection.
+type listened struct {
+	net.Conn
+
+	heard *atomic.Int64
+}
+
+// Read implements net.Conn.
+func (l *listened) Read(into []byte) (int, error) {
+	n, err := l.Conn.Read(into)
+	if n > 0 {
+		l.heard.Store(time.Now().UnixNano())
+	}
+	return n, err
 }
 
 // limited returns a context for statements, which ends after most. It is an error at once while the database is known to be away.
 func (s *Store) limited(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, nil, context.Cause(ctx)
-	}
-	if o := s.away.last.Load(); o != nil && time.Now().Before(o.until) {
-		return nil, nil, fmt.Errorf("%w: %w", registry.ErrUnavailable, o.err)
+	if err := s.reachable(ctx); err != nil {
+		return nil, nil, err
 	}
 	limited, cancel := context.WithTimeout(ctx, most)
 	return limited, cancel, nil
+}
+
+func (s *Store) reachable(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	return s.away.enter(ctx, s.tryServer)
+}
+
+// reading returns a context for reading what may be much. It ends when nothing has come for as long as patience. Whoever reads calls more with each row.
+func (s *Store) reading(ctx context.Context) (reading context.Context, more func(), cancel context.CancelFunc, err error) {
+	if err := s.reachable(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	inner, end := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(patience, func() { end(context.DeadlineExceeded) })
+	return watched{inner}, func() { timer.Reset(patience) }, func() {
+		timer.Stop()
+		end(nil)
+	}, nil
+}
+
+// watched is a context that may end for silence, which is as a deadline.
+type watched struct{ context.Context }
+
+// Err implements context.Context.
+func (w watched) Err() error {
+	err := w.Context.Err()
+	if err != nil && errors.Is(context.Cause(w.Context), context.DeadlineExceeded) {
+		return context.DeadlineExceeded
+	}
+	return err
 }
 
 // told returns an error of the database as callers are to know it: the caller's own end, ErrUnavailable, or what the database said.
@@ -55,14 +192,26 @@ func (s *Store) told(ctx context.Context, doing string, err error) error {
 		}
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	if !s.isCrowded(err) {
-		s.away.last.Store(&outage{time.Now().Add(rest), err})
+	switch {
+	case !s.isCrowded(err):
+		s.away.fail(err, rest)
+	case time.Since(time.Unix(0, s.away.heard.Load())) > patience: // those who use the connections hear nothing either
+		s.away.fail(err, 0)
 	}
 	return fmt.Errorf("%s: %w: %w", doing, registry.ErrUnavailable, err)
 }
 
-// isCrowded reports whether a statement only waited for a connection while others used all of them, which is no outage: a server that says
-// nothing is found away by these.
+// uncertain is told for a statement that was sent and writes by itself: when its answer is lost, it may have been done.
+func (s *Store) uncertain(ctx context.Context, doing string, err error) error {
+	told := s.told(ctx, doing, err)
+	_, answered := errors.AsType[*pgconn.PgError](err)
+	if answered || !errors.Is(told, registry.ErrUnavailable) {
+		return told
+	}
+	return fmt.Errorf("%s: %w: %w", doing, registry.ErrInDoubt, err)
+}
+
+// isCrowded reports whether a statement only waited for a connection while others used all of them.
 func (s *Store) isCrowded(err error) bool {
 	if !errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err) || isConnecting(err) { // a statement that was sent tells of its timeout otherwise
 		return false

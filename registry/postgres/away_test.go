@@ -39,7 +39,7 @@ func record(id string) *registry.Write {
 func answers(t *testing.T, s registry.Store) {
 	t.Helper()
 	for ctx, cancel := context.WithTimeout(t.Context(), time.Minute); ; {
-		_, err := s.Revision(ctx)
+		_, _, err := s.Revision(ctx)
 		if err == nil {
 			cancel()
 			return
@@ -123,12 +123,30 @@ func TestServerKilled(t *testing.T) {
 	t.Logf("%d writes were acknowledged, %d refused, %d in doubt", done, refused, doubtful)
 }
 
-// proxy stands between a store and its server, and cuts connections at a commit.
+// proxy stands between a store and its server, and cuts connections at a commit, or at another text.
 type proxy struct {
 	net.Listener
 
-	cut     atomic.Int32 // what to do with the next commit
+	cut     atomic.Int32           // what to do with the next commit
+	at      atomic.Pointer[string] // what is taken for a commit too; nil for nothing
 	refuses atomic.Bool
+	silent  atomic.Pointer[chan struct{}] // until it is closed nothing comes through, and connections stay; nil for none
+}
+
+// silence has nothing come through, either way, until loud is called.
+func (p *proxy) silence() (loud func()) {
+	until := make(chan struct{})
+	p.silent.Store(&until)
+	return sync.OnceFunc(func() {
+		p.silent.Store(nil)
+		close(until)
+	})
+}
+
+func (p *proxy) await() {
+	if until := p.silent.Load(); until != nil {
+		<-*until
+	}
 }
 
 // What a proxy does with a commit.
@@ -188,6 +206,7 @@ func (p *proxy) serve(client net.Conn, target string) {
 			if err != nil || deaf.Load() {
 				return
 			}
+			p.await()
 			if _, err := client.Write(buf[:n]); err != nil {
 				return
 			}
@@ -200,7 +219,8 @@ func (p *proxy) serve(client net.Conn, target string) {
 		if err != nil {
 			return
 		}
-		if bytes.Contains(buf[:n], []byte("commit\x00")) {
+		at := p.at.Load()
+		if bytes.Contains(buf[:n], []byte("commit\x00")) || at != nil && bytes.Contains(buf[:n], []byte(*at)) {
 			switch p.cut.Swap(passCommit) {
 			case loseCommit:
 				return
@@ -211,6 +231,7 @@ func (p *proxy) serve(client net.Conn, target string) {
 				deaf.Store(true)
 			}
 		}
+		p.await()
 		if _, err := server.Write(buf[:n]); err != nil {
 			return
 		}
@@ -242,7 +263,7 @@ func TestLostCommits(t *testing.T) {
 		if !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 		}
-		now, again := beside.Revision(t.Context())
+		now, _, again := beside.Revision(t.Context())
 		if again != nil {
 			t.Fatal(again)
 		}
@@ -252,6 +273,25 @@ func TestLostCommits(t *testing.T) {
 	}
 	p.refuses.Store(false)
 	answers(t, s)
+	// What others don't list by a number is in doubt.
+	p.cut.Store(loseAnswer)
+	if err := s.ForgetProject(t.Context(), 1); !errors.Is(err, registry.ErrInDoubt) {
+		t.Errorf("forgetting a project: %v", err)
+	}
+	answers(t, s)
+	if err := s.Keep(t.Context(), "people-1", []byte("before")); err != nil {
+		t.Fatal(err)
+	}
+	p.at.Store(new("after"))
+	p.cut.Store(loseAnswer)
+	if err := s.Keep(t.Context(), "people-1", []byte("after")); !errors.Is(err, registry.ErrInDoubt) {
+		t.Errorf("keeping something: %v", err)
+	}
+	p.at.Store(nil)
+	answers(t, s)
+	if data, err := s.Kept(t.Context(), "people-1"); err != nil || string(data) != "after" {
+		t.Errorf("what was kept in doubt is %q: %v", data, err)
+	}
 	for n := range 150 { // more than are listed
 		if _, err := s.Write(t.Context(), record(fmt.Sprintf("after that %d", n))); err != nil {
 			t.Fatal(err)
@@ -265,6 +305,89 @@ func TestLostCommits(t *testing.T) {
 	if err := connect(t, dsn).QueryRow(t.Context(), `SELECT cardinality(recent) FROM analytics_registry`).Scan(&listed); err != nil || listed != 128 {
 		t.Errorf("%d writes are listed: %v", listed, err)
 	}
+}
+
+// TestSilentServer: when the server says nothing any more, whoever waits for it gives up soon, and all who come then are refused at once.
+func TestSilentServer(t *testing.T) {
+	p, dsn := throughProxy(t, postgrestest.DSN(t))
+	s := open(t, dsn+"&connect_timeout=1")
+	if err := s.Keep(t.Context(), "people-1", []byte("kept")); err != nil {
+		t.Fatal(err)
+	}
+	loud := p.silence()
+	defer loud()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	calls := map[string]func() error{
+		"Revision": func() error { _, _, err := s.Revision(ctx); return err },
+		"Load":     func() error { _, err := s.Load(ctx, 0); return err },
+		"Write":    func() error { _, err := s.Write(ctx, record("x")); return err },
+		"Entries":  func() error { _, _, err := s.Entries(ctx, 1, "log", registry.EntryPage{}); return err },
+		"Keep":     func() error { return s.Keep(ctx, "people-1", []byte("other")) },
+		"Kept":     func() error { _, err := s.Kept(ctx, "people-1"); return err },
+		"KeptAll":  func() error { _, err := s.KeptAll(ctx, "people"); return err },
+		"Lock":     func() error { _, _, err := s.Lock(ctx, "people-1", "one"); return err },
+	}
+	var all sync.WaitGroup
+	for name, call := range calls {
+		all.Go(func() {
+			if err := call(); !errors.Is(err, registry.ErrUnavailable) && !errors.Is(err, registry.ErrInDoubt) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+	for n := range 10 {
+		for name, call := range calls {
+			if err := call(); !errors.Is(err, registry.ErrUnavailable) {
+				t.Fatalf("%s, the %dth time: %v", name, n, err)
+			}
+		}
+	}
+	loud()
+	answers(t, s)
+}
+
+// TestSilentServerAndNoConnectionLeft: those who only wait for a connection find out that the server says nothing.
+func TestSilentServerAndNoConnectionLeft(t *testing.T) {
+	p, dsn := throughProxy(t, postgrestest.DSN(t))
+	s := open(t, dsn+"&connect_timeout=1&pool_max_conns=1")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := s.Contents(t.Context(), func(*registry.Contents) error {
+		loud := p.silence()
+		defer loud()
+		for n := range 20 {
+			if _, _, err := s.Revision(ctx); !errors.Is(err, registry.ErrUnavailable) {
+				t.Fatalf("the %dth time: %v", n, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers(t, s)
+}
+
+// TestLockBehindSilentServers: a lock is had however many servers of the DSN say nothing, each for as long as the DSN allows.
+func TestLockBehindSilentServers(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	hosts := "@"
+	for range 6 {
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = silent.Close() }()
+		hosts += silent.Addr().String() + ","
+	}
+	s := open(t, strings.Replace(dsn, "@", hosts, 1)+"&connect_timeout=1")
+	_, release, err := s.Lock(t.Context(), "people-1", "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
 }
 
 // TestNobodyAnswers: a server that takes connections and says nothing is away.
@@ -326,7 +449,7 @@ func TestOthersInTheWay(t *testing.T) {
 	err := one.Contents(t.Context(), func(*registry.Contents) error {
 		var both sync.WaitGroup
 		both.Go(func() {
-			if _, err := one.Revision(t.Context()); !errors.Is(err, registry.ErrUnavailable) {
+			if _, _, err := one.Revision(t.Context()); !errors.Is(err, registry.ErrUnavailable) {
 				t.Errorf("with no connection left: %v", err)
 			}
 		})
@@ -334,7 +457,7 @@ func TestOthersInTheWay(t *testing.T) {
 			if _, err := other.Write(t.Context(), record("x")); !errors.Is(err, registry.ErrUnavailable) {
 				t.Errorf("while others write: %v", err)
 			}
-			if _, err := other.Revision(t.Context()); err != nil {
+			if _, _, err := other.Revision(t.Context()); err != nil {
 				t.Errorf("after waiting for others: %v", err)
 			}
 		})
@@ -344,7 +467,7 @@ func TestOthersInTheWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := one.Revision(t.Context()); err != nil {
+	if _, _, err := one.Revision(t.Context()); err != nil {
 		t.Errorf("after waiting for a connection: %v", err)
 	}
 }
@@ -379,7 +502,7 @@ func TestLockLostWhileKeeping(t *testing.T) {
 		if err := tx.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-kept; err == nil || errors.Is(err, registry.ErrUnavailable) {
+		if err := <-kept; !errors.Is(err, registry.ErrUnavailable) || !strings.HasSuffix(err.Error(), "another node has it now") {
 			t.Errorf("%q is kept by who loses the lock: %v", data, err)
 		}
 		if got, err := s.Kept(t.Context(), "people-1"); err != nil || string(got) != "before" {

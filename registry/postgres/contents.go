@@ -121,6 +121,12 @@ func fill(ctx context.Context, tx pgx.Tx, c *registry.Contents) (given, err erro
 	if _, err := tx.Exec(ctx, `UPDATE analytics_registry SET revision = $1, forgotten = $1`, int64(c.Revision)); err != nil { //nolint:gosec // as in Load
 		return nil, err
 	}
+	if _, err := tx.Exec(ctx, `DELETE FROM analytics_marks`); err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO analytics_marks (revision, mark) VALUES ($1, $2)`, int64(c.Revision), newMark()); err != nil { //nolint:gosec // as in Load
+		return nil, err
+	}
 	// Unique keys wait until all records are there: one connection takes one copy at a time.
 	var keys [][]any
 	records := copied(c.Records, func(rec *registry.Record) []any {
@@ -136,16 +142,17 @@ func fill(ctx context.Context, tx pgx.Tx, c *registry.Contents) (given, err erro
 	for _, table := range []struct {
 		name    string
 		columns []string
-		rows    *rowSource
+		rows    func() *rowSource
 	}{
 		{"records", []string{"project", "kind", "id", "revision", "data"}, records},
 		{"entries", []string{"project", "log", "id", "item", "by", "at", "data"}, entries},
 		{"kept", []string{"name", "data"}, kept},
 	} {
-		_, err := tx.CopyFrom(ctx, pgx.Identifier{"analytics_" + table.name}, table.columns, table.rows)
-		table.rows.stop()
-		if table.rows.err != nil {
-			return table.rows.err, nil
+		rows := table.rows()
+		_, err := tx.CopyFrom(ctx, pgx.Identifier{"analytics_" + table.name}, table.columns, rows)
+		rows.stop()
+		if rows.err != nil {
+			return rows.err, nil
 		}
 		if err != nil {
 			return nil, err
@@ -163,15 +170,18 @@ type rowSource struct {
 	err  error
 }
 
-func copied[T any](values iter.Seq2[*T, error], row func(*T) []any) *rowSource {
-	next, stop := iter.Pull2(values)
-	return &rowSource{stop: stop, next: func() ([]any, error, bool) {
-		value, err, ok := next()
-		if err != nil || !ok {
-			return nil, err, ok
-		}
-		return row(value), nil, true
-	}}
+// copied returns what begins to read values as rows. Whoever calls it calls stop.
+func copied[T any](values iter.Seq2[*T, error], row func(*T) []any) func() *rowSource {
+	return func() *rowSource {
+		next, stop := iter.Pull2(values)
+		return &rowSource{stop: stop, next: func() ([]any, error, bool) {
+			value, err, ok := next()
+			if err != nil || !ok {
+				return nil, err, ok
+			}
+			return row(value), nil, true
+		}}
+	}
 }
 
 // Next implements pgx.CopyFromSource.

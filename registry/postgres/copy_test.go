@@ -93,7 +93,7 @@ func copyOf(t *testing.T, s registry.Copier) (folder string) {
 // restore replaces what a store holds by a copy.
 func restore(t *testing.T, s copiable, folder string) {
 	t.Helper()
-	before, err := s.Revision(t.Context())
+	before, _, err := s.Revision(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func restore(t *testing.T, s copiable, folder string) {
 	if err := s.Replace(t.Context(), folder, before); err != nil {
 		t.Fatal(err)
 	}
-	if after, err := s.Revision(t.Context()); err != nil || after <= before {
+	if after, _, err := s.Revision(t.Context()); err != nil || after <= before {
 		t.Errorf("the revision was %d and is %d: %v", before, after, err)
 	}
 }
@@ -240,7 +240,7 @@ func TestCopyIsOfOneMoment(t *testing.T) {
 				t.Errorf("project %d was written %s times, and the copy has %d records and %d entries", project, n, ones[project], logged[project])
 			}
 		}
-		if revision, err := copied.Revision(t.Context()); err != nil || revision != uint64(sum) || sum == 0 {
+		if revision, _, err := copied.Revision(t.Context()); err != nil || revision != uint64(sum) || sum == 0 {
 			t.Errorf("the copy is of revision %d, and has %d writes: %v", revision, sum, err)
 		}
 		if err := copied.Close(); err != nil {

@@ -62,7 +62,7 @@ func BenchmarkStore(b *testing.B) {
 	})
 	b.Run("ask for the revision", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := s.Revision(b.Context()); err != nil {
+			if _, _, err := s.Revision(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -83,30 +85,33 @@ func (l *locks) turn(name string) chan struct{} {
 func (l *locks) try(ctx context.Context, name, holder string) (session *pgx.Conn, others bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	limited, cancel, err := l.store.limited(context.WithoutCancel(ctx), patience)
-	if err != nil {
+	if err := l.store.reachable(ctx); err != nil {
 		return nil, false, err
 	}
-	defer cancel()
+	ctx, outer := context.WithoutCancel(ctx), ctx
 	var got bool
 	ask := func() error {
+		limited, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
 		return l.conn.QueryRow(limited, `SELECT pg_try_advisory_lock($1)`, lockNumber(l.store.schema, name)).Scan(&got)
 	}
-	used, err := l.connect(limited)
+	used, err := l.connect(ctx)
 	if err == nil {
 		err = ask()
 	}
 	if err != nil && used { // it may have ended since it was used last
-		if err = l.reconnect(limited); err == nil {
+		if err = l.reconnect(ctx); err == nil {
 			err = ask()
 		}
 	}
 	if err != nil || !got {
 		return nil, false, err
 	}
-	if ctx.Err() != nil {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if outer.Err() != nil {
 		l.unlock(limited, name)
-		return nil, false, context.Cause(ctx)
+		return nil, false, context.Cause(outer)
 	}
 	turn, others, err := l.note(limited, name, holder)
 	if err != nil {
@@ -150,11 +155,14 @@ func (l *locks) connect(ctx context.Context) (used bool, err error) {
 	return false, l.reconnect(ctx)
 }
 
+// reconnect makes a new session. Each server of the DSN has as long to answer as the DSN allows.
 func (l *locks) reconnect(ctx context.Context) (err error) {
+	limited, cancel := context.WithTimeout(ctx, l.store.connecting()+patience)
+	defer cancel()
 	if l.conn != nil {
-		_ = l.conn.Close(ctx) // it is of no use any more
+		closeConn(limited, l.conn) // it is of no use any more
 	}
-	l.conn, err = pgx.ConnectConfig(ctx, l.store.session)
+	l.conn, err = pgx.ConnectConfig(limited, l.store.session)
 	return err
 }
 
@@ -206,10 +214,12 @@ var errLockLost = errors.New("the connection that had its lock was lost, and ano
 // Keep implements registry.Store. What a lock of this name protects is kept only as long as nobody else has got the lock.
 func (s *Store) Keep(ctx context.Context, name string, data []byte) error {
 	doing := "keeping " + name
-	limited, cancel, err := s.limited(ctx, longPatience)
+	conn, err := s.acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
+		return s.told(ctx, doing, err)
 	}
+	defer conn.Release()
+	limited, cancel := context.WithTimeout(ctx, patienceFor(len(data)))
 	defer cancel()
 	turn, held := s.locks.turnOf(name)
 	// Until the statement ends, nobody else gets the lock; it waits for who is about to get it, and sees that.
@@ -220,24 +230,60 @@ func (s *Store) Keep(ctx context.Context, name string, data []byte) error {
 		query, args = mine+`, gone AS (DELETE FROM analytics_kept WHERE name = $1 AND `+fence+`) SELECT true WHERE `+fence, args[:3]
 	}
 	var done bool
-	err = s.pool.QueryRow(limited, query, args...).Scan(&done)
+	err = conn.QueryRow(limited, query, args...).Scan(&done)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%s: %w", doing, errLockLost)
+		return fmt.Errorf("%s: %w: %w", doing, registry.ErrUnavailable, errLockLost)
 	}
-	return s.told(ctx, doing, err)
+	return s.uncertain(ctx, doing, err)
+}
+
+// small is the most bytes of what is kept that no more time is given for than for a small statement.
+const small = 1 << 20
+
+func patienceFor(size int) time.Duration {
+	if size > small {
+		return longPatience
+	}
+	return patience
+}
+
+// acquire returns a connection that the caller releases.
+func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	limited, cancel, err := s.limited(ctx, patience)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	return s.pool.Acquire(limited)
 }
 
 // Kept implements registry.Store.
 func (s *Store) Kept(ctx context.Context, name string) (data []byte, err error) {
 	doing := "reading what is kept as " + name
-	limited, cancel, err := s.limited(ctx, longPatience)
+	conn, err := s.acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
+		return nil, s.told(ctx, doing, err)
 	}
+	defer conn.Release()
+	for _, most := range []int{small, math.MaxInt32} { // what is large is not known before
+		var size int
+		if data, size, err = kept(ctx, conn, name, most); err != nil {
+			return nil, s.told(ctx, doing, err)
+		}
+		if size <= most {
+			break
+		}
+	}
+	return data, nil
+}
+
+// kept returns what is kept under a name, and its size. What has more bytes than most is left out.
+func kept(ctx context.Context, conn *pgxpool.Conn, name string, most int) (data []byte, size int, err error) {
+	limited, cancel := context.WithTimeout(ctx, patienceFor(most))
 	defer cancel()
-	err = s.pool.QueryRow(limited, `SELECT data FROM analytics_kept WHERE name = $1`, name).Scan(&data)
+	err = conn.QueryRow(limited, `SELECT octet_length(data), CASE WHEN octet_length(data) <= $2 THEN data END FROM analytics_kept WHERE name = $1`, name, most).Scan(&size, &data)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
+		return nil, 0, nil
 	}
-	return data, s.told(ctx, doing, err)
+	return data, size, err
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // version is that of the tables.
-const version = 1
+const version = 2
 
 //go:embed migrations/*.sql
 var migrations embed.FS

@@ -106,6 +106,7 @@ func shown(t *testing.T, s registry.Store, of [][2]any) (all struct {
 	if all.Records, err = s.Load(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
+	all.Records.Mark, all.Records.SinceMark = 0, 0 // each store has its own
 	slices.SortFunc(all.Records.Records, func(a, b registry.Record) int {
 		return cmp.Or(cmp.Compare(a.Project, b.Project), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
 	})
@@ -233,16 +234,32 @@ func TestMoveComparesEverything(t *testing.T) {
 	}{
 		{"a record lost", func(c *registry.Contents) { c.Records = without(c.Records) }, "record"},
 		{"an entry lost", func(c *registry.Contents) { c.Entries = without(c.Entries) }, "entry"},
-		{"something kept lost", func(c *registry.Contents) { c.Kept = without(c.Kept) }, "thing kept people is another one"},
+		{"something kept lost", func(c *registry.Contents) { c.Kept = without(c.Kept) }, "thing kept people differs"},
 		{"another revision", func(c *registry.Contents) { c.Revision++ }, "the revision is"},
-		{"another byte", changed(func(r *registry.Record) { r.Data = append(r.Data, ' ') }), "is another one after the move"},
-		{"another unique key", changed(func(r *registry.Record) { r.Unique = append(r.Unique, "x") }), "is another one after the move"},
-		{"another revision of a record", changed(func(r *registry.Record) { r.Revision++ }), "is another one after the move"},
+		{"another byte", changed(func(r *registry.Record) { r.Data = append(r.Data, ' ') }), "differs after the move"},
+		{"another unique key", changed(func(r *registry.Record) { r.Unique = append(r.Unique, "x") }), "differs after the move"},
+		{"records that can't be read to their end", func(c *registry.Contents) { c.Records = brokenOff(c.Records) }, errUnreadable.Error()},
+		{"entries that can't be read to their end", func(c *registry.Contents) { c.Entries = brokenOff(c.Entries) }, errUnreadable.Error()},
+		{"another revision of a record", changed(func(r *registry.Record) { r.Revision++ }), "differs after the move"},
 	} {
 		to := damaged{open(t, postgrestest.DSN(t)), tt.change}
 		if _, err := registry.Move(t.Context(), first, to); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
+	}
+}
+
+var errUnreadable = errors.New("the disk is damaged")
+
+// brokenOff fails after the last value.
+func brokenOff[T any](values iter.Seq2[*T, error]) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		for value, err := range values {
+			if !yield(value, err) {
+				return
+			}
+		}
+		yield(nil, errUnreadable)
 	}
 }
 

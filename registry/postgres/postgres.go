@@ -32,6 +32,8 @@ const (
 	longPatience = 2 * time.Minute
 	// connectTimeout is the longest that a connection to one server may take where the DSN has no connect_timeout.
 	connectTimeout = 3 * time.Second
+	// pingTimeout is the longest that a connection of the pool that was idle may take to show that it works.
+	pingTimeout = time.Second
 )
 
 // settings are what sessions begin with, unless the DSN says otherwise. The lock of a machine that is gone is freed after 25 seconds, and
@@ -68,8 +70,12 @@ type Store struct {
 	schema  string          // that the tables are in
 	id      string          // of this store, in what it tells others
 	away    breaker
-	locks   *locks
-	shares  shares
+
+	ctx  context.Context // of what is done in the background
+	stop context.CancelFunc
+
+	locks  *locks
+	shares shares
 }
 
 // Open opens the database of a DSN, and brings its tables up to date. A database that a newer version of this program has written is
@@ -79,16 +85,23 @@ func Open(ctx context.Context, dsn string) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
+	s := &Store{session: config.ConnConfig, id: newID()}
+	dial := s.session.DialFunc
+	s.session.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &listened{conn, &s.away.heard}, nil
+	}
+	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("opening the registry: %w", err)
 	}
-	s := &Store{pool: pool, session: config.ConnConfig, id: newID()}
 	s.locks = &locks{store: s, turns: make(map[string]chan struct{}), held: make(map[string]int64)}
-	s.shares.ctx, s.shares.stop = context.WithCancel(context.Background())
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	if s.schema, err = migrate(ctx, config.ConnConfig); err != nil {
-		s.shares.stop()
-		pool.Close()
+		s.stop()
+		s.pool.Close()
 		return nil, fmt.Errorf("opening the registry %s: %w", nameOf(config.ConnConfig), opening(err))
 	}
 	return s, nil
@@ -96,7 +109,9 @@ func Open(ctx context.Context, dsn string) (_ *Store, err error) {
 
 // Close closes all connections, and so gives up all locks.
 func (s *Store) Close() error {
+	s.stop()
 	s.shares.close()
+	s.away.close()
 	s.locks.close()
 	s.pool.Close()
 	return nil
@@ -132,6 +147,9 @@ func parse(dsn string) (*pgxpool.Config, error) {
 	}
 	if session.ConnectTimeout == 0 {
 		session.ConnectTimeout = connectTimeout
+	}
+	if config.PingTimeout == 0 {
+		config.PingTimeout = pingTimeout
 	}
 	if session.ValidateConnect == nil { // a standby takes no writes
 		session.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite

@@ -83,7 +83,7 @@ func TestStoreInItsOwnSchema(t *testing.T) {
 	if _, err := one.Write(t.Context(), &registry.Write{Put: []registry.Record{{Project: 1, Kind: "a", ID: "x", Data: []byte(`1`)}}}); err != nil {
 		t.Fatal(err)
 	}
-	if revision, err := other.Revision(t.Context()); err != nil || revision != 0 {
+	if revision, _, err := other.Revision(t.Context()); err != nil || revision != 0 {
 		t.Errorf("the other registry is at revision %d: %v", revision, err)
 	}
 	_, release, err := one.Lock(t.Context(), "people-1", "one")
@@ -189,7 +189,7 @@ func TestOpenByManyAtOnce(t *testing.T) {
 				t.Errorf("Open() = %v", err)
 				return
 			}
-			if _, err := s.Revision(t.Context()); err != nil {
+			if _, _, err := s.Revision(t.Context()); err != nil {
 				t.Error(err)
 			}
 			_ = s.Close()
@@ -205,7 +205,7 @@ func TestNewerVersion(t *testing.T) {
 	if _, err := connect(t, dsn).Exec(t.Context(), `UPDATE analytics_registry SET version = 99`); err != nil {
 		t.Fatal(err)
 	}
-	const want = "its tables are at version 99, and this program knows versions up to 1: a newer version of the program wrote it"
+	const want = "its tables are at version 99, and this program knows versions up to 2: a newer version of the program wrote it"
 	if s, err := postgres.Open(t.Context(), dsn); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("Open() = %v, %v", s, err)
 	}
@@ -220,7 +220,7 @@ func TestNewerVersion(t *testing.T) {
 	if changes, err := before.Load(t.Context(), 0); err != nil || changes.Revision != 0 || len(changes.Records) != 0 {
 		t.Errorf("it was written: %+v, %v", changes, err)
 	}
-	if state, err := registry.InspectStore(t.Context(), dsn, ""); err != nil || state.Version != 99 || state.Current != 1 {
+	if state, err := registry.InspectStore(t.Context(), dsn, ""); err != nil || state.Version != 99 || state.Current != 2 {
 		t.Errorf("InspectStore() = %+v, %v", state, err)
 	}
 }
@@ -239,11 +239,11 @@ func TestInspect(t *testing.T) {
 		state.Name = ""
 		return state
 	}
-	if diff := cmp.Diff(registry.StoreState{Current: 1}, inspect()); diff != "" {
+	if diff := cmp.Diff(registry.StoreState{Current: 2}, inspect()); diff != "" {
 		t.Errorf("an empty database (-want +got):\n%s", diff)
 	}
 	open(t, dsn)
-	if diff := cmp.Diff(registry.StoreState{Version: 1, Current: 1}, inspect()); diff != "" {
+	if diff := cmp.Diff(registry.StoreState{Version: 2, Current: 2}, inspect()); diff != "" {
 		t.Errorf("after opening it (-want +got):\n%s", diff)
 	}
 }

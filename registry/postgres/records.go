@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -20,19 +21,20 @@ const remembered = 10_000
 // recent is how many writes are listed by the numbers that they have drawn.
 const recent = 128
 
-// Revision returns the number of the last write that put a record.
-func (s *Store) Revision(ctx context.Context) (uint64, error) {
+// Revision returns the number of the last write that put a record, and its mark.
+func (s *Store) Revision(ctx context.Context) (revision uint64, mark int64, err error) {
 	const doing = "reading the revision"
 	limited, cancel, err := s.limited(ctx, patience)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", doing, err)
+		return 0, 0, fmt.Errorf("%s: %w", doing, err)
 	}
 	defer cancel()
-	var revision int64
-	if err := s.pool.QueryRow(limited, `SELECT revision FROM analytics_registry`).Scan(&revision); err != nil {
-		return 0, s.told(ctx, doing, err)
+	var found int64
+	const query = `SELECT revision, coalesce((SELECT mark FROM analytics_marks AS m WHERE m.revision = r.revision), 0) FROM analytics_registry AS r`
+	if err := s.pool.QueryRow(limited, query).Scan(&found, &mark); err != nil {
+		return 0, 0, s.told(ctx, doing, err)
 	}
-	return unsigned(revision), nil
+	return unsigned(found), mark, nil
 }
 
 // oneMoment has all statements of a transaction see the same state.
@@ -41,18 +43,23 @@ var oneMoment = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.Read
 // Load returns the records that were put after a revision.
 func (s *Store) Load(ctx context.Context, since uint64) (*registry.Changes, error) {
 	const doing = "reading records"
-	limited, cancel, err := s.limited(ctx, longPatience)
+	limited, more, cancel, err := s.reading(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
 	defer cancel()
 	var changes *registry.Changes
 	err = pgx.BeginTxFunc(limited, s.pool, oneMoment, func(tx pgx.Tx) error {
-		var revision, forgotten int64
-		if err := tx.QueryRow(limited, `SELECT revision, forgotten FROM analytics_registry`).Scan(&revision, &forgotten); err != nil {
+		var revision, forgotten, mark, sinceMark int64
+		const state = `SELECT revision, forgotten, coalesce((SELECT mark FROM analytics_marks AS m WHERE m.revision = r.revision), 0),
+			coalesce((SELECT mark FROM analytics_marks WHERE revision = $1), 0) FROM analytics_registry AS r`
+		if err := tx.QueryRow(limited, state, int64(since)).Scan(&revision, &forgotten, &mark, &sinceMark); err != nil { //nolint:gosec // it comes from a bigint
 			return err
 		}
-		changes = &registry.Changes{Revision: unsigned(revision), Whole: since == 0 || since > unsigned(revision) || since < unsigned(forgotten)}
+		changes = &registry.Changes{
+			Revision: unsigned(revision), Whole: since == 0 || since > unsigned(revision) || since < unsigned(forgotten),
+			Mark: mark, SinceMark: sinceMark,
+		}
 		query, args := `SELECT project, kind, id, revision, data FROM analytics_records WHERE revision > $1`, []any{int64(since)} //nolint:gosec // it comes from a bigint
 		if changes.Whole {
 			query, args = `SELECT project, kind, id, revision, data FROM analytics_records WHERE data IS NOT NULL`, nil
@@ -61,7 +68,10 @@ func (s *Store) Load(ctx context.Context, since uint64) (*registry.Changes, erro
 		if err != nil {
 			return err
 		}
-		changes.Records, err = pgx.CollectRows(rows, readRecord)
+		changes.Records, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (registry.Record, error) {
+			more()
+			return readRecord(row)
+		})
 		return err
 	})
 	if err != nil {
@@ -100,6 +110,9 @@ func (s *Store) Write(ctx context.Context, w *registry.Write) (revision uint64, 
 	}
 	if ctx.Err() != nil {
 		return 0, fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	}
+	if len(w.Put) > 0 {
+		w.Mark = p.drawn
 	}
 	return unsigned(p.revision), s.commit(ctx, doing, tx, p)
 }
@@ -151,7 +164,7 @@ type plan struct {
 	batch    pgx.Batch
 	revision int64 // 0 when no record is put
 	number   int64 // of the write, among all
-	drawn    int64 // at random, by which it is found
+	drawn    int64 // at random, by which it is found; the mark of its revision
 	failed   error // what the write is refused for, which is no error of the database
 }
 
@@ -160,6 +173,10 @@ const (
 	beginWrite = `UPDATE analytics_registry SET revision = revision + $1::bigint, writes = writes + 1,
 		recent = (recent || $2::bigint)[greatest(1, cardinality(recent) + 2 - $3::integer):] RETURNING revision * $1::bigint, version, writes`
 	tellOthers = `SELECT pg_notify($1, $2)`
+	// addMark forgets old marks: whoever has read up to one of these reads all records again.
+	addMark = `WITH old AS (DELETE FROM analytics_marks WHERE revision <= (SELECT revision FROM analytics_registry) - $2)
+		INSERT INTO analytics_marks (revision, mark) SELECT revision, $1 FROM analytics_registry ON CONFLICT (revision) DO UPDATE SET mark = excluded.mark`
+	otherMark = `SELECT NOT EXISTS (SELECT 1 FROM analytics_marks WHERE revision = $1 AND mark = $2)`
 
 	putRecords = `INSERT INTO analytics_records (project, kind, id, revision, data)
 		SELECT put.project, put.kind, put.id, analytics_registry.revision, put.data
@@ -186,9 +203,12 @@ const (
 			) AS ranked WHERE place > $3::bigint * 9 / 10 OR taken > $4::bigint * 9 / 10)`
 )
 
+// newMark draws a number that no other write has, and that is not 0.
+func newMark() int64 { return 1 + rand.Int64N(math.MaxInt64) } //nolint:gosec // it keeps no secret
+
 // newPlan says how a write is done. Statements follow each other whatever came of those before: who finds failed set undoes them all.
 func newPlan(s *Store, w *registry.Write) *plan {
-	p := &plan{drawn: rand.Int64()} //nolint:gosec // it keeps no secret
+	p := &plan{drawn: newMark()}
 	p.batch.Queue(beginWrite, min(1, len(w.Put)), p.drawn, recent).QueryRow(func(row pgx.Row) error {
 		var found int
 		if err := row.Scan(&p.revision, &found, &p.number); err != nil {
@@ -199,10 +219,16 @@ func newPlan(s *Store, w *registry.Write) *plan {
 		}
 		return nil
 	})
+	marks := make(map[[2]int64]bool)
 	for _, e := range w.Expect {
 		p.expect(e)
+		if mark := [2]int64{int64(e.Revision), e.Mark}; e.Mark != 0 && !marks[mark] { //nolint:gosec // as in Load
+			marks[mark] = true
+			p.refuse(otherMark, mark[0], mark[1])
+		}
 	}
 	if len(w.Put) > 0 {
+		p.batch.Queue(addMark, p.drawn, remembered)
 		p.put(w.Put)
 		p.batch.Queue(tellOthers, s.channel(), s.id)
 	}
@@ -218,19 +244,24 @@ func (p *plan) fail(err error) {
 }
 
 func (p *plan) expect(e registry.Expectation) {
-	query, args := `SELECT EXISTS (SELECT 1 FROM analytics_records WHERE project = $1 AND revision > $2`, []any{e.Project, int64(e.Revision)} //nolint:gosec // as in Load
+	query, args := `SELECT (SELECT forgotten FROM analytics_registry) > $2 OR EXISTS (SELECT 1 FROM analytics_records WHERE project = $1 AND revision > $2`, []any{e.Project, int64(e.Revision)} //nolint:gosec // as in Load
 	if e.Kind != "" {
 		query, args = query+` AND kind = $3`, append(args, string(e.Kind))
 		if e.One {
 			query, args = query+` AND id = $4`, append(args, e.ID)
 		}
 	}
-	p.batch.Queue(query+`)`, args...).QueryRow(func(row pgx.Row) error {
-		var later bool
-		if err := row.Scan(&later); err != nil {
+	p.refuse(query+`)`, args...)
+}
+
+// refuse refuses the write as stale if a query says so.
+func (p *plan) refuse(query string, args ...any) {
+	p.batch.Queue(query, args...).QueryRow(func(row pgx.Row) error {
+		var stale bool
+		if err := row.Scan(&stale); err != nil {
 			return err
 		}
-		if later {
+		if stale {
 			p.fail(registry.ErrStale)
 		}
 		return nil
@@ -356,7 +387,7 @@ func entryColumns(entries []registry.Entry) []any {
 // Entries returns a part of a log, latest first.
 func (s *Store) Entries(ctx context.Context, project int64, log string, page registry.EntryPage) (entries []registry.Entry, total int, err error) {
 	const doing = "reading a log"
-	limited, cancel, err := s.limited(ctx, longPatience)
+	limited, more, cancel, err := s.reading(ctx)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", doing, err)
 	}
@@ -382,6 +413,7 @@ func (s *Store) Entries(ctx context.Context, project int64, log string, page reg
 	}
 	batch.Queue(`SELECT id, item, by, at, data`+where+part, partArgs...).Query(func(rows pgx.Rows) (err error) {
 		entries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (registry.Entry, error) {
+			more()
 			e := registry.Entry{Project: project, Log: log}
 			var at int64
 			var data *string
@@ -407,20 +439,25 @@ func (s *Store) ForgetProject(ctx context.Context, project int64) error {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	defer cancel()
-	err = pgx.BeginFunc(limited, s.pool, func(tx pgx.Tx) error {
-		batch := new(pgx.Batch)
-		batch.Queue(`SELECT 1 FROM analytics_registry FOR UPDATE`) // others wait
-		for _, statement := range []string{
-			`DELETE FROM analytics_entries WHERE project = $1`,
-			`DELETE FROM analytics_logs WHERE project = $1`,
-			`UPDATE analytics_registry SET forgotten = greatest(forgotten, (SELECT coalesce(max(revision), 0) FROM analytics_records WHERE project = $1 AND data IS NULL))`,
-			`DELETE FROM analytics_records WHERE project = $1 AND data IS NULL`,
-		} {
-			batch.Queue(statement, project)
-		}
-		return tx.SendBatch(limited, batch).Close()
-	})
-	return s.told(ctx, doing, err)
+	tx, err := s.pool.Begin(limited)
+	if err != nil {
+		return s.told(ctx, doing, err)
+	}
+	defer rollBack(ctx, tx)
+	batch := new(pgx.Batch)
+	batch.Queue(`SELECT 1 FROM analytics_registry FOR UPDATE`) // others wait
+	for _, statement := range []string{
+		`DELETE FROM analytics_entries WHERE project = $1`,
+		`DELETE FROM analytics_logs WHERE project = $1`,
+		`UPDATE analytics_registry SET forgotten = greatest(forgotten, (SELECT coalesce(max(revision), 0) FROM analytics_records WHERE project = $1 AND data IS NULL))`,
+		`DELETE FROM analytics_records WHERE project = $1 AND data IS NULL`,
+	} {
+		batch.Queue(statement, project)
+	}
+	if err := tx.SendBatch(limited, batch).Close(); err != nil {
+		return s.told(ctx, doing, err)
+	}
+	return s.uncertain(ctx, doing, tx.Commit(limited))
 }
 
 // EraseRemoved has the server clean up after what was removed or overwritten, so that its room in the tables is used again. Bytes of it may stay

@@ -13,8 +13,6 @@ import (
 
 // shares is what a store remembers of the allowances that nodes share.
 type shares struct {
-	ctx  context.Context // of what is removed in the background
-	stop context.CancelFunc
 	done sync.WaitGroup
 
 	mu      sync.Mutex
@@ -25,7 +23,7 @@ type shares struct {
 // KeptAll implements registry.Sharer.
 func (s *Store) KeptAll(ctx context.Context, prefix string) (map[string][]byte, error) {
 	doing := "reading what is kept as " + prefix + "…"
-	limited, cancel, err := s.limited(ctx, longPatience)
+	limited, more, cancel, err := s.reading(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
@@ -38,6 +36,7 @@ func (s *Store) KeptAll(ctx context.Context, prefix string) (map[string][]byte, 
 	var name string
 	var data []byte
 	_, err = pgx.ForEachRow(rows, []any{&name, &data}, func() error {
+		more()
 		all[name], data = data, nil
 		return nil
 	})
@@ -48,15 +47,16 @@ func (s *Store) KeptAll(ctx context.Context, prefix string) (map[string][]byte, 
 }
 
 // takeShare takes queries out of an allowance: $2 is how long one takes to come back, $3 how many there are when nothing is spent, $4 how many are
-// wanted. Whoever waits for another taker sees what that one left.
+// wanted. Whoever waits for another taker sees what that one left. No more can be spent than there is, also if the clock was set back or the rate was another one.
 const takeShare = `INSERT INTO analytics_allowances AS known (name, whole, got)
 	SELECT $1, now + got * $2::bigint, got
 	FROM (SELECT (extract(epoch FROM statement_timestamp()) * 1000000000)::bigint AS now, greatest(0, least($3::bigint, $4::bigint)) AS got) AS fresh
 	ON CONFLICT (name) DO UPDATE SET (whole, got) = (
-		SELECT greatest(known.whole, now) + more * $2::bigint, more
-		FROM (SELECT now, CASE WHEN $4::bigint <= 0 THEN $4::bigint ELSE
-				greatest(0, least($4::bigint, $3::bigint - (greatest(0, known.whole - now) + $2::bigint - 1) / $2::bigint)) END AS more
-			FROM (SELECT (extract(epoch FROM statement_timestamp()) * 1000000000)::bigint AS now) AS clock) AS taken)
+		SELECT now + spent + more * $2::bigint, more
+		FROM (SELECT now, spent, CASE WHEN $4::bigint <= 0 THEN $4::bigint ELSE
+				greatest(0, least($4::bigint, $3::bigint - (spent + $2::bigint - 1) / $2::bigint)) END AS more
+			FROM (SELECT now, greatest(0, least(known.whole - now, $2::bigint * $3::bigint)) AS spent
+				FROM (SELECT (extract(epoch FROM statement_timestamp()) * 1000000000)::bigint AS now) AS clock) AS known_now) AS taken)
 	RETURNING got, whole - (extract(epoch FROM statement_timestamp()) * 1000000000)::bigint`
 
 // Take implements registry.Sharer.
@@ -100,26 +100,25 @@ func (s *Store) cleanShares() {
 	}
 	s.shares.cleaned = now
 	s.shares.done.Go(func() {
-		limited, cancel, err := s.limited(s.shares.ctx, keepUnused)
+		limited, cancel, err := s.limited(s.ctx, keepUnused)
 		if err != nil {
 			return
 		}
 		defer cancel()
 		for {
 			removed, err := s.pool.Exec(limited, removeUnused, int64(keepUnused), cleanAtOnce)
-			if err != nil || removed.RowsAffected() == 0 { // if it fails, the next one does it
+			if s.told(s.ctx, "removing allowances", err) != nil || removed.RowsAffected() == 0 { // if it fails, the next one does it
 				return
 			}
 		}
 	})
 }
 
-// close ends what is done in the background.
+// close waits for what is done in the background.
 func (s *shares) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.stop()
 	s.done.Wait()
 }
 

@@ -67,6 +67,23 @@ func TestTakeComesBack(t *testing.T) {
 	}
 }
 
+// TestTakeAfterTheClockWasSetBack: no more is spent of an allowance than all of it, whatever the database's clock said before.
+func TestTakeAfterTheClockWasSetBack(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	s := open(t, dsn)
+	take(t, s, "a", slow, 1)
+	if _, err := connect(t, dsn).Exec(t.Context(), `UPDATE analytics_allowances SET whole = whole + $1::bigint`, int64(5*slow.Per)); err != nil {
+		t.Fatal(err)
+	}
+	if got, again := take(t, s, "a", slow, 1); got != 0 || again <= 9*time.Hour || again > 10*time.Hour {
+		t.Errorf("%d were taken, and the next one is there in %s", got, again)
+	}
+	take(t, s, "a", slow, -30)
+	if got, _ := take(t, s, "a", slow, 100); got != 30 {
+		t.Errorf("of 30 that were given back %d were taken", got)
+	}
+}
+
 // TestTakeByMany: nodes that take at once get exactly what there is.
 func TestTakeByMany(t *testing.T) {
 	dsn := postgrestest.DSN(t)

@@ -95,7 +95,7 @@ func expect(t exam, changes *registry.Changes, want ...string) {
 
 func testEmpty(t exam) {
 	s := open(t)
-	if revision, err := s.Revision(t.Context()); revision != 0 || err != nil {
+	if revision, _, err := s.Revision(t.Context()); revision != 0 || err != nil {
 		t.Errorf("Revision() = %d, %v, want 0", revision, err)
 	}
 	if diff := gocmp.Diff(&registry.Changes{Whole: true}, load(t, s, 0), cmpopts.EquateEmpty()); diff != "" {
@@ -182,6 +182,42 @@ func testExpectations(t exam) {
 	}
 }
 
+// testExpectationsForgotten: a write that was made from a state before something was forgotten is stale, since nobody knows what that was.
+func testExpectationsForgotten(t exam) {
+	s := open(t)
+	f, ok := s.(interface {
+		ForgetProject(ctx context.Context, project int64) error
+	})
+	if !ok {
+		t.Skip("the store forgets no projects")
+	}
+	put(t, s, rec(5, "x", `1`))
+	seen := put(t, s, rec(6, "x", `1`))
+	removed := put(t, s, rec(5, "x", ""))
+	if err := f.ForgetProject(t.Context(), 5); err != nil {
+		t.Fatal(err)
+	}
+	create := func(since uint64) registry.Write {
+		return registry.Write{Expect: []registry.Expectation{{Project: 5, Revision: since}}, Put: []registry.Record{rec(5, "y", `1`)}}
+	}
+	refuse(t, s, registry.ErrStale, create(seen))
+	write(t, s, create(removed))
+	c, ok := s.(registry.Copier)
+	if !ok {
+		return
+	}
+	folder := t.TempDir()
+	if err := c.Copy(t.Context(), folder); err != nil {
+		t.Fatal(err)
+	}
+	seen = put(t, s, rec(7, "x", `1`))
+	if err := c.Replace(t.Context(), folder, seen); err != nil {
+		t.Fatal(err)
+	}
+	w := registry.Write{Expect: []registry.Expectation{{Project: 7, Revision: seen}}, Put: []registry.Record{rec(7, "y", `1`)}}
+	refuse(t, s, registry.ErrStale, w)
+}
+
 func testRollback(t exam) {
 	s := open(t)
 	put(t, s, rec(1, "x", `1`, "k"))
@@ -208,7 +244,7 @@ func testNoChange(t exam) {
 			t.Errorf("%s: revision %d, want 0", name, revision)
 		}
 	}
-	if revision, err := s.Revision(t.Context()); revision != 1 || err != nil {
+	if revision, _, err := s.Revision(t.Context()); revision != 1 || err != nil {
 		t.Errorf("Revision() = %d, %v, want 1", revision, err)
 	}
 }

@@ -35,6 +35,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"records", testRecords},
 		{"unique keys", testUniqueKeys},
 		{"expectations", testExpectations},
+		{"expectations about what was forgotten", testExpectationsForgotten},
 		{"a write that fails leaves nothing", testRollback},
 		{"a write that puts nothing has no revision", testNoChange},
 		{"load since a revision", testLoadSince},

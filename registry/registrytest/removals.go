@@ -22,7 +22,7 @@ func testRemovals(t exam) {
 		_, err := p.DeleteProject(ctx, 99, shop.Name, at)
 		return err
 	})
-	before := p.settled()
+	before, behind := p.settled(), openRegistry(t)
 	removal := must(p.other.DeleteProject(ctx, shop.ID, shop.Name, at.Add(time.Hour)))(t)
 	if err := p.Refresh(ctx); err != nil {
 		t.Fatal(err)
@@ -41,6 +41,10 @@ func testRemovals(t exam) {
 	if err := p.ForgetProject(ctx, shop.ID); err != nil {
 		t.Fatal(err)
 	}
+	p.refused("a key from a process that has not seen the deletion", registry.ErrNotFound, func() error {
+		_, _, err := behind.CreateKey(ctx, registry.NewKey{Project: shop.ID, Kind: registry.Personal, Label: "late", Scopes: []string{"*"}}, at)
+		return err
+	})
 	want.RemovedAt, want.ErasedAt = at.Add(2*time.Hour), at.Add(3*time.Hour)
 	err := p.NoteRemoval(ctx, shop.ID, func(r *registry.Removal) { r.RemovedAt, r.ErasedAt = want.RemovedAt, want.ErasedAt })
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 // remembered is for how many revisions it is known which records were removed.
 const remembered = 10_000
 
-// Revision returns the number of the last write that put a record.
-func (s *Store) Revision(ctx context.Context) (uint64, error) {
-	var revision int64
-	if err := s.read.QueryRowContext(ctx, `SELECT revision FROM registry`).Scan(&revision); err != nil {
-		return 0, fmt.Errorf("reading the revision: %w", err)
+// Revision returns the number of the last write that put a record. There are no marks: nobody sets back a file that is open.
+func (s *Store) Revision(ctx context.Context) (revision uint64, mark int64, err error) {
+	var found int64
+	if err := s.read.QueryRowContext(ctx, `SELECT revision FROM registry`).Scan(&found); err != nil {
+		return 0, 0, fmt.Errorf("reading the revision: %w", err)
 	}
-	return unsigned(revision), nil
+	return unsigned(found), 0, nil
 }
 
 // Load returns the records that were put after a revision.
@@ -89,11 +89,11 @@ func (s *Store) Write(ctx context.Context, w *registry.Write) (revision uint64, 
 }
 
 func expect(ctx context.Context, tx *sql.Tx, e registry.Expectation) error {
-	query, args := `SELECT EXISTS (SELECT 1 FROM records WHERE project = ? AND revision > ?`, []any{e.Project, int64(e.Revision)} //nolint:gosec // as in Load
+	query, args := `SELECT (SELECT forgotten FROM registry) > ?1 OR EXISTS (SELECT 1 FROM records WHERE revision > ?1 AND project = ?2`, []any{int64(e.Revision), e.Project} //nolint:gosec // as in Load
 	if e.Kind != "" {
-		query, args = query+` AND kind = ?`, append(args, e.Kind)
+		query, args = query+` AND kind = ?3`, append(args, e.Kind)
 		if e.One {
-			query, args = query+` AND id = ?`, append(args, e.ID)
+			query, args = query+` AND id = ?4`, append(args, e.ID)
 		}
 	}
 	var later bool
