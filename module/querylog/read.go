@@ -217,9 +217,13 @@ func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints [
 // unwritten returns the counts of a project that are in no confirmed batch, and the last of these.
 func (l *Log) unwritten(project int64) (counts []count, confirmed int64) {
 	l.gather(true)
+	q := l.of(project)
+	if q == nil {
+		return nil, 0
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, b := range []*batch{l.waiting, l.writing} {
+	for _, b := range []*batch{q.waiting, q.writing} {
 		if b == nil {
 			continue
 		}
@@ -229,7 +233,7 @@ func (l *Log) unwritten(project int64) (counts []count, confirmed int64) {
 			}
 		}
 	}
-	return counts, l.confirmed
+	return counts, q.confirmed
 }
 
 // count is how many runs of a kind there were.
