@@ -27,6 +27,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/querylog"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 var engine *embedded.Engine
@@ -553,4 +554,47 @@ func ownDatabase(t *testing.T, name string) string {
 	}
 	dsn.Path = "/" + name
 	return dsn.String()
+}
+
+// TestOldRowsAreNotShown: rows that are kept for too long are in no answer, though ClickHouse has not removed them yet, and neither are runs
+// that are remembered for so long.
+func TestOldRowsAreNotShown(t *testing.T) {
+	t.Parallel()
+	const database = "querylog_old"
+	dsn := ownDatabase(t, database)
+	p := start(t, dsn)
+	conn := embeddedtest.Connect(t, engine.DSN())
+	for _, table := range []string{"query_log", "run_log"} {
+		if err := conn.Exec(t.Context(), "ALTER TABLE "+database+"."+table+" REMOVE TTL"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	project := clickhousetest.Project()
+	limit := time.Now().Add(-physical.LogDays * 24 * time.Hour)
+	for _, at := range []time.Time{limit.Add(-time.Hour), limit.Add(65 * time.Minute)} {
+		q := query(project, "x")
+		q.Start, q.End = at, at
+		p.log.Add(q)
+		p.runs.Of(project, fmt.Sprint(project)).Add(runlog.Run{At: at, Version: 1, Status: 200, Key: "k"})
+	}
+	log, _ := p.runs.Find(fmt.Sprint(project))
+	p.close(t)
+	equal(t, "ClickHouse has", stored(t, database, project), "2 queries, 2 runs, 2 counted")
+
+	p = start(t, dsn)
+	found, err := p.log.Queries(t.Context(), enter(project), project, "x", time.Time{}, 100)
+	if err != nil || len(found) != 1 || found[0].End.Before(limit) {
+		t.Errorf("the queries %v are found, %v", found, err)
+	}
+	for name, memory := range map[string]*runlog.Log{"another process": nil, "the process": log} {
+		runs, err := p.log.ListRuns(t.Context(), enter(project), project, fmt.Sprint(project), memory, querylog.Filter{})
+		if err != nil || len(runs) != 1 || runs[0].At.Before(limit) {
+			t.Errorf("%s lists the runs %v, %v", name, runs, err)
+		}
+	}
+	_, since, ok, err := p.log.Usage(t.Context(), enter(project), project, []string{fmt.Sprint(project)}, false, time.Now())
+	if err != nil || !ok || since.Before(limit) {
+		t.Errorf("runs are counted since %s, %t, %v", since, ok, err)
+	}
+	p.close(t)
 }
