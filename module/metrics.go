@@ -134,7 +134,7 @@ var (
 	captureWaiting       = describe("capture_waiting_events", "Captured events on disk that wait for ClickHouse.")
 	captureBytes         = describe("capture_buffer_bytes", "Size of the log on disk in which captured events wait.")
 	logWritten           = describe("log_written_rows_total", "Rows of the log of queries and runs that were written to ClickHouse.")
-	logDropped           = describe("log_dropped_rows_total", "Rows of the log of queries and runs that were dropped: too many were waiting, or ClickHouse refused them.")
+	logDropped           = describe("log_dropped_rows_total", "Rows of the log of queries and runs that were dropped: too many were waiting, ClickHouse refused them, or the config does not name their shard.")
 	captureMaxBytes      = describe("capture_buffer_max_bytes", "Size that the log on disk may have.")
 	captureLag           = describe("capture_lag_seconds", "How long the oldest of the captured events has been waiting; 0 if none waits.")
 	nodesAlive           = describe("nodes", "Servers that share the registry and live, with this one.")

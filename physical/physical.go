@@ -4,6 +4,7 @@ package physical
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // The names of tables that other packages use.
@@ -23,6 +24,9 @@ const (
 
 // LogDays is for how many days rows of the logs are kept.
 const LogDays = 30
+
+// LogsFrom is the time of the earliest rows of the logs that are shown at a moment. ClickHouse removes older ones when it merges.
+func LogsFrom(now time.Time) time.Time { return now.Add(-LogDays * 24 * time.Hour) }
 
 // WithoutLogs lists the tables that hold what projects have.
 func WithoutLogs() []string { return slices.DeleteFunc(Names(), IsLog) }

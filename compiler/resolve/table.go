@@ -102,13 +102,21 @@ func (t *tableSource) scan() *resolved.Scan {
 	return &resolved.Scan{Table: t.table.Physical, Alias: name, Guard: t.kept(guard)}
 }
 
-// kept adds to the guard of a scan of events that they are not older than the project keeps them.
+// kept adds to the guard of a scan of events that they are not older than the project keeps them, and of the log of queries that its rows
+// are not older than logs are kept: ClickHouse removes them when it merges.
 func (t *tableSource) kept(guard resolved.Expr) resolved.Expr {
-	from := t.r.db.EventsFrom
-	if from.IsZero() || t.table.Physical != physical.Events {
+	var field string
+	var from time.Time
+	switch t.table.Physical {
+	case physical.Events:
+		field, from = "timestamp", t.r.db.EventsFrom
+	case physical.QueryLog:
+		field, from = "event_time", physical.LogsFrom(t.r.now)
+	}
+	if from.IsZero() {
 		return guard
 	}
-	return &resolved.Logic{Args: []resolved.Expr{guard, native(boolType, hogql.Span{}, "greaterOrEquals", t.raw("timestamp"), literal(from))}}
+	return &resolved.Logic{Args: []resolved.Expr{guard, native(boolType, hogql.Span{}, "greaterOrEquals", t.raw(field), literal(from))}}
 }
 
 // read makes rows: the SELECT that reads the scan, and merges versions where the table asks for that.

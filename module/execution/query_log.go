@@ -142,7 +142,7 @@ func (x *Computation) syncLog(ctx context.Context, tables []string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, logWait)
 	defer cancel()
-	_ = x.exec.Log.Sync(ctx) // the log of the server has it
+	_ = x.exec.Log.Sync(ctx, x.Project.ID) // the log of the server has it
 }
 
 // log remembers that the query ran on ClickHouse, under the name that its caller knows it by.

@@ -3,6 +3,7 @@ package querylog
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 )
 
 func countedOf(endpoint string, from time.Time, customer string) runlog.Counted {
@@ -19,33 +21,84 @@ func countedOf(endpoint string, from time.Time, customer string) runlog.Counted 
 	}
 }
 
+// away is a log over shards that are away, which nobody writes. It puts projects on those of their names, all others on the main one.
+func away(t *testing.T, on map[int64]string, shards ...string) *Log {
+	t.Helper()
+	const dsn = "clickhouse://127.0.0.1:1"
+	others := map[string]string{}
+	for _, name := range shards {
+		others[name] = dsn
+	}
+	all, err := warehouse.OpenShards(warehouse.ShardsConfig{
+		Main: clickhouse.Config{DSN: dsn}, Others: others, Of: func(project int64) string { return on[project] }, Logger: zap.NewNop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := all.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return prepare(Config{Shards: all, Runs: runlog.New(time.Now()), Logger: zap.NewNop()})
+}
+
 // TestCountsAreBounded: while ClickHouse is away, counts wait up to a limit and for a day. What is more is dropped, and counted.
 func TestCountsAreBounded(t *testing.T) {
 	t.Parallel()
-	l := prepare(Config{Runs: runlog.New(time.Now()), Logger: zap.NewNop()})
+	l := away(t, nil)
+	q := l.of(1)
 	now := time.Now()
 	for i := range maxWaiting + 100 {
-		l.count(countedOf("e", now, fmt.Sprint(i)), 2)
+		q.count(countedOf("e", now, fmt.Sprint(i)), 2)
 	}
-	if got, rest := len(l.waiting.counts), l.waiting.counts[runlog.Counted{
+	if got, rest := len(q.waiting.counts), q.waiting.counts[runlog.Counted{
 		Who: runlog.Who{Version: 1}, Project: 1, Endpoint: "e", From: now.Unix(), Outcome: runlog.Answered,
 	}]; got != maxWaiting+1 || rest != 200 {
 		t.Errorf("there are %d counts, and %d runs of further customers", got, rest)
 	}
+	q.next() // what is being written takes room too
 	const endpoints = 2 * maxCounts
 	for i := range endpoints {
-		l.count(countedOf(fmt.Sprint(i), now, "c"), 1)
+		q.count(countedOf(fmt.Sprint(i), now, "c"), 1)
 	}
-	if _, dropped := l.Stats(); len(l.waiting.counts) != maxCounts || dropped != endpoints-(maxCounts-maxWaiting-1) {
-		t.Errorf("%d counts wait, and %d are dropped", len(l.waiting.counts), dropped)
+	if _, dropped := l.Stats(); len(q.writing.counts)+len(q.waiting.counts) != maxCounts || dropped != endpoints-(maxCounts-maxWaiting-1) {
+		t.Errorf("%d counts are written and %d wait, and %d are dropped", len(q.writing.counts), len(q.waiting.counts), dropped)
 	}
-	refused := newBatch()
-	for i := range maxCounts {
-		refused.counts[countedOf(fmt.Sprint("refused", i), now, "c")] = 1
+	if err := q.ended(q.writing, errNoTables); err != nil || len(q.writing.counts) != maxWaiting+1 {
+		t.Errorf("%d counts are left of a batch that was refused, %v", len(q.writing.counts), err)
 	}
-	l.writing = refused
-	if err := l.ended(refused, errNoTables); err != nil || len(l.waiting.counts) != maxCounts {
-		t.Errorf("%d counts wait after a batch was refused, %v", len(l.waiting.counts), err)
+}
+
+// TestShardsShareTheRoom: a shard that is away takes no room that others need, and all together take no more than one would.
+func TestShardsShareTheRoom(t *testing.T) {
+	t.Parallel()
+	l := away(t, map[int64]string{2: "east", 3: "west"}, "east", "west")
+	const own = maxWaiting / 2 / 3
+	wants := map[int64]int{1: maxWaiting - 2*own, 2: own, 3: own}
+	for project := range int64(3) {
+		project++
+		q := l.of(project)
+		for range maxWaiting + 1 {
+			l.Add(&Query{Project: project})
+			q.addRun(runlog.Taken{Project: project})
+		}
+		if got, want := len(q.waiting.queries), wants[project]; got != want {
+			t.Errorf("%d queries of project %d wait, want %d", got, project, want)
+		}
+		if got, want := len(q.waiting.runs), wants[project]; got != want {
+			t.Errorf("%d runs of project %d wait, want %d", got, project, want)
+		}
+	}
+	texts := away(t, map[int64]string{2: "east"}, "east")
+	for _, size := range []int{maxTexts/4*3 + 1, maxTexts / 4 * 3, 1} {
+		texts.Add(&Query{Project: 1, Text: strings.Repeat("x", size)})
+	}
+	for range 2 {
+		texts.Add(&Query{Project: 2, Text: strings.Repeat("x", maxTexts/4)})
+	}
+	if one, other := len(texts.of(1).waiting.queries), len(texts.of(2).waiting.queries); one != 1 || other != 1 {
+		t.Errorf("%d and %d texts wait, want one of each shard", one, other)
 	}
 }
 
@@ -53,19 +106,27 @@ func TestCountsAreBounded(t *testing.T) {
 func TestOldCountsAreDropped(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{"refused": errNoTables, "away": &clickhouse.Error{}} {
-		l := prepare(Config{Runs: runlog.New(time.Now()), Logger: zap.NewNop()})
-		l.count(countedOf("old", time.Now().Add(-countsWait-time.Hour), "c"), 1)
-		l.count(countedOf("new", time.Now(), "c"), 1)
-		l.next(true)
-		if len(l.writing.counts) != 2 {
-			t.Errorf("%s: %d counts are written, want 2", name, len(l.writing.counts))
+		l := away(t, nil)
+		q := l.of(1)
+		q.count(countedOf("old", time.Now().Add(-countsWait-time.Hour), "c"), 1)
+		q.count(countedOf("new", time.Now(), "c"), 1)
+		q.next()
+		if len(q.writing.counts) != 2 {
+			t.Errorf("%s: %d counts are written, want 2", name, len(q.writing.counts))
 		}
-		_ = l.ended(l.writing, err)
-		l.count(countedOf("old", time.Now().Add(-countsWait-time.Hour), "c"), 1)
-		l.count(countedOf("new", time.Now(), "c"), 1)
+		_ = q.ended(q.writing, err)
+		q.count(countedOf("old", time.Now().Add(-countsWait-time.Hour), "c"), 1)
+		q.count(countedOf("new", time.Now(), "c"), 1)
 		l.gather(true)
-		if got := len(l.waiting.counts); got != 1 {
+		if got := len(q.waiting.counts); got != 1 {
 			t.Errorf("%s: %d counts wait, want 1", name, got)
+		}
+		q.offUntil = time.Time{}
+		if b, fresh := q.next(); fresh || len(b.counts) != 1 {
+			t.Errorf("%s: %d counts are written again, want 1", name, len(b.counts))
+		}
+		if _, dropped := l.Stats(); dropped != 2 {
+			t.Errorf("%s: %d counts are dropped, want 2", name, dropped)
 		}
 	}
 }
@@ -73,14 +134,13 @@ func TestOldCountsAreDropped(t *testing.T) {
 // TestGatherTakesAll: what is gathered in parts is whole.
 func TestGatherTakesAll(t *testing.T) {
 	t.Parallel()
-	runs := runlog.New(time.Now())
-	l := prepare(Config{Runs: runs, Logger: zap.NewNop()})
+	l := away(t, nil)
 	const endpoints = 600
 	for i := range endpoints {
-		runs.Of(1, fmt.Sprint(i)).Add(runlog.Run{At: time.Now(), Version: 1, Status: 200, Key: "k"})
+		l.Runs.Of(1, fmt.Sprint(i)).Add(runlog.Run{At: time.Now(), Version: 1, Status: 200, Key: "k"})
 	}
 	l.gather(true)
-	if got, counts := len(l.waiting.runs), len(l.waiting.counts); got != endpoints || counts != endpoints {
+	if got, counts := len(l.of(1).waiting.runs), len(l.of(1).waiting.counts); got != endpoints || counts != endpoints {
 		t.Errorf("%d runs and %d counts are gathered, want %d", got, counts, endpoints)
 	}
 }
@@ -88,20 +148,9 @@ func TestGatherTakesAll(t *testing.T) {
 // TestBatchesNameTheirProjects, so that who removes one finds what is still being written of it.
 func TestBatchesNameTheirProjects(t *testing.T) {
 	t.Parallel()
-	all := func(int64) bool { return true }
-	odd := func(project int64) bool { return project%2 == 1 }
 	queries := &batch{queries: []*Query{{Project: 3}, {Project: 1}, {Project: 3}, {Project: 2}}}
-	if got := queryBatch(queries, "t", all).Projects; !slices.Equal(got, []int64{1, 2, 3}) {
+	if got := queryBatch(queries, "t").Projects; !slices.Equal(got, []int64{1, 2, 3}) {
 		t.Errorf("queries are of the projects %v, want 1, 2 and 3", got)
-	}
-	some := queryBatch(queries, "t", odd)
-	if got := some.Projects; !slices.Equal(got, []int64{1, 3}) {
-		t.Errorf("queries of the other shard are of the projects %v, want 1 and 3", got)
-	}
-	for row := range some.Rows {
-		if row[0] == int64(2) {
-			t.Error("a query of project 2 is written to the other shard")
-		}
 	}
 	runs := runlog.New(time.Now())
 	b := newBatch()
@@ -109,20 +158,7 @@ func TestBatchesNameTheirProjects(t *testing.T) {
 	runs.Of(4, "f").Add(runlog.Run{At: time.Now(), Status: 200})
 	runs.Take(1, func(r runlog.Taken) { b.runs = append(b.runs, r) })
 	b.counts[runlog.Counted{Project: 2}], b.counts[runlog.Counted{Project: 5}] = 1, 1
-	if got := runBatch(b, uuid.Nil, "t", all).Projects; !slices.Equal(got, []int64{2, 4, 5}) {
+	if got := runBatch(b, uuid.Nil, "t").Projects; !slices.Equal(got, []int64{2, 4, 5}) {
 		t.Errorf("runs and counts are of the projects %v, want 2, 4 and 5", got)
-	}
-	some = runBatch(b, uuid.Nil, "t", odd)
-	if got := some.Projects; !slices.Equal(got, []int64{5}) {
-		t.Errorf("runs and counts of the other shard are of the projects %v, want 5", got)
-	}
-	rows := 0
-	for row := range some.Rows {
-		if rows++; row[0] != int64(5) {
-			t.Errorf("a row of project %v is written to the other shard", row[0])
-		}
-	}
-	if rows != 2 {
-		t.Errorf("%d rows are written to the other shard, want 2", rows)
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/querylog"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 var engine *embedded.Engine
@@ -37,25 +38,35 @@ func TestMain(m *testing.M) {
 
 // process is a server as far as the log is concerned.
 type process struct {
-	log   *querylog.Log
-	runs  *runlog.Logs
-	house *warehouse.Warehouse
-	logs  *observer.ObservedLogs
+	log    *querylog.Log
+	runs   *runlog.Logs
+	shards *warehouse.Shards
+	house  *warehouse.Warehouse // the main shard
+	logs   *observer.ObservedLogs
 }
 
 // start starts a process on a database of the engine.
 func start(t *testing.T, dsn string) *process {
 	t.Helper()
-	house, err := warehouse.Open(clickhouse.Config{DSN: dsn}, nil, zap.NewNop())
+	return startOn(t, warehouse.ShardsConfig{Main: clickhouse.Config{DSN: dsn}, Of: func(int64) string { return "" }})
+}
+
+// startOn starts a process on several shards.
+func startOn(t *testing.T, config warehouse.ShardsConfig) *process {
+	t.Helper()
+	config.Logger = zap.NewNop()
+	shards, err := warehouse.OpenShards(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = house.Prepare(t.Context()) // one that is away is so for the whole test
+	for _, house := range shards.All() {
+		_, _ = house.Prepare(t.Context()) // one that is away is so for the whole test
+	}
 	core, logs := observer.New(zap.InfoLevel)
-	p := &process{runs: runlog.New(time.Now()), house: house, logs: logs}
-	p.log = querylog.New(querylog.Config{Shards: warehouse.Only(house), Runs: p.runs, Logger: zap.New(core)})
+	p := &process{runs: runlog.New(time.Now()), shards: shards, house: shards.Main(), logs: logs}
+	p.log = querylog.New(querylog.Config{Shards: shards, Runs: p.runs, Logger: zap.New(core)})
 	t.Cleanup(func() {
-		if err := house.Close(); err != nil {
+		if err := shards.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -83,9 +94,9 @@ func (p *process) queries(t *testing.T, project int64, name string) []*querylog.
 	return found
 }
 
-func (p *process) sync(t *testing.T) {
+func (p *process) sync(t *testing.T, project int64) {
 	t.Helper()
-	if err := p.log.Sync(t.Context()); err != nil {
+	if err := p.log.Sync(t.Context(), project); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -108,7 +119,7 @@ func TestQueriesAreOfAllProcesses(t *testing.T) {
 	one.log.Add(want)
 	one.log.Add(query(strange, "named"))
 	one.log.Add(query(mine, "another"))
-	one.sync(t)
+	one.sync(t, mine)
 	if diff := cmp.Diff([]*querylog.Query{want}, other.queries(t, mine, "named")); diff != "" {
 		t.Errorf("queries (-want +got):\n%s", diff)
 	}
@@ -172,8 +183,8 @@ func TestRunsAreListedOnce(t *testing.T) {
 	add(other, 2)
 	add(one, 3)
 	for _, p := range []*process{one, other} {
-		p.sync(t)
-		p.sync(t)
+		p.sync(t, project)
+		p.sync(t, project)
 	}
 	add(one, 4) // not written yet
 	log, _ := one.runs.Find("e")
@@ -251,7 +262,7 @@ func TestUsageCountsEachRunOnce(t *testing.T) {
 	add(other, 1, 1, 400, "a", "")
 	const all = `calls 326 326 cached 320 errors 3 limited 3; v2 22 v1 301 a 301 b 25 {"customer":1} 25`
 	check(all)
-	other.sync(t) // the counts that were gathered for the answer are written, and not counted twice
+	other.sync(t, project) // the counts that were gathered for the answer are written, and not counted twice
 	check(all)
 	if err := other.log.Close(); err != nil {
 		t.Fatal(err)
@@ -278,7 +289,7 @@ func TestUsageTellsTheMostUsedApart(t *testing.T) {
 	if err := p.log.Close(); err != nil { // which writes the counts
 		t.Fatal(err)
 	}
-	p.log = querylog.New(querylog.Config{Shards: warehouse.Only(p.house), Runs: p.runs, Logger: zap.NewNop()})
+	p.log = querylog.New(querylog.Config{Shards: p.shards, Runs: p.runs, Logger: zap.NewNop()})
 	add("e", 120, 1, 400) // the most, of what is written and what waits
 	add("e", 149, 1, 429)
 	used, _, ok, err := p.log.Usage(t.Context(), enter(project), project, []string{"e", "f"}, true, time.Now())
@@ -312,15 +323,15 @@ func TestWhatIsWrittenLaterIsNotLost(t *testing.T) {
 	dsn, away := between(t, engine.DSN(), func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
 	p := start(t, dsn)
 	p.log.Add(query(project, "before"))
-	p.sync(t)
+	p.sync(t, project)
 	away.Store(true)
 	p.log.Add(query(project, "during"))
-	if err := p.log.Sync(t.Context()); err == nil {
+	if err := p.log.Sync(t.Context(), project); err == nil {
 		t.Error("writing to a ClickHouse that is away succeeds")
 	}
 	p.log.Add(query(project, "during"))
 	away.Store(false)
-	for deadline := time.Now().Add(30 * time.Second); p.log.Sync(t.Context()) != nil && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(30 * time.Second); p.log.Sync(t.Context(), project) != nil && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 	}
 	if err := p.house.Ping(t.Context()); err != nil { // which notices that the outage is over
@@ -348,18 +359,16 @@ func TestReadOnlyUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	dsn, forbidden := between(t, engine.DSN(), func(w http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasPrefix(r.URL.Query().Get("query"), "INSERT") {
-			return false
+		if isInsert(r) {
+			refuse(w)
 		}
-		w.Header().Set("X-ClickHouse-Exception-Code", "497")
-		http.Error(w, "Code: 497. DB::Exception: reader: Not enough privileges. (ACCESS_DENIED)", http.StatusForbidden)
-		return true
+		return isInsert(r)
 	})
 	forbidden.Store(true)
 	p := start(t, dsn)
 	for range 3 {
 		p.log.Add(query(project, "x"))
-		p.sync(t)
+		p.sync(t, project)
 	}
 	p.runs.Of(project, "e").Add(runlog.Run{At: time.Now(), Version: 1, Status: 200, Key: "k"})
 	log, _ := p.runs.Find("e")
@@ -394,7 +403,7 @@ func TestForeignTable(t *testing.T) {
 	project := clickhousetest.Project()
 	for range 3 {
 		p.log.Add(query(project, "x"))
-		p.sync(t)
+		p.sync(t, project)
 	}
 	p.runs.Of(project, "e").Add(runlog.Run{At: time.Now(), Version: 1, Status: 200, Key: "k"})
 	log, _ := p.runs.Find("e")
@@ -467,10 +476,10 @@ func TestRestoredProject(t *testing.T) {
 	project := clickhousetest.Project()
 	p.log.Forget(project)
 	p.log.Add(query(project, "before"))
-	p.sync(t)
+	p.sync(t, project)
 	p.log.Restored(project)
 	p.log.Add(query(project, "after"))
-	p.sync(t)
+	p.sync(t, project)
 	if before, after := len(p.queries(t, project, "before")), len(p.queries(t, project, "after")); before != 0 || after != 1 {
 		t.Errorf("%d queries are there of before the restore, and %d of after it", before, after)
 	}
@@ -486,7 +495,7 @@ func TestNilLog(t *testing.T) {
 	l.Add(query(1, "x"))
 	l.Forget(1)
 	l.Restored(1)
-	if err := l.Sync(t.Context()); err != nil {
+	if err := l.Sync(t.Context(), 1); err != nil {
 		t.Error(err)
 	}
 	if runs, err := l.ListRuns(t.Context(), enter(1), 1, "e", nil, querylog.Filter{}); len(runs) != 0 || err != nil {
@@ -513,6 +522,23 @@ func between(t *testing.T, dsn string, answer func(http.ResponseWriter, *http.Re
 	return u.String(), on
 }
 
+func isInsert(r *http.Request) bool { return strings.HasPrefix(r.URL.Query().Get("query"), "INSERT") }
+
+// refuse answers that the user may not do that.
+func refuse(w http.ResponseWriter) {
+	w.Header().Set("X-ClickHouse-Exception-Code", "497")
+	http.Error(w, "Code: 497. DB::Exception: reader: Not enough privileges. (ACCESS_DENIED)", http.StatusForbidden)
+}
+
+func hostOf(t *testing.T, dsn string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}
+
 // ownDatabase makes a database on the engine, and returns its DSN.
 func ownDatabase(t *testing.T, name string) string {
 	t.Helper()
@@ -528,4 +554,47 @@ func ownDatabase(t *testing.T, name string) string {
 	}
 	dsn.Path = "/" + name
 	return dsn.String()
+}
+
+// TestOldRowsAreNotShown: rows that are kept for too long are in no answer, though ClickHouse has not removed them yet, and neither are runs
+// that are remembered for so long.
+func TestOldRowsAreNotShown(t *testing.T) {
+	t.Parallel()
+	const database = "querylog_old"
+	dsn := ownDatabase(t, database)
+	p := start(t, dsn)
+	conn := embeddedtest.Connect(t, engine.DSN())
+	for _, table := range []string{"query_log", "run_log"} {
+		if err := conn.Exec(t.Context(), "ALTER TABLE "+database+"."+table+" REMOVE TTL"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	project := clickhousetest.Project()
+	limit := time.Now().Add(-physical.LogDays * 24 * time.Hour)
+	for _, at := range []time.Time{limit.Add(-time.Hour), limit.Add(65 * time.Minute)} {
+		q := query(project, "x")
+		q.Start, q.End = at, at
+		p.log.Add(q)
+		p.runs.Of(project, fmt.Sprint(project)).Add(runlog.Run{At: at, Version: 1, Status: 200, Key: "k"})
+	}
+	log, _ := p.runs.Find(fmt.Sprint(project))
+	p.close(t)
+	equal(t, "ClickHouse has", stored(t, database, project), "2 queries, 2 runs, 2 counted")
+
+	p = start(t, dsn)
+	found, err := p.log.Queries(t.Context(), enter(project), project, "x", time.Time{}, 100)
+	if err != nil || len(found) != 1 || found[0].End.Before(limit) {
+		t.Errorf("the queries %v are found, %v", found, err)
+	}
+	for name, memory := range map[string]*runlog.Log{"another process": nil, "the process": log} {
+		runs, err := p.log.ListRuns(t.Context(), enter(project), project, fmt.Sprint(project), memory, querylog.Filter{})
+		if err != nil || len(runs) != 1 || runs[0].At.Before(limit) {
+			t.Errorf("%s lists the runs %v, %v", name, runs, err)
+		}
+	}
+	_, since, ok, err := p.log.Usage(t.Context(), enter(project), project, []string{fmt.Sprint(project)}, false, time.Now())
+	if err != nil || !ok || since.Before(limit) {
+		t.Errorf("runs are counted since %s, %t, %v", since, ok, err)
+	}
+	p.close(t)
 }

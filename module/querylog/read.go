@@ -52,7 +52,7 @@ func (l *Log) Queries(ctx context.Context, enter Enter, project int64, name stri
 		" WHERE query_id = {name:String} AND event_time > {after:DateTime64(6, 'UTC')} ORDER BY query_start_time, id LIMIT {most:Int64}"
 	var all []*Query
 	err = l.Shards.Of(project).ReadLog(ctx, at, clickhouse.Query{SQL: sql, Project: project, Params: []clickhouse.Param{
-		text("name", name), moment("after", after), {Name: "most", Type: "Int64", Value: strconv.Itoa(most)},
+		text("name", name), moment("after", kept(after)), {Name: "most", Type: "Int64", Value: strconv.Itoa(most)},
 	}}, func(cells []clickhouse.Cell) error {
 		r := reader{cells: cells}
 		q := &Query{
@@ -73,21 +73,26 @@ type Filter struct {
 	Execution     uuid.UUID
 }
 
-// ListRuns are the runs of an endpoint, newest first: those that this process remembers, and those of ClickHouse. With an error, there are the
+// kept is a time, but not one before which no rows are shown.
+func kept(after time.Time) time.Time {
+	if from := physical.LogsFrom(time.Now()); from.After(after) {
+		return from
+	}
+	return after
+}
+
+// ListRuns are the runs of an endpoint of the last days, newest first: those that this process remembers, and those of ClickHouse. With an error, there are the
 // former alone.
 func (l *Log) ListRuns(ctx context.Context, enter Enter, project int64, endpoint string, memory *runlog.Log, f Filter) ([]runlog.Run, error) {
-	runs := memory.All()
+	runs := slices.DeleteFunc(memory.All(), func(r runlog.Run) bool { return r.At.Before(kept(time.Time{})) })
 	if !l.has(project) {
 		return runs, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	sql := "SELECT at, took, execution_id, version, result_rows, status, cache, code, key_id, customer, sequence FROM " + physical.RunLog +
-		" WHERE entry = 'run' AND endpoint_id = {endpoint:String}"
-	params := []clickhouse.Param{text("endpoint", endpoint), {Name: "most", Type: "Int64", Value: strconv.Itoa(MaxRuns)}}
-	if !f.After.IsZero() {
-		sql, params = sql+" AND at > {after:DateTime64(6, 'UTC')}", append(params, moment("after", f.After))
-	}
+		" WHERE entry = 'run' AND endpoint_id = {endpoint:String} AND at > {after:DateTime64(6, 'UTC')}"
+	params := []clickhouse.Param{text("endpoint", endpoint), moment("after", kept(f.After)), {Name: "most", Type: "Int64", Value: strconv.Itoa(MaxRuns)}}
 	if !f.Before.IsZero() {
 		sql, params = sql+" AND at < {before:DateTime64(6, 'UTC')}", append(params, moment("before", f.Before))
 	}
@@ -203,7 +208,8 @@ func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints [
 		return nil, since, false, err
 	}
 	err = l.Shards.Of(project).ReadLog(ctx, place, clickhouse.Query{
-		SQL: "SELECT min(at), count() FROM " + physical.RunLog + " WHERE entry = 'count'", Project: project,
+		SQL: "SELECT min(at), count() FROM " + physical.RunLog + " WHERE entry = 'count' AND at > {after:DateTime64(6, 'UTC')}", Project: project,
+		Params: []clickhouse.Param{moment("after", kept(time.Time{}))},
 	}, func(cells []clickhouse.Cell) error {
 		r := reader{cells: cells}
 		if first := r.time(); r.int() > 0 {
@@ -217,9 +223,13 @@ func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints [
 // unwritten returns the counts of a project that are in no confirmed batch, and the last of these.
 func (l *Log) unwritten(project int64) (counts []count, confirmed int64) {
 	l.gather(true)
+	q := l.of(project)
+	if q == nil {
+		return nil, 0
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, b := range []*batch{l.waiting, l.writing} {
+	for _, b := range []*batch{q.waiting, q.writing} {
 		if b == nil {
 			continue
 		}
@@ -229,7 +239,7 @@ func (l *Log) unwritten(project int64) (counts []count, confirmed int64) {
 			}
 		}
 	}
-	return counts, l.confirmed
+	return counts, q.confirmed
 }
 
 // count is how many runs of a kind there were.

@@ -79,20 +79,12 @@ func (b *batch) runProjects() []int64 {
 	return slices.Compact(projects)
 }
 
-// only leaves those projects that are to be written.
-func only(projects []int64, on func(project int64) bool) []int64 {
-	return slices.DeleteFunc(projects, func(project int64) bool { return !on(project) })
-}
-
-// queryBatch has the queries of some projects.
-func queryBatch(b *batch, token string, on func(project int64) bool) clickhouse.Batch {
+// queryBatch has the queries.
+func queryBatch(b *batch, token string) clickhouse.Batch {
 	return clickhouse.Batch{
-		Table: physical.QueryLog, Columns: queryColumns, Token: token, Projects: only(b.queryProjects(), on),
+		Table: physical.QueryLog, Columns: queryColumns, Token: token, Projects: b.queryProjects(),
 		Rows: func(yield func([]any) bool) {
 			for _, q := range b.queries {
-				if !on(q.Project) {
-					continue
-				}
 				if !yield([]any{
 					q.Project, q.ID, q.End.UTC(), q.Name, q.Start.UTC(), q.End.Sub(q.Start).Milliseconds(), q.Kind, q.Text, q.Label, q.Endpoint, int64(q.Version),
 					q.Key, q.Customer, q.User, flag(q.Personal), q.Rows, q.Bytes, q.Status(), int64(q.Code), q.Exception,
@@ -120,21 +112,18 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// runBatch has the runs and counts of some projects.
-func runBatch(b *batch, origin uuid.UUID, token string, on func(project int64) bool) clickhouse.Batch {
+// runBatch has the runs and counts.
+func runBatch(b *batch, origin uuid.UUID, token string) clickhouse.Batch {
 	return clickhouse.Batch{
-		Table: physical.RunLog, Columns: runColumns, Token: token, Projects: only(b.runProjects(), on), Rows: b.runRows(origin, on),
+		Table: physical.RunLog, Columns: runColumns, Token: token, Projects: b.runProjects(), Rows: b.runRows(origin),
 	}
 }
 
 // runRows are the runs, and then the counts.
-func (b *batch) runRows(origin uuid.UUID, on func(project int64) bool) iter.Seq[[]any] {
+func (b *batch) runRows(origin uuid.UUID) iter.Seq[[]any] {
 	return func(yield func([]any) bool) {
 		for i := range b.runs {
 			r := &b.runs[i]
-			if !on(r.Project) {
-				continue
-			}
 			code := ""
 			if r.Code != nil {
 				code = *r.Code
@@ -147,9 +136,6 @@ func (b *batch) runRows(origin uuid.UUID, on func(project int64) bool) iter.Seq[
 			}
 		}
 		for what, calls := range b.counts {
-			if !on(what.Project) {
-				continue
-			}
 			if !yield([]any{
 				what.Project, "count", what.Endpoint, time.Unix(what.From, 0).UTC(), origin, b.number, int64(what.Version), what.Key, what.Customer, int64(0),
 				uuid.Nil, int64(0), "", int64(0), "", string(what.Outcome), int64(what.Duration), calls,

@@ -11,8 +11,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // keptText is the condition on the time of events in printed SQL.
@@ -23,7 +25,7 @@ type aged struct {
 	*tenants
 
 	young    *clickhouse.Client // a database that never held the older events
-	old      *clickhouse.Client // one that holds them, with the marker in their texts
+	old      *clickhouse.Client // one that holds them, and older rows of the log of queries, with the marker in their texts
 	unfenced *clickhouse.Client // the same without additional_table_filters
 }
 
@@ -50,16 +52,27 @@ func newAged(t *testing.T) *aged {
 	}
 	settle(t, all.old, tenant)
 	finish(t, "aged", tenant)
-	for n, before := range []string{"1 MICROSECOND", "90 MINUTE", "400 DAY"} {
-		execute(t, old, fmt.Sprintf("INSERT INTO events SELECT * REPLACE (toDateTime64('2024-01-02 00:00:00', 6, 'UTC') - INTERVAL %s AS timestamp, "+
-			"generateUUIDv4(%d) AS uuid, concat('%s', event) AS event, concat('{\"word\":\"%s\",\"n\":77}')::JSON AS properties) FROM events "+
-			"WHERE team_id = %d AND timestamp >= '2024-01-02'", before, n, marker, marker, tenant))
+	// What is copied is chosen in a subquery: a WHERE beside REPLACE means the new value.
+	copied := func(table, column, from, replaced string) {
+		for _, before := range []string{"1 MICROSECOND", "90 MINUTE", "400 DAY"} {
+			execute(t, old, fmt.Sprintf("INSERT INTO %s SELECT * REPLACE (toDateTime64('%s 00:00:00', 6, 'UTC') - INTERVAL %s AS %s, %s) "+
+				"FROM (SELECT * FROM %[1]s WHERE team_id = %[6]d AND %[4]s >= '2024-01-02')", table, from, before, column, replaced, tenant))
+		}
+		var young, all uint64
+		if err := embeddedtest.Connect(t, old).QueryRow(t.Context(), fmt.Sprintf("SELECT countIf(%s >= '%s'), count() FROM %s", column, from, table)).Scan(&young, &all); err != nil {
+			t.Fatal(err)
+		}
+		if young == 0 || all != 4*young {
+			t.Fatalf("%s has %d rows, %d of them young", table, all, young)
+		}
 	}
+	copied("events", "timestamp", "2024-01-02", fmt.Sprintf("generateUUIDv4() AS uuid, concat('%s', event) AS event, concat('{\"word\":\"%[1]s\",\"n\":77}')::JSON AS properties", marker))
+	copied("query_log", "event_time", day.AddDate(0, 0, -physical.LogDays).Format(time.DateOnly), fmt.Sprintf("generateUUIDv4() AS id, concat('%s', query) AS query", marker))
 	return all
 }
 
 // TestKept writes random queries and asks them of a project that does not keep its older events, but has them on disk yet. The answers must
-// be those of a database that never held them, also with either fence alone.
+// be those of a database that never held them, also with either fence alone. The log of queries has rows that are too old, too.
 func TestKept(t *testing.T) {
 	all := newAged(t)
 	library := newLibrary(t, all.db)
@@ -86,6 +99,29 @@ func TestKept(t *testing.T) {
 	t.Log(tally)
 	if answered := tally.answered.Load(); answered*100 < int64(count)*60 && tally.bad.Load() == 0 {
 		t.Errorf("only %d of %d queries were answered: the generator tells too little", answered, count)
+	}
+}
+
+// TestKeptLog: rows of the log of queries that are too old are in no answer, though they are on disk yet.
+func TestKeptLog(t *testing.T) {
+	all := newAged(t)
+	kept := *all.db
+	kept.EventsFrom = day
+	for _, text := range []string{
+		"select count(), uniq(query), min(event_time), max(event_time) from query_log",
+		"select query from query_log where event_time < '2023-12-03' or query like '%" + marker + "%'",
+		"select count() from query_log as a join query_log as b on a.query_id = b.query_id",
+		"select e.event, count() from events as e left join query_log as q on e.distinct_id = q.query_id group by e.event order by e.event",
+		"select (select count() from query_log), count() from events where distinct_id in (select query_id from query_log)",
+	} {
+		compiled, err := compiler.Compile(&query.HogQL{Query: text}, compiler.Env{Database: &kept, Now: day})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := all.ask(t.Context(), t, all.young, asked(compiled))
+		if got := all.ask(t.Context(), t, all.old, asked(compiled)); got.verdict() != want.verdict() || want.err != nil {
+			t.Errorf("%s\n--- got\n%s\n--- want\n%s", text, short(got.text), short(want.text))
+		}
 	}
 }
 

@@ -211,6 +211,7 @@ func settle(t *testing.T, c *clickhouse.Client, project int64) {
 func finish(t *testing.T, database string, projects ...int64) {
 	t.Helper()
 	dsn := within(t, database)
+	execute(t, dsn, "ALTER TABLE query_log REMOVE TTL") // its rows are of years ago
 	for _, project := range projects {
 		members(t, dsn, project)
 		execute(t, dsn, fmt.Sprintf("INSERT INTO person_distinct_id_overrides (team_id, distinct_id, person_id, is_deleted, version) "+
@@ -225,6 +226,10 @@ func finish(t *testing.T, database string, projects ...int64) {
 	execute(t, dsn, "INSERT INTO events SELECT * REPLACE (timestamp AS inserted_at, _timestamp + INTERVAL 1 SECOND AS _timestamp) FROM events")
 	for _, table := range []string{"events", "person", "person_distinct_id2", "person_distinct_id_overrides", "groups", "cohortpeople", "person_static_cohort", "query_log"} {
 		execute(t, dsn, "OPTIMIZE TABLE "+table+" FINAL")
+		var rows uint64
+		if err := embeddedtest.Connect(t, dsn).QueryRow(t.Context(), "SELECT count() FROM "+table).Scan(&rows); err != nil || rows == 0 {
+			t.Fatalf("the table %s of %s has %d rows, %v", table, database, rows, err)
+		}
 	}
 }
 

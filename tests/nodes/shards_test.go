@@ -102,6 +102,31 @@ func (of tenant) counted(t *testing.T) string {
 	return fmt.Sprint(of.Query(t, fmt.Sprintf("select count(), uniq(person_id), countIf(person.properties.number >= 0), %d from events", time.Now().UnixNano()))...)
 }
 
+// asks runs the endpoint of a project, and another query, so many times.
+func (of tenant) asks(t *testing.T, times int) {
+	t.Helper()
+	for range times {
+		if answer := of.Do(t, http.MethodPost, "endpoints/mine/run/", nil); answer.Status != http.StatusOK {
+			t.Fatalf("running the endpoint: %d %s", answer.Status, answer.Raw)
+		}
+		of.Query(t, fmt.Sprintf("select 'asked', %d", time.Now().UnixNano()))
+	}
+}
+
+// asked checks that the log has what was asked by asks, so many times in all.
+func (of tenant) asked(t *testing.T, times int) {
+	t.Helper()
+	of.Shows(t, "select count(), uniq(query_id) from query_log where query like 'select \\'asked\\'%'", []any{float64(times), float64(times)})
+	usage := of.Do(t, http.MethodGet, "endpoints/mine/usage/", nil)
+	day, _ := usage.Body["day"].(map[string]any)
+	if usage.Status != http.StatusOK || day["answered"] != float64(times) {
+		t.Errorf("the usage of project %d is %d %s, want %d runs", of.Project, usage.Status, usage.Raw, times)
+	}
+	if log := of.Do(t, http.MethodGet, "endpoints/mine/logs/", nil); log.Status != http.StatusOK || log.Body["count"] != float64(times) {
+		t.Errorf("the runs of project %d are %d %s, want %d", of.Project, log.Status, log.Raw, times)
+	}
+}
+
 // TestShards has projects on two shards: each sees its own rows, which are on its shard alone, whatever is done with them; when a shard is away, the
 // projects of the other one notice nothing; and a config that lacks a shard has its projects wait.
 func TestShards(t *testing.T) {
@@ -192,10 +217,28 @@ func TestShards(t *testing.T) {
 		"import", "--project", fmt.Sprint(third.Project), "-")
 	people[third.Project]++
 	check("after a deletion and an import")
-	harness.Eventually(t, time.Minute, func() error {
+	for n, of := range []tenant{first, second} {
+		if made := of.Do(t, http.MethodPost, "endpoints/", map[string]any{
+			"name": "mine", "query": map[string]any{"kind": "HogQLQuery", "query": "select 'mine'"},
+		}); made.Status != http.StatusCreated {
+			t.Fatalf("making an endpoint: %d %s", made.Status, made.Raw)
+		}
+		of.asks(t, 2+n)
+		of.asked(t, 2+n)
+	}
+	harness.Eventually(t, time.Minute, func() error { // counts are written every ten seconds
 		for n, of := range []tenant{first, second} {
-			if on := rows(t, []driver.Conn{s.main, s.east}[n], "query_log"); on[of.Project] == 0 {
-				return fmt.Errorf("the log of project %d is not on its shard: %v", of.Project, on)
+			for m, shard := range []driver.Conn{s.main, s.east} {
+				want := 0
+				if m == n {
+					want = 2 + n
+				}
+				for _, logged := range []string{"(SELECT team_id FROM query_log WHERE query LIKE '%asked%' AND query NOT LIKE '%LIKE%' AND query NOT LIKE '%like%')",
+					"(SELECT team_id FROM run_log ARRAY JOIN range(calls) WHERE outcome = 'answered')"} {
+					if got := rows(t, shard, logged)[of.Project]; got != want {
+						return fmt.Errorf("shard %d has %d rows of project %d in %s, want %d", m, got, of.Project, logged, want)
+					}
+				}
 			}
 		}
 		return nil
@@ -213,6 +256,8 @@ func TestShards(t *testing.T) {
 	for _, of := range []tenant{first, second} {
 		s.seen(t, of, 3) // of people who are there already
 	}
+	first.asks(t, 1) // what the shard has is counted with what is new
+	first.asked(t, 3)
 	harness.Eventually(t, time.Minute, func() error {
 		if got := rows(t, s.main, "events"); got[first.Project] != people[first.Project]+3 {
 			return fmt.Errorf("the main shard has %v", got)
@@ -226,6 +271,7 @@ func TestShards(t *testing.T) {
 	}
 	s.cut.Set(harness.Works)
 	s.AwaitDelivery(t)
+	second.asked(t, 3)
 	if got := rows(t, s.east, "events"); got[second.Project] != people[second.Project]+3 {
 		t.Errorf("what was captured while the shard was away: %v", got)
 	}
@@ -269,6 +315,9 @@ func TestShards(t *testing.T) {
 	if got := fmt.Sprint(first.Query(t, "select count() from events")...); got != fmt.Sprintf("[%d]", people[first.Project]+3) {
 		t.Errorf("a project of the main shard counts %s", got)
 	}
+	second.Do(t, http.MethodPost, "endpoints/mine/run/", nil) // is no row of any shard
+	first.asks(t, 1)
+	first.asked(t, 4)
 	if after := rows(t, s.main, "events"); !maps.Equal(before, after) {
 		t.Errorf("the main shard had the rows %v and has %v", before, after)
 	}
