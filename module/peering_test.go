@@ -58,7 +58,7 @@ func startServers(t *testing.T, n int) *servers {
 		}
 		t.Cleanup(results.Close)
 		others, err := newFleet(fleetConfig{
-			PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: fmt.Sprintf("%016x", i+1), board: s.board, every: 20 * time.Millisecond, silence: patient, logger: zap.NewNop(),
+			PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: fmt.Sprintf("%016x", i+1), identity: newIdentity(t), board: s.board, every: 20 * time.Millisecond, silence: patient, logger: zap.NewNop(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -98,6 +98,15 @@ func startServers(t *testing.T, n int) *servers {
 		})
 	})
 	return s
+}
+
+func newIdentity(t *testing.T) *peers.Identity {
+	t.Helper()
+	identity, err := peers.NewIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return identity
 }
 
 func eventually(t *testing.T, what string, is func() bool) {
@@ -455,7 +464,7 @@ func (a alwaysOther) Owner([32]byte) (nodes.Node, bool) { return a.other, true }
 // TestTakingOverAnAddress has two fleets listen at one address, as the config before a reload and the one after it do.
 func TestTakingOverAnAddress(t *testing.T) {
 	b := nodestest.NewBoard()
-	config := fleetConfig{PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: strings.Repeat("1", 16), board: b, logger: zap.NewNop()}
+	config := fleetConfig{PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: strings.Repeat("1", 16), identity: newIdentity(t), board: b, logger: zap.NewNop()}
 	before, err := newFleet(config)
 	if err != nil {
 		t.Fatal(err)

@@ -22,8 +22,12 @@ import (
 type Peers interface {
 	// Owner is the server that owns a result. It is false if this one does.
 	Owner(key [sha256.Size]byte) (nodes.Node, bool)
-	// Named is another server by its name.
-	Named(name string) (nodes.Node, bool)
+	// Named is another server by its name: see nodes.Directory.
+	Named(ctx context.Context, name string) (nodes.Node, error)
+	// Ended reports whether a server at whose address nobody answers has ended.
+	Ended(ctx context.Context, node nodes.Node) (bool, error)
+	// Others are the other servers that can be asked.
+	Others() (living, dead []nodes.Node)
 	// Ask asks a server. It returns an error when that does not answer.
 	Ask(ctx context.Context, node nodes.Node, request []byte) (peers.Answer, error)
 }
