@@ -248,6 +248,9 @@ func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []by
 		return peers.Declined("nobody may ask this")
 	}
 	c.RequestID = asked.Nonce
+	if asked.Poll != nil {
+		return rt.queryRoute().PolledByPeer(c, asked)
+	}
 	if asked.Recipe.Endpoint != "" {
 		return rt.endpointRuns().ForPeer(ctx, c, asked)
 	}

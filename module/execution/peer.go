@@ -67,6 +67,7 @@ type PeerRequest struct {
 	Revision uint64     `json:"revision"`
 	Caller   PeerCaller `json:"caller"`
 	Recipe   Recipe     `json:"recipe"`
+	Poll     *PeerPoll  `json:"poll,omitempty"` // in place of a recipe
 	// Fresh is how old the result may be.
 	Fresh      time.Duration `json:"fresh"`
 	Recompute  bool          `json:"recompute,omitempty"`
