@@ -6,10 +6,12 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -230,15 +232,21 @@ func TestCursorMistakes(t *testing.T) {
 
 // others is another server, which answers what a test wants.
 type others struct {
-	known  bool
+	named  error // in place of the server
 	answer func(ctx context.Context, request []byte) (peers.Answer, error)
+	ended  bool
+	unread error // the registry does not say whether it has ended
 }
 
 func (others) Owner([32]byte) (nodes.Node, bool) { return nodes.Node{}, false }
 
-func (o others) Named(string) (nodes.Node, bool) {
-	return nodes.Node{Name: "0000000000000002"}, o.known
+func (o others) Named(_ context.Context, name string) (nodes.Node, error) {
+	return nodes.Node{Name: name}, o.named
 }
+
+func (o others) Ended(context.Context, nodes.Node) (bool, error) { return o.ended, o.unread }
+
+func (others) Others() (living, dead []nodes.Node) { return nil, nil }
 
 func (o others) Ask(ctx context.Context, _ nodes.Node, request []byte) (peers.Answer, error) {
 	return o.answer(ctx, request)
@@ -269,12 +277,23 @@ func TestCursorOfAnotherServer(t *testing.T) {
 			return w.rt.answerPeer(ctx, nodes.Node{}, bytes.Replace(request, []byte(foreign), []byte(cursor), 1)), nil
 		}
 	}
+	// follows is the page with another next cursor.
+	follows := func(edit func(string) string) func(context.Context, []byte) (peers.Answer, error) {
+		return func(ctx context.Context, request []byte) (peers.Answer, error) {
+			answer, err := its(next)(ctx, request)
+			answer.Body = editNext(t, answer.Body, edit)
+			return answer, err
+		}
+	}
+	fails := func(err error) func(context.Context, []byte) (peers.Answer, error) {
+		return func(context.Context, []byte) (peers.Answer, error) { return peers.Answer{}, err }
+	}
 	declines := func(why string) func(context.Context, []byte) (peers.Answer, error) {
 		return func(context.Context, []byte) (peers.Answer, error) { return peers.Declined(why), nil }
 	}
 	const (
 		expired = "410 The rows that this cursor pages through are no longer kept. Begin again without a cursor."
-		away    = "503 The server that has the rows of this cursor does not answer right now. Please try again later."
+		away    = "503 The server that holds this cursor's rows is not responding. Please try again later."
 	)
 	for _, tt := range []struct {
 		name   string
@@ -282,14 +301,22 @@ func TestCursorOfAnotherServer(t *testing.T) {
 		want   string
 		repeat string // Retry-After
 	}{
-		{"the page", others{true, its(next)}, "[[3 row of acme] [4 row of acme]]", ""},
-		{"a server that is gone", others{false, nil}, expired, ""},
-		{"rows that are not kept", others{true, its(gone)}, expired, ""},
-		{"a changed cursor", others{true, its(string(changed))}, expired, ""},
-		{"a cursor of a third server", others{true, its(foreign)}, expired, ""},
-		{"a silent server", others{true, func(context.Context, []byte) (peers.Answer, error) { return peers.Answer{}, peers.ErrSilent }}, away, "1"},
-		{"a busy server", others{true, declines("busy")}, away, "1"},
-		{"an older registry", others{true, func(ctx context.Context, request []byte) (peers.Answer, error) {
+		{"the page", others{answer: follows(func(its string) string { return elsewhere(t, its) })}, "[[3 row of acme] [4 row of acme]]", ""},
+		{"a server that is gone", others{named: nodes.ErrGone}, expired, ""},
+		{"rows that are not kept", others{answer: its(gone)}, expired, ""},
+		{"a changed cursor", others{answer: its(string(changed))}, expired, ""},
+		{"a cursor of a third server", others{answer: its(foreign)}, expired, ""},
+		{"a silent server", others{answer: fails(peers.ErrSilent)}, away, "1"},
+		{"a server that is new or not, while the registry is away", others{named: errors.New("a test")}, away, "1"},
+		{"a server that takes no questions", others{named: nodes.ErrNotAsked}, away, "1"},
+		{"a server that ended", others{answer: fails(peers.ErrAbsent), ended: true}, expired, ""},
+		{"a server that is not at its address, but writes its record", others{answer: fails(peers.ErrAbsent)}, away, "1"},
+		{"a server that is not at its address, while the registry is away", others{answer: fails(peers.ErrAbsent), unread: errors.New("a test")}, away, "1"},
+		{"a silent server that stopped writing its record", others{answer: fails(peers.ErrSilent), ended: true}, away, "1"},
+		{"a next cursor that is none", others{answer: follows(func(string) string { return `","x":"` })}, away, "1"},
+		{"a next cursor of a third server", others{answer: its(next)}, away, "1"},
+		{"a busy server", others{answer: declines("busy")}, away, "1"},
+		{"an older registry", others{answer: func(ctx context.Context, request []byte) (peers.Answer, error) {
 			var asked execution.PeerRequest
 			if err := json.Unmarshal(request, &asked); err != nil {
 				return peers.Answer{}, err
@@ -297,7 +324,7 @@ func TestCursorOfAnotherServer(t *testing.T) {
 			asked.Revision += 1000
 			return w.rt.answerPeer(ctx, nodes.Node{}, jsontext.Append(nil, asked)), nil
 		}}, away, "1"},
-		{"a failure that is none", others{true, func(context.Context, []byte) (peers.Answer, error) {
+		{"a failure that is none", others{answer: func(context.Context, []byte) (peers.Answer, error) {
 			return peers.Answer{Kind: peers.Failure, Body: []byte(`{"gone":true}`)}, nil
 		}}, away, "1"},
 	} {
@@ -305,11 +332,28 @@ func TestCursorOfAnotherServer(t *testing.T) {
 			w.rt.Peers = tt.other
 			defer func() { w.rt.Peers = nil }()
 			got := w.send(t, http.MethodPost, minePath, withCursor(foreign, ""))
+			if following, _ := fieldOf(t, got, "next_cursor").(string); got.Code == http.StatusOK && following[:10] != foreign[:10] {
+				t.Errorf("the next cursor is %q, want one of the other server", following)
+			}
 			if out := outcomeOf(t, got); out != tt.want || got.Header().Get("Retry-After") != tt.repeat {
 				t.Errorf("%s, Retry-After %q; want %s, %q", out, got.Header().Get("Retry-After"), tt.want, tt.repeat)
 			}
 		})
 	}
+}
+
+// editNext changes the cursor that a page from another server says is next.
+func editNext(tb testing.TB, body []byte, edit func(string) string) []byte {
+	tb.Helper()
+	length := binary.BigEndian.Uint32(body)
+	head := make(map[string]any)
+	if err := json.Unmarshal(body[4:4+length], &head); err != nil {
+		tb.Fatal(err)
+	}
+	page := head["page"].(map[string]any)
+	page["next"] = edit(page["next"].(string))
+	edited := jsontext.Append(nil, head)
+	return slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(len(edited))), edited, body[4+length:])
 }
 
 // owner is the owner of the cursors of an endpoint for the world's key.

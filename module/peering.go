@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -46,7 +47,7 @@ func checkAddress(address, example string, needsHost bool) error {
 }
 
 // errNotShared refuses peers of a registry that is one server's own.
-var errNotShared = errors.New("needs a registry that several servers share, such as postgres://db/analytics: it is where they find one another, and what tells them from strangers")
+var errNotShared = errors.New("needs a registry that several servers share, such as postgres://db/analytics: servers find and authenticate one another through it")
 
 func (a *App) validatePeers() error {
 	if a.Peers == nil {
@@ -95,13 +96,23 @@ func (a *App) openFleet(reg *registry.Registry, registryKey string) (*fleet, err
 		return nil, nil
 	}
 	return keep(a, a.fleetKey(registryKey), func() (*fleet, func() error, error) {
-		f, err := newFleet(fleetConfig{PeersConfig: a.peersConfig(), name: pagecursor.Process(), board: board{reg, sharer}, logger: a.logger.Named("peers")})
+		identity, err := processIdentity()
+		if err != nil {
+			return nil, nil, err
+		}
+		f, err := newFleet(fleetConfig{
+			PeersConfig: a.peersConfig(), name: pagecursor.Process(), identity: identity, board: board{reg, sharer}, logger: a.logger.Named("peers"),
+		})
 		if err != nil {
 			return nil, nil, err
 		}
 		return f, f.close, nil
 	})
 }
+
+// processIdentity is the identity of this process. It outlives configs: others know it while the registry is away, and another one at its address shows
+// that the process has ended.
+var processIdentity = sync.OnceValues(peers.NewIdentity)
 
 // fleetKey is the name of the fleet among what configs share.
 func (a *App) fleetKey(registryKey string) string {
@@ -136,6 +147,7 @@ type fleetConfig struct {
 	PeersConfig
 
 	name           string // of this server: its cursors begin with it
+	identity       *peers.Identity
 	board          nodes.Board
 	every, silence time.Duration // see nodes.Config and peers.Config; 0 for their defaults
 	logger         *zap.Logger
@@ -151,22 +163,18 @@ func newFleet(c fleetConfig) (*fleet, error) {
 		f.Directory = nodes.Open(known)
 		return f, nil
 	}
-	identity, err := peers.NewIdentity()
-	if err != nil {
-		return nil, err
-	}
 	listener, err := listen(c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listening for other servers: %w", err)
 	}
-	known.Self.Fingerprint = identity.Fingerprint()
+	known.Self.Fingerprint = c.identity.Fingerprint()
 	if known.Self.Address = c.Advertise; c.Advertise == "" {
 		if known.Self.Address, err = peers.Advertised(listener); err != nil {
 			return nil, errors.Join(err, listener.Close())
 		}
 	}
 	f.Directory = nodes.Open(known)
-	f.peers = peers.Serve(listener, peers.Config{Identity: identity, Directory: f.Directory, Silence: c.silence, Logger: c.logger})
+	f.peers = peers.Serve(listener, peers.Config{Identity: c.identity, Directory: f.Directory, Silence: c.silence, Logger: c.logger})
 	c.logger.Info("other servers can ask this one", zap.String("node", c.name), zap.String("address", known.Self.Address))
 	return f, nil
 }
@@ -240,6 +248,9 @@ func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []by
 		return peers.Declined("nobody may ask this")
 	}
 	c.RequestID = asked.Nonce
+	if asked.Poll != nil {
+		return rt.queryRoute().PolledByPeer(c, asked)
+	}
 	if asked.Recipe.Endpoint != "" {
 		return rt.endpointRuns().ForPeer(ctx, c, asked)
 	}

@@ -58,7 +58,7 @@ func startServers(t *testing.T, n int) *servers {
 		}
 		t.Cleanup(results.Close)
 		others, err := newFleet(fleetConfig{
-			PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: fmt.Sprintf("%016x", i+1), board: s.board, every: 20 * time.Millisecond, silence: patient, logger: zap.NewNop(),
+			PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: fmt.Sprintf("%016x", i+1), identity: newIdentity(t), board: s.board, every: 20 * time.Millisecond, silence: patient, logger: zap.NewNop(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -100,6 +100,15 @@ func startServers(t *testing.T, n int) *servers {
 	return s
 }
 
+func newIdentity(t *testing.T) *peers.Identity {
+	t.Helper()
+	identity, err := peers.NewIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return identity
+}
+
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
@@ -134,7 +143,11 @@ func (s *servers) newEndpoint(t *testing.T, name, hogql string) {
 
 // ask asks a server.
 func (s *servers) ask(n int, secret, path, body string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, "/api/projects/@current/"+path, strings.NewReader(body))
+	return s.send(n, http.MethodPost, secret, path, body)
+}
+
+func (s *servers) send(n int, method, secret, path, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "/api/projects/@current/"+path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+secret)
 	w := httptest.NewRecorder()
 	s.all[n].api.ServeHTTP(w, r)
@@ -377,6 +390,12 @@ func TestWhoMayAsk(t *testing.T) {
 	token := func(t execution.PeerToken) func(*execution.PeerRequest) {
 		return func(r *execution.PeerRequest) { r.Caller.Token = &t }
 	}
+	poll := func(key *registry.Key, poll execution.PeerPoll) *execution.PeerRequest {
+		c := caller(key)
+		r := execution.PeerRequestOf(&c, execution.Recipe{})
+		r.Poll = &poll
+		return r
+	}
 	later := time.Now().Add(time.Hour)
 	tests := []struct {
 		name    string
@@ -407,6 +426,15 @@ func TestWhoMayAsk(t *testing.T) {
 		{"a token with a rate that is none", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later, Share: "x", Queries: -1})), "nobody may ask this"},
 		{"a token for a query", change(asked(issuer, query), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later})), "the query is not allowed"},
 		{"a cursor that is none", asked(s.key, execution.Recipe{Endpoint: "mine", Run: json.RawMessage(`{"cursor": "x"}`)}), "the run is not allowed"},
+		{"a run that goes on, for a key without the scope", poll(unscoped, execution.PeerPoll{ID: "x"}), "the run is not allowed"},
+		{"a run that is cancelled, for a key without the scope", poll(unscoped, execution.PeerPoll{ID: "x", Cancel: true}), "the run is not allowed"},
+		{"a run that goes on, for a key of insights", poll(unscoped, execution.PeerPoll{ID: "x", Insights: true}), "the run is not allowed"},
+		{"a run that goes on, for a key of another project", poll(foreign, execution.PeerPoll{ID: "x"}), "nobody may ask this"},
+		{"a run that goes on, for a secret key", poll(issuer, execution.PeerPoll{ID: "x"}), "the run is not allowed"},
+		{"a run that goes on, for a token", change(poll(issuer, execution.PeerPoll{ID: "x"}), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later})), "the run is not allowed"},
+		{"a run that is cancelled, for a revoked key", poll(revoked, execution.PeerPoll{ID: "x", Cancel: true}), "nobody may ask this"},
+		{"a run that is cancelled, for a key of insights", poll(unscoped, execution.PeerPoll{ID: "x", Cancel: true, Insights: true}), ""},
+		{"a run that goes on", poll(s.key, execution.PeerPoll{ID: "x"}), ""},
 		{"another form", change(good(query), func(r *execution.PeerRequest) { r.Form = 99 }), "the request can't be read"},
 		{"a negative age", change(good(query), func(r *execution.PeerRequest) { r.Fresh = -1 }), "the request can't be read"},
 	}
@@ -422,6 +450,129 @@ func TestWhoMayAsk(t *testing.T) {
 	if got, err := s.all[0].fleet.Ask(t.Context(), s.all[1].fleet.Self(), []byte("garbage")); err != nil || got.Kind != peers.Decline {
 		t.Errorf("garbage: %d, %v", got.Kind, err)
 	}
+}
+
+// endless is the body of a query that ends when it is cancelled, with the id of its client.
+func endless(id, more string) string {
+	return fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "SELECT max(number %% 1000) FROM numbers(900000000000)"}, "client_query_id": %q%s}`, id, more)
+}
+
+// TestRunsOfOtherServers has clients ask servers about runs that began on another one, as through a load balancer.
+func TestRunsOfOtherServers(t *testing.T) {
+	s := startServers(t, 3)
+	get := func(n int, secret, id string) *httptest.ResponseRecorder {
+		return s.send(n, http.MethodGet, secret, "query/"+id+"/", "")
+	}
+	drop := func(n int, id string) string {
+		t.Helper()
+		got := s.send(n, http.MethodDelete, s.secret, "query/"+id+"/", "")
+		if got.Code != http.StatusOK {
+			t.Errorf("cancelling %s on server %d: %d %s", id, n, got.Code, got.Body)
+		}
+		message, _ := fieldOf(t, got, "message").(string)
+		return message
+	}
+	unknown := func(id string) string { return fmt.Sprintf("Query %s not found for team %d", id, s.project.ID) }
+
+	began := s.ask(0, s.secret, "query/", `{"query": {"kind": "HogQLQuery", "query": "SELECT number, 'a<b' FROM numbers(3)"}, "refresh": "async", "client_query_id": "short"}`)
+	if began.Code != http.StatusAccepted {
+		t.Fatalf("beginning a run: %d %s", began.Code, began.Body)
+	}
+	for n := range s.all {
+		var got *httptest.ResponseRecorder
+		eventually(t, "the run ends", func() bool {
+			got = get(n, s.secret, "short")
+			return got.Code != http.StatusAccepted
+		})
+		if want := get(0, s.secret, "short"); got.Code != http.StatusOK || got.Body.String() != want.Body.String() || !strings.Contains(got.Body.String(), `[2, "a<b"]`) {
+			t.Errorf("server %d: %d %s, want %s", n, got.Code, got.Body, want.Body)
+		}
+	}
+	failing := s.ask(1, s.secret, "query/", `{"query": {"kind": "HogQLQuery", "query": "SELECT throwIf(number = 2) FROM numbers(3)"}, "refresh": "async", "client_query_id": "failing"}`)
+	eventually(t, "the run fails", func() bool { return get(0, s.secret, "failing").Code != http.StatusAccepted })
+	if one, two := get(1, s.secret, "failing"), get(0, s.secret, "failing"); one.Code == http.StatusOK || one.Code != two.Code || one.Body.String() != two.Body.String() {
+		t.Errorf("of a run that failed after %d: %d %s and %d %s", failing.Code, one.Code, one.Body, two.Code, two.Body)
+	}
+
+	other, err := s.all[0].registry.CreateProject(t.Context(), registry.NewProject{Name: "other", Timezone: "UTC"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, foreign := s.newKey(t, other.ID, registry.Personal, "query:read")
+	_, unscoped := s.newKey(t, s.project.ID, registry.Personal, "insight:read")
+	eventually(t, "all servers know of the keys", func() bool {
+		return !slices.ContainsFunc(s.all, func(rt *runtime) bool {
+			return rt.registry.Snapshot().Revision != s.all[0].registry.Snapshot().Revision
+		})
+	})
+	for _, tt := range []struct {
+		name, secret, id string
+		want             int
+	}{
+		{"an id that nobody knows", s.secret, "nobody", http.StatusNotFound},
+		{"a run of another project", foreign, "short", http.StatusNotFound},
+		{"a key without the scope", unscoped, "short", http.StatusForbidden},
+	} {
+		if got := get(1, tt.secret, tt.id); got.Code != tt.want {
+			t.Errorf("%s: %d %s", tt.name, got.Code, got.Body)
+		}
+	}
+	if got := drop(1, "nobody"); got != unknown("nobody") {
+		t.Errorf("cancelling what nobody knows: %s", got)
+	}
+
+	s.ask(0, s.secret, "query/", endless("endless", `, "refresh": "async"`))
+	for n := range s.all {
+		got := s.send(n, http.MethodGet, s.secret, "query/endless/?show_progress=true", "")
+		if status, _ := fieldOf(t, got, "query_status").(map[string]any); got.Code != http.StatusAccepted || status["complete"] != false || status["query_progress"] == nil {
+			t.Errorf("server %d: %d %s", n, got.Code, got.Body)
+		}
+	}
+	if got := drop(2, "endless"); got != "The query was cancelled." {
+		t.Errorf("cancelling a run of another server: %s", got)
+	}
+	if got := drop(2, "endless"); got != unknown("endless") || get(0, s.secret, "endless").Code != http.StatusNotFound {
+		t.Errorf("cancelling it again: %s", got)
+	}
+	if got := drop(2, "short"); got != "The query had ended already; its state was removed." || get(1, s.secret, "short").Code != http.StatusNotFound {
+		t.Errorf("cancelling a run that has ended: %s", got)
+	}
+	for id, cancel := range map[string]func(){
+		"waiting": func() { drop(1, "waiting") },
+		"older": func() {
+			if got := s.ask(2, unscoped, "insights/cancel/", `{"client_query_id": "older"}`); got.Code != http.StatusCreated {
+				t.Errorf("%d %s", got.Code, got.Body)
+			}
+		},
+	} {
+		waiting := make(chan *httptest.ResponseRecorder)
+		go func() { waiting <- s.ask(0, s.secret, "query/", endless(id, "")) }()
+		eventually(t, "it runs", func() bool { return get(2, s.secret, id).Code == http.StatusAccepted })
+		cancel()
+		if got := <-waiting; got.Code != http.StatusBadRequest || fieldOf(t, got, "code") != "query_was_cancelled" {
+			t.Errorf("who waited for %s: %d %s", id, got.Code, got.Body)
+		}
+	}
+
+	s.ask(0, s.secret, "query/", endless("kept", `, "refresh": "async"`))
+	if err := s.all[2].fleet.peers.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{http.MethodGet, http.MethodDelete} {
+		if got := s.send(1, method, s.secret, "query/nobody/", ""); got.Code != http.StatusServiceUnavailable || got.Header().Get("Retry-After") != "1" {
+			t.Errorf("%s of what a server may know that does not answer: %d %s, Retry-After %q", method, got.Code, got.Body, got.Header().Get("Retry-After"))
+		}
+	}
+	if got := get(1, s.secret, "kept"); got.Code != http.StatusAccepted {
+		t.Errorf("of what another server knows: %d %s", got.Code, got.Body)
+	}
+	if got := drop(1, "kept"); got != "The query was cancelled." {
+		t.Errorf("cancelling what another server knows: %s", got)
+	}
+	if err := s.all[2].fleet.Close(); err != nil { // its record
+		t.Fatal(err)
+	}
+	eventually(t, "a server has ended", func() bool { return get(1, s.secret, "nobody").Code == http.StatusNotFound })
 }
 
 // TestPeersDisagree has two servers that each take the other for the owner ask at the same time: none waits for the other.
@@ -455,7 +606,7 @@ func (a alwaysOther) Owner([32]byte) (nodes.Node, bool) { return a.other, true }
 // TestTakingOverAnAddress has two fleets listen at one address, as the config before a reload and the one after it do.
 func TestTakingOverAnAddress(t *testing.T) {
 	b := nodestest.NewBoard()
-	config := fleetConfig{PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: strings.Repeat("1", 16), board: b, logger: zap.NewNop()}
+	config := fleetConfig{PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: strings.Repeat("1", 16), identity: newIdentity(t), board: b, logger: zap.NewNop()}
 	before, err := newFleet(config)
 	if err != nil {
 		t.Fatal(err)

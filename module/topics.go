@@ -109,7 +109,7 @@ func (rt *runtime) insights() []api.Route {
 	results := &insights.Results{Executor: rt.Executor, Registry: rt.registry, Plans: rt.plans, Logger: rt.logger}
 	return slices.Concat(
 		(&insights.Insights{Results: results, Registry: rt.registry}).Routes(),
-		(&insights.Activity{Registry: rt.registry, Runs: rt.Runs}).Routes(),
+		(&insights.Activity{Registry: rt.registry, Executor: rt.Executor}).Routes(),
 		(&insights.Dashboards{Results: results, Registry: rt.registry}).Routes(),
 	)
 }

@@ -357,6 +357,9 @@ func Unavailable(code, detail string, wait time.Duration, cause error) *Error {
 	return e
 }
 
+// ErrRunUnknown is the answer to the id of a run that no server knows, while one of them does not answer.
+var ErrRunUnknown = Unavailable("error", "A server that may know this query is not responding. Please try again later.", time.Second, nil)
+
 // Conflict refuses what the state of things does not allow.
 func Conflict(code, detail string, cause error) *Error {
 	return &Error{Status: http.StatusConflict, Type: "invalid_request", Code: code, Detail: detail, Cause: cause}

@@ -22,8 +22,12 @@ import (
 type Peers interface {
 	// Owner is the server that owns a result. It is false if this one does.
 	Owner(key [sha256.Size]byte) (nodes.Node, bool)
-	// Named is another server by its name.
-	Named(name string) (nodes.Node, bool)
+	// Named is another server by its name: see nodes.Directory.
+	Named(ctx context.Context, name string) (nodes.Node, error)
+	// Ended reports whether a server at whose address nobody answers has ended.
+	Ended(ctx context.Context, node nodes.Node) (bool, error)
+	// Others are the other servers that can be asked.
+	Others() (living, dead []nodes.Node)
 	// Ask asks a server. It returns an error when that does not answer.
 	Ask(ctx context.Context, node nodes.Node, request []byte) (peers.Answer, error)
 }
@@ -63,6 +67,7 @@ type PeerRequest struct {
 	Revision uint64     `json:"revision"`
 	Caller   PeerCaller `json:"caller"`
 	Recipe   Recipe     `json:"recipe"`
+	Poll     *PeerPoll  `json:"poll,omitempty"` // in place of a recipe
 	// Fresh is how old the result may be.
 	Fresh      time.Duration `json:"fresh"`
 	Recompute  bool          `json:"recompute,omitempty"`

@@ -27,7 +27,9 @@ type liar func(*PeerRequest) (peers.Answer, error)
 
 func (liar) Owner([32]byte) (nodes.Node, bool) { return nodes.Node{Name: "0000000000000001"}, true }
 
-func (liar) Named(string) (nodes.Node, bool) { return nodes.Node{}, false }
+func (liar) Named(context.Context, string) (nodes.Node, error) { return nodes.Node{}, nodes.ErrGone }
+func (liar) Ended(context.Context, nodes.Node) (bool, error)   { return false, nil }
+func (liar) Others() (living, dead []nodes.Node)               { return nil, nil }
 
 func (l liar) Ask(_ context.Context, _ nodes.Node, request []byte) (peers.Answer, error) {
 	asked, err := ReadPeerRequest(request)

@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -64,9 +65,12 @@ const (
 	missed = 3
 	// removeAfter is how long a record is kept whose number no longer moves.
 	removeAfter = 10 * time.Minute
-	// back is by how much the number of a server must move before it is asked again after it has failed to answer: one that it wrote before it died, but
-	// that was not read yet, must not count.
-	back = 3
+	// back is by how much the number of a server must move before it owns something again after it has failed to answer: one that it wrote before it
+	// died, but that was not read yet, must not count. It doubles each time that the server fails again, up to mostBack.
+	back     = 3
+	mostBack = 48
+	// againAfter is how long it takes at least from one read that somebody asks for to the next one.
+	againAfter = time.Second
 	// mostRecords bounds how many records are looked at. No deployment is as large; what goes beyond it was not written by servers.
 	mostRecords = 4096
 	// boardTimeout is the longest that a read or a write of records may take.
@@ -96,12 +100,14 @@ type Directory struct {
 
 	view atomic.Pointer[view]
 
-	reading sync.Mutex // held while records are read
-	asked   time.Time  // when Known last had them read; guarded by reading
+	wanted chan struct{} // has the loop read the records now
 
 	mu       sync.Mutex // guards what follows; not held while the registry is asked
 	seen     map[string]*seen
 	lastRead time.Time
+	pending  *pending  // the read that somebody waits for; nil for none
+	asked    time.Time // when somebody last had the records read
+	closed   bool
 
 	beat   uint64 // of the loop alone
 	failed bool   // the last round failed
@@ -117,7 +123,17 @@ type seen struct {
 	moved  time.Time // when the number was first seen to be what it is
 	living bool
 	dead   bool   // its number stood still for too long; until that is known, one that is new here may live
-	silent uint64 // it is not asked before its number is greater than this; 0 if it answers
+	silent uint64 // it owns nothing before its number is greater than this; 0 if it may
+	failed int    // how often in a row it did not answer
+}
+
+// canBeAsked reports whether a server answers others, and understands what this one asks.
+func (d *Directory) canBeAsked(n Node) bool { return n.Address != "" && n.Form == d.self.Form }
+
+// pending is a read of the records that has not begun yet.
+type pending struct {
+	done chan struct{} // closed when it has ended
+	err  error         // fixed by then
 }
 
 // view is the servers as they are now. It is immutable.
@@ -125,7 +141,7 @@ type view struct {
 	living   []Node // with this one, by name
 	owners   []Node // those of living that own results
 	byPrint  map[Fingerprint]Node
-	byName   map[string]Node // those that may live and can be asked, without this one
+	byName   map[string]Node // all that have a record, without this one
 	selfOwns bool
 }
 
@@ -147,7 +163,7 @@ var voices = struct {
 	all map[voiceKey]*voice
 }{all: make(map[voiceKey]*voice)}
 
-// join makes a Directory the newest of its server.
+// join makes a Directory the newest of its server. It begins with what the one before it knows, which the registry may not tell it now.
 func (d *Directory) join() {
 	voices.Lock()
 	defer voices.Unlock()
@@ -157,8 +173,22 @@ func (d *Directory) join() {
 		v = &voice{of: key}
 		voices.all[key] = v
 	}
+	if len(v.all) > 0 {
+		d.learn(v.all[len(v.all)-1])
+	}
 	v.all = append(v.all, d)
 	d.voice = v
+}
+
+// learn takes over what another Directory of the server knows.
+func (d *Directory) learn(from *Directory) {
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	for name, s := range from.seen {
+		known := *s
+		d.seen[name] = &known
+	}
+	d.lastRead = from.lastRead
 }
 
 // leave takes the Directory away from those of its server. The newest that is left speaks from then on.
@@ -189,13 +219,13 @@ func (d *Directory) speak(ctx context.Context, data []byte) error {
 func Open(cfg Config) *Directory {
 	d := &Directory{
 		board: cfg.Board, self: cfg.Self, every: cmp.Or(cfg.Every, defaultEvery), now: cfg.Now, log: cmp.Or(cfg.Logger, zap.NewNop()), seen: make(map[string]*seen),
-		done: make(chan struct{}),
+		wanted: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if d.now == nil {
 		d.now = time.Now
 	}
-	d.publish()
 	d.join()
+	d.publish()
 	var ctx context.Context
 	ctx, d.stop = context.WithCancel(context.Background())
 	go d.run(ctx)
@@ -238,56 +268,211 @@ func (d *Directory) Owner(key [sha256.Size]byte) (Node, bool) {
 	return best, best.Name != d.self.Name
 }
 
-// Named is another server that can be asked, by its name. It is also found when it did not answer before; it is not once its record is gone, or its number
-// has stood still for too long.
-func (d *Directory) Named(name string) (Node, bool) {
+// Errors of Named.
+var (
+	// ErrGone says that a server has no record: it has ended, or has not written its number for a long time.
+	ErrGone = errors.New("the server has no record")
+	// ErrNotAsked says that a server has a record, but does not answer this one.
+	ErrNotAsked = errors.New("the server does not take questions of this one")
+)
+
+// Named is another server, by its name, dead or alive. The records are read again if it is not known; ErrGone is the error only if they were. Any other
+// error says nothing about the server.
+func (d *Directory) Named(ctx context.Context, name string) (Node, error) {
 	n, ok := d.view.Load().byName[name]
-	return n, ok
+	if !ok {
+		if err := d.readAgain(ctx); err != nil {
+			return Node{}, fmt.Errorf("looking for a server: %w", err)
+		}
+		if n, ok = d.view.Load().byName[name]; !ok {
+			return Node{}, ErrGone
+		}
+	}
+	if !d.canBeAsked(n) {
+		return Node{}, ErrNotAsked
+	}
+	return n, nil
+}
+
+// Ended reports whether a server at whose address nobody answers has ended: by now its record is gone, or still the same and its number stands still. It
+// is an error if the records can't be read.
+func (d *Directory) Ended(ctx context.Context, n Node) (bool, error) {
+	if err := d.readAgain(ctx); err != nil {
+		return false, fmt.Errorf("looking for a server: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.seen[n.Name]
+	return s == nil || s.dead && s.node == n, nil
+}
+
+// Has reports whether another server has a record, as far as is known.
+func (d *Directory) Has(name string) bool {
+	_, ok := d.view.Load().byName[name]
+	return ok
+}
+
+// Others are the other servers that can be asked: those that live or may live, and those whose number has stood still for too long.
+func (d *Directory) Others() (living, dead []Node) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.seen {
+		switch {
+		case !d.canBeAsked(s.node):
+		case s.dead:
+			dead = append(dead, s.node)
+		default:
+			living = append(living, s.node)
+		}
+	}
+	return living, dead
 }
 
 // Known is the server with a certificate. The records are read again if there is none, at most once in a second, whoever asks.
 func (d *Directory) Known(ctx context.Context, print Fingerprint) (Node, bool) {
-	if n, ok := d.view.Load().byPrint[print]; ok {
+	n, ok := d.view.Load().byPrint[print]
+	if ok {
 		return n, true
 	}
-	d.readAgain(ctx)
-	n, ok := d.view.Load().byPrint[print]
+	if p, wait := d.request(); wait <= 0 {
+		_ = await(ctx, p) // what is known stays
+	}
+	n, ok = d.view.Load().byPrint[print]
 	return n, ok
 }
 
-// readAgain reads the records now, if nobody had them read within a second.
-func (d *Directory) readAgain(ctx context.Context) {
-	d.reading.Lock()
-	defer d.reading.Unlock()
-	if now := d.now(); d.asked.IsZero() || now.Sub(d.asked) >= time.Second {
-		d.asked = now
-		_ = d.read(ctx) // what is known stays
+// readAgain waits for a read of the records that begins after the call.
+func (d *Directory) readAgain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, boardTimeout)
+	defer cancel()
+	p, _ := d.request()
+	return await(ctx, p)
+}
+
+func await(ctx context.Context, p *pending) error {
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
-// Silent notes that a server did not answer. It owns nothing here until its number moves.
-func (d *Directory) Silent(name string) {
+// request is the next read of the records, and how long it takes at most until it begins. One that somebody asks for begins no sooner than againAfter the
+// one before it, so that asking costs little.
+func (d *Directory) request() (p *pending, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.seen[name]; s != nil && s.silent == 0 {
-		s.silent = s.beat + back - 1
-		d.publish()
+	if !d.asked.IsZero() {
+		wait = againAfter - time.Since(d.asked)
 	}
+	if d.pending != nil {
+		return d.pending, wait
+	}
+	p = &pending{done: make(chan struct{})}
+	if d.closed {
+		p.err = errClosed
+		close(p.done)
+		return p, wait
+	}
+	d.pending = p
+	time.AfterFunc(wait, func() {
+		select {
+		case d.wanted <- struct{}{}:
+		default:
+		}
+	})
+	return p, wait
+}
+
+var errClosed = errors.New("the directory of servers is closed")
+
+// take is the read that somebody waits for, which begins now; nil for none.
+func (d *Directory) take() *pending {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.pending
+	d.pending = nil
+	return p
+}
+
+// finish tells those who wait for a read how it ended.
+func (p *pending) finish(err error) {
+	if p != nil {
+		p.err = err
+		close(p.done)
+	}
+}
+
+// Silent notes that a server did not answer. It owns nothing here until its number has moved far enough: twice as far each time that it fails again. It
+// reports whether the server answered until now.
+func (d *Directory) Silent(name string) (changed bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.seen[name]
+	if s == nil || s.silent != 0 {
+		return false
+	}
+	s.silent = s.beat + min(uint64(back)<<min(s.failed, 8), mostBack) - 1
+	s.failed++
+	d.publish()
+	return s.failed == 1
+}
+
+// Answered notes that a server answered. It reports whether it did not before.
+func (d *Directory) Answered(name string) (changed bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.seen[name]
+	if s == nil || s.failed == 0 {
+		return false
+	}
+	s.failed, s.silent = 0, 0
+	d.publish()
+	return true
 }
 
 // run moves the number and reads those of others.
 func (d *Directory) run(ctx context.Context) {
 	defer close(d.done)
+	defer d.refuse()
 	for {
 		d.round(ctx)
 		wait := time.NewTimer(d.interval())
-		select {
-		case <-ctx.Done():
-			wait.Stop()
-			return
-		case <-wait.C:
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				wait.Stop()
+				return
+			case <-wait.C:
+				waiting = false
+			case <-d.wanted:
+				d.readWanted(ctx)
+			}
 		}
 	}
+}
+
+// readWanted reads the records if somebody waits for that.
+func (d *Directory) readWanted(ctx context.Context) {
+	p := d.take()
+	if p == nil { // a round has read them meanwhile
+		return
+	}
+	d.mu.Lock()
+	d.asked = time.Now()
+	d.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, boardTimeout)
+	defer cancel()
+	p.finish(d.read(ctx))
+}
+
+// refuse ends all waiting.
+func (d *Directory) refuse() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.take().finish(errClosed)
 }
 
 // interval is how long it takes until the number moves.
@@ -306,9 +491,10 @@ func (d *Directory) round(ctx context.Context) {
 	if err == nil {
 		err = d.speak(ctx, data)
 	}
-	d.reading.Lock()
-	err = errors.Join(err, d.read(ctx))
-	d.reading.Unlock()
+	waiting := d.take()
+	unread := d.read(ctx)
+	waiting.finish(unread)
+	err = errors.Join(err, unread)
 	for _, name := range d.gone() {
 		err = errors.Join(err, d.board.Keep(ctx, prefix+name, nil))
 	}
@@ -338,7 +524,7 @@ func (d *Directory) gone() (names []string) {
 	return names
 }
 
-// read reads the records. The caller holds reading.
+// read reads the records. It is for the loop alone.
 func (d *Directory) read(ctx context.Context) error {
 	kept, err := d.board.KeptAll(ctx, prefix)
 	if err != nil {
@@ -386,10 +572,10 @@ func (d *Directory) see(name string, data []byte, now time.Time) (*seen, bool) {
 	s.every = time.Duration(r.EveryMillis) * time.Millisecond
 	switch {
 	case r.Beat != s.beat:
-		s.beat, s.moved, s.living, s.dead = r.Beat, now, true, false
-		if r.Beat > s.silent {
+		if r.Beat > s.silent || r.Beat < s.beat { // it counts anew after a reload
 			s.silent = 0
 		}
+		s.beat, s.moved, s.living, s.dead = r.Beat, now, true, false
 	case now.Sub(s.moved) > missed*s.every+d.every:
 		s.living, s.dead = false, true
 	}
@@ -428,15 +614,12 @@ func (d *Directory) publish() {
 	}
 	for _, s := range d.seen {
 		v.byPrint[s.node.Fingerprint] = s.node
-		asked := s.node.Address != "" && s.node.Form == d.self.Form
-		if asked && !s.dead {
-			v.byName[s.node.Name] = s.node
-		}
+		v.byName[s.node.Name] = s.node
 		if !s.living {
 			continue
 		}
 		v.living = append(v.living, s.node)
-		if asked && s.silent == 0 {
+		if d.canBeAsked(s.node) && s.silent == 0 {
 			v.owners = append(v.owners, s.node)
 		}
 	}

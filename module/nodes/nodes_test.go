@@ -2,8 +2,11 @@ package nodes_test
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -224,31 +227,170 @@ func TestNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nodestest.NewBoard()
 		one, two := open(b, 1), open(b, 2)
-		named := func(d *nodes.Directory, want bool, what string) {
+		named := func(d *nodes.Directory, want error, what string) {
 			t.Helper()
 			synctest.Wait()
-			if n, ok := d.Named(node(2).Name); ok != want || ok && n != node(2) {
-				t.Errorf("%s: found %t", what, ok)
+			if n, err := d.Named(t.Context(), node(2).Name); !errors.Is(err, want) || want == nil && n != node(2) {
+				t.Errorf("%s: %v, want %v", what, err, want)
 			}
 		}
-		time.Sleep(1500 * time.Millisecond)
-		named(one, true, "a server that is new here")
-		time.Sleep(3 * time.Second)
+		ended := func(want bool, what string) {
+			t.Helper()
+			if got, err := one.Ended(t.Context(), node(2)); got != want || err != nil {
+				t.Errorf("%s has ended: %t, %v", what, got, err)
+			}
+		}
+		named(one, nil, "a server that has not been read yet")
+		time.Sleep(4500 * time.Millisecond)
 		one.Silent(node(2).Name)
-		named(one, true, "a server that did not answer")
+		named(one, nil, "a server that did not answer")
+		ended(false, "a server whose number moves")
 		if hasResults(one, node(2)) {
 			t.Error("a server that did not answer owns something")
 		}
 		record := b.Of("node-" + node(2).Name)
 		leave(t, two)
 		time.Sleep(1500 * time.Millisecond)
-		named(one, false, "a server that left")
+		named(one, nodes.ErrGone, "a server that left")
+		ended(true, "a server that left")
 		b.Put("node-"+node(2).Name, record) // as if it had been killed
 		time.Sleep(1500 * time.Millisecond)
-		named(one, true, "a server that may live")
+		named(one, nil, "a server that may live")
+		ended(false, "a server that may live")
 		time.Sleep(6 * time.Second)
-		named(one, false, "a server that died")
+		named(one, nil, "a server whose number stands still")
+		ended(true, "a server whose number stands still")
+		if living, dead := one.Others(); len(living) != 0 || !slices.Equal(dead, []nodes.Node{node(2)}) {
+			t.Errorf("others: %v live, %v died", living, dead)
+		}
+		moved := node(2)
+		moved.Address = "10.0.0.2:9444"
+		if got, err := one.Ended(t.Context(), moved); got || err != nil {
+			t.Errorf("a server that has another address now has ended: %t, %v", got, err)
+		}
+		b.SetAway(true)
+		if got, err := one.Ended(t.Context(), node(2)); got || err == nil {
+			t.Errorf("while the registry is away, a server has ended: %t, %v", got, err)
+		}
+		named(one, nil, "a server whose number stands still, while the registry is away")
+		if _, err := one.Named(t.Context(), node(3).Name); err == nil || errors.Is(err, nodes.ErrGone) {
+			t.Errorf("an unknown server while the registry is away: %v", err)
+		}
+		b.SetAway(false)
+		mute := nodes.Open(nodes.Config{Board: b, Self: nodes.Node{Name: "00000000000000aa", Form: 1}})
+		if _, err := one.Named(t.Context(), "00000000000000aa"); !errors.Is(err, nodes.ErrNotAsked) {
+			t.Errorf("a server that answers nobody: %v", err)
+		}
+		leave(t, one, mute)
+		if _, err := one.Named(t.Context(), node(3).Name); err == nil || errors.Is(err, nodes.ErrGone) {
+			t.Errorf("an unknown server, of a directory that is closed: %v", err)
+		}
+	})
+}
+
+// TestUnknownNames makes sure that names which nobody knows cost the registry no more than one read in a second, beside those of the loop.
+func TestUnknownNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := nodestest.NewBoard()
+		one := nodes.Open(nodes.Config{Board: b, Self: node(1), Every: time.Hour})
+		synctest.Wait()
+		before, _ := b.Counts()
+		began := time.Now()
+		for range 10 {
+			var asking sync.WaitGroup
+			for n := range 100 {
+				asking.Go(func() {
+					if _, err := one.Named(t.Context(), node(n+2).Name); !errors.Is(err, nodes.ErrGone) {
+						t.Errorf("a name that nobody has: %v", err)
+					}
+				})
+			}
+			asking.Wait()
+		}
+		after, _ := b.Counts()
+		if most := 1 + int(time.Since(began)/time.Second); after-before > most {
+			t.Errorf("1000 unknown names had the records read %d times in %s", after-before, time.Since(began))
+		}
 		leave(t, one)
+	})
+}
+
+// TestRenewedDirectory has a Directory be opened while the registry is away, as by a reload. It knows what the one before it knew.
+func TestRenewedDirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := nodestest.NewBoard()
+		before, two, three := open(b, 1), open(b, 2), open(b, 3)
+		time.Sleep(4500 * time.Millisecond)
+		before.Silent(node(3).Name)
+		b.SetAway(true)
+		moved := node(1)
+		moved.Address = "10.0.0.1:9444"
+		after := nodes.Open(nodes.Config{Board: b, Self: moved})
+		if err := before.Close(); err != nil {
+			t.Error(err)
+		}
+		expect(t, after, "1", "2", "3")
+		if _, known := after.Known(t.Context(), node(2).Fingerprint); !known {
+			t.Error("the certificate of another server is not known")
+		}
+		if !hasResults(after, node(2)) || hasResults(after, node(3)) {
+			t.Error("not those servers own something that did before")
+		}
+		time.Sleep(time.Minute)
+		b.SetAway(false)
+		time.Sleep(1500 * time.Millisecond)
+		expect(t, after, "1", "2", "3")
+		time.Sleep(6 * time.Second)
+		expect(t, after, "1", "2", "3")
+		expect(t, two, "1", "2", "3")
+		if !hasResults(after, node(3)) {
+			t.Error("a server whose number moves again owns nothing")
+		}
+		leave(t, after, two, three)
+	})
+}
+
+// TestSilentAgain has a server fail each time that it is asked. It is asked less and less often, and the change is told once.
+func TestSilentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := nodestest.NewBoard()
+		one, two := open(b, 1), open(b, 2)
+		time.Sleep(4500 * time.Millisecond)
+		fails := func(times int) (out []int) {
+			for n := range times {
+				if changed := one.Silent(node(2).Name); changed != (n == 0) {
+					t.Errorf("failure %d is a change: %t", n, changed)
+				}
+				if one.Silent(node(2).Name) {
+					t.Error("one more that waited is a change")
+				}
+				seconds := 0
+				for ; !hasResults(one, node(2)); seconds++ {
+					time.Sleep(time.Second)
+					synctest.Wait()
+				}
+				out = append(out, seconds)
+			}
+			return out
+		}
+		want := []int{3, 6, 12, 24, 48, 48, 48}
+		for n, got := range fails(len(want)) {
+			if got < want[n]-1 || got > want[n]+1 { // both count in seconds
+				t.Errorf("after failure %d it is left out for %ds, want %ds", n, got, want[n])
+			}
+		}
+		if !one.Answered(node(2).Name) || one.Answered(node(2).Name) {
+			t.Error("its first answer is no change, or the second is one")
+		}
+		if got := fails(1); got[0] < 2 || got[0] > 4 {
+			t.Errorf("after it answered, it is left out for %ds", got[0])
+		}
+		one.Answered(node(2).Name)
+		one.Silent(node(2).Name)
+		if !one.Answered(node(2).Name) || !hasResults(one, node(2)) {
+			t.Error("a server that answered meanwhile is left out")
+		}
+		leave(t, one, two)
 	})
 }
 
@@ -265,7 +407,7 @@ func TestTakingOver(t *testing.T) {
 			for range 10 { // whichever of the two writes last
 				time.Sleep(500 * time.Millisecond)
 				synctest.Wait()
-				if got, _ := other.Named(want.Name); got != want || other.Nodes() != 2 {
+				if got, _ := other.Named(t.Context(), want.Name); got != want || other.Nodes() != 2 {
 					t.Errorf("%s: found %s, of %d servers", what, got.Address, other.Nodes())
 				}
 			}

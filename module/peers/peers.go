@@ -5,7 +5,7 @@
 // whoever gives them checks them.
 //
 // While a server works on an answer it says so every few milliseconds. One that says nothing for Config.Silence is given up, and left out until it is
-// alive again: see nodes.Directory.
+// alive again, for longer each time that it fails again: see nodes.Directory.
 package peers
 
 import (
@@ -19,9 +19,11 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -57,6 +59,8 @@ type Config struct {
 	Directory *nodes.Directory
 	// How long a server may say nothing. Default: 200ms.
 	Silence time.Duration
+	// How a server is reached. Default: over TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Default: nothing is logged.
 	Logger *zap.Logger
 }
@@ -66,6 +70,7 @@ type Peers struct {
 	identity  *Identity
 	directory *nodes.Directory
 	silence   time.Duration
+	dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	log       *zap.Logger
 	server    *http.Server
 	answering chan struct{} // has room for each request that is answered
@@ -90,8 +95,11 @@ type link struct {
 // Serve answers other servers on a listener, until Close. Until there is a handler, all requests are declined.
 func Serve(listener net.Listener, cfg Config) *Peers {
 	p := &Peers{
-		identity: cfg.Identity, directory: cfg.Directory, silence: cmp.Or(cfg.Silence, defaultSilence), log: cmp.Or(cfg.Logger, zap.NewNop()),
+		identity: cfg.Identity, directory: cfg.Directory, silence: cmp.Or(cfg.Silence, defaultSilence), dial: cfg.Dial, log: cmp.Or(cfg.Logger, zap.NewNop()),
 		answering: make(chan struct{}, mostAnswers), served: make(chan struct{}), links: make(map[string]*link),
+	}
+	if p.dial == nil {
+		p.dial = (&net.Dialer{Timeout: time.Second, KeepAlive: 15 * time.Second}).DialContext
 	}
 	p.server = &http.Server{
 		Handler: http.HandlerFunc(p.serve), TLSConfig: p.serverTLS(), Protocols: onlyHTTP2(), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 4 << 10,
@@ -186,7 +194,7 @@ func (p *Peers) serve(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	done := make(chan Answer, 1)
-	go func() { done <- answer(ctx, *handler, from, request) }()
+	go func() { done <- p.answer(ctx, *handler, from, request) }()
 	tick := time.NewTicker(p.silence / signs)
 	defer tick.Stop()
 	for {
@@ -205,9 +213,10 @@ func (p *Peers) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer calls a handler. One that panics declines.
-func answer(ctx context.Context, h Handler, from nodes.Node, request []byte) (a Answer) {
+func (p *Peers) answer(ctx context.Context, h Handler, from nodes.Node, request []byte) (a Answer) {
 	defer func() {
-		if recover() != nil {
+		if crash := recover(); crash != nil {
+			p.log.Error("answering another server panicked", zap.String("node", from.Name), zap.String("error", fmt.Sprint(crash)), zap.ByteString("stack", debug.Stack()))
 			a = Declined("a failure of the server")
 		}
 	}()
@@ -222,10 +231,15 @@ func (p *Peers) sender(r *http.Request) (nodes.Node, bool) {
 	return p.directory.Known(r.Context(), fingerprint(r.TLS.PeerCertificates[0].Raw))
 }
 
-// ErrSilent is the error of a server that does not answer, or not in a form that can be read.
-var ErrSilent = errors.New("the server does not answer")
+var (
+	// ErrSilent is the error of a server that does not answer, or not in a form that can be read.
+	ErrSilent = errors.New("the server does not answer")
+	// ErrAbsent is an ErrSilent of a server at whose address nobody listens, or another one does.
+	ErrAbsent = fmt.Errorf("%w: it is not at its address", ErrSilent)
+)
 
-// Ask asks a server. The error is ErrSilent, or the cause of ctx. Who does not answer is left out from then on.
+// Ask asks a server. The error is ErrSilent, of which ErrAbsent is one, or the cause of ctx. Who does not answer owns nothing from then on: see
+// nodes.Directory.
 func (p *Peers) Ask(ctx context.Context, node nodes.Node, request []byte) (Answer, error) {
 	if len(request) > MaxRequest {
 		return Declined("the request is too large"), nil
@@ -236,15 +250,22 @@ func (p *Peers) Ask(ctx context.Context, node nodes.Node, request []byte) (Answe
 	defer quiet.Stop()
 	got, err := p.ask(limited, node, request, func() { quiet.Reset(p.silence) })
 	if err == nil {
+		if p.directory.Answered(node.Name) {
+			p.log.Info("another server answers again", zap.String("node", node.Name), zap.String("address", node.Address))
+		}
 		return got, nil
 	}
 	if ctx.Err() != nil {
 		return Answer{}, context.Cause(ctx)
 	}
-	p.log.Warn("another server does not answer; leaving it out until it is alive again", zap.String("node", node.Name), zap.String("address", node.Address),
-		zap.Error(err))
-	p.directory.Silent(node.Name)
+	if p.directory.Silent(node.Name) {
+		p.log.Warn("another server does not answer; its results are computed here until it is alive again", zap.String("node", node.Name),
+			zap.String("address", node.Address), zap.Error(err))
+	}
 	p.drop(node.Name)
+	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errStranger) {
+		return Answer{}, ErrAbsent
+	}
 	return Answer{}, ErrSilent
 }
 
@@ -283,14 +304,14 @@ func (p *Peers) link(node nodes.Node) *link {
 		l.client.CloseIdleConnections()
 	}
 	for name, old := range p.links { // of processes that ended
-		if _, ok := p.directory.Named(name); !ok && name != node.Name {
+		if name != node.Name && !p.directory.Has(name) {
 			old.client.CloseIdleConnections()
 			delete(p.links, name)
 		}
 	}
 	l = &link{node: node, client: &http.Transport{
 		TLSClientConfig: p.clientTLS(node.Fingerprint), Protocols: onlyHTTP2(), TLSHandshakeTimeout: time.Second,
-		DialContext:     (&net.Dialer{Timeout: time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		DialContext:     p.dial,
 		IdleConnTimeout: time.Minute, DisableCompression: true, MaxResponseHeaderBytes: 4 << 10,
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second, MaxReceiveBufferPerStream: 4 << 20, MaxReceiveBufferPerConnection: 16 << 20},
 	}}

@@ -209,7 +209,7 @@ func TestImpostor(t *testing.T) {
 	}
 	claimed := other.self // a known server, but another one than is asked
 	claimed.Name, claimed.Fingerprint = "0000000000000002", identity.Fingerprint()
-	if got, err := one.Ask(t.Context(), claimed, nil); !errors.Is(err, peers.ErrSilent) {
+	if got, err := one.Ask(t.Context(), claimed, nil); !errors.Is(err, peers.ErrAbsent) {
 		t.Errorf("an impostor's answer: %d %q, %v", got.Kind, got.Body, err)
 	}
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/module/nodes"
 	"github.com/caddy-analytics/caddy-analytics/module/pagecursor"
+	"github.com/caddy-analytics/caddy-analytics/module/peers"
 )
 
 var (
@@ -139,9 +141,12 @@ func (p *planner) followElsewhere(ctx context.Context, text string) (*execution.
 	if !ok || p.exec.Peers == nil {
 		return nil, errCursorExpired
 	}
-	node, ok := p.exec.Peers.Named(process)
-	if !ok {
+	node, err := p.exec.Peers.Named(ctx, process)
+	switch {
+	case errors.Is(err, nodes.ErrGone):
 		return nil, errCursorExpired
+	case err != nil:
+		return nil, cursorAway(ctx, err)
 	}
 	if err := p.cursorPage(); err != nil {
 		return nil, err
@@ -151,18 +156,37 @@ func (p *planner) followElsewhere(ctx context.Context, text string) (*execution.
 		run["limit"] = p.Limit
 	}
 	cut, err := p.exec.AskCut(ctx, p.c.Caller, node, execution.Recipe{Endpoint: p.Endpoint.Name, Run: jsontext.Append(nil, run)})
+	if errors.Is(err, peers.ErrAbsent) {
+		ended, unread := p.exec.Peers.Ended(ctx, node)
+		if ended {
+			return nil, errCursorExpired
+		}
+		err = errors.Join(err, unread)
+	}
 	switch {
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
 	case errors.Is(err, execution.ErrSnapshotGone):
 		return nil, errCursorExpired
 	case err != nil:
-		return nil, api.Unavailable("error", "The server that has the rows of this cursor does not answer right now. Please try again later.", time.Second, err)
+		return nil, cursorAway(ctx, err)
+	}
+	if of, _ := pagecursor.ProcessOf(cut.Next); cut.Next != "" && of != node.Name {
+		return nil, cursorAway(ctx, errNextCursor)
 	}
 	done, _ := cut.Answer.Entry.Meta.(*execution.Details)
 	p.Cut, p.Key, p.Offset, p.Limit = cut, cut.Key, cut.Offset, cut.Limit
 	p.Ref = cache.Ref{Entry: cut.Answer.Entry.ID()}
 	return done, nil
+}
+
+// errNextCursor refuses a page whose next cursor is none of the server that was asked.
+var errNextCursor = errors.New("another server gives a next cursor that is none of its own")
+
+// cursorAway is the answer to a cursor whose server may have its rows, but does not give them.
+func cursorAway(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return api.Unavailable("error", "The server that holds this cursor's rows is not responding. Please try again later.", time.Second, err)
 }
 
 // cursorPage reads what a run with a cursor says of its page.

@@ -54,7 +54,7 @@ const (
 // Activity are the handlers of who changed insights and who looked at them.
 type Activity struct {
 	Registry *registry.Registry
-	Runs     *execution.Runs // those that can be cancelled
+	Executor *execution.Executor // of the runs that can be cancelled
 }
 
 // Routes are the routes of activity.
@@ -240,7 +240,7 @@ func (s *Activity) trending(ctx context.Context, c api.Caller, in api.Input) (ap
 }
 
 // cancel answers POST insights/cancel/, the older way to cancel a query by the id that its caller gave it.
-func (s *Activity) cancel(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Activity) cancel(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	fields, err := in.ReadObject()
 	if err != nil {
 		return api.Response{}, err
@@ -249,6 +249,8 @@ func (s *Activity) cancel(_ context.Context, c api.Caller, in api.Input) (api.Re
 	if raw, ok := fields["client_query_id"]; !ok || json.Unmarshal(raw, &id) != nil || id == "" {
 		return api.Response{}, api.Invalid("client_query_id", "required", "Field is required.")
 	}
-	s.Runs.Cancel(c.Project.ID, id, false)
+	if found, all := s.Executor.CancelEverywhere(ctx, c.Caller, execution.PeerPoll{ID: id, Insights: true}); !all && !found.Any() {
+		return api.Response{}, api.ErrRunUnknown
+	}
 	return api.Response{Status: http.StatusCreated}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,19 +14,50 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/module/peers"
 )
 
-// status answers GET query/{id}/: contract section 1.4.
-func (q *Queries) status(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	r, ended := q.Executor.Runs.Find(c.Project.ID, in.At.Name)
+// status answers GET query/{id}/: contract section 1.4. A run that is not known here may be known to another server.
+func (q *Queries) status(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	asked := in.URL.Query()
+	poll := execution.PeerPoll{ID: in.At.Name, Progress: asked.Get("show_progress") == "true" || asked.Get("showProgress") == "true"}
+	status, write := q.find(&c, &poll)
+	if write == nil {
+		all := q.Executor.Poll(ctx, c.Caller, poll, func(other *execution.PolledRuns) bool {
+			if !runStatuses[other.Status] {
+				return false
+			}
+			status, write = other.Status, func(dst []byte) []byte { return append(dst, other.Body...) }
+			return true
+		})
+		switch {
+		case ctx.Err() != nil:
+			return api.Response{}, context.Cause(ctx)
+		case write == nil && !all:
+			return api.Response{}, api.ErrRunUnknown
+		case write == nil:
+			return api.Response{}, api.NotFound(runNotFound(in.At.Name, c.Project.ID))
+		}
+	}
+	body := q.Executor.Cache.Render(cache.Negotiate(in.Header.Get("Accept-Encoding")), write)
+	body.ETag = "" // the next answer is another one
+	return api.Response{Status: status, Body: body}, nil
+}
+
+// runStatuses are those of answers about a run.
+var runStatuses = map[int]bool{http.StatusOK: true, http.StatusAccepted: true, http.StatusBadRequest: true, http.StatusInternalServerError: true}
+
+// find is the answer about a run that this server knows, and its status; write is nil if there is none.
+func (q *Queries) find(c *api.Caller, poll *execution.PeerPoll) (status int, write func(dst []byte) []byte) {
+	r, ended := q.Executor.Runs.Find(c.Project.ID, poll.ID)
 	if r == nil {
-		return api.Response{}, api.NotFound(runNotFound(in.At.Name, c.Project.ID))
+		return 0, nil
 	}
 	var read *execution.Progress
-	if asked := in.URL.Query(); !ended && (asked.Get("show_progress") == "true" || asked.Get("showProgress") == "true") {
+	if !ended && poll.Progress {
 		read = q.progress(r, c.Start)
 	}
-	status := http.StatusAccepted
+	status = http.StatusAccepted
 	switch {
 	case ended && r.Failure == nil:
 		status = http.StatusOK
@@ -34,11 +66,29 @@ func (q *Queries) status(_ context.Context, c api.Caller, in api.Input) (api.Res
 	case ended:
 		status = http.StatusInternalServerError
 	}
-	body := q.Executor.Cache.Render(cache.Negotiate(in.Header.Get("Accept-Encoding")), func(dst []byte) []byte {
-		return append(q.writer(&c, nil).AppendStatus(append(dst, `{"query_status":`...), r, ended, read), '}')
-	})
-	body.ETag = "" // the next answer is another one
-	return api.Response{Status: status, Body: body}, nil
+	return status, func(dst []byte) []byte {
+		return append(q.writer(c, nil).AppendStatus(append(dst, `{"query_status":`...), r, ended, read), '}')
+	}
+}
+
+// PolledByPeer answers another server that asks about a run, or cancels it. Whether the caller may is found out here.
+func (q *Queries) PolledByPeer(c api.Caller, asked *execution.PeerRequest) peers.Answer {
+	poll := asked.Poll
+	at, scope := api.Address{Resource: "query", Name: poll.ID}, result.QueryScope
+	if poll.Insights {
+		at, scope = api.Address{Resource: "insights", Name: "cancel"}, "insight:read"
+	}
+	_, err := api.Authorize(c.Snapshot, c.Key, strconv.FormatInt(asked.Project, 10), at, &api.Route{Scope: scope})
+	if err != nil || poll.Insights && !poll.Cancel {
+		return peers.Declined("the run is not allowed")
+	}
+	var out execution.PolledRuns
+	if poll.Cancel {
+		out.Cancelled = q.Executor.Runs.Cancel(asked.Project, poll.ID, poll.QueuedOnly)
+	} else if status, write := q.find(&c, poll); write != nil {
+		out.Status, out.Body = status, write(nil)
+	}
+	return out.Answer(asked)
 }
 
 // progress is how far a run in progress is; a zero one for a run that waits for its turn.
@@ -51,9 +101,11 @@ func (q *Queries) progress(r *execution.Run, now time.Time) *execution.Progress 
 }
 
 // cancel answers DELETE query/{id}/. Like PostHog it does not mind an id that is not known.
-func (q *Queries) cancel(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	queuedOnly := in.URL.Query().Get("dequeue_only") == "true"
-	found := q.Executor.Runs.Cancel(c.Project.ID, in.At.Name, queuedOnly)
+func (q *Queries) cancel(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	found, all := q.Executor.CancelEverywhere(ctx, c.Caller, execution.PeerPoll{ID: in.At.Name, QueuedOnly: in.URL.Query().Get("dequeue_only") == "true"})
+	if !all && !found.Any() {
+		return api.Response{}, api.ErrRunUnknown
+	}
 	message := runNotFound(in.At.Name, c.Project.ID)
 	switch {
 	case found.Stopped > 0:

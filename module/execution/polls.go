@@ -1,0 +1,149 @@
+package execution
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/nodes"
+	"github.com/caddy-analytics/caddy-analytics/module/peers"
+)
+
+// PeerPoll is what a server asks the others about the runs that go by an id: each knows only those that began there.
+type PeerPoll struct {
+	ID         string `json:"id"`
+	Progress   bool   `json:"progress,omitempty"` // how far one in progress is, too
+	Cancel     bool   `json:"cancel,omitempty"`
+	QueuedOnly bool   `json:"queued_only,omitempty"` // see Runs.Cancel
+	// Insights reports that the caller asks as one who reads insights.
+	Insights bool `json:"insights,omitempty"`
+}
+
+// PolledRuns is what another server says of the runs that go by an id. An answer is its JSON, with its length before it in 4 bytes, and the body.
+type PolledRuns struct {
+	Nonce     string    `json:"nonce"` // of the request
+	Project   int64     `json:"project"`
+	Status    int       `json:"status,omitempty"` // of the answer to whoever polls, which Body is; 0 if there is no run
+	Cancelled Cancelled `json:"cancelled"`
+	Body      []byte    `json:"-"`
+}
+
+// longestPoll bounds how long other servers are asked about a run: longer than one of them waits for its registry to be up to date.
+const longestPoll = 2500 * time.Millisecond
+
+// Poll asks all other servers at once about the runs that go by an id, and calls take with each answer, one at a time, until it returns true. It reports
+// whether all of them that live have answered. Those that seem dead are asked too, since one that can't reach the registry may still run something.
+func (e *Executor) Poll(ctx context.Context, c Caller, poll PeerPoll, take func(*PolledRuns) (enough bool)) (all bool) {
+	if e.Peers == nil {
+		return true
+	}
+	living, dead := e.Peers.Others()
+	ctx, cancel := context.WithTimeout(ctx, longestPoll)
+	defer cancel()
+	answers := make(chan *PolledRuns) // nil for none
+	ask := func(n nodes.Node, needed bool) {
+		answer := e.pollOne(ctx, c, n, poll)
+		if answer == nil && !needed {
+			answer = new(PolledRuns)
+		}
+		select {
+		case answers <- answer:
+		case <-ctx.Done(): // nobody waits
+		}
+	}
+	for _, n := range living {
+		go ask(n, true)
+	}
+	for _, n := range dead {
+		go ask(n, false)
+	}
+	all = true
+	for range len(living) + len(dead) {
+		select {
+		case answer := <-answers:
+			if answer == nil {
+				all = false
+			} else if take(answer) {
+				return true
+			}
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return all
+}
+
+// pollOne asks one server; nil if that does not answer.
+func (e *Executor) pollOne(ctx context.Context, c Caller, n nodes.Node, poll PeerPoll) *PolledRuns {
+	request := PeerRequestOf(&c, Recipe{})
+	request.Poll = &poll
+	data, err := json.Marshal(request)
+	if err != nil {
+		return nil
+	}
+	got, err := e.Peers.Ask(ctx, n, data)
+	if err != nil || got.Kind != peers.Result {
+		return nil
+	}
+	return readPolledRuns(got.Body, request)
+}
+
+// CancelEverywhere cancels all that goes by an id, on this server and on all others: see Runs.Cancel. It reports whether all of those that live have
+// answered.
+func (e *Executor) CancelEverywhere(ctx context.Context, c Caller, poll PeerPoll) (found Cancelled, all bool) {
+	poll.Cancel = true
+	found = e.Runs.Cancel(c.Project.ID, poll.ID, poll.QueuedOnly)
+	all = e.Poll(ctx, c, poll, func(other *PolledRuns) bool {
+		found.Stopped += other.Cancelled.Stopped
+		found.Forgotten += other.Cancelled.Forgotten
+		found.Left += other.Cancelled.Left
+		return false
+	})
+	return found, all
+}
+
+// Any reports whether a cancel found anything.
+func (c Cancelled) Any() bool { return c.Stopped+c.Forgotten+c.Left > 0 }
+
+// Answer is what is sent to the server that asked.
+func (p *PolledRuns) Answer(asked *PeerRequest) peers.Answer {
+	p.Nonce, p.Project = asked.Nonce, asked.Project
+	head, err := json.Marshal(p)
+	if err != nil {
+		return peers.Declined("the answer can't be sent")
+	}
+	body := binary.BigEndian.AppendUint32(make([]byte, 0, headLength+len(head)+len(p.Body)), uint32(len(head))) //nolint:gosec // some dozen
+	return peers.Answer{Kind: peers.Result, Body: append(append(body, head...), p.Body...)}
+}
+
+// readPolledRuns reads an answer; nil for what is none to the question.
+func readPolledRuns(data []byte, asked *PeerRequest) *PolledRuns {
+	if len(data) < headLength {
+		return nil
+	}
+	length := int(binary.BigEndian.Uint32(data))
+	data = data[headLength:]
+	p := new(PolledRuns)
+	if length > len(data) || json.Unmarshal(data[:length], p) != nil {
+		return nil
+	}
+	if c := p.Cancelled; p.Nonce != asked.Nonce || p.Project != asked.Project || min(c.Stopped, c.Forgotten, c.Left) < 0 {
+		return nil
+	}
+	if p.Body = data[length:]; p.Status != 0 && !isStatusOf(p.Body, asked) || p.Status == 0 && len(p.Body) > 0 {
+		return nil
+	}
+	return p
+}
+
+// isStatusOf reports whether a body is the status of the run that was asked about.
+func isStatusOf(body []byte, asked *PeerRequest) bool {
+	var in struct {
+		Status struct {
+			ID      string `json:"id"`
+			Project int64  `json:"team_id"`
+		} `json:"query_status"`
+	}
+	return json.Unmarshal(body, &in) == nil && in.Status.ID == asked.Poll.ID && in.Status.Project == asked.Project
+}
