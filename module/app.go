@@ -109,7 +109,7 @@ type Limits struct {
 	MaxMemory Size `json:"max_memory,omitempty"`
 	// How many queries of one project run at once; eight times as many may wait. Default: 10.
 	Concurrency int `json:"concurrency,omitempty"`
-	// How many queries of all projects together run at once. Projects share them fairly, and a quarter of them, at least one, is kept
+	// How many queries of all projects together run at once, on each shard. Projects share them fairly, and a quarter of them, at least one, is kept
 	// for projects that run nothing. Default: four times the concurrency; with the embedded engine two for each processor, at least
 	// 4, which is also the most.
 	Places int `json:"places,omitempty"`
