@@ -22,7 +22,7 @@ func (a *App) openBackups(rt *runtime, cacheKey string) (*backups.Backups, error
 	b, err := keep(a, "backups "+cacheKey, func() (*backups.Backups, func() error, error) {
 		logger := a.logger.Named("backup")
 		config := backups.Config{
-			Registry: rt.registry, Shards: rt.Shards, Journal: rt.capturing.journal, DataDir: a.DataDir, Program: buildinfo.Read().Version,
+			Registry: rt.registry, Shards: rt.Shards, Journal: rt.capturing.logs.Of("").Journal, DataDir: a.DataDir, Program: buildinfo.Read().Version,
 			Logger: logger, Restored: afterRestore(rt.registry, rt.Cache.Purge, rt.Log.Restored),
 		}
 		if rt.engine != nil {

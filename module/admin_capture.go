@@ -41,7 +41,7 @@ func adminRevokeCaptureToken(rt *runtime, _ http.ResponseWriter, r *http.Request
 
 func adminCaptureStatus(rt *runtime, _ http.ResponseWriter, _ *http.Request) (any, error) {
 	c := rt.capturing
-	waiting, delivered := c.journal.Stats(), c.delivery.Status()
+	waiting, delivered := c.logs.Stats(), c.logs.Status()
 	status := adminapi.CaptureStatus{
 		Waiting: waiting.Events, Bytes: waiting.Bytes, MaxBytes: waiting.MaxBytes, Lag: delivered.Lag.Seconds(), Failing: delivered.Failing,
 		Accepted: c.counters.Events.Load(), Refused: map[string]int64{}, Delivered: delivered.Delivered, SetAside: delivered.SetAside,
@@ -51,8 +51,20 @@ func adminCaptureStatus(rt *runtime, _ http.ResponseWriter, _ *http.Request) (an
 			status.Refused[reason] = requests
 		}
 	})
-	if waiting.Aside > 0 {
-		status.Aside = c.journal.AsideDir()
+	for _, one := range c.logs.All() {
+		waiting, delivered := one.Journal.Stats(), one.Delivery.Status()
+		aside := ""
+		if waiting.Aside > 0 {
+			aside = one.Journal.AsideDir()
+		}
+		if one.Shard == "" {
+			status.Aside = aside
+			continue
+		}
+		status.Shards = append(status.Shards, adminapi.CaptureShard{
+			Shard: one.Shard, Waiting: waiting.Events, Bytes: waiting.Bytes, MaxBytes: waiting.MaxBytes, Lag: delivered.Lag.Seconds(),
+			Failing: delivered.Failing, Aside: aside,
+		})
 	}
 	return status, nil
 }

@@ -67,7 +67,7 @@ type App struct {
 
 // CaptureConfig bounds what comes in over HTTP. Events wait in a log on disk until they are in ClickHouse.
 type CaptureConfig struct {
-	// The most that the log may take on disk, in the data folder. Beyond it events are refused with 503. Default: 4GiB.
+	// The most that the log may take on disk, in the data folder; that of each shard as much. Beyond it events are refused with 503. Default: 4GiB.
 	Buffer Size `json:"buffer,omitempty"`
 	// The most JSON of one event. Default: 1MiB.
 	MaxEventSize Size `json:"max_event_size,omitempty"`
@@ -109,7 +109,7 @@ type Limits struct {
 	MaxMemory Size `json:"max_memory,omitempty"`
 	// How many queries of one project run at once; eight times as many may wait. Default: 10.
 	Concurrency int `json:"concurrency,omitempty"`
-	// How many queries of all projects together run at once. Projects share them fairly, and a quarter of them, at least one, is kept
+	// How many queries of all projects together run at once, on each shard. Projects share them fairly, and a quarter of them, at least one, is kept
 	// for projects that run nothing. Default: four times the concurrency; with the embedded engine two for each processor, at least
 	// 4, which is also the most.
 	Places int `json:"places,omitempty"`
@@ -248,7 +248,7 @@ func (a *App) start(ctx context.Context) error {
 	}
 	rt.registry.SetLimits(registry.Limits{Records: a.Limits.Records, Bytes: int64(a.Limits.RecordsSize)})
 	rt.Places.SetLimits(a.placeLimits()) // what is shared with the config that this one replaces follows this one's
-	rt.capturing.journal.SetMaxBytes(int64(a.Capture.Buffer))
+	rt.capturing.logs.SetMaxBytes(int64(a.Capture.Buffer))
 	// These are the first to be given back, while what they use is there.
 	a.leases = append(a.leases, a.deliver(rt), rt.servePeers())
 	a.runtime.Store(rt)

@@ -22,10 +22,9 @@ import (
 )
 
 // capturing is what events come in by. There is one for each data folder, whatever the config: while a reload changes the connection to
-// ClickHouse, events still wait in the same journal.
+// ClickHouse, events still wait in the same journals.
 type capturing struct {
-	journal  *journal.Journal
-	delivery *delivery.Delivery
+	logs     *delivery.Logs
 	counters *capture.Counters
 	memory   *capture.Memory
 	limiters sync.Map // token → *limiter
@@ -36,14 +35,12 @@ type capturing struct {
 func (a *App) openCapture() (*capturing, error) {
 	return keep(a, "capture "+a.DataDir, func() (*capturing, func() error, error) {
 		logger := a.logger.Named("capture")
-		j, err := journal.Open(filepath.Join(a.DataDir, "capture"), journal.Options{MaxBytes: int64(a.Capture.Buffer), Logger: logger})
+		logs, err := delivery.OpenLogs(filepath.Join(a.DataDir, "capture"), int64(a.Capture.Buffer), logger)
 		if err != nil {
 			return nil, nil, fmt.Errorf("opening the log of captured events: %w", err)
 		}
-		c := &capturing{
-			journal: j, delivery: delivery.New(j, logger), counters: capture.NewCounters(), memory: capture.NewMemory(capture.DefaultMemory),
-		}
-		return c, func() error { return errors.Join(c.delivery.Close(), j.Close()) }, nil
+		c := &capturing{logs: logs, counters: capture.NewCounters(), memory: capture.NewMemory(capture.DefaultMemory)}
+		return c, logs.Close, nil
 	})
 }
 
@@ -55,7 +52,8 @@ func (a *App) newCapture(rt *runtime) *capture.Capture {
 			return projectOfToken(ctx, rt.registry, &c.rereads, token)
 		},
 		Append: func(ctx context.Context, e capture.Entry) error {
-			err := c.journal.Append(ctx, journal.Entry{Project: e.Project, Arrived: e.Arrived, Events: e.Events, Data: e.Data})
+			shard := rt.registry.Snapshot().ShardOf(e.Project)
+			err := c.logs.Append(ctx, shard, journal.Entry{Project: e.Project, Arrived: e.Arrived, Events: e.Events, Data: e.Data})
 			if errors.Is(err, journal.ErrFull) {
 				return capture.ErrFull
 			}
@@ -74,7 +72,7 @@ func (a *App) newCapture(rt *runtime) *capture.Capture {
 
 // deliver makes ClickHouse as a runtime has it the target of captured events.
 func (*App) deliver(rt *runtime) (release func() error) {
-	stop := rt.capturing.delivery.Use(deliverTo{rt})
+	stop := rt.capturing.logs.Use(deliverTo{rt})
 	return func() error {
 		stop()
 		return nil

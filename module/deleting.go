@@ -48,31 +48,36 @@ func (rt *runtime) recount(ctx context.Context, project int64, ids []int64) erro
 	return rt.countMembers(ctx, project, static)
 }
 
-// eraseProjects waits until the events that are captured so far are off the disk, and removes what was set aside of projects that are gone.
-func (c *capturing) eraseProjects(ctx context.Context, gone func(project int64) bool) error {
-	return c.eraseLines(ctx, func(project int64, _ []byte) bool { return gone(project) })
+// eraseProjects waits until the events that were captured so far for a shard are off the disk, and removes what was set aside of projects
+// that are gone.
+func (c *capturing) eraseProjects(ctx context.Context, shard string, gone func(project int64) bool) error {
+	return c.eraseLines(ctx, shard, func(project int64, _ []byte) bool { return gone(project) })
 }
 
 // lookAgain is how often to look whether captured events are delivered.
 const lookAgain = 100 * time.Millisecond
 
-// erase waits until the events that are captured so far are delivered and off the disk, and removes those for which gone holds from what
-// was set aside.
-func (c *capturing) erase(ctx context.Context, gone func(project int64, distinctID string) bool) error {
+// erase waits until the events that were captured so far for a shard are delivered and off the disk, and removes those for which gone holds
+// from what was set aside.
+func (c *capturing) erase(ctx context.Context, shard string, gone func(project int64, distinctID string) bool) error {
 	var parser record.Parser
-	return c.eraseLines(ctx, func(project int64, line []byte) bool {
+	return c.eraseLines(ctx, shard, func(project int64, line []byte) bool {
 		r, err := parser.Parse(line)
 		return err == nil && gone(project, r.DistinctID)
 	})
 }
 
-func (c *capturing) eraseLines(ctx context.Context, gone func(project int64, line []byte) bool) error {
-	for upTo := c.journal.Rotate(); !c.journal.Gone(upTo); {
+func (c *capturing) eraseLines(ctx context.Context, shard string, gone func(project int64, line []byte) bool) error {
+	one := c.logs.Of(shard)
+	if one == nil { // nothing was ever captured for it
+		return nil
+	}
+	for upTo := one.Journal.Rotate(); !one.Journal.Gone(upTo); {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(lookAgain):
 		}
 	}
-	return c.journal.EraseAside(ctx, gone)
+	return one.Journal.EraseAside(ctx, gone)
 }

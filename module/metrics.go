@@ -80,7 +80,7 @@ func (rt *runtime) collectCapture(ch chan<- prometheus.Metric) {
 	if c == nil {
 		return
 	}
-	waiting, delivered := c.journal.Stats(), c.delivery.Status()
+	waiting, delivered := c.logs.Stats(), c.logs.Status()
 	for _, m := range []struct {
 		desc  *prometheus.Desc
 		kind  prometheus.ValueType
@@ -96,6 +96,14 @@ func (rt *runtime) collectCapture(ch chan<- prometheus.Metric) {
 		{captureLag, prometheus.GaugeValue, delivered.Lag.Seconds()},
 	} {
 		ch <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value)
+	}
+	if all := c.logs.All(); len(all) > 1 {
+		for _, one := range all {
+			waiting := one.Journal.Stats()
+			ch <- prometheus.MustNewConstMetric(captureShardWaiting, prometheus.GaugeValue, float64(waiting.Events), one.Shard)
+			ch <- prometheus.MustNewConstMetric(captureShardBytes, prometheus.GaugeValue, float64(waiting.Bytes), one.Shard)
+			ch <- prometheus.MustNewConstMetric(captureShardLag, prometheus.GaugeValue, one.Delivery.Status().Lag.Seconds(), one.Shard)
+		}
 	}
 	c.counters.Refused(func(reason string, requests int64) {
 		ch <- prometheus.MustNewConstMetric(captureRefused, prometheus.CounterValue, float64(requests), reason)
@@ -137,6 +145,9 @@ var (
 	logDropped           = describe("log_dropped_rows_total", "Rows of the log of queries and runs that were dropped: too many were waiting, ClickHouse refused them, or the config does not name their shard.")
 	captureMaxBytes      = describe("capture_buffer_max_bytes", "Size that the log on disk may have.")
 	captureLag           = describe("capture_lag_seconds", "How long the oldest of the captured events has been waiting; 0 if none waits.")
+	captureShardWaiting  = describe("capture_shard_waiting_events", "Captured events on disk that wait for a shard of ClickHouse, where there are several.", "shard")
+	captureShardBytes    = describe("capture_shard_buffer_bytes", "Size of the log on disk in which captured events wait for a shard.", "shard")
+	captureShardLag      = describe("capture_shard_lag_seconds", "How long the oldest of the captured events for a shard has been waiting; 0 if none waits.", "shard")
 	nodesAlive           = describe("nodes", "Servers that share the registry and live, with this one.")
 	queriesRunning       = describe("queries_running", "Queries that run on ClickHouse.", "project")
 	queriesWaiting       = describe("queries_waiting", "Queries that wait for a free place.", "project")

@@ -103,8 +103,8 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		return nil, err
 	}
 	// Whatever the other limits are, so that a reload hands out no place twice.
-	places, err := keep(a, "places "+dsn, func() (*admission.Scheduler, func() error, error) {
-		return admission.New(a.placeLimits()), func() error { return nil }, nil
+	places, err := keep(a, fmt.Sprintf("places %s %s", dsn, registryKey), func() (*admission.Scheduler, func() error, error) {
+		return admission.NewSharded(a.placeLimits(), func(project int64) string { return reg.Snapshot().ShardOf(project) }), func() error { return nil }, nil
 	})
 	if err != nil {
 		return nil, err

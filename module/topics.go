@@ -64,7 +64,7 @@ func (rt *runtime) captureOf(project int64) *status.Capture {
 	if c == nil {
 		return nil
 	}
-	counted, waiting, delivered := c.counters.Of(project), c.journal.Waiting(project), c.delivery.StatusOf(project)
+	counted, waiting, delivered := c.counters.Of(project), c.logs.Waiting(project), c.logs.StatusOf(project)
 	out := &status.Capture{
 		Accepted: counted.Events.Load(), Ignored: counted.Ignored.Load(), Dropped: counted.Dropped.Load(), Refused: map[string]int64{},
 		Delivered: delivered.Delivered, SetAside: delivered.SetAside, Waiting: waiting.Events, Bytes: waiting.Bytes, Lag: delivered.Lag.Seconds(),

@@ -21,8 +21,8 @@ func (a *App) openKeeper(rt *runtime, keys string) (*upkeep.Keeper, error) {
 				rt.Runs.Erase(project, before)
 			},
 			Forget: rt.forgetProject, EraseImports: rt.imports.service.Forget,
-			EraseCaptured: func(ctx context.Context) error {
-				return rt.capturing.eraseProjects(ctx, func(project int64) bool { return rt.registry.Snapshot().Removal(project) != nil })
+			EraseCaptured: func(ctx context.Context, shard string) error {
+				return rt.capturing.eraseProjects(ctx, shard, func(project int64) bool { return rt.registry.Snapshot().Removal(project) != nil })
 			},
 		})
 		return k, k.Close, nil
@@ -40,7 +40,7 @@ func (rt *runtime) forgetProject(project int64, was *registry.Snapshot) {
 	rt.ForgetProject(project)
 	rt.Log.Forget(project)
 	rt.capturing.counters.Forget(project)
-	rt.capturing.delivery.Forget(project)
+	rt.capturing.logs.Forget(project)
 }
 
 // adminDeleteProject deletes a project whose name is given.

@@ -47,7 +47,7 @@ type upgrade func(fields map[string]json.RawMessage) error
 // kinds are all kinds of records, each after those that it is a part of.
 var kinds = []kindOf{
 	{kind: kindSequence, read: readSequence},
-	{kind: kindRemoval, read: readRemoval},
+	{kind: kindRemoval, read: readRemoval, history: removalHistory},
 	{kind: KindProject, read: readProject, history: projectHistory},
 	{kind: KindKey, read: readKey},
 	{kind: KindTokenSecrets, read: readTokenSecrets},

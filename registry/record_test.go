@@ -114,6 +114,20 @@ func TestVersionsWithoutValues(t *testing.T) {
 	}
 }
 
+// TestVersionsWithoutShards: a version that knows of no shards does not understand which projects were deleted, and notes nothing of them.
+func TestVersionsWithoutShards(t *testing.T) {
+	row := kinds[ranks[kindRemoval]]
+	written := row.record(&Removal{Project: 3, Shard: "east"})
+	older := kindOf{kind: kindRemoval, read: readRemoval}
+	if e, err := older.entity(&written); err == nil || !strings.Contains(err.Error(), "a newer version of the program wrote it") {
+		t.Errorf("%s reads as %+v: %v", written.Data, e, err)
+	}
+	before := older.record(&Removal{Project: 4})
+	if e, err := row.entity(&before); err != nil || e.(*Removal).Project != 4 || e.(*Removal).Shard != "" {
+		t.Errorf("%s reads as %+v: %v", before.Data, e, err)
+	}
+}
+
 // TestBrokenProject: a project with a record that can't be read is left out whole, and comes back whole when the record can be read again.
 func TestBrokenProject(t *testing.T) {
 	k := numberedKey(1, 1)

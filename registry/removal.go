@@ -28,6 +28,10 @@ type Removal struct {
 	Checked bool `json:"checked,omitempty"`
 }
 
+// removalHistory is what became of the records of removals. The step changes nothing. It is there for versions that know of no shards: they
+// would look for the rows on the main one, note that nothing is left, and drop the field.
+var removalHistory = []upgrade{unchanged}
+
 func readRemoval(rec *Record) (entity, error) {
 	project, err := number(rec)
 	if err != nil {

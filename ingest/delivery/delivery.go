@@ -46,13 +46,10 @@ const (
 
 // Delivery empties a journal into the newest of its targets.
 type Delivery struct {
+	*targets
+
 	journal *journal.Journal
 	logger  *zap.Logger
-
-	mu      sync.Mutex
-	targets []*registered // the newest last
-	changed chan struct{} // closed when targets change
-	busy    sync.Mutex    // held while a target is used
 
 	delivered, setAside atomic.Int64
 	failing             atomic.Pointer[string]
@@ -62,11 +59,11 @@ type Delivery struct {
 	done sync.WaitGroup
 }
 
-type registered struct{ Target }
-
 // New begins to deliver what is in a journal as soon as there is a target.
-func New(j *journal.Journal, logger *zap.Logger) *Delivery {
-	d := &Delivery{journal: j, logger: logger, changed: make(chan struct{})}
+func New(j *journal.Journal, logger *zap.Logger) *Delivery { return begin(j, newTargets(), logger) }
+
+func begin(j *journal.Journal, to *targets, logger *zap.Logger) *Delivery {
+	d := &Delivery{targets: to, journal: j, logger: logger}
 	ctx, stop := context.WithCancel(context.Background())
 	d.stop = stop
 	d.done.Go(func() { d.run(ctx) })
@@ -79,43 +76,6 @@ func (d *Delivery) Close() error {
 	d.stop()
 	d.done.Wait()
 	return nil
-}
-
-// Use makes t the target, until another one takes its place or release is called. Then the one before it is used again. Neither Use
-// nor release returns while a target is in use that is not to be used any more.
-func (d *Delivery) Use(t Target) (release func()) {
-	r := &registered{t}
-	d.change(func() { d.targets = append(d.targets, r) })
-	return sync.OnceFunc(func() {
-		d.change(func() {
-			for i, other := range d.targets {
-				if other == r {
-					d.targets = append(d.targets[:i:i], d.targets[i+1:]...)
-					return
-				}
-			}
-		})
-	})
-}
-
-func (d *Delivery) change(do func()) {
-	d.mu.Lock()
-	do()
-	close(d.changed)
-	d.changed = make(chan struct{})
-	d.mu.Unlock()
-	d.busy.Lock()
-	defer d.busy.Unlock() // whoever used the old target is through
-}
-
-// target returns the newest target, nil for none, and what is closed when there is another one.
-func (d *Delivery) target() (Target, <-chan struct{}) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.targets) == 0 {
-		return nil, d.changed
-	}
-	return d.targets[len(d.targets)-1], d.changed
 }
 
 // run delivers until ctx ends.

@@ -35,7 +35,7 @@ type part struct {
 }
 
 // deliver delivers the next batch, or tries again what failed of the last one.
-func (w *work) deliver(ctx context.Context, target Target) {
+func (w *work) deliver(ctx context.Context, target *registered) {
 	if len(w.parts) == 0 {
 		if !w.next(ctx) {
 			return
@@ -43,8 +43,11 @@ func (w *work) deliver(ctx context.Context, target Target) {
 	} else if !sleep(ctx, w.pause) {
 		return
 	}
-	w.busy.Lock()
-	defer w.busy.Unlock()
+	done, ok := w.hold(target)
+	if !ok {
+		return
+	}
+	defer done()
 	err := w.deliverParts(ctx, target)
 	if err == nil && len(w.parts) == 0 {
 		err = w.journal.Forget(ctx, w.last)

@@ -75,7 +75,8 @@ type CaptureTokens struct {
 	Tokens  []CaptureToken `json:"tokens"`
 }
 
-// CaptureStatus is how captured events are on their way to ClickHouse. Counts are since the start of the server, but for what waits.
+// CaptureStatus is how captured events are on their way to ClickHouse. Counts are since the start of the server, but for what waits. What
+// waits for all shards is added up, and the lag is the longest.
 type CaptureStatus struct {
 	Waiting  int64   `json:"waiting_events"` // on disk
 	Bytes    int64   `json:"buffer_bytes"`   // that the log takes on disk
@@ -87,7 +88,21 @@ type CaptureStatus struct {
 	Refused   map[string]int64 `json:"refused_requests"` // by the code of the answer
 	Delivered int64            `json:"delivered_events"`
 	SetAside  int64            `json:"set_aside_events"` // that ClickHouse does not take
-	Aside     string           `json:"aside,omitempty"`  // the folder of those, if there are any
+	Aside     string           `json:"aside,omitempty"`  // the folder of those of the main shard, if there are any
+
+	// Shards are the logs of shards that have one of their own: all but the main one.
+	Shards []CaptureShard `json:"shards,omitempty"`
+}
+
+// CaptureShard is what waits for one shard. The fields are as in [CaptureStatus].
+type CaptureShard struct {
+	Shard    string  `json:"shard"`
+	Waiting  int64   `json:"waiting_events"`
+	Bytes    int64   `json:"buffer_bytes"`
+	MaxBytes int64   `json:"buffer_max_bytes"`
+	Lag      float64 `json:"lag_seconds"`
+	Failing  string  `json:"failing,omitempty"`
+	Aside    string  `json:"aside,omitempty"`
 }
 
 // CaptureToken is one of them.

@@ -1,4 +1,5 @@
-// Package admission decides who may run on ClickHouse now and who waits. It shares a number of places between projects.
+// Package admission decides who may run on ClickHouse now and who waits. It shares a number of places between projects: each shard of
+// ClickHouse has as many of its own, and all that is said here of projects is meant of those on one shard.
 //
 // A free place goes to the waiting project that holds the fewest places, and among equals to the one that has not been served for the
 // longest time. Running queries cannot be stopped in favor of others, so some places are kept for projects that hold none: see
@@ -16,7 +17,7 @@ import (
 
 // Limits say how many queries run and wait.
 type Limits struct {
-	Places  int // the queries of all projects together that run at once; at least 1
+	Places  int // the queries of all projects of a shard together that run at once; at least 1
 	Project int // the queries of one project that run at once; at least 1
 	Queue   int // the queries of one project that wait
 }
@@ -57,17 +58,25 @@ var Awaited = func() <-chan struct{} {
 
 // Scheduler hands out places. Its methods may be called from several goroutines at once.
 type Scheduler struct {
+	of func(project int64) string // the shard of a project
+
 	mu       sync.Mutex
 	limits   Limits
-	held     int
 	serial   uint64 // of the newest turn
 	projects map[int64]*share
-	waiting  map[*share]struct{} // the projects with requests in a queue
+	shards   map[string]*shard
+}
+
+// shard is what the projects of one shard hold and wait for. All of it is guarded by Scheduler.mu.
+type shard struct {
+	held    int
+	waiting map[*share]struct{} // the projects with requests in a queue
 }
 
 // share is what one project holds and waits for. All of it is guarded by Scheduler.mu.
 type share struct {
 	project int64
+	on      *shard
 	held    int
 	turn    uint64                // when the project was last served or, if later, began to ask
 	queues  [priorities]list.List // of *ticket
@@ -90,9 +99,12 @@ type ticket struct {
 	ready   chan struct{}
 }
 
-// New gives a scheduler.
-func New(limits Limits) *Scheduler {
-	return &Scheduler{limits: limits, projects: map[int64]*share{}, waiting: map[*share]struct{}{}}
+// New gives a scheduler for one shard.
+func New(limits Limits) *Scheduler { return NewSharded(limits, func(int64) string { return "" }) }
+
+// NewSharded gives a scheduler for shards. of names the shard of a project, which must stay the same.
+func NewSharded(limits Limits, of func(project int64) string) *Scheduler {
+	return &Scheduler{of: of, limits: limits, projects: map[int64]*share{}, shards: map[string]*shard{}}
 }
 
 // Limits are those that hold now.
@@ -107,7 +119,9 @@ func (s *Scheduler) SetLimits(limits Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limits = limits
-	s.dispatch()
+	for _, on := range s.shards {
+		s.dispatch(on)
+	}
 }
 
 // Enter waits for a place, which the caller has to leave. The error is ErrQueueFull, ErrTooLong, or the cause of the context's end.
@@ -198,7 +212,7 @@ func (s *Scheduler) join(r Request) (*ticket, error) {
 	defer s.mu.Unlock()
 	p := s.projects[r.Project]
 	if p == nil {
-		p = &share{project: r.Project}
+		p = &share{project: r.Project, on: s.shard(s.of(r.Project))}
 		s.projects[r.Project] = p
 	}
 	t := &ticket{share: p, queue: r.priority(), ready: make(chan struct{})}
@@ -208,7 +222,7 @@ func (s *Scheduler) join(r Request) (*ticket, error) {
 	}
 	before := p.waiting()
 	s.enqueue(t)
-	s.dispatch()
+	s.dispatch(p.on)
 	if t.at != nil && before >= s.limits.Queue && !r.Uncounted {
 		s.dequeue(t)
 		return nil, ErrQueueFull
@@ -226,7 +240,17 @@ func (s *Scheduler) promote(t *ticket) {
 	s.dequeue(t)
 	t.queue = awaited
 	s.enqueue(t)
-	s.dispatch() // it may come before other projects now
+	s.dispatch(t.share.on) // it may come before other projects now
+}
+
+// shard returns a shard by its name.
+func (s *Scheduler) shard(name string) *shard {
+	on := s.shards[name]
+	if on == nil {
+		on = &shard{waiting: map[*share]struct{}{}}
+		s.shards[name] = on
+	}
+	return on
 }
 
 // quit takes a request out of its queue. One that got a place in the meantime has it; the error is for any other.
@@ -242,23 +266,23 @@ func (s *Scheduler) quit(t *ticket, err error) (*Place, error) {
 
 func (s *Scheduler) enqueue(t *ticket) {
 	t.at = t.share.queues[t.queue].PushBack(t)
-	s.waiting[t.share] = struct{}{}
+	t.share.on.waiting[t.share] = struct{}{}
 }
 
 func (s *Scheduler) dequeue(t *ticket) {
 	t.share.queues[t.queue].Remove(t.at)
 	t.at = nil
 	if t.share.waiting() == 0 {
-		delete(s.waiting, t.share)
+		delete(t.share.on.waiting, t.share)
 	}
 }
 
-// dispatch gives places to those who wait while there are any for them. It is called after every change, so that nobody waits whom
-// a place is free for.
-func (s *Scheduler) dispatch() {
+// dispatch gives places of a shard to those who wait while there are any for them. It is called after every change, so that nobody waits
+// whom a place is free for.
+func (s *Scheduler) dispatch(on *shard) {
 	for {
 		var next *share
-		for p := range s.waiting {
+		for p := range on.waiting {
 			if s.mayTake(p) && (next == nil || p.before(next)) {
 				next = p
 			}
@@ -268,7 +292,7 @@ func (s *Scheduler) dispatch() {
 		}
 		t := next.first()
 		s.dequeue(t)
-		s.held++
+		on.held++
 		next.held++
 		s.serial++
 		next.turn = s.serial
@@ -279,7 +303,7 @@ func (s *Scheduler) dispatch() {
 
 // mayTake reports whether a place is free for a project.
 func (s *Scheduler) mayTake(p *share) bool {
-	free := s.limits.Places - s.held
+	free := s.limits.Places - p.on.held
 	if p.held > 0 {
 		free -= s.limits.Spare()
 	}
@@ -336,7 +360,7 @@ func (p *Place) Leave() {
 	s := p.scheduler
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held--
+	p.share.on.held--
 	p.share.held--
-	s.dispatch()
+	s.dispatch(p.share.on)
 }

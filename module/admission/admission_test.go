@@ -209,3 +209,57 @@ func BenchmarkEnter(b *testing.B) {
 		place.Leave()
 	}
 }
+
+// TestShards: projects of a shard that does not answer, and hold all of its places, take none of those of the others.
+func TestShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := admission.NewSharded(admission.Limits{Places: 2, Project: 2, Queue: 8}, func(project int64) string {
+			return map[bool]string{true: "east"}[project >= 100]
+		})
+		waiting := admission.Request{Project: 103, Wait: time.Minute}
+		hung := []*admission.Place{enter(t, s, 101), enter(t, s, 102)}
+		if _, err := s.Enter(t.Context(), waiting); !errors.Is(err, admission.ErrTooLong) {
+			t.Errorf("a third place of two on a shard: %v", err)
+		}
+		began := time.Now()
+		places := []*admission.Place{enter(t, s, 1), enter(t, s, 2)}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("projects of another shard waited for %v", took)
+		}
+		got := make(chan *admission.Place)
+		go func() { got <- enter(t, s, 103) }()
+		synctest.Wait()
+		places[0].Leave()
+		synctest.Wait()
+		if running, waits := s.Of(103); running != 0 || waits != 1 {
+			t.Errorf("a place of another shard is given away: %d run, %d wait", running, waits)
+		}
+		s.SetLimits(admission.Limits{Places: 3, Project: 2, Queue: 8})
+		for _, place := range append(hung, places[1], <-got) {
+			place.Leave()
+		}
+	})
+}
+
+// TestSlots: each shard has its own.
+func TestSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := admission.NewSlots(1)
+		leave, err := s.Enter(t.Context(), "east")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := s.Enter(ctx, ""); err != nil {
+			t.Errorf("a slot of another shard: %v", err)
+		}
+		if _, err := s.Enter(ctx, "east"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a second slot of one: %v", err)
+		}
+		leave()
+		if _, err := s.Enter(t.Context(), "east"); err != nil {
+			t.Errorf("a slot that was left: %v", err)
+		}
+	})
+}

@@ -11,12 +11,14 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 const (
-	// maxRunning is how many calculations run at once on a server, however many places there are.
+	// maxRunning is how many calculations run at once on a server for each shard of ClickHouse, however many places there are.
 	maxRunning = 3
 	// defaultKeep is how long a version stays after another one took its place: longer than a query waits for its turn and runs, and
 	// than a calculation that reads it.
@@ -47,7 +49,7 @@ type Calculator struct {
 	holder  string // the name under which it takes locks
 	metrics *metrics
 	woken   chan struct{}
-	slots   chan struct{} // has an element for each calculation that runs
+	slots   *admission.Slots // of calculations
 
 	open context.Context // ends with Close
 	end  context.CancelFunc
@@ -58,7 +60,9 @@ type Calculator struct {
 	flights  map[name]*flight
 	pauses   map[name]pause     // of those that an outage has ended
 	used     map[name]time.Time // by queries
-	versions map[name]*versions // follow alone uses it
+	versions map[name]*versions
+
+	cleaning warehouse.PerShard
 }
 
 // name names a cohort.
@@ -68,7 +72,7 @@ type name struct{ project, cohort int64 }
 func New(config Config) *Calculator {
 	config.Keep = cmp.Or(config.Keep, defaultKeep)
 	c := &Calculator{
-		Config: config, holder: uuid.NewString(), metrics: newMetrics(), woken: make(chan struct{}, 1), slots: make(chan struct{}, maxRunning),
+		Config: config, holder: uuid.NewString(), metrics: newMetrics(), woken: make(chan struct{}, 1), slots: admission.NewSlots(maxRunning),
 		flights: map[name]*flight{}, pauses: map[name]pause{}, used: map[name]time.Time{}, versions: map[name]*versions{},
 	}
 	c.open, c.end = context.WithCancel(context.Background())
@@ -84,6 +88,7 @@ func (c *Calculator) Close() error {
 	c.mu.Unlock()
 	c.end()
 	c.done.Wait()
+	c.cleaning.Wait()
 	return nil
 }
 

@@ -31,12 +31,11 @@ func (c *Calculator) fly(n name, f *flight) error {
 	if known := c.Registry.Snapshot().Cohort(n.project, n.cohort); known == nil || !known.Calculating() {
 		return nil
 	}
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	case <-c.open.Done():
-		return c.open.Err()
+	leave, err := c.slots.Enter(c.open, c.Registry.Snapshot().ShardOf(n.project))
+	if err != nil {
+		return err
 	}
+	defer leave()
 	place, err := c.Executor.Places.Enter(c.open, admission.Request{Project: n.project, Awaited: f.awaited, Uncounted: true})
 	if err != nil {
 		return c.postponed(n, err)

@@ -20,10 +20,17 @@ func (c *Calculator) follow() {
 		case <-c.open.Done():
 			return
 		case now := <-tick.C:
-			snap := c.Registry.Snapshot()
+			snap, on := c.Registry.Snapshot(), map[string][]int64{}
 			for _, p := range snap.Projects() {
 				c.schedule(snap, p.ID, now)
-				c.clean(snap, p.ID, now)
+				on[p.Shard] = append(on[p.Shard], p.ID)
+			}
+			for shard, projects := range on {
+				c.cleaning.Begin(shard, func() {
+					for _, project := range projects {
+						c.clean(snap, project, now)
+					}
+				})
 			}
 		}
 	}
@@ -93,6 +100,8 @@ func readVersion(c *registry.SchemaCohort) uint64 {
 
 // seen notes which version of a cohort queries read.
 func (c *Calculator) seen(n name, current uint64, now time.Time) *versions {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	v := c.versions[n]
 	switch {
 	case v == nil:

@@ -45,9 +45,9 @@ type Config struct {
 	Forget func(project int64, before time.Time)
 	// Recount counts the members of cohorts anew, after some of them are gone.
 	Recount func(ctx context.Context, project int64, cohorts []int64) error
-	// EraseCaptured waits until the events that are captured so far are delivered and off this server's disk, and removes those for which
-	// gone holds from what was set aside.
-	EraseCaptured func(ctx context.Context, gone func(project int64, distinctID string) bool) error
+	// EraseCaptured waits until the events that were captured so far for a shard are delivered and off this server's disk, and removes those
+	// for which gone holds from what was set aside.
+	EraseCaptured func(ctx context.Context, shard string, gone func(project int64, distinctID string) bool) error
 	// EraseImports removes from this server's disk what reports of imports quote of their files.
 	EraseImports func(project int64) error
 	// Delay is how long deleted rows stay on the disk at least. Default: an hour.
@@ -64,6 +64,8 @@ type Deleter struct {
 	open    context.Context // ends with Close
 	end     context.CancelFunc
 	done    sync.WaitGroup
+
+	completing, erasing warehouse.PerShard
 }
 
 // New returns a deleter, which begins to look for what is to be completed and erased.
@@ -81,6 +83,8 @@ func New(config Config) *Deleter {
 func (d *Deleter) Close() error {
 	d.end()
 	d.done.Wait()
+	d.completing.Wait()
+	d.erasing.Wait()
 	return nil
 }
 

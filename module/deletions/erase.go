@@ -3,8 +3,7 @@ package deletions
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -15,7 +14,7 @@ import (
 )
 
 const (
-	// eraseLock is the lock of the server that erases.
+	// eraseLock is the lock of the server that erases on the main shard, and the beginning of the names of those for the others.
 	eraseLock = "erasure"
 	// maxErasure is how long one erasure may take. What is not done by then is tried again.
 	maxErasure = time.Hour
@@ -23,7 +22,7 @@ const (
 	pollEvery = 2 * time.Second
 )
 
-// eraseDue erases what was deleted long enough ago.
+// eraseDue erases what was deleted long enough ago, on each shard by itself.
 func (d *Deleter) eraseDue() {
 	tick := time.NewTicker(min(eraseEvery, d.Delay))
 	defer tick.Stop()
@@ -32,39 +31,61 @@ func (d *Deleter) eraseDue() {
 		case <-d.open.Done():
 			return
 		case <-tick.C:
-			if _, err := d.erase(d.open, time.Now().Add(-d.Delay)); err != nil && d.open.Err() == nil {
-				d.metrics.failures.Inc()
-				d.Logger.Warn("deleted rows are not erased from the disk yet; trying again", clickhouse.Logged(err))
-			}
+		}
+		for shard := range d.dueAt(time.Now().Add(-d.Delay)) {
+			d.erasing.Begin(shard, func() {
+				if _, err := d.erase(d.open, shard, time.Now().Add(-d.Delay)); err != nil && d.open.Err() == nil {
+					d.metrics.failures.Inc()
+					d.Logger.Warn("deleted rows are not erased from the disk yet; trying again", zap.String("shard", shard), clickhouse.Logged(err))
+				}
+			})
 		}
 	}
 }
 
-// EraseNow erases what is hidden, and returns how many deletions that were. It waits until nothing is left on the disk.
-func (d *Deleter) EraseNow(ctx context.Context) (int, error) {
+// EraseNow erases what is hidden, and returns how many deletions that were. It waits until nothing is left on the disk. An error of one shard
+// keeps nothing on the others from being erased.
+func (d *Deleter) EraseNow(ctx context.Context) (erased int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.open, cancel)()
-	erased, err := d.erase(ctx, time.Now())
+	now := time.Now()
+	var all sync.WaitGroup
+	var mu sync.Mutex // guards what is returned
+	for shard := range d.dueAt(now) {
+		all.Go(func() {
+			n, failed := d.erase(ctx, shard, now)
+			mu.Lock()
+			defer mu.Unlock()
+			erased, err = erased+n, errors.Join(err, failed)
+		})
+	}
+	all.Wait()
 	return erased, refusal(err)
 }
 
-// erasure is an erasure on its way.
+// erasure is an erasure on its way, of what was deleted on one shard.
 type erasure struct {
 	*Deleter
 
-	due map[int64][]*registry.Deletion // by project
-	all int
+	shard string // its name
+	house *warehouse.Warehouse
+	due   map[int64][]*registry.Deletion // by project
+	all   int
 }
 
-// erase erases what was hidden before a time, if there is anything. Only one server does that at a time.
-func (d *Deleter) erase(ctx context.Context, before time.Time) (erased int, err error) {
-	if d.dueAt(before).all == 0 {
+// erase erases what was hidden on a shard before a time, if there is anything. Only one server does that at a time.
+func (d *Deleter) erase(ctx context.Context, shard string, before time.Time) (erased int, err error) {
+	if d.dueAt(before)[shard] == nil {
 		return 0, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxErasure)
 	defer cancel()
-	_, release, err := d.Registry.Lock(ctx, eraseLock, d.holder)
+	lock := eraseLock
+	if shard != "" {
+		lock += "-" + shard
+	}
+	_, release, err := d.Registry.Lock(ctx, lock, d.holder)
 	if err != nil {
 		return 0, err
 	}
@@ -72,8 +93,8 @@ func (d *Deleter) erase(ctx context.Context, before time.Time) (erased int, err 
 	if err := d.Registry.Refresh(ctx); err != nil { // another server may have done it
 		return 0, err
 	}
-	e := d.dueAt(before)
-	if e.all == 0 {
+	e := d.dueAt(before)[shard]
+	if e == nil {
 		return 0, nil
 	}
 	began := time.Now()
@@ -86,19 +107,25 @@ func (d *Deleter) erase(ctx context.Context, before time.Time) (erased int, err 
 	return e.all, nil
 }
 
-// dueAt are the deletions that were hidden before a time, and are not erased.
-func (d *Deleter) dueAt(before time.Time) *erasure {
-	e := &erasure{Deleter: d, due: map[int64][]*registry.Deletion{}}
+// dueAt are the deletions that were hidden before a time, and are not erased, by shard.
+func (d *Deleter) dueAt(before time.Time) map[string]*erasure {
+	due := map[string]*erasure{}
 	snap := d.Registry.Snapshot()
 	for _, p := range snap.Projects() {
 		for _, one := range snap.PendingDeletions(p.ID) {
-			if !one.HiddenAt.IsZero() && !one.HiddenAt.After(before) {
-				e.due[p.ID] = append(e.due[p.ID], one)
-				e.all++
+			if one.HiddenAt.IsZero() || one.HiddenAt.After(before) {
+				continue
 			}
+			e := due[p.Shard]
+			if e == nil {
+				e = &erasure{Deleter: d, shard: p.Shard, house: d.Shards.Of(p.ID), due: map[int64][]*registry.Deletion{}}
+				due[p.Shard] = e
+			}
+			e.due[p.ID] = append(e.due[p.ID], one)
+			e.all++
 		}
 	}
-	return e
+	return due
 }
 
 // run erases in an order in which each step can be done again.
@@ -114,7 +141,7 @@ func (e *erasure) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := e.Shards.EraseTables(ctx, slices.Collect(maps.Keys(e.due)), warehouse.Erasable); err != nil {
+	if err := e.house.EraseTables(ctx, warehouse.Erasable); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return errOverdue
 		}
@@ -150,7 +177,7 @@ func (e *erasure) captured(ctx context.Context) error {
 			}
 		}
 	}
-	return e.EraseCaptured(ctx, func(project int64, id string) bool { return names[project][id] })
+	return e.EraseCaptured(ctx, e.shard, func(project int64, id string) bool { return names[project][id] })
 }
 
 // rows hides what is left of persons: earlier versions of their rows, and those which say that they are deleted.
@@ -171,7 +198,7 @@ func (e *erasure) rows(ctx context.Context, project int64, list []*registry.Dele
 		if len(persons) == 0 {
 			continue
 		}
-		if err := e.Shards.Of(project).DeletePersonRows(ctx, project, persons, withEvents, names); err != nil {
+		if err := e.house.DeletePersonRows(ctx, project, persons, withEvents, names); err != nil {
 			return err
 		}
 	}
@@ -188,7 +215,7 @@ func (e *erasure) endpoints(ctx context.Context) error {
 			}
 		}
 		for {
-			none, err := e.Shards.Of(project).EraseMaterialized(ctx, project, last)
+			none, err := e.house.EraseMaterialized(ctx, project, last)
 			if err != nil {
 				return err
 			}

@@ -16,34 +16,48 @@ import (
 // follow forgets what other servers have deleted.
 func (d *Deleter) follow() {
 	seen := map[int64]time.Time{} // by project, until when deletions were hidden that are known here
-	d.each(func(one *registry.Deletion) {
-		if one.HiddenAt.After(seen[one.Project]) {
-			seen[one.Project] = one.HiddenAt
-			d.Forget(one.Project, time.Now())
+	d.each(func(_ string, list []*registry.Deletion) {
+		for _, one := range list {
+			if one.HiddenAt.After(seen[one.Project]) {
+				seen[one.Project] = one.HiddenAt
+				d.Forget(one.Project, time.Now())
+			}
 		}
 	})
 }
 
-// completeDue completes deletions that broke off. Each may take long, and what others have deleted is to be forgotten meanwhile.
+// completeDue completes deletions that broke off, those of each shard by themselves. Each may take long.
 func (d *Deleter) completeDue() {
-	retried := map[string]time.Time{} // by deletion
-	d.each(func(one *registry.Deletion) {
-		if now := time.Now(); one.HiddenAt.IsZero() && now.Sub(one.RequestedAt) > completeAfter && now.Sub(retried[one.ID]) > completeAfter {
-			d.complete(one)
-			retried[one.ID] = time.Now()
+	retried := map[string]map[string]time.Time{} // by shard and deletion
+	d.each(func(shard string, list []*registry.Deletion) {
+		of := retried[shard]
+		if of == nil {
+			of = map[string]time.Time{}
+			retried[shard] = of
 		}
+		d.completing.Begin(shard, func() {
+			for _, one := range list {
+				if now := time.Now(); one.HiddenAt.IsZero() && now.Sub(one.RequestedAt) > completeAfter && now.Sub(of[one.ID]) > completeAfter {
+					d.complete(one)
+					of[one.ID] = time.Now()
+				}
+			}
+		})
 	})
 }
 
-// each looks at the deletions that are not erased yet, again and again.
-func (d *Deleter) each(look func(*registry.Deletion)) {
+// each looks at the deletions of each shard that are not erased yet, again and again.
+func (d *Deleter) each(look func(shard string, list []*registry.Deletion)) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		snap := d.Registry.Snapshot()
+		snap, of := d.Registry.Snapshot(), map[string][]*registry.Deletion{}
 		for _, p := range snap.Projects() {
-			for _, one := range snap.PendingDeletions(p.ID) {
-				look(one)
+			of[p.Shard] = append(of[p.Shard], snap.PendingDeletions(p.ID)...)
+		}
+		for shard, list := range of {
+			if len(list) > 0 {
+				look(shard, list)
 			}
 		}
 		select {

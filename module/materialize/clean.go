@@ -8,6 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -20,35 +21,35 @@ func (f *Filler) follow() {
 		case <-f.open.Done():
 			return
 		case now := <-tick.C:
-			f.clean(now)
+			for shard, house := range f.Executor.Shards.ByName() {
+				f.cleaning.Begin(shard, func() { f.clean(shard, house, now) })
+			}
 		}
 	}
 }
 
-// clean drops the tables that nobody has read for long enough: those that others took the place of, those of fills that broke off, and
+// clean drops the tables of a shard that nobody has read for long enough: those that others took the place of, those of fills that broke off, and
 // those of versions that are no longer materialized. Tables of endpoints that this registry does not know may be those of another one,
 // and stay.
-func (f *Filler) clean(now time.Time) {
-	var there []clickhouse.MaterializedTable
-	for _, house := range f.Executor.Shards.All() {
-		if house.Known() == nil {
-			continue
-		}
-		found, err := house.MaterializedTables(f.open)
-		if err != nil {
-			f.notDropped(err)
-			return
-		}
-		there = append(there, found...)
+func (f *Filler) clean(shard string, house *warehouse.Warehouse, now time.Time) {
+	if house.Known() == nil {
+		return
+	}
+	there, err := house.MaterializedTables(f.open)
+	if err != nil {
+		f.notDropped(err, zap.String("shard", shard))
+		return
 	}
 	snap := f.Registry.Snapshot()
 	wanted := wantedTables(snap)
-	unread := make(map[clickhouse.MaterializedTable]time.Time)
+	f.mu.Lock()
+	before, unread := f.unread[shard], map[clickhouse.MaterializedTable]time.Time{}
+	f.mu.Unlock()
 	for _, t := range there {
 		if wanted[t] || !snap.KnowsEndpoint(t.Project, t.Endpoint.String()) {
 			continue
 		}
-		since, seen := f.unread[t]
+		since, seen := before[t]
 		if !seen {
 			since = now
 		}
@@ -59,7 +60,9 @@ func (f *Filler) clean(now time.Time) {
 		}
 		unread[t] = since
 	}
-	f.unread = unread
+	f.mu.Lock()
+	f.unread[shard] = unread
+	f.mu.Unlock()
 }
 
 // wantedTables are the tables that runs read, or that are being filled.

@@ -29,12 +29,11 @@ func (f *Filler) fly(n name) {
 		f.postponed(n, err)
 		return
 	}
-	select {
-	case f.slots <- struct{}{}:
-		defer func() { <-f.slots }()
-	case <-f.open.Done():
+	leave, err := f.slots.Enter(f.open, f.Registry.Snapshot().ShardOf(n.project))
+	if err != nil {
 		return
 	}
+	defer leave()
 	place, err := f.Executor.Places.Enter(f.open, admission.Request{Project: n.project, Uncounted: true})
 	if err != nil {
 		f.postponed(n, err)

@@ -12,12 +12,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 const (
-	// maxRunning is how many fills run at once on a server, however many places there are.
+	// maxRunning is how many fills run at once on a server for each shard of ClickHouse, however many places there are.
 	maxRunning = 2
 	// defaultKeep is how long a table stays after another one took its place: longer than a run waits for its turn and reads it.
 	defaultKeep = 15 * time.Minute
@@ -45,7 +47,7 @@ type Filler struct {
 	holder  string // the name under which it takes locks
 	metrics *metrics
 	woken   chan struct{}
-	slots   chan struct{} // has an element for each fill that runs
+	slots   *admission.Slots // of fills
 
 	open context.Context // ends with Close
 	end  context.CancelFunc
@@ -56,7 +58,9 @@ type Filler struct {
 	flights map[name]bool
 	pauses  map[name]pause // of those that an outage has ended
 
-	unread map[clickhouse.MaterializedTable]time.Time // when a table was first seen that nobody reads; follow alone uses it
+	unread map[string]map[clickhouse.MaterializedTable]time.Time // by shard, when a table was first seen that nobody reads
+
+	cleaning warehouse.PerShard
 }
 
 // name names a version.
@@ -72,8 +76,8 @@ func nameOf(m registry.Materialized) name { return name{m.Project, m.Endpoint.ID
 func New(config Config) *Filler {
 	config.Keep = cmp.Or(config.Keep, defaultKeep)
 	f := &Filler{
-		Config: config, holder: uuid.NewString(), metrics: newMetrics(), woken: make(chan struct{}, 1), slots: make(chan struct{}, maxRunning),
-		flights: map[name]bool{}, pauses: map[name]pause{}, unread: map[clickhouse.MaterializedTable]time.Time{},
+		Config: config, holder: uuid.NewString(), metrics: newMetrics(), woken: make(chan struct{}, 1), slots: admission.NewSlots(maxRunning),
+		flights: map[name]bool{}, pauses: map[name]pause{}, unread: map[string]map[clickhouse.MaterializedTable]time.Time{},
 	}
 	f.open, f.end = context.WithCancel(context.Background())
 	f.done.Go(f.look)
@@ -88,6 +92,7 @@ func (f *Filler) Close() error {
 	f.mu.Unlock()
 	f.end()
 	f.done.Wait()
+	f.cleaning.Wait()
 	return nil
 }
 

@@ -22,7 +22,7 @@ const (
 	workEvery = time.Minute
 	// maxWork is how long one round of that may take. What is not done by then is tried again.
 	maxWork = 2 * time.Hour
-	// lock is the lock of the server that does it.
+	// lock is the lock of the server that does it on the main shard, and the beginning of the names of those for the others.
 	lock = "upkeep"
 )
 
@@ -36,9 +36,9 @@ type Config struct {
 	Outdated func(project int64, before, from time.Time)
 	// Forget has this server forget all that it knows of a project that was deleted, and was there in a snapshot.
 	Forget func(project int64, was *registry.Snapshot)
-	// EraseCaptured has the events that were captured so far leave this server's disk once they are delivered, and waits for it. Those of
-	// deleted projects are delivered to nobody.
-	EraseCaptured func(context.Context) error
+	// EraseCaptured has the events that were captured so far for a shard leave this server's disk once they are delivered, and waits for it.
+	// Those of deleted projects are delivered to nobody.
+	EraseCaptured func(ctx context.Context, shard string) error
 	// EraseImports stops the imports of a project that was deleted, and removes its files and reports from this server's disk.
 	EraseImports func(ctx context.Context, project int64) error
 }
@@ -54,12 +54,13 @@ type Keeper struct {
 	end    context.CancelFunc
 	done   sync.WaitGroup
 
-	recalculated map[int64]int64 // from when on projects showed events when their cohorts were last to be computed anew; only work uses it
+	working      warehouse.PerShard
+	recalculated sync.Map // project → from when on it showed events when its cohorts were last to be computed anew
 }
 
 // New returns a keeper, which begins to look for what is to be done.
 func New(config Config) *Keeper {
-	k := &Keeper{Config: config, holder: uuid.NewString(), woken: make(chan struct{}, 1), recalculated: map[int64]int64{}}
+	k := &Keeper{Config: config, holder: uuid.NewString(), woken: make(chan struct{}, 1)}
 	k.open, k.end = context.WithCancel(context.Background())
 	k.done.Go(k.look)
 	k.done.Go(k.work)
@@ -70,6 +71,7 @@ func New(config Config) *Keeper {
 func (k *Keeper) Close() error {
 	k.end()
 	k.done.Wait()
+	k.working.Wait()
 	return nil
 }
 
@@ -128,13 +130,17 @@ func shown(snap *registry.Snapshot, now time.Time) map[int64]time.Time {
 	return all
 }
 
-// work removes from the disk what is to go.
+// work removes from the disk what is to go, on each shard by itself.
 func (k *Keeper) work() {
 	tick := time.NewTicker(workEvery)
 	defer tick.Stop()
 	for {
-		if err := k.round(); err != nil && k.open.Err() == nil {
-			k.Logger.Warn("old events and deleted projects are not removed yet; trying again", clickhouse.Logged(err))
+		for shard := range shardsToKeep(k.Registry.Snapshot(), time.Now()) {
+			k.working.Begin(shard, func() {
+				if err := k.round(shard); err != nil && k.open.Err() == nil {
+					k.Logger.Warn("old events and deleted projects are not removed yet; trying again", zap.String("shard", shard), clickhouse.Logged(err))
+				}
+			})
 		}
 		select {
 		case <-k.open.Done():
@@ -145,15 +151,33 @@ func (k *Keeper) work() {
 	}
 }
 
-// round does what there is to do, if no other server does. What fails keeps nothing else from being done.
-func (k *Keeper) round() error {
-	snap := k.Registry.Snapshot()
-	if len(pending(snap, time.Now())) == 0 && len(keptOf(snap, time.Now())) == 0 {
-		return nil
+// shardsToKeep are the shards on which there may be something to do.
+func shardsToKeep(snap *registry.Snapshot, now time.Time) map[string]bool {
+	shards := map[string]bool{}
+	for _, p := range snap.Projects() {
+		if !snap.Schema(p.ID).EventsFrom(now).IsZero() {
+			shards[p.Shard] = true
+		}
 	}
+	for _, r := range pending(snap, now) {
+		shards[r.Shard] = true
+	}
+	return shards
+}
+
+// ofShard is the name of what is kept or locked for a shard.
+func ofShard(name, shard string) string {
+	if shard == "" {
+		return name
+	}
+	return name + "-" + shard
+}
+
+// round does what there is to do on a shard, if no other server does. What fails keeps nothing else from being done.
+func (k *Keeper) round(shard string) error {
 	ctx, cancel := context.WithTimeout(k.open, maxWork)
 	defer cancel()
-	_, release, err := k.Registry.Lock(ctx, lock, k.holder)
+	_, release, err := k.Registry.Lock(ctx, ofShard(lock, shard), k.holder)
 	if err != nil {
 		return err
 	}
@@ -161,8 +185,11 @@ func (k *Keeper) round() error {
 	if err := k.Registry.Refresh(ctx); err != nil { // another server may have done it
 		return err
 	}
-	failed := k.dropOutdated(ctx)
+	failed := k.dropOutdated(ctx, shard)
 	for _, r := range pending(k.Registry.Snapshot(), time.Now()) {
+		if r.Shard != shard {
+			continue
+		}
 		if err := k.complete(ctx, r); err != nil && ctx.Err() == nil {
 			k.Logger.Warn("a deleted project is not removed from the disk yet; trying again", zap.Int64("project", r.Project), clickhouse.Logged(err))
 		}

@@ -25,7 +25,7 @@ func TestRoundGoesOn(t *testing.T) {
 	if _, err := k.Registry.DeleteProject(t.Context(), gone.ID, gone.Name, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.round(); err == nil {
+	if err := k.round(""); err == nil {
 		t.Error("the round does not tell that old events stay")
 	}
 	if r := k.Registry.Snapshot().Removal(gone.ID); r == nil || r.ErasedAt.IsZero() {
@@ -54,7 +54,7 @@ func TestCohortsAreRecalculatedOnce(t *testing.T) {
 		if _, err := k.Registry.SwapCohort(t.Context(), p.ID, c.ID, now.PendingVersion, 0, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		if err := k.dropOutdated(t.Context()); err == nil {
+		if err := k.dropOutdated(t.Context(), ""); err == nil {
 			t.Fatal("events are removed without ClickHouse")
 		}
 		if now = k.Registry.Snapshot().Cohort(p.ID, c.ID); (now.PendingVersion != 0) != awaited {

@@ -42,10 +42,10 @@ func still(t *testing.T, house *warehouse.Warehouse) *Keeper {
 	return &Keeper{
 		Config: Config{
 			Registry: reg, Shards: warehouse.Only(house), Logger: zap.NewNop(), Forget: func(int64, *registry.Snapshot) {},
-			EraseCaptured: func(context.Context) error { return nil },
+			EraseCaptured: func(context.Context, string) error { return nil },
 			EraseImports:  func(context.Context, int64) error { return nil },
 		},
-		holder: "test", woken: make(chan struct{}, 1), open: t.Context(), recalculated: map[int64]int64{},
+		holder: "test", woken: make(chan struct{}, 1), open: t.Context(),
 	}
 }
 

@@ -13,28 +13,29 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// doneName is under what name the registry keeps from when on events were kept when older ones were removed the last time.
+// doneName is under what name the registry keeps from when on events of the main shard were kept when older ones were removed the last time,
+// and the beginning of the names for the others.
 const doneName = "retention"
 
-// keptOf is from when on the projects keep their events that don't keep them for ever, by project.
-func keptOf(snap *registry.Snapshot, now time.Time) []clickhouse.Kept {
+// keptOf is from when on the projects of a shard keep their events that don't keep them for ever, by project.
+func keptOf(snap *registry.Snapshot, shard string, now time.Time) []clickhouse.Kept {
 	var kept []clickhouse.Kept
 	for _, p := range snap.Projects() {
-		if from := snap.Schema(p.ID).EventsFrom(now); !from.IsZero() {
+		if from := snap.Schema(p.ID).EventsFrom(now); !from.IsZero() && p.Shard == shard {
 			kept = append(kept, clickhouse.Kept{Project: p.ID, From: from})
 		}
 	}
 	return kept
 }
 
-// dropOutdated removes events that are too old, once for each day of their projects.
-func (k *Keeper) dropOutdated(ctx context.Context) error {
-	kept := keptOf(k.Registry.Snapshot(), time.Now())
+// dropOutdated removes events of a shard that are too old, once for each day of their projects.
+func (k *Keeper) dropOutdated(ctx context.Context, shard string) error {
+	kept := keptOf(k.Registry.Snapshot(), shard, time.Now())
 	now := make(map[int64]int64, len(kept))
 	for _, one := range kept {
 		now[one.Project] = one.From.Unix()
 	}
-	text, err := k.Registry.Kept(ctx, doneName)
+	text, err := k.Registry.Kept(ctx, ofShard(doneName, shard))
 	if err != nil {
 		return err
 	}
@@ -50,10 +51,11 @@ func (k *Keeper) dropOutdated(ctx context.Context) error {
 	if err := k.recalculate(ctx, now, done); err != nil {
 		return err
 	}
-	began := time.Now()
-	events, err := k.Shards.DropOutdated(ctx, kept)
-	if err != nil {
-		return err
+	began, events := time.Now(), int64(0)
+	if len(kept) > 0 {
+		if events, err = k.Shards.Of(kept[0].Project).DropOutdated(ctx, kept); err != nil {
+			return err
+		}
 	}
 	if events > 0 {
 		k.Logger.Info("removed events that are older than their projects keep them", zap.Int64("events", events), zap.Duration("took", time.Since(began)))
@@ -61,7 +63,7 @@ func (k *Keeper) dropOutdated(ctx context.Context) error {
 	if text, err = json.Marshal(now); err != nil {
 		return err
 	}
-	return k.Registry.Keep(ctx, doneName, text)
+	return k.Registry.Keep(ctx, ofShard(doneName, shard), text)
 }
 
 // recalculate has the members computed anew of the cohorts of projects that show other events than before: once, even if removing the
@@ -69,7 +71,7 @@ func (k *Keeper) dropOutdated(ctx context.Context) error {
 func (k *Keeper) recalculate(ctx context.Context, now, done map[int64]int64) error {
 	snap := k.Registry.Snapshot()
 	for project, from := range now {
-		if done[project] == from || k.recalculated[project] == from {
+		if last, _ := k.recalculated.Load(project); done[project] == from || last == from {
 			continue
 		}
 		for _, c := range snap.Cohorts(project) {
@@ -80,7 +82,7 @@ func (k *Keeper) recalculate(ctx context.Context, now, done map[int64]int64) err
 				return err
 			}
 		}
-		k.recalculated[project] = from
+		k.recalculated.Store(project, from)
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func (k *Keeper) complete(ctx context.Context, r *registry.Removal) error {
 			return k.checked(ctx, r.Project)
 		}
 	}
-	if err := k.EraseCaptured(ctx); err != nil {
+	if err := k.EraseCaptured(ctx, r.Shard); err != nil {
 		return err
 	}
 	if err := k.remove(ctx, r.Project); err != nil {

@@ -190,34 +190,6 @@ func (s *Shards) Ping(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// DropOutdated is Warehouse.DropOutdated on each shard for its projects.
-func (s *Shards) DropOutdated(ctx context.Context, kept []clickhouse.Kept) (events int64, err error) {
-	if !s.Several() {
-		return s.main.DropOutdated(ctx, kept)
-	}
-	on := map[*Warehouse][]clickhouse.Kept{}
-	for _, one := range kept {
-		w := s.Of(one.Project)
-		on[w] = append(on[w], one)
-	}
-	var errs []error
-	for w, kept := range on {
-		some, err := w.DropOutdated(ctx, kept)
-		events += some
-		errs = append(errs, err)
-	}
-	return events, errors.Join(errs...)
-}
-
-// EraseTables is Warehouse.EraseTables on the shards of some projects.
-func (s *Shards) EraseTables(ctx context.Context, projects []int64, tables []string) error {
-	var errs []error
-	for _, w := range s.OfAll(projects) {
-		errs = append(errs, w.EraseTables(ctx, tables))
-	}
-	return errors.Join(errs...)
-}
-
 // OfAll lists the shards of some projects, each one once.
 func (s *Shards) OfAll(projects []int64) (list []*Warehouse) {
 	for _, project := range projects {

@@ -1,0 +1,63 @@
+package delivery
+
+import "sync"
+
+// targets are those that events may be delivered to. Deliveries share them.
+type targets struct {
+	mu      sync.Mutex
+	list    []*registered // the newest last
+	changed chan struct{} // closed when the list changes
+
+	busy sync.RWMutex // read-locked while a target is used
+}
+
+type registered struct{ Target }
+
+func newTargets() *targets { return &targets{changed: make(chan struct{})} }
+
+// Use makes t the target, until another one takes its place or release is called. Then the one before it is used again. Neither Use
+// nor release returns while a target is in use that is not to be used any more.
+func (a *targets) Use(t Target) (release func()) {
+	r := &registered{t}
+	a.change(func() { a.list = append(a.list, r) })
+	return sync.OnceFunc(func() {
+		a.change(func() {
+			for i, other := range a.list {
+				if other == r {
+					a.list = append(a.list[:i:i], a.list[i+1:]...)
+					return
+				}
+			}
+		})
+	})
+}
+
+func (a *targets) change(do func()) {
+	a.mu.Lock()
+	do()
+	close(a.changed)
+	a.changed = make(chan struct{})
+	a.mu.Unlock()
+	a.busy.Lock()
+	defer a.busy.Unlock() // whoever used the old target is through
+}
+
+// target returns the newest target, nil for none, and what is closed when there is another one.
+func (a *targets) target() (*registered, <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.list) == 0 {
+		return nil, a.changed
+	}
+	return a.list[len(a.list)-1], a.changed
+}
+
+// hold keeps a target from being taken away until done is called. It reports false if that has happened already.
+func (a *targets) hold(r *registered) (done func(), ok bool) {
+	a.busy.RLock()
+	if newest, _ := a.target(); newest != r {
+		a.busy.RUnlock()
+		return nil, false
+	}
+	return a.busy.RUnlock, true
+}

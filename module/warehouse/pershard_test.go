@@ -1,0 +1,47 @@
+package warehouse_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+)
+
+// TestPerShard: a shard whose work does not end keeps no other one waiting, and what is asked for meanwhile is done once, afterwards.
+func TestPerShard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var work warehouse.PerShard
+		var mu sync.Mutex
+		var done []string
+		note := func(what string) func() {
+			return func() {
+				mu.Lock()
+				defer mu.Unlock()
+				done = append(done, what)
+			}
+		}
+		expect := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(done, want) {
+				t.Errorf("done %q, want %q", done, want)
+			}
+		}
+		hang := make(chan struct{})
+		work.Begin("east", func() { <-hang })
+		work.Begin("east", note("overtaken"))
+		work.Begin("", note("main"))
+		work.Begin("east", note("east"))
+		expect("main")
+		close(hang)
+		expect("main", "east")
+		work.Begin("east", note("once more"))
+		work.Wait()
+		expect("main", "east", "once more")
+	})
+}
