@@ -1,6 +1,7 @@
 package module
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -105,7 +106,11 @@ func TestReadyWithoutTheRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	defer func() {
+		if err := conn.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
 	held, err := conn.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +252,7 @@ func (n *node) fill(t *testing.T) map[string]string {
 		t.Helper()
 		return n.must(t, http.MethodPost, path, body, member)
 	}
-	first := func(path, member string) string {
+	first := func(path string) string {
 		t.Helper()
 		w := n.send(t, http.MethodGet, path, "")
 		var list struct {
@@ -256,7 +261,7 @@ func (n *node) fill(t *testing.T) map[string]string {
 		if json.Unmarshal(w.Body.Bytes(), &list) != nil || len(list.Results) == 0 {
 			t.Fatalf("%s: %d %s", path, w.Code, w.Body)
 		}
-		return fmt.Sprint(list.Results[0][member])
+		return fmt.Sprint(list.Results[0]["id"])
 	}
 	eventually(t, "the tables are there", func() bool {
 		return n.send(t, http.MethodPost, "query/", `{"query": {"kind": "HogQLQuery", "query": "select count() from events"}}`).Code == http.StatusOK
@@ -282,10 +287,10 @@ func (n *node) fill(t *testing.T) map[string]string {
 		"personal_api_keys":       post("personal_api_keys/", `{"label": "one", "scopes": ["query:read"]}`, "id"),
 		"project_secret_api_keys": post("project_secret_api_keys/", `{"label": "two", "scopes": ["query:read"]}`, "id"),
 		"query":                   "again",
-		"event_definitions":       first("event_definitions/", "id"),
-		"property_definitions":    first("property_definitions/", "id"),
-		"persons":                 first("persons/", "id"),
-		"events":                  first("events/", "id"),
+		"event_definitions":       first("event_definitions/"),
+		"property_definitions":    first("property_definitions/"),
+		"persons":                 first("persons/"),
+		"events":                  first("events/"),
 	}
 	if w := n.send(t, http.MethodPost, "query/", `{"query": {"kind": "HogQLQuery", "query": "select 2"}, "refresh": "force_async", "client_query_id": "again"}`); w.Code >= http.StatusMultipleChoices {
 		t.Fatalf("a query in the background: %d %s", w.Code, w.Body)

@@ -115,8 +115,8 @@ func (c *Codes) read(ctx context.Context, now time.Time) ([]code, error) {
 		return nil, err
 	}
 	var codes []code
-	if json.Unmarshal(data, &codes) != nil { // there are none, or none that this version can read
-		return nil, nil
+	if len(data) > 0 && json.Unmarshal(data, &codes) != nil {
+		codes = nil // they are of another version; whoever has one asks for a new one
 	}
 	return slices.DeleteFunc(codes, func(each code) bool { return !now.Before(each.Expires) }), nil
 }
