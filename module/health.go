@@ -69,13 +69,7 @@ var (
 
 // newProbe returns a probe that pings ClickHouse, without a place, and asks the registry's store.
 func (rt *runtime) newProbe() *probe {
-	return &probe{clickhouse: rt.Shards.Ping, registry: rt.askStore, logger: rt.logger, looking: make(chan struct{}, 1)}
-}
-
-// askStore reports whether the registry's store answers. It reads from an empty log, which waits for no writer, as Refresh would.
-func (rt *runtime) askStore(ctx context.Context) error {
-	_, err := rt.registry.Views(ctx, 0, time.Now())
-	return err
+	return &probe{clickhouse: rt.Shards.Ping, registry: rt.registry.Ping, logger: rt.logger, looking: make(chan struct{}, 1)}
 }
 
 // ready returns the state of the parts. It takes little more than probeTimeout at most.

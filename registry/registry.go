@@ -123,6 +123,15 @@ func (r *Registry) Refresh(ctx context.Context) error {
 	return err
 }
 
+// Ping asks the store for a sign of life. It waits for no writer.
+func (r *Registry) Ping(ctx context.Context) error {
+	if r.closed.Load() {
+		return ErrClosed
+	}
+	_, err := r.behind(ctx)
+	return err
+}
+
 // behind reports whether the store has what the snapshot does not show.
 func (r *Registry) behind(ctx context.Context) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, storeTimeout)
