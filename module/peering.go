@@ -2,9 +2,13 @@ package module
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/buildinfo"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/nodes"
@@ -86,7 +91,7 @@ type board struct {
 }
 
 // openFleet takes a share of what is known of the other servers; nil with a registry that is this one's own.
-func (a *App) openFleet(reg *registry.Registry, registryKey string) (*fleet, error) {
+func (a *App) openFleet(reg *registry.Registry, registryKey, source string) (*fleet, error) {
 	sharer, shared := reg.Sharer()
 	switch {
 	case !shared && a.Peers != nil:
@@ -94,8 +99,8 @@ func (a *App) openFleet(reg *registry.Registry, registryKey string) (*fleet, err
 	case !shared:
 		return nil, nil
 	}
-	return keep(a, a.fleetKey(registryKey), func() (*fleet, func() error, error) {
-		f, err := newFleet(fleetConfig{PeersConfig: a.peersConfig(), name: pagecursor.Process(), board: board{reg, sharer}, logger: a.logger.Named("peers")})
+	return keep(a, a.fleetKey(registryKey, source), func() (*fleet, func() error, error) {
+		f, err := newFleet(fleetConfig{PeersConfig: a.peersConfig(), name: pagecursor.Process(), source: source, board: board{reg, sharer}, logger: a.logger.Named("peers")})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -103,10 +108,38 @@ func (a *App) openFleet(reg *registry.Registry, registryKey string) (*fleet, err
 	})
 }
 
-// fleetKey is the name of the fleet among what configs share.
-func (a *App) fleetKey(registryKey string) string {
+// fleetKey is the name of the fleet among what configs share. A server with another source is another one to the others.
+func (a *App) fleetKey(registryKey, source string) string {
 	config := a.peersConfig()
-	return fmt.Sprintf("fleet %s %q %q", registryKey, config.Listen, config.Advertise)
+	if config.Listen == "" {
+		source = ""
+	}
+	return fmt.Sprintf("fleet %s %q %q %s", registryKey, config.Listen, config.Advertise, source)
+}
+
+// source is a digest of what results depend on besides the registry: where the rows are, and the build of the program.
+func (a *App) source() (string, error) {
+	build := buildinfo.Read()
+	of := fmt.Sprintf("%q %q", build.Version, build.Commit)
+	if a.ClickHouse == "" {
+		of += " embedded " + pagecursor.Process() // nobody else has these rows
+	}
+	for _, name := range append([]string{""}, slices.Sorted(maps.Keys(a.Shards))...) {
+		dsn := a.Shards[name]
+		if name == "" {
+			dsn = a.ClickHouse
+		}
+		if dsn == "" {
+			continue
+		}
+		place, err := clickhouse.Config{DSN: dsn, Cluster: a.Cluster}.Place()
+		if err != nil {
+			return "", fmt.Errorf("the place of the shard %q: %w", name, err)
+		}
+		of += fmt.Sprintf(" %q %s", name, place)
+	}
+	sum := sha256.Sum256([]byte(of))
+	return hex.EncodeToString(sum[:16]), nil
 }
 
 // peersConfig is how other servers are asked; with nothing to listen at they are not.
@@ -118,8 +151,8 @@ func (a *App) peersConfig() PeersConfig {
 }
 
 // openSharing takes a share of what nodes have of the rates that they share, and its name; nil with a registry that is this one's own.
-func (a *App) openSharing(reg *registry.Registry, others *fleet, registryKey string) (sharing *execution.Sharing, key string, err error) {
-	key = "sharing " + a.fleetKey(registryKey) // the fleet counts the nodes
+func (a *App) openSharing(reg *registry.Registry, others *fleet, fleetKey string) (sharing *execution.Sharing, key string, err error) {
+	key = "sharing " + fleetKey // the fleet counts the nodes
 	sharing, err = keep(a, key, func() (*execution.Sharing, func() error, error) {
 		sharer, ok := reg.Sharer()
 		if !ok {
@@ -136,6 +169,7 @@ type fleetConfig struct {
 	PeersConfig
 
 	name           string // of this server: its cursors begin with it
+	source         string // see execution.Executor
 	board          nodes.Board
 	every, silence time.Duration // see nodes.Config and peers.Config; 0 for their defaults
 	logger         *zap.Logger
@@ -144,7 +178,7 @@ type fleetConfig struct {
 // newFleet announces this server and looks for others. With no address to listen at, it neither asks nor answers them.
 func newFleet(c fleetConfig) (*fleet, error) {
 	known := nodes.Config{
-		Board: c.board, Self: nodes.Node{Name: c.name, Version: buildinfo.Read().Version, Form: execution.PeerForm}, Every: c.every, Logger: c.logger,
+		Board: c.board, Self: nodes.Node{Name: c.name, Version: buildinfo.Read().Version, Form: execution.PeerForm, Source: c.source}, Every: c.every, Logger: c.logger,
 	}
 	f := new(fleet)
 	if c.Listen == "" {
@@ -220,6 +254,9 @@ func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []by
 	if err != nil {
 		rt.logger.Warn("another server asks in a form that can't be read", zap.String("node", from.Name), zap.String("version", from.Version))
 		return peers.Declined("the request can't be read")
+	}
+	if asked.Key != "" && asked.Source != rt.Source { // a page is what it was when its first one was given out
+		return peers.Declined("the results here are of another source")
 	}
 	release, ok := rt.Retain()
 	if !ok {

@@ -424,6 +424,48 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
+// TestOtherSource has a server work with another ClickHouse, or as another build, before the others have heard of it.
+func TestOtherSource(t *testing.T) {
+	s := startServers(t, 2)
+	body := s.owned(t, "SELECT %d + 1")
+	s.ask(1, s.secret, "query/", body)
+	s.all[1].Source = "other"
+	w := s.ask(0, s.secret, "query/", body)
+	if asked := s.asked(t, 0); rows(t, w) == "" || asked["declined"] != 1 || s.queriesOf(t, 0) != 1 {
+		t.Errorf("asked: %v, and ran %d queries: %s", asked, s.queriesOf(t, 0), w.Body)
+	}
+}
+
+// TestSource compares what results of two configs depend on.
+func TestSource(t *testing.T) {
+	config := func() *App {
+		return &App{ClickHouse: "clickhouse://u:secret@ch1:9000/analytics", Shards: map[string]string{"a": "clickhouse://ch2:9000/analytics", "b": "clickhouse://ch3:9000/analytics"}}
+	}
+	want, err := config().source()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		change func(*App)
+		same   bool
+	}{
+		"nothing":                 {func(*App) {}, true},
+		"another user":            {func(a *App) { a.ClickHouse = "clickhouse://other:password@ch1:9000/analytics" }, true},
+		"another server":          {func(a *App) { a.ClickHouse = "clickhouse://u:secret@ch9:9000/analytics" }, false},
+		"another cluster":         {func(a *App) { a.Cluster = "c" }, false},
+		"one shard less":          {func(a *App) { delete(a.Shards, "b") }, false},
+		"a shard of another name": {func(a *App) { a.Shards["c"] = a.Shards["b"]; delete(a.Shards, "b") }, false},
+		"shards the other way":    {func(a *App) { a.Shards["a"], a.Shards["b"] = a.Shards["b"], a.Shards["a"] }, false},
+		"the embedded engine":     {func(a *App) { a.ClickHouse = "" }, false},
+	} {
+		a := config()
+		tt.change(a)
+		if got, err := a.source(); err != nil || (got == want) != tt.same {
+			t.Errorf("%s: %s, %v; that of the first is %s", name, got, err, want)
+		}
+	}
+}
+
 // TestPeersDisagree has two servers that each take the other for the owner ask at the same time: none waits for the other.
 func TestPeersDisagree(t *testing.T) {
 	s := startServers(t, 2)

@@ -60,9 +60,11 @@ type PeerRequest struct {
 	// Key is the digest of the key of the result; empty for a page that a cursor names.
 	Key string `json:"key,omitempty"`
 	// Revision is that of the registry as the request was understood with it.
-	Revision uint64     `json:"revision"`
-	Caller   PeerCaller `json:"caller"`
-	Recipe   Recipe     `json:"recipe"`
+	Revision uint64 `json:"revision"`
+	// Source is what results of the server depend on: one of another source would give other rows. See Executor.Source.
+	Source string     `json:"source,omitempty"`
+	Caller PeerCaller `json:"caller"`
+	Recipe Recipe     `json:"recipe"`
 	// Fresh is how old the result may be.
 	Fresh      time.Duration `json:"fresh"`
 	Recompute  bool          `json:"recompute,omitempty"`
@@ -170,6 +172,7 @@ func (x *Computation) askOwner(ctx context.Context, owner nodes.Node) (entry *ca
 	began := time.Now()
 	key := x.query.Key.Digest()
 	request := PeerRequestOf(&x.Caller, *x.query.Recipe)
+	request.Source = x.exec.Source
 	request.Key, request.Fresh, request.Recompute, request.Label = hex.EncodeToString(key[:]), x.policy.Fresh, x.anew, x.query.Label
 	outdated := x.exec.Cache.OutdatedAt(x.Project.ID)
 	if !outdated.IsZero() { // what was computed before may lack what is known to be there
