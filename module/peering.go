@@ -235,8 +235,15 @@ func (rt *runtime) servePeers() (undo func() error) {
 	if rt.fleet == nil || rt.fleet.peers == nil {
 		return func() error { return nil }
 	}
-	end := rt.fleet.peers.Handle(rt.answerPeer)
+	later := rt.newCatchUp()
+	end := rt.fleet.peers.Handle(func(ctx context.Context, from nodes.Node, request []byte) peers.Answer {
+		return rt.answerPeer(ctx, from, request, later)
+	})
 	return func() error { end(); return nil }
+}
+
+func (rt *runtime) newCatchUp() *catchUp {
+	return &catchUp{refresh: rt.registry.Refresh, revision: func() uint64 { return rt.registry.Snapshot().Revision }}
 }
 
 // nodes is how many servers share the registry.
@@ -248,7 +255,7 @@ func (rt *runtime) nodes() int {
 }
 
 // answerPeer answers a request of another server. All that it says about who asks and for what is looked up here.
-func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []byte) peers.Answer {
+func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []byte, later *catchUp) peers.Answer {
 	start := time.Now()
 	asked, err := execution.ReadPeerRequest(request)
 	if err != nil {
@@ -263,15 +270,10 @@ func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []by
 		return peers.Declined("the server ends")
 	}
 	defer release()
-	snap := rt.registry.Snapshot()
-	if snap.Revision < asked.Revision {
-		limited, cancel := context.WithTimeout(ctx, refreshForPeer)
-		_ = rt.registry.Refresh(limited) // what matters is what is known after it
-		cancel()
-		if snap = rt.registry.Snapshot(); snap.Revision < asked.Revision {
-			return peers.Declined("the registry is older here")
-		}
+	if !later.to(ctx, asked.Revision) {
+		return peers.Declined("the registry is older here")
 	}
+	snap := rt.registry.Snapshot()
 	c, err := rt.peerCallers.Find(snap, asked, start)
 	if err != nil {
 		return peers.Declined("nobody may ask this")
@@ -282,6 +284,3 @@ func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []by
 	}
 	return rt.queryRoute().ForPeer(ctx, c, asked)
 }
-
-// refreshForPeer is the longest that another server waits while this one reads what that has read of the registry.
-const refreshForPeer = 2 * time.Second
