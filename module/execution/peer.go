@@ -195,7 +195,7 @@ func (x *Computation) askOwner(ctx context.Context, owner nodes.Node) (entry *ca
 	switch got.Kind {
 	case peers.Result:
 		answer, err := readPeerResult(got.Body, request)
-		if err != nil || !x.takes(answer, began) {
+		if err != nil || !x.takes(answer, began, outdated) {
 			return nil, peerUnfit, nil //nolint:nilerr // the result is computed here
 		}
 		result = peerComputed
@@ -214,7 +214,9 @@ func (x *Computation) askOwner(ctx context.Context, owner nodes.Node) (entry *ca
 }
 
 // takes reports whether an answer is one to the question: of this key, and not older than it may be. How old it is, is told by this server's clock.
-func (x *Computation) takes(a *peerResult, began time.Time) bool {
+// outdated is when results were last removed before the question. If they were since, the answer is for those who wait for it alone, as one that is
+// computed here would be: its flight is retired, and the cache does not keep it.
+func (x *Computation) takes(a *peerResult, began, outdated time.Time) bool {
 	if a.head.Key == "" || a.page() {
 		return false
 	}
@@ -222,7 +224,7 @@ func (x *Computation) takes(a *peerResult, began time.Time) bool {
 	switch {
 	case x.anew:
 		return a.head.Since >= 0
-	case at.Before(x.exec.Cache.OutdatedAt(x.Project.ID)):
+	case at.Before(outdated):
 		return false
 	case a.head.Since > -x.policy.Fresh:
 		return true

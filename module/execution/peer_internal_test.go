@@ -138,6 +138,10 @@ func TestLiars(t *testing.T) {
 		}, result: peerUnfit},
 		{name: "older than it may be", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, time.Hour) }, result: peerUnfit},
 		{name: "from before a purge", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, time.Second) }, result: peerUnfit, purged: true},
+		{name: "from before a purge while it was asked for", answer: func(r *PeerRequest) peers.Answer {
+			e.Cache.Purge(3)
+			return answer(r, key, 0)
+		}, result: peerStored},
 		{name: "from before it was to be computed again", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, time.Millisecond) }, result: peerUnfit, anew: true},
 		{name: "from the future", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, -time.Hour) }, result: peerStored},
 		{name: "from another age", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, -2*longestSince) }, result: peerUnfit},
@@ -205,6 +209,28 @@ func TestLiars(t *testing.T) {
 				t.Errorf("what a server says of the query is believed: %q %d %s", done.Marks, done.Version, entry.ComputedAt)
 			}
 		})
+	}
+}
+
+// TestOutdatedWhileAsked has data change while another server computes a result: who asked before gets it, and nobody else does.
+func TestOutdatedWhileAsked(t *testing.T) {
+	e := newExecutor(t)
+	e.Hops = NewHops()
+	key := cache.KeyParts{Project: 3, Query: "q"}.Key()
+	asked := 0
+	e.Peers = liar(func(r *PeerRequest) (peers.Answer, error) {
+		asked++
+		e.Cache.Outdate(3)
+		entry := cache.NewEntry(oneRow(t), noon, &Details{Columns: []string{"n"}}, 0)
+		return peerAnswer(cache.Answer{Entry: entry, Status: cache.Miss}, key, r, noon, nil), nil
+	})
+	caller := Caller{Project: &registry.Project{ID: 3}, Key: &registry.Key{ID: "k", Project: 3}, Snapshot: new(registry.Snapshot)}
+	for n := range 2 {
+		x := e.Computation(caller, &Query{Key: key, Recipe: new(Recipe)})
+		got, err := x.answer(t.Context(), cache.Policy{Fresh: time.Minute})
+		if err != nil || got.Status != cache.Miss || asked != n+1 {
+			t.Fatalf("call %d: %s, %v, having asked %d times", n, got.Status, err, asked)
+		}
 	}
 }
 
