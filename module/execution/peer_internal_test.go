@@ -8,6 +8,7 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -231,6 +232,63 @@ func TestOutdatedWhileAsked(t *testing.T) {
 		if err != nil || got.Status != cache.Miss || asked != n+1 {
 			t.Fatalf("call %d: %s, %v, having asked %d times", n, got.Status, err, asked)
 		}
+	}
+}
+
+// TestBackgroundQuestions has somebody come to wait for a result that was asked for when nobody did: the owner is told.
+func TestBackgroundQuestions(t *testing.T) {
+	key := cache.KeyParts{Project: 3, Query: "q"}.Key()
+	caller := Caller{Project: &registry.Project{ID: 3}, Key: &registry.Key{ID: "k", Project: 3}, Snapshot: new(registry.Snapshot)}
+	answer := func(r *PeerRequest) (peers.Answer, error) {
+		entry := cache.NewEntry(oneRow(t), noon, &Details{Columns: []string{"n"}}, 0)
+		return peerAnswer(cache.Answer{Entry: entry, Status: cache.Miss}, key, r, noon, nil), nil
+	}
+	for name, tt := range map[string]struct {
+		mode   cache.Mode
+		second func(*PeerRequest) (peers.Answer, error)
+	}{
+		"answered":             {second: answer},
+		"declined":             {second: func(*PeerRequest) (peers.Answer, error) { return peers.Declined("busy"), nil }},
+		"silent":               {second: func(*PeerRequest) (peers.Answer, error) { return peers.Answer{}, peers.ErrSilent }},
+		"to be computed again": {mode: cache.Recompute, second: answer},
+		"again, of what it knows": {mode: cache.Recompute, second: func(r *PeerRequest) (peers.Answer, error) {
+			entry := cache.NewEntry(oneRow(t), noon.Add(-time.Minute), &Details{Columns: []string{"n"}}, 0)
+			return peerAnswer(cache.Answer{Entry: entry, Status: cache.Hit}, key, r, noon, nil), nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newExecutor(t)
+			e.Hops = NewHops()
+			first, asked, end := make(chan *PeerRequest, 1), make(chan *PeerRequest, 1), make(chan struct{})
+			e.Peers = liar(func(r *PeerRequest) (peers.Answer, error) {
+				if r.Background {
+					first <- r
+					<-end
+					return answer(r)
+				}
+				defer close(end)
+				asked <- r
+				return tt.second(r)
+			})
+			x := e.Computation(caller, &Query{Key: key, Recipe: new(Recipe)})
+			var waiting sync.WaitGroup
+			wait := func(p cache.Policy) {
+				waiting.Go(func() {
+					if got, err := x.exec.Cache.Do(t.Context(), key, p, x.load); err != nil || got.Entry == nil {
+						t.Errorf("%s, %v", got.Status, err)
+					}
+				})
+			}
+			x.policy, x.anew = cache.Policy{Fresh: time.Minute}, tt.mode == cache.Recompute
+			wait(cache.Policy{Fresh: time.Minute, Mode: tt.mode, Background: true})
+			one := <-first
+			wait(cache.Policy{Fresh: time.Minute})
+			two := <-asked
+			waiting.Wait()
+			if one.Recompute != x.anew || two.Recompute || two.Nonce == one.Nonce || two.Key != one.Key {
+				t.Errorf("asked %+v and then %+v", one, two)
+			}
+		})
 	}
 }
 
