@@ -292,6 +292,49 @@ func TestBackgroundQuestions(t *testing.T) {
 	}
 }
 
+// TestStoredForOthers has a caller join one who takes older results from another server than it does.
+func TestStoredForOthers(t *testing.T) {
+	key := cache.KeyParts{Project: 3, Query: "q"}.Key()
+	caller := Caller{Project: &registry.Project{ID: 3}, Key: &registry.Key{ID: "k", Project: 3}, Snapshot: new(registry.Snapshot)}
+	for name, policy := range map[string]cache.Policy{
+		"a fresher one":  {Fresh: time.Minute, Mode: cache.NoStale},
+		"one that lasts": {Fresh: time.Minute, Mode: cache.NoStale, Lasting: func(*cache.Entry) bool { return true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newExecutor(t)
+			e.Hops = NewHops()
+			first, end := make(chan struct{}), make(chan struct{})
+			e.Peers = liar(func(r *PeerRequest) (peers.Answer, error) {
+				age := time.Duration(0)
+				switch {
+				case r.Background:
+					close(first)
+					<-end
+					return peers.Declined("the other question is answered"), nil
+				case r.Fresh == time.Hour: // the second caller has come
+					defer close(end)
+					age = 30 * time.Minute
+				}
+				entry := cache.NewEntry(oneRow(t), noon.Add(-age), &Details{Columns: []string{"n"}}, 0)
+				return peerAnswer(cache.Answer{Entry: entry, Status: cache.Hit}, key, r, noon, nil), nil
+			})
+			var waiting sync.WaitGroup
+			waiting.Go(func() {
+				x := e.Computation(caller, &Query{Key: key, Recipe: new(Recipe)})
+				if got, err := x.answer(t.Context(), cache.Policy{Fresh: time.Hour, Background: true}); err != nil || got.Age < 30*time.Minute {
+					t.Errorf("the first caller got one of %s, %v", got.Age, err)
+				}
+			})
+			<-first
+			got, err := e.Computation(caller, &Query{Key: key, Recipe: new(Recipe)}).answer(t.Context(), policy)
+			if err != nil || (got.Age < time.Minute) != (policy.Lasting == nil) {
+				t.Errorf("got one of %s, %v", got.Age, err)
+			}
+			waiting.Wait()
+		})
+	}
+}
+
 // cacheRows are the rows of a result as they are sent, which say that there are others before them.
 func cacheRows(tb testing.TB, before byte, sent []byte) []byte {
 	tb.Helper()
