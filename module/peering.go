@@ -274,7 +274,7 @@ func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []by
 		return peers.Declined("the registry is older here")
 	}
 	snap := rt.registry.Snapshot()
-	c, err := rt.peerCallers.Find(snap, asked, start)
+	c, err := rt.tokens.ForPeer(snap, asked, start)
 	if err != nil {
 		return peers.Declined("nobody may ask this")
 	}

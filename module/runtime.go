@@ -58,8 +58,6 @@ type runtime struct {
 	deleter *deletions.Deleter
 	imports *importing
 	fleet   *fleet // nil with a registry that is this server's own
-	// peerCallers are those for whom other servers ask.
-	peerCallers *api.PeerCallers
 
 	backups   *backups.Backups
 	capturing *capturing
@@ -155,12 +153,6 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	peerCallers, err := keep(a, "peer callers "+sharingKey, func() (*api.PeerCallers, func() error, error) {
-		return api.NewPeerCallers(sharing), func() error { return nil }, nil
-	})
-	if err != nil {
-		return nil, err
-	}
 	sessions, err := keep(a, "signin "+registryKey, func() (*signin.State, func() error, error) {
 		return new(signin.State), func() error { return nil }, nil
 	})
@@ -212,7 +204,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 			WholeOnly: !*a.Cache.SettledPast, ReportPieces: a.reportPieces, Hops: results.hops, Source: source,
 		},
 		registry: reg, engine: engine, cohorts: calculator, tables: tables, plans: plans, tokens: believed, logs: log.Runs, logger: a.logger, publicURL: a.PublicURL,
-		fleet: others, peerCallers: peerCallers,
+		fleet: others,
 	}
 	if others != nil && others.peers != nil {
 		rt.Peers = others

@@ -62,6 +62,8 @@ type Caller struct {
 	Share    *Share             // of the key's rate; nil for all of it
 	Snapshot *registry.Snapshot // what the registry held when the request came
 	Start    time.Time          // when the request came
+	// TokenSecret is the id of the secret that signed the token of the request; empty for one that came with a key.
+	TokenSecret string
 }
 
 // Share is a part of a key's rate that a token has to itself.

@@ -84,6 +84,7 @@ type PeerToken struct {
 	Fixed     string    `json:"fixed,omitempty"`
 	Endpoints []string  `json:"endpoints"`
 	Expires   time.Time `json:"expires"`
+	Secret    string    `json:"secret"` // the id of the one that signed it
 	// Share is the id of the token if it has a rate of its own, of so many Queries in Per.
 	Share   string        `json:"share,omitempty"`
 	Queries int           `json:"queries,omitempty"`
@@ -118,7 +119,7 @@ func peerCaller(c *Caller) PeerCaller {
 	if known := c.Snapshot.KeyByHash(c.Key.Hash); known != nil && c.Share == nil && known.Fixed == c.Key.Fixed && slices.Equal(known.Endpoints, c.Key.Endpoints) {
 		return out
 	}
-	out.Token = &PeerToken{Fixed: c.Key.Fixed, Endpoints: c.Key.Endpoints, Expires: c.Key.ExpiresAt}
+	out.Token = &PeerToken{Fixed: c.Key.Fixed, Endpoints: c.Key.Endpoints, Expires: c.Key.ExpiresAt, Secret: c.TokenSecret}
 	if c.Share != nil {
 		out.Token.Share, out.Token.Queries, out.Token.Per = c.Share.id, c.Share.rate.Queries, c.Share.rate.Per
 	}
@@ -254,6 +255,9 @@ func (x *Computation) understand(got reply, first, outdated time.Time) (entry *c
 		if answer.head.Stored {
 			result = peerStored
 		}
+		if answer.head.Counted {
+			x.counted.Store(true)
+		}
 		return x.entryOf(answer, got.to.began), result, nil
 	case peers.Failure:
 		if failure := x.failureOf(got.Body, got.to.PeerRequest); failure != nil {
@@ -331,7 +335,7 @@ func (e *Executor) ForPeer(ctx context.Context, c Caller, q *Query, f Freshness,
 	case got.Status == cache.StaleError:
 		return peers.Declined("ClickHouse does not answer")
 	}
-	return peerAnswer(got, q.Key, asked, c.Start, nil)
+	return sendResult(got, q.Key, asked, c.Start, nil, x.counted.Load())
 }
 
 // PeerCut is a page of a snapshot that another server has.
