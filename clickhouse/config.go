@@ -70,6 +70,20 @@ func (c Config) Validate() error {
 	return err
 }
 
+// Place says where the rows are: the database, its cluster and its hosts in any order, without secrets. Rows of two places need not be the same.
+func (c Config) Place() (string, error) {
+	o, err := c.options()
+	if err != nil {
+		return "", err
+	}
+	hosts := make([]string, len(o.Addr))
+	for i, host := range o.Addr {
+		hosts[i] = strings.ToLower(host)
+	}
+	slices.Sort(hosts)
+	return fmt.Sprintf("%q %q %q %q", o.Auth.Database, c.Cluster, slices.Compact(hosts), o.HttpUrlPath), nil
+}
+
 // options parses the DSN. The driver treats unknown options as settings and would send a typo to the server with
 // every query; here they are errors.
 func (c Config) options() (*driver.Options, error) {

@@ -49,3 +49,36 @@ func TestConfig(t *testing.T) {
 		})
 	}
 }
+
+// TestPlace compares the places of configs.
+func TestPlace(t *testing.T) {
+	const dsn = "clickhouse://user:secret@ch1:9000,ch2:9000/analytics"
+	tests := []struct {
+		name   string
+		config clickhouse.Config
+		same   bool
+	}{
+		{"of another user", clickhouse.Config{DSN: "clickhouse://other:password@ch1:9000,ch2:9000/analytics"}, true},
+		{"of the hosts in another order", clickhouse.Config{DSN: "clickhouse://CH2:9000,ch1:9000/analytics"}, true},
+		{"of other limits", clickhouse.Config{DSN: dsn + "?dial_timeout=2s", MaxMemory: 1}, true},
+		{"of other hosts", clickhouse.Config{DSN: "clickhouse://ch1:9000,ch3:9000/analytics"}, false},
+		{"of another port", clickhouse.Config{DSN: "clickhouse://ch1:9001,ch2:9000/analytics"}, false},
+		{"of another database", clickhouse.Config{DSN: "clickhouse://ch1:9000,ch2:9000/other"}, false},
+		{"of a cluster", clickhouse.Config{DSN: dsn, Cluster: "c"}, false},
+	}
+	want, err := clickhouse.Config{DSN: dsn}.Place()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(want, "secret") {
+		t.Errorf("the place has the password: %s", want)
+	}
+	for _, tt := range tests {
+		if got, err := tt.config.Place(); err != nil || (got == want) != tt.same {
+			t.Errorf("%s: %s, %v; that of the first is %s", tt.name, got, err, want)
+		}
+	}
+	if got, err := (clickhouse.Config{}).Place(); err == nil {
+		t.Errorf("the place of nothing is %s", got)
+	}
+}

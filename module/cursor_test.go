@@ -274,7 +274,7 @@ func TestCursorOfAnotherServer(t *testing.T) {
 	// its is what the other server answers to a cursor of its own.
 	its := func(cursor string) func(context.Context, []byte) (peers.Answer, error) {
 		return func(ctx context.Context, request []byte) (peers.Answer, error) {
-			return w.rt.answerPeer(ctx, nodes.Node{}, bytes.Replace(request, []byte(foreign), []byte(cursor), 1)), nil
+			return w.rt.answerPeer(ctx, nodes.Node{}, bytes.Replace(request, []byte(foreign), []byte(cursor), 1), w.rt.newCatchUp()), nil
 		}
 	}
 	// follows is the page with another next cursor.
@@ -322,7 +322,7 @@ func TestCursorOfAnotherServer(t *testing.T) {
 				return peers.Answer{}, err
 			}
 			asked.Revision += 1000
-			return w.rt.answerPeer(ctx, nodes.Node{}, jsontext.Append(nil, asked)), nil
+			return w.rt.answerPeer(ctx, nodes.Node{}, jsontext.Append(nil, asked), w.rt.newCatchUp()), nil
 		}}, away, "1"},
 		{"a failure that is none", others{answer: func(context.Context, []byte) (peers.Answer, error) {
 			return peers.Answer{Kind: peers.Failure, Body: []byte(`{"gone":true}`)}, nil

@@ -2,9 +2,13 @@ package module
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/buildinfo"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/nodes"
@@ -87,7 +92,7 @@ type board struct {
 }
 
 // openFleet takes a share of what is known of the other servers; nil with a registry that is this one's own.
-func (a *App) openFleet(reg *registry.Registry, registryKey string) (*fleet, error) {
+func (a *App) openFleet(reg *registry.Registry, registryKey, source string) (*fleet, error) {
 	sharer, shared := reg.Sharer()
 	switch {
 	case !shared && a.Peers != nil:
@@ -95,13 +100,13 @@ func (a *App) openFleet(reg *registry.Registry, registryKey string) (*fleet, err
 	case !shared:
 		return nil, nil
 	}
-	return keep(a, a.fleetKey(registryKey), func() (*fleet, func() error, error) {
+	return keep(a, a.fleetKey(registryKey, source), func() (*fleet, func() error, error) {
 		identity, err := processIdentity()
 		if err != nil {
 			return nil, nil, err
 		}
 		f, err := newFleet(fleetConfig{
-			PeersConfig: a.peersConfig(), name: pagecursor.Process(), identity: identity, board: board{reg, sharer}, logger: a.logger.Named("peers"),
+			PeersConfig: a.peersConfig(), name: pagecursor.Process(), source: source, identity: identity, board: board{reg, sharer}, logger: a.logger.Named("peers"),
 		})
 		if err != nil {
 			return nil, nil, err
@@ -114,10 +119,38 @@ func (a *App) openFleet(reg *registry.Registry, registryKey string) (*fleet, err
 // that the process has ended.
 var processIdentity = sync.OnceValues(peers.NewIdentity)
 
-// fleetKey is the name of the fleet among what configs share.
-func (a *App) fleetKey(registryKey string) string {
+// fleetKey is the name of the fleet among what configs share. A server with another source is another one to the others.
+func (a *App) fleetKey(registryKey, source string) string {
 	config := a.peersConfig()
-	return fmt.Sprintf("fleet %s %q %q", registryKey, config.Listen, config.Advertise)
+	if config.Listen == "" {
+		source = ""
+	}
+	return fmt.Sprintf("fleet %s %q %q %s", registryKey, config.Listen, config.Advertise, source)
+}
+
+// source is a digest of what results depend on besides the registry: where the rows are, and the build of the program.
+func (a *App) source() (string, error) {
+	build := buildinfo.Read()
+	of := fmt.Sprintf("%q %q", build.Version, build.Commit)
+	if a.ClickHouse == "" {
+		of += " embedded " + pagecursor.Process() // nobody else has these rows
+	}
+	for _, name := range append([]string{""}, slices.Sorted(maps.Keys(a.Shards))...) {
+		dsn := a.Shards[name]
+		if name == "" {
+			dsn = a.ClickHouse
+		}
+		if dsn == "" {
+			continue
+		}
+		place, err := clickhouse.Config{DSN: dsn, Cluster: a.Cluster}.Place()
+		if err != nil {
+			return "", fmt.Errorf("the place of the shard %q: %w", name, err)
+		}
+		of += fmt.Sprintf(" %q %s", name, place)
+	}
+	sum := sha256.Sum256([]byte(of))
+	return hex.EncodeToString(sum[:16]), nil
 }
 
 // peersConfig is how other servers are asked; with nothing to listen at they are not.
@@ -129,8 +162,8 @@ func (a *App) peersConfig() PeersConfig {
 }
 
 // openSharing takes a share of what nodes have of the rates that they share, and its name; nil with a registry that is this one's own.
-func (a *App) openSharing(reg *registry.Registry, others *fleet, registryKey string) (sharing *execution.Sharing, key string, err error) {
-	key = "sharing " + a.fleetKey(registryKey) // the fleet counts the nodes
+func (a *App) openSharing(reg *registry.Registry, others *fleet, fleetKey string) (sharing *execution.Sharing, key string, err error) {
+	key = "sharing " + fleetKey // the fleet counts the nodes
 	sharing, err = keep(a, key, func() (*execution.Sharing, func() error, error) {
 		sharer, ok := reg.Sharer()
 		if !ok {
@@ -148,6 +181,7 @@ type fleetConfig struct {
 
 	name           string // of this server: its cursors begin with it
 	identity       *peers.Identity
+	source         string // see execution.Executor
 	board          nodes.Board
 	every, silence time.Duration // see nodes.Config and peers.Config; 0 for their defaults
 	logger         *zap.Logger
@@ -156,7 +190,7 @@ type fleetConfig struct {
 // newFleet announces this server and looks for others. With no address to listen at, it neither asks nor answers them.
 func newFleet(c fleetConfig) (*fleet, error) {
 	known := nodes.Config{
-		Board: c.board, Self: nodes.Node{Name: c.name, Version: buildinfo.Read().Version, Form: execution.PeerForm}, Every: c.every, Logger: c.logger,
+		Board: c.board, Self: nodes.Node{Name: c.name, Version: buildinfo.Read().Version, Form: execution.PeerForm, Source: c.source}, Every: c.every, Logger: c.logger,
 	}
 	f := new(fleet)
 	if c.Listen == "" {
@@ -209,8 +243,15 @@ func (rt *runtime) servePeers() (undo func() error) {
 	if rt.fleet == nil || rt.fleet.peers == nil {
 		return func() error { return nil }
 	}
-	end := rt.fleet.peers.Handle(rt.answerPeer)
+	later := rt.newCatchUp()
+	end := rt.fleet.peers.Handle(func(ctx context.Context, from nodes.Node, request []byte) peers.Answer {
+		return rt.answerPeer(ctx, from, request, later)
+	})
 	return func() error { end(); return nil }
+}
+
+func (rt *runtime) newCatchUp() *catchUp {
+	return &catchUp{refresh: rt.registry.Refresh, revision: func() uint64 { return rt.registry.Snapshot().Revision }}
 }
 
 // nodes is how many servers share the registry.
@@ -222,28 +263,26 @@ func (rt *runtime) nodes() int {
 }
 
 // answerPeer answers a request of another server. All that it says about who asks and for what is looked up here.
-func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []byte) peers.Answer {
+func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []byte, later *catchUp) peers.Answer {
 	start := time.Now()
 	asked, err := execution.ReadPeerRequest(request)
 	if err != nil {
 		rt.logger.Warn("another server asks in a form that can't be read", zap.String("node", from.Name), zap.String("version", from.Version))
 		return peers.Declined("the request can't be read")
 	}
+	if asked.Key != "" && asked.Source != rt.Source { // a page is what it was when its first one was given out
+		return peers.Declined("the results here are of another source")
+	}
 	release, ok := rt.Retain()
 	if !ok {
 		return peers.Declined("the server ends")
 	}
 	defer release()
-	snap := rt.registry.Snapshot()
-	if snap.Revision < asked.Revision {
-		limited, cancel := context.WithTimeout(ctx, refreshForPeer)
-		_ = rt.registry.Refresh(limited) // what matters is what is known after it
-		cancel()
-		if snap = rt.registry.Snapshot(); snap.Revision < asked.Revision {
-			return peers.Declined("the registry is older here")
-		}
+	if !later.to(ctx, asked.Revision) {
+		return peers.Declined("the registry is older here")
 	}
-	c, err := rt.peerCallers.Find(snap, asked, start)
+	snap := rt.registry.Snapshot()
+	c, err := rt.tokens.ForPeer(snap, asked, start)
 	if err != nil {
 		return peers.Declined("nobody may ask this")
 	}
@@ -256,6 +295,3 @@ func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []by
 	}
 	return rt.queryRoute().ForPeer(ctx, c, asked)
 }
-
-// refreshForPeer is the longest that another server waits while this one reads what that has read of the registry.
-const refreshForPeer = 2 * time.Second

@@ -1,6 +1,7 @@
 package module
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -350,6 +351,10 @@ func TestWhoMayAsk(t *testing.T) {
 	if _, err := s.all[0].registry.RevokeKey(t.Context(), revoked.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
+	signer, err := s.all[0].registry.TokenSecret(t.Context(), s.project.ID, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "the other server knows of all keys", func() bool {
 		return s.all[1].registry.Snapshot().Revision == s.all[0].registry.Snapshot().Revision
 	})
@@ -419,19 +424,22 @@ func TestWhoMayAsk(t *testing.T) {
 		{"a run of an insight", asked(unscoped, execution.Recipe{Query: query.Query, Insight: 5}), "the query is not allowed"},
 		{"no query", asked(s.key, execution.Recipe{}), "the query is not allowed"},
 		{"a table of the server", asked(s.key, execution.Recipe{Query: json.RawMessage(`{"kind": "HogQLQuery", "query": "SELECT * FROM query_log"}`)}), "the query can't be read"},
-		{"a token of a personal key", change(good(run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later})), "nobody may ask this"},
-		{"a token without endpoints", change(asked(issuer, run), token(execution.PeerToken{Expires: later})), "nobody may ask this"},
-		{"a token that has expired", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: began})), "nobody may ask this"},
-		{"a token of another endpoint", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"yours"}, Expires: later})), "the run is not allowed"},
-		{"a token with a rate that is none", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later, Share: "x", Queries: -1})), "nobody may ask this"},
-		{"a token for a query", change(asked(issuer, query), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later})), "the query is not allowed"},
+		{"a token of a personal key", change(good(run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later, Secret: signer.ID})), "nobody may ask this"},
+		{"a token without endpoints", change(asked(issuer, run), token(execution.PeerToken{Expires: later, Secret: signer.ID})), "nobody may ask this"},
+		{"a token that has expired", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: began, Secret: signer.ID})), "nobody may ask this"},
+		{"a token of another endpoint", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"yours"}, Expires: later, Secret: signer.ID})), "the run is not allowed"},
+		{"a token with a rate that is none", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later, Secret: signer.ID, Share: "x", Queries: -1})), "nobody may ask this"},
+		{"a token whose secret is gone", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later, Secret: "gone"})), "nobody may ask this"},
+		{"a token without a secret", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later})), "nobody may ask this"},
+		{"a token", change(asked(issuer, run), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later, Secret: signer.ID})), "the query means something else here"},
+		{"a token for a query", change(asked(issuer, query), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later, Secret: signer.ID})), "the query is not allowed"},
 		{"a cursor that is none", asked(s.key, execution.Recipe{Endpoint: "mine", Run: json.RawMessage(`{"cursor": "x"}`)}), "the run is not allowed"},
 		{"a run that goes on, for a key without the scope", poll(unscoped, execution.PeerPoll{ID: "x"}), "the run is not allowed"},
 		{"a run that is cancelled, for a key without the scope", poll(unscoped, execution.PeerPoll{ID: "x", Cancel: true}), "the run is not allowed"},
 		{"a run that goes on, for a key of insights", poll(unscoped, execution.PeerPoll{ID: "x", Insights: true}), "the run is not allowed"},
 		{"a run that goes on, for a key of another project", poll(foreign, execution.PeerPoll{ID: "x"}), "nobody may ask this"},
 		{"a run that goes on, for a secret key", poll(issuer, execution.PeerPoll{ID: "x"}), "the run is not allowed"},
-		{"a run that goes on, for a token", change(poll(issuer, execution.PeerPoll{ID: "x"}), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later})), "the run is not allowed"},
+		{"a run that goes on, for a token", change(poll(issuer, execution.PeerPoll{ID: "x"}), token(execution.PeerToken{Endpoints: []string{"mine"}, Expires: later, Secret: signer.ID})), "the run is not allowed"},
 		{"a run that is cancelled, for a revoked key", poll(revoked, execution.PeerPoll{ID: "x", Cancel: true}), "nobody may ask this"},
 		{"a run that is cancelled, for a key of insights", poll(unscoped, execution.PeerPoll{ID: "x", Cancel: true, Insights: true}), ""},
 		{"a run that goes on", poll(s.key, execution.PeerPoll{ID: "x"}), ""},
@@ -573,6 +581,149 @@ func TestRunsOfOtherServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "a server has ended", func() bool { return get(1, s.secret, "nobody").Code == http.StatusNotFound })
+}
+
+// TestOtherSource has a server work with another ClickHouse, or as another build, before the others have heard of it.
+func TestOtherSource(t *testing.T) {
+	s := startServers(t, 2)
+	body := s.owned(t, "SELECT %d + 1")
+	s.ask(1, s.secret, "query/", body)
+	s.all[1].Source = "other"
+	w := s.ask(0, s.secret, "query/", body)
+	if asked := s.asked(t, 0); rows(t, w) == "" || asked["declined"] != 1 || s.queriesOf(t, 0) != 1 {
+		t.Errorf("asked: %v, and ran %d queries: %s", asked, s.queriesOf(t, 0), w.Body)
+	}
+}
+
+// TestTokensOfOthers has a token with a rate be used at a server that asks another one, and at that one too.
+func TestTokensOfOthers(t *testing.T) {
+	s := startServers(t, 2)
+	key, secret := s.newKey(t, s.project.ID, registry.Secret, "endpoint:read")
+	s.newEndpoint(t, "a", "SELECT 1")
+	s.newEndpoint(t, "b", "SELECT 2")
+	s.all[0].Peers, s.all[1].Peers = alwaysOther{s.all[0].fleet, s.all[1].fleet.Self()}, nil
+	var issued struct {
+		Token string `json:"token"`
+	}
+	w := s.ask(0, secret, "endpoint_tokens/", `{"endpoints": ["a", "b"], "rate": "100/h"}`)
+	if err := json.Unmarshal(w.Body.Bytes(), &issued); err != nil || issued.Token == "" {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	left := func(w *httptest.ResponseRecorder, want string) {
+		t.Helper()
+		if rows(t, w); !strings.HasPrefix(w.Header().Get("RateLimit"), want) {
+			t.Errorf("RateLimit: %q, want %s…", w.Header().Get("RateLimit"), want)
+		}
+	}
+	left(s.ask(0, issued.Token, "endpoints/a/run", "{}"), `"key";r=240, "token";r=100`) // it counted elsewhere
+	left(s.ask(0, issued.Token, "endpoints/a/run", "{}"), "")
+	eventually(t, "the owner can check the token", func() bool { return len(s.all[1].registry.Snapshot().TokenSecrets(s.project.ID)) > 0 })
+	w = s.ask(1, issued.Token, "endpoints/b/run", "{}")
+	left(w, `"key";r=238;t=`)
+	if got := w.Header().Get("RateLimit"); !strings.Contains(got, `"token";r=98;`) {
+		t.Errorf("RateLimit: %q, want one stock of the token, of which two queries are spent", got)
+	}
+	left(s.ask(0, issued.Token, "endpoints/b/run", "{}"), "") // stored there
+	if got := s.ask(0, issued.Token, "endpoints/b/run", "{}").Header().Get("RateLimit"); got != "" {
+		t.Errorf("RateLimit of an answer that was stored: %q", got)
+	}
+	if got := s.all[0].Limits.OfKey(key.Payer()).Left(time.Now()); got != 240 || s.queriesOf(t, 0) != 0 || s.queriesOf(t, 1) != 2 {
+		t.Errorf("the server that asks counted too: %d are left of 240", got)
+	}
+}
+
+// TestBackgroundWorkOfOthers has an async run, and the refresh of a stale result, be computed by the owner.
+func TestBackgroundWorkOfOthers(t *testing.T) {
+	s := startServers(t, 2)
+	s.newEndpoint(t, "a", "SELECT 1")
+	s.all[0].Peers, s.all[1].Peers = alwaysOther{s.all[0].fleet, s.all[1].fleet.Self()}, nil
+	const async = `{"query": {"kind": "HogQLQuery", "query": "SELECT 3"}, "refresh": "force_async"}`
+	if w := s.ask(0, s.secret, "query/", async); w.Code != http.StatusAccepted {
+		t.Errorf("an async run: %d %s", w.Code, w.Body)
+	}
+	c := api.Caller{Caller: execution.Caller{Project: s.project, Key: s.key, Snapshot: s.all[0].registry.Snapshot(), Start: time.Now()}}
+	p, err := s.all[0].queryRoute().Plan(&c, []byte(async), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the run ends", func() bool {
+		got, ok := s.all[0].Cache.Peek(p.Key, p.Policy(time.Now()))
+		return ok && string(got.Entry.Result.AppendRows(nil, 0, -1)) == "[[3]]"
+	})
+	if got := s.asked(t, 0); got["computed"] != 1 || s.queriesOf(t, 0) != 0 || s.queriesOf(t, 1) != 1 {
+		t.Errorf("asked for an async run: %v", got)
+	}
+
+	s.ask(0, s.secret, "endpoints/a/run", "{}")
+	s.age(t, "a")
+	s.all[1].Cache.Purge(s.project.ID)
+	if got := s.ask(0, s.secret, "endpoints/a/run", "{}").Header().Get("Cache-Status"); !strings.HasSuffix(got, "detail=revalidating") {
+		t.Errorf("a stale result: %q", got)
+	}
+	eventually(t, "the refresh ends", func() bool {
+		return !strings.HasSuffix(s.ask(0, s.secret, "endpoints/a/run", "{}").Header().Get("Cache-Status"), "detail=revalidating")
+	})
+	if got := s.asked(t, 0); got["computed"] != 3 || s.queriesOf(t, 0) != 0 || s.queriesOf(t, 1) != 3 {
+		t.Errorf("asked for a refresh: %v; %d and %d queries", got, s.queriesOf(t, 0), s.queriesOf(t, 1))
+	}
+}
+
+// age makes what the first server has of a run of an endpoint older than fresh.
+func (s *servers) age(t *testing.T, endpoint string) {
+	t.Helper()
+	rt := s.all[0]
+	snap := rt.registry.Snapshot()
+	c := api.Caller{Caller: execution.Caller{Project: s.project, Key: s.key, Snapshot: snap, Start: time.Now()}}
+	in := api.Input{Request: httptest.NewRequest(http.MethodPost, "/", nil), At: api.Address{Resource: "endpoints", Name: endpoint}}
+	p, err := rt.endpointRuns().Plan(t.Context(), &c, in, snap.Endpoint(s.project.ID, endpoint), []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := p.Policy(time.Now())
+	fresh, ok := rt.Cache.Peek(p.Key, policy)
+	if !ok {
+		t.Fatal("there is no result")
+	}
+	done, _ := fresh.Entry.Meta.(*execution.Details)
+	old := cache.NewEntry(fresh.Entry.Result, time.Now().Add(-policy.Fresh-time.Minute), done, done.Size())
+	policy.Mode = cache.Recompute
+	if _, err := rt.Cache.Do(t.Context(), p.Key, policy, func(context.Context) (*cache.Entry, error) { return old, nil }); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the cache has it", func() bool {
+		got, ok := rt.Cache.Peek(p.Key, policy)
+		return ok && got.Entry == old
+	})
+}
+
+// TestSource compares what results of two configs depend on.
+func TestSource(t *testing.T) {
+	config := func() *App {
+		return &App{ClickHouse: "clickhouse://u:secret@ch1:9000/analytics", Shards: map[string]string{"a": "clickhouse://ch2:9000/analytics", "b": "clickhouse://ch3:9000/analytics"}}
+	}
+	want, err := config().source()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		change func(*App)
+		same   bool
+	}{
+		"nothing":                 {func(*App) {}, true},
+		"another user":            {func(a *App) { a.ClickHouse = "clickhouse://other:password@ch1:9000/analytics" }, true},
+		"another server":          {func(a *App) { a.ClickHouse = "clickhouse://u:secret@ch9:9000/analytics" }, false},
+		"another cluster":         {func(a *App) { a.Cluster = "c" }, false},
+		"one shard less":          {func(a *App) { delete(a.Shards, "b") }, false},
+		"a shard of another name": {func(a *App) { a.Shards["c"] = a.Shards["b"]; delete(a.Shards, "b") }, false},
+		"shards the other way":    {func(a *App) { a.Shards["a"], a.Shards["b"] = a.Shards["b"], a.Shards["a"] }, false},
+		"the embedded engine":     {func(a *App) { a.ClickHouse = "" }, false},
+	} {
+		a := config()
+		tt.change(a)
+		if got, err := a.source(); err != nil || (got == want) != tt.same {
+			t.Errorf("%s: %s, %v; that of the first is %s", name, got, err, want)
+		}
+	}
 }
 
 // TestPeersDisagree has two servers that each take the other for the owner ask at the same time: none waits for the other.

@@ -58,8 +58,6 @@ type runtime struct {
 	deleter *deletions.Deleter
 	imports *importing
 	fleet   *fleet // nil with a registry that is this server's own
-	// peerCallers are those for whom other servers ask.
-	peerCallers *api.PeerCallers
 
 	backups   *backups.Backups
 	capturing *capturing
@@ -93,7 +91,11 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	others, err := a.openFleet(reg, registryKey)
+	source, err := a.source()
+	if err != nil {
+		return nil, err
+	}
+	others, err := a.openFleet(reg, registryKey, source)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +132,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	sharing, sharingKey, err := a.openSharing(reg, others, registryKey)
+	sharing, sharingKey, err := a.openSharing(reg, others, a.fleetKey(registryKey, source))
 	if err != nil {
 		return nil, err
 	}
@@ -147,12 +149,6 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		t := api.NewTokens()
 		t.Sharing = sharing
 		return t, func() error { return nil }, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	peerCallers, err := keep(a, "peer callers "+sharingKey, func() (*api.PeerCallers, func() error, error) {
-		return api.NewPeerCallers(sharing), func() error { return nil }, nil
 	})
 	if err != nil {
 		return nil, err
@@ -205,10 +201,10 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 			Cache: results.cache, Shards: shards, Places: places, Limits: limits, Runs: background, Metrics: results.metrics,
 			Databases: results.databases, Names: results.names, Cohorts: calculator, Registry: reg, Log: log, QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate,
 			Retain: func() (func(), bool) { return retain(kept) }, Report: a.reportRun, ReportTable: a.reportTable,
-			WholeOnly: !*a.Cache.SettledPast, ReportPieces: a.reportPieces, Hops: results.hops,
+			WholeOnly: !*a.Cache.SettledPast, ReportPieces: a.reportPieces, Hops: results.hops, Source: source,
 		},
 		registry: reg, engine: engine, cohorts: calculator, tables: tables, plans: plans, tokens: believed, logs: log.Runs, logger: a.logger, publicURL: a.PublicURL,
-		fleet: others, peerCallers: peerCallers,
+		fleet: others,
 	}
 	if others != nil && others.peers != nil {
 		rt.Peers = others

@@ -66,8 +66,10 @@ const (
 // Tokens remembers the tokens that were verified by the hash of their text, so that each is parsed once. It survives reloads.
 type Tokens struct {
 	verified *cache.Memo[*Token]
-	mu       sync.Mutex // held to add one, so that a token has one rate
 	parser   *jwt.Parser
+	// shares are what is left of the rates of tokens, whether they come with a request of a client or of another server.
+	shares *cache.Memo[*execution.Share]
+	mu     sync.Mutex // held to add a token or its rate, so that each has one
 	// Sharing has all nodes share the rates of tokens; nil: they are those of this process. Set it before Tokens is used.
 	Sharing *execution.Sharing
 }
@@ -76,6 +78,7 @@ type Tokens struct {
 func NewTokens() *Tokens {
 	return &Tokens{
 		verified: cache.NewMemo(tokenMemory, (*Token).size),
+		shares:   cache.NewMemo(tokenMemory, func(*execution.Share) int { return 256 }),
 		// Times are looked at with each request, not when the token is parsed.
 		parser: jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation()),
 	}
@@ -120,6 +123,19 @@ func (t *Tokens) Find(snap *registry.Snapshot, text string) (*Token, error) {
 	return found, nil
 }
 
+// share is what is left of the rate of a token.
+func (t *Tokens) share(project int64, token string, rate registry.Rate) *execution.Share {
+	name := fmt.Appendf(nil, "%d %d %d %s", project, rate.Queries, rate.Per, token)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known, ok := t.shares.Get(name); ok {
+		return known
+	}
+	made := t.Sharing.NewShare(token, rate)
+	t.shares.Put(name, made)
+	return made
+}
+
 // errBadToken says that a token is none of ours.
 var errBadToken = unauthenticated("authentication_failed", "The token is invalid.")
 
@@ -159,7 +175,7 @@ func (t *Tokens) verify(snap *registry.Snapshot, text string) (*Token, error) {
 		if err != nil {
 			return nil, errBadToken
 		}
-		found.Share = t.Sharing.NewShare(claims.ID, rate)
+		found.Share = t.share(issuer.Project, claims.ID, rate)
 	}
 	return found, nil
 }
@@ -224,6 +240,6 @@ func (t *Tokens) believe(h http.Header, r *http.Request, text string, c *Caller)
 	case token.issuer(c.Snapshot, c.Start) == nil:
 		return unauthenticated("authentication_failed", "The token was revoked.")
 	}
-	c.Key, c.Token, c.Share = &token.Key, token, token.Share
+	c.Key, c.Token, c.TokenSecret, c.Share = &token.Key, token, token.secret, token.Share
 	return nil
 }

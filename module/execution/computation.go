@@ -46,7 +46,7 @@ type Computation struct {
 func (x *Computation) house() *warehouse.Warehouse { return x.exec.Shards.Of(x.Project.ID) }
 
 // answer gets the result, from the cache or by running it. A caller that shares another's computation does not
-// share the refusal of the other's allowance.
+// share the refusal of the other's allowance, nor what was stored for longer than it allows itself.
 func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.Answer, error) {
 	x.policy, x.anew = policy, policy.Mode == cache.Recompute
 	x.renews = x.renews && policy.Mode != cache.Recompute
@@ -54,6 +54,9 @@ func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.An
 		got, err := x.exec.Cache.Do(ctx, x.query.Key, policy, x.load)
 		var refused *LimitError
 		if errors.As(err, &refused) && refused.Owner != "" && !x.quotas().owns(refused.Owner) {
+			continue
+		}
+		if err == nil && x.isOthers(got) {
 			continue
 		}
 		if errors.Is(err, cache.ErrTooLarge) {
@@ -64,6 +67,14 @@ func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.An
 		}
 		return got, err
 	}
+}
+
+// isOthers reports whether an answer is fresh enough for the caller who began its computation, but not for this one: another server had it.
+func (x *Computation) isOthers(got cache.Answer) bool {
+	if got.Status != cache.Coalesced || !got.Entry.Fetched {
+		return false
+	}
+	return x.anew || got.FreshFor == 0 && (x.policy.Lasting == nil || !x.policy.Lasting(got.Entry))
 }
 
 // load gets the result from the server that owns it, else computes it.

@@ -32,6 +32,9 @@ type Executor struct {
 	// Peers are the other servers that results are asked of; nil for none. Hops are those that are under way.
 	Peers Peers
 	Hops  *Hops
+	// Source names what results depend on besides the registry: the rows that there are, and the program that reads them. No result of another
+	// server is taken whose source is another one.
+	Source string
 	// Registry says which kinds of values properties have had. Nil: they may have any.
 	Registry *registry.Registry
 	// Log keeps the queries that ran in ClickHouse. Nil: they are in memory alone.
@@ -59,6 +62,8 @@ type Caller struct {
 	Share    *Share             // of the key's rate; nil for all of it
 	Snapshot *registry.Snapshot // what the registry held when the request came
 	Start    time.Time          // when the request came
+	// TokenSecret is the id of the secret that signed the token of the request; empty for one that came with a key.
+	TokenSecret string
 }
 
 // Share is a part of a key's rate that a token has to itself.

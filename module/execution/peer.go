@@ -64,10 +64,12 @@ type PeerRequest struct {
 	// Key is the digest of the key of the result; empty for a page that a cursor names.
 	Key string `json:"key,omitempty"`
 	// Revision is that of the registry as the request was understood with it.
-	Revision uint64     `json:"revision"`
-	Caller   PeerCaller `json:"caller"`
-	Recipe   Recipe     `json:"recipe"`
-	Poll     *PeerPoll  `json:"poll,omitempty"` // in place of a recipe
+	Revision uint64 `json:"revision"`
+	// Source is what results of the server depend on: one of another source would give other rows. See Executor.Source.
+	Source string     `json:"source,omitempty"`
+	Caller PeerCaller `json:"caller"`
+	Recipe Recipe     `json:"recipe"`
+	Poll   *PeerPoll  `json:"poll,omitempty"` // in place of a recipe
 	// Fresh is how old the result may be.
 	Fresh      time.Duration `json:"fresh"`
 	Recompute  bool          `json:"recompute,omitempty"`
@@ -87,6 +89,7 @@ type PeerToken struct {
 	Fixed     string    `json:"fixed,omitempty"`
 	Endpoints []string  `json:"endpoints"`
 	Expires   time.Time `json:"expires"`
+	Secret    string    `json:"secret"` // the id of the one that signed it
 	// Share is the id of the token if it has a rate of its own, of so many Queries in Per.
 	Share   string        `json:"share,omitempty"`
 	Queries int           `json:"queries,omitempty"`
@@ -121,7 +124,7 @@ func peerCaller(c *Caller) PeerCaller {
 	if known := c.Snapshot.KeyByHash(c.Key.Hash); known != nil && c.Share == nil && known.Fixed == c.Key.Fixed && slices.Equal(known.Endpoints, c.Key.Endpoints) {
 		return out
 	}
-	out.Token = &PeerToken{Fixed: c.Key.Fixed, Endpoints: c.Key.Endpoints, Expires: c.Key.ExpiresAt}
+	out.Token = &PeerToken{Fixed: c.Key.Fixed, Endpoints: c.Key.Endpoints, Expires: c.Key.ExpiresAt, Secret: c.TokenSecret}
 	if c.Share != nil {
 		out.Token.Share, out.Token.Queries, out.Token.Per = c.Share.id, c.Share.rate.Queries, c.Share.rate.Per
 	}
@@ -170,43 +173,99 @@ func (x *Computation) fromOwner(ctx context.Context) (_ *cache.Entry, ok bool, _
 	return entry, entry != nil || err != nil, err
 }
 
+// question is a request that was sent to the owner of a result.
+type question struct {
+	*PeerRequest
+
+	began time.Time
+}
+
+// question is the next one for the result. outdated is when results were last removed before the first one.
+func (x *Computation) question(outdated time.Time) question {
+	key := x.query.Key.Digest()
+	q := question{PeerRequestOf(&x.Caller, *x.query.Recipe), time.Now()}
+	q.Key, q.Source, q.Fresh, q.Recompute, q.Label = hex.EncodeToString(key[:]), x.exec.Source, x.policy.Fresh, x.anew, x.query.Label
+	if !outdated.IsZero() { // what was computed before may lack what is known to be there
+		q.Fresh = max(0, min(q.Fresh, q.began.Sub(outdated)))
+	}
+	return q
+}
+
+// reply is what came of a question.
+type reply struct {
+	to question
+	peers.Answer
+	err error
+}
+
 // askOwner asks the owner. An error is that of the query; there is neither an entry nor an error when this server has to compute it.
 func (x *Computation) askOwner(ctx context.Context, owner nodes.Node) (entry *cache.Entry, result int, err error) {
-	began := time.Now()
-	key := x.query.Key.Digest()
-	request := PeerRequestOf(&x.Caller, *x.query.Recipe)
-	request.Key, request.Fresh, request.Recompute, request.Label = hex.EncodeToString(key[:]), x.policy.Fresh, x.anew, x.query.Label
 	outdated := x.exec.Cache.OutdatedAt(x.Project.ID)
-	if !outdated.IsZero() { // what was computed before may lack what is known to be there
-		request.Fresh = max(0, min(request.Fresh, began.Sub(outdated)))
-	}
+	first := x.question(outdated)
+	awaited := cache.Awaited(ctx)
 	select {
-	case <-cache.Awaited(ctx):
+	case <-awaited:
+		awaited = nil
 	default:
-		request.Background = true
+		first.Background = true
 	}
-	data, err := json.Marshal(request)
-	if err != nil {
-		return nil, peerUnfit, nil //nolint:nilerr // a query that can't be sent is computed here
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // of a question that is no longer waited for
+	replies := make(chan reply, 2)
+	asked := 0
+	ask := func(q question) {
+		asked++
+		go func() {
+			data, err := json.Marshal(q.PeerRequest)
+			if err != nil { // a query that can't be sent is computed here
+				replies <- reply{to: q, Answer: peers.Declined(err.Error())}
+				return
+			}
+			got, err := x.exec.Peers.Ask(ctx, owner, data)
+			replies <- reply{q, got, err}
+		}()
 	}
-	x.picked.CompareAndSwap(0, began.UnixNano())
-	got, err := x.exec.Peers.Ask(ctx, owner, data)
-	if err != nil {
+	x.picked.CompareAndSwap(0, first.began.UnixNano())
+	ask(first)
+	for {
+		select {
+		case <-awaited: // nobody did when it was asked for; the owner lets this question wait for the same computation, which now comes first
+			awaited = nil
+			again := x.question(outdated)
+			if x.anew { // what the first question causes is new enough
+				again.Recompute, again.Fresh = false, again.began.Sub(first.began)
+			}
+			ask(again)
+		case got := <-replies:
+			entry, result, err = x.understand(got, first.began, outdated)
+			if asked--; entry != nil || err != nil || asked == 0 {
+				return entry, result, err
+			}
+		}
+	}
+}
+
+// understand is what a reply says, see askOwner.
+func (x *Computation) understand(got reply, first, outdated time.Time) (entry *cache.Entry, result int, err error) {
+	if got.err != nil {
 		return nil, peerSilent, nil //nolint:nilerr // the result is computed here
 	}
 	switch got.Kind {
 	case peers.Result:
-		answer, err := readPeerResult(got.Body, request)
-		if err != nil || !x.takes(answer, began) {
+		answer, err := readPeerResult(got.Body, got.to.PeerRequest)
+		if err != nil || !x.takes(answer, got.to.began, first, outdated) {
 			return nil, peerUnfit, nil //nolint:nilerr // the result is computed here
 		}
 		result = peerComputed
 		if answer.head.Stored {
 			result = peerStored
 		}
-		return x.entryOf(answer, began), result, nil
+		if answer.head.Counted {
+			x.counted.Store(true)
+		}
+		return x.entryOf(answer, got.to.began), result, nil
 	case peers.Failure:
-		if failure := x.failureOf(got.Body, request); failure != nil {
+		if failure := x.failureOf(got.Body, got.to.PeerRequest); failure != nil {
 			return nil, peerFailed, failure
 		}
 		return nil, peerUnfit, nil
@@ -216,15 +275,17 @@ func (x *Computation) askOwner(ctx context.Context, owner nodes.Node) (entry *ca
 }
 
 // takes reports whether an answer is one to the question: of this key, and not older than it may be. How old it is, is told by this server's clock.
-func (x *Computation) takes(a *peerResult, began time.Time) bool {
+// began is when it was asked, first when the first question for the result was, and outdated when results were last removed before that. If they were since, the answer is for those who wait for it alone, as one that is
+// computed here would be: its flight is retired, and the cache does not keep it.
+func (x *Computation) takes(a *peerResult, began, first, outdated time.Time) bool {
 	if a.head.Key == "" || a.page() {
 		return false
 	}
 	at := began.Add(a.head.Since)
 	switch {
 	case x.anew:
-		return a.head.Since >= 0
-	case at.Before(x.exec.Cache.OutdatedAt(x.Project.ID)):
+		return !at.Before(first)
+	case at.Before(outdated):
 		return false
 	case a.head.Since > -x.policy.Fresh:
 		return true
@@ -279,7 +340,7 @@ func (e *Executor) ForPeer(ctx context.Context, c Caller, q *Query, f Freshness,
 	case got.Status == cache.StaleError:
 		return peers.Declined("ClickHouse does not answer")
 	}
-	return peerAnswer(got, q.Key, asked, c.Start, nil)
+	return sendResult(got, q.Key, asked, c.Start, nil, x.counted.Load())
 }
 
 // PeerCut is a page of a snapshot that another server has.

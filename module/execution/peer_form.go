@@ -26,6 +26,7 @@ type peerHead struct {
 	Since   time.Duration `json:"since"`
 	Stored  bool          `json:"stored,omitempty"`  // it was there before the request came
 	Renewed bool          `json:"renewed,omitempty"` // see cache.Entry
+	Counted bool          `json:"counted,omitempty"` // a query of it was counted on the rates of its caller
 	Page    *PeerPage     `json:"page,omitempty"`
 	Details peerDetails   `json:"details"`
 }
@@ -76,8 +77,13 @@ type peerInsight struct {
 	Reversed    bool          `json:"reversed"`
 }
 
-// peerAnswer is a result as it is sent, to a request that came at a time: all of it, or a page.
+// peerAnswer is a result that cost nothing as it is sent.
 func peerAnswer(got cache.Answer, key cache.Key, asked *PeerRequest, arrived time.Time, page *PeerPage) peers.Answer {
+	return sendResult(got, key, asked, arrived, page, false)
+}
+
+// sendResult is a result as it is sent, to a request that came at a time: all of it, or a page.
+func sendResult(got cache.Answer, key cache.Key, asked *PeerRequest, arrived time.Time, page *PeerPage, counted bool) peers.Answer {
 	done, ok := got.Entry.Meta.(*Details)
 	if !ok {
 		return peers.Declined("it is no result")
@@ -85,7 +91,7 @@ func peerAnswer(got cache.Answer, key cache.Key, asked *PeerRequest, arrived tim
 	digest := key.Digest()
 	head, err := json.Marshal(peerHead{
 		Nonce: asked.Nonce, Project: key.Project(), Key: hex.EncodeToString(digest[:]), Since: got.Entry.ComputedAt.Sub(arrived),
-		Stored: got.Status.Cached() && got.Status != cache.Renewed, Renewed: got.Entry.Renewed, Page: page, Details: done.sent(),
+		Stored: got.Status.Cached() && got.Status != cache.Renewed, Renewed: got.Entry.Renewed, Counted: counted, Page: page, Details: done.sent(),
 	})
 	rows := got.Entry.Result
 	if page != nil {

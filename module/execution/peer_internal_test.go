@@ -8,6 +8,7 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,6 +141,10 @@ func TestLiars(t *testing.T) {
 		}, result: peerUnfit},
 		{name: "older than it may be", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, time.Hour) }, result: peerUnfit},
 		{name: "from before a purge", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, time.Second) }, result: peerUnfit, purged: true},
+		{name: "from before a purge while it was asked for", answer: func(r *PeerRequest) peers.Answer {
+			e.Cache.Purge(3)
+			return answer(r, key, 0)
+		}, result: peerStored},
 		{name: "from before it was to be computed again", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, time.Millisecond) }, result: peerUnfit, anew: true},
 		{name: "from the future", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, -time.Hour) }, result: peerStored},
 		{name: "from another age", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, -2*longestSince) }, result: peerUnfit},
@@ -206,6 +211,128 @@ func TestLiars(t *testing.T) {
 			if done.Marks != "own" || done.Version != 0 || entry.ComputedAt.After(time.Now()) || !entry.Fetched {
 				t.Errorf("what a server says of the query is believed: %q %d %s", done.Marks, done.Version, entry.ComputedAt)
 			}
+		})
+	}
+}
+
+// TestOutdatedWhileAsked has data change while another server computes a result: who asked before gets it, and nobody else does.
+func TestOutdatedWhileAsked(t *testing.T) {
+	e := newExecutor(t)
+	e.Hops = NewHops()
+	key := cache.KeyParts{Project: 3, Query: "q"}.Key()
+	asked := 0
+	e.Peers = liar(func(r *PeerRequest) (peers.Answer, error) {
+		asked++
+		e.Cache.Outdate(3)
+		entry := cache.NewEntry(oneRow(t), noon, &Details{Columns: []string{"n"}}, 0)
+		return peerAnswer(cache.Answer{Entry: entry, Status: cache.Miss}, key, r, noon, nil), nil
+	})
+	caller := Caller{Project: &registry.Project{ID: 3}, Key: &registry.Key{ID: "k", Project: 3}, Snapshot: new(registry.Snapshot)}
+	for n := range 2 {
+		x := e.Computation(caller, &Query{Key: key, Recipe: new(Recipe)})
+		got, err := x.answer(t.Context(), cache.Policy{Fresh: time.Minute})
+		if err != nil || got.Status != cache.Miss || asked != n+1 {
+			t.Fatalf("call %d: %s, %v, having asked %d times", n, got.Status, err, asked)
+		}
+	}
+}
+
+// TestBackgroundQuestions has somebody come to wait for a result that was asked for when nobody did: the owner is told.
+func TestBackgroundQuestions(t *testing.T) {
+	key := cache.KeyParts{Project: 3, Query: "q"}.Key()
+	caller := Caller{Project: &registry.Project{ID: 3}, Key: &registry.Key{ID: "k", Project: 3}, Snapshot: new(registry.Snapshot)}
+	answer := func(r *PeerRequest) (peers.Answer, error) {
+		entry := cache.NewEntry(oneRow(t), noon, &Details{Columns: []string{"n"}}, 0)
+		return peerAnswer(cache.Answer{Entry: entry, Status: cache.Miss}, key, r, noon, nil), nil
+	}
+	for name, tt := range map[string]struct {
+		mode   cache.Mode
+		second func(*PeerRequest) (peers.Answer, error)
+	}{
+		"answered":             {second: answer},
+		"declined":             {second: func(*PeerRequest) (peers.Answer, error) { return peers.Declined("busy"), nil }},
+		"silent":               {second: func(*PeerRequest) (peers.Answer, error) { return peers.Answer{}, peers.ErrSilent }},
+		"to be computed again": {mode: cache.Recompute, second: answer},
+		"again, of what it knows": {mode: cache.Recompute, second: func(r *PeerRequest) (peers.Answer, error) {
+			entry := cache.NewEntry(oneRow(t), noon.Add(-time.Minute), &Details{Columns: []string{"n"}}, 0)
+			return peerAnswer(cache.Answer{Entry: entry, Status: cache.Hit}, key, r, noon, nil), nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newExecutor(t)
+			e.Hops = NewHops()
+			first, asked, end := make(chan *PeerRequest, 1), make(chan *PeerRequest, 1), make(chan struct{})
+			e.Peers = liar(func(r *PeerRequest) (peers.Answer, error) {
+				if r.Background {
+					first <- r
+					<-end
+					return answer(r)
+				}
+				defer close(end)
+				asked <- r
+				return tt.second(r)
+			})
+			x := e.Computation(caller, &Query{Key: key, Recipe: new(Recipe)})
+			var waiting sync.WaitGroup
+			wait := func(p cache.Policy) {
+				waiting.Go(func() {
+					if got, err := x.exec.Cache.Do(t.Context(), key, p, x.load); err != nil || got.Entry == nil {
+						t.Errorf("%s, %v", got.Status, err)
+					}
+				})
+			}
+			x.policy, x.anew = cache.Policy{Fresh: time.Minute}, tt.mode == cache.Recompute
+			wait(cache.Policy{Fresh: time.Minute, Mode: tt.mode, Background: true})
+			one := <-first
+			wait(cache.Policy{Fresh: time.Minute})
+			two := <-asked
+			waiting.Wait()
+			if one.Recompute != x.anew || two.Recompute || two.Nonce == one.Nonce || two.Key != one.Key {
+				t.Errorf("asked %+v and then %+v", one, two)
+			}
+		})
+	}
+}
+
+// TestStoredForOthers has a caller join one who takes older results from another server than it does.
+func TestStoredForOthers(t *testing.T) {
+	key := cache.KeyParts{Project: 3, Query: "q"}.Key()
+	caller := Caller{Project: &registry.Project{ID: 3}, Key: &registry.Key{ID: "k", Project: 3}, Snapshot: new(registry.Snapshot)}
+	for name, policy := range map[string]cache.Policy{
+		"a fresher one":  {Fresh: time.Minute, Mode: cache.NoStale},
+		"one that lasts": {Fresh: time.Minute, Mode: cache.NoStale, Lasting: func(*cache.Entry) bool { return true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newExecutor(t)
+			e.Hops = NewHops()
+			first, end := make(chan struct{}), make(chan struct{})
+			e.Peers = liar(func(r *PeerRequest) (peers.Answer, error) {
+				age := time.Duration(0)
+				switch {
+				case r.Background:
+					close(first)
+					<-end
+					return peers.Declined("the other question is answered"), nil
+				case r.Fresh == time.Hour: // the second caller has come
+					defer close(end)
+					age = 30 * time.Minute
+				}
+				entry := cache.NewEntry(oneRow(t), noon.Add(-age), &Details{Columns: []string{"n"}}, 0)
+				return peerAnswer(cache.Answer{Entry: entry, Status: cache.Hit}, key, r, noon, nil), nil
+			})
+			var waiting sync.WaitGroup
+			waiting.Go(func() {
+				x := e.Computation(caller, &Query{Key: key, Recipe: new(Recipe)})
+				if got, err := x.answer(t.Context(), cache.Policy{Fresh: time.Hour, Background: true}); err != nil || got.Age < 30*time.Minute {
+					t.Errorf("the first caller got one of %s, %v", got.Age, err)
+				}
+			})
+			<-first
+			got, err := e.Computation(caller, &Query{Key: key, Recipe: new(Recipe)}).answer(t.Context(), policy)
+			if err != nil || (got.Age < time.Minute) != (policy.Lasting == nil) {
+				t.Errorf("got one of %s, %v", got.Age, err)
+			}
+			waiting.Wait()
 		})
 	}
 }

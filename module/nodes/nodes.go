@@ -44,6 +44,7 @@ type Node struct {
 	Fingerprint Fingerprint
 	Version     string // of the program
 	Form        int    // of the messages that it understands
+	Source      string // what its results depend on: servers own results for those of the same source alone
 }
 
 // record is a Node as it is kept.
@@ -52,6 +53,7 @@ type record struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 	Version     string `json:"version"`
 	Form        int    `json:"form"`
+	Source      string `json:"source,omitempty"`
 	Beat        uint64 `json:"beat"`
 	EveryMillis int64  `json:"every_ms"` // how long it takes at most until the number moves
 }
@@ -251,7 +253,7 @@ func (d *Directory) Nodes() int { return len(d.view.Load().living) }
 // Living are the servers that live, with this one, by name.
 func (d *Directory) Living() []Node { return slices.Clone(d.view.Load().living) }
 
-// Owner is the server that owns a result: the same on all servers that know of the same ones. It is false if this one does, or would be alone.
+// Owner is the server that owns a result: the same on all servers of one source that know of the same ones. It is false if this one does, or would be alone.
 func (d *Directory) Owner(key [sha256.Size]byte) (Node, bool) {
 	v := d.view.Load()
 	if len(v.owners) == 0 || len(v.owners) == 1 && v.selfOwns {
@@ -485,8 +487,8 @@ func (d *Directory) round(ctx context.Context) {
 	defer cancel()
 	d.beat++
 	data, err := json.Marshal(record{
-		Address: d.self.Address, Fingerprint: hex.EncodeToString(d.self.Fingerprint[:]), Version: d.self.Version, Form: d.self.Form, Beat: d.beat,
-		EveryMillis: d.interval().Milliseconds(),
+		Address: d.self.Address, Fingerprint: hex.EncodeToString(d.self.Fingerprint[:]), Version: d.self.Version, Form: d.self.Form, Source: d.self.Source,
+		Beat: d.beat, EveryMillis: d.interval().Milliseconds(),
 	})
 	if err == nil {
 		err = d.speak(ctx, data)
@@ -564,7 +566,7 @@ func (d *Directory) see(name string, data []byte, now time.Time) (*seen, bool) {
 	if !ok {
 		return nil, false
 	}
-	n := Node{Name: name, Address: r.Address, Fingerprint: print, Version: r.Version, Form: r.Form}
+	n := Node{Name: name, Address: r.Address, Fingerprint: print, Version: r.Version, Form: r.Form, Source: r.Source}
 	s := d.seen[name]
 	if s == nil || s.node != n { // it lives once its number has moved
 		return &seen{node: n, beat: r.Beat, moved: now}, true
@@ -619,7 +621,7 @@ func (d *Directory) publish() {
 			continue
 		}
 		v.living = append(v.living, s.node)
-		if d.canBeAsked(s.node) && s.silent == 0 {
+		if d.canBeAsked(s.node) && s.silent == 0 && s.node.Source == d.self.Source {
 			v.owners = append(v.owners, s.node)
 		}
 	}

@@ -172,6 +172,9 @@ func TestOwner(t *testing.T) {
 		}
 		other := nodes.Open(nodes.Config{Board: b, Self: nodes.Node{Name: "00000000000000aa", Form: 1}}) // answers nobody
 		newer := nodes.Open(nodes.Config{Board: b, Self: nodes.Node{Name: "00000000000000bb", Address: "10.0.0.9:1", Form: 2, Fingerprint: nodes.Fingerprint{9}}})
+		elsewhere := node(5) // it has other rows
+		elsewhere.Source = "other"
+		foreign := nodes.Open(nodes.Config{Board: b, Self: elsewhere})
 		time.Sleep(4500 * time.Millisecond)
 		owns := make(map[string]int)
 		moved := 0
@@ -208,7 +211,13 @@ func TestOwner(t *testing.T) {
 		if !hasResults(all[2], node(2)) {
 			t.Error("a server whose number moves again owns nothing")
 		}
-		leave(t, append(all, other, newer)...)
+		if _, other := foreign.Owner(sha256.Sum256(nil)); other {
+			t.Error("a server that alone has its source asks another one")
+		}
+		if found, err := all[0].Named(t.Context(), elsewhere.Name); err != nil || found != elsewhere {
+			t.Error("a server of another source is not found by its name")
+		}
+		leave(t, append(all, other, newer, foreign)...)
 	})
 }
 
