@@ -241,7 +241,9 @@ func (o others) Named(string) (nodes.Node, bool) {
 }
 
 func (o others) Ask(ctx context.Context, _ nodes.Node, request []byte) (peers.Answer, error) {
-	return o.answer(ctx, request)
+	a, err := o.answer(ctx, request)
+	a.Body, a.Rest = append(a.Body, a.Rest...), nil // as it comes over a connection
+	return a, err
 }
 
 // elsewhere is a cursor as another process would have given it out.
