@@ -16,6 +16,12 @@ const resultForm = 1
 
 // AppendBinary appends the result in a form that ReadResult reads, in this process or another one.
 func (r *Result) AppendBinary(dst []byte) []byte {
+	head, rows := r.AppendBinaryHead(dst)
+	return append(head, rows...)
+}
+
+// AppendBinaryHead is AppendBinary without the rows, which it returns by themselves and do not belong to the caller: they come last.
+func (r *Result) AppendBinaryHead(dst []byte) (head, rows []byte) {
 	more := byte(0)
 	if r.more {
 		more = 1
@@ -34,7 +40,7 @@ func (r *Result) AppendBinary(dst []byte) []byte {
 	for i := range r.starts {
 		dst = binary.AppendUvarint(dst, uint64(r.end(i))-uint64(r.starts[i])) //nolint:gosec // never negative
 	}
-	return append(dst, r.data...)
+	return dst, r.data
 }
 
 var errResultForm = errors.New("this is not a result in a form that can be read")

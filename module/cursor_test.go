@@ -249,7 +249,9 @@ func (o others) Ended(context.Context, nodes.Node) (bool, error) { return o.ende
 func (others) Others() (living, dead []nodes.Node) { return nil, nil }
 
 func (o others) Ask(ctx context.Context, _ nodes.Node, request []byte) (peers.Answer, error) {
-	return o.answer(ctx, request)
+	a, err := o.answer(ctx, request)
+	a.Body, a.Rest = append(a.Body, a.Rest...), nil // as it comes over a connection
+	return a, err
 }
 
 // elsewhere is a cursor as another process would have given it out.

@@ -668,6 +668,43 @@ func TestBackgroundWorkOfOthers(t *testing.T) {
 	}
 }
 
+// TestInsightsOfOthers asks for results of an insight with keys for which another server may compute them, and for which it may not.
+func TestInsightsOfOthers(t *testing.T) {
+	s := startServers(t, 2)
+	s.all[0].Peers, s.all[1].Peers = alwaysOther{s.all[0].fleet, s.all[1].fleet.Self()}, nil
+	reg := s.all[0].registry
+	i, err := reg.CreateInsight(t.Context(), s.project.ID, registry.InsightFields{
+		Query: registry.To(json.RawMessage(`{"kind": "InsightVizNode", "source": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "e"}]}}`)),
+	}, s.key.ID, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, all := s.newKey(t, s.project.ID, registry.Personal, "insight:read", "query:read")
+	_, reads := s.newKey(t, s.project.ID, registry.Personal, "insight:read")
+	for _, tt := range []struct {
+		name, secret, override string
+		asks                   bool
+	}{
+		{"the insight", reads, "", true},
+		{"with other filters", reads, `&filters_override={"date_from":"-3d"}`, false},
+		{"with other filters, for a key of queries", all, `&filters_override={"date_from":"-4d"}`, true},
+	} {
+		before := s.asked(t, 0)
+		r := httptest.NewRequest(http.MethodGet, fmt.Sprintf("/api/projects/@current/insights/%d/?refresh=force_blocking%s", i.ID, strings.ReplaceAll(tt.override, `"`, "%22")), nil)
+		r.Header.Set("Authorization", "Bearer "+tt.secret)
+		w := httptest.NewRecorder()
+		s.all[0].api.ServeHTTP(w, r)
+		after := s.asked(t, 0)
+		want := before["computed"]
+		if tt.asks {
+			want++
+		}
+		if w.Code != http.StatusOK || after["computed"] != want || after["declined"] != 0 {
+			t.Errorf("%s: status %d, asked %v and before %v", tt.name, w.Code, after, before)
+		}
+	}
+}
+
 // age makes what the first server has of a run of an endpoint older than fresh.
 func (s *servers) age(t *testing.T, endpoint string) {
 	t.Helper()

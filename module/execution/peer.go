@@ -392,7 +392,7 @@ func CutForPeer(got cache.Answer, key cache.Key, asked *PeerRequest, arrived tim
 	if asked.Key != "" {
 		return peers.Declined("it asks for a result, not for a page")
 	}
-	return peerAnswer(got, key, asked, arrived, page)
+	return sendResult(got, key, asked, arrived, page, false)
 }
 
 // NoCutForPeer says that there is no page any more for the cursor that another server asks about.

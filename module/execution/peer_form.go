@@ -77,11 +77,6 @@ type peerInsight struct {
 	Reversed    bool          `json:"reversed"`
 }
 
-// peerAnswer is a result that cost nothing as it is sent.
-func peerAnswer(got cache.Answer, key cache.Key, asked *PeerRequest, arrived time.Time, page *PeerPage) peers.Answer {
-	return sendResult(got, key, asked, arrived, page, false)
-}
-
 // sendResult is a result as it is sent, to a request that came at a time: all of it, or a page.
 func sendResult(got cache.Answer, key cache.Key, asked *PeerRequest, arrived time.Time, page *PeerPage, counted bool) peers.Answer {
 	done, ok := got.Entry.Meta.(*Details)
@@ -100,9 +95,9 @@ func sendResult(got cache.Answer, key cache.Key, asked *PeerRequest, arrived tim
 	if err != nil || int64(len(head))+rows.Size() > peers.MaxAnswer {
 		return peers.Declined("the result is too large to be sent")
 	}
-	body := make([]byte, headLength, headLength+int64(len(head))+rows.Size())
-	binary.BigEndian.PutUint32(body, uint32(len(head))) //nolint:gosec // less than MaxAnswer
-	return peers.Answer{Kind: peers.Result, Body: rows.AppendBinary(append(body, head...))}
+	body := binary.BigEndian.AppendUint32(make([]byte, 0, headLength+len(head)), uint32(len(head))) //nolint:gosec // less than MaxAnswer
+	body, rest := rows.AppendBinaryHead(append(body, head...))
+	return peers.Answer{Kind: peers.Result, Body: body, Rest: rest} // the rows are those of the cache
 }
 
 // sent are the details as they are sent.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,10 +24,14 @@ const (
 type Answer struct {
 	Kind Kind
 	Body []byte
+	// Rest is what follows the body, so that nobody has to join the two before they are sent. It is not changed. The other gets both as the body.
+	Rest []byte
 }
 
+func (a *Answer) size() int { return len(a.Body) + len(a.Rest) }
+
 // Declined is the answer that the other has to see to it itself.
-func Declined(why string) Answer { return Answer{Decline, []byte(why)} }
+func Declined(why string) Answer { return Answer{Kind: Decline, Body: []byte(why)} }
 
 // An answer is sent in frames:
 //
@@ -70,15 +75,17 @@ func (w *writer) sign() error {
 
 // answer sends an answer. Where that fails, nobody is left to tell.
 func (w *writer) answer(a Answer) {
-	if len(a.Body) > MaxAnswer {
+	if a.size() > MaxAnswer {
 		a = Declined("the answer is too large")
 	}
-	for rest := a.Body; len(rest) > 0; {
-		part := rest[:min(len(rest), frameBytes)]
-		if w.frame(framePart, part) != nil {
-			return
+	for _, rest := range [...][]byte{a.Body, a.Rest} {
+		for len(rest) > 0 {
+			part := rest[:min(len(rest), frameBytes)]
+			if w.frame(framePart, part) != nil {
+				return
+			}
+			rest = rest[len(part):]
 		}
-		rest = rest[len(part):]
 	}
 	if w.frame(frameKind, []byte{byte(a.Kind)}) == nil {
 		_ = w.rc.Flush()
@@ -87,9 +94,27 @@ func (w *writer) answer(a Answer) {
 
 var errForm = errors.New("the answer is not in a form that can be read")
 
-// read reads an answer of at most so many bytes. alive is called with each frame.
-func read(r io.Reader, most int, alive func()) (Answer, error) {
+// room bounds how many bytes of answers there are at once.
+type room struct {
+	most int64
+	held atomic.Int64
+}
+
+// take takes room for some bytes. It is false if there is not enough.
+func (r *room) take(n int) bool {
+	if r.held.Add(int64(n)) > r.most {
+		r.leave(n)
+		return false
+	}
+	return true
+}
+
+func (r *room) leave(n int) { r.held.Add(-int64(n)) }
+
+// read reads an answer of at most so many bytes. alive is called with each frame. An answer for which there is no room counts as declined.
+func read(r io.Reader, most int, in *room, alive func()) (Answer, error) {
 	var body []byte
+	defer func() { in.leave(len(body)) }()
 	var head [frameHead]byte
 	for {
 		if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -103,6 +128,9 @@ func read(r io.Reader, most int, alive func()) (Answer, error) {
 			if length > most-len(body) {
 				return Answer{}, fmt.Errorf("an answer of more than %d bytes", most)
 			}
+			if !in.take(length) {
+				return Declined("there is no room for the answer"), nil
+			}
 			from := len(body)
 			body = append(body, make([]byte, length)...)
 			if _, err := io.ReadFull(r, body[from:]); err != nil {
@@ -114,7 +142,7 @@ func read(r io.Reader, most int, alive func()) (Answer, error) {
 				return Answer{}, fmt.Errorf("reading an answer: %w", err)
 			}
 			if k := Kind(kind[0]); k >= Result && k <= Decline {
-				return Answer{k, body}, nil
+				return Answer{Kind: k, Body: body}, nil
 			}
 			return Answer{}, errForm
 		default:

@@ -16,4 +16,12 @@ func (p *Peers) Links() int {
 }
 
 // Read reads an answer.
-func Read(r io.Reader, most int) (Answer, error) { return read(r, most, func() {}) }
+func Read(r io.Reader, most int) (Answer, error) {
+	return read(r, most, &room{most: mostBytes}, func() {})
+}
+
+// SetRoom has a server send and read so many bytes at once.
+func SetRoom(p *Peers, sending, reading int64) { p.sending.most, p.reading.most = sending, reading }
+
+// Held is how many bytes a server sends and reads now.
+func Held(p *Peers) (sending, reading int64) { return p.sending.held.Load(), p.reading.held.Load() }

@@ -43,6 +43,8 @@ const (
 	signs = 5
 	// mostAnswers is how many requests of others are answered at once. Beyond that they are declined.
 	mostAnswers = 512
+	// mostBytes is how many bytes of answers are sent at once, and how many are read. What goes beyond it is declined: its server computes it.
+	mostBytes = 256 << 20
 	// mostConnections is how many connections are open at once, those of strangers too, which end with their handshake.
 	mostConnections = 1024
 	// longestSend is how long the other may take to read an answer.
@@ -75,6 +77,8 @@ type Peers struct {
 	server    *http.Server
 	answering chan struct{} // has room for each request that is answered
 	served    chan struct{} // closed once the listener is
+	sending   room
+	reading   room
 
 	handlers struct {
 		sync.Mutex
@@ -97,6 +101,7 @@ func Serve(listener net.Listener, cfg Config) *Peers {
 	p := &Peers{
 		identity: cfg.Identity, directory: cfg.Directory, silence: cmp.Or(cfg.Silence, defaultSilence), dial: cfg.Dial, log: cmp.Or(cfg.Logger, zap.NewNop()),
 		answering: make(chan struct{}, mostAnswers), served: make(chan struct{}), links: make(map[string]*link),
+		sending: room{most: mostBytes}, reading: room{most: mostBytes},
 	}
 	if p.dial == nil {
 		p.dial = (&net.Dialer{Timeout: time.Second, KeepAlive: 15 * time.Second}).DialContext
@@ -200,6 +205,11 @@ func (p *Peers) serve(w http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case a := <-done:
+			if size := a.size(); p.sending.take(size) {
+				defer p.sending.leave(size)
+			} else {
+				a = Declined("too much is being sent")
+			}
 			out.answer(a)
 			return
 		case <-tick.C:
@@ -289,7 +299,7 @@ func (p *Peers) ask(ctx context.Context, node nodes.Node, request []byte, alive 
 	default:
 		return Answer{}, errors.New("status " + strconv.Itoa(res.StatusCode))
 	}
-	return read(res.Body, MaxAnswer, alive)
+	return read(res.Body, MaxAnswer, &p.reading, alive)
 }
 
 // link is the connection to a server: another one if it has started anew.

@@ -115,6 +115,50 @@ func TestAsk(t *testing.T) {
 	}
 }
 
+// TestAnswerInTwoParts has a server give an answer whose parts are not joined.
+func TestAnswerInTwoParts(t *testing.T) {
+	rest := bytes.Repeat([]byte("x"), 200<<10)
+	one, two := pair(t, patient, func(context.Context, nodes.Node, []byte) peers.Answer {
+		return peers.Answer{Kind: peers.Result, Body: []byte("head "), Rest: rest}
+	})
+	got, err := one.Ask(t.Context(), two.self, nil)
+	if err != nil || !bytes.Equal(got.Body, append([]byte("head "), rest...)) {
+		t.Errorf("%d bytes, %v", len(got.Body), err)
+	}
+}
+
+// TestRoom has answers take more than a server may send or read at once.
+func TestRoom(t *testing.T) {
+	one, two := pair(t, patient, func(_ context.Context, _ nodes.Node, request []byte) peers.Answer {
+		return peers.Answer{Kind: peers.Result, Body: request, Rest: request}
+	})
+	for _, tt := range []struct {
+		sending, reading int64
+		want             string // the reason; empty for an answer
+	}{
+		{20, 20, ""},
+		{20, 20, ""}, // what was taken is free again
+		{19, 100, "too much is being sent"},
+		{20, 19, "there is no room for the answer"},
+		{20, 9, "there is no room for the answer"},
+	} {
+		peers.SetRoom(two.Peers, tt.sending, 0)
+		peers.SetRoom(one.Peers, 0, tt.reading)
+		got, err := one.Ask(t.Context(), two.self, []byte("0123456789"))
+		if err != nil || (got.Kind == peers.Decline) != (tt.want != "") || tt.want != "" && string(got.Body) != tt.want {
+			t.Errorf("sending %d, reading %d: answer %d %q, %v", tt.sending, tt.reading, got.Kind, got.Body, err)
+		}
+		if !owned(one, two) {
+			t.Error("a server whose answer has no room is left out")
+		}
+		eventually(t, "the room is free again", func() bool {
+			sending, _ := peers.Held(two.Peers)
+			_, reading := peers.Held(one.Peers)
+			return sending == 0 && reading == 0
+		})
+	}
+}
+
 // TestNobodyAnswers has a server be asked before it has a handler, and after that went.
 func TestNobodyAnswers(t *testing.T) {
 	one, two := pair(t, patient, nil)

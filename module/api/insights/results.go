@@ -36,6 +36,9 @@ func (s *Results) plan(c *api.Caller, in api.Input, i shownInsight, params resul
 	}
 	// The answer shows the insight, the dashboards that it is on, variables and users: any part of the project.
 	place := fmt.Sprintf("insight %d tile %d %s %d %s", i.ID, tile, level, c.Snapshot.Serial(c.Project.ID), params.clientID)
+	if s.Executor.Peers != nil { // which may answer some callers alone
+		place += fmt.Sprint(" ", c.Key.Allows("insight:read"))
+	}
 	memo := result.MemoKey(&c.Caller, place, in.URL.RawQuery, result.AskedFormat(in), nil)
 	if p, ok := result.Recall(s.Plans, memo, &c.Caller, nil); ok {
 		return p, nil
@@ -55,12 +58,24 @@ func (s *Results) plan(c *api.Caller, in api.Input, i shownInsight, params resul
 		return nil, err
 	}
 	p.ClientID = params.clientID
-	if s.Executor.Peers != nil {
+	if s.Executor.Peers != nil && peersMayAnswer(c, i.Insight, over) {
 		p.Recipe = &execution.Recipe{Insight: i.ID, Query: i.Query, Variables: bytes.Clone(over.Variables), Filters: bytes.Clone(over.Filters)}
 	}
 	p.Page = cache.PageKey{Limit: -1, Variant: string(memo)}
 	s.Plans.Put(memo, p)
 	return p, nil
+}
+
+// peersMayAnswer reports whether another server may run the query for the caller: it knows the insight, but not what a dashboard or a request puts over
+// it, for which it wants the scope of queries.
+func peersMayAnswer(c *api.Caller, i *registry.Insight, over result.Overrides) bool {
+	switch {
+	case c.Key.Bound():
+		return false
+	case c.Key.Allows(result.QueryScope):
+		return true
+	}
+	return !i.NeedsQueryScope && c.Key.Allows("insight:read") && len(over.Variables) == 0 && len(over.Filters) == 0
 }
 
 // insightResult is what there is to show for the query of an insight.
