@@ -131,9 +131,9 @@ func (a *App) fleetKey(registryKey, source string) string {
 // source is a digest of what results depend on besides the registry: where the rows are, and the build of the program.
 func (a *App) source() (string, error) {
 	build := buildinfo.Read()
-	of := fmt.Sprintf("%q %q", build.Version, build.Commit)
+	of := []string{build.Version, build.Commit}
 	if a.ClickHouse == "" {
-		of += " embedded " + pagecursor.Process() // nobody else has these rows
+		of = append(of, "embedded", pagecursor.Process()) // nobody else has these rows
 	}
 	for _, name := range append([]string{""}, slices.Sorted(maps.Keys(a.Shards))...) {
 		dsn := a.Shards[name]
@@ -147,9 +147,9 @@ func (a *App) source() (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("the place of the shard %q: %w", name, err)
 		}
-		of += fmt.Sprintf(" %q %s", name, place)
+		of = append(of, name, place)
 	}
-	sum := sha256.Sum256([]byte(of))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", of))
 	return hex.EncodeToString(sum[:16]), nil
 }
 

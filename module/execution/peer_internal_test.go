@@ -247,18 +247,19 @@ func TestOutdatedWhileAsked(t *testing.T) {
 func TestBackgroundQuestions(t *testing.T) {
 	key := cache.KeyParts{Project: 3, Query: "q"}.Key()
 	caller := Caller{Project: &registry.Project{ID: 3}, Key: &registry.Key{ID: "k", Project: 3}, Snapshot: new(registry.Snapshot)}
-	answer := func(r *PeerRequest) (peers.Answer, error) {
+	answer := func(r *PeerRequest) peers.Answer {
 		entry := cache.NewEntry(oneRow(t), noon, &Details{Columns: []string{"n"}}, 0)
-		return peerAnswer(cache.Answer{Entry: entry, Status: cache.Miss}, key, r, noon, nil), nil
+		return peerAnswer(cache.Answer{Entry: entry, Status: cache.Miss}, key, r, noon, nil)
 	}
+	answers := func(r *PeerRequest) (peers.Answer, error) { return answer(r), nil }
 	for name, tt := range map[string]struct {
 		mode   cache.Mode
 		second func(*PeerRequest) (peers.Answer, error)
 	}{
-		"answered":             {second: answer},
+		"answered":             {second: answers},
 		"declined":             {second: func(*PeerRequest) (peers.Answer, error) { return peers.Declined("busy"), nil }},
 		"silent":               {second: func(*PeerRequest) (peers.Answer, error) { return peers.Answer{}, peers.ErrSilent }},
-		"to be computed again": {mode: cache.Recompute, second: answer},
+		"to be computed again": {mode: cache.Recompute, second: answers},
 		"again, of what it knows": {mode: cache.Recompute, second: func(r *PeerRequest) (peers.Answer, error) {
 			entry := cache.NewEntry(oneRow(t), noon.Add(-time.Minute), &Details{Columns: []string{"n"}}, 0)
 			return peerAnswer(cache.Answer{Entry: entry, Status: cache.Hit}, key, r, noon, nil), nil
@@ -272,7 +273,7 @@ func TestBackgroundQuestions(t *testing.T) {
 				if r.Background {
 					first <- r
 					<-end
-					return answer(r)
+					return answer(r), nil
 				}
 				defer close(end)
 				asked <- r

@@ -232,8 +232,10 @@ func TestShards(t *testing.T) {
 				if m == n {
 					want = 2 + n
 				}
-				for _, logged := range []string{"(SELECT team_id FROM query_log WHERE query LIKE '%asked%' AND query NOT LIKE '%LIKE%' AND query NOT LIKE '%like%')",
-					"(SELECT team_id FROM run_log ARRAY JOIN range(calls) WHERE outcome = 'answered')"} {
+				for _, logged := range []string{
+					"(SELECT team_id FROM query_log WHERE query LIKE '%asked%' AND query NOT LIKE '%LIKE%' AND query NOT LIKE '%like%')",
+					"(SELECT team_id FROM run_log ARRAY JOIN range(calls) WHERE outcome = 'answered')",
+				} {
 					if got := rows(t, shard, logged)[of.Project]; got != want {
 						return fmt.Errorf("shard %d has %d rows of project %d in %s, want %d", m, got, of.Project, logged, want)
 					}
