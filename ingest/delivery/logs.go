@@ -102,7 +102,7 @@ func (l *Logs) of(shard string) (*Log, error) {
 	dir, logger := l.dir, l.logger
 	if shard != "" {
 		if filepath.Dir(filepath.Join(shardsDir, shard)) != shardsDir {
-			return nil, fmt.Errorf("the shard %q can't have an event log: its name is none of a folder", shard)
+			return nil, fmt.Errorf("the shard %q can't have an event log: its name is not a valid folder name", shard)
 		}
 		dir, logger = filepath.Join(l.dir, shardsDir, shard), logger.With(zap.String("shard", shard))
 		if err := errors.Join(os.MkdirAll(filepath.Dir(dir), 0o700), wholefile.SyncFolder(l.dir)); err != nil {
