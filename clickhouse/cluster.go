@@ -114,7 +114,7 @@ func shardsError(cluster string, shards, named int) error {
 	case named:
 		return nil
 	}
-	return &Error{Message: fmt.Sprintf("the cluster %q has %d shards, but the config names hosts for only %d; see docs/clickhouse-hosts.md", cluster, shards, named)}
+	return &Error{Message: fmt.Sprintf("the cluster %q has %d shards, but the config names hosts for %d; see docs/clickhouse-hosts.md", cluster, shards, named)}
 }
 
 // stored is how a host keeps a table.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
@@ -126,11 +127,9 @@ func TestCluster(t *testing.T) {
 		return native(t, address, clickhouse.Config{Cluster: cluster})
 	}
 	both := []*clickhouse.Client{open("main", addresses[0]), open("main", addresses[1])}
-	if err := both[0].CheckCluster(t.Context()); err != nil {
-		t.Error(err)
-	}
+	does(t, func() error { return both[0].CheckCluster(t.Context()) })
 	for cluster, want := range map[string]string{
-		"halves": `the cluster "halves" has 2 shards, but the config names hosts for only 1; see docs/clickhouse-hosts.md`,
+		"halves": `the cluster "halves" has 2 shards, but the config names hosts for 1; see docs/clickhouse-hosts.md`,
 		"none":   `ClickHouse has no cluster "none"; its table system.clusters lists those that it has`,
 	} {
 		if err := open(cluster, addresses[0]).CheckCluster(t.Context()); err == nil || err.Error() != want {
@@ -139,9 +138,7 @@ func TestCluster(t *testing.T) {
 	}
 	define := func(sql string) {
 		t.Helper()
-		if err := both[0].Define(t.Context(), sql); err != nil {
-			t.Fatalf("%s: %v", sql, err)
-		}
+		does(t, func() error { return both[0].Define(t.Context(), sql) })
 	}
 	for _, sql := range oldTables("main") {
 		define(sql)
@@ -149,9 +146,9 @@ func TestCluster(t *testing.T) {
 	for _, c := range both {
 		shows(t, c, replicatedTables, fmt.Sprintf("[%d]", len(physical.WithoutLogs())))
 	}
-	if err := both[0].Exec(t.Context(), "INSERT INTO person_distinct_id2 (team_id, distinct_id) SELECT 1, 'a'"); err != nil {
-		t.Fatal(err)
-	}
+	does(t, func() error {
+		return both[0].Exec(t.Context(), "INSERT INTO person_distinct_id2 (team_id, distinct_id) SELECT 1, 'a'")
+	})
 	shows(t, both[1], "SELECT team_id, distinct_id FROM person_distinct_id2", `[1, "a"]`)
 	define("ALTER TABLE `groups` ON CLUSTER `main` ADD COLUMN later UInt8")
 	for _, c := range both {
@@ -176,6 +173,23 @@ func oldTables(cluster string) (statements []string) {
 // replicatedTables counts the replicated tables of a server.
 const replicatedTables = "SELECT count() FROM system.tables WHERE database = 'default' AND engine LIKE 'Replicated%MergeTree'"
 
+// does does something until no server is away: one that crashed is started again.
+func does(t *testing.T, do func() error) {
+	t.Helper()
+	var last error
+	harness.Eventually(t, patience, func() error {
+		last = do()
+		failed, ok := errors.AsType[*clickhouse.Error](last)
+		if _, said := errors.AsType[*driver.Exception](last); said || ok && failed.Kind != clickhouse.Unavailable {
+			return nil
+		}
+		return last
+	})
+	if last != nil {
+		t.Fatal(last)
+	}
+}
+
 // shows waits until a query has some rows.
 func shows(t *testing.T, c *clickhouse.Client, sql string, want ...string) {
 	t.Helper()
@@ -198,31 +212,27 @@ func TestClusterOfShards(t *testing.T) {
 	var shards []*clickhouse.Client
 	for _, address := range addresses {
 		c := native(t, address, clickhouse.Config{Cluster: "halves", Shards: 2})
-		if err := c.CheckCluster(t.Context()); err != nil {
-			t.Error(err)
-		}
+		does(t, func() error { return c.CheckCluster(t.Context()) })
 		shards = append(shards, c)
 	}
 	three := native(t, addresses[0], clickhouse.Config{Cluster: "halves", Shards: 3})
-	const want = `the cluster "halves" has 2 shards, but the config names hosts for only 3; see docs/clickhouse-hosts.md`
+	const want = `the cluster "halves" has 2 shards, but the config names hosts for 3; see docs/clickhouse-hosts.md`
 	if err := three.CheckCluster(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	for _, sql := range oldTables("halves") {
-		if err := shards[0].Define(t.Context(), sql); err != nil {
-			t.Fatalf("%s: %v", sql, err)
-		}
+		does(t, func() error { return shards[0].Define(t.Context(), sql) })
 	}
 	paths := make([]map[string]string, len(shards))
 	for n, c := range shards {
 		shows(t, c, replicatedTables, fmt.Sprintf("[%d]", len(physical.WithoutLogs())))
-		var err error
-		if paths[n], err = c.ReplicaPaths(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Exec(t.Context(), fmt.Sprintf("INSERT INTO person_distinct_id2 (team_id, distinct_id) SELECT 1, 'of %d'", n)); err != nil {
-			t.Fatal(err)
-		}
+		does(t, func() (err error) {
+			paths[n], err = c.ReplicaPaths(t.Context())
+			return err
+		})
+		does(t, func() error {
+			return c.Exec(t.Context(), fmt.Sprintf("INSERT INTO person_distinct_id2 (team_id, distinct_id) SELECT 1, 'of %d'", n))
+		})
 	}
 	for _, table := range physical.WithoutLogs() {
 		if of := paths[0][table]; of == "" || of == paths[1][table] {

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,16 +65,16 @@ func oldServerWith(t *testing.T, tcp int, more string) (address, web string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := exec.Command(binary, "--config-file="+filepath.Join(dir, "config.xml"))
-	server.Dir, server.Stdout, server.Stderr = dir, output, output
-	if err := server.Start(); err != nil {
+	stop, err := keepRunning(t, func() *exec.Cmd {
+		server := exec.Command(binary, "--config-file="+filepath.Join(dir, "config.xml"))
+		server.Dir, server.Stdout, server.Stderr = dir, output, output
+		return server
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := server.Process.Kill(); err != nil {
-			t.Error(err)
-		}
-		_ = server.Wait() // it was killed
+		stop()
 		if err := output.Close(); err != nil {
 			t.Error(err)
 		}
@@ -95,6 +96,45 @@ func oldServerWith(t *testing.T, tcp int, more string) (address, web string) {
 		return nil
 	})
 	return address, web
+}
+
+// maxCrashes is how often an old server is started again.
+const maxCrashes = 3
+
+// keepRunning starts a server, and starts it again when it crashes, as a service manager does: the ZooKeeper client of the old servers may bring one down
+// while the machine is busy.
+func keepRunning(t *testing.T, command func() *exec.Cmd) (stop func(), err error) {
+	t.Helper()
+	server := command()
+	if err := server.Start(); err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	stopped, done := false, make(chan struct{})
+	go func() {
+		defer close(done)
+		for crashes := 1; ; crashes++ {
+			_ = server.Wait() // it crashed, or was killed
+			mu.Lock()
+			if stopped || crashes > maxCrashes {
+				mu.Unlock()
+				return
+			}
+			next := command()
+			if next.Start() == nil {
+				server = next
+			}
+			mu.Unlock()
+			t.Log("the server crashed and was started again")
+		}
+	}()
+	return func() {
+		mu.Lock()
+		stopped = true
+		_ = server.Process.Kill() // it may have ended
+		mu.Unlock()
+		<-done
+	}, nil
 }
 
 // native opens a client on an old server.
