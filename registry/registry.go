@@ -206,15 +206,19 @@ func (r *Registry) watch(ctx context.Context, again time.Duration) {
 	}
 }
 
+// pollAway is the time between polls while the store can't be reached: a node that has not heard of a revocation when others have is to hear of it soon
+// after the store is back.
+const pollAway = 100 * time.Millisecond
+
 func (r *Registry) poll(ctx context.Context, every time.Duration) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
+	timer := time.NewTimer(every)
+	defer timer.Stop()
 	failing := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
 		limited, cancel := context.WithTimeout(ctx, readTimeout)
 		err := r.Refresh(limited)
@@ -228,6 +232,11 @@ func (r *Registry) poll(ctx context.Context, every time.Duration) {
 		case err == nil && failing:
 			failing = false
 			r.log.Info("the store answers again")
+		}
+		if failing {
+			timer.Reset(min(every, pollAway))
+		} else {
+			timer.Reset(every)
 		}
 	}
 }
