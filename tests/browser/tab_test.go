@@ -142,13 +142,16 @@ func (p *tab) request(id network.RequestID) *request {
 	return r
 }
 
-// sent are the requests of the page until now, in their order.
+// sent returns the requests of the page until now, in their order. One of which only the wire has told, and the page not yet, is
+// left out: it has neither a method nor an address.
 func (p *tab) sent() []request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := make([]request, len(p.requests))
-	for i, r := range p.requests {
-		out[i] = *r
+	out := make([]request, 0, len(p.requests))
+	for _, r := range p.requests {
+		if r.url != "" {
+			out = append(out, *r)
+		}
 	}
 	return out
 }
