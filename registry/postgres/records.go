@@ -194,13 +194,15 @@ const (
 		SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[])
 		ON CONFLICT (project, log, id) DO UPDATE SET item = excluded.item, by = excluded.by, at = excluded.at, data = excluded.data WHERE known.at <= excluded.at`
 	forgetEntries = `DELETE FROM analytics_entries WHERE project = $1 AND log = $2 AND CASE WHEN $3::text <> '' THEN item = $3 ELSE by = $4 END`
-	cutLog        = `DELETE FROM analytics_entries WHERE project = $1 AND log = $2
+	// cutLog deletes the latest entry that is too much, and all before it. It is found once: a list of ids would be made anew for each entry by a
+	// server that does not know yet how many entries there are.
+	cutLog = `DELETE FROM analytics_entries WHERE project = $1 AND log = $2
 		AND EXISTS (SELECT 1 FROM analytics_logs WHERE project = $1 AND log = $2 AND (entries > $3::bigint OR bytes > $4::bigint))
-		AND id IN (
-			SELECT id FROM (
-				SELECT id, row_number() OVER latest AS place, sum(coalesce(octet_length(data), 0)) OVER latest AS taken
+		AND (at, id) <= (
+			SELECT at, id FROM (
+				SELECT at, id, row_number() OVER latest AS place, sum(coalesce(octet_length(data), 0)) OVER latest AS taken
 				FROM analytics_entries WHERE project = $1 AND log = $2 WINDOW latest AS (ORDER BY at DESC, id DESC)
-			) AS ranked WHERE place > $3::bigint * 9 / 10 OR taken > $4::bigint * 9 / 10)`
+			) AS ranked WHERE place > $3::bigint * 9 / 10 OR taken > $4::bigint * 9 / 10 ORDER BY at DESC, id DESC LIMIT 1)`
 )
 
 // newMark draws a number that no other write has, and that is not 0.

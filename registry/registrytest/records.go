@@ -576,4 +576,17 @@ func testBounds(t exam) {
 	if got := left(2); len(got) != 10 {
 		t.Errorf("another project's log was cut to %v", got)
 	}
+	many := registry.Bound{Project: 3, Log: "log", Entries: 10_000, Bytes: 1 << 30}
+	full := registry.Write{Append: make([]registry.Entry, many.Entries), Bounds: []registry.Bound{many}}
+	for n := range full.Append {
+		full.Append[n] = entry(fmt.Sprintf("%05d", n))
+		full.Append[n].Project = 3
+	}
+	write(t, s, full)
+	last := entry("10000")
+	last.Project = 3
+	write(t, s, registry.Write{Append: []registry.Entry{last}, Bounds: []registry.Bound{many}})
+	if got := left(3); len(got) != 9000 || got[0] != "10000" || got[8999] != "01001" {
+		t.Errorf("a log of %d that was filled at once was cut to %d, from %s to %s", many.Entries, len(got), got[0], got[len(got)-1])
+	}
 }
