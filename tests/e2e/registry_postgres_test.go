@@ -78,3 +78,40 @@ func TestRegistryInPostgres(t *testing.T) {
 		}
 	}
 }
+
+// TestMovePlaceholders: the DSNs of a move are read from where placeholders say, and no message shows what is there.
+func TestMovePlaceholders(t *testing.T) {
+	server, err := harness.Open(t.TempDir(), "clickhouse http://127.0.0.1:1/default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := server.Project(t, "moved")
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(t.TempDir(), "registry")
+	dsn := postgrestest.New(t).Database(t)
+	if err := os.WriteFile(secret, []byte(dsn), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("MOVED_FROM", "sqlite:"+filepath.Join(server.Folder, "data", "registry.db"))
+	t.Setenv("MOVED_AWAY", strings.Replace(dsn, "/test", "/none", 1))
+	var moved struct{ Records int }
+	server.MustCommand(t, &moved, nil, "registry", "move", "--from", "{env.MOVED_FROM}", "--to", "{file."+secret+"}")
+	if moved.Records == 0 {
+		t.Error("nothing was moved")
+	}
+	for _, tt := range []struct{ name, from, to, want string }{
+		{"a variable that is not set", "{env.MOVED_NOWHERE}", "{file." + secret + "}", "--from: "},
+		{"a file that is not there", "{env.MOVED_FROM}", "{file." + secret + ".none}", "--to"},
+		{"a database that is not there", "{env.MOVED_FROM}", "{env.MOVED_AWAY}", "does not exist"},
+	} {
+		if out, messages, err := server.Command(nil, "registry", "move", "--from", tt.from, "--to", tt.to); err == nil || !strings.Contains(messages, tt.want) || strings.Contains(out+messages, "analytics:secret") {
+			t.Errorf("%s: %v, %s%s, want %q", tt.name, err, out, messages, tt.want)
+		}
+	}
+	after := harness.Start(t, "clickhouse http://127.0.0.1:1/default", "registry {file."+secret+"}")
+	if key := after.Key(t, id, "annotation:read", "personal"); after.Client(id, key).Do(t, http.MethodGet, "annotations/", nil).Status != http.StatusOK {
+		t.Error("the project is not there after the move")
+	}
+}
