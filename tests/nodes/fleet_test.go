@@ -2,6 +2,7 @@ package nodes_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,18 +12,59 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// unlimited takes the rate limit of keys away, in effect.
-const unlimited = "limits {\n\t\t\trate 100000/s\n\t\t}"
+// unlimited takes the limits of keys and of a project's records away, in effect.
+const unlimited = "limits {\n\t\t\trate 100000/s\n\t\t\trecords 10000000\n\t\t\trecords_size 4GiB\n\t\t}"
 
 // fleet is some nodes with what they share.
 type fleet struct {
 	postgres *postgrestest.Server
 	hosts    []*harness.Relay // each passes on to the one engine behind all of them
 	nodes    []*harness.Server
+	peers    []*harness.Relay // the way to each node for the others
+	lines    []*harness.Relay // the way of each node to PostgreSQL
 
 	mu    sync.Mutex
-	away  time.Time // since when the registry's database is away; zero while it is there
-	again time.Time // when it came back
+	away  int       // how many reasons there are why a node cannot reach the registry's database
+	again time.Time // when there was the last one
+	last  []failure
+}
+
+// failure is what failed, and when.
+type failure struct {
+	part        string
+	from, until time.Time // until is zero while it lasts
+}
+
+// fail has a part fail, and mends it.
+func (f *fleet) fail(t *testing.T, p part) {
+	t.Helper()
+	f.mu.Lock()
+	f.last = append(f.last[max(0, len(f.last)-2):], failure{part: p.name, from: time.Now()})
+	f.mu.Unlock()
+	mend, err := p.fail()
+	if err != nil {
+		t.Errorf("killing %s: %v", p.name, err)
+	}
+	if err := mend(); err != nil {
+		t.Errorf("bringing %s back: %v", p.name, err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last[len(f.last)-1].until = time.Now()
+}
+
+// lately says what failed in the last seconds.
+func (f *fleet) lately() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var b strings.Builder
+	for _, l := range f.last {
+		fmt.Fprintf(&b, "; %s failed %.1f s ago", l.part, time.Since(l.from).Seconds())
+		if !l.until.IsZero() {
+			fmt.Fprintf(&b, " until %.1f s ago", time.Since(l.until).Seconds())
+		}
+	}
+	return b.String()
 }
 
 // startFleet starts nodes that find one another, and what they share.
@@ -38,32 +80,50 @@ func startFleet(t *testing.T, nodes, hosts int) *fleet {
 		if err != nil {
 			t.Fatal(err)
 		}
-		peers := fmt.Sprintf("peers {\n\t\t\tlisten 127.0.0.1:%d\n\t\t}", ports[0])
-		f.nodes = append(f.nodes, harness.Start(t, "clickhouse "+dsn, "registry "+registry, peers, unlimited))
+		listen := fmt.Sprintf("127.0.0.1:%d", ports[0])
+		_, peer := harness.Relays(t, "https://"+listen, 1)
+		line, lines := harness.Relays(t, registry, 1)
+		peers := fmt.Sprintf("peers {\n\t\t\tlisten %s\n\t\t\tadvertise %s\n\t\t}", listen, peer[0].Address())
+		f.peers, f.lines = append(f.peers, peer...), append(f.lines, lines...)
+		f.nodes = append(f.nodes, harness.Start(t, "clickhouse "+dsn, "registry "+line, peers, unlimited))
 	}
 	return f
 }
 
 // unplug ends the registry's database without warning.
 func (f *fleet) unplug() error {
-	f.mu.Lock()
-	f.away = time.Now()
-	f.mu.Unlock()
+	f.noteAway(1)
 	return f.postgres.Kill()
 }
 
 // plug starts the registry's database again.
 func (f *fleet) plug() error {
-	err := f.postgres.Run()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.away, f.again = time.Time{}, time.Now()
-	return err
+	defer f.noteAway(-1)
+	return f.postgres.Run()
 }
 
-// registryAway reports whether the registry's database was away at some time after a moment.
+// cut lets nothing through between a node and the registry's database.
+func (f *fleet) cut(node int, fault harness.Fault) {
+	f.noteAway(1)
+	f.lines[node].Set(fault)
+}
+
+// join ends a cut.
+func (f *fleet) join(node int) {
+	f.lines[node].Set(harness.Works)
+	f.noteAway(-1)
+}
+
+// noteAway counts a reason why a node cannot reach the registry's database, or, with -1, that it has ended.
+func (f *fleet) noteAway(more int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.away, f.again = f.away+more, time.Now()
+}
+
+// registryAway reports whether a node could not reach the registry's database at some time after a moment.
 func (f *fleet) registryAway(since time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !f.away.IsZero() || f.again.After(since)
+	return f.away > 0 || f.again.After(since)
 }

@@ -45,7 +45,7 @@ func (l *load) client(key string) *harness.Client { return l.node().Client(l.pro
 func (l *load) mistake(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.wrong = append(l.wrong, fmt.Sprintf(format, args...))
+	l.wrong = append(l.wrong, fmt.Sprintf(format, args...)+l.fleet.lately())
 }
 
 // read asks for what has one right answer.
@@ -55,14 +55,15 @@ func (l *load) read() {
 	if rand.IntN(4) == 0 {
 		body["refresh"] = "force_blocking"
 	}
-	answer, err := l.client(l.key).Send(http.MethodPost, "query/", body)
+	node := l.node()
+	answer, err := node.Client(l.project, l.key).Send(http.MethodPost, "query/", body)
 	switch {
 	case err != nil:
 		l.broken.Add(1)
 	case answer.Status == http.StatusServiceUnavailable || answer.Status == http.StatusTooManyRequests || answer.Status == http.StatusGatewayTimeout:
 		l.refused.Add(1)
 	case answer.Status != http.StatusOK:
-		l.mistake("a read answered %d: %.300s", answer.Status, answer.Raw)
+		l.mistake("a read answered %d: %.300s\n%s", answer.Status, answer.Raw, node.Log())
 	default:
 		rows, err := json.Marshal(answer.Body["results"])
 		if want := fmt.Sprintf("[[%d,%d]]", n, n*1000*(n*1000-1)/2); err != nil || string(rows) != want {

@@ -82,6 +82,17 @@ func (f *fleet) parts(t *testing.T) []part {
 			}})
 		}
 	}
+	for n := range f.nodes {
+		for name, fault := range map[string]harness.Fault{"is cut off": harness.Resets, "gets nothing": harness.Silent} {
+			all = append(all, part{fmt.Sprintf("node %d %s from PostgreSQL", n, name), func() (func() error, error) {
+				f.cut(n, fault)
+				return func() error { pause(); f.join(n); return nil }, nil
+			}}, part{fmt.Sprintf("node %d %s from the others", n, name), func() (func() error, error) {
+				f.peers[n].Set(fault)
+				return func() error { pause(); f.peers[n].Set(harness.Works); return nil }, nil
+			}})
+		}
+	}
 	return append(all,
 		part{"PostgreSQL", func() (func() error, error) {
 			err := f.unplug()
@@ -108,13 +119,7 @@ func TestFleet(t *testing.T) {
 			order = rand.Perm(len(parts))
 		}
 		p := parts[order[0]]
-		mend, err := p.fail()
-		if err != nil {
-			t.Errorf("killing %s: %v", p.name, err)
-		}
-		if err := mend(); err != nil {
-			t.Errorf("bringing %s back: %v", p.name, err)
-		}
+		l.fleet.fail(t, p)
 		failures[p.name]++
 	}
 	time.Sleep(2 * time.Second)
@@ -142,6 +147,11 @@ func (l *load) check(t *testing.T) {
 	}
 	if len(l.wrong) > 20 {
 		t.Errorf("and %d more", len(l.wrong)-20)
+	}
+	if len(l.wrong) > 0 {
+		for n, node := range l.fleet.nodes {
+			t.Logf("node %d says:\n%s", n, node.Log())
+		}
 	}
 	for n, node := range l.fleet.nodes {
 		c := node.Client(l.project, l.key)
