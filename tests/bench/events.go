@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,11 +83,47 @@ type history struct {
 	narrow         bool
 }
 
-// generate inserts the events into the tables of the engine at dsn, and some people whose distinct ids were merged later.
-func generate(ctx context.Context, dsn string, events int) error {
-	return history{events: events, people: generatedPeople}.generate(ctx, dsn)
+// wideEvents is the most events that have the properties that no measured query reads: of 100 million, they would take 20 GB.
+const wideEvents = 10_000_000
+
+// longHistory is the history of half a year.
+func longHistory(events int) history {
+	if events > wideEvents {
+		return growingHistory(events)
+	}
+	return history{events: events, people: generatedPeople}
 }
 
+// growingHistory is one of as many people for each event, whatever its size. Its events have ten properties.
+func growingHistory(events int) history {
+	return history{events: events, people: events / eventsPerPerson, narrow: true}
+}
+
+// histories keeps generated events in the folders of engines, so that figures can share them.
+type histories struct{ folder string }
+
+// of returns the folder of a history.
+func (k histories) of(h history) string {
+	name := "events-" + strconv.Itoa(h.events)
+	if h.narrow {
+		name += "-narrow"
+	}
+	return filepath.Join(k.folder, name)
+}
+
+// start starts an engine that has the events of a history. The caller must close it.
+func (k histories) start(ctx context.Context, h history) (*embedded.Engine, error) {
+	engine, err := startEngine(ctx, k.of(h))
+	if err != nil {
+		return nil, err
+	}
+	if err := h.generate(ctx, engine.DSN()); err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
+	return engine, nil
+}
+
+// generate inserts the events into the tables of the engine at dsn, and some people whose distinct ids were merged later.
 func (h history) generate(ctx context.Context, dsn string) (err error) {
 	client, err := clickhouse.Open(clickhouse.Config{DSN: dsn}, zap.NewNop())
 	if err != nil {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -27,11 +25,11 @@ var grown = []string{
 }
 
 // growth measures how long insights take over histories of three sizes. Events have ten properties.
-func growth(ctx context.Context, folder string, events int) (goals []goal, err error) {
+func growth(ctx context.Context, kept histories, events int) (goals []goal, err error) {
 	names := []int{events / 100, events / 10, events}
 	took := make(map[string][]float64)
 	for _, n := range names {
-		if err := measureGrowth(ctx, filepath.Join(folder, "growth"+strconv.Itoa(n)), n, took); err != nil {
+		if err := measureGrowth(ctx, kept, growingHistory(n), took); err != nil {
 			return nil, err
 		}
 	}
@@ -49,21 +47,18 @@ func growth(ctx context.Context, folder string, events int) (goals []goal, err e
 // growthRounds is how often each insight is asked for.
 const growthRounds = 3
 
-func measureGrowth(ctx context.Context, folder string, events int, took map[string][]float64) (err error) {
-	engine, err := startEngine(ctx, folder)
+func measureGrowth(ctx context.Context, kept histories, h history, took map[string][]float64) (err error) {
+	began := time.Now()
+	engine, err := kept.start(ctx, h)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	began := time.Now()
-	if err := (history{events: events, people: events / eventsPerPerson, narrow: true}).generate(ctx, engine.DSN()); err != nil {
-		return err
-	}
-	size, err := folderSize(folder)
+	size, err := folderSize(kept.of(h))
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d events: written in %.0f s, %.1f bytes per event on the disk\n", events, time.Since(began).Seconds(), float64(size)/float64(events))
+	fmt.Printf("%d events: written in %.0f s, %.1f bytes per event on the disk\n", h.events, time.Since(began).Seconds(), float64(size)/float64(h.events))
 	client, err := clickhouse.Open(clickhouse.Config{DSN: engine.DSN()}, zap.NewNop())
 	if err != nil {
 		return err

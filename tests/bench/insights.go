@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -35,20 +33,14 @@ type contest struct {
 }
 
 // insightBench compares the SQL of insights over generated events with handwritten SQL.
-type insightBench struct {
-	events int
-	folder string // empty for a temporary folder
-}
+type insightBench struct{ events int }
 
-func (b *insightBench) measure(ctx context.Context, scratch string) (goals []goal, err error) {
-	engine, err := startEngine(ctx, cmp.Or(b.folder, filepath.Join(scratch, "insights")))
+func (b *insightBench) measure(ctx context.Context, kept histories) (goals []goal, err error) {
+	engine, err := kept.start(ctx, longHistory(b.events))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	if err := generate(ctx, engine.DSN(), b.events); err != nil {
-		return nil, err
-	}
 	client, err := clickhouse.Open(clickhouse.Config{DSN: engine.DSN()}, zap.NewNop())
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -33,7 +34,7 @@ func main() {
 	flag.IntVar(&cached.rounds, "cached-rounds", rounds, "how often each of two servers is loaded, for each configuration")
 	flag.IntVar(&cached.seconds, "cached-seconds", 3, "how long one such load takes, in seconds")
 	flag.IntVar(&insights.events, "events", 10_000_000, "number of events for the insights, the settled past and the cohorts")
-	flag.StringVar(&insights.folder, "data", "", "`folder` that keeps these events for the next run (default: generate them each time)")
+	data := flag.String("data", "", "`folder` that keeps generated events for the next run (default: generate them each time)")
 	flag.IntVar(&capture.seconds, "capture-seconds", 20, "how long events are captured, in seconds, for each size of batches")
 	flag.IntVar(&capture.size, "capture-size", 0, "the size of batches of captured events; 0 means each of 1, 10 and 100")
 	flag.IntVar(&capture.rate, "capture-rate", 20_000, "events per second in batches of 100")
@@ -41,21 +42,21 @@ func main() {
 	growth := flag.Int("growth-events", 10_000_000, "number of events of the largest history of the figure growth; the others have a tenth and a hundredth")
 	document := flag.String("record", "", "`file` of Markdown whose figures are replaced by those of this run")
 	flag.Parse()
-	if err := run(context.Background(), flag.Args(), &cached, &insights, &capture, &imports, *growth, *document); err != nil {
+	if err := run(context.Background(), flag.Args(), &cached, &insights, &capture, &imports, *growth, *data, *document); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
 func run(
-	ctx context.Context, chosen []string, cached *cachedBench, insights *insightBench, capture *captureBench, imports *importBench, growthEvents int, document string,
+	ctx context.Context, chosen []string, cached *cachedBench, insights *insightBench, capture *captureBench, imports *importBench, growthEvents int, data, document string,
 ) error {
 	folder, err := os.MkdirTemp("", "analytics-bench-")
 	if err != nil {
 		return fmt.Errorf("creating a folder: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	figures := figuresOf(ctx, folder, cached, insights, capture, imports, growthEvents)
+	figures := figuresOf(ctx, folder, histories{cmp.Or(data, folder)}, cached, insights, capture, imports, growthEvents)
 	for _, name := range chosen {
 		if !slices.ContainsFunc(figures, func(f figure) bool { return f.name == name }) {
 			return fmt.Errorf("unknown figure %q", name)
@@ -85,7 +86,7 @@ func run(
 
 // figuresOf are all figures.
 func figuresOf(
-	ctx context.Context, folder string, cached *cachedBench, insights *insightBench, capture *captureBench, imports *importBench, growthEvents int,
+	ctx context.Context, folder string, kept histories, cached *cachedBench, insights *insightBench, capture *captureBench, imports *importBench, growthEvents int,
 ) []figure {
 	return []figure{
 		{"cached", func() ([]goal, error) { return cached.measure(folder) }},
@@ -93,13 +94,13 @@ func figuresOf(
 		{"rows", func() ([]goal, error) { return uncachedRows(ctx, folder) }},
 		{"exports", func() ([]goal, error) { return exportMemory(folder) }},
 		{"properties", func() ([]goal, error) { return propertyReads(ctx, folder) }},
-		{"insights", func() ([]goal, error) { return insights.measure(ctx, folder) }},
-		{"settled", func() ([]goal, error) { return settledPast(ctx, folder, insights.events) }},
-		{"probe", func() ([]goal, error) { return probeCost(ctx, folder, insights) }},
+		{"insights", func() ([]goal, error) { return insights.measure(ctx, kept) }},
+		{"settled", func() ([]goal, error) { return settledPast(ctx, folder, kept, insights.events) }},
+		{"probe", func() ([]goal, error) { return probeCost(ctx, kept, insights.events) }},
 		{"cohorts", func() ([]goal, error) { return cohortCalculations(ctx, folder, insights.events) }},
 		{"capture", func() ([]goal, error) { return capture.measure(folder) }},
 		{"import", func() ([]goal, error) { return imports.measure(folder) }},
-		{"growth", func() ([]goal, error) { return growth(ctx, folder, growthEvents) }},
+		{"growth", func() ([]goal, error) { return growth(ctx, kept, growthEvents) }},
 		{"scale", func() ([]goal, error) { return scale(ctx, folder) }},
 		{"idle", func() ([]goal, error) { return idle(folder) }},
 		{"compile", compileBenchmark},

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,15 +19,12 @@ import (
 const probedTrend = "SELECT toStartOfDay(timestamp) AS day, count() FROM events WHERE event = '$pageview' GROUP BY day ORDER BY day"
 
 // probeCost compares what it takes to ask a ClickHouse that others write to whether there are new data with a trend over the same events.
-func probeCost(ctx context.Context, scratch string, b *insightBench) (goals []goal, err error) {
-	engine, err := startEngine(ctx, cmp.Or(b.folder, filepath.Join(scratch, "probe")))
+func probeCost(ctx context.Context, histories histories, events int) (goals []goal, err error) {
+	engine, err := histories.start(ctx, longHistory(events))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
-	if err := generate(ctx, engine.DSN(), b.events); err != nil {
-		return nil, err
-	}
 	config := clickhouse.Config{DSN: engine.DSN()}
 	client, err := clickhouse.Open(config, zap.NewNop())
 	if err != nil {
@@ -54,7 +49,7 @@ func probeCost(ctx context.Context, scratch string, b *insightBench) (goals []go
 		}
 		trend = append(trend, seconds)
 	}
-	fmt.Printf("Whether there are new data, over %d events, seconds, median of %d alternating rounds\n\n", b.events, rounds)
+	fmt.Printf("Whether there are new data, over %d events, seconds, median of %d alternating rounds\n\n", events, rounds)
 	fmt.Printf("%-44s %10s %10s\n", "", "seconds", "of a trend")
 	fmt.Printf("%-44s %10.3f\n", "a trend by day", median(trend))
 	for _, p := range []struct {

@@ -50,7 +50,7 @@ func TestPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range figuresOf(t.Context(), "", nil, nil, nil, nil, 0) {
+	for _, f := range figuresOf(t.Context(), "", histories{}, nil, nil, nil, nil, 0) {
 		if f.name == profileFigure {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -45,7 +46,7 @@ func settledFigures() []*settledFigure {
 }
 
 // settledPast compares what answers of the last ninety days cost when they are asked for again a day later, with what they cost as a whole.
-func settledPast(ctx context.Context, scratch string, events int) (goals []goal, err error) {
+func settledPast(ctx context.Context, scratch string, kept histories, events int) (goals []goal, err error) {
 	client, err := open(scratch, "settled", unlimited)
 	if err != nil {
 		return nil, err
@@ -54,11 +55,12 @@ func settledPast(ctx context.Context, scratch string, events int) (goals []goal,
 	if err := client.Server.Stop(); err != nil {
 		return nil, err
 	}
-	engine, err := startEngine(ctx, filepath.Join(scratch, "settled", "data", "engine"))
+	h, data := longHistory(events), filepath.Join(scratch, "settled", "data", "engine")
+	engine, err := kept.start(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(generate(ctx, engine.DSN(), events), engine.Close(), client.Server.Run()); err != nil {
+	if err := errors.Join(engine.Close(), os.RemoveAll(data), os.Symlink(kept.of(h), data), client.Server.Run()); err != nil {
 		return nil, err
 	}
 	all := settledFigures()
