@@ -287,7 +287,10 @@ func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []by
 		return peers.Declined("nobody may ask this")
 	}
 	c.RequestID = asked.Nonce
-	if asked.Poll != nil {
+	switch {
+	case asked.Poll != nil && asked.Poll.Imports:
+		return rt.importRoutes().ForPeer(c, asked)
+	case asked.Poll != nil:
 		return rt.queryRoute().PolledByPeer(c, asked)
 	}
 	if asked.Recipe.Endpoint != "" {

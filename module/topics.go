@@ -37,13 +37,18 @@ func (rt *runtime) newAPI() *api.API {
 	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
 	a.Serve((&annotations.Annotations{Registry: rt.registry}).Routes()...)
 	a.Serve((&people.People{Executor: rt.Executor, Deleter: rt.deleter, Change: rt.changePerson}).Routes()...)
-	a.Serve((&imports.Imports{Service: rt.imports.service, MaxSize: rt.imports.maxSize}).Routes()...)
+	a.Serve(rt.importRoutes().Routes()...)
 	a.Serve(rt.endpoints()...)
 	a.Serve(rt.insights()...)
 	a.Serve((&alerts.Alerts{Registry: rt.registry, Insight: insights.Basic}).Routes()...)
 	a.Serve(rt.status().Routes()...)
 	a.Serve((&mcp.Tools{Executor: rt.Executor}).Routes()...)
 	return a
+}
+
+// importRoutes answers the routes of imports.
+func (rt *runtime) importRoutes() *imports.Imports {
+	return &imports.Imports{Service: rt.imports.service, Executor: rt.Executor, MaxSize: rt.imports.maxSize}
 }
 
 // started is when the process did, more or less.

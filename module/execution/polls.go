@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/peers"
 )
 
-// PeerPoll is what a server asks the others about the runs that go by an id: each knows only those that began there.
+// PeerPoll is what a server asks the others about the runs that go by an id, or about imports over HTTP: each knows only those that began there.
 type PeerPoll struct {
 	ID         string `json:"id"`
 	Progress   bool   `json:"progress,omitempty"` // how far one in progress is, too
@@ -18,34 +18,36 @@ type PeerPoll struct {
 	QueuedOnly bool   `json:"queued_only,omitempty"` // see Runs.Cancel
 	// Insights reports that the caller asks as one who reads insights.
 	Insights bool `json:"insights,omitempty"`
+	// Imports asks about an import in the place of runs; without an ID, about all of the project.
+	Imports bool `json:"imports,omitempty"`
 }
 
-// PolledRuns is what another server says of the runs that go by an id. An answer is its JSON, with its length before it in 4 bytes, and the body.
-type PolledRuns struct {
+// Polled is what another server says of what it was asked about. An answer is its JSON, with its length before it in 4 bytes, and the body.
+type Polled struct {
 	Nonce     string    `json:"nonce"` // of the request
 	Project   int64     `json:"project"`
-	Status    int       `json:"status,omitempty"` // of the answer to whoever polls, which Body is; 0 if there is no run
+	Status    int       `json:"status,omitempty"` // of the answer to whoever polls, which Body is; 0 if there is no run. Of imports Body is an array
 	Cancelled Cancelled `json:"cancelled"`
 	Body      []byte    `json:"-"`
 }
 
-// longestPoll bounds how long other servers are asked about a run: longer than one of them waits for its registry to be up to date.
+// longestPoll bounds how long other servers are asked: longer than one of them waits for its registry to be up to date.
 const longestPoll = 2500 * time.Millisecond
 
-// Poll asks all other servers at once about the runs that go by an id, and calls take with each answer, one at a time, until it returns true. It reports
+// Poll asks all other servers at once, and calls take with each answer, one at a time, until it returns true. It reports
 // whether all of them that live have answered. Those that seem dead are asked too, since one that can't reach the registry may still run something.
-func (e *Executor) Poll(ctx context.Context, c Caller, poll PeerPoll, take func(*PolledRuns) (enough bool)) (all bool) {
+func (e *Executor) Poll(ctx context.Context, c Caller, poll PeerPoll, take func(*Polled) (enough bool)) (all bool) {
 	if e.Peers == nil {
 		return true
 	}
 	living, dead := e.Peers.Others()
 	ctx, cancel := context.WithTimeout(ctx, longestPoll)
 	defer cancel()
-	answers := make(chan *PolledRuns) // nil for none
+	answers := make(chan *Polled) // nil for none
 	ask := func(n nodes.Node, needed bool) {
 		answer := e.pollOne(ctx, c, n, poll)
 		if answer == nil && !needed {
-			answer = new(PolledRuns)
+			answer = new(Polled)
 		}
 		select {
 		case answers <- answer:
@@ -75,7 +77,7 @@ func (e *Executor) Poll(ctx context.Context, c Caller, poll PeerPoll, take func(
 }
 
 // pollOne asks one server; nil if that does not answer.
-func (e *Executor) pollOne(ctx context.Context, c Caller, n nodes.Node, poll PeerPoll) *PolledRuns {
+func (e *Executor) pollOne(ctx context.Context, c Caller, n nodes.Node, poll PeerPoll) *Polled {
 	request := PeerRequestOf(&c, Recipe{})
 	request.Poll = &poll
 	data, err := json.Marshal(request)
@@ -86,7 +88,7 @@ func (e *Executor) pollOne(ctx context.Context, c Caller, n nodes.Node, poll Pee
 	if err != nil || got.Kind != peers.Result {
 		return nil
 	}
-	return readPolledRuns(got.Body, request)
+	return readPolled(got.Body, request)
 }
 
 // CancelEverywhere cancels all that goes by an id, on this server and on all others: see Runs.Cancel. It reports whether all of those that live have
@@ -94,7 +96,7 @@ func (e *Executor) pollOne(ctx context.Context, c Caller, n nodes.Node, poll Pee
 func (e *Executor) CancelEverywhere(ctx context.Context, c Caller, poll PeerPoll) (found Cancelled, all bool) {
 	poll.Cancel = true
 	found = e.Runs.Cancel(c.Project.ID, poll.ID, poll.QueuedOnly)
-	all = e.Poll(ctx, c, poll, func(other *PolledRuns) bool {
+	all = e.Poll(ctx, c, poll, func(other *Polled) bool {
 		found.Stopped += other.Cancelled.Stopped
 		found.Forgotten += other.Cancelled.Forgotten
 		found.Left += other.Cancelled.Left
@@ -107,7 +109,7 @@ func (e *Executor) CancelEverywhere(ctx context.Context, c Caller, poll PeerPoll
 func (c Cancelled) Any() bool { return c.Stopped+c.Forgotten+c.Left > 0 }
 
 // Answer is what is sent to the server that asked.
-func (p *PolledRuns) Answer(asked *PeerRequest) peers.Answer {
+func (p *Polled) Answer(asked *PeerRequest) peers.Answer {
 	p.Nonce, p.Project = asked.Nonce, asked.Project
 	head, err := json.Marshal(p)
 	if err != nil {
@@ -117,28 +119,43 @@ func (p *PolledRuns) Answer(asked *PeerRequest) peers.Answer {
 	return peers.Answer{Kind: peers.Result, Body: append(append(body, head...), p.Body...)}
 }
 
-// readPolledRuns reads an answer; nil for what is none to the question.
-func readPolledRuns(data []byte, asked *PeerRequest) *PolledRuns {
+// readPolled reads an answer; nil for what is none to the question.
+func readPolled(data []byte, asked *PeerRequest) *Polled {
 	if len(data) < headLength {
 		return nil
 	}
 	length := int(binary.BigEndian.Uint32(data))
 	data = data[headLength:]
-	p := new(PolledRuns)
+	p := new(Polled)
 	if length > len(data) || json.Unmarshal(data[:length], p) != nil {
 		return nil
 	}
 	if c := p.Cancelled; p.Nonce != asked.Nonce || p.Project != asked.Project || min(c.Stopped, c.Forgotten, c.Left) < 0 {
 		return nil
 	}
-	if p.Body = data[length:]; p.Status != 0 && !isStatusOf(p.Body, asked) || p.Status == 0 && len(p.Body) > 0 {
+	if p.Body = data[length:]; p.Status != 0 && !isAnswerTo(asked, p.Body) || p.Status == 0 && len(p.Body) > 0 {
 		return nil
 	}
 	return p
 }
 
-// isStatusOf reports whether a body is the status of the run that was asked about.
-func isStatusOf(body []byte, asked *PeerRequest) bool {
+// isAnswerTo reports whether a body is about the run, or about imports, that were asked about.
+func isAnswerTo(asked *PeerRequest, body []byte) bool {
+	if asked.Poll.Imports {
+		var all []struct {
+			ID      string `json:"id"`
+			Project int64  `json:"project"`
+		}
+		if json.Unmarshal(body, &all) != nil {
+			return false
+		}
+		for _, one := range all {
+			if one.Project != asked.Project || one.ID == "" || asked.Poll.ID != "" && one.ID != asked.Poll.ID {
+				return false
+			}
+		}
+		return true
+	}
 	var in struct {
 		Status struct {
 			ID      string `json:"id"`

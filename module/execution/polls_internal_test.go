@@ -8,11 +8,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/peers"
 )
 
-// TestReadPolledRuns reads what other servers might say of a run that was asked about.
-func TestReadPolledRuns(t *testing.T) {
+// TestReadPolled reads what other servers might say of a run that was asked about.
+func TestReadPolled(t *testing.T) {
 	asked := &PeerRequest{Nonce: strings.Repeat("a", 2*nonceBytes), Project: 3, Poll: &PeerPoll{ID: "x"}}
 	const body = `{"query_status":{"id":"x","team_id":3,"results":[1]}}`
-	answer := func(r PolledRuns, by PeerRequest) []byte {
+	answer := func(r Polled, by PeerRequest) []byte {
 		got := r.Answer(&by)
 		if got.Kind != peers.Result {
 			t.Fatalf("%d %s", got.Kind, got.Body)
@@ -21,30 +21,30 @@ func TestReadPolledRuns(t *testing.T) {
 	}
 	otherNonce, otherProject := *asked, *asked
 	otherNonce.Nonce, otherProject.Project = strings.Repeat("b", 2*nonceBytes), 4
-	good := answer(PolledRuns{Status: 200, Body: []byte(body)}, *asked)
+	good := answer(Polled{Status: 200, Body: []byte(body)}, *asked)
 	tests := []struct {
 		name string
 		data []byte
 		want bool
 	}{
 		{"a run", good, true},
-		{"no run", answer(PolledRuns{}, *asked), true},
-		{"a cancel", answer(PolledRuns{Cancelled: Cancelled{Stopped: 1}}, *asked), true},
-		{"a negative number", answer(PolledRuns{Cancelled: Cancelled{Left: -1}}, *asked), false},
-		{"to another request", answer(PolledRuns{Status: 200, Body: []byte(body)}, otherNonce), false},
-		{"of another project", answer(PolledRuns{Status: 200, Body: []byte(body)}, otherProject), false},
-		{"with a run of another project", answer(PolledRuns{Status: 200, Body: bytes.Replace([]byte(body), []byte("3"), []byte("4"), 1)}, *asked), false},
-		{"with another run", answer(PolledRuns{Status: 200, Body: bytes.Replace([]byte(body), []byte("x"), []byte("y"), 1)}, *asked), false},
-		{"with what is no JSON", answer(PolledRuns{Status: 200, Body: append([]byte(body), '}')}, *asked), false},
-		{"a run without a status", answer(PolledRuns{Body: []byte(body)}, *asked), false},
-		{"a status without a run", answer(PolledRuns{Status: 200}, *asked), false},
+		{"no run", answer(Polled{}, *asked), true},
+		{"a cancel", answer(Polled{Cancelled: Cancelled{Stopped: 1}}, *asked), true},
+		{"a negative number", answer(Polled{Cancelled: Cancelled{Left: -1}}, *asked), false},
+		{"to another request", answer(Polled{Status: 200, Body: []byte(body)}, otherNonce), false},
+		{"of another project", answer(Polled{Status: 200, Body: []byte(body)}, otherProject), false},
+		{"with a run of another project", answer(Polled{Status: 200, Body: bytes.Replace([]byte(body), []byte("3"), []byte("4"), 1)}, *asked), false},
+		{"with another run", answer(Polled{Status: 200, Body: bytes.Replace([]byte(body), []byte("x"), []byte("y"), 1)}, *asked), false},
+		{"with what is no JSON", answer(Polled{Status: 200, Body: append([]byte(body), '}')}, *asked), false},
+		{"a run without a status", answer(Polled{Body: []byte(body)}, *asked), false},
+		{"a status without a run", answer(Polled{Status: 200}, *asked), false},
 		{"nothing", nil, false},
 		{"less than its length", good[:20], false},
 		{"no head", append([]byte{0, 0, 0, 0}, body...), false},
 		{"a longer head than there is", append([]byte{255, 255, 255, 255}, body...), false},
 	}
 	for _, tt := range tests {
-		got := readPolledRuns(tt.data, asked)
+		got := readPolled(tt.data, asked)
 		if (got != nil) != tt.want {
 			t.Errorf("%s: read %t", tt.name, got != nil)
 		}

@@ -428,8 +428,13 @@ func (s *Service) listed(folder string) ([]*Import, error) {
 		}
 		all = append(all, one)
 	}
-	slices.SortFunc(all, func(a, b *Import) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	Sort(all)
 	return all, nil
+}
+
+// Sort puts the newest first.
+func Sort(all []*Import) {
+	slices.SortFunc(all, func(a, b *Import) int { return b.CreatedAt.Compare(a.CreatedAt) })
 }
 
 // all returns the imports of all projects, newest first.
@@ -449,7 +454,7 @@ func (s *Service) all() ([]*Import, error) {
 		}
 		all = append(all, some...)
 	}
-	slices.SortFunc(all, func(a, b *Import) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	Sort(all)
 	return all, nil
 }
 

@@ -3,27 +3,34 @@ package imports
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/formats"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/imports"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/module/peers"
 )
 
-// Imports are the handlers of imports.
+// Imports are the handlers of imports. Each server knows those that were sent to it, and asks the others for theirs.
 type Imports struct {
-	Service *imports.Service
+	Service  *imports.Service
+	Executor *execution.Executor
 	// The most bytes of a file, as it is sent.
 	MaxSize int64
 }
 
+const read, write = "batch_import:read", "batch_import:write"
+
 // Routes are the routes of imports.
 func (s *Imports) Routes() []api.Route {
-	const read, write = "batch_import:read", "batch_import:write"
 	return []api.Route{
 		{Method: http.MethodGet, Pattern: "imports", Scope: read, Handler: s.list},
 		{Method: http.MethodPost, Pattern: "imports", Scope: write, Handler: s.create},
@@ -32,27 +39,113 @@ func (s *Imports) Routes() []api.Route {
 	}
 }
 
-func (s *Imports) list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+// list lists the imports of all servers that answer.
+func (s *Imports) list(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	all, err := s.Service.List(c.Project.ID)
 	if err != nil {
 		return api.Response{}, err
 	}
+	s.Executor.Poll(ctx, c.Caller, execution.PeerPoll{Imports: true}, func(other *execution.Polled) bool {
+		all = append(all, importsOf(other)...)
+		return false
+	})
+	if ctx.Err() != nil {
+		return api.Response{}, context.Cause(ctx)
+	}
+	imports.Sort(all)
 	return api.PageOf(in, all)
 }
 
-func (s *Imports) get(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Imports) get(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
 	one, err := s.Service.Get(c.Project.ID, in.At.Name)
+	if errors.Is(err, imports.ErrNotFound) {
+		err = s.elsewhere(ctx, c, execution.PeerPoll{ID: in.At.Name, Imports: true}, func(other *execution.Polled) bool {
+			for _, found := range importsOf(other) {
+				one = found
+			}
+			return one != nil
+		})
+	}
 	if err != nil {
 		return api.Response{}, mistake(err, s.MaxSize)
 	}
 	return api.JSON(http.StatusOK, one), nil
 }
 
-func (s *Imports) remove(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	if err := s.Service.Delete(c.Project.ID, in.At.Name); err != nil {
+func (s *Imports) remove(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+	err := s.Service.Delete(c.Project.ID, in.At.Name)
+	if errors.Is(err, imports.ErrNotFound) {
+		err = s.elsewhere(ctx, c, execution.PeerPoll{ID: in.At.Name, Imports: true, Cancel: true}, func(other *execution.Polled) bool {
+			return other.Cancelled.Any()
+		})
+	}
+	if err != nil {
 		return api.Response{}, mistake(err, s.MaxSize)
 	}
 	return api.NoContent(), nil
+}
+
+// elsewhere asks the other servers until one knows the import.
+func (s *Imports) elsewhere(ctx context.Context, c api.Caller, poll execution.PeerPoll, knows func(*execution.Polled) bool) error {
+	found := false
+	all := s.Executor.Poll(ctx, c.Caller, poll, func(other *execution.Polled) bool {
+		found = knows(other)
+		return found
+	})
+	switch {
+	case found:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !all:
+		return errUnknown
+	}
+	return imports.ErrNotFound
+}
+
+// errUnknown is the answer to the id of an import that no server knows, while one of them does not answer.
+var errUnknown = api.Unavailable("error", "A server that may know this import is not responding. Please try again later.", time.Second, nil)
+
+// importsOf are those that another server knows.
+func importsOf(other *execution.Polled) (all []*imports.Import) {
+	if json.Unmarshal(other.Body, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// ForPeer answers another server that asks about imports, or cancels one. Whether the caller may is found out here.
+func (s *Imports) ForPeer(c api.Caller, asked *execution.PeerRequest) peers.Answer {
+	poll, scope := asked.Poll, read
+	if poll.Cancel {
+		scope = write
+	}
+	_, err := api.Authorize(c.Snapshot, c.Key, strconv.FormatInt(asked.Project, 10), api.Address{Resource: "imports", Name: poll.ID}, &api.Route{Scope: scope})
+	if err != nil {
+		return peers.Declined("the import is not allowed")
+	}
+	var all []*imports.Import
+	var out execution.Polled
+	switch {
+	case poll.Cancel:
+		if err = s.Service.Delete(asked.Project, poll.ID); err == nil {
+			out.Cancelled.Stopped = 1
+		}
+	case poll.ID == "":
+		all, err = s.Service.List(asked.Project)
+	default:
+		var one *imports.Import
+		if one, err = s.Service.Get(asked.Project, poll.ID); err == nil {
+			all = append(all, one)
+		}
+	}
+	if err != nil && !errors.Is(err, imports.ErrNotFound) {
+		return peers.Declined("imports can't be read here")
+	}
+	if len(all) > 0 {
+		out.Status, out.Body = http.StatusOK, jsontext.Append(nil, all)
+	}
+	return out.Answer(asked)
 }
 
 // create keeps the body, and answers when all of it is on disk.
@@ -144,6 +237,8 @@ func mistake(err error, most int64) error {
 		return api.FullQueue("The files of imports that wait take all the room that there is for them. Send the file when one of them has ended.")
 	case errors.Is(err, imports.ErrDisk):
 		return api.DiskFull(err)
+	case errors.Is(err, errUnknown):
+		return errUnknown
 	}
 	return api.BodyError(err)
 }

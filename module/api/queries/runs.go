@@ -23,7 +23,7 @@ func (q *Queries) status(ctx context.Context, c api.Caller, in api.Input) (api.R
 	poll := execution.PeerPoll{ID: in.At.Name, Progress: asked.Get("show_progress") == "true" || asked.Get("showProgress") == "true"}
 	status, write := q.find(&c, &poll)
 	if write == nil {
-		all := q.Executor.Poll(ctx, c.Caller, poll, func(other *execution.PolledRuns) bool {
+		all := q.Executor.Poll(ctx, c.Caller, poll, func(other *execution.Polled) bool {
 			if !runStatuses[other.Status] {
 				return false
 			}
@@ -82,7 +82,7 @@ func (q *Queries) PolledByPeer(c api.Caller, asked *execution.PeerRequest) peers
 	if err != nil || poll.Insights && !poll.Cancel {
 		return peers.Declined("the run is not allowed")
 	}
-	var out execution.PolledRuns
+	var out execution.Polled
 	if poll.Cancel {
 		out.Cancelled = q.Executor.Runs.Cancel(asked.Project, poll.ID, poll.QueuedOnly)
 	} else if status, write := q.find(&c, poll); write != nil {
