@@ -19,8 +19,8 @@ type Piece = insight.Piece
 // Pieces is a query in pieces of time. Its rows are those that the whole query gives, put together from those of its pieces, of which a
 // caller can keep what it has computed before.
 type Pieces struct {
-	// Text tells apart what pieces are made of: under the same schema of a project, pieces of equal texts and spans have equal rows, as long
-	// as the data are the same.
+	// Text tells apart what pieces are made of: under the same schema of a project, whatever types its properties have, pieces of equal texts
+	// and spans have equal rows, as long as the data are the same.
 	Text string
 	// Pieces are those of this query, in the order of time.
 	Pieces []Piece
@@ -61,7 +61,7 @@ func (found *analysis) pieces(q query.Node, t tree, env Env) (out *Pieces) {
 		panic(fmt.Errorf("BUG: modifiers that were read cannot be written: %w", err))
 	}
 	return &Pieces{
-		Text: hogql.PrintWithin(of.Each, env.spend) + string(settings), Pieces: of.Pieces, Rows: of.Rows,
+		Text: hogql.PrintWithin(of.Each, env.spend) + string(settings) + reads.Types.String(), Pieces: of.Pieces, Rows: of.Rows,
 		Compile: func(places []int) (*Compiled, error) { return compilePieces(of.Query(places), env) },
 	}
 }

@@ -121,6 +121,60 @@ func TestPieceTexts(t *testing.T) {
 	}
 }
 
+// TestPieceTypes: where the type of a property changes the SQL of pieces, it changes their text; the types of properties that are not read do not.
+func TestPieceTypes(t *testing.T) {
+	t.Parallel()
+	since := " from events where timestamp >= '2024-05-01' and timestamp < '2024-05-04' group by day order by day"
+	changed := 0
+	for _, request := range []string{
+		trendOf(`"series": [{"event": "a"}], "breakdownFilter": {"breakdown": "x", "breakdown_type": "event"}`),
+		trendOf(`"series": [{"event": "a"}], "breakdownFilter": {"breakdowns": [{"property": "x", "type": "person"}, {"property": "toString(properties.x)", "type": "hogql"}]}`),
+		trendOf(`"series": [{"event": "a", "math": "sum", "math_property": "x"}]`),
+		trendOf(`"series": [{"event": "a", "math": "hogql", "math_hogql": "max(properties.x)"}]`),
+		trendOf(`"series": [{"event": "a"}], "properties": [{"key": "x", "value": "1", "type": "event", "operator": "gt"}]`),
+		trendOf(`"series": [{"event": "a"}], "properties": [{"key": "x", "value": ["true"], "type": "event"}]`),
+		trendOf(`"series": [{"event": "a"}], "properties": [{"key": "x", "value": ["true"], "type": "person"}]`),
+		trendOf(`"series": [{"event": "a"}], "properties": [{"key": "x", "value": "2024-05-01", "type": "event", "operator": "is_date_before"}]`),
+		`{"kind": "LifecycleQuery", "dateRange": {"date_from": "-7d"}, "series": [{"event": "a", "properties": [{"key": "x", "value": 1, "type": "event"}]}]}`,
+		hogqlOf(t, "select toDate(timestamp) as day, max(properties.x)"+since),
+		hogqlOf(t, "select toDate(timestamp) as day, countIf(person.properties.x = properties['x'])"+since),
+		hogqlOf(t, "select toDate(timestamp) as day, max(properties.x.y), any(properties)"+since),
+	} {
+		texts := map[string]string{} // by SQL
+		for _, typ := range []string{"", "String", "Numeric", "Boolean", "DateTime"} {
+			w := world{Event: map[string]string{"x": typ}, Person: map[string]string{"x": typ}}
+			if typ == "" {
+				w = world{}
+			}
+			pieces := compiledFor(t, request, w.env(t)).Pieces
+			if pieces == nil {
+				t.Fatalf("%s has no pieces", request)
+			}
+			compiled, err := pieces.Compile([]int{0})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sql := fmt.Sprint(compiled.SQL, compiled.Params)
+			for known, text := range texts {
+				if known != sql && text == pieces.Text {
+					t.Errorf("%s: with %q the SQL is another one and the text is not", request, typ)
+				}
+			}
+			texts[sql] = pieces.Text
+			other := world{Event: map[string]string{"y": "Numeric"}, Person: map[string]string{"y": "Boolean"}}
+			if typ == "" && compiledFor(t, request, other.env(t)).Pieces.Text != pieces.Text {
+				t.Errorf("%s: the type of a property that is not read changes the text", request)
+			}
+		}
+		if len(texts) > 1 {
+			changed++
+		}
+	}
+	if changed < 6 {
+		t.Errorf("types change the SQL of %d queries only", changed)
+	}
+}
+
 // TestKeptPieces: a piece whose first events may be too old to be kept is computed each time.
 func TestKeptPieces(t *testing.T) {
 	t.Parallel()

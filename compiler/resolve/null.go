@@ -169,7 +169,7 @@ func (p *property) isText(r *resolver) bool {
 	if len(p.keys) == 0 {
 		return false
 	}
-	typ := p.definition(r.db)
+	typ := r.definition(p)
 	return typ != schema.NumericProperty && typ != schema.BooleanProperty && typ != schema.DateTimeProperty
 }
 

@@ -158,11 +158,11 @@ func access(e hogql.Expr) (below hogql.Expr, key hogql.Name, ok bool) {
 	return nil, hogql.Name{}, false
 }
 
-// definition is the declared type of a property; only what lies directly in a document has one.
-func (p *property) definition(db *schema.Database) schema.PropertyType {
+// definition is the declared type of a property, and notes that the query depends on it; only what lies directly in a document has one.
+func (r *resolver) definition(p *property) schema.PropertyType {
 	if p.place.query != nil {
 		if from := p.place.query.rel.columns[p.place.index].from; from != nil {
-			return from.with(p.keys).definition(db)
+			return r.definition(from.with(p.keys))
 		}
 		return schema.StringProperty
 	}
@@ -173,7 +173,12 @@ func (p *property) definition(db *schema.Database) schema.PropertyType {
 	if strings.HasPrefix(key.Name, "$ai_") && strings.HasSuffix(key.Name, "_id") {
 		return schema.StringProperty
 	}
-	return db.Properties.Of(key)
+	typ := r.db.Properties.Of(key)
+	if r.reads.Types == nil {
+		r.reads.Types = schema.PropertyTypes{}
+	}
+	r.reads.Types[key] = typ
+	return typ
 }
 
 // kinds are the kinds of values that a property has had, and notes that the query relies on it; none if they are not known. A key that has
@@ -227,7 +232,7 @@ func (r *resolver) property(p *property, want wanted, at hogql.Span) resolved.Ex
 	}
 	r.survey.note(p)
 	if want == typedValue {
-		switch p.definition(r.db) {
+		switch r.definition(p) {
 		case schema.NumericProperty:
 			want = floatValue
 		case schema.BooleanProperty:
@@ -375,7 +380,7 @@ func (rel *relation) extensible(i int) bool {
 // converted returns the wanted form of a property from its text.
 func (r *resolver) converted(value resolved.Expr, p *property, want wanted, at hogql.Span) resolved.Expr {
 	if want == typedValue {
-		switch p.definition(r.db) {
+		switch r.definition(p) {
 		case schema.NumericProperty:
 			want = floatValue
 		case schema.BooleanProperty:

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,6 +100,16 @@ func (p PropertyTypes) Of(key PropertyKey) PropertyType {
 		return typ
 	}
 	return StringProperty
+}
+
+// String lists properties with their types, in an order of its own.
+func (p PropertyTypes) String() string {
+	lines := make([]string, 0, len(p))
+	for key, typ := range p {
+		lines = append(lines, fmt.Sprintf("%d %d %q %q", key.Scope, key.Group, key.Name, typ))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
 
 // QuotedName writes the name of a field as clients of PostHog expect it: in backquotes as soon as it holds a sign.

@@ -18,6 +18,8 @@ import (
 type knownSchema struct {
 	of   *registry.ProjectSchema
 	mark string
+	// untyped is mark without the types of properties.
+	untyped string
 	// actions and cohorts are those that queries can look up.
 	actions     *query.Actions
 	cohorts     schema.Cohorts
@@ -32,11 +34,13 @@ func (d *Databases) schemaOf(of *registry.ProjectSchema) *knownSchema {
 			return known
 		}
 	}
+	untyped := []any{
+		of.Project.Timezone, of.Project.WeekStart, of.Project.TestAccountFilters, of.Project.PathCleaningFilters, of.DisplayNames, of.GroupTypes,
+	}
 	known := &knownSchema{
 		of: of, cohorts: CohortsOf(of.Cohorts, nil), byCohort: make(map[int64]*registry.SchemaCohort, len(of.Cohorts)),
 		actions: actionsOf(of.Actions), actionMarks: make(map[int64]string, len(of.Actions)),
-		mark: digest(of.Project.Timezone, of.Project.WeekStart, of.Project.TestAccountFilters, of.Project.PathCleaningFilters, of.DisplayNames,
-			of.Properties, of.GroupTypes),
+		untyped: digest(untyped...), mark: digest(append(untyped, of.Properties)...),
 	}
 	for i := range of.Cohorts {
 		known.byCohort[of.Cohorts[i].ID] = &of.Cohorts[i]
@@ -50,23 +54,30 @@ func (d *Databases) schemaOf(of *registry.ProjectSchema) *knownSchema {
 
 // mark is the mark of a query over a project with this schema and these defaults of variables.
 func (d *Databases) mark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
-	mark := d.lastingMark(of, variables, node)
+	known := d.schemaOf(of)
+	mark := known.mark + known.used(of, variables, node)
 	if from := of.EventsFrom(time.Now()); !from.IsZero() {
 		mark += " from " + from.Format(time.RFC3339)
 	}
 	return mark
 }
 
-// lastingMark is mark without what changes with each day of a project that does not keep its events for ever.
-func (d *Databases) lastingMark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
+// pieceMark is mark without the types of properties, which the texts of pieces have, and without what changes with each day of a project that does not
+// keep its events for ever.
+func (d *Databases) pieceMark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
 	known := d.schemaOf(of)
+	return known.untyped + known.used(of, variables, node)
+}
+
+// used is the part of a mark that says what the query depends on; empty if that is nothing.
+func (k *knownSchema) used(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
 	uses := compiler.UsesOf(node, compiler.Env{
-		Database: &schema.Database{Cohorts: known.cohorts}, Variables: variables, TestAccounts: of.TestAccounts, Actions: known.actions,
+		Database: &schema.Database{Cohorts: k.cohorts}, Variables: variables, TestAccounts: of.TestAccounts, Actions: k.actions,
 	})
 	if uses.IsZero() {
-		return known.mark
+		return ""
 	}
-	return known.mark + " " + known.depends(&uses)
+	return " " + k.depends(&uses)
 }
 
 // Mark is the part of a cache key that changes with what a query of a project means: the project's zone, its week, its filters

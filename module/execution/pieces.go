@@ -158,7 +158,7 @@ func (x *Computation) pieceKey(compiled *compiler.Compiled) cache.Key {
 	parts := cache.KeyParts{
 		Project: x.Project.ID, Query: string(text[:]), Zone: x.Project.Timezone,
 		Extra: "pieces " + strconv.Itoa(int(x.query.Rows)) + " " + strconv.FormatBool(x.query.Endpoint != nil) + " " +
-			x.exec.Databases.lastingMark(x.world.Schema(x.Project.ID), x.world.VariableDefaults(x.Project.ID), x.query.Node),
+			x.exec.Databases.pieceMark(x.world.Schema(x.Project.ID), x.world.VariableDefaults(x.Project.ID), x.query.Node),
 	}
 	if x.Key != nil {
 		parts.RowFilter = x.Key.Fixed
