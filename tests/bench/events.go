@@ -83,16 +83,8 @@ type history struct {
 	narrow         bool
 }
 
-// wideEvents is the most events that have the properties that no measured query reads: of 100 million, they would take 20 GB.
-const wideEvents = 10_000_000
-
-// longHistory is the history of half a year.
-func longHistory(events int) history {
-	if events > wideEvents {
-		return growingHistory(events)
-	}
-	return history{events: events, people: generatedPeople}
-}
+// wideHistory is one of events with thirty properties.
+func wideHistory(events int) history { return history{events: events, people: generatedPeople} }
 
 // growingHistory is one of as many people for each event, whatever its size. Its events have ten properties.
 func growingHistory(events int) history {

@@ -36,7 +36,7 @@ type contest struct {
 type insightBench struct{ events int }
 
 func (b *insightBench) measure(ctx context.Context, kept histories) (goals []goal, err error) {
-	engine, err := kept.start(ctx, longHistory(b.events))
+	engine, err := kept.start(ctx, wideHistory(b.events))
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func main() {
 	flag.IntVar(&capture.size, "capture-size", 0, "the size of batches of captured events; 0 means each of 1, 10 and 100")
 	flag.IntVar(&capture.rate, "capture-rate", 20_000, "events per second in batches of 100")
 	flag.IntVar(&imports.events, "import-events", 500_000, "number of events that are imported")
-	growth := flag.Int("growth-events", 10_000_000, "number of events of the largest history of the figure growth; the others have a tenth and a hundredth")
+	growth := flag.Int("growth-events", 10_000_000, "number of events of the largest history of the figures growth and settled-growth; growth has two others with a tenth and a hundredth")
 	document := flag.String("record", "", "`file` of Markdown whose figures are replaced by those of this run")
 	flag.Parse()
 	if err := run(context.Background(), flag.Args(), &cached, &insights, &capture, &imports, *growth, *data, *document); err != nil {
@@ -72,7 +72,7 @@ func run(
 			return fmt.Errorf("measuring %s: %w", f.name, err)
 		}
 		if document != "" && f.name != profileFigure {
-			if err := record(document, f.name, text, reached, time.Now()); err != nil {
+			if err := record(document, command(), f.name, text, reached, time.Now()); err != nil {
 				return err
 			}
 		}
@@ -95,7 +95,8 @@ func figuresOf(
 		{"exports", func() ([]goal, error) { return exportMemory(folder) }},
 		{"properties", func() ([]goal, error) { return propertyReads(ctx, folder) }},
 		{"insights", func() ([]goal, error) { return insights.measure(ctx, kept) }},
-		{"settled", func() ([]goal, error) { return settledPast(ctx, folder, kept, insights.events) }},
+		{"settled", func() ([]goal, error) { return settledPast(ctx, folder, kept, "settled", wideHistory(insights.events)) }},
+		{"settled-growth", func() ([]goal, error) { return settledPast(ctx, folder, kept, "settled-growth", growingHistory(growthEvents)) }},
 		{"probe", func() ([]goal, error) { return probeCost(ctx, kept, insights.events) }},
 		{"cohorts", func() ([]goal, error) { return cohortCalculations(ctx, folder, insights.events) }},
 		{"capture", func() ([]goal, error) { return capture.measure(folder) }},

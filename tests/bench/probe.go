@@ -20,7 +20,7 @@ const probedTrend = "SELECT toStartOfDay(timestamp) AS day, count() FROM events 
 
 // probeCost compares what it takes to ask a ClickHouse that others write to whether there are new data with a trend over the same events.
 func probeCost(ctx context.Context, histories histories, events int) (goals []goal, err error) {
-	engine, err := histories.start(ctx, longHistory(events))
+	engine, err := histories.start(ctx, wideHistory(events))
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -32,12 +33,12 @@ func printed(measure func() ([]goal, error)) (text string, goals []goal, err err
 
 // record puts what a figure printed, and its goals, into a Markdown document, in place of what an earlier run left there. The place is between
 // two comments with the name of the figure; a document without them is left as it is, which is an error.
-func record(path, name, text string, goals []goal, when time.Time) error {
+func record(path, command, name, text string, goals []goal, when time.Time) error {
 	document, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("reading the document of figures: %w", err)
 	}
-	written, err := recorded(string(document), name, text, goals, when)
+	written, err := recorded(string(document), command, name, text, goals, when)
 	if err != nil {
 		return err
 	}
@@ -47,8 +48,19 @@ func record(path, name, text string, goals []goal, when time.Time) error {
 	return nil
 }
 
+// command is how the program was called, but for the figures and for where things are kept.
+func command() string {
+	out := "go run ./tests/bench"
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name != "record" && f.Name != "data" {
+			out += " -" + f.Name + " " + f.Value.String()
+		}
+	})
+	return out
+}
+
 // recorded is the document with the figure in its place.
-func recorded(document, name, text string, goals []goal, when time.Time) (string, error) {
+func recorded(document, command, name, text string, goals []goal, when time.Time) (string, error) {
 	begin, end := "<!-- figure "+name+" -->\n", "<!-- end of "+name+" -->\n"
 	before, rest, found := strings.Cut(document, begin)
 	_, after, ended := strings.Cut(rest, end)
@@ -56,7 +68,7 @@ func recorded(document, name, text string, goals []goal, when time.Time) (string
 		return "", fmt.Errorf("the document of figures has no place for %s", name)
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s%s\nMeasured on %s by `go run ./tests/bench %s`.\n\n", before, begin, when.Format(time.DateOnly), name)
+	fmt.Fprintf(&out, "%s%s\nMeasured on %s by `%s %s`.\n\n", before, begin, when.Format(time.DateOnly), command, name)
 	if text = strings.TrimSpace(text); text != "" {
 		fmt.Fprintf(&out, "```text\n%s\n```\n\n", text)
 	}

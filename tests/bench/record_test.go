@@ -14,21 +14,21 @@ func TestRecorded(t *testing.T) {
 	const document = "before\n<!-- figure a -->\nold\n<!-- end of a -->\nbetween\n<!-- figure b -->\n<!-- end of b -->\nafter\n"
 	goals := []goal{atMost("x | y", "", 1.5, 2), atLeast("z", "w", 1, 1)}
 	when := time.Date(2026, time.November, 23, 0, 0, 0, 0, time.UTC)
-	got, err := recorded(document, "a", "\nsome text\n\n", goals, when)
+	got, err := recorded(document, "go run x", "a", "\nsome text\n\n", goals, when)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "before\n<!-- figure a -->\n\nMeasured on 2026-11-23 by `go run ./tests/bench a`.\n\n```text\nsome text\n```\n\n" +
+	const want = "before\n<!-- figure a -->\n\nMeasured on 2026-11-23 by `go run x a`.\n\n```text\nsome text\n```\n\n" +
 		"| what | against | goal | measured |\n| --- | --- | --- | --- |\n| x \\| y | - | ≤ 1.5 | 2.00: missed |\n| z | w | ≥ 1 | 1.00 |\n\n" +
 		"<!-- end of a -->\nbetween\n<!-- figure b -->\n<!-- end of b -->\nafter\n"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the document differs (-want +got):\n%s", diff)
 	}
-	again, err := recorded(got, "a", "some text", goals, when)
+	again, err := recorded(got, "go run x", "a", "some text", goals, when)
 	if err != nil || again != got {
 		t.Errorf("recorded again, the document is another one: %v\n%s", err, again)
 	}
-	if _, err := recorded(document, "c", "", nil, when); err == nil {
+	if _, err := recorded(document, "go run x", "c", "", nil, when); err == nil {
 		t.Error("a figure without a place is recorded")
 	}
 }
@@ -54,7 +54,7 @@ func TestPlaces(t *testing.T) {
 		if f.name == profileFigure {
 			continue
 		}
-		if _, err := recorded(string(document), f.name, "", nil, time.Time{}); err != nil {
+		if _, err := recorded(string(document), "", f.name, "", nil, time.Time{}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -46,8 +46,8 @@ func settledFigures() []*settledFigure {
 }
 
 // settledPast compares what answers of the last ninety days cost when they are asked for again a day later, with what they cost as a whole.
-func settledPast(ctx context.Context, scratch string, kept histories, events int) (goals []goal, err error) {
-	client, err := open(scratch, "settled", unlimited)
+func settledPast(ctx context.Context, scratch string, kept histories, name string, h history) (goals []goal, err error) {
+	client, err := open(scratch, name, unlimited)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func settledPast(ctx context.Context, scratch string, kept histories, events int
 	if err := client.Server.Stop(); err != nil {
 		return nil, err
 	}
-	h, data := longHistory(events), filepath.Join(scratch, "settled", "data", "engine")
+	data := filepath.Join(scratch, name, "data", "engine")
 	engine, err := kept.start(ctx, h)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func settledPast(ctx context.Context, scratch string, kept histories, events int
 		}
 	}
 	fmt.Printf("Answers of %d days by day over %d events of %d days, asked for again %d times, each time a day later: seconds of processor time\n\n",
-		settledDays, events, generatedHistory, settledAsks-1)
+		settledDays, h.events, generatedHistory, settledAsks-1)
 	fmt.Printf("%-24s %12s %12s %12s %8s %10s %10s  %s\n", "", "first time", "again", "as a whole", "ratio", "wall, ms", "whole, ms", "buckets")
 	for _, f := range all {
 		again, whole := f.again/(settledAsks-1), f.whole/(settledAsks-1)
