@@ -53,3 +53,27 @@ func TestReadPolled(t *testing.T) {
 		}
 	}
 }
+
+// TestReadPolledImports reads what other servers might say of imports.
+func TestReadPolledImports(t *testing.T) {
+	const one, other = `{"id":"x","project":3}`, `{"id":"y","project":3}`
+	for _, tt := range []struct {
+		name, id, body string
+		want           bool
+	}{
+		{"the import", "x", "[" + one + "]", true},
+		{"another import", "x", "[" + other + "]", false},
+		{"another import too", "x", "[" + one + "," + other + "]", false},
+		{"all imports", "", "[" + one + "," + other + "]", true},
+		{"an import of another project", "", `[{"id":"x","project":4}]`, false},
+		{"an import without a name", "", `[{"project":3}]`, false},
+		{"no import", "", `[null]`, false},
+		{"no list", "x", one, false},
+	} {
+		asked := &PeerRequest{Nonce: strings.Repeat("a", 2*nonceBytes), Project: 3, Poll: &PeerPoll{ID: tt.id, Imports: true}}
+		answer := (&Polled{Status: 200, Body: []byte(tt.body)}).Answer(asked)
+		if got := readPolled(answer.Body, asked); (got != nil) != tt.want {
+			t.Errorf("%s: read %t", tt.name, got != nil)
+		}
+	}
+}

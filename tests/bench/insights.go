@@ -32,6 +32,9 @@ type contest struct {
 	ours, theirs []float64 // seconds
 }
 
+// insightRounds is how often each insight is asked for: of five rounds, the medians of the fast ones differ by a fifth between runs.
+const insightRounds = 15
+
 // insightBench compares the SQL of insights over generated events with handwritten SQL.
 type insightBench struct{ events int }
 
@@ -51,14 +54,14 @@ func (b *insightBench) measure(ctx context.Context, kept histories) (goals []goa
 		return nil, err
 	}
 	all := append(contests(), funnelContests()...)
-	for range rounds {
+	for range insightRounds {
 		for _, c := range all {
 			if err := c.measure(ctx, client); err != nil {
 				return nil, fmt.Errorf("%s: %w", c.name, err)
 			}
 		}
 	}
-	fmt.Printf("Insights over %d events, seconds, median of %d alternating rounds\n\n", b.events, rounds)
+	fmt.Printf("Insights over %d events, seconds, median of %d alternating rounds\n\n", b.events, insightRounds)
 	fmt.Printf("%-44s %10s %10s %8s %8s\n", "", "our SQL", "handwritten", "ratio", "goal")
 	for _, c := range all {
 		a, b := median(c.ours), median(c.theirs)
