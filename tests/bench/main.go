@@ -96,7 +96,9 @@ func figuresOf(
 		{"properties", func() ([]goal, error) { return propertyReads(ctx, folder) }},
 		{"insights", func() ([]goal, error) { return insights.measure(ctx, kept) }},
 		{"settled", func() ([]goal, error) { return settledPast(ctx, folder, kept, "settled", wideHistory(insights.events)) }},
-		{"settled-growth", func() ([]goal, error) { return settledPast(ctx, folder, kept, "settled-growth", growingHistory(growthEvents)) }},
+		{"settled-growth", func() ([]goal, error) {
+			return settledPast(ctx, folder, kept, "settled-growth", growingHistory(growthEvents))
+		}},
 		{"probe", func() ([]goal, error) { return probeCost(ctx, kept, insights.events) }},
 		{"cohorts", func() ([]goal, error) { return cohortCalculations(ctx, folder, insights.events) }},
 		{"capture", func() ([]goal, error) { return capture.measure(folder) }},
