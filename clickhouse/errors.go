@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -102,7 +103,7 @@ func classify(err error) *Error {
 	switch {
 	case errors.Is(err, driver.ErrAcquireConnTimeout) && !greetingFailed(err): // the wait for a greeting ends with the same error
 		return &Error{Kind: Busy, Message: "no connection to ClickHouse is free", cause: err}
-	case unreachable(err), misdirected(err):
+	case unreachable(err), closedIdle(err), misdirected(err):
 		return &Error{Kind: Unavailable, Message: unavailable, cause: err}
 	}
 	return &Error{Kind: Internal, Message: internalMessage, cause: err}
@@ -116,6 +117,14 @@ func unreachable(err error) bool {
 		errors.Is(err, driver.ErrAcquireConnNoAddress) || errors.Is(err, driver.ErrConnectionClosed) ||
 		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// closedIdle reports whether a server closed a connection that waited while a request was put on it, which it has not read. net/http tells only by a text.
+func closedIdle(err error) bool {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err
+	}
+	return err != nil && err.Error() == "http: server closed idle connection"
 }
 
 func fromException(x *driver.Exception, cause error) *Error {

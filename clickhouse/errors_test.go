@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -150,6 +151,8 @@ func TestErrorsOfConnections(t *testing.T) {
 		{driver.ErrAcquireConnNoAddress, clickhouse.Unavailable},
 		{&driver.HTTPError{StatusCode: 503, Err: errEnough}, clickhouse.Unavailable},
 		{&driver.HTTPError{StatusCode: 404, Err: errEnough}, clickhouse.Unavailable},
+		{&url.Error{Op: "Post", Err: errors.New("http: server closed idle connection")}, clickhouse.Unavailable},
+		{&url.Error{Op: "Post", Err: errEnough}, clickhouse.Internal},
 		{errEnough, clickhouse.Internal},
 	}
 	for _, tt := range tests {

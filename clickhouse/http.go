@@ -11,11 +11,13 @@ import (
 	"maps"
 	"mime/multipart"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -241,7 +243,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := t.base.RoundTrip(req)
+	res, err := t.again(req)
 	if err != nil {
 		return nil, err
 	}
@@ -251,6 +253,36 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errors.Join(errUnframed, res.Body.Close())
 	}
 	return res, nil
+}
+
+const (
+	// mostClosed is how many connections in turn may turn out to be closed. Each is one that waited, and net/http drops those that it knows of.
+	mostClosed = 8
+	// closedWithin is how soon a connection fails that the server had closed. What fails later may have run.
+	closedWithin = time.Second
+)
+
+// again sends a query, and sends it on another connection if it was put on one that the server has closed meanwhile, because nothing was asked on it for a
+// while. net/http does that only for requests that it takes for idempotent.
+func (t *transport) again(req *http.Request) (res *http.Response, err error) {
+	var waited bool // the connection did
+	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { waited = got.Reused }}
+	req = req.WithContext(httptrace.WithClientTrace(req.Context(), trace))
+	for tries := 0; ; tries++ {
+		waited = false
+		began := time.Now()
+		res, err = t.base.RoundTrip(req)
+		if err == nil || tries == mostClosed || !waited || time.Since(began) > closedWithin || req.Context().Err() != nil || req.GetBody == nil ||
+			!closedIdle(err) && !unreachable(err) {
+			return res, err
+		}
+		body, failed := req.GetBody()
+		if failed != nil {
+			return nil, err
+		}
+		req = req.Clone(req.Context())
+		req.Body = body
+	}
 }
 
 // apply returns a copy of the request with the parameters in its URL, or in its body if they are long.

@@ -6,12 +6,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -230,6 +234,44 @@ func TestUnreachable(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestClosedConnections asks a server that closes connections as soon as they wait, as one does whose keep-alive time is over. No query fails.
+func TestClosedConnections(t *testing.T) {
+	var asked atomic.Bool
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("query_id") == "" { // the client's own
+			fakeAnswer(w, r)
+			return
+		}
+		asked.Store(true)
+		send(w, []byte("[\"n\"]\n[\"UInt8\"]\n[1]\n"))
+	}))
+	server.Config.ConnState = func(conn net.Conn, state http.ConnState) {
+		if state == http.StateIdle && asked.Load() {
+			time.AfterFunc(time.Duration(rand.IntN(100))*time.Microsecond, func() { _ = conn.Close() }) // the server closes it too
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	c := openWith(t, clickhouse.Config{DSN: "http://default@" + strings.TrimPrefix(server.URL, "http://")})
+	var first rows
+	if _, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT n", Project: 1}, &first); err != nil {
+		t.Fatal(err)
+	}
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() {
+			for range 2000 {
+				var got rows
+				if _, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT n", Project: 1}, &got); err != nil {
+					t.Errorf("%v: %v", err, errors.Unwrap(errors.Unwrap(err)))
+					return
+				}
+			}
+		})
+	}
+	callers.Wait()
 }
 
 // TestTLS uses its own dial function. The native protocol must use TLS anyway.
