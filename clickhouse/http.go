@@ -256,7 +256,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 const (
-	// mostClosed is how many connections in turn may turn out to be closed. Each is one that waited, and net/http drops those that it knows of.
+	// mostClosed is how many connections in turn may turn out to be closed.
 	mostClosed = 8
 	// closedWithin is how soon a connection fails that the server had closed. What fails later may have run.
 	closedWithin = time.Second
@@ -282,6 +282,7 @@ func (t *transport) again(req *http.Request) (res *http.Response, err error) {
 		}
 		req = req.Clone(req.Context())
 		req.Body = body
+		t.CloseIdleConnections() // others have waited as long
 	}
 }
 

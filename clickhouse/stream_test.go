@@ -262,7 +262,7 @@ func TestClosedConnections(t *testing.T) {
 	var callers sync.WaitGroup
 	for range 4 {
 		callers.Go(func() {
-			for range 2000 {
+			for range 500 {
 				var got rows
 				if _, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT n", Project: 1}, &got); err != nil {
 					t.Errorf("%v: %v", err, errors.Unwrap(errors.Unwrap(err)))
