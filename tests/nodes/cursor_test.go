@@ -13,8 +13,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// listens is the address at which a node listens for the others.
-var listens = regexp.MustCompile(`listen 127\.0\.0\.1:(\d+)`)
+// advertised is the address at which a node can be reached by the others.
+var advertised = regexp.MustCompile(`advertise 127\.0\.0\.1:(\d+)`)
 
 // advertise reloads a node with another address for the others, which leads to the same place.
 func advertise(t *testing.T, node *harness.Server) {
@@ -23,7 +23,7 @@ func advertise(t *testing.T, node *harness.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := listens.ReplaceAll(config, []byte("$0\n\t\t\tadvertise localhost:$1"))
+	changed := advertised.ReplaceAll(config, []byte("advertise localhost:$1"))
 	if bytes.Equal(changed, config) {
 		t.Fatalf("no address in %s", config)
 	}
@@ -88,6 +88,7 @@ func TestCursorOnAnotherNode(t *testing.T) {
 	if err := first.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	l.fleet.peers[0].Set(harness.Refuses) // nothing listens at the address of a node that has ended
 	harness.Eventually(t, time.Minute, func() error {
 		got := two.Do(t, http.MethodPost, "endpoints/pages/run", map[string]any{"cursor": begun.Body["next_cursor"]})
 		switch {
@@ -98,6 +99,7 @@ func TestCursorOnAnotherNode(t *testing.T) {
 		}
 		return fmt.Errorf("%d %s", got.Status, got.Raw)
 	})
+	l.fleet.peers[0].Set(harness.Works)
 	if err := first.Run(); err != nil { // it is stopped when the test ends
 		t.Fatal(err)
 	}
