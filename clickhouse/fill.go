@@ -148,7 +148,7 @@ func (c *Client) abandon(ctx context.Context, h *host, id string) {
 }
 
 func (h *host) fillHTTP(ctx context.Context, settings driver.Settings, q Query, sql string) (err error) {
-	exchange := &exchange{format: rowFormat, params: encodeParams(q.Params), queryID: q.ID}
+	exchange := &exchange{format: rowFormat, params: encodeParams(q.Params), queryID: q.ID, writes: true}
 	outer := ctx
 	ctx, cancel := withoutDeadline(context.WithValue(ctx, exchangeKey{}, exchange))
 	defer cancel()

@@ -196,6 +196,7 @@ type exchange struct {
 	format  string
 	params  driver.Parameters
 	queryID string
+	writes  bool   // it must not be sent twice
 	summary string // the server's summary of the query, from the response header
 }
 
@@ -243,7 +244,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := t.again(req)
+	send := t.base.RoundTrip
+	if !x.writes {
+		send = t.again
+	}
+	res, err := send(req)
 	if err != nil {
 		return nil, err
 	}

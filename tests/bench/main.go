@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -56,6 +57,11 @@ func run(
 		return fmt.Errorf("creating a folder: %w", err)
 	}
 	defer os.RemoveAll(folder)
+	if data != "" { // links lead to it
+		if data, err = filepath.Abs(data); err != nil {
+			return fmt.Errorf("finding the folder of events: %w", err)
+		}
+	}
 	figures := figuresOf(ctx, folder, histories{cmp.Or(data, folder)}, cached, insights, capture, imports, growthEvents)
 	for _, name := range chosen {
 		if !slices.ContainsFunc(figures, func(f figure) bool { return f.name == name }) {
