@@ -274,6 +274,41 @@ func TestClosedConnections(t *testing.T) {
 	callers.Wait()
 }
 
+// TestFillIsSentOnce asks a server that closes a connection that waited after it has read a fill, which may have run.
+func TestFillIsSentOnce(t *testing.T) {
+	var closes atomic.Bool
+	fills := make(chan string, 10) // the connections that they came on
+	c := fake(t, func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || !strings.HasPrefix(string(body), "INSERT INTO ") {
+			return
+		}
+		fills <- r.RemoteAddr
+		if closes.Load() {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	if err := c.Fill(t.Context(), members(1, "SELECT generateUUIDv4()")); err != nil {
+		t.Fatal(err, errors.Unwrap(err))
+	}
+	before := <-fills
+	closes.Store(true)
+	err := c.Fill(t.Context(), members(1, "SELECT generateUUIDv4()"))
+	var got *clickhouse.Error
+	if !errors.As(err, &got) {
+		t.Fatalf("got %v", err)
+	}
+	if diff := cmp.Diff(clickhouse.Error{Kind: clickhouse.Unavailable, Message: "ClickHouse cannot be reached"}, *got, ignoreCause); diff != "" {
+		t.Errorf("error (-want +got):\n%s\n%v", diff, errors.Unwrap(got))
+	}
+	if n := len(fills); n != 1 {
+		t.Fatalf("the fill arrived %d times", n)
+	}
+	if on := <-fills; on != before {
+		t.Errorf("the fill came on %s, and not on %s, which waited", on, before)
+	}
+}
+
 // TestTLS uses its own dial function. The native protocol must use TLS anyway.
 func TestTLS(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
