@@ -289,7 +289,7 @@ func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []by
 	c.RequestID = asked.Nonce
 	switch {
 	case asked.Poll != nil && asked.Poll.Imports:
-		return rt.importRoutes().ForPeer(c, asked)
+		return rt.importRoutes().PolledByPeer(c, asked)
 	case asked.Poll != nil:
 		return rt.queryRoute().PolledByPeer(c, asked)
 	}

@@ -114,8 +114,8 @@ func importsOf(other *execution.Polled) (all []*imports.Import) {
 	return all
 }
 
-// ForPeer answers another server that asks about imports, or cancels one. Whether the caller may is found out here.
-func (s *Imports) ForPeer(c api.Caller, asked *execution.PeerRequest) peers.Answer {
+// PolledByPeer answers another server that asks about imports, or cancels one. Whether the caller may is found out here.
+func (s *Imports) PolledByPeer(c api.Caller, asked *execution.PeerRequest) peers.Answer {
 	poll, scope := asked.Poll, read
 	if poll.Cancel {
 		scope = write
