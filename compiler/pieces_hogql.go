@@ -307,8 +307,7 @@ func (b *bucketed) cutUp() bool {
 			to = farAway
 		}
 		b.open = len(b.parts.Pieces)
-		b.parts.Pieces = append(b.parts.Pieces, Piece{From: present, To: to, Reach: present})
-		b.parts.Keys = append(b.parts.Keys, r.Key(present))
+		b.parts.Add(Piece{From: present, To: to, Reach: present}, present, true)
 	}
 	w.Keep(b.parts.Pieces)
 	return true

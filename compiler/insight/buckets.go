@@ -32,8 +32,10 @@ func (r *Range) Bucket(timestamp hogql.Expr) hogql.Expr {
 }
 
 // Key is the key of the bucket that starts at a time as a row's JSON holds it, without quotes.
-func (r *Range) Key(start time.Time) string {
-	if r.Interval.Clock() > 0 {
+func (r *Range) Key(start time.Time) string { return keyOf(r.Interval, start) }
+
+func keyOf(interval query.Interval, start time.Time) string {
+	if interval.Clock() > 0 {
 		return strconv.FormatInt(start.Unix(), 10)
 	}
 	return start.Format(time.DateOnly)

@@ -252,8 +252,12 @@ func (r *Range) Step(t time.Time, n int) time.Time {
 // Buckets gives the starts of the buckets in order, from the one that holds From to the one that holds To. It is empty
 // when the range ends before it begins.
 func (r *Range) Buckets() []time.Time {
-	var out []time.Time
-	for t := r.Floor(r.From); !t.After(r.To); t = r.Next(t) {
+	first := r.Floor(r.From)
+	if first.After(r.To) {
+		return nil
+	}
+	out := make([]time.Time, 0, r.To.Sub(first)/r.longest()+1)
+	for t := first; !t.After(r.To); t = r.Next(t) {
 		if r.Interval != query.Day || len(r.DaysOfWeek) == 0 || r.onDay(t) {
 			out = append(out, t)
 		}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
@@ -43,10 +41,19 @@ type Parts struct {
 	Pieces []Piece
 	// Cut reports, by piece, whether it is only a part of its bucket.
 	Cut []bool
-	// Keys are the keys of the buckets, by piece.
-	Keys []string
 	// Of are the places in Pieces of the buckets of each range, in the order of time.
 	Of [][]int
+
+	interval query.Interval
+	starts   []time.Time // of the buckets, by piece
+}
+
+// Key is the key of the bucket of a piece: see Range.Key.
+func (p *Parts) Key(place int) string { return keyOf(p.interval, p.starts[place]) }
+
+// Add adds a piece after the others, of the bucket that starts at a time; cut reports whether it is only a part of that.
+func (p *Parts) Add(piece Piece, start time.Time, cut bool) {
+	p.Pieces, p.Cut, p.starts = append(p.Pieces, piece), append(p.Cut, cut), append(p.starts, start)
 }
 
 // CutUp cuts ranges of the same interval into pieces. It is false when they cannot be: where a change of the clock brings midnight twice, days
@@ -54,24 +61,28 @@ type Parts struct {
 func (w *World) CutUp(ranges []Range) (*Parts, bool) {
 	type part struct {
 		Piece
-		key string
-		cut bool
-		of  []int // the ranges that have it
+		start time.Time // of its bucket
+		cut   bool
+		of    int // the range that has it
 	}
 	var all []part
+	out := &Parts{Of: make([][]int, len(ranges))}
 	for i := range ranges {
 		r := &ranges[i]
 		if r.All || r.Lower.Before(r.Floor(r.From)) || r.To.Sub(r.From) > MostPieces*r.longest() {
 			return nil, false
 		}
+		starts := r.Buckets()
+		all = slices.Grow(all, len(starts))
+		out.Of[i], out.interval = make([]int, 0, len(starts)), r.Interval
 		var before time.Time
-		for n, start := range r.Buckets() {
+		for n, start := range starts {
 			next := r.Next(start)
 			if !r.Floor(start).Equal(start) || r.Floor(next.Add(-time.Microsecond)).Before(start) || n > 0 && start.Before(before) {
 				return nil, false
 			}
 			before = next
-			p := part{Piece: Piece{From: start, To: next}, key: r.Key(start), of: []int{i}}
+			p := part{Piece: Piece{From: start, To: next}, start: start, of: i}
 			if r.Lower.After(p.From) {
 				p.From, p.cut = r.Lower, true
 			}
@@ -84,20 +95,18 @@ func (w *World) CutUp(ranges []Range) (*Parts, bool) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b part) int {
-		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To), strings.Compare(a.key, b.key))
+		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To), a.start.Compare(b.start))
 	})
-	out := &Parts{Of: make([][]int, len(ranges))}
+	out.Pieces, out.Cut, out.starts = make([]Piece, 0, len(all)), make([]bool, 0, len(all)), make([]time.Time, 0, len(all))
 	whole := false
 	for _, p := range all {
 		last := len(out.Pieces) - 1
 		if last < 0 || !out.Pieces[last].From.Equal(p.From) || !out.Pieces[last].To.Equal(p.To) {
 			p.Reach, p.Whole = p.From, !p.cut
 			last++
-			out.Pieces, out.Cut, out.Keys = append(out.Pieces, p.Piece), append(out.Cut, p.cut), append(out.Keys, p.key)
+			out.Add(p.Piece, p.start, p.cut)
 		}
-		for _, i := range p.of {
-			out.Of[i] = append(out.Of[i], last)
-		}
+		out.Of[p.of] = append(out.Of[p.of], last)
 		whole = whole || out.Pieces[last].Whole
 	}
 	return out, whole && len(out.Pieces) <= MostPieces
@@ -173,14 +182,10 @@ func (p *Parts) Place(interval query.Interval, key hogql.Expr, places []int) hog
 // Number counts a piece by the key of its bucket, among some pieces; and gives the same number of a key in a query.
 func (p *Parts) Number(interval query.Interval, key hogql.Expr, places []int, place int) (int64, hogql.Expr) {
 	if interval.Clock() > 0 {
-		second, err := strconv.ParseInt(p.Keys[place], 10, 64)
-		if err != nil {
-			panic("BUG: the key of a bucket is no second: " + p.Keys[place])
-		}
-		return second, key
+		return p.starts[place].Unix(), key
 	}
-	first := p.Keys[places[0]]
-	return daysBetween(first, p.Keys[place]), Call("dateDiff", Const("day"), Call("toDate", Const(first)), key)
+	first := places[0]
+	return daysBetween(p.starts[first], p.starts[place]), Call("dateDiff", Const("day"), Call("toDate", Const(p.Key(first))), key)
 }
 
 func list(values []any) hogql.Expr {
@@ -191,14 +196,8 @@ func list(values []any) hogql.Expr {
 	return out
 }
 
-// daysBetween counts the days from one date to another.
-func daysBetween(from, to string) int64 {
-	day := func(text string) time.Time {
-		t, err := time.Parse(time.DateOnly, text)
-		if err != nil {
-			panic("BUG: the key of a bucket is no date: " + text)
-		}
-		return t
-	}
+// daysBetween counts the days from the date of one time to that of another.
+func daysBetween(from, to time.Time) int64 {
+	day := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
 	return int64(day(to).Sub(day(from)) / (24 * time.Hour))
 }

@@ -232,7 +232,7 @@ func (p *pieces) whole(out [][]byte, i int, src *source, numbers [][]json.RawMes
 			if number == nil {
 				continue // no event
 			}
-			key := p.parts.Keys[place]
+			key := p.parts.Key(place)
 			row, known := rows[key]
 			if !known {
 				row = make([]json.RawMessage, width)

@@ -145,6 +145,7 @@ func (p *pieces) ranking(src *source, c column, pieces []splitPiece) ([]ranked, 
 	var out []ranked
 	at := map[string]int{}
 	for _, place := range p.parts.Of[c.lane.period] {
+		key := p.parts.Key(place)
 		for raw, of := range pieces[place][c.lane.series] {
 			if present := of.number > 0 && !c.seen || of.events > 0 && c.seen; !present && len(src.lanes) > 1 {
 				continue
@@ -160,7 +161,7 @@ func (p *pieces) ranking(src *source, c column, pieces []splitPiece) ([]ranked, 
 				r.missing = slices.Contains(r.values, "")
 				out = append(out, r)
 			}
-			out[i].keys, out[i].points = append(out[i].keys, p.parts.Keys[place]), append(out[i].points, of.number)
+			out[i].keys, out[i].points = append(out[i].keys, key), append(out[i].points, of.number)
 		}
 	}
 	for i := range out {
