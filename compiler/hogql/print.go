@@ -7,6 +7,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 )
 
+// Room that texts get at first, in bytes: few are longer.
+const (
+	roomForQuery = 256
+	roomForExpr  = 32
+)
+
 // Print gives the text of q, on one line. Parse makes the same tree of it, but for the places and for quotes around names
 // that may go without.
 func Print(q Query) string { return PrintWithin(q, nil) }
@@ -14,6 +20,7 @@ func Print(q Query) string { return PrintWithin(q, nil) }
 // PrintWithin is Print that spends from the budget of a compile: a tree whose parts are shared is longer as text.
 func PrintWithin(q Query, spend *budget.Budget) string {
 	p := printer{spend: spend}
+	p.text.Grow(roomForQuery)
 	p.query(q)
 	return p.text.String()
 }
@@ -21,6 +28,7 @@ func PrintWithin(q Query, spend *budget.Budget) string {
 // PrintExpr gives the text of e, in the way of Print.
 func PrintExpr(e Expr) string {
 	var p printer
+	p.text.Grow(roomForExpr)
 	p.expr(e, levelAlias)
 	return p.text.String()
 }
@@ -32,6 +40,7 @@ func FunctionForm(e Expr) string { return FunctionFormWithin(e, nil) }
 // FunctionFormWithin is FunctionForm that spends from the budget of a compile.
 func FunctionFormWithin(e Expr, spend *budget.Budget) string {
 	p := printer{functions: true, spend: spend}
+	p.text.Grow(roomForExpr)
 	p.expr(e, levelAlias)
 	return p.text.String()
 }
@@ -54,6 +63,7 @@ func Excerpt(e Expr) (text string, whole bool) {
 // each text: the values of clients have no place in what is logged.
 func ShortForm(e Expr, most int) string {
 	p := printer{functions: true, quiet: true, most: most}
+	p.text.Grow(roomForExpr)
 	p.expr(e, levelAlias)
 	return p.text.String()
 }

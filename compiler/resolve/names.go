@@ -38,11 +38,14 @@ func printable(name string) string {
 	if len(name) > longestName {
 		name = name[:longestName]
 	}
+	if isPrintable(name) {
+		return name
+	}
 	out := make([]byte, 0, len(name))
 	for i := range len(name) {
 		c := name[i]
 		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '$', c == '_' && len(out) > 0:
+		case plainByte(c), c == '_' && len(out) > 0:
 			out = append(out, c)
 		case len(out) > 0 && out[len(out)-1] != '_':
 			out = append(out, '_')
@@ -55,4 +58,22 @@ func printable(name string) string {
 		return string(out) + "_"
 	}
 	return string(out)
+}
+
+// isPrintable reports whether a name is a plain word as it is.
+func isPrintable(name string) bool {
+	if name == "" || name[0] == '_' || strings.EqualFold(name, schema.ProjectColumn) {
+		return false
+	}
+	for i := range len(name) {
+		if c := name[i]; !plainByte(c) && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// plainByte reports whether a byte may be anywhere in a plain word.
+func plainByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '$'
 }

@@ -101,7 +101,12 @@ func (f *Field) PhysicalName() string {
 }
 
 // Key distinguishes the field from others of the same name in other parts of its table.
-func (f *Field) Key() string { return f.Name + " " + f.PhysicalName() }
+func (f *Field) Key() string {
+	if f.PhysicalName() == f.Name {
+		return f.Name
+	}
+	return f.Name + " " + f.PhysicalName()
+}
 
 // The types of fields.
 var (
