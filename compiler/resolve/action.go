@@ -149,7 +149,7 @@ func (s *scope) steps(e hogql.Expr, condition bool) resolved.Expr {
 // own resolves a condition whose aliases are its own. NULL counts as false.
 func (s *scope) own(e hogql.Expr, condition bool) resolved.Expr {
 	outer := s.frame
-	s.frame = &frame{byName: map[string]*alias{}}
+	s.frame = new(frame)
 	defer func() { s.frame = outer }()
 	s.aliasVisitor(s.frame).WalkExpr(e)
 	if condition {

@@ -127,8 +127,8 @@ func (s *scope) constantText(e resolved.Expr) (string, bool) {
 // aliasValue finds what an alias stands for by its printed name; nil for one that is not resolved.
 func (s *scope) aliasValue(printed string) resolved.Expr {
 	for fr := s.frame; fr != nil; fr = fr.outer {
-		for _, a := range fr.byName {
-			if a.printed == printed && a.state == aliasDefined {
+		for _, e := range fr.byName.entries {
+			if a := e.value; a.printed == printed && a.state == aliasDefined {
 				return a.value
 			}
 		}

@@ -94,7 +94,7 @@ func (s *scope) list(items []hogql.Expr) []resolved.Expr {
 // aliased resolves an alias inside an expression: it is defined where it is written.
 func (s *scope) aliased(e *hogql.Alias) resolved.Expr {
 	for fr := s.frame; fr != nil; fr = fr.outer {
-		a := fr.byName[e.Name.Text]
+		a := fr.alias(e.Name.Text)
 		if a == nil || a.node != e {
 			continue
 		}

@@ -35,7 +35,6 @@ func (t *tableSource) grouping() *resolved.Select {
 // apart returns a scope for a SELECT that no query has written.
 func (r *resolver) apart(tree *resolved.Select, taken *names) *scope {
 	s := &scope{r: r, tree: tree, names: taken}
-	s.aliases.byName = map[string]*alias{}
 	s.frame = &s.aliases
 	return s
 }
@@ -43,7 +42,7 @@ func (r *resolver) apart(tree *resolved.Select, taken *names) *scope {
 // formula resolves a formula in a SELECT of the resolver's own. Names that the formula defines are its own.
 func (s *scope) formula(f *schema.Formula) resolved.Expr {
 	e := f.Expr(s.r.db)
-	s.aliases.byName = map[string]*alias{}
+	s.aliases.byName = few[*alias]{}
 	s.aliasVisitor(&s.aliases).WalkExpr(e)
 	return s.expr(e)
 }

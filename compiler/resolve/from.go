@@ -402,7 +402,7 @@ func (s *scope) arrayJoin(a *hogql.ArrayJoin) {
 	}
 	for i, array := range a.Arrays {
 		name := array.Name.Text
-		if s.aliases.byName[name] != nil {
+		if s.aliases.alias(name) != nil {
 			s.r.mistake(array.Name.Pos, "Cannot redefine an alias with the name: %s", name)
 			continue
 		}
@@ -410,7 +410,7 @@ func (s *scope) arrayJoin(a *hogql.ArrayJoin) {
 		if t := typeOf(values[i]); t.Elem != nil {
 			item.typ = *t.Elem
 		}
-		s.aliases.byName[name] = item
+		s.aliases.byName.put(name, item)
 		out.Arrays = append(out.Arrays, named(values[i], item.printed))
 	}
 	s.clause = ""

@@ -19,16 +19,15 @@ func (s *scope) interpolate(n *hogql.Interpolate, order []*hogql.Order) *resolve
 		return nil
 	}
 	apart := &scope{r: s.r, env: s.env, tree: &resolved.Select{}, clause: "INTERPOLATE"}
-	apart.aliases.byName = map[string]*alias{}
 	apart.frame = &apart.aliases
 	for _, c := range s.outputs {
-		if apart.aliases.byName[c.name] == nil {
-			apart.aliases.byName[c.name] = &alias{name: c.name, printed: c.printed, typ: c.typ, state: aliasDefined}
+		if apart.aliases.alias(c.name) == nil {
+			apart.aliases.byName.put(c.name, &alias{name: c.name, printed: c.printed, typ: c.typ, state: aliasDefined})
 		}
 	}
 	out := &resolved.Interpolate{}
 	for _, c := range n.Columns {
-		a := apart.aliases.byName[c.Name.Text]
+		a := apart.aliases.alias(c.Name.Text)
 		if a == nil {
 			s.r.near(c.Name.Text, s.outputNames, c.Name.Pos, "INTERPOLATE names a column of the select list, which %s is not", c.Name.Text)
 			continue

@@ -132,9 +132,9 @@ func (s *scope) local() []Member {
 		for i, name := range fr.shown {
 			out = append(out, Member{Name: name, Type: fr.params[i].Type})
 		}
-		for name, a := range fr.byName {
-			if a.state != aliasOpen {
-				out = append(out, Member{Name: name, Type: a.typ})
+		for _, e := range fr.byName.entries {
+			if a := e.value; a.state != aliasOpen {
+				out = append(out, Member{Name: a.name, Type: a.typ})
 			}
 		}
 	}

@@ -36,10 +36,18 @@ type scope struct {
 // frame holds the names that a SELECT or a lambda defines.
 type frame struct {
 	outer  *frame
-	byName map[string]*alias
+	byName few[*alias]
 	params []*resolved.LambdaParam
 	shown  []string       // what the params are called in the query
 	places map[string]int // of the first param of each name, where there are many
+}
+
+// alias is the alias of a name that the frame itself defines; nil for none.
+func (fr *frame) alias(name string) *alias {
+	if a := fr.byName.at(name); a != nil {
+		return *a
+	}
+	return nil
 }
 
 // place is the place of a param by its name in the query, -1 for none.
@@ -139,13 +147,13 @@ func (s *scope) register(f *frame, e *hogql.Alias) {
 		s.r.mistakes.Addf(diag.SyntaxError, e.Name.Pos, `"%s" cannot be an alias or identifier, as it's a reserved keyword`, name)
 		return
 	}
-	if known := f.byName[name]; known != nil {
+	if known := f.alias(name); known != nil {
 		if known.node != e {
 			s.r.mistake(e.Name.Pos, "Cannot redefine an alias with the name: %s", name)
 		}
 		return
 	}
-	f.byName[name] = &alias{name: name, node: e, turn: s.turn, home: f, printed: s.unique(name)}
+	f.byName.put(name, &alias{name: name, node: e, turn: s.turn, home: f, printed: s.unique(name)})
 }
 
 // unique returns a name for a column of the resolved SELECT that nothing else in it has. Names keep to what every name in
@@ -265,7 +273,7 @@ func (s *scope) param(f *hogql.Field, from *frame) resolved.Expr {
 			p.Pos = f.Pos
 			return &p
 		}
-		if a := fr.byName[f.Chain[0].Text]; a != nil && a.state != aliasOpen {
+		if a := fr.alias(f.Chain[0].Text); a != nil && a.state != aliasOpen {
 			return nil // a nearer alias hides the parameter
 		}
 	}
@@ -276,7 +284,7 @@ func (s *scope) param(f *hogql.Field, from *frame) resolved.Expr {
 // before the definition, where there is such a column, and in the definition of a window when the alias is the result of one.
 func (s *scope) alias(name string, from *frame) *alias {
 	for fr := from; fr != nil; fr = fr.outer {
-		a := fr.byName[name]
+		a := fr.alias(name)
 		if a == nil || a.state == aliasOpen || s.inWindow && a.overWindow() || s.ahead(a) {
 			continue
 		}
@@ -422,8 +430,8 @@ func (s *scope) unknown(f *hogql.Field) {
 					return
 				}
 			}
-			for candidate := range fr.byName {
-				if !yield(candidate) {
+			for _, e := range fr.byName.entries {
+				if !yield(e.key) {
 					return
 				}
 			}
@@ -433,7 +441,7 @@ func (s *scope) unknown(f *hogql.Field) {
 
 // lambda resolves a lambda whose parameters take values of the given types, as far as they are known.
 func (s *scope) lambda(l *hogql.Lambda, types []hogql.Type) *resolved.Lambda {
-	fr := &frame{outer: s.frame, byName: map[string]*alias{}, shown: l.Params}
+	fr := &frame{outer: s.frame, shown: l.Params}
 	out := &resolved.Lambda{Pos: l.Pos, Params: slices.Clone(l.Params)}
 	for i, name := range l.Params {
 		if strings.EqualFold(name, schema.ProjectColumn) {

@@ -21,7 +21,6 @@ func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 		r: r, env: r.with(sel.With, sel.Recursive, env),
 		tree: &resolved.Select{Pos: sel.Pos, Distinct: sel.Distinct}, windows: sel.Windows,
 	}
-	s.aliases.byName = map[string]*alias{}
 	s.frame = &s.aliases
 	s.from(sel)
 	s.collectAliases(sel)
@@ -58,6 +57,7 @@ func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 // columns resolves the select list, and gives each column a name of its own in ClickHouse.
 func (s *scope) columns(list []hogql.Expr) []*column {
 	out := make([]*column, 0, len(list))
+	s.tree.Columns = make([]resolved.Expr, 0, len(list))
 	add := func(name string, e resolved.Expr, from *property, printed string) {
 		if printed == "" {
 			printed = s.unique(name)
@@ -79,7 +79,7 @@ func (s *scope) columns(list []hogql.Expr) []*column {
 			add(s.r.outputName(e), s.expr(e), s.document(e), s.unique(quietName(e)))
 			continue
 		}
-		a := s.frame.byName[named.Name.Text]
+		a := s.frame.alias(named.Name.Text)
 		if a == nil || a.node != named { // refused before
 			s.expr(named.X)
 			continue
@@ -254,6 +254,9 @@ func (s *scope) rows(e hogql.Expr) resolved.Expr {
 	if e == nil {
 		return nil
 	}
+	if isWritten[*hogql.Const](e) {
+		return s.expr(e)
+	}
 	apart := &scope{r: s.r, env: s.env, tree: &resolved.Select{}, clause: "LIMIT and OFFSET"}
 	apart.frame = &apart.aliases
 	return apart.expr(e)
@@ -345,11 +348,10 @@ func (r *resolver) set(q *hogql.SetQuery, env *environment) *relation {
 	}
 	if len(q.OrderBy) > 0 || q.Limit != nil {
 		s := &scope{r: r, env: env, tree: &resolved.Select{}, outputs: rel.columns}
-		s.aliases.byName = map[string]*alias{}
 		s.frame = &s.aliases
 		for _, c := range rel.columns {
-			if s.aliases.byName[c.name] == nil {
-				s.aliases.byName[c.name] = &alias{name: c.name, printed: c.printed, typ: c.typ, state: aliasDefined}
+			if s.aliases.alias(c.name) == nil {
+				s.aliases.byName.put(c.name, &alias{name: c.name, printed: c.printed, typ: c.typ, state: aliasDefined})
 			}
 		}
 		tree.OrderBy, tree.Limit = s.orderBy(q.OrderBy, true), s.limit(q.Limit)
