@@ -173,7 +173,8 @@ func (b *bucketed) ordered() bool {
 	}
 	first := b.sel.OrderBy[0]
 	b.desc = first.Desc
-	return hogql.PrintExpr(b.meant(first.X)) == hogql.PrintExpr(b.key)
+	by := b.meant(first.X)
+	return by == b.key || hogql.PrintExpr(by) == hogql.PrintExpr(b.key)
 }
 
 // bounded reads the span that WHERE names, and keeps the rest of it.

@@ -247,6 +247,9 @@ func (r *resolver) property(p *property, want wanted, at hogql.Span) resolved.Ex
 	}
 	t, f := p.place.table, p.place.field
 	known := r.kinds(p)
+	if t.direct { // there is no column that needs a key and a name
+		return t.stored(f, p.keys, known, want, t.alias, at)
+	}
 	return t.column(f, f.Key()+"\x00"+keyText(p.keys)+string(want), propertyName(f.Name, p.keys), func(scanned string) resolved.Expr {
 		return t.stored(f, p.keys, known, want, scanned, at)
 	})
