@@ -22,7 +22,18 @@ func (p *property) with(keys []hogql.Name) *property {
 	if len(keys) == 0 || len(p.keys) > longestChain { // which is refused where it is read
 		return p
 	}
-	return &property{place: p.place, keys: slices.Concat(p.keys, keys)}
+	return &property{place: p.place, keys: longer(p.keys, keys)}
+}
+
+// longer gives a chain of names with others after it. It may be one of the two, so nothing may be added to it.
+func longer(chain, more []hogql.Name) []hogql.Name {
+	switch {
+	case len(chain) == 0:
+		return more
+	case len(more) == 0:
+		return chain
+	}
+	return slices.Concat(chain, more)
 }
 
 // wanted is a form in which a property is read.
@@ -60,9 +71,9 @@ func (s *scope) documentOfField(f *hogql.Field, keys []hogql.Name) *property {
 		return nil
 	}
 	if p, rest, ok := s.qualified(f.Chain); ok {
-		return p.documentBelow(slices.Concat(rest, keys))
+		return p.documentBelow(longer(rest, keys))
 	}
-	rest := slices.Concat(f.Chain[1:], keys)
+	rest := longer(f.Chain[1:], keys)
 	if a := s.alias(f.Chain[0].Text, s.frame); a != nil {
 		if d := s.documentOfAlias(a); d != nil {
 			return d.with(rest)

@@ -2,7 +2,6 @@ package resolve
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
@@ -106,7 +105,7 @@ func chainName(e hogql.Expr) (name string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	chain := slices.Concat(field.Chain, keys)
+	chain := longer(field.Chain, keys)
 	for i := len(chain) - 2; i >= 0; i-- {
 		if chain[i].Text == "properties" {
 			parts := make([]string, 0, len(chain)-i-1)
