@@ -42,9 +42,9 @@ func (found *analysis) pieces(q query.Node, t tree, env Env) (out *Pieces) {
 		}
 	}()
 	defer budget.Catch(&stopped)
-	of, reads := t.pieces, found.reads
+	of, reads, w := t.pieces, found.reads, env.world()
 	if t.text != nil {
-		if of = bucketedPieces(found.bound, found.limited, env.world()); of == nil {
+		if of = bucketedPieces(found.bound, found.limited, w); of == nil {
 			return nil
 		}
 		each, err := resolveWhole(of.Each, env) // without the bounds of time, which may ask for the present
@@ -56,7 +56,7 @@ func (found *analysis) pieces(q query.Node, t tree, env Env) (out *Pieces) {
 	if of == nil || reads.Volatile || reads.Beyond || !alone(of.Each) {
 		return nil
 	}
-	settings, err := json.Marshal([]any{query.ModifiersOf(q), env.Database.WeekStart, env.world().Zone().String()})
+	settings, err := json.Marshal([]any{query.ModifiersOf(q), env.Database.WeekStart, w.Zone().String()})
 	if err != nil {
 		panic(fmt.Errorf("BUG: modifiers that were read cannot be written: %w", err))
 	}

@@ -97,7 +97,8 @@ func (w *World) CutUp(ranges []Range) (*Parts, bool) {
 	slices.SortStableFunc(all, func(a, b part) int {
 		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To), a.start.Compare(b.start))
 	})
-	out.Pieces, out.Cut, out.starts = make([]Piece, 0, len(all)), make([]bool, 0, len(all)), make([]time.Time, 0, len(all))
+	most := len(all) + 1 // who cuts up may add one
+	out.Pieces, out.Cut, out.starts = make([]Piece, 0, most), make([]bool, 0, most), make([]time.Time, 0, most)
 	whole := false
 	for _, p := range all {
 		last := len(out.Pieces) - 1

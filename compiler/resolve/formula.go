@@ -17,7 +17,7 @@ func (t *tableSource) grouping() *resolved.Select {
 	t.r.reads.Beyond = true
 	tree := &resolved.Select{}
 	t.rows = t.r.grow(tree)
-	s := t.r.apart(tree, t.rows.names)
+	s := t.r.apart(tree, &t.rows.names)
 	table, ok := t.r.db.Table(g.Table)
 	if !ok {
 		panic("BUG: groups of an unknown table " + g.Table)
@@ -67,7 +67,7 @@ func (t *tableSource) computed(f *schema.Field) resolved.Expr {
 		outer := t.inside
 		t.inside = true
 		defer func() { t.inside = outer }()
-		s := t.r.apart(t.whole.tree, t.whole.names)
+		s := t.r.apart(t.whole.tree, &t.whole.names)
 		s.sources = []source{t}
 		return s.formula(f.Formula)
 	})

@@ -45,7 +45,7 @@ type tableSource struct {
 type grown struct {
 	r     *resolver
 	tree  *resolved.Select
-	names *names
+	names names
 	byKey few[*resolved.Column] // as the query around sees them, in the order of the columns
 }
 
@@ -209,7 +209,7 @@ func (t *tableSource) newest(scan *resolved.Scan, key, version *resolved.Column)
 // grow returns a SELECT whose columns are added later.
 func (r *resolver) grow(tree *resolved.Select) *grown {
 	r.grown = append(r.grown, tree)
-	return &grown{r: r, tree: tree, names: new(names)}
+	return &grown{r: r, tree: tree}
 }
 
 // raw returns the physical column of a field, as the scan gives it.

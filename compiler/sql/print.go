@@ -34,7 +34,7 @@ type mistake struct{ err *diag.Error }
 // query can mend it, and a bug otherwise: a function that is not allowed, a table that is not physical, a scan without its
 // guard. It spends from the budget of the compile.
 func Print(q resolved.Query, db *schema.Database, spend *budget.Budget) (text string, params []Param, err error) {
-	p := printer{db: db, spend: spend, buf: make([]byte, 0, 512)}
+	p := printer{db: db, spend: spend, buf: make([]byte, 0, 512), names: make([]string, 0, 8)}
 	defer p.recover(&err)
 	p.query(q)
 	return string(p.buf), p.params, nil
