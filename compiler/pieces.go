@@ -9,6 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
@@ -22,6 +23,8 @@ type Pieces struct {
 	// Text tells apart what pieces are made of: under the same schema of a project, whatever types its properties have, pieces of equal texts
 	// and spans have equal rows, as long as the data are the same.
 	Text string
+	// Reads is what the rows of pieces are made of, as in Compiled.
+	Reads resolve.Reads
 	// Pieces are those of this query, in the order of time.
 	Pieces []Piece
 	// Compile compiles the query for the rows of some pieces, by their places in Pieces. The first column of each row is the place of its
@@ -56,12 +59,13 @@ func (found *analysis) pieces(q query.Node, t tree, env Env) (out *Pieces) {
 	if of == nil || reads.Volatile || reads.Beyond || !alone(of.Each) {
 		return nil
 	}
+	reads.Created = of.Created && reads.Persons == 1
 	settings, err := json.Marshal([]any{query.ModifiersOf(q), env.Database.WeekStart, w.Zone().String()})
 	if err != nil {
 		panic(fmt.Errorf("BUG: modifiers that were read cannot be written: %w", err))
 	}
 	return &Pieces{
-		Text: hogql.PrintWithin(of.Each, env.spend) + string(settings) + reads.Types.String(), Pieces: of.Pieces, Rows: of.Rows,
+		Text: hogql.PrintWithin(of.Each, env.spend) + string(settings) + reads.Types.String(), Reads: reads, Pieces: of.Pieces, Rows: of.Rows,
 		Compile: func(places []int) (*Compiled, error) { return compilePieces(of.Query(places), env) },
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // Change says what of a person changes. Properties that it does not name stay.
@@ -71,7 +72,9 @@ func (s *session) change(ctx context.Context, c Change) error {
 	}
 	of.change(changeLine)
 	s.types.observe(personScope, 0, c.Set)
-	if err := s.finish(ctx, []block{newBlock("person", personColumns, s.people.rows())}, nil); err != nil {
+	overrides, persons := newBlock(physical.Overrides, idColumns, nil), newBlock(physical.Persons, personColumns, s.people.rows())
+	s.findMoved(ctx, &overrides, &persons)
+	if err := s.finish(ctx, []block{persons}, nil); err != nil {
 		return err
 	}
 	if s.report.Bad > 0 {

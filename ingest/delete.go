@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // Named says who is to be deleted: by the ids of persons, by distinct ids, or both. Who is not known is nobody.
@@ -200,7 +201,7 @@ func (s *session) bury(ctx context.Context, persons []*person, list []Gone) erro
 			names = append(names, s.store.row(0, fmt.Sprintf("deleted %q %s %d", id.Name, g.ID, id.Version), id.Name, g.ID, flag(true), id.Version, uint64(0)))
 		}
 	}
-	state := []block{newBlock("person", personColumns, rows)}
+	state := []block{newBlock(physical.Persons, personColumns, rows)}
 	if len(names) > 0 {
 		state = append(state, newBlock("person_distinct_id2", idColumns, names))
 	}

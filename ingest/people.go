@@ -20,6 +20,8 @@ type person struct {
 	deleted    bool
 	version    uint64
 	stored     bool // a row of it is in ClickHouse
+	redated    bool // createdAt is another than that row has
+	returned   bool // that row says that it is deleted
 	changed    bool
 	line       int           // that changed it last
 	ids        []*distinctID // those that are known
@@ -32,11 +34,17 @@ func (p *person) change(line int) {
 	p.line = line
 }
 
+// date sets the time of creation.
+func (p *person) date(line int, at time.Time, given bool) {
+	p.redated = p.redated || !at.Equal(p.createdAt)
+	p.createdAt, p.given = at, given
+	p.change(line)
+}
+
 // seen moves the time of creation to that of an event, unless it was given or is earlier.
 func (p *person) seen(line int, at time.Time) {
 	if !p.given && (p.createdAt.IsZero() || at.Before(p.createdAt)) {
-		p.createdAt = at
-		p.change(line)
+		p.date(line, at, false)
 	}
 }
 
@@ -62,11 +70,15 @@ type people struct {
 	became  map[uuid.UUID]uuid.UUID
 	noRoom  func(line int) // called for each property that is left out
 	fresh   *fresh         // nil if people are always looked up
+	// Some person counts as stored whose row ClickHouse refused.
+	refused bool
 	// The records are captured events: see Options.Captured.
 	captured bool
 }
 
-func (p *people) forget() { p.ids, p.persons = map[string]*distinctID{}, map[uuid.UUID]*person{} }
+func (p *people) forget() {
+	p.ids, p.persons, p.refused = map[string]*distinctID{}, map[uuid.UUID]*person{}, false
+}
 
 // bytes is about what the properties take.
 func (p *people) bytes() (size int) {
@@ -111,14 +123,19 @@ func (p *people) create(line int, name string) *person {
 		one = &person{id: id, whole: true}
 		p.persons[id] = one
 	}
-	if one.deleted {
-		*one = person{id: id, whole: true, version: one.version, stored: one.stored}
-		one.change(line)
-	}
-	if !one.stored {
-		one.change(line)
-	}
+	one.revive(line)
 	return one
+}
+
+// revive makes somebody new of a person that is deleted, and has a person that has no row get one.
+func (p *person) revive(line int) {
+	if p.deleted {
+		*p = person{id: p.id, whole: true, version: p.version, stored: p.stored, returned: p.stored}
+		p.change(line)
+	}
+	if !p.stored {
+		p.change(line)
+	}
 }
 
 // assign gives a distinct id to a person. Events without profile that have the id, if there are any, are recorded with the person that
@@ -162,8 +179,7 @@ func (p *people) describe(ctx context.Context, r *record.Record) error {
 		p.give(target, r.Line, m)
 	}
 	if !r.CreatedAt.IsZero() && (!target.given || !target.createdAt.Equal(r.CreatedAt)) {
-		target.createdAt, target.given = r.CreatedAt, true
-		target.change(r.Line)
+		target.date(r.Line, r.CreatedAt, true)
 	}
 	return nil
 }
@@ -190,8 +206,7 @@ func (p *people) join(ctx context.Context, line int, target *person, name string
 		}
 	}
 	if !source.createdAt.IsZero() && (target.createdAt.IsZero() || source.createdAt.Before(target.createdAt)) {
-		target.createdAt, target.given = source.createdAt, source.given
-		target.change(line)
+		target.date(line, source.createdAt, source.given)
 	}
 	if source.identified && !target.identified {
 		target.identified = true
@@ -249,6 +264,28 @@ func (p *people) rows() []row {
 	return sorted(rows)
 }
 
+// recast returns the distinct ids whose events, of earlier batches and with a profile, may find that their person was created at another time. It is
+// false if nobody knows all of them.
+func (p *people) recast() (names []string, ok bool) {
+	if p.refused {
+		return nil, false
+	}
+	for _, one := range p.persons {
+		if !one.changed || one.deleted || one.stored && !one.redated && !one.returned {
+			continue // whoever is deleted became another one, which has the distinct ids
+		}
+		if one.returned || !one.whole { // events may have its id whose distinct ids are those of nobody
+			return nil, false
+		}
+		for _, d := range one.ids {
+			if one.stored || d.moved {
+				names = append(names, d.name)
+			}
+		}
+	}
+	return names, true
+}
+
 // idRows returns the rows of distinct ids that changed hands after events were written with another person,
 // and those of all that changed.
 func (p *people) idRows() (moved, all []row) {
@@ -273,7 +310,7 @@ func (p *people) written() {
 		if one.deleted {
 			delete(p.persons, id)
 		}
-		one.stored, one.changed = true, false
+		one.stored, one.changed, one.redated, one.returned = true, false, false, false
 	}
 	for _, entry := range p.ids {
 		if entry.changed {

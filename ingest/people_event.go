@@ -68,8 +68,7 @@ func (p *people) withoutProfile(r *record.Record, name *distinctID) eventPerson 
 // updateCaptured applies a captured event to its person, who is as old as the first of them.
 func (p *people) updateCaptured(of *person, e *event) {
 	if of.createdAt.IsZero() {
-		of.createdAt, of.given = e.Timestamp, true
-		of.change(e.Line)
+		of.date(e.Line, e.Timestamp, true)
 		p.update(of, e)
 		return
 	}

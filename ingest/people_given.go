@@ -63,16 +63,10 @@ func (p *people) named(line int, id uuid.UUID, name string) *person {
 		one = &person{id: id, whole: true}
 		p.persons[id] = one
 	}
-	if one.deleted {
-		if p.of(name) != nil {
-			return nil
-		}
-		*one = person{id: id, whole: true, version: one.version, stored: one.stored}
-		one.change(line)
+	if one.deleted && p.of(name) != nil {
+		return nil
 	}
-	if !one.stored {
-		one.change(line)
-	}
+	one.revive(line)
 	return one
 }
 

@@ -103,7 +103,7 @@ func (p *people) loadPersons(ctx context.Context, wanted map[uuid.UUID]bool) err
 		return nil
 	}
 	slices.Sort(ids)
-	table := p.store.layout["person"]
+	table := p.store.layout[physical.Persons]
 	return p.store.ask(ctx, "SELECT team_id, id, created_at, "+table.text("properties")+", is_identified, is_deleted, version, "+
 		table.or("created_at_given", "1")+" FROM person WHERE team_id IN {projects:Array(Int64)} AND id IN {ids:Array(UUID)} "+
 		"ORDER BY team_id, id, version DESC LIMIT 1 BY team_id, id",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/physical"
@@ -28,6 +29,7 @@ type session struct {
 	deletions Deletions
 	intents   Intents
 	tally     tally
+	lookUp    time.Time // before which no hours of events are looked up
 }
 
 func (i *Ingester) newSession(ctx context.Context, options Options) (*session, error) {
@@ -196,11 +198,11 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 		return err
 	}
 	moved, ids := s.people.idRows()
-	overrides := newBlock(physical.Overrides, idColumns, moved)
-	s.store.findMoved(ctx, &overrides)
+	overrides, persons := newBlock(physical.Overrides, idColumns, moved), newBlock(physical.Persons, personColumns, s.people.rows())
+	s.findMoved(ctx, &overrides, &persons)
 	state := slices.DeleteFunc([]block{
 		overrides,
-		newBlock("person", personColumns, s.people.rows()),
+		persons,
 		newBlock("person_distinct_id2", idColumns, ids),
 		newBlock("groups", groupColumns, s.groups.rows()),
 		newBlock(physical.StaticMembers, memberColumns, members),

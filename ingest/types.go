@@ -162,7 +162,7 @@ func (s *session) beginValues(ctx context.Context, r *room) error {
 // empty reports whether no table has properties of the project.
 func (s *store) empty(ctx context.Context) (bool, error) {
 	empty := true
-	for _, table := range []string{physical.Events, "person", "groups"} {
+	for _, table := range []string{physical.Events, physical.Persons, "groups"} {
 		err := s.query(ctx, "SELECT 1 FROM "+table+" WHERE "+physical.Project+" = {project:Int64} LIMIT 1", func([]clickhouse.Cell) error {
 			empty = false
 			return nil

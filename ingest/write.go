@@ -33,7 +33,9 @@ type block struct {
 	table   string
 	columns []string
 	rows    []row
-	moved   []time.Time // of overrides: in the hours of the events of these distinct ids; nil if they are not known
+	// In the hours of the events that get another person by these overrides, or one that was created at another time by these persons, leaving out
+	// events without a profile; nil if they are not known.
+	moved []time.Time
 }
 
 // newBlock makes a block of rows with the columns that all tables have, and others.
@@ -189,6 +191,7 @@ func (b block) part(from, to int) block {
 // refuse reports a row that the server does not take.
 func (s *session) refuse(table string, r row, reason *clickhouse.Error) {
 	err := fmt.Errorf("ClickHouse refuses its data (%s)", reason.Name)
+	s.people.refused = s.people.refused || table == physical.Persons
 	if table == physical.Events && (r.line == 0 || s.options.Captured) {
 		s.refusals.add(r.key, err.Error())
 	}

@@ -12,11 +12,11 @@ import (
 
 // Writes is told which data of which projects changes. Its methods may be called from several goroutines at once.
 type Writes interface {
-	// Begin is called before rows of a project are written to a table. times are in the hours of the events that the rows are or give another person; nil
-	// where that is not known. end is called when the rows are there, or with an error. Unless that is a refusal of the rows, ClickHouse may be writing
-	// them still.
+	// Begin is called before rows of a project are written to a table. times are in the hours of the events that the rows are, or give another person, or
+	// one that was created at another time, but for events without a profile; nil where that is not known. end is called when the rows are there, or with
+	// an error. Unless that is a refusal of the rows, ClickHouse may be writing them still.
 	Begin(project int64, table string, times iter.Seq[time.Time]) (end func(error))
-	// Watches reports whether it is of use to find out the times of the events that get another person.
+	// Watches reports whether it is of use to look up the times of events.
 	Watches(project int64) bool
 	// Doubtful reports whether a write has ended with an error whose rows may still come.
 	Doubtful(project int64) bool
@@ -32,7 +32,7 @@ func (s *store) begin(b *block) (end func(error)) {
 	return s.writes.Begin(s.project, b.table, b.times())
 }
 
-// times are in the hours of the events that the rows are or give another person; nil if they are not known.
+// times are those for Writes.Begin.
 func (b *block) times() iter.Seq[time.Time] {
 	if b.table != physical.Events {
 		if b.moved == nil {
@@ -54,32 +54,55 @@ func (b *block) times() iter.Seq[time.Time] {
 }
 
 const (
-	// movedIDs is how many distinct ids may change hands in one batch for their events to be looked up, and movedHours in how many hours these may be.
+	// movedIDs is of how many distinct ids the events are looked up at most in one batch, and movedHours in how many hours these may be.
 	movedIDs, movedHours = 200, 1000
-	// movedTime is how long that may take.
-	movedTime = time.Second
+	// movedTime is how long that may take. After a lookup of slowLookup or longer there is none for restFor times as long, so that they slow down writing by
+	// a twentieth at most.
+	movedTime, slowLookup, restFor = time.Second, movedTime / 4, 20
 )
 
-// findMoved finds out in which hours the events are that a block of overrides gives another person. Where that is too much, it is not known.
-func (s *store) findMoved(ctx context.Context, b *block) {
-	if len(b.rows) == 0 || len(b.rows) > movedIDs || s.writes == nil || !s.writes.Watches(s.project) {
+// findMoved finds out in which hours the events are that blocks of overrides and of persons give another person, or one that was created at another time.
+// Where that is too much, it is not known.
+func (s *session) findMoved(ctx context.Context, overrides, persons *block) {
+	names, known := s.people.recast()
+	if known && len(names) == 0 {
+		persons.moved = []time.Time{}
+	}
+	place := slices.Index(overrides.columns, "distinct_id")
+	for _, row := range overrides.rows {
+		name, _ := row.values[place].(string)
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	began := time.Now()
+	if len(names) == 0 || len(names) > movedIDs || began.Before(s.lookUp) || s.store.writes == nil || !s.store.writes.Watches(s.store.project) {
 		return
 	}
+	hours, err := s.store.hoursOf(ctx, names)
+	if took := time.Since(began); took >= slowLookup {
+		s.lookUp = began.Add(restFor * took)
+	}
+	if err != nil {
+		return
+	}
+	overrides.moved = hours
+	if known {
+		persons.moved = hours
+	}
+}
+
+// hoursOf returns a time in each hour in which distinct ids have events.
+func (s *store) hoursOf(ctx context.Context, names []string) ([]time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, movedTime)
 	defer cancel()
-	place, names := slices.Index(b.columns, "distinct_id"), make([]string, len(b.rows))
-	for n, row := range b.rows {
-		names[n], _ = row.values[place].(string)
-	}
-	moved := []time.Time{}
+	hours := []time.Time{}
 	err := s.atMost(ctx, movedHours, "SELECT DISTINCT intDiv(toUnixTimestamp64Micro(timestamp) - positiveModulo(toUnixTimestamp64Micro(timestamp), 3600000000), 1000000) "+
 		"FROM events WHERE team_id = {project:Int64} AND distinct_id IN {ids:Array(String)}",
 		func(cells []clickhouse.Cell) error {
 			seconds, err := cells[0].Int()
-			moved = append(moved, time.Unix(seconds, 0))
+			hours = append(hours, time.Unix(seconds, 0))
 			return err
 		}, clickhouse.ArrayParam("ids", "String", names))
-	if err == nil {
-		b.moved = moved
-	}
+	return hours, err
 }

@@ -10,6 +10,8 @@ import (
 // The names of tables that other packages use.
 const (
 	Events = "events"
+	// Persons holds the versions of people.
+	Persons = "person"
 	// Overrides says which distinct ids belong to other persons than their events were written with.
 	Overrides = "person_distinct_id_overrides"
 	// ComputedMembers holds the members of cohorts that PostHog computes.

@@ -46,7 +46,7 @@ var Tables = inTables([]Table{
 		Indexes: []string{sessionIndex},
 	},
 	{
-		Name:   "person",
+		Name:   Persons,
 		Engine: "ReplacingMergeTree(version)",
 		Order:  "team_id, id",
 		Columns: []Column{

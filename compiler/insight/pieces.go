@@ -14,6 +14,9 @@ import (
 type Pieces struct {
 	// Each is the query for the rows of all pieces, whatever their time is: equal texts have equal rows for the same span of the same data.
 	Each hogql.Query
+	// Created reports whether Each reads the table of persons once for itself: to find out when those were created who have events in the span, sent
+	// with a profile. Who is created later has no such events, so that it changes no row.
+	Created bool
 	// Pieces are those that the answer is made of, in the order of time.
 	Pieces []Piece
 	// Query is the query for the rows of some of the pieces, by their places in Pieces. The first column of a row is the place of its piece.

@@ -83,6 +83,10 @@ type Reads struct {
 	Beyond bool
 	// Overrides reports whether the distinct ids that changed hands are read for themselves, and not only for the persons of events.
 	Overrides bool
+	// Persons is how often the table of persons is read.
+	Persons int
+	// Created reports whether no more is read of persons than when those were created who have events in the span, sent with a profile.
+	Created bool
 	// Types are the types that properties have, and that the query was resolved with.
 	Types schema.PropertyTypes
 	// Values are the kinds of values that properties were taken to have; see schema.Database.Values. The query misses values of a property that

@@ -98,7 +98,12 @@ func (t *tableSource) scan() *resolved.Scan {
 	project := &resolved.Column{Table: name, Name: schema.ProjectColumn, Type: intType}
 	guard := native(boolType, hogql.Span{}, "equals", project, literal(t.r.db.Project))
 	t.r.reads.Tables = append(t.r.reads.Tables, t.table.Physical)
-	t.r.reads.Overrides = t.r.reads.Overrides || t.table.Physical == physical.Overrides && !t.overrides
+	switch t.table.Physical {
+	case physical.Overrides:
+		t.r.reads.Overrides = t.r.reads.Overrides || !t.overrides
+	case physical.Persons:
+		t.r.reads.Persons++
+	}
 	return &resolved.Scan{Table: t.table.Physical, Alias: name, Guard: t.kept(guard)}
 }
 

@@ -195,10 +195,10 @@ var versionFields = []Field{
 var tables = makeTables(append(cohortTables, []*Table{
 	sessions,
 	{
-		Name: "persons", Physical: "person", Fields: personFields,
+		Name: "persons", Physical: physical.Persons, Fields: personFields,
 		Merge: &Merge{Keys: []string{"id"}, Version: "version", Deleted: "is_deleted", NotAhead: "created_at"},
 	},
-	{Name: "raw_persons", Physical: "person", Fields: slices.Concat(personFields, versionFields)},
+	{Name: "raw_persons", Physical: physical.Persons, Fields: slices.Concat(personFields, versionFields)},
 	{
 		Name: "person_distinct_ids", Physical: "person_distinct_id2", Fields: distinctIDFields,
 		Merge: &Merge{Keys: []string{"distinct_id"}, Version: "version", Deleted: "is_deleted"},

@@ -144,7 +144,7 @@ func (x *Computation) versionsOf(data *warehouse.Data, compiled *compiler.Compil
 		if !p.Whole {
 			continue
 		}
-		if version, ok := data.Version(compiled.Reads, p.Reach, p.To); ok {
+		if version, ok := data.Version(compiled.Pieces.Reads, p.Reach, p.To); ok {
 			out[i] = &version
 		}
 	}

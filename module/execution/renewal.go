@@ -11,6 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // basis is what the rows of a result follow from. Two results with equal ones are equal.
@@ -59,7 +60,7 @@ func (x *Computation) basisOf(ctx context.Context, compiled *compiler.Compiled, 
 // timeless are the values of a query that was compiled at a time. Whoever reads persons leaves out those whose creation is more than a day ahead; of the
 // moment from which on that holds, the day is kept, so that one who is dated so shows up a day late if nothing else happens to any person.
 func (x *Computation) timeless(ctx context.Context, compiled *compiler.Compiled, at time.Time) ([]sql.Param, error) {
-	if !slices.Contains(compiled.Reads.Tables, "person") {
+	if !slices.Contains(compiled.Reads.Tables, physical.Persons) {
 		return compiled.Params, nil
 	}
 	db, err := x.exec.Database(ctx, x.Snapshot.Schema(x.Project.ID))

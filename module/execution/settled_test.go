@@ -248,7 +248,8 @@ func TestSettledPast(t *testing.T) {
 		actions[p], computed[p], fixed[p] = a.ID, c.ID, s.ID
 		w.calculate(p, c.ID)
 	}
-	person := func() string { return "u" + strconv.Itoa(r.IntN(12)) }
+	known := 12
+	person := func() string { return "u" + strconv.Itoa(r.IntN(known)) }
 	event := func(within time.Duration) map[string]any {
 		at := time.Now().Add(-time.Duration(r.Int64N(int64(within))))
 		e := map[string]any{
@@ -257,6 +258,9 @@ func TestSettledPast(t *testing.T) {
 		}
 		if r.IntN(4) == 0 {
 			e["properties"].(map[string]any)["$set"] = map[string]any{"plan": []string{"pro", "free"}[r.IntN(2)], "email": person() + "@test.example"}
+		}
+		if r.IntN(6) == 0 {
+			e["properties"].(map[string]any)["$process_person_profile"] = false
 		}
 		return e
 	}
@@ -294,6 +298,12 @@ func TestSettledPast(t *testing.T) {
 		{"nothing of its own", func() { w.capture(other, events(3, 30*day)...) }},
 		{"an event now", func() { w.capture(project, events(1, time.Minute)...) }},
 		{"late events", func() { w.capture(project, events(1+r.IntN(3), 60*day)...) }},
+		{"somebody new", func() {
+			known++
+			e := event(5 * day)
+			e["distinct_id"] = "u" + strconv.Itoa(known-1)
+			w.capture(project, e)
+		}},
 		{"an event of tomorrow", func() {
 			w.capture(project, map[string]any{"event": "a", "distinct_id": person(), "timestamp": time.Now().Add(20 * time.Hour).UTC().Format(time.RFC3339Nano)})
 		}},
@@ -364,7 +374,7 @@ func TestSettledPast(t *testing.T) {
 	for step := range count {
 		did := does[r.IntN(len(does))]
 		if step%3 == 0 {
-			did = does[r.IntN(8)] // more often what happens often
+			did = does[r.IntN(9)] // more often what happens often
 		}
 		did.do()
 		for range 3 {
@@ -378,6 +388,40 @@ func TestSettledPast(t *testing.T) {
 	t.Logf("%d buckets computed, %d kept; answers with kept buckets: %v", w.computed, w.kept, w.counts)
 	if w.kept < w.computed/4 {
 		t.Errorf("only %d buckets were kept, and %d computed", w.kept, w.computed)
+	}
+}
+
+// TestNewPeopleLeaveBuckets: somebody new changes the buckets of a lifecycle in which the new events are, and the one after, and a property of a person none.
+func TestNewPeopleLeaveBuckets(t *testing.T) {
+	w := newSettledWorld(t)
+	const raw = `{"kind":"LifecycleQuery","interval":"day","dateRange":{"date_from":"2026-03-01","date_to":"2026-03-09"},"series":[{"kind":"EventsNode","event":"a"}]}`
+	capture := func(person, date string, properties map[string]any) {
+		w.capture(w.project, map[string]any{"event": "a", "distinct_id": person, "timestamp": date + "T12:00:00Z", "properties": properties})
+	}
+	capture("ann", "2026-03-02", nil)
+	for _, step := range []struct {
+		name     string
+		do       func()
+		computed int
+	}{
+		{"the first time", func() {}, 10},
+		{"nothing", func() {}, 0},
+		{"somebody new", func() { capture("bob", "2026-03-05", nil) }, 2},
+		{"a person's property", func() { capture("ann", "2026-02-01", map[string]any{"$set": map[string]any{"plan": "pro"}}) }, 0},
+		{"somebody new without events in the range", func() { capture("cid", "2026-02-01", nil) }, 0},
+		{"somebody who was there before", func() {
+			capture("dan", "2026-03-08", nil)
+			capture("dan", "2026-03-02", map[string]any{"$process_person_profile": false})
+		}, 4},
+	} {
+		step.do()
+		got, done := w.ask(w.stitches, w.caller(w.project), raw)
+		if want, _ := w.ask(w.whole, w.caller(w.project), raw); got != want {
+			t.Errorf("%s: got %s, want %s", step.name, got, want)
+		}
+		if want := (execution.Buckets{Computed: step.computed, All: 10}); done.Buckets != want {
+			t.Errorf("%s: %+v, want %+v", step.name, done.Buckets, want)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ type history struct {
 	first     uint64 // the version when it began
 	events    epochs
 	overrides epochs            // of the persons of the events in an hour
+	creations epochs            // of the times at which these were created, but for events without a profile
 	tables    map[string]uint64 // by name, but for events; never changed, but replaced
 	open      []*change
 }
@@ -36,7 +37,7 @@ type history struct {
 // change is one that has begun and not surely ended.
 type change struct {
 	table string // empty: all tables
-	spans []span // of the events that are written or get another person; nil: of all
+	spans []span // of the events that are written, or get another person or one that was created at another time; nil: of all
 	kind  changeKind
 	began time.Time
 	// When it failed, while ClickHouse may be at it still; zero before.
@@ -65,7 +66,7 @@ func (c *changes) history(project int64) *history {
 	h := c.projects[project]
 	if h == nil {
 		first := max(c.all, c.others)
-		h = &history{first: first, events: epochs{{firstHour, first}}, overrides: epochs{{firstHour, first}}}
+		h = &history{first: first, events: epochs{{firstHour, first}}, overrides: epochs{{firstHour, first}}, creations: epochs{{firstHour, first}}}
 		c.projects[project] = h
 	}
 	return h
@@ -167,8 +168,11 @@ func (c *changes) move(h *history, table string, spans []span) {
 	case physical.Overrides:
 		h.overrides = h.overrides.with(spans, version)
 		tables[table] = version
+	case physical.Persons:
+		h.creations = h.creations.with(spans, version)
+		tables[table] = version
 	case "":
-		h.events, h.overrides = h.events.with(allTime, version), h.overrides.with(allTime, version)
+		h.events, h.overrides, h.creations = h.events.with(allTime, version), h.overrides.with(allTime, version), h.creations.with(allTime, version)
 		for _, name := range physical.Names() {
 			tables[name] = version
 		}
@@ -247,14 +251,15 @@ func (c *changes) now(project int64) *Data {
 		return o.kind == statement && !o.failed.IsZero() && time.Since(o.failed) > statementTime
 	})
 	return &Data{
-		all: max(c.all, h.first), unknown: len(c.open) > 0, events: h.events, overrides: h.overrides, tables: h.tables, open: slices.Clip(h.open),
+		all: max(c.all, h.first), unknown: len(c.open) > 0, events: h.events, overrides: h.overrides, creations: h.creations, tables: h.tables,
+		open: slices.Clip(h.open),
 	}
 }
 
-// watchedFor is how long it matters that somebody asked about overrides.
+// watchedFor is how long it matters that somebody asked about the persons of events.
 const watchedFor = 7 * 24 * time.Hour
 
-// watch notes that somebody asks about overrides of a project.
+// watch notes that somebody asks about the persons of a project's events.
 func (c *changes) watch(project int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

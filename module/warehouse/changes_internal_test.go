@@ -189,11 +189,9 @@ func TestVersionOfWrites(t *testing.T) {
 	}
 }
 
-// TestVersionOfMerges: distinct ids that change hands move the version of the hours in which they have events, and of the others only for who reads the
-// overrides themselves.
-func TestVersionOfMerges(t *testing.T) {
-	ofPeople := resolve.Reads{Tables: []string{physical.Events, physical.Overrides}}
-	ofOverrides := resolve.Reads{Tables: ofPeople.Tables, Overrides: true}
+// TestVersionsOfPeople: distinct ids that change hands, and persons that were created at another time, move the version of the hours in which they have
+// events, and of the others only for who reads more of them than whose the events are and when these were created.
+func TestVersionsOfPeople(t *testing.T) {
 	later := noon.Add(5 * time.Hour)
 	for _, tt := range []struct {
 		name                string
@@ -204,26 +202,30 @@ func TestVersionOfMerges(t *testing.T) {
 		{"no events", slices.Values([]time.Time{}), false, false},
 		{"nobody knows which events", nil, true, true},
 	} {
-		c := newChanges()
-		read := func(reads resolve.Reads, at time.Time) uint64 { return c.version(1, reads, at, at.Add(time.Hour)) }
-		write(c, noon)(nil)
-		before := [...]uint64{read(ofPeople, noon), read(ofPeople, later), read(ofOverrides, later), read(ofEvents, noon)}
-		end := c.Begin(1, physical.Overrides, tt.times)
-		if got := [...]bool{read(ofPeople, noon) == 0, read(ofPeople, later) == 0, read(ofOverrides, later) == 0}; got != [...]bool{tt.atNoon, tt.inFiveHours, true} {
-			t.Errorf("%s, under way: unknown: %v", tt.name, got)
-		}
-		end(nil)
-		if got := read(ofPeople, noon) > before[0]; got != tt.atNoon {
-			t.Errorf("%s: the version of noon moves: %t", tt.name, got)
-		}
-		if got := read(ofPeople, later) > before[1]; got != tt.inFiveHours {
-			t.Errorf("%s: the version of five hours later moves: %t", tt.name, got)
-		}
-		if read(ofOverrides, later) <= before[2] {
-			t.Errorf("%s: the version of overrides stays", tt.name)
-		}
-		if read(ofEvents, noon) != before[3] {
-			t.Errorf("%s: the version of who reads no people moves", tt.name)
+		for _, table := range []string{physical.Overrides, physical.Persons} {
+			all := resolve.Reads{Tables: []string{physical.Events, table}, Overrides: true}
+			ofPeople := resolve.Reads{Tables: all.Tables, Created: true}
+			c := newChanges()
+			read := func(reads resolve.Reads, at time.Time) uint64 { return c.version(1, reads, at, at.Add(time.Hour)) }
+			write(c, noon)(nil)
+			before := [...]uint64{read(ofPeople, noon), read(ofPeople, later), read(all, later), read(ofEvents, noon)}
+			end := c.Begin(1, table, tt.times)
+			if got := [...]bool{read(ofPeople, noon) == 0, read(ofPeople, later) == 0, read(all, later) == 0}; got != [...]bool{tt.atNoon, tt.inFiveHours, true} {
+				t.Errorf("%s, %s, under way: unknown: %v", table, tt.name, got)
+			}
+			end(nil)
+			if got := read(ofPeople, noon) > before[0]; got != tt.atNoon {
+				t.Errorf("%s, %s: the version of noon moves: %t", table, tt.name, got)
+			}
+			if got := read(ofPeople, later) > before[1]; got != tt.inFiveHours {
+				t.Errorf("%s, %s: the version of five hours later moves: %t", table, tt.name, got)
+			}
+			if read(all, later) <= before[2] {
+				t.Errorf("%s, %s: the version of the whole table stays", table, tt.name)
+			}
+			if read(ofEvents, noon) != before[3] {
+				t.Errorf("%s, %s: the version of who reads no people moves", table, tt.name)
+			}
 		}
 	}
 }

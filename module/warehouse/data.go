@@ -18,6 +18,7 @@ type Data struct {
 	all       uint64            // greater than all below if all data changed after that
 	events    epochs            // nil: as old as all
 	overrides epochs            // of the persons of events; nil: as old as all
+	creations epochs            // of the times at which these were created; nil: as old as all
 	tables    map[string]uint64 // by name, but for events
 	open      []*change
 	probed    *state // where others write too
@@ -42,6 +43,8 @@ func (d *Data) Version(reads resolve.Reads, from, to time.Time) (version uint64,
 			version = max(version, d.events.of(asked))
 		case table == physical.Overrides && !reads.Overrides:
 			version = max(version, d.overrides.of(asked))
+		case table == physical.Persons && reads.Created:
+			version = max(version, d.creations.of(asked))
 		default:
 			touched = allTime[0]
 			version = max(version, d.tables[table])

@@ -95,7 +95,12 @@ func (h *house) person(t *testing.T, name string) uuid.UUID {
 // version is that of tables; "unknown" if it is not known.
 func (h *house) version(t *testing.T, from, to time.Time, tables ...string) string {
 	t.Helper()
-	reads := resolve.Reads{Tables: tables}
+	return h.versionOf(t, from, to, resolve.Reads{Tables: tables})
+}
+
+// versionOf is that of what a query reads; "unknown" if it is not known.
+func (h *house) versionOf(t *testing.T, from, to time.Time, reads resolve.Reads) string {
+	t.Helper()
 	place, err := h.places.Enter(t.Context(), admission.Request{Project: h.project})
 	if err != nil {
 		t.Fatal(err)
@@ -234,6 +239,66 @@ func TestVersionsMove(t *testing.T) {
 		}
 		if now := other.versions(t); fmt.Sprint(now) != fmt.Sprint(others) {
 			t.Errorf("the %s of one project moves %v of another to %v", kind.name, others, now)
+		}
+	}
+}
+
+// TestCreationsMove: who reads when the persons of events were created finds another version only of the hours whose events have persons that are created at
+// another time than before. Those that are new have no earlier events with a profile.
+func TestCreationsMove(t *testing.T) {
+	h := build(t, true)
+	reads := resolve.Reads{Tables: []string{physical.Persons, physical.Overrides}, Created: true}
+	line := func(name, person, at, properties string) string {
+		return fmt.Sprintf(`{"event":%q,"distinct_id":%q,"timestamp":%q,"uuid":%q,"properties":%s}`, name, person, at, uuid.NewString(), properties)
+	}
+	const on, before = "2024-03-04T12:00:00Z", "2024-03-02T12:00:00Z" // the days whose versions are looked at
+	versions := func() [2]string {
+		return [...]string{
+			h.versionOf(t, day, day.AddDate(0, 0, 1), reads), h.versionOf(t, day.AddDate(0, 0, -3), day.AddDate(0, 0, -1), reads),
+		}
+	}
+	versions() // from now on somebody asks
+	h.capture(t, line("a", "ann", on, "{}"))
+	h.capture(t, line("a", "ann", before, "{}")) // she is as old as the first event that came
+	h.capture(t, line("a", "bob", before, "{}"))
+	h.capture(t, line("a", "cid", on, "{}"))
+	h.capture(t, line("a", "eve", "2024-01-01T12:00:00Z", "{}"))
+	for _, step := range []struct {
+		name  string
+		do    func()
+		moves [2]bool
+	}{
+		{"nothing", func() {}, [2]bool{}},
+		{"somebody new", func() { h.capture(t, line("a", "dan", on, `{"$set":{"plan":"pro"}}`)) }, [2]bool{}},
+		{"a property", func() { h.capture(t, line("$set", "ann", on, `{"$set":{"plan":"pro"}}`)) }, [2]bool{}},
+		{"a property, by hand", func() {
+			if _, err := h.Change(t.Context(), h.places, h.options(), ingest.Change{Person: h.person(t, "ann"), Unset: []string{"plan"}}); err != nil {
+				t.Fatal(err)
+			}
+		}, [2]bool{}},
+		{"somebody new with events without profile", func() {
+			h.capture(t, line("a", "fay", before, `{"$process_person_profile":false}`))
+			h.capture(t, line("a", "fay", on, "{}"))
+		}, [2]bool{}},
+		{"a new name of somebody known", func() { h.capture(t, line("$identify", "cid", on, `{"$anon_distinct_id":"new"}`)) }, [2]bool{}},
+		{"somebody known who gets a new name", func() { h.capture(t, line("$identify", "gus", on, `{"$anon_distinct_id":"dan"}`)) }, [2]bool{}},
+		{"somebody older who becomes somebody known", func() { h.capture(t, line("$identify", "ann", on, `{"$anon_distinct_id":"bob"}`)) }, [2]bool{true, true}},
+		{"somebody younger who becomes somebody known", func() { h.capture(t, line("$merge_dangerously", "eve", on, `{"alias":"cid"}`)) }, [2]bool{true, false}},
+		{"somebody who is deleted and returns", func() {
+			none := func(context.Context, []ingest.Gone) error { return nil }
+			if err := h.DeletePeople(t.Context(), h.options(), ingest.Named{DistinctIDs: []string{"ann"}}, true, none, none); err != nil {
+				t.Fatal(err)
+			}
+			h.capture(t, line("a", "ann", on, "{}"))
+		}, [2]bool{true, true}},
+		{"an import of somebody new", func() { h.load(t, line("a", "hal", on, "{}")) }, [2]bool{}},
+		{"an import of earlier events", func() { h.load(t, line("a", "hal", before, "{}")) }, [2]bool{true, true}},
+	} {
+		was := versions()
+		step.do()
+		now := versions()
+		if got := [2]bool{now[0] != was[0], now[1] != was[1]}; got != step.moves || now[0] == "unknown" || now[1] == "unknown" {
+			t.Errorf("%s moves the versions of the day and of those before: %v, want %v", step.name, got, step.moves)
 		}
 	}
 }

@@ -133,7 +133,7 @@ func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons
 		ids, versions = append(ids, id), append(versions, strconv.FormatUint(version, 10))
 	}
 	if len(ids) > 0 {
-		err := w.delete(ctx, project, "person",
+		err := w.delete(ctx, project, physical.Persons,
 			"id IN {ids:Array(UUID)} AND version <= transform(toString(id), {texts:Array(String)}, {versions:Array(UInt64)}, toUInt64(0))",
 			clickhouse.ArrayParam("ids", "UUID", ids), clickhouse.ArrayParam("texts", "String", ids), numbers("versions", "UInt64", versions))
 		if err != nil {
@@ -169,7 +169,7 @@ func (w *Warehouse) delete(ctx context.Context, project int64, table, where stri
 
 // Erasable are the tables that have something of people.
 var Erasable = []string{
-	physical.Events, "person", "person_distinct_id2", physical.Overrides, physical.ComputedMembers, physical.StaticMembers,
+	physical.Events, physical.Persons, "person_distinct_id2", physical.Overrides, physical.ComputedMembers, physical.StaticMembers,
 }
 
 // goneEvery is how often to look whether ClickHouse has removed from the disk what is erased.

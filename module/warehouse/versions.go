@@ -18,9 +18,9 @@ type Versions struct {
 
 // ProjectVersions are those of the data of one project.
 type ProjectVersions struct {
-	First             uint64
-	Events, Overrides []Epoch
-	Tables            map[string]uint64
+	First                        uint64
+	Events, Overrides, Creations []Epoch
+	Tables                       map[string]uint64
 }
 
 // Versions returns the versions of all data, after the last write of this process. It is false while it is in doubt whether there is more to come.
@@ -63,7 +63,7 @@ func (c *changes) save() *Versions {
 			v.Others = c.next() // greater than all that it has had
 			continue
 		}
-		v.Projects[project] = ProjectVersions{First: h.first, Events: h.events, Overrides: h.overrides, Tables: h.tables} // neither is ever changed
+		v.Projects[project] = ProjectVersions{First: h.first, Events: h.events, Overrides: h.overrides, Creations: h.creations, Tables: h.tables} // none is ever changed
 	}
 	v.Last = c.last
 	return v
@@ -78,7 +78,7 @@ func (c *changes) resume(v *Versions) bool {
 	}
 	c.last, c.all, c.others = max(c.last, v.Last), v.All, v.Others
 	for project, one := range v.Projects {
-		c.projects[project] = &history{first: one.First, events: one.Events, overrides: one.Overrides, tables: one.Tables}
+		c.projects[project] = &history{first: one.First, events: one.Events, overrides: one.Overrides, creations: one.Creations, tables: one.Tables}
 	}
 	return true
 }

@@ -81,7 +81,7 @@ func inPieces(q *Query, w *insight.World, dates *insight.Range) *insight.Pieces 
 		}
 	}
 	w.Keep(parts.Pieces)
-	return &insight.Pieces{Each: p.ask(nil), Pieces: parts.Pieces, Query: p.query, Rows: p.rows}
+	return &insight.Pieces{Each: p.ask(nil), Created: true, Pieces: parts.Pieces, Query: p.query, Rows: p.rows}
 }
 
 func (p *pieces) query(places []int) hogql.Query { return p.ask(slices.Sorted(slices.Values(places))) }
