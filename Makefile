@@ -12,7 +12,7 @@ run: build engine ## Serve the demo project on http://localhost:8080; Ctrl-C sto
 
 build: ## Build bin/caddy: Caddy with this module in it, and the console if npm is there.
 	@scripts/console.sh build
-	$(GO) build -trimpath -o bin/caddy ./cmd/xcaddy-build
+	scripts/build.sh bin/caddy
 	@scripts/fetch-engine.sh || echo 'The embedded engine is missing: set engine_library to a libchdb, or clickhouse to a ClickHouse server.' >&2
 
 engine: ## Download the embedded engine once, into the user's cache folder.

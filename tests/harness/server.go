@@ -64,9 +64,8 @@ var Binary = sync.OnceValues(func() (path string, err error) {
 		return "", fmt.Errorf("building the console: %w\n%s", err, out)
 	}
 	path = filepath.Join(folder, "caddy")
-	build := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/xcaddy-build")
+	build := exec.Command("scripts/build.sh", path)
 	build.Dir = root
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the server: %w\n%s", err, out)
 	}
