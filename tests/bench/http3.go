@@ -39,9 +39,9 @@ func http3Load(trust *tls.Config) func(folder string, r *rival, shape loadShape)
 }
 
 // http3Requests sends requests on a connection of its own until a time, and returns how long each took. The first, which connects, does not
-// count.
+// count. Nothing is compressed, as with the other loads: respond compresses nothing, and to unpack an answer takes the client longer than to get it.
 func http3Requests(trust *tls.Config, r *rival, until time.Time) (took []time.Duration, err error) {
-	transport := &http3.Transport{TLSClientConfig: trust.Clone()}
+	transport := &http3.Transport{TLSClientConfig: trust.Clone(), DisableCompression: true}
 	defer func() { err = errors.Join(err, transport.Close()) }()
 	for first := true; first || time.Now().Before(until); first = false {
 		req, err := http.NewRequest(http.MethodPost, r.url, strings.NewReader(runBody))
