@@ -90,7 +90,7 @@ func (f *Stored) Of(known []LearnedProperty) []LearnedProperty {
 
 // noted reports whether the values of a property are noted.
 func (k propertyKey) noted() bool {
-	return k.name != "" && (k.scope != eventScope || !notAProperty(k.name))
+	return k.name != "" && (k.scope != eventScope || !physical.NotAProperty(k.name))
 }
 
 // ambiguous reports whether what is stored under a name may be the property of another one. What is not UTF-8 is read as a sign of its own.

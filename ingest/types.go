@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
@@ -64,7 +63,7 @@ func (l *typeLearner) know(properties []LearnedProperty) {
 // observe looks at the properties of an event, person or group.
 func (l *typeLearner) observe(scope string, group int, properties record.Object) {
 	for _, m := range properties {
-		if scope == eventScope && notAProperty(m.Key) {
+		if scope == eventScope && physical.NotAProperty(m.Key) {
 			continue
 		}
 		key := propertyKey{scope, group, m.Key}
@@ -210,16 +209,6 @@ func (s *session) keepValues(ctx context.Context) error {
 // compare is by scope, group and name.
 func (p LearnedProperty) compare(other LearnedProperty) int {
 	return cmp.Or(cmp.Compare(p.Scope, other.Scope), cmp.Compare(p.GroupTypeIndex, other.GroupTypeIndex), cmp.Compare(p.Name, other.Name))
-}
-
-// notAProperty reports whether a property of an event speaks about its person and groups.
-func notAProperty(name string) bool {
-	switch name {
-	case "$set", "$set_once", "$unset", "$groups", "$group_set", "$elements", "$elements_chain":
-		return true
-	}
-	index, ok := strings.CutPrefix(name, "$group_")
-	return ok && len(index) == 1 && index[0] >= '0' && index[0] < '0'+physical.GroupTypes
 }
 
 // learned lists what was found, in the order of scope, group and name.

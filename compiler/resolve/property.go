@@ -196,11 +196,14 @@ func (r *resolver) definition(p *property) schema.PropertyType {
 // a sign which paths are written with may mean the path of another one, too.
 func (r *resolver) kinds(p *property) physical.Kinds {
 	t := p.place.table
-	if len(r.db.Values) == 0 || len(p.keys) != 1 || p.keys[0].Index || strings.ContainsAny(p.keys[0].Text, ".%") || !r.db.NativeJSON(t.table, p.place.field) {
+	if len(r.db.Values) == 0 && !r.db.ValuesComplete || len(p.keys) != 1 || p.keys[0].Index || strings.ContainsAny(p.keys[0].Text, ".%") || !r.db.NativeJSON(t.table, p.place.field) {
 		return 0
 	}
 	key := p.key()
 	known := r.db.Values[key]
+	if known == 0 && r.db.ValuesComplete && key.Scope != schema.NoProperties && physical.Noted(key.Name) {
+		known = physical.Texts // which it has none of either; to look for these takes least
+	}
 	if known != 0 {
 		if r.relies == nil {
 			r.relies = schema.PropertyValues{}

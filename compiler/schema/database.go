@@ -23,8 +23,9 @@ type Database struct {
 	// Properties holds the declared types of properties; a property without an entry reads as text.
 	Properties PropertyTypes
 	// Values says of properties in columns of ClickHouse's JSON type which kinds of values they have ever had. A property without an entry
-	// may have any.
-	Values PropertyValues
+	// may have any, unless ValuesComplete says that it has had none, if [physical.Noted] holds for its name.
+	Values         PropertyValues
+	ValuesComplete bool
 	// GroupTypes gives the index, 0 to 4, of each named group type of the project.
 	GroupTypes map[string]int
 	// Cohorts are those that queries can ask for.

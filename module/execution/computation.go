@@ -14,7 +14,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -415,7 +414,7 @@ func (x *Computation) compileForAll(ctx context.Context, now time.Time) (*compil
 	return x.compileFor(ctx, now, nil)
 }
 
-func (x *Computation) compileFor(ctx context.Context, now time.Time, values schema.PropertyValues) (*compiler.Compiled, error) {
+func (x *Computation) compileFor(ctx context.Context, now time.Time, values *knownValues) (*compiler.Compiled, error) {
 	x.world = x.Snapshot
 	compiled, err := x.exec.compileFor(ctx, x.Snapshot, x.compiles, x.query, now, values)
 	if err == nil {
@@ -430,7 +429,7 @@ func (x *Computation) compileFor(ctx context.Context, now time.Time, values sche
 
 // withMembers returns the query once the cohorts that it reads have members: compiled again if they had none.
 func (x *Computation) withMembers(
-	ctx context.Context, compiled *compiler.Compiled, now time.Time, values schema.PropertyValues,
+	ctx context.Context, compiled *compiler.Compiled, now time.Time, values *knownValues,
 ) (*compiler.Compiled, error) {
 	if len(compiled.Reads.Cohorts) == 0 || x.exec.Cohorts == nil {
 		return compiled, nil
@@ -451,17 +450,19 @@ func (e *Executor) Compile(ctx context.Context, snap *registry.Snapshot, c *Comp
 	return e.compileFor(ctx, snap, c, q, now, nil)
 }
 
-// compileFor is Compile for properties that have had these values alone. Whoever runs the query has to ask stillHave before it uses the rows.
+// compileFor is Compile for properties that have had these values alone; nil for any. Whoever runs the query has to ask stillHave before it uses the rows.
 func (e *Executor) compileFor(
-	ctx context.Context, snap *registry.Snapshot, c *Compiles, q *Query, now time.Time, values schema.PropertyValues,
+	ctx context.Context, snap *registry.Snapshot, c *Compiles, q *Query, now time.Time, known *knownValues,
 ) (*compiler.Compiled, error) {
 	db, err := e.Database(ctx, snap.Schema(c.project))
 	if err != nil {
 		return nil, err
 	}
-	if q.Held != nil || len(values) > 0 {
+	if q.Held != nil || known != nil {
 		own := *db
-		own.Values = values
+		if known != nil {
+			own.Values, own.ValuesComplete = known.values, known.complete
+		}
 		if q.Held != nil {
 			own.Held, own.Readable = q.Held.Rows, q.Held.Readable
 		}

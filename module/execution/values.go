@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -13,17 +14,18 @@ var errOtherValues = errors.New("a property has values of another kind now")
 
 // knownValues are the kinds of values of a project's properties, kept as long as its schema stays the same.
 type knownValues struct {
-	of     *registry.ProjectSchema
-	values schema.PropertyValues
+	of       *registry.ProjectSchema
+	values   schema.PropertyValues
+	complete bool // see schema.Database.ValuesComplete
 }
 
-// valuesOf returns the kinds of values that the properties of a project have had until now; nil if they are not known. Where others write
+// valuesOf returns the kinds of values that the properties of a project have had until now; nil if none are known. Where others write
 // too, they are not.
 //
 // A batch notes the kinds before it is written. So a query that has read a value, or should have, finds its kind in the registry
 // when it asks again afterwards, whatever was known when it was compiled: see stillHave. A result that was computed before is right for what
 // there was, and no part of the cache has to know.
-func (e *Executor) valuesOf(project int64) schema.PropertyValues {
+func (e *Executor) valuesOf(project int64) *knownValues {
 	if e.Registry == nil || !e.Shards.Alone() {
 		return nil
 	}
@@ -33,18 +35,21 @@ func (e *Executor) valuesOf(project int64) schema.PropertyValues {
 	}
 	if found, ok := e.Databases.values.Load(project); ok {
 		if known, _ := found.(*knownValues); known.of == of {
-			return known.values
+			return known
 		}
 	}
-	values := make(schema.PropertyValues, len(of.Values))
+	known := &knownValues{of: of, values: make(schema.PropertyValues, len(of.Values)), complete: of.Project.ValuesKnown && !of.Project.ValuesProbe.Open}
 	for d, kinds := range of.Values {
-		if !kinds.Known() {
+		switch {
+		case !kinds.Known() && !known.complete:
 			continue
+		case !kinds.Known():
+			kinds = physical.AllKinds
 		}
-		values[schema.PropertyKey{Scope: propertyScopes[d.Scope], Group: d.GroupTypeIndex, Name: d.Name}] = kinds
+		known.values[schema.PropertyKey{Scope: propertyScopes[d.Scope], Group: d.GroupTypeIndex, Name: d.Name}] = kinds
 	}
-	e.Databases.values.Store(project, &knownValues{of, values})
-	return values
+	e.Databases.values.Store(project, known)
+	return known
 }
 
 // stillHave reports whether properties have had no values of other kinds until now. It asks the store of the registry, where servers that
@@ -57,8 +62,11 @@ func (e *Executor) stillHave(ctx context.Context, project int64, values schema.P
 		return false
 	}
 	now := e.valuesOf(project)
+	if now == nil {
+		return false
+	}
 	for key, kinds := range values {
-		if !now[key].Only(kinds) {
+		if has := now.values[key]; !has.Only(kinds) && (has != 0 || !now.complete) {
 			return false
 		}
 	}

@@ -80,7 +80,7 @@ func generatedSchema() *schema.Database {
 			{Scope: schema.EventProperty, Name: "amount"}: schema.NumericProperty,
 			{Scope: schema.EventProperty, Name: "paid"}:   schema.BooleanProperty,
 		},
-		Values: generatedValues(),
+		Values: generatedValues(), ValuesComplete: true,
 	}
 }
 

@@ -197,10 +197,18 @@ func TestValuesOfALateImport(t *testing.T) {
 // tables.
 func TestValuesArriveMeanwhile(t *testing.T) {
 	t.Run("noted", func(t *testing.T) {
-		arriveMeanwhile(t, arrivals, func(s *server) { s.deliver(`"text"`) })
+		arriveMeanwhile(t, arrivals, "text", func(s *server) { s.deliver(`"text"`) })
+	})
+	t.Run("the first", func(t *testing.T) {
+		arriveMeanwhile(t, arrivals+9, "<nil>", func(s *server) {
+			s.deliver(`null`)
+			if _, sql, err := s.ask(); err != nil || strings.Contains(sql, "dynamicElement") {
+				t.Errorf("a property that has had no values: %v\n%s", err, sql)
+			}
+		})
 	})
 	t.Run("found", func(t *testing.T) {
-		arriveMeanwhile(t, arrivals+2, func(s *server) {
+		arriveMeanwhile(t, arrivals+2, "text", func(s *server) {
 			s.deliverUnnoted(`"text"`)
 			if _, sql, err := s.ask(); err != nil || !strings.Contains(sql, ".^") {
 				t.Errorf("before the probe: %v\n%s", err, sql)
@@ -210,7 +218,8 @@ func TestValuesArriveMeanwhile(t *testing.T) {
 	})
 }
 
-func arriveMeanwhile(t *testing.T, number int64, begin func(*server)) {
+// arriveMeanwhile delivers values to a project with one event, which has a first value.
+func arriveMeanwhile(t *testing.T, number int64, first string, begin func(*server)) {
 	t.Helper()
 	path := sqlitetest.Path(t)
 	one, two := newServer(t, path), newServer(t, path)
@@ -220,7 +229,7 @@ func arriveMeanwhile(t *testing.T, number int64, begin func(*server)) {
 	if err := two.reg.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"text"}
+	want := []string{first}
 	for n, in := range []struct {
 		server      *server
 		value, text string
@@ -274,7 +283,7 @@ func arriveMeanwhile(t *testing.T, number int64, begin func(*server)) {
 	}
 }
 
-// arrivals is the number of the first project of these tests; they have nine.
+// arrivals is the number of the first project of these tests; they have ten.
 const arrivals = 211
 
 func missingOf(want, got []string) (missing []string) {
