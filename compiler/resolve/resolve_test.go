@@ -225,8 +225,8 @@ func TestVirtualFieldsAsProperties(t *testing.T) {
 		{
 			"JSON function", "select JSONExtractString(properties, '$virt_initial_channel_type') as c from persons",
 			"SELECT JSONExtractString(properties, '$virt_initial_channel_type') AS c FROM (SELECT argMax(toString(person.properties), version) AS properties " +
-				"FROM person WHERE team_id = 7 GROUP BY id HAVING argMax(is_deleted, version) = 0 AND argMax(created_at, version) < " +
-				"toDateTime64('2024-06-01 12:00:00.000000', 6, 'UTC')) AS persons",
+				"FROM person WHERE team_id = 7 GROUP BY id HAVING argMax(is_deleted = 0 AND created_at < " +
+				"toDateTime64('2024-06-01 12:00:00.000000', 6, 'UTC'), version)) AS persons",
 		},
 		{
 			"below what a query over one table shows", "select d.$virt_initial_channel_type as c from (select poe.properties as d from events)",
@@ -301,7 +301,7 @@ func TestQueries(t *testing.T) {
 				"LEFT JOIN (SELECT uuid FROM events WHERE team_id = 7) AS b ON a.uuid = b.uuid",
 		},
 		{"merged table", "select id from persons", "SELECT id FROM (SELECT id FROM person WHERE team_id = 7 GROUP BY id " +
-			"HAVING argMax(is_deleted, version) = 0 AND argMax(created_at, version) < toDateTime64('2024-06-01 12:00:00.000000', 6, 'UTC')) AS persons"},
+			"HAVING argMax(is_deleted = 0 AND created_at < toDateTime64('2024-06-01 12:00:00.000000', 6, 'UTC'), version)) AS persons"},
 		{"raw table", "select id, version from raw_persons", "SELECT id, version FROM person AS raw_persons WHERE team_id = 7"},
 		{"group", "select organization.key from events", "SELECT group_0__key AS key FROM (SELECT group_0.key AS group_0__key FROM " +
 			"(SELECT $group_0 FROM events WHERE team_id = 7) AS events ANY LEFT JOIN (SELECT group_key AS key FROM groups " +

@@ -148,14 +148,7 @@ func (t *tableSource) read(scan *resolved.Scan) *resolved.Select {
 		sum := native(intType, hogql.Span{}, "sum", &resolved.Column{Table: physical, Name: m.Sign, Type: intType})
 		having = append(having, native(boolType, hogql.Span{}, "greater", sum, literal(int64(0))))
 	}
-	if m.Deleted != "" {
-		deleted := &resolved.Column{Table: physical, Name: m.Deleted, Type: boolType}
-		having = append(having, native(boolType, hogql.Span{}, "equals", t.latest(deleted), literal(int64(0))))
-	}
-	if m.NotAhead != "" {
-		tomorrow := literal(t.r.now.Add(24 * time.Hour))
-		having = append(having, native(boolType, hogql.Span{}, "less", t.latest(t.raw(m.NotAhead)), tomorrow))
-	}
+	having = append(having, t.present(m)...)
 	switch len(having) {
 	case 0:
 	case 1:
@@ -164,6 +157,25 @@ func (t *tableSource) read(scan *resolved.Scan) *resolved.Select {
 		tree.Having = &resolved.Logic{Args: having}
 	}
 	return tree
+}
+
+// present are the conditions that a row is there by its latest version. Where no column of them may be NULL, one argMax tells.
+func (t *tableSource) present(m *schema.Merge) []resolved.Expr {
+	if m.Deleted == "" {
+		return nil
+	}
+	test := func(name string, e resolved.Expr, with any) resolved.Expr {
+		return native(boolType, hogql.Span{}, name, e, literal(with))
+	}
+	deleted := &resolved.Column{Table: t.table.Physical, Name: m.Deleted, Type: boolType}
+	if m.NotAhead == "" {
+		return []resolved.Expr{test("equals", t.latest(deleted), int64(0))}
+	}
+	at, tomorrow := t.raw(m.NotAhead), t.r.now.Add(24*time.Hour)
+	if at.Type.MayBeNull() {
+		return []resolved.Expr{test("equals", t.latest(deleted), int64(0)), test("less", t.latest(at), tomorrow)}
+	}
+	return []resolved.Expr{t.latest(&resolved.Logic{Args: []resolved.Expr{test("equals", deleted, int64(0)), test("less", at, tomorrow)}})}
 }
 
 // current is the condition that a row has the version that counts of its cohort: the one that is named for it, or the newest for a
@@ -231,16 +243,42 @@ func (t *tableSource) scanned() string {
 	return t.table.Physical
 }
 
-// latest returns the value that an expression has in the latest version of a row. A NULL counts as a value like any other,
-// which it does for argMax only inside a tuple.
+// latest returns the value that an expression has in the latest version of a row. A NULL counts as a value like any other, which argMax
+// passes over. So it gets whether there is a value apart from the value: inside a tuple, NULL would count too, but ClickHouse then
+// allocates memory for each row, and takes several times as long.
 func (t *tableSource) latest(e resolved.Expr) resolved.Expr {
 	typ := typeOf(e)
-	version := &resolved.Column{Table: t.table.Physical, Name: t.table.Merge.Version, Type: intType}
-	if !typ.MayBeNull() {
-		return native(typ, hogql.Span{}, "argMax", e, version)
+	switch {
+	case !typ.MayBeNull():
+		return t.argMax(typ, e)
+	case splits(typ.Kind):
+		first, again := e, e
+		if !isLeaf(e) {
+			a := named(e, t.rows.names.unique("value"))
+			first, again = a, &resolved.AliasRef{Pos: e.At(), Name: a.Name, Type: typ}
+		}
+		value := typ
+		value.Nullable = false
+		missing := t.argMax(boolType, native(boolType, hogql.Span{}, "isNull", first))
+		return native(typ, hogql.Span{}, "if", missing, literal(nil), t.argMax(value, native(value, hogql.Span{}, "assumeNotNull", again)))
 	}
-	row := native(hogql.Type{Kind: hogql.TupleKind}, hogql.Span{}, "argMax", &resolved.Tuple{Items: []resolved.Expr{e}}, version)
+	row := t.argMax(hogql.Type{Kind: hogql.TupleKind}, &resolved.Tuple{Items: []resolved.Expr{e}})
 	return native(typ, hogql.Span{}, "tupleElement", row, literal(int64(1)))
+}
+
+// argMax calls the function of that name over the versions of a row.
+func (t *tableSource) argMax(typ hogql.Type, e resolved.Expr) resolved.Expr {
+	version := &resolved.Column{Table: t.table.Physical, Name: t.table.Merge.Version, Type: intType}
+	return native(typ, hogql.Span{}, "argMax", e, version)
+}
+
+// splits reports whether ClickHouse has a type of the kind with NULL and one without.
+func splits(k hogql.Kind) bool {
+	switch k { //nolint:exhaustive // the others are not sure to
+	case hogql.String, hogql.Int, hogql.Float, hogql.Bool, hogql.UUID, hogql.Date, hogql.DateTime:
+		return true
+	}
+	return false
 }
 
 // column returns a value computed from columns of the physical table, for use where the source is. Key tells values apart, name
