@@ -1,6 +1,8 @@
 package cohort
 
 import (
+	"time"
+
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
@@ -11,7 +13,10 @@ const PersonID = "person_id"
 // The parts of queries for members. What one pass over a table can find is found by one, and what else is asked of these people is a condition
 // on their ids.
 const (
-	people = `SELECT id AS person_id FROM persons WHERE {condition}`
+	// people asks each version of a person, and takes what the latest one says. One truth for each person costs less than the values that it
+	// depends on would. Who is there at all is who is in the table persons.
+	people = `SELECT id AS person_id FROM raw_persons WHERE {condition} GROUP BY id ` +
+		`HAVING argMax(is_deleted = 0 AND created_at < {tomorrow} AND {own}, version)`
 	anyOf  = `SELECT person_id FROM {sets} WHERE {condition} GROUP BY person_id`
 	nobody = `SELECT id AS person_id FROM persons WHERE false`
 )
@@ -46,7 +51,9 @@ func (b *builder) query(s set, condition conditions) (hogql.Query, error) {
 		if err != nil {
 			return nil, err
 		}
-		return insight.Template(people, map[string]any{"condition": insight.And(own, condition.on("id"))}), nil
+		return insight.Template(people, map[string]any{
+			"condition": insight.OrTrue(condition.on("id")), "tomorrow": b.world.Now.Add(24 * time.Hour), "own": insight.OrTrue(own),
+		}), nil
 	case ofMembers:
 		return b.members(s, condition)
 	case several:

@@ -179,7 +179,7 @@ func cohortContests() []*cohortContest {
 		merged = "LEFT ANY JOIN (SELECT distinct_id, argMax(person_id, version) AS person_id FROM person_distinct_id_overrides WHERE team_id = 1 " +
 			"GROUP BY distinct_id HAVING argMax(is_deleted, version) = 0) AS o ON e.distinct_id = o.distinct_id"
 		person = "if(notEmpty(o.person_id), o.person_id, e.person_id)"
-		onPlan = "SELECT id FROM person WHERE team_id = 1 GROUP BY id HAVING argMax(is_deleted, version) = 0 AND argMax(tuple(properties.plan.:String), version).1 = 'team'"
+		onPlan = "SELECT id FROM person WHERE team_id = 1 GROUP BY id HAVING argMax(is_deleted = 0 AND ifNull(properties.plan.:String = 'team', 0), version)"
 	)
 	events := func(columns, where, having string) string {
 		return "SELECT " + person + " AS person FROM (SELECT " + columns + "distinct_id, person_id FROM events WHERE team_id = 1 AND " + where + ") AS e " + merged +
