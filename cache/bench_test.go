@@ -39,8 +39,8 @@ func BenchmarkHit(b *testing.B) {
 		if !ok {
 			b.Error("not a hit")
 		}
-		if body, ok := c.GetPage(answer.Entry, page, cache.Gzip); ok {
-			return body
+		if body := c.GetPage(answer.Entry, page, cache.Gzip); body != nil {
+			return *body
 		}
 		return c.Page(answer.Entry, page, cache.Gzip, func(dst []byte) []byte {
 			return answer.Entry.Result.AppendRows(dst, 20, 20)

@@ -8,8 +8,7 @@ func Collide(k Key) Key {
 
 // Misplace stores a page under the hash of another one.
 func (c *Cache) Misplace(e *Entry, key, under PageKey) {
-	id := pageID{entry: e.id, PageKey: key}
-	body, _ := c.lookupPage(id)
-	c.store.put(pageID{entry: e.id, PageKey: under}.hash(), &page{id: id, body: body}, 1, pageTTL)
+	id, at := pageID{entry: e.id, PageKey: key}, pageID{entry: e.id, PageKey: under}
+	c.store.put(at.hash(), &page{id: id, body: c.lookupPage(&id).body}, 1, pageTTL)
 	c.store.settle()
 }

@@ -41,7 +41,7 @@ type pageID struct {
 	encoding Encoding
 }
 
-func (id pageID) hash() uint64 { return maphash.Comparable(seed, id) }
+func (id *pageID) hash() uint64 { return maphash.Comparable(seed, *id) }
 
 type page struct {
 	id   pageID
@@ -51,23 +51,24 @@ type page struct {
 // rendering is a page being rendered. Concurrent calls for the same page share it.
 type rendering struct{ body func() Body }
 
-// GetPage returns a page of an entry in an encoding if it is stored: the part of Page that needs no render.
+// GetPage returns a page of an entry in an encoding if it is stored, else nil: the part of Page that needs no render.
 // A miss is not counted, because Page follows.
-func (c *Cache) GetPage(e *Entry, key PageKey, encoding Encoding) (Body, bool) {
-	body, ok := c.lookupPage(pageID{entry: e.id, PageKey: key, encoding: encoding})
-	if ok {
-		c.stats.pageHit()
+func (c *Cache) GetPage(e *Entry, key PageKey, encoding Encoding) *Body {
+	pg := c.lookupPage(&pageID{entry: e.id, PageKey: key, encoding: encoding})
+	if pg == nil {
+		return nil
 	}
-	return body, ok
+	c.stats.pageHit()
+	return &pg.body
 }
 
 // Page returns a page of an entry in an encoding: the stored body, or the one that render appends to dst,
 // which is then stored. A body that is short, or that compression does not make shorter, is not compressed.
 func (c *Cache) Page(e *Entry, key PageKey, encoding Encoding, render func(dst []byte) []byte) Body {
 	id := pageID{entry: e.id, PageKey: key, encoding: encoding}
-	if body, ok := c.lookupPage(id); ok {
+	if pg := c.lookupPage(&id); pg != nil {
 		c.stats.pageHit()
-		return body
+		return pg.body
 	}
 	c.renderMu.Lock()
 	r := c.renderings[id]
@@ -79,11 +80,12 @@ func (c *Cache) Page(e *Entry, key PageKey, encoding Encoding, render func(dst [
 	return r.body()
 }
 
-func (c *Cache) lookupPage(id pageID) (Body, bool) {
-	if pg, ok := c.store.get(id.hash()).(*page); ok && pg.id == id {
-		return pg.body, true
+// lookupPage returns the page in the store, or nil.
+func (c *Cache) lookupPage(id *pageID) *page {
+	if pg, ok := c.store.get(id.hash()).(*page); ok && pg.id == *id {
+		return pg
 	}
-	return Body{}, false
+	return nil
 }
 
 func (c *Cache) renderAndKeep(id pageID, render func([]byte) []byte) Body {
@@ -92,9 +94,9 @@ func (c *Cache) renderAndKeep(id pageID, render func([]byte) []byte) Body {
 		delete(c.renderings, id)
 		c.renderMu.Unlock()
 	}()
-	if body, ok := c.lookupPage(id); ok { // rendered since the caller's lookup
+	if pg := c.lookupPage(&id); pg != nil { // rendered since the caller's lookup
 		c.stats.pageHit()
-		return body
+		return pg.body
 	}
 	c.stats.pageMisses.Add(1)
 	body := c.Render(id.encoding, render)

@@ -90,8 +90,8 @@ func TestPageEncodings(t *testing.T) {
 				t.Errorf("%s has the entity tag of %s", encoding, other)
 			}
 			tags[first.ETag] = encoding
-			if stored, ok := c.GetPage(e, cache.PageKey{}, encoding); !ok || stored.ETag != first.ETag {
-				t.Errorf("GetPage = %+v, %t", stored, ok)
+			if stored := c.GetPage(e, cache.PageKey{}, encoding); stored == nil || stored.ETag != first.ETag {
+				t.Errorf("GetPage = %+v, %t", stored, stored != nil)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestPagesAreToldApart(t *testing.T) {
 func TestRenderStoresNothing(t *testing.T) {
 	c, e, render, _ := newPages(t)
 	once := c.Render(cache.Gzip, render)
-	if _, ok := c.GetPage(e, cache.PageKey{}, cache.Gzip); ok || c.Stats().Bytes != 0 {
+	if stored := c.GetPage(e, cache.PageKey{}, cache.Gzip); stored != nil || c.Stats().Bytes != 0 {
 		t.Error("Render stored the page")
 	}
 	if diff := cmp.Diff(c.Page(e, cache.PageKey{}, cache.Gzip, render), once); diff != "" {
@@ -209,7 +209,7 @@ func TestPagesWithCollidingHashes(t *testing.T) {
 	c, e, render, _ := newPages(t)
 	c.Page(e, cache.PageKey{Variant: "mine"}, cache.Identity, func(dst []byte) []byte { return append(dst, "mine"...) })
 	c.Misplace(e, cache.PageKey{Variant: "mine"}, cache.PageKey{Variant: "theirs"})
-	if body, ok := c.GetPage(e, cache.PageKey{Variant: "theirs"}, cache.Identity); ok {
+	if body := c.GetPage(e, cache.PageKey{Variant: "theirs"}, cache.Identity); body != nil {
 		t.Errorf("GetPage found %q", body.Bytes)
 	}
 	want := string(e.Result.AppendRows(nil, 0, -1))

@@ -18,7 +18,7 @@ import (
 // asked is what a handler is given: a caller and their request.
 type asked struct {
 	api.Caller
-	in api.Input
+	in *api.Input
 	rt *runtime
 }
 
@@ -26,7 +26,7 @@ type asked struct {
 func (w *world) asks(method, target string) *asked {
 	return &asked{
 		Caller: api.Caller{Caller: execution.Caller{Start: began.Add(time.Minute), Snapshot: w.rt.registry.Snapshot(), Key: w.key, Project: w.project}},
-		in:     api.Input{Request: httptest.NewRequest(method, target, http.NoBody)}, rt: w.rt,
+		in:     &api.Input{Request: httptest.NewRequest(method, target, http.NoBody)}, rt: w.rt,
 	}
 }
 

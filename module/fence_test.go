@@ -251,7 +251,7 @@ func TestBoundKeysRunEndpointsAlone(t *testing.T) {
 			if at.Name == ":name" {
 				at.Name = "open"
 			}
-			_, err := api.Authorize(w.rt.registry.Snapshot(), &key, "@current", at, &rt)
+			_, err := api.Authorize(w.rt.registry.Snapshot(), &key, "@current", &at, &rt)
 			if allowed := err == nil; allowed != (runsEndpoint(at) || at.Resource == "endpoint_tokens") {
 				t.Errorf("%s %v with a bound key: %v", rt.Method, at, err)
 			}

@@ -183,7 +183,7 @@ func (w *world) spend(now time.Time) error {
 func (w *world) count(key *registry.Key, q *execution.Query, now time.Time) error {
 	free := *w.rt.Executor
 	free.Places = admission.New(placesFor(1)) // whatever else runs
-	place, err := free.Computation(execution.Caller{Key: key, Project: w.project}, q).Admit(context.Background(), admission.Awaited, now)
+	place, err := free.Computation(&execution.Caller{Key: key, Project: w.project}, q).Admit(context.Background(), admission.Awaited, now)
 	if err == nil {
 		place.Leave()
 	}

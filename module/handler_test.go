@@ -53,11 +53,11 @@ func TestAuthorizeOrder(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			rt, ok := w.rt.api.Methods(tt.at).Of(tt.method)
+			rt, ok := w.rt.api.Methods(&tt.at).Of(tt.method)
 			if !ok {
 				t.Fatal("no such route")
 			}
-			_, err := api.Authorize(w.rt.registry.Snapshot(), tt.key, tt.project, tt.at, rt)
+			_, err := api.Authorize(w.rt.registry.Snapshot(), tt.key, tt.project, &tt.at, rt)
 			got := ""
 			if err != nil {
 				got = api.ErrorOf(err).Error()

@@ -252,8 +252,8 @@ func (s *servers) owned(t *testing.T, form string) (body string) {
 	t.Helper()
 	for n := range 1000 {
 		body = fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": %q}}`, fmt.Sprintf(form, n))
-		caller := api.Caller{Caller: execution.Caller{Project: s.project, Key: s.key, Snapshot: s.all[0].registry.Snapshot(), Start: time.Now()}}
-		p, err := s.all[0].queryRoute().Plan(&caller, []byte(body), "")
+		caller := &api.Caller{Caller: execution.Caller{Project: s.project, Key: s.key, Snapshot: s.all[0].registry.Snapshot(), Start: time.Now()}}
+		p, err := s.all[0].queryRoute().Plan(caller, []byte(body), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -374,12 +374,12 @@ func TestWhoMayAsk(t *testing.T) {
 		return r
 	}
 	good := func(recipe execution.Recipe) *execution.PeerRequest {
-		c := api.Caller{Caller: caller(s.key)}
+		c := &api.Caller{Caller: caller(s.key)}
 		r := asked(s.key, recipe)
-		in := api.Input{Request: httptest.NewRequest(http.MethodPost, "/", nil), At: api.Address{Resource: "endpoints", Name: "mine"}}
-		p, err := s.all[0].queryRoute().Plan(&c, []byte(`{"query": {"kind": "HogQLQuery", "query": "SELECT 1"}}`), "")
+		in := &api.Input{Request: httptest.NewRequest(http.MethodPost, "/", nil), At: api.Address{Resource: "endpoints", Name: "mine"}}
+		p, err := s.all[0].queryRoute().Plan(c, []byte(`{"query": {"kind": "HogQLQuery", "query": "SELECT 1"}}`), "")
 		if recipe.Endpoint != "" {
-			p, err = s.all[0].endpointRuns().Plan(t.Context(), &c, in, snap.Endpoint(s.project.ID, "mine"), []byte("{}"))
+			p, err = s.all[0].endpointRuns().Plan(t.Context(), c, in, snap.Endpoint(s.project.ID, "mine"), []byte("{}"))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -645,8 +645,8 @@ func TestBackgroundWorkOfOthers(t *testing.T) {
 	if w := s.ask(0, s.secret, "query/", async); w.Code != http.StatusAccepted {
 		t.Errorf("an async run: %d %s", w.Code, w.Body)
 	}
-	c := api.Caller{Caller: execution.Caller{Project: s.project, Key: s.key, Snapshot: s.all[0].registry.Snapshot(), Start: time.Now()}}
-	p, err := s.all[0].queryRoute().Plan(&c, []byte(async), "")
+	c := &api.Caller{Caller: execution.Caller{Project: s.project, Key: s.key, Snapshot: s.all[0].registry.Snapshot(), Start: time.Now()}}
+	p, err := s.all[0].queryRoute().Plan(c, []byte(async), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -714,9 +714,9 @@ func (s *servers) age(t *testing.T, endpoint string) {
 	t.Helper()
 	rt := s.all[0]
 	snap := rt.registry.Snapshot()
-	c := api.Caller{Caller: execution.Caller{Project: s.project, Key: s.key, Snapshot: snap, Start: time.Now()}}
-	in := api.Input{Request: httptest.NewRequest(http.MethodPost, "/", nil), At: api.Address{Resource: "endpoints", Name: endpoint}}
-	p, err := rt.endpointRuns().Plan(t.Context(), &c, in, snap.Endpoint(s.project.ID, endpoint), []byte("{}"))
+	c := &api.Caller{Caller: execution.Caller{Project: s.project, Key: s.key, Snapshot: snap, Start: time.Now()}}
+	in := &api.Input{Request: httptest.NewRequest(http.MethodPost, "/", nil), At: api.Address{Resource: "endpoints", Name: endpoint}}
+	p, err := rt.endpointRuns().Plan(t.Context(), c, in, snap.Endpoint(s.project.ID, endpoint), []byte("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func TestTokensRunEndpointsAlone(t *testing.T) {
 		if at.Name == ":name" {
 			at.Name = "open"
 		}
-		if _, err := api.Authorize(snap, &token.Key, "@current", at, &rt); (err == nil) != runsEndpoint(at) {
+		if _, err := api.Authorize(snap, &token.Key, "@current", &at, &rt); (err == nil) != runsEndpoint(at) {
 			t.Errorf("%s %v with a token: %v", rt.Method, at, err)
 		}
 	}
@@ -374,7 +374,7 @@ func TestTokenRate(t *testing.T) {
 		}
 	}
 	admit := func(token *api.Token) error {
-		x := w.rt.Computation(execution.Caller{Key: &token.Key, Share: token.Share, Project: w.project}, new(execution.Query))
+		x := w.rt.Computation(&execution.Caller{Key: &token.Key, Share: token.Share, Project: w.project}, new(execution.Query))
 		place, err := x.Admit(t.Context(), admission.Awaited, began)
 		if err == nil {
 			place.Leave()

@@ -48,8 +48,8 @@ func (c *Checker) ask(ctx context.Context, snap *registry.Snapshot, a *registry.
 	if !r.Query.Display.Total() {
 		fresh.Fresh = min(fresh.Fresh, now.Sub(span.Floor(now)))
 	}
-	caller := execution.Caller{Project: project, Snapshot: snap, Start: now}
-	got, err := c.Executor.InBackground(ctx, caller, q, fresh)
+	caller := &execution.Caller{Project: project, Snapshot: snap, Start: now}
+	got, err := c.Executor.InBackground(ctx, caller, q, &fresh)
 	switch {
 	case err != nil:
 		return nil, err

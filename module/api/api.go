@@ -37,6 +37,13 @@ type Caller struct {
 	RequestID string
 }
 
+// Now is the caller with what the registry holds now: after a write, with what it changed.
+func (c *Caller) Now(all *registry.Registry) *Caller {
+	now := *c
+	now.Snapshot = all.Snapshot()
+	return &now
+}
+
 // Input is what is asked.
 type Input struct {
 	*http.Request
@@ -45,22 +52,38 @@ type Input struct {
 	Origins Origins
 }
 
-// Handler answers the requests of a route. What is answered with an error keeps its headers and quotas.
-type Handler func(ctx context.Context, c Caller, in Input) (Response, error)
+// Handler answers the requests of a route. Without an error there is a response; what is answered with an error keeps the headers and quotas
+// of a response that comes with it.
+type Handler func(ctx context.Context, c *Caller, in *Input) (*Response, error)
+
+// request is who asks and what, in one piece of memory. Handlers get pointers into it: over HTTP/2 and HTTP/3 each request has a stack of its own
+// that begins small, and is copied whenever it has to grow.
+type request struct {
+	Caller
+
+	in Input
+	id [1]string // the value of X-Request-Id
+}
 
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	start, id := time.Now(), RequestID(r)
-	w.Header()["X-Request-Id"] = []string{id}
-	res, err := a.answer(w.Header(), r, id, start)
-	WriteAnswer(w, r, Asked{Start: start, RequestID: id, Logger: a.Logger}, res, err)
+	q := new(request)
+	q.Start, q.RequestID = time.Now(), RequestID(r)
+	q.in.Request, q.in.Origins, q.id[0] = r, a.Origins, q.RequestID
+	w.Header()["X-Request-Id"] = q.id[:]
+	var res *Response
+	handler, err := a.admit(w.Header(), q)
+	if err == nil {
+		res, err = handler(r.Context(), &q.Caller, &q.in)
+	}
+	WriteAnswer(w, r, &Asked{Start: q.Start, RequestID: q.RequestID, Logger: a.Logger}, res, err)
 }
 
 // Refuse answers a request with an error, whatever it asks for.
 func Refuse(w http.ResponseWriter, r *http.Request, logger *zap.Logger, err error) {
-	asked := Asked{Start: time.Now(), RequestID: RequestID(r), Logger: logger}
+	asked := &Asked{Start: time.Now(), RequestID: RequestID(r), Logger: logger}
 	w.Header()["X-Request-Id"] = []string{asked.RequestID}
-	WriteAnswer(w, r, asked, Response{}, err)
+	WriteAnswer(w, r, asked, nil, err)
 }
 
 // Asked is what an answer and its log line need to know of a request.
@@ -72,9 +95,9 @@ type Asked struct {
 
 // WriteAnswer writes what a handler answered. An error is answered with its status and logged, and keeps the headers and quotas of the
 // response.
-func WriteAnswer(w http.ResponseWriter, r *http.Request, asked Asked, res Response, err error) {
+func WriteAnswer(w http.ResponseWriter, r *http.Request, asked *Asked, res *Response, err error) {
 	if err == nil && res.Stream != nil {
-		setHeaders(w.Header(), &res)
+		setHeaders(w.Header(), res)
 		if err = res.Stream(w); err == nil {
 			return
 		}
@@ -86,43 +109,47 @@ func WriteAnswer(w http.ResponseWriter, r *http.Request, asked Asked, res Respon
 			failure = serverError(StatusClientGone, "error", "The client went away.", nil)
 		}
 		failure.Log(asked.Logger, r, asked.RequestID)
-		setHeaders(w.Header(), &res)
+		if res != nil {
+			setHeaders(w.Header(), res)
+		}
 		res = failure.response()
 	}
-	Write(w, r, asked.Start, &res)
+	Write(w, r, asked.Start, res)
 }
 
-// answer finds the route, checks the key, and runs the route.
-func (a *API) answer(h http.Header, r *http.Request, id string, start time.Time) (Response, error) {
+// admit finds the route and the caller, checks that the caller may, and returns the handler. That is called when this has returned, so that it has
+// the stack to itself.
+func (a *API) admit(h http.Header, q *request) (Handler, error) {
+	r := q.in.Request
 	project, at, ok := parsePath(r.URL.Path)
 	if !ok {
-		return Response{}, NotFound("Not found.")
+		return nil, NotFound("Not found.")
 	}
-	methods := a.Methods(at)
+	q.in.At = at
+	methods := a.Methods(&q.in.At)
 	if methods == nil {
-		return Response{}, NotFound("Not found.")
+		return nil, NotFound("Not found.")
 	}
-	if isPreflight(r, at, methods) {
-		return preflight(r), nil
+	if isPreflight(&q.in, methods) {
+		return preflight, nil
 	}
-	c := Caller{RequestID: id}
-	c.Start, c.Snapshot = start, a.Registry.Snapshot()
-	if err := a.identify(h, r, &c); err != nil {
-		return Response{}, err
+	q.Snapshot = a.Registry.Snapshot()
+	if err := a.identify(h, r, &q.Caller); err != nil {
+		return nil, err
 	}
 	route, ok := methods.Of(r.Method)
 	if !ok {
-		return Response{}, MethodNotAllowed(r.Method, methods.Allow())
+		return nil, MethodNotAllowed(r.Method, methods.Allow())
 	}
 	var err error
-	if c.Project, err = Authorize(c.Snapshot, c.Key, project, at, route); err != nil {
-		if c.Token != nil && errors.Is(err, errSecretKeyQueries) { // its holder has no key
+	if q.Project, err = Authorize(q.Snapshot, q.Key, project, &q.in.At, route); err != nil {
+		if q.Token != nil && errors.Is(err, errSecretKeyQueries) { // its holder has no key
 			err = invalidKey(inHeader)
 		}
-		return Response{}, err
+		return nil, err
 	}
-	a.Registry.Touch(c.Key, start)
-	return route.Handler(r.Context(), c, Input{Request: r, At: at, Origins: a.Origins})
+	a.Registry.Touch(q.Key, q.Start)
+	return route.Handler, nil
 }
 
 // RequestID returns the caller's own X-Request-Id where it is one that can stand in a log, else a new one.
@@ -141,4 +168,4 @@ func unprintable(r rune) bool { return r <= ' ' || r > '~' }
 
 // FromMCP reports a request of PostHog's MCP server, which hands results to a language model. It is served a little differently,
 // as by PostHog: bare queries are saved in the node that shows them, and answers to queries carry formatted_results.
-func (in Input) FromMCP() bool { return in.Header.Get("X-Posthog-Client") == "mcp" }
+func (in *Input) FromMCP() bool { return in.Header.Get("X-Posthog-Client") == "mcp" }

@@ -74,7 +74,7 @@ var ErrNoAccess = Forbidden("You do not have access to this endpoint.")
 
 // Authorize checks that key may call the route for the project that the address names, and returns that project. The
 // order of the checks is that of contract api.md section 6.4.
-func Authorize(snap *registry.Snapshot, key *registry.Key, project string, at Address, rt *Route) (*registry.Project, error) {
+func Authorize(snap *registry.Snapshot, key *registry.Key, project string, at *Address, rt *Route) (*registry.Project, error) {
 	if key.Kind == registry.Secret && !rt.SecretKeys {
 		switch at.Resource {
 		case "endpoints":

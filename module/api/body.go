@@ -103,7 +103,7 @@ func checkEncoding(h http.Header) error {
 
 // ReadObject reads the body as a JSON object, or as the texts of a form, which [Fields] reads as what they stand for. Nothing of the result
 // shares the body's memory.
-func (in Input) ReadObject() (map[string]json.RawMessage, error) {
+func (in *Input) ReadObject() (map[string]json.RawMessage, error) {
 	if form, isForm, err := in.ReadForm(); isForm {
 		return form.Fields, err
 	}
@@ -116,7 +116,7 @@ func (in Input) ReadObject() (map[string]json.RawMessage, error) {
 }
 
 // ReadFields reads the body, as ReadObject does, as one that may have these fields and no others.
-func (in Input) ReadFields(allowed ...string) (map[string]json.RawMessage, error) {
+func (in *Input) ReadFields(allowed ...string) (map[string]json.RawMessage, error) {
 	fields, err := in.ReadObject()
 	if err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func (u unreadable) Read([]byte) (int, error) {
 // TestReadObjectOwnsItsFields: the next request gets the buffer that the body was in.
 func TestReadObjectOwnsItsFields(t *testing.T) {
 	read := func(body string) map[string]json.RawMessage {
-		in := Input{Request: httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))}
+		in := &Input{Request: httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))}
 		fields, err := in.ReadObject()
 		if err != nil {
 			t.Fatal(err)

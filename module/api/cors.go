@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,21 +19,21 @@ var (
 )
 
 // isPreflight tells the question of a browser whether a page of another site may run an endpoint. It carries no token.
-func isPreflight(r *http.Request, at Address, m Methods) bool {
-	return r.Method == http.MethodOptions && at.Resource == "endpoints" && m[http.MethodPost] != nil && m[http.MethodPost].SecretKeys &&
-		r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
+func isPreflight(in *Input, m Methods) bool {
+	return in.Method == http.MethodOptions && in.At.Resource == "endpoints" && m[http.MethodPost] != nil && m[http.MethodPost].SecretKeys &&
+		in.Header.Get("Origin") != "" && in.Header.Get("Access-Control-Request-Method") != ""
 }
 
 // preflight lets the browser send its request from any site: which may read the answer is decided by the token that the request
 // brings. It tells nothing of what there is.
-func preflight(r *http.Request) Response {
-	return Response{Status: http.StatusNoContent, Cache: Unsaid, Header: http.Header{
-		"Access-Control-Allow-Origin":  {r.Header.Get("Origin")},
+func preflight(_ context.Context, _ *Caller, in *Input) (*Response, error) {
+	return &Response{Status: http.StatusNoContent, Cache: Unsaid, Header: http.Header{
+		"Access-Control-Allow-Origin":  {in.Header.Get("Origin")},
 		"Access-Control-Allow-Methods": preflightMethods,
 		"Access-Control-Allow-Headers": preflightHeaders,
 		"Access-Control-Max-Age":       preflightAge,
 		"Vary":                         {"Origin"},
-	}}
+	}}, nil
 }
 
 // allowOrigin lets pages of a token's origins read the answer, and refuses all others. A token without origins is not for pages of

@@ -383,7 +383,7 @@ func BodyError(err error) *Error {
 }
 
 // response is the error as an answer. Errors are never cached by anything between us and the caller.
-func (e *Error) response() Response {
+func (e *Error) response() *Response {
 	h := make(http.Header, len(e.Header)+1)
 	for name, value := range e.Header {
 		h.Set(name, value)
@@ -391,7 +391,7 @@ func (e *Error) response() Response {
 	if e.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int((e.RetryAfter+time.Second-1)/time.Second)))
 	}
-	var res Response
+	var res *Response
 	if e.Run != nil {
 		res = JSON(e.Status, struct {
 			*runMistake

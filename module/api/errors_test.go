@@ -62,7 +62,7 @@ func TestErrorBodies(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
 			res := ErrorOf(fmt.Errorf("running: %w", tt.err)).response()
-			Write(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), time.Now(), &res)
+			Write(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), time.Now(), res)
 			if w.Code != tt.status || w.Header().Get("Retry-After") != tt.retry || w.Header().Get("Cache-Control") != "no-store" {
 				t.Errorf("answers %d with %v", w.Code, w.Header())
 			}

@@ -30,7 +30,7 @@ const (
 )
 
 // ReadForm reads the body if it is a form, and reports whether it is one. Fields of the names in files are files.
-func (in Input) ReadForm(files ...string) (Form, bool, error) {
+func (in *Input) ReadForm(files ...string) (Form, bool, error) {
 	typ, _, _ := mime.ParseMediaType(in.Header.Get("Content-Type")) // a type that is none is no form's
 	if typ != multipartType && typ != encodedType || in.Body == nil {
 		return Form{}, false, nil

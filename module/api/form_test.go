@@ -47,7 +47,7 @@ func before(body []byte, text string) []byte {
 func readForm(contentType string, body []byte) (Form, bool, error) {
 	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 	r.Header.Set("Content-Type", contentType)
-	return Input{Request: r}.ReadForm("csv")
+	return (&Input{Request: r}).ReadForm("csv")
 }
 
 func TestReadForm(t *testing.T) {

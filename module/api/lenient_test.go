@@ -142,7 +142,7 @@ func TestForms(t *testing.T) {
 			t.Run(tt.name, func(t *testing.T) {
 				r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 				r.Header.Set("Content-Type", contentType)
-				all, err := Input{Request: r}.ReadFields(slices.Collect(maps.Keys(tt.form))...)
+				all, err := (&Input{Request: r}).ReadFields(slices.Collect(maps.Keys(tt.form))...)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -182,7 +182,7 @@ func TestFormLimits(t *testing.T) {
 					r.Header.Set("Content-Encoding", tt.coding)
 				}
 				got := ""
-				if _, err := (Input{Request: r}).ReadFields("a"); err != nil {
+				if _, err := (&Input{Request: r}).ReadFields("a"); err != nil {
 					got = ErrorOf(err).Error()
 				}
 				if got != tt.want {
@@ -226,7 +226,7 @@ func FuzzForm(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 		r.Header.Set("Content-Type", encodedType)
-		all, err := Input{Request: r}.ReadObject()
+		all, err := (&Input{Request: r}).ReadObject()
 		if err != nil {
 			if status := ErrorOf(err).Status; status != http.StatusBadRequest {
 				t.Fatalf("%d: %v", status, err)

@@ -34,15 +34,15 @@ const (
 )
 
 // PageOf answers with the part of all that the caller's limit and offset name.
-func PageOf[T any](in Input, all []T) (Response, error) {
+func PageOf[T any](in *Input, all []T) (*Response, error) {
 	return PageBy(in, all, func(record T) T { return record })
 }
 
 // PageBy answers with the part of all that the query string asks for. Only what is in that part is recorded.
-func PageBy[T, R any](in Input, all []T, record func(T) R) (Response, error) {
+func PageBy[T, R any](in *Input, all []T, record func(T) R) (*Response, error) {
 	part, out, err := CutPage(in, all)
 	if err != nil {
-		return Response{}, err
+		return nil, err
 	}
 	for _, one := range part {
 		if !out.Add(jsontext.Append(nil, record(one))) {
@@ -53,7 +53,7 @@ func PageBy[T, R any](in Input, all []T, record func(T) R) (Response, error) {
 }
 
 // CutPage returns the part of all that the caller's limit and offset name, and the list to fill with its records.
-func CutPage[T any](in Input, all []T) ([]T, *List, error) {
+func CutPage[T any](in *Input, all []T) ([]T, *List, error) {
 	limit, offset, err := in.PageParams()
 	if err != nil {
 		return nil, nil, err
@@ -68,7 +68,7 @@ func NewList(count, limit, offset int) *List {
 }
 
 // PageParams returns the part of a list that the query string asks for.
-func (in Input) PageParams() (limit, offset int, err error) {
+func (in *Input) PageParams() (limit, offset int, err error) {
 	if limit, _, err = in.QueryInt("limit"); err != nil {
 		return 0, 0, err
 	}
@@ -94,7 +94,7 @@ func (l *List) Add(record json.RawMessage) bool {
 }
 
 // Response is the list as an answer. Its next page begins after the last record that is given, however many the caller asked for.
-func (l *List) Response(in Input) Response {
+func (l *List) Response(in *Input) *Response {
 	var next, previous *string
 	if n := len(l.Records); n > 0 && n < l.Count-l.offset {
 		next = in.PageURL(l.limit, l.offset+n)
@@ -118,12 +118,12 @@ func (l *List) Response(in Input) Response {
 }
 
 // PageURL is the address of this request with another limit and offset.
-func (in Input) PageURL(limit, offset int) *string {
+func (in *Input) PageURL(limit, offset int) *string {
 	return in.link(map[string]int{"limit": limit, "offset": offset})
 }
 
 // NumberedPages are the addresses of the pages after and before one of a list whose pages have numbers; nil where there is none.
-func (in Input) NumberedPages(number, pages int) (next, previous *string) {
+func (in *Input) NumberedPages(number, pages int) (next, previous *string) {
 	if number < pages {
 		next = in.link(map[string]int{"page": number + 1})
 	}
@@ -134,7 +134,7 @@ func (in Input) NumberedPages(number, pages int) (next, previous *string) {
 }
 
 // link is the address of this request with other parameters; zeros are left out.
-func (in Input) link(changes map[string]int) *string {
+func (in *Input) link(changes map[string]int) *string {
 	params := in.URL.Query()
 	for name, value := range changes {
 		if params.Del(name); value > 0 {
@@ -146,7 +146,7 @@ func (in Input) link(changes map[string]int) *string {
 }
 
 // QueryInt reads a number from the query string, and reports whether it was given.
-func (in Input) QueryInt(name string) (n int, given bool, err error) {
+func (in *Input) QueryInt(name string) (n int, given bool, err error) {
 	params, err := url.ParseQuery(in.URL.RawQuery)
 	if err != nil { // what cannot be read would count as not given
 		return 0, false, Invalid("", "invalid_input", "The query string cannot be read: %s.", err)
@@ -165,7 +165,7 @@ func (in Input) QueryInt(name string) (n int, given bool, err error) {
 }
 
 // JSONParam reads a parameter of the query string that is JSON, and reports whether it was given.
-func (in Input) JSONParam(name string, into any) (bool, error) {
+func (in *Input) JSONParam(name string, into any) (bool, error) {
 	text := in.URL.Query().Get(name)
 	if text == "" {
 		return false, nil

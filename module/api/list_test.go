@@ -40,10 +40,10 @@ func TestWritePage(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.query, func(t *testing.T) {
 			w := httptest.NewRecorder()
-			in := Input{Request: httptest.NewRequest(http.MethodGet, "http://example.com/list/"+tt.query, http.NoBody)}
+			in := &Input{Request: httptest.NewRequest(http.MethodGet, "http://example.com/list/"+tt.query, http.NoBody)}
 			res, err := PageOf(in, []int{0, 1, 2, 3, 4})
 			if err == nil {
-				Write(w, in.Request, time.Now(), &res)
+				Write(w, in.Request, time.Now(), res)
 			}
 			if tt.mistake != "" {
 				if err == nil || ErrorOf(err).Detail != tt.mistake {

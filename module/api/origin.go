@@ -17,7 +17,7 @@ type Origins struct {
 
 // Origin is the scheme and host that links in answers begin with. It is empty, which makes links relative, if the host of the request is
 // not a valid name or address: links would contain text of an attacker's choice.
-func (in Input) Origin() string {
+func (in *Input) Origin() string {
 	if in.Origins.PublicURL != "" {
 		return in.Origins.PublicURL
 	}

@@ -39,7 +39,7 @@ func TestOriginOfTrustedProxies(t *testing.T) {
 			if tt.header != nil {
 				r.Header = tt.header
 			}
-			in := Input{Request: r, Origins: Origins{PublicURL: tt.public, FromTrustedProxy: func(*http.Request) bool { return tt.trusted }}}
+			in := &Input{Request: r, Origins: Origins{PublicURL: tt.public, FromTrustedProxy: func(*http.Request) bool { return tt.trusted }}}
 			if got := in.Origin(); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}

@@ -13,18 +13,17 @@ import (
 var errPeerCaller = errors.New("nobody may ask this")
 
 // ForPeer is the caller for whom another server asks. A server is not believed who may ask what: that is found in what the registry holds here.
-func (t *Tokens) ForPeer(snap *registry.Snapshot, asked *execution.PeerRequest, now time.Time) (Caller, error) {
-	var c Caller
+func (t *Tokens) ForPeer(snap *registry.Snapshot, asked *execution.PeerRequest, now time.Time) (*Caller, error) {
 	project := snap.Project(asked.Project)
 	raw, err := hex.DecodeString(asked.Caller.Hash)
 	if err != nil || project == nil || len(raw) != len(registry.Key{}.Hash) {
-		return c, errPeerCaller
+		return nil, errPeerCaller
 	}
 	key := snap.KeyByHash([len(registry.Key{}.Hash)]byte(raw))
 	if key == nil || key.ID != asked.Caller.ID || key.Project != project.ID || !key.RevokedAt.IsZero() || key.Expired(now) {
-		return c, errPeerCaller
+		return nil, errPeerCaller
 	}
-	c.Caller = execution.Caller{Project: project, Key: key, Snapshot: snap, Start: now}
+	c := &Caller{Caller: execution.Caller{Project: project, Key: key, Snapshot: snap, Start: now}}
 	token := asked.Caller.Token
 	if token == nil {
 		return c, nil
@@ -35,11 +34,11 @@ func (t *Tokens) ForPeer(snap *registry.Snapshot, asked *execution.PeerRequest, 
 	}
 	made := &Token{Key: *bound, id: token.Share, secret: token.Secret}
 	if key.Kind != registry.Secret || len(token.Endpoints) == 0 || bound.Expired(now) || within(key, bound) != nil || made.issuer(snap, now) == nil {
-		return Caller{}, errPeerCaller
+		return nil, errPeerCaller
 	}
 	if rate := token.Rate(); token.Share != "" {
 		if rate.Queries <= 0 || rate.Per < time.Duration(rate.Queries) {
-			return Caller{}, errPeerCaller
+			return nil, errPeerCaller
 		}
 		made.Share = t.share(project.ID, token.Share, rate)
 	}

@@ -48,18 +48,21 @@ type Spent struct {
 }
 
 // JSON is an answer with v as its body. Encoding v cannot fail: it holds only what the server put there.
-func JSON(status int, v any) Response { return Raw(status, jsontext.Append(nil, v)) }
+func JSON(status int, v any) *Response { return Raw(status, jsontext.Append(nil, v)) }
 
 // Raw is an answer whose body is JSON already.
-func Raw(status int, body []byte) Response {
-	return Response{Status: status, Body: cache.Body{Bytes: body}}
+func Raw(status int, body []byte) *Response {
+	return &Response{Status: status, Body: cache.Body{Bytes: body}}
 }
 
 // NoContent is an answer without a body.
-func NoContent() Response { return Response{Status: http.StatusNoContent} }
+func NoContent() *Response { return &Response{Status: http.StatusNoContent} }
 
-// With is the answer with what is left to its caller.
-func (r Response) With(left execution.Quotas) Response {
+// With is the answer with what is left to its caller. Without an answer, beside an error, that is all there is to answer with.
+func (r *Response) With(left execution.Quotas) *Response {
+	if r == nil {
+		r = new(Response)
+	}
 	r.Quotas = left
 	return r
 }
@@ -83,7 +86,15 @@ func Header(r *http.Request, canonical string) string {
 
 // Write sends an answer. All answers but streams are sent here.
 func Write(w http.ResponseWriter, r *http.Request, start time.Time, res *Response) {
-	h := w.Header()
+	code := describe(w.Header(), r, start, res)
+	w.WriteHeader(code)
+	if code != http.StatusNotModified && res.Body.Bytes != nil {
+		_, _ = w.Write(res.Body.Bytes) // the client may be gone, there is nobody to tell
+	}
+}
+
+// describe sets the headers of an answer, and returns its status: 304 if the client has what it would get.
+func describe(h http.Header, r *http.Request, start time.Time, res *Response) (code int) {
 	setHeaders(h, res)
 	rendered := res.Body.ContentLength != ""     // by the cache, in the encoding that the client takes
 	if rendered && r.Method != http.MethodPost { // no cache keeps what a POST was answered with, unless it has a Content-Location (RFC 9110, section 9.3.3)
@@ -125,7 +136,7 @@ func Write(w http.ResponseWriter, r *http.Request, start time.Time, res *Respons
 		}
 	}
 	h["Server-Timing"] = values[4:5:5]
-	code := res.Status
+	code = res.Status
 	if code == 0 {
 		code = http.StatusOK
 	}
@@ -133,13 +144,11 @@ func Write(w http.ResponseWriter, r *http.Request, start time.Time, res *Respons
 		h["Etag"] = values[0:1:1]
 		if match := Header(r, "If-None-Match"); match != "" && cache.MatchETag(match, values[0]) {
 			setType(h, res)
-			w.WriteHeader(http.StatusNotModified)
-			return
+			return http.StatusNotModified
 		}
 	}
 	if res.Body.Bytes == nil {
-		w.WriteHeader(code)
-		return
+		return code
 	}
 	setType(h, res)
 	switch res.Body.Encoding {
@@ -155,8 +164,7 @@ func Write(w http.ResponseWriter, r *http.Request, start time.Time, res *Respons
 	if !rendered || !serverCounts(r, len(res.Body.Bytes)) {
 		h["Content-Length"] = values[5:6:6]
 	}
-	w.WriteHeader(code)
-	_, _ = w.Write(res.Body.Bytes) //nolint:gosec // JSON and files with their types; the client may be gone, there is nobody to tell
+	return code
 }
 
 // maxCounted is the longest body, in bytes, that net/http keeps in its buffer until the handler returns. It sends the length of such a body

@@ -41,7 +41,7 @@ func (m Methods) Of(method string) (*Route, bool) {
 
 // options says what an Address takes and gives.
 func (m Methods) options() *Route {
-	options := &Route{Handler: func(context.Context, Caller, Input) (Response, error) {
+	options := &Route{Handler: func(context.Context, *Caller, *Input) (*Response, error) {
 		res := JSON(http.StatusOK, map[string][]string{"renders": {"application/json"}, "parses": {"application/json"}})
 		res.Header = http.Header{"Allow": {m.Allow()}}
 		return res, nil
@@ -132,7 +132,7 @@ func addressOf(pattern string) (at Address) {
 }
 
 // Methods are those of the Address as it stands, else those of its pattern; nil when nothing is served there.
-func (a *API) Methods(at Address) Methods {
+func (a *API) Methods(at *Address) Methods {
 	named := a.routes[at.Resource]
 	if found := named[at.Name][at.Action]; found != nil || at.Name == "" {
 		return found

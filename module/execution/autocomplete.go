@@ -16,7 +16,7 @@ import (
 // Complete finds what can be written at a place in a text, which takes its turn as any compile does. It does not wait for ClickHouse: until
 // its tables are known, they are taken to be our own. Readable reports whether the caller may read a held table.
 func (e *Executor) Complete(
-	ctx context.Context, c Caller, asked *query.Autocomplete, readable func(table string) bool,
+	ctx context.Context, c *Caller, asked *query.Autocomplete, readable func(table string) bool,
 ) (found *complete.Completion, err error) {
 	of := c.Snapshot.Schema(c.Project.ID)
 	db := *e.databaseWith(of, cmp.Or(e.Shards.Of(of.Project.ID).Known(), schema.NativeLayout()))

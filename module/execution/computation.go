@@ -389,8 +389,8 @@ func AppendColumns(dst []byte, names []string, columns []cache.Column) []byte {
 }
 
 // Computation begins one for a caller who waits for it.
-func (e *Executor) Computation(c Caller, q *Query) *Computation {
-	return &Computation{exec: e, Caller: c, query: q, patience: e.Limits.Wait, renews: true, compiles: e.CompilesOf(c.Key, c.Share, c.Project.ID)}
+func (e *Executor) Computation(c *Caller, q *Query) *Computation {
+	return &Computation{exec: e, Caller: *c, query: q, patience: e.Limits.Wait, renews: true, compiles: e.CompilesOf(c.Key, c.Share, c.Project.ID)}
 }
 
 // ErrSetQuery refuses pages of a query that combines several.
@@ -495,7 +495,7 @@ func (m *QueryError) Error() string { return m.Err.Error() }
 func (m *QueryError) Unwrap() error { return m.Err }
 
 // Describe says what is right and what is wrong with a query, which takes its turn as any compile does.
-func (e *Executor) Describe(ctx context.Context, c Caller, asked *query.Metadata) (about *compiler.Metadata, err error) {
+func (e *Executor) Describe(ctx context.Context, c *Caller, asked *query.Metadata) (about *compiler.Metadata, err error) {
 	db, err := e.Database(ctx, c.Snapshot.Schema(c.Project.ID))
 	if err != nil {
 		return nil, err

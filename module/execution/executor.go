@@ -83,7 +83,7 @@ type Result struct {
 }
 
 // Answer gets a result, from the cache or by computing it while the caller waits.
-func (e *Executor) Answer(ctx context.Context, c Caller, q *Query, f Freshness) (Result, error) {
+func (e *Executor) Answer(ctx context.Context, c *Caller, q *Query, f *Freshness) (Result, error) {
 	policy := f.Policy(c.Start)
 	if got, ok := e.Cache.Get(q.Key, policy); ok {
 		q.meter(e.Metrics).answers[got.Status].Inc()
@@ -93,7 +93,7 @@ func (e *Executor) Answer(ctx context.Context, c Caller, q *Query, f Freshness) 
 }
 
 // InBackground gets a result for which nobody waits: its query comes after those of the project that somebody waits for.
-func (e *Executor) InBackground(ctx context.Context, c Caller, q *Query, f Freshness) (cache.Answer, error) {
+func (e *Executor) InBackground(ctx context.Context, c *Caller, q *Query, f *Freshness) (cache.Answer, error) {
 	policy := f.Policy(c.Start)
 	policy.Background = true
 	x := e.Computation(c, q)
@@ -102,7 +102,7 @@ func (e *Executor) InBackground(ctx context.Context, c Caller, q *Query, f Fresh
 }
 
 // Pinned gets the snapshot of a result that a cursor names. The error is errSnapshotGone.
-func (e *Executor) Pinned(q *Query, f Freshness, ref cache.Ref, now time.Time) (cache.Answer, error) {
+func (e *Executor) Pinned(q *Query, f *Freshness, ref cache.Ref, now time.Time) (cache.Answer, error) {
 	_, got, ok := e.Cache.Snapshot(ref, f.Policy(now))
 	if !ok {
 		return cache.Answer{}, ErrSnapshotGone
@@ -112,7 +112,7 @@ func (e *Executor) Pinned(q *Query, f Freshness, ref cache.Ref, now time.Time) (
 }
 
 // Peek gets a result if the cache holds one that may still be served. Nothing is computed for it, and nothing counted.
-func (e *Executor) Peek(q *Query, f Freshness, now time.Time) (cache.Answer, bool) {
+func (e *Executor) Peek(q *Query, f *Freshness, now time.Time) (cache.Answer, bool) {
 	return e.Cache.Peek(q.Key, f.Policy(now))
 }
 
@@ -121,7 +121,7 @@ var ErrSnapshotGone = errors.New("the snapshot is no longer kept")
 
 // Refresh answers a query in its refresh mode: from the cache, by computing while the caller waits, or by a background run. What
 // shows says how to show the answer is kept with the run for whoever asks about it.
-func (e *Executor) Refresh(ctx context.Context, c Caller, q *Query, f Freshness, from Origin, shows any) (Result, error) {
+func (e *Executor) Refresh(ctx context.Context, c *Caller, q *Query, f *Freshness, from Origin, shows any) (Result, error) {
 	policy := f.Policy(c.Start)
 	if got, ok := e.Cache.Get(q.Key, policy); ok {
 		q.meter(e.Metrics).answers[got.Status].Inc()
@@ -163,7 +163,7 @@ func (e *Executor) Following(ctx context.Context, q *Query) (following context.C
 }
 
 // await computes while the caller waits.
-func (e *Executor) await(ctx context.Context, c Caller, q *Query, f Freshness) (Result, error) {
+func (e *Executor) await(ctx context.Context, c *Caller, q *Query, f *Freshness) (Result, error) {
 	ctx, done := e.Following(ctx, q)
 	defer done()
 	x := e.Computation(c, q)
@@ -172,7 +172,7 @@ func (e *Executor) await(ctx context.Context, c Caller, q *Query, f Freshness) (
 }
 
 // begin begins a background run, beside the stored answer if there is one.
-func (e *Executor) begin(ctx context.Context, c Caller, q *Query, f Freshness, from Origin, shows any, stored cache.Answer) (Result, error) {
+func (e *Executor) begin(ctx context.Context, c *Caller, q *Query, f *Freshness, from Origin, shows any, stored cache.Answer) (Result, error) {
 	x := e.Computation(c, q)
 	if err := e.ready(ctx, x.quotas(), admission.Request{Project: c.Project.ID}, c.Start); err != nil {
 		q.refused(e.Metrics, err)
@@ -208,7 +208,7 @@ const runPatience = 10 * time.Minute
 
 // isPast reports whether the range of an insight, as it is now, was over when an entry was computed. That of a range that ends
 // at a date is known without asking: see lasts.
-func (e *Executor) isPast(ctx context.Context, c Caller, q *Query, entry *cache.Entry) bool {
+func (e *Executor) isPast(ctx context.Context, c *Caller, q *Query, entry *cache.Entry) bool {
 	n, ok := q.Node.(query.Insight)
 	if !ok || n.Parts().DateRange.To == "" {
 		return false

@@ -311,7 +311,7 @@ func (x *Computation) entryOf(a *peerResult, began time.Time) *cache.Entry {
 }
 
 // ForPeer gets the result that another server asks for: stored, or computed here, and never by a third one.
-func (e *Executor) ForPeer(ctx context.Context, c Caller, q *Query, f Freshness, asked *PeerRequest) peers.Answer {
+func (e *Executor) ForPeer(ctx context.Context, c *Caller, q *Query, f *Freshness, asked *PeerRequest) peers.Answer {
 	if key := q.Key.Digest(); hex.EncodeToString(key[:]) != asked.Key {
 		return peers.Declined("the query means something else here")
 	}
@@ -353,9 +353,9 @@ type PeerCut struct {
 
 // AskCut asks the server that has a snapshot for the page that a cursor names. The error is ErrSnapshotGone if the server says that the page
 // is gone. All other errors may be temporary.
-func (e *Executor) AskCut(ctx context.Context, c Caller, node nodes.Node, recipe Recipe) (*PeerCut, error) {
+func (e *Executor) AskCut(ctx context.Context, c *Caller, node nodes.Node, recipe Recipe) (*PeerCut, error) {
 	began := time.Now()
-	request := PeerRequestOf(&c, recipe)
+	request := PeerRequestOf(c, recipe)
 	data, err := json.Marshal(request)
 	if err != nil {
 		return nil, fmt.Errorf("asking for a page: %w", err)

@@ -36,7 +36,7 @@ const longestPoll = 2500 * time.Millisecond
 
 // Poll asks all other servers at once, and calls take with each answer, one at a time, until it returns true. It reports
 // whether all of them that live have answered. Those that seem dead are asked too, since one that can't reach the registry may still run something.
-func (e *Executor) Poll(ctx context.Context, c Caller, poll PeerPoll, take func(*Polled) (enough bool)) (all bool) {
+func (e *Executor) Poll(ctx context.Context, c *Caller, poll PeerPoll, take func(*Polled) (enough bool)) (all bool) {
 	if e.Peers == nil {
 		return true
 	}
@@ -77,8 +77,8 @@ func (e *Executor) Poll(ctx context.Context, c Caller, poll PeerPoll, take func(
 }
 
 // pollOne asks one server; nil if that does not answer.
-func (e *Executor) pollOne(ctx context.Context, c Caller, n nodes.Node, poll PeerPoll) *Polled {
-	request := PeerRequestOf(&c, Recipe{})
+func (e *Executor) pollOne(ctx context.Context, c *Caller, n nodes.Node, poll PeerPoll) *Polled {
+	request := PeerRequestOf(c, Recipe{})
 	request.Poll = &poll
 	data, err := json.Marshal(request)
 	if err != nil {
@@ -93,7 +93,7 @@ func (e *Executor) pollOne(ctx context.Context, c Caller, n nodes.Node, poll Pee
 
 // CancelEverywhere cancels all that goes by an id, on this server and on all others: see Runs.Cancel. It reports whether all of those that live have
 // answered.
-func (e *Executor) CancelEverywhere(ctx context.Context, c Caller, poll PeerPoll) (found Cancelled, all bool) {
+func (e *Executor) CancelEverywhere(ctx context.Context, c *Caller, poll PeerPoll) (found Cancelled, all bool) {
 	poll.Cancel = true
 	found = e.Runs.Cancel(c.Project.ID, poll.ID, poll.QueuedOnly)
 	all = e.Poll(ctx, c, poll, func(other *Polled) bool {

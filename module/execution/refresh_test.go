@@ -72,14 +72,14 @@ func TestHitTakesNoLock(t *testing.T) {
 	if _, err := e.Cache.Do(t.Context(), q.Key, cache.Policy{Now: time.Now()}, func(context.Context) (*cache.Entry, error) { return entry, nil }); err != nil {
 		t.Fatal(err)
 	}
-	c := Caller{Project: &registry.Project{ID: 7}, Key: &registry.Key{}, Start: time.Now()}
+	c := &Caller{Project: &registry.Project{ID: 7}, Key: &registry.Key{}, Start: time.Now()}
 	for _, mode := range refreshModes[:4] {
 		f := e.FreshnessOf(node, mode)
 		for stored := false; !stored; { // what was computed is there soon
 			_, stored = e.Cache.Get(q.Key, f.Policy(time.Now()))
 		}
 		e.Runs.mu.Lock()
-		got, err := e.Refresh(t.Context(), c, q, f, Origin{}, nil) // would never come
+		got, err := e.Refresh(t.Context(), c, q, &f, Origin{}, nil) // would never come
 		e.Runs.mu.Unlock()
 		if err != nil || got.Answer.Status != cache.Hit || got.Answer.Entry != entry {
 			t.Errorf("%s: %v, %v", mode, got.Answer.Status, err)

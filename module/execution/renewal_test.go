@@ -121,8 +121,9 @@ func (s *server) query(t *testing.T, text string) *execution.Query {
 
 // ask asks a query at a time after now.
 func (s *server) ask(ctx context.Context, q *execution.Query, mode execution.RefreshMode, later time.Duration) (cache.Answer, error) {
-	caller := execution.Caller{Project: s.project, Snapshot: s.registry.Snapshot(), Start: time.Now().Add(later)}
-	got, err := s.Refresh(ctx, caller, q, s.FreshnessOf(q.Node, mode), execution.Origin{}, nil)
+	caller := &execution.Caller{Project: s.project, Snapshot: s.registry.Snapshot(), Start: time.Now().Add(later)}
+	fresh := s.FreshnessOf(q.Node, mode)
+	got, err := s.Refresh(ctx, caller, q, &fresh, execution.Origin{}, nil)
 	return got.Answer, err
 }
 
@@ -249,17 +250,17 @@ func TestRenewedInBackground(t *testing.T) {
 	ref := s.Cache.Refer(q.Key, first.Entry)
 	renewed := func(since time.Time) func() bool {
 		return func() bool {
-			got, ok := s.Peek(q, execution.Freshness{}, time.Now())
+			got, ok := s.Peek(q, &execution.Freshness{}, time.Now())
 			return ok && got.Entry.Renewed && got.Entry.ComputedAt.After(since)
 		}
 	}
-	caller := execution.Caller{Project: s.project, Snapshot: s.registry.Snapshot(), Start: time.Now().Add(10 * time.Minute)}
-	got, err := s.Answer(t.Context(), caller, q, execution.Freshness{Fresh: 5 * time.Minute, Refs: true})
+	caller := &execution.Caller{Project: s.project, Snapshot: s.registry.Snapshot(), Start: time.Now().Add(10 * time.Minute)}
+	got, err := s.Answer(t.Context(), caller, q, &execution.Freshness{Fresh: 5 * time.Minute, Refs: true})
 	if err != nil || got.Answer.Status != cache.Stale {
 		t.Fatal(got.Answer.Status, err)
 	}
 	until(t, renewed(first.Entry.ComputedAt))
-	second, _ := s.Peek(q, execution.Freshness{}, time.Now())
+	second, _ := s.Peek(q, &execution.Freshness{}, time.Now())
 	s.QueryFresh = time.Nanosecond
 	if _, err := s.ask(t.Context(), q, execution.RefreshAsync, 0); err != nil {
 		t.Fatal(err)
@@ -268,7 +269,7 @@ func TestRenewedInBackground(t *testing.T) {
 	if s.queries() != 1 {
 		t.Errorf("%d queries ran", s.queries())
 	}
-	if pinned, err := s.Pinned(q, execution.Freshness{}, ref, time.Now()); err != nil || pinned.Entry != first.Entry {
+	if pinned, err := s.Pinned(q, &execution.Freshness{}, ref, time.Now()); err != nil || pinned.Entry != first.Entry {
 		t.Errorf("the rows of a cursor are gone: %v", err)
 	}
 }

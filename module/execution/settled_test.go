@@ -140,7 +140,7 @@ func (w *settledWorld) ask(e *execution.Executor, c execution.Caller, raw string
 		Node: node, Text: node.Text(), Rows: compiler.QueryRoute,
 		Key: cache.KeyParts{Project: c.Project.ID, Query: raw, Extra: strconv.Itoa(w.asked)}.Key(), // never found in the cache
 	}
-	got, err := e.Answer(w.t.Context(), c, q, execution.Freshness{Fresh: time.Hour})
+	got, err := e.Answer(w.t.Context(), &c, q, &execution.Freshness{Fresh: time.Hour})
 	if err != nil {
 		w.t.Fatalf("%s: %v", raw, err)
 	}

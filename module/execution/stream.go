@@ -29,7 +29,7 @@ type Stream struct {
 }
 
 // Stream compiles a query whose rows are to be streamed: all of them, or those of a page when limit is not negative.
-func (e *Executor) Stream(ctx context.Context, c Caller, q *Query, limit, offset int) (*Stream, error) {
+func (e *Executor) Stream(ctx context.Context, c *Caller, q *Query, limit, offset int) (*Stream, error) {
 	began := time.Now()
 	s := &Stream{ID: uuid.NewString(), x: e.Computation(c, q), limit: limit, offset: offset}
 	if q.Stored != nil {

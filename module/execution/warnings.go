@@ -127,7 +127,7 @@ func (x *Computation) unseenNames(ctx context.Context, at *turn, env compiler.En
 
 // UnseenEvents warns of the events in a text that the project does not have. ClickHouse is asked about names that were never found before,
 // which counts as a query; if that is refused, or there is no answer, it warns of nothing.
-func (e *Executor) UnseenEvents(ctx context.Context, c Caller, asked *query.Metadata) (list []compiler.Notice) {
+func (e *Executor) UnseenEvents(ctx context.Context, c *Caller, asked *query.Metadata) (list []compiler.Notice) {
 	if asked.Language != query.LanguageHogQL || len(asked.Query) > maxSurveyed {
 		return nil
 	}

@@ -145,8 +145,8 @@ func (s *server) ask() (rows []string, sql string, err error) {
 	q := &execution.Query{
 		Key: cache.KeyParts{Project: s.project.ID, Query: uuid.NewString()}.Key(), Node: node, Rows: compiler.QueryRoute, Text: node.Query,
 	}
-	caller := execution.Caller{Project: s.project, Snapshot: s.reg.Snapshot(), Start: time.Now()}
-	got, err := s.exec.Answer(s.t.Context(), caller, q, execution.Freshness{Fresh: time.Minute})
+	caller := &execution.Caller{Project: s.project, Snapshot: s.reg.Snapshot(), Start: time.Now()}
+	got, err := s.exec.Answer(s.t.Context(), caller, q, &execution.Freshness{Fresh: time.Minute})
 	if err != nil {
 		return nil, "", err
 	}

@@ -34,7 +34,7 @@ func (s *Actions) Routes() []api.Route {
 }
 
 // find finds the action that the address names, deleted or not.
-func find(c *api.Caller, in api.Input) (*registry.Action, error) {
+func find(c *api.Caller, in *api.Input) (*registry.Action, error) {
 	id, err := strconv.ParseInt(in.At.Name, 10, 64)
 	if err == nil {
 		if a := c.Snapshot.AnyAction(c.Project.ID, id); a != nil {
@@ -45,10 +45,10 @@ func find(c *api.Caller, in api.Input) (*registry.Action, error) {
 }
 
 // list answers GET actions/: all that are not deleted, newest first, unless the caller asks for a page or searches.
-func (s *Actions) list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Actions) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	limit, offset, err := in.PageParams()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	found := matching(c.Snapshot.Actions(c.Project.ID), in.URL.Query().Get("search"))
 	if in.URL.Query().Get("limit") == "" {
@@ -57,7 +57,7 @@ func (s *Actions) list(_ context.Context, c api.Caller, in api.Input) (api.Respo
 	out, uses := api.NewList(len(found), limit, offset), s.References.Of(c.Snapshot, c.Project.ID)
 	part := found[min(offset, len(found)):]
 	for _, a := range part[:min(limit, len(part))] {
-		if !out.Add(recordOf(&c, a, uses).json()) {
+		if !out.Add(recordOf(c, a, uses).json()) {
 			break
 		}
 	}
@@ -78,45 +78,45 @@ func matching(all []*registry.Action, search string) []*registry.Action {
 	return found
 }
 
-func (s *Actions) get(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	a, err := find(&c, in)
+func (s *Actions) get(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	a, err := find(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return s.answer(http.StatusOK, &c, c.Snapshot, a), nil
+	return s.answer(http.StatusOK, c, c.Snapshot, a), nil
 }
 
-func (s *Actions) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	fields, err := s.read(ctx, &c, in)
+func (s *Actions) create(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	fields, err := s.read(ctx, c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	a, err := s.Registry.CreateAction(ctx, c.Project.ID, fields, c.Key.ID, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return s.answer(http.StatusCreated, &c, s.Registry.Snapshot(), a), nil
+	return s.answer(http.StatusCreated, c, s.Registry.Snapshot(), a), nil
 }
 
 // update answers PUT and PATCH: as no field is required, both change what they are given.
-func (s *Actions) update(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	a, err := find(&c, in)
+func (s *Actions) update(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	a, err := find(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	fields, err := s.read(ctx, &c, in)
+	fields, err := s.read(ctx, c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	fields.Check = s.checkLoop
 	if a, err = s.Registry.UpdateAction(ctx, c.Project.ID, a.ID, fields, c.Start); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return s.answer(http.StatusOK, &c, s.Registry.Snapshot(), a), nil
+	return s.answer(http.StatusOK, c, s.Registry.Snapshot(), a), nil
 }
 
 // read reads the fields of a body and checks the steps. Registry checks the rest.
-func (s *Actions) read(ctx context.Context, c *api.Caller, in api.Input) (registry.ActionFields, error) {
+func (s *Actions) read(ctx context.Context, c *api.Caller, in *api.Input) (registry.ActionFields, error) {
 	fields, err := readFields(in)
 	if err != nil {
 		return fields, err
@@ -125,16 +125,16 @@ func (s *Actions) read(ctx context.Context, c *api.Caller, in api.Input) (regist
 }
 
 // answer shows an action, with what uses it in a snapshot.
-func (s *Actions) answer(status int, c *api.Caller, snap *registry.Snapshot, a *registry.Action) api.Response {
+func (s *Actions) answer(status int, c *api.Caller, snap *registry.Snapshot, a *registry.Action) *api.Response {
 	return api.Raw(status, recordOf(c, a, s.References.Of(snap, c.Project.ID)).json())
 }
 
 // references answers GET actions/:id/references/: what uses the action, as a plain array.
-func (s *Actions) references(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	a, err := find(&c, in)
+func (s *Actions) references(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	a, err := find(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	found := s.References.Of(c.Snapshot, c.Project.ID).OfAction(a.ID)
-	return api.JSON(http.StatusOK, references.Records(&c, found)), nil
+	return api.JSON(http.StatusOK, references.Records(c, found)), nil
 }

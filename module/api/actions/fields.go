@@ -11,7 +11,7 @@ import (
 )
 
 // readFields reads the writable fields of an action. Like PostHog it ignores others: clients send back what they were given.
-func readFields(in api.Input) (registry.ActionFields, error) {
+func readFields(in *api.Input) (registry.ActionFields, error) {
 	all, err := in.ReadObject()
 	if err != nil {
 		return registry.ActionFields{}, err

@@ -39,7 +39,7 @@ func (s *Alerts) Routes() []api.Route {
 }
 
 // find finds the alert that the address names.
-func find(c *api.Caller, in api.Input) (*registry.Alert, error) {
+func find(c *api.Caller, in *api.Input) (*registry.Alert, error) {
 	if a := c.Snapshot.Alert(c.Project.ID, strings.ToLower(in.At.Name)); a != nil {
 		return a, nil
 	}
@@ -60,14 +60,14 @@ type found struct {
 }
 
 // list answers GET alerts/: the newest first, or those that a search finds, exact matches first.
-func (s *Alerts) list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	keep, err := wanted(&c, in)
+func (s *Alerts) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	keep, err := wanted(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	search := strings.TrimSpace(in.URL.Query().Get("search"))
 	if utf8.RuneCountInString(search) > maxSearch {
-		return api.Response{}, api.Invalid("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
+		return nil, api.Invalid("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
 	}
 	term := trigram.New(search)
 	var rows []found
@@ -88,14 +88,14 @@ func (s *Alerts) list(_ context.Context, c api.Caller, in api.Input) (api.Respon
 	}
 	slices.SortStableFunc(rows, func(a, b found) int { return strings.Compare(api.Deref(a.match), api.Deref(b.match)) })
 	return api.PageBy(in, rows, func(one found) record {
-		r := s.recordOf(&c, one.Alert)
+		r := s.recordOf(c, one.Alert)
 		r.SearchMatchType = one.match
 		return r
 	})
 }
 
 // wanted reports which alerts the filters of a list keep.
-func wanted(c *api.Caller, in api.Input) (func(*registry.Alert) bool, error) {
+func wanted(c *api.Caller, in *api.Input) (func(*registry.Alert) bool, error) {
 	var insights []int64
 	for _, name := range []string{"insight", "insight_id"} {
 		id, given, err := in.QueryInt(name)
@@ -121,55 +121,55 @@ func wanted(c *api.Caller, in api.Input) (func(*registry.Alert) bool, error) {
 }
 
 // get answers GET alerts/:id/.
-func (s *Alerts) get(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	a, err := find(&c, in)
+func (s *Alerts) get(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	a, err := find(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	part, err := partOf(in, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return s.answer(ctx, &c, http.StatusOK, a, part)
+	return s.answer(ctx, c, http.StatusOK, a, part)
 }
 
-func (s *Alerts) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	f, err := readAlert(&c, in, nil)
+func (s *Alerts) create(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	f, err := readAlert(c, in, nil)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	a, err := s.Registry.CreateAlert(ctx, c.Project.ID, f, c.Key.ID, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return s.answer(ctx, &c, http.StatusCreated, a, newest)
+	return s.answer(ctx, c, http.StatusCreated, a, newest)
 }
 
 // update answers PUT and PATCH.
-func (s *Alerts) update(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	before, err := find(&c, in)
+func (s *Alerts) update(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	before, err := find(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	f, err := readAlert(&c, in, before)
+	f, err := readAlert(c, in, before)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	a, err := s.Registry.UpdateAlert(ctx, c.Project.ID, before.ID, f, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return s.answer(ctx, &c, http.StatusOK, a, newest)
+	return s.answer(ctx, c, http.StatusOK, a, newest)
 }
 
 // remove answers DELETE.
-func (s *Alerts) remove(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	a, err := find(&c, in)
+func (s *Alerts) remove(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	a, err := find(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if err := s.Registry.DeleteAlert(ctx, c.Project.ID, a.ID); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return api.NoContent(), nil
 }
@@ -191,7 +191,7 @@ const (
 var newest = part{limit: defaultChecks}
 
 // partOf reads which checks are asked for. Like PostHog it takes the nearest number that it can for a limit and an offset that it can't.
-func partOf(in api.Input, now time.Time) (part, error) {
+func partOf(in *api.Input, now time.Time) (part, error) {
 	given := in.URL.Query()
 	p := part{limit: defaultChecks, counted: true}
 	for _, name := range []string{"checks_date_from", "checks_date_to", "checks_limit", "checks_offset"} {
@@ -233,15 +233,15 @@ func (s *Alerts) checks(ctx context.Context, a *registry.Alert, p part) (checks 
 }
 
 // answer answers with an alert and a part of its checks: without any, and without how many there are, while the registry's store is away.
-func (s *Alerts) answer(ctx context.Context, c *api.Caller, status int, a *registry.Alert, p part) (api.Response, error) {
+func (s *Alerts) answer(ctx context.Context, c *api.Caller, status int, a *registry.Alert, p part) (*api.Response, error) {
 	checks, known, err := s.checks(ctx, a, p)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if !p.to.IsZero() {
 		checks = slices.DeleteFunc(checks, func(check registry.AlertCheck) bool { return check.At.After(p.to) })
 	}
-	c.Snapshot = s.Registry.Snapshot() // after a write: with what it changed
+	c = c.Now(s.Registry)
 	r := s.recordOf(c, a)
 	if p.counted && known {
 		r.ChecksTotal = new(len(checks))

@@ -21,7 +21,7 @@ const insightRead = "insight:read"
 
 // readAlert reads the writable fields of an alert; before is nil for a new one. Like PostHog it ignores others, but for those that ask for
 // something that is not offered here.
-func readAlert(c *api.Caller, in api.Input, before *registry.Alert) (registry.AlertFields, error) {
+func readAlert(c *api.Caller, in *api.Input, before *registry.Alert) (registry.AlertFields, error) {
 	var f registry.AlertFields
 	all, err := in.ReadObject()
 	if err != nil {

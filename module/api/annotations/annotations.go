@@ -71,13 +71,13 @@ func recordOf(c *api.Caller, a *registry.Annotation) record {
 }
 
 // answer answers with an annotation as it was written.
-func (s *Annotations) answer(status int, c *api.Caller, a *registry.Annotation) api.Response {
-	c.Snapshot = s.Registry.Snapshot()
+func (s *Annotations) answer(status int, c *api.Caller, a *registry.Annotation) *api.Response {
+	c = c.Now(s.Registry)
 	return api.JSON(status, recordOf(c, a))
 }
 
 // number is the number in the address.
-func number(in api.Input) (int64, error) {
+func number(in *api.Input) (int64, error) {
 	id, err := strconv.ParseInt(in.At.Name, 10, 64)
 	if err != nil {
 		return 0, api.NotFound("Not found.")
@@ -85,52 +85,52 @@ func number(in api.Input) (int64, error) {
 	return id, nil
 }
 
-func (s *Annotations) get(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Annotations) get(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	id, err := number(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	a := c.Snapshot.Annotation(c.Project.ID, id)
 	if a == nil {
-		return api.Response{}, api.NotFound("Not found.")
+		return nil, api.NotFound("Not found.")
 	}
-	return api.JSON(http.StatusOK, recordOf(&c, a)), nil
+	return api.JSON(http.StatusOK, recordOf(c, a)), nil
 }
 
-func (s *Annotations) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Annotations) create(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	f, err := readFields(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	a, err := s.Registry.CreateAnnotation(ctx, c.Project.ID, f, c.Key.ID, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return s.answer(http.StatusCreated, &c, a), nil
+	return s.answer(http.StatusCreated, c, a), nil
 }
 
 // update answers PUT and PATCH. A deleted annotation is there for PATCH alone, which can restore it.
-func (s *Annotations) update(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Annotations) update(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	id, err := number(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	f, err := readFields(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if in.Method == http.MethodPut && c.Snapshot.Annotation(c.Project.ID, id) == nil {
-		return api.Response{}, api.NotFound("Not found.")
+		return nil, api.NotFound("Not found.")
 	}
 	a, err := s.Registry.UpdateAnnotation(ctx, c.Project.ID, id, f, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return s.answer(http.StatusOK, &c, a), nil
+	return s.answer(http.StatusOK, c, a), nil
 }
 
 // readFields reads the writable fields of an annotation. Like PostHog it ignores others.
-func readFields(in api.Input) (registry.AnnotationFields, error) {
+func readFields(in *api.Input) (registry.AnnotationFields, error) {
 	var out registry.AnnotationFields
 	all, err := in.ReadObject()
 	if err != nil {
@@ -177,15 +177,15 @@ func readTime(text string) (time.Time, bool) {
 const defaultPage = 1000
 
 // list answers GET annotations/: the latest moment first.
-func (s *Annotations) list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Annotations) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	keep, err := wanted(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	all := slices.DeleteFunc(c.Snapshot.Annotations(c.Project.ID), func(a *registry.Annotation) bool { return !keep(a) })
 	limit, offset, err := in.PageParams()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if in.URL.Query().Get("limit") == "" {
 		limit = defaultPage
@@ -193,7 +193,7 @@ func (s *Annotations) list(_ context.Context, c api.Caller, in api.Input) (api.R
 	out := api.NewList(len(all), limit, offset)
 	all = all[min(offset, len(all)):]
 	for _, a := range all[:min(limit, len(all))] {
-		if !out.Add(api.JSON(http.StatusOK, recordOf(&c, a)).Body.Bytes) {
+		if !out.Add(api.JSON(http.StatusOK, recordOf(c, a)).Body.Bytes) {
 			break
 		}
 	}
@@ -201,7 +201,7 @@ func (s *Annotations) list(_ context.Context, c api.Caller, in api.Input) (api.R
 }
 
 // wanted reports which annotations the filters of a list keep.
-func wanted(in api.Input) (func(*registry.Annotation) bool, error) {
+func wanted(in *api.Input) (func(*registry.Annotation) bool, error) {
 	given := in.URL.Query()
 	scope := registry.AnnotationScope(given.Get("scope"))
 	if scope == "insight" {

@@ -55,7 +55,7 @@ const DefaultBody = 20 << 20
 // route is one of the paths.
 type route struct {
 	methods []string
-	serve   func(*Capture, *http.Request, time.Time) (api.Response, error)
+	serve   func(*Capture, *http.Request, time.Time) (*api.Response, error)
 }
 
 var (
@@ -109,7 +109,7 @@ func (c *Capture) Serve(w http.ResponseWriter, r *http.Request) bool {
 	allowOrigin(w.Header(), r)
 	res, err := c.answer(found, r, start)
 	c.Counters.count(err)
-	api.WriteAnswer(w, r, api.Asked{Start: start, RequestID: id, Logger: c.Logger}, res, err)
+	api.WriteAnswer(w, r, &api.Asked{Start: start, RequestID: id, Logger: c.Logger}, res, err)
 	return true
 }
 
@@ -118,32 +118,32 @@ func Refuse(w http.ResponseWriter, r *http.Request, logger *zap.Logger, err erro
 	allowOrigin(w.Header(), r)
 	if found := find(r.URL.Path); found != nil && r.Method == http.MethodOptions {
 		res := preflight(r, found.methods)
-		api.Write(w, r, time.Now(), &res)
+		api.Write(w, r, time.Now(), res)
 		return
 	}
 	api.Refuse(w, r, logger, err)
 }
 
-func (c *Capture) answer(found *route, r *http.Request, now time.Time) (api.Response, error) {
+func (c *Capture) answer(found *route, r *http.Request, now time.Time) (*api.Response, error) {
 	if r.Method == http.MethodOptions {
 		return preflight(r, found.methods), nil
 	}
 	if slices.Contains(found.methods, r.Method) {
 		return found.serve(c, r, now)
 	}
-	return api.Response{}, api.MethodNotAllowed(r.Method, allowed(found.methods))
+	return nil, api.MethodNotAllowed(r.Method, allowed(found.methods))
 }
 
 func allowed(methods []string) string {
 	return strings.Join(append([]string{http.MethodOptions}, methods...), ", ")
 }
 
-func (c *Capture) events(r *http.Request, now time.Time) (api.Response, error) {
+func (c *Capture) events(r *http.Request, now time.Time) (*api.Response, error) {
 	return c.takeIn(r, now, false)
 }
 
 // engage takes events of old clients, which leave out the name of a $identify.
-func (c *Capture) engage(r *http.Request, now time.Time) (api.Response, error) {
+func (c *Capture) engage(r *http.Request, now time.Time) (*api.Response, error) {
 	return c.takeIn(r, now, true)
 }
 
@@ -151,12 +151,12 @@ func (c *Capture) engage(r *http.Request, now time.Time) (api.Response, error) {
 var accepted = []byte(`{"status": "Ok"}`)
 
 // takeIn keeps the events of a request, or refuses them all.
-func (c *Capture) takeIn(r *http.Request, now time.Time, engage bool) (api.Response, error) {
+func (c *Capture) takeIn(r *http.Request, now time.Time, engage bool) (*api.Response, error) {
 	lent := c.Memory.lend(r.Context())
 	defer lent.giveBack()
 	body, err := c.readBody(r, lent)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	query := r.URL.Query()
 	batch, err := capture.Decode(&capture.Request{
@@ -165,14 +165,14 @@ func (c *Capture) takeIn(r *http.Request, now time.Time, engage bool) (api.Respo
 		Token: first(query.Get("token"), query.Get("api_key")), Engage: engage, IP: c.clientIP(r), Now: now, Limits: c.Limits, Memory: lent,
 	})
 	if err != nil {
-		return api.Response{}, c.refusal(r.Context(), err)
+		return nil, c.refusal(r.Context(), err)
 	}
 	project, err := c.projectOf(r.Context(), batch.Token)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if err := c.take(r.Context(), project, now, batch); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if query.Get("beacon") == "1" {
 		return api.NoContent(), nil

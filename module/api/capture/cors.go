@@ -27,7 +27,7 @@ func allowOrigin(h http.Header, r *http.Request) {
 }
 
 // preflight lets a browser send what it asks for.
-func preflight(r *http.Request, methods []string) api.Response {
+func preflight(r *http.Request, methods []string) *api.Response {
 	h := http.Header{
 		"Allow":                        {allowed(methods)},
 		"Access-Control-Allow-Methods": {"GET, POST, OPTIONS"},
@@ -36,5 +36,5 @@ func preflight(r *http.Request, methods []string) api.Response {
 	if asked := r.Header["Access-Control-Request-Headers"]; len(asked) > 0 {
 		h["Access-Control-Allow-Headers"] = asked
 	}
-	return api.Response{Status: http.StatusNoContent, Cache: api.Unsaid, Header: h}
+	return &api.Response{Status: http.StatusNoContent, Cache: api.Unsaid, Header: h}
 }

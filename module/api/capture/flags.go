@@ -84,9 +84,9 @@ func (f noFlags) asValues(values any) noFlags {
 }
 
 // flags answers /flags/.
-func (c *Capture) flags(r *http.Request, now time.Time) (api.Response, error) {
+func (c *Capture) flags(r *http.Request, now time.Time) (*api.Response, error) {
 	if err := c.checkToken(r, now); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	query := r.URL.Query()
 	found := newNoFlags()
@@ -107,10 +107,10 @@ func (c *Capture) flags(r *http.Request, now time.Time) (api.Response, error) {
 }
 
 // decide answers /decide/, which older SDKs ask.
-func (c *Capture) decide(r *http.Request, now time.Time) (api.Response, error) {
+func (c *Capture) decide(r *http.Request, now time.Time) (*api.Response, error) {
 	if r.Method != http.MethodGet {
 		if err := c.checkToken(r, now); err != nil {
-			return api.Response{}, err
+			return nil, err
 		}
 	}
 	found := newNoFlags()
@@ -179,7 +179,7 @@ func (c *Capture) configOf(r *http.Request, settings *remoteConfig) (token strin
 }
 
 // config answers /array/<token>/config.
-func (c *Capture) config(r *http.Request, _ time.Time) (api.Response, error) {
+func (c *Capture) config(r *http.Request, _ time.Time) (*api.Response, error) {
 	_, config, err := c.configOf(r, &settings)
 	return api.Raw(http.StatusOK, config), err
 }
@@ -187,13 +187,13 @@ func (c *Capture) config(r *http.Request, _ time.Time) (api.Response, error) {
 var scriptType = []string{"application/javascript"}
 
 // configScript answers /array/<token>/config.js, which posthog-js loads as a script.
-func (c *Capture) configScript(r *http.Request, _ time.Time) (api.Response, error) {
+func (c *Capture) configScript(r *http.Request, _ time.Time) (*api.Response, error) {
 	token, config, err := c.configOf(r, &scriptSettings)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	// A token has no characters that end a string.
 	script := "(function() {\n  window._POSTHOG_REMOTE_CONFIG = window._POSTHOG_REMOTE_CONFIG || {};\n  window._POSTHOG_REMOTE_CONFIG['" + token + "'] = {\n    config: " +
 		string(config) + ",\n    siteApps: []\n  };\n})();\n"
-	return api.Response{Type: scriptType, Body: cache.Body{Bytes: []byte(script)}}, nil
+	return &api.Response{Type: scriptType, Body: cache.Body{Bytes: []byte(script)}}, nil
 }

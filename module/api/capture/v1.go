@@ -9,29 +9,29 @@ import (
 )
 
 // eventsV1 takes events of the newest SDKs. The good ones are kept, and the answer says of each what became of it.
-func (c *Capture) eventsV1(r *http.Request, now time.Time) (api.Response, error) {
+func (c *Capture) eventsV1(r *http.Request, now time.Time) (*api.Response, error) {
 	headers, err := capture.ReadV1(func(name string) string { return r.Header.Get(name) })
 	if err != nil {
-		return api.Response{}, err //nolint:wrapcheck // it says it all
+		return nil, err //nolint:wrapcheck // it says it all
 	}
 	project, err := c.projectOf(r.Context(), headers.Token)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	lent := c.Memory.lend(r.Context())
 	defer lent.giveBack()
 	body, err := c.readBody(r, lent)
 	if err != nil {
 		c.Counters.Of(project).count(err)
-		return api.Response{}, err
+		return nil, err
 	}
 	batch, err := capture.DecodeV1(&capture.Request{Body: body, IP: c.clientIP(r), Now: now, Limits: c.Limits, Memory: lent}, headers)
 	if err != nil {
 		c.Counters.Of(project).count(err)
-		return api.Response{}, err //nolint:wrapcheck // it says it all
+		return nil, err //nolint:wrapcheck // it says it all
 	}
 	if err := c.take(r.Context(), project, now, batch); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return api.Raw(http.StatusOK, appendResults(nil, batch.Results)), nil
 }

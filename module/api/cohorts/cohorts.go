@@ -42,7 +42,7 @@ func (s *Cohorts) Routes() []api.Route {
 }
 
 // find finds the cohort that the address names, deleted or not.
-func find(c *api.Caller, in api.Input) (*registry.Cohort, error) {
+func find(c *api.Caller, in *api.Input) (*registry.Cohort, error) {
 	id, err := strconv.ParseInt(in.At.Name, 10, 64)
 	if err == nil {
 		if found := c.Snapshot.AnyCohort(c.Project.ID, id); found != nil {
@@ -53,14 +53,14 @@ func find(c *api.Caller, in api.Input) (*registry.Cohort, error) {
 }
 
 // list answers GET cohorts/: those that are not deleted, newest first, and then those that only another product's tables know.
-func (s *Cohorts) list(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Cohorts) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	w, err := wantedOf(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	all, quotas, err := s.records(ctx, &c, c.Snapshot.Cohorts(c.Project.ID))
+	all, quotas, err := s.records(ctx, c, c.Snapshot.Cohorts(c.Project.ID))
 	if err != nil {
-		return api.Response{Quotas: quotas}, err
+		return &api.Response{Quotas: quotas}, err
 	}
 	all = slices.DeleteFunc(all, func(r *record) bool { return !w.has(r) })
 	res, err := api.PageBy(in, all, func(r *record) any { return w.shown(r) })
@@ -76,7 +76,7 @@ type wanted struct {
 	basic          bool
 }
 
-func wantedOf(in api.Input) (*wanted, error) {
+func wantedOf(in *api.Input) (*wanted, error) {
 	params := in.URL.Query()
 	w := &wanted{
 		search: strings.ToLower(params.Get("search")), kind: params.Get("type"),
@@ -110,23 +110,23 @@ func (w *wanted) shown(r *record) any {
 }
 
 // get answers GET cohorts/:id/.
-func (s *Cohorts) get(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Cohorts) get(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	id, err := strconv.ParseInt(in.At.Name, 10, 64)
 	if err != nil {
-		return api.Response{}, api.NotFound("Not found.")
+		return nil, api.NotFound("Not found.")
 	}
 	var known []*registry.Cohort
 	if found := c.Snapshot.AnyCohort(c.Project.ID, id); found != nil {
 		known = append(known, found)
 	}
-	all, quotas, err := s.records(ctx, &c, known)
+	all, quotas, err := s.records(ctx, c, known)
 	if err != nil {
-		return api.Response{Quotas: quotas}, err
+		return &api.Response{Quotas: quotas}, err
 	}
 	for _, r := range all {
 		if r.ID == id {
 			return api.JSON(http.StatusOK, r).With(quotas), nil
 		}
 	}
-	return api.Response{Quotas: quotas}, api.NotFound("Not found.")
+	return &api.Response{Quotas: quotas}, api.NotFound("Not found.")
 }

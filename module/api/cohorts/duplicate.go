@@ -12,36 +12,36 @@ import (
 )
 
 // duplicate answers GET cohorts/:id/duplicate_as_static_cohort/: a new static cohort with the present members.
-func (s *Cohorts) duplicate(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	of, err := find(&c, in)
+func (s *Cohorts) duplicate(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	of, err := find(c, in)
 	switch {
 	case err != nil:
-		return api.Response{}, err
+		return nil, err
 	case of.Deleted:
-		return api.Response{}, api.NotFound("Not found.")
+		return nil, api.NotFound("Not found.")
 	case of.Static:
-		return api.Response{}, api.Invalid("", "invalid_input", "Cannot duplicate a static cohort as a static cohort.")
+		return nil, api.Invalid("", "invalid_input", "Cannot duplicate a static cohort as a static cohort.")
 	}
 	if err := s.writable(ctx, c.Project.ID); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if s.Executor.Cohorts != nil { // what was never computed is waited for
 		if _, err := s.Executor.Cohorts.Used(ctx, of.Project, []int64{of.ID}); err != nil {
-			return api.Response{}, err
+			return nil, err
 		}
 	}
 	name := shortName(of.Title(), " (static copy)")
 	members, err := json.Marshal(map[string]string{"kind": "HogQLQuery", "query": fmt.Sprintf("select id from persons where id in cohort %d", of.ID)})
 	if err != nil {
-		return api.Response{}, fmt.Errorf("writing a query: %w", err)
+		return nil, fmt.Errorf("writing a query: %w", err)
 	}
-	made, err := s.make(ctx, &c, &given{CohortFields: registry.CohortFields{
+	made, err := s.make(ctx, c, &given{CohortFields: registry.CohortFields{
 		Name: registry.To(&name), Description: registry.To(of.Description), Static: registry.To(true), Query: registry.To(json.RawMessage(members)),
 	}})
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return s.answer(http.StatusOK, &c, made), nil
+	return s.answer(http.StatusOK, c, made), nil
 }
 
 // shortName is a name with an ending, within the length that names have.

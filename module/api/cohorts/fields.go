@@ -28,7 +28,7 @@ type people struct {
 
 // readGiven reads the writable fields of a cohort from JSON or a form. Like PostHog it ignores others: clients send back what they were
 // given.
-func readGiven(in api.Input) (*given, error) {
+func readGiven(in *api.Input) (*given, error) {
 	form, isForm, err := in.ReadForm("csv")
 	if err != nil {
 		return nil, err

@@ -20,35 +20,35 @@ const (
 )
 
 // add answers PATCH cohorts/:id/add_persons_to_static_cohort/.
-func (s *Cohorts) add(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	to, err := s.static(ctx, &c, in, "Can only add users to static cohorts")
+func (s *Cohorts) add(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	to, err := s.static(ctx, c, in, "Can only add users to static cohorts")
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	ids, err := readIDs(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	place, err := s.enter(ctx, &c)
+	place, err := s.enter(ctx, c)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	known, err := s.Executor.Shards.Of(c.Project.ID).CountPeople(ctx, place, c.Project.ID, clickhouse.ByPersonID, ids)
 	place.Leave()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if known == 0 {
-		return api.Response{}, api.Invalid("person_ids", "invalid_input", "No valid users to add to cohort")
+		return nil, api.Invalid("person_ids", "invalid_input", "No valid users to add to cohort")
 	}
-	if _, err = s.putIn(ctx, &c, to, people{clickhouse.ByPersonID, ids}); err != nil {
-		return api.Response{}, err
+	if _, err = s.putIn(ctx, c, to, people{clickhouse.ByPersonID, ids}); err != nil {
+		return nil, err
 	}
 	return success(), nil
 }
 
 // readIDs reads the people to add. Ids that are none are those of nobody.
-func readIDs(in api.Input) ([]string, error) {
+func readIDs(in *api.Input) ([]string, error) {
 	const field = "person_ids"
 	fields, err := in.ReadObject()
 	if err != nil {
@@ -76,45 +76,45 @@ func readIDs(in api.Input) ([]string, error) {
 }
 
 // remove answers PATCH cohorts/:id/remove_person_from_static_cohort/.
-func (s *Cohorts) remove(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Cohorts) remove(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	const field = "person_id"
-	from, err := s.static(ctx, &c, in, "Can only remove users from static cohorts")
+	from, err := s.static(ctx, c, in, "Can only remove users from static cohorts")
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	fields, err := in.ReadObject()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if fields[field] == nil || api.IsNull(fields[field]) {
-		return api.Response{}, api.Invalid(field, "required", "person_id is required")
+		return nil, api.Invalid(field, "required", "person_id is required")
 	}
 	var text string
 	_ = json.Unmarshal(fields[field], &text) // what is no text is no id
 	person, err := uuid.Parse(text)
 	if err != nil {
-		return api.Response{}, api.Invalid(field, "invalid_input", "person_id must be a valid UUID")
+		return nil, api.Invalid(field, "invalid_input", "person_id must be a valid UUID")
 	}
-	place, err := s.enter(ctx, &c)
+	place, err := s.enter(ctx, c)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	defer place.Leave()
 	found, err := s.Executor.Shards.Of(c.Project.ID).RemoveMember(ctx, place, c.Project.ID, from.ID, person)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if !found {
-		return api.Response{}, api.NotFound("Person is not part of the cohort")
+		return nil, api.NotFound("Person is not part of the cohort")
 	}
 	if _, err := s.counted(ctx, place, from); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return success(), nil
 }
 
 // static finds the static cohort that the address names; others are refused with a text.
-func (s *Cohorts) static(ctx context.Context, c *api.Caller, in api.Input, otherwise string) (*registry.Cohort, error) {
+func (s *Cohorts) static(ctx context.Context, c *api.Caller, in *api.Input, otherwise string) (*registry.Cohort, error) {
 	found, err := find(c, in)
 	switch {
 	case err != nil:

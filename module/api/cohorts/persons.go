@@ -33,20 +33,20 @@ type person struct {
 const maxPersons = 1000
 
 // persons answers GET cohorts/:id/persons/.
-func (s *Cohorts) persons(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Cohorts) persons(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if !c.Key.Allows("person:read") {
-		return api.Response{}, api.MissingScope("person:read")
+		return nil, api.MissingScope("person:read")
 	}
-	of, err := find(&c, in)
+	of, err := find(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if of.Deleted {
-		return api.Response{}, api.NotFound("Not found.")
+		return nil, api.NotFound("Not found.")
 	}
 	limit, offset, err := in.PageParams()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	limit = min(limit, maxPersons)
 	out := struct {
@@ -61,14 +61,14 @@ func (s *Cohorts) persons(ctx context.Context, c api.Caller, in api.Input) (api.
 		distinct   []string
 		identified json.RawMessage // true or 1
 	)
-	quotas, err := contents.RowsNow(ctx, s.Executor, &c, personsOf(of.ID, in.URL.Query().Get("search"), limit, offset),
+	quotas, err := contents.RowsNow(ctx, s.Executor, c, personsOf(of.ID, in.URL.Query().Get("search"), limit, offset),
 		[]any{&one.ID, &created, &properties, &identified, &distinct}, func() {
 			one.IsIdentified = string(identified) == "true" || string(identified) == "1"
 			out.Results = append(out.Results, personOf(one, created, properties, distinct))
 			distinct, properties = nil, ""
 		})
 	if err != nil {
-		return api.Response{Quotas: quotas}, err
+		return &api.Response{Quotas: quotas}, err
 	}
 	if len(out.Results) == limit {
 		out.Next = in.PageURL(limit, offset+limit)
@@ -83,25 +83,25 @@ func (s *Cohorts) persons(ctx context.Context, c api.Caller, in api.Input) (api.
 }
 
 // ofPerson answers GET persons/cohorts/: the cohorts that have a person.
-func (s *Cohorts) ofPerson(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Cohorts) ofPerson(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if !c.Key.Allows("person:read") {
-		return api.Response{}, api.MissingScope("person:read")
+		return nil, api.MissingScope("person:read")
 	}
 	id, err := uuid.Parse(in.URL.Query().Get("person_id"))
 	if err != nil {
-		return api.Response{}, api.Invalid("person_id", "invalid_input", "person_id must be the UUID of a person.")
+		return nil, api.Invalid("person_id", "invalid_input", "person_id must be the UUID of a person.")
 	}
 	of, number := map[int64]bool{}, int64(0)
-	quotas, err := contents.RowsNow(ctx, s.Executor, &c, taxonomy.CohortsOf(id.String()), []any{&number}, func() { of[number] = true })
+	quotas, err := contents.RowsNow(ctx, s.Executor, c, taxonomy.CohortsOf(id.String()), []any{&number}, func() { of[number] = true })
 	if err != nil {
-		return api.Response{Quotas: quotas}, err
+		return &api.Response{Quotas: quotas}, err
 	}
-	all, counted, err := s.records(ctx, &c, c.Snapshot.Cohorts(c.Project.ID))
+	all, counted, err := s.records(ctx, c, c.Snapshot.Cohorts(c.Project.ID))
 	if counted != nil {
 		quotas = counted
 	}
 	if err != nil {
-		return api.Response{Quotas: quotas}, err
+		return &api.Response{Quotas: quotas}, err
 	}
 	found := api.OrEmpty(slices.DeleteFunc(all, func(r *record) bool { return !of[r.ID] }))
 	return api.JSON(http.StatusOK, map[string][]*record{"results": found}).With(quotas), nil

@@ -85,10 +85,9 @@ func (r *record) behavioral() bool {
 	return err == nil && cohort.Behavioral(d)
 }
 
-func (s *Cohorts) answer(status int, c *api.Caller, known *registry.Cohort) api.Response {
-	now := *c
-	now.Snapshot = s.Registry.Snapshot()
-	return api.JSON(status, recordOf(&now, known, s.References.Of(now.Snapshot, c.Project.ID)))
+func (s *Cohorts) answer(status int, c *api.Caller, known *registry.Cohort) *api.Response {
+	c = c.Now(s.Registry)
+	return api.JSON(status, recordOf(c, known, s.References.Of(c.Snapshot, c.Project.ID)))
 }
 
 // records are the records of cohorts, and after them those that only the tables of another product know. Those whose members were never
@@ -135,4 +134,4 @@ func (s *Cohorts) records(ctx context.Context, c *api.Caller, known []*registry.
 }
 
 // success is the answer of the routes that change members.
-func success() api.Response { return api.JSON(http.StatusOK, map[string]bool{"success": true}) }
+func success() *api.Response { return api.JSON(http.StatusOK, map[string]bool{"success": true}) }

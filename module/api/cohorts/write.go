@@ -8,22 +8,22 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-func (s *Cohorts) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Cohorts) create(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	g, err := readGiven(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if err := g.check(nil); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if err := s.writable(ctx, c.Project.ID); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	made, err := s.make(ctx, &c, g)
+	made, err := s.make(ctx, c, g)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return s.answer(http.StatusCreated, &c, made), nil
+	return s.answer(http.StatusCreated, c, made), nil
 }
 
 // make creates a cohort and puts people into it. If that fails, the cohort is deleted.
@@ -47,34 +47,34 @@ func (s *Cohorts) make(ctx context.Context, c *api.Caller, g *given) (*registry.
 
 // update answers PUT and PATCH: as no field is required, both change what they are given. Whatever a caller changes but deleted has the
 // members computed anew.
-func (s *Cohorts) update(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	before, err := find(&c, in)
+func (s *Cohorts) update(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	before, err := find(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	g, err := readGiven(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if err := g.check(before); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if err := s.writable(ctx, c.Project.ID); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	g.Calculate = g.Name.Given || g.Description.Given || g.Static.Given || g.Query.Given
-	g.Check = s.checkOf(&c, before)
+	g.Check = s.checkOf(c, before)
 	updated, err := s.Registry.UpdateCohort(ctx, c.Project.ID, before.ID, g.CohortFields, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if updated.Static && len(g.People.names) > 0 {
-		if updated, err = s.putIn(ctx, &c, updated, g.People); err != nil {
-			return api.Response{}, err
+		if updated, err = s.putIn(ctx, c, updated, g.People); err != nil {
+			return nil, err
 		}
 	}
 	s.begin(updated)
-	return s.answer(http.StatusOK, &c, updated), nil
+	return s.answer(http.StatusOK, c, updated), nil
 }
 
 // writable refuses to write cohorts in the tables of another product, whose numbers and members are its own.

@@ -86,20 +86,20 @@ func readDefinition(f *api.Fields) registry.DefinitionFields {
 }
 
 // leftOut reports whether a list leaves out a definition: exclude_hidden and verified.
-func (d *described) leftOut(in api.Input) bool {
+func (d *described) leftOut(in *api.Input) bool {
 	given := in.URL.Query()
 	verified := given.Get("verified")
 	return d.Hidden && api.IsTrue(given.Get("exclude_hidden")) || verified != "" && api.IsTrue(verified) != d.Verified
 }
 
 // pageOf is api.PageOf of what a query found.
-func pageOf[T any](in api.Input, all []T, quotas execution.Quotas) (api.Response, error) {
+func pageOf[T any](in *api.Input, all []T, quotas execution.Quotas) (*api.Response, error) {
 	res, err := api.PageOf(in, all)
 	return res.With(quotas), err
 }
 
 // searched reports whether a name has each word of the parameter search.
-func searched(in api.Input, name string) bool {
+func searched(in *api.Input, name string) bool {
 	name = strings.ToLower(name)
 	for word := range strings.FieldsSeq(strings.ToLower(in.URL.Query().Get("search"))) {
 		if !strings.Contains(name, word) {
@@ -110,7 +110,7 @@ func searched(in api.Input, name string) bool {
 }
 
 // listGroupTypes answers GET groups_types/, which is no page.
-func (d *Definitions) listGroupTypes(_ context.Context, c api.Caller, _ api.Input) (api.Response, error) {
+func (d *Definitions) listGroupTypes(_ context.Context, c *api.Caller, _ *api.Input) (*api.Response, error) {
 	types := c.GroupTypes()
 	slices.SortFunc(types, func(a, b api.GroupType) int { return cmp.Compare(a.GroupTypeIndex, b.GroupTypeIndex) })
 	return api.JSON(http.StatusOK, types), nil

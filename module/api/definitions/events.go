@@ -56,17 +56,17 @@ func withDefined(c *api.Caller, seen []contents.Event) []contents.Event {
 }
 
 // listEvents answers GET event_definitions/: the events that were seen, the latest first, and then those that were not.
-func (d *Definitions) listEvents(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (d *Definitions) listEvents(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	order := in.URL.Query().Get("ordering")
 	by, ok := eventOrders[strings.TrimPrefix(order, "-")]
 	if !ok {
-		return api.Response{}, api.Invalid("ordering", "invalid_choice", "%q is not a valid choice.", order)
+		return nil, api.Invalid("ordering", "invalid_choice", "%q is not a valid choice.", order)
 	}
-	events, quotas, err := contents.Events(ctx, d.Executor, &c)
+	events, quotas, err := contents.Events(ctx, d.Executor, c)
 	if err != nil {
-		return api.Response{Quotas: quotas}, err
+		return &api.Response{Quotas: quotas}, err
 	}
-	events = withDefined(&c, events)
+	events = withDefined(c, events)
 	slices.SortStableFunc(events, func(a, b contents.Event) int {
 		if strings.HasPrefix(order, "-") {
 			return by(b, a)
@@ -78,7 +78,7 @@ func (d *Definitions) listEvents(ctx context.Context, c api.Caller, in api.Input
 		if !searched(in, e.Name) {
 			continue
 		}
-		if r := recordEvent(&c, e); !r.leftOut(in) {
+		if r := recordEvent(c, e); !r.leftOut(in) {
 			records = append(records, r)
 		}
 	}
@@ -112,80 +112,80 @@ func (d *Definitions) find(ctx context.Context, c *api.Caller, is func(name stri
 }
 
 // hasID reports whether an event has the id in the address.
-func hasID(c *api.Caller, in api.Input) func(name string) bool {
+func hasID(c *api.Caller, in *api.Input) func(name string) bool {
 	id := api.CanonicalID(in.At.Name)
 	return func(name string) bool { return idOf(c, eventKind, name) == id }
 }
 
 // eventByName answers GET event_definitions/by_name/.
-func (d *Definitions) eventByName(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (d *Definitions) eventByName(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	wanted := in.URL.Query().Get("name")
 	if wanted == "" {
-		return api.Response{}, api.Invalid("name", "required", "This field is required.")
+		return nil, api.Invalid("name", "required", "This field is required.")
 	}
-	return d.answerEvent(ctx, &c, func(name string) bool { return name == wanted })
+	return d.answerEvent(ctx, c, func(name string) bool { return name == wanted })
 }
 
-func (d *Definitions) getEvent(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	return d.answerEvent(ctx, &c, hasID(&c, in))
+func (d *Definitions) getEvent(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	return d.answerEvent(ctx, c, hasID(c, in))
 }
 
-func (d *Definitions) answerEvent(ctx context.Context, c *api.Caller, is func(name string) bool) (api.Response, error) {
+func (d *Definitions) answerEvent(ctx context.Context, c *api.Caller, is func(name string) bool) (*api.Response, error) {
 	e, quotas, err := d.find(ctx, c, is)
 	if err != nil {
-		return api.Response{Quotas: quotas}, err
+		return &api.Response{Quotas: quotas}, err
 	}
 	return api.JSON(http.StatusOK, recordEvent(c, e)).With(quotas), nil
 }
 
 // createEvent answers POST event_definitions/: it defines an event that was not seen yet.
-func (d *Definitions) createEvent(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (d *Definitions) createEvent(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	all, err := in.ReadObject()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	f := &api.Fields{All: all}
 	name, fields := api.Change[string](f, "name"), readDefinition(f)
 	if f.Err != nil {
-		return api.Response{}, f.Err
+		return nil, f.Err
 	}
 	var quotas execution.Quotas
 	if name.Value != "" {
 		var seen []contents.Event
-		if seen, quotas, err = contents.Events(ctx, d.Executor, &c); err != nil {
-			return api.Response{Quotas: quotas}, err
+		if seen, quotas, err = contents.Events(ctx, d.Executor, c); err != nil {
+			return &api.Response{Quotas: quotas}, err
 		}
 		if slices.ContainsFunc(seen, func(e contents.Event) bool { return e.Name == name.Value }) {
-			return api.Response{Quotas: quotas}, api.Invalid("name", "unique", "Event definition with this name already exists.")
+			return &api.Response{Quotas: quotas}, api.Invalid("name", "unique", "Event definition with this name already exists.")
 		}
 	}
-	made := registry.Definition{ID: idOf(&c, eventKind, name.Value), Project: c.Project.ID, Event: name.Value}
+	made := registry.Definition{ID: idOf(c, eventKind, name.Value), Project: c.Project.ID, Event: name.Value}
 	if _, err := d.Registry.CreateEvent(ctx, made, fields, c.Key.ID, c.Start); err != nil {
-		return api.Response{Quotas: quotas}, err
+		return &api.Response{Quotas: quotas}, err
 	}
-	c.Snapshot = d.Registry.Snapshot()
-	return api.JSON(http.StatusCreated, recordEvent(&c, contents.Event{Name: name.Value})).With(quotas), nil
+	c = c.Now(d.Registry)
+	return api.JSON(http.StatusCreated, recordEvent(c, contents.Event{Name: name.Value})).With(quotas), nil
 }
 
 // updateEvent answers PATCH event_definitions/:id/.
-func (d *Definitions) updateEvent(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (d *Definitions) updateEvent(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	all, err := in.ReadObject()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	f := &api.Fields{All: all}
 	fields := readDefinition(f)
 	if f.Err != nil {
-		return api.Response{}, f.Err
+		return nil, f.Err
 	}
-	e, quotas, err := d.find(ctx, &c, hasID(&c, in))
+	e, quotas, err := d.find(ctx, c, hasID(c, in))
 	if err != nil {
-		return api.Response{Quotas: quotas}, err
+		return &api.Response{Quotas: quotas}, err
 	}
-	about := registry.Definition{ID: idOf(&c, eventKind, e.Name), Project: c.Project.ID, Event: e.Name}
+	about := registry.Definition{ID: idOf(c, eventKind, e.Name), Project: c.Project.ID, Event: e.Name}
 	if _, err := d.Registry.Define(ctx, about, fields, c.Key.ID, c.Start); err != nil {
-		return api.Response{Quotas: quotas}, err
+		return &api.Response{Quotas: quotas}, err
 	}
-	c.Snapshot = d.Registry.Snapshot()
-	return api.JSON(http.StatusOK, recordEvent(&c, e)).With(quotas), nil
+	c = c.Now(d.Registry)
+	return api.JSON(http.StatusOK, recordEvent(c, e)).With(quotas), nil
 }

@@ -38,7 +38,7 @@ func recordProperty(c *api.Caller, p registry.PropertyDefinition) propertyRecord
 }
 
 // findProperty finds the property of the id in the address.
-func findProperty(c *api.Caller, in api.Input) (registry.PropertyDefinition, propertyRecord, error) {
+func findProperty(c *api.Caller, in *api.Input) (registry.PropertyDefinition, propertyRecord, error) {
 	id := api.CanonicalID(in.At.Name)
 	for _, p := range c.Snapshot.PropertyDefinitions(c.Project.ID) {
 		if r := recordProperty(c, p); r.ID == id {
@@ -48,22 +48,22 @@ func findProperty(c *api.Caller, in api.Input) (registry.PropertyDefinition, pro
 	return registry.PropertyDefinition{}, propertyRecord{}, api.NotFound("Not found.")
 }
 
-func (d *Definitions) getProperty(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	_, r, err := findProperty(&c, in)
+func (d *Definitions) getProperty(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	_, r, err := findProperty(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return api.JSON(http.StatusOK, r), nil
 }
 
-func (d *Definitions) updateProperty(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	p, r, err := findProperty(&c, in)
+func (d *Definitions) updateProperty(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	p, r, err := findProperty(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	all, err := in.ReadObject()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	f := &api.Fields{All: all}
 	fields := readDefinition(f)
@@ -76,14 +76,14 @@ func (d *Definitions) updateProperty(ctx context.Context, c api.Caller, in api.I
 		}
 	}
 	if f.Err != nil {
-		return api.Response{}, f.Err
+		return nil, f.Err
 	}
 	if _, err := d.Registry.Define(ctx, registry.Definition{ID: r.ID, Project: c.Project.ID, Property: p}, fields, c.Key.ID, c.Start); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	c.Snapshot = d.Registry.Snapshot()
-	if _, r, err = findProperty(&c, in); err != nil {
-		return api.Response{}, err
+	c = c.Now(d.Registry)
+	if _, r, err = findProperty(c, in); err != nil {
+		return nil, err
 	}
 	return api.JSON(http.StatusOK, r), nil
 }
@@ -103,7 +103,7 @@ var definedScopes = map[string]registry.PropertyScope{
 	"": registry.EventProperty, "event": registry.EventProperty, "person": registry.PersonProperty, "group": registry.GroupProperty, "session": "",
 }
 
-func readPropertyFilter(in api.Input) (f propertyFilter, err error) {
+func readPropertyFilter(in *api.Input) (f propertyFilter, err error) {
 	given := in.URL.Query()
 	kind, ok := given.Get("type"), false
 	if f.scope, ok = definedScopes[kind]; !ok {
@@ -131,23 +131,23 @@ func readPropertyFilter(in api.Input) (f propertyFilter, err error) {
 }
 
 // listProperties answers GET property_definitions/, by name.
-func (d *Definitions) listProperties(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (d *Definitions) listProperties(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	f, err := readPropertyFilter(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	var seen map[string]bool
 	var quotas execution.Quotas
 	if len(f.events) > 0 && f.scope == registry.EventProperty {
-		if seen, quotas, err = contents.PropertiesOf(ctx, d.Executor, &c, f.events); err != nil {
-			return api.Response{Quotas: quotas}, err
+		if seen, quotas, err = contents.PropertiesOf(ctx, d.Executor, c, f.events); err != nil {
+			return &api.Response{Quotas: quotas}, err
 		}
 	}
 	given := in.URL.Query()
 	numerical, flags := given.Get("is_numerical"), given.Get("is_feature_flag")
 	records := []propertyRecord{}
 	for _, p := range c.Snapshot.PropertyDefinitions(c.Project.ID) {
-		record := recordProperty(&c, p)
+		record := recordProperty(c, p)
 		if seen != nil {
 			has := seen[p.Name]
 			record.Seen = &has

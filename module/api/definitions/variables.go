@@ -43,7 +43,7 @@ func recordVariable(c *api.Caller, v *registry.Variable) variableRecord {
 // variablesPage is how many variables a page holds: this list counts pages, not rows.
 const variablesPage = 500
 
-func (d *Definitions) listVariables(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (d *Definitions) listVariables(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	_, count := c.Snapshot.VariablePage(c.Project.ID, 0, 0)
 	pages := max(1, (count+variablesPage-1)/variablesPage)
 	number := 1
@@ -54,62 +54,62 @@ func (d *Definitions) listVariables(_ context.Context, c api.Caller, in api.Inpu
 	default:
 		var err error
 		if number, err = strconv.Atoi(asked); err != nil || number < 1 || number > pages {
-			return api.Response{}, api.NotFound("Invalid page.")
+			return nil, api.NotFound("Invalid page.")
 		}
 	}
 	page, _ := c.Snapshot.VariablePage(c.Project.ID, (number-1)*variablesPage, variablesPage)
 	out := api.Page[variableRecord]{Count: count, Results: []variableRecord{}}
 	for _, v := range page {
-		out.Results = append(out.Results, recordVariable(&c, v))
+		out.Results = append(out.Results, recordVariable(c, v))
 	}
 	out.Next, out.Previous = in.NumberedPages(number, pages)
 	return api.JSON(http.StatusOK, out), nil
 }
 
-func (d *Definitions) getVariable(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (d *Definitions) getVariable(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	v := c.Snapshot.VariableByID(c.Project.ID, api.CanonicalID(in.At.Name))
 	if v == nil {
-		return api.Response{}, api.NotFound("Not found.")
+		return nil, api.NotFound("Not found.")
 	}
-	return api.JSON(http.StatusOK, recordVariable(&c, v)), nil
+	return api.JSON(http.StatusOK, recordVariable(c, v)), nil
 }
 
-func (d *Definitions) createVariable(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (d *Definitions) createVariable(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	update, err := readVariable(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	v, err := d.Registry.CreateVariable(ctx, registry.NewVariable{
 		Project: c.Project.ID, Name: api.Deref(update.Name), Type: api.Deref(update.Type), Default: update.Default, Values: update.Values,
 		IsMulti: api.Deref(update.IsMulti), CreatedBy: c.Key.ID, Check: api.FitDefault,
 	}, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return api.JSON(http.StatusCreated, recordVariable(&c, v)), nil
+	return api.JSON(http.StatusCreated, recordVariable(c, v)), nil
 }
 
-func (d *Definitions) updateVariable(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (d *Definitions) updateVariable(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	update, err := readVariable(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	update.Check = api.FitDefault
 	if in.Method == http.MethodPut { // which says what the whole variable is to be
 		if err := errors.Join(needField("name", update.Name), needField("type", update.Type)); err != nil {
-			return api.Response{}, err
+			return nil, err
 		}
 	}
 	v, err := d.Registry.UpdateVariable(ctx, c.Project.ID, api.CanonicalID(in.At.Name), update)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return api.JSON(http.StatusOK, recordVariable(&c, v)), nil
+	return api.JSON(http.StatusOK, recordVariable(c, v)), nil
 }
 
-func (d *Definitions) deleteVariable(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (d *Definitions) deleteVariable(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if err := d.Registry.DeleteVariable(ctx, c.Project.ID, api.CanonicalID(in.At.Name)); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return api.NoContent(), nil
 }
@@ -123,7 +123,7 @@ func needField[T any](name string, given *T) error {
 }
 
 // readVariable reads the writable fields of a variable.
-func readVariable(in api.Input) (registry.VariableUpdate, error) {
+func readVariable(in *api.Input) (registry.VariableUpdate, error) {
 	var update registry.VariableUpdate
 	fields, err := in.ReadObject()
 	if err != nil {

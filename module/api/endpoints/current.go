@@ -10,8 +10,8 @@ import (
 )
 
 // promote answers POST endpoints/:name/promote/: it makes a version the current one, such as a draft.
-func (s *Endpoints) promote(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	return s.setCurrent(ctx, &c, in, func(_ *registry.Endpoint, number int, given bool) (int, error) {
+func (s *Endpoints) promote(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	return s.setCurrent(ctx, c, in, func(_ *registry.Endpoint, number int, given bool) (int, error) {
 		if !given {
 			return 0, api.Invalid("version", "required", "This field is required.")
 		}
@@ -21,8 +21,8 @@ func (s *Endpoints) promote(ctx context.Context, c api.Caller, in api.Input) (ap
 
 // rollBack answers POST endpoints/:name/rollback/: it makes an older version the current one again, the newest that
 // was published before the current one unless the body names another.
-func (s *Endpoints) rollBack(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	return s.setCurrent(ctx, &c, in, func(e *registry.Endpoint, number int, given bool) (int, error) {
+func (s *Endpoints) rollBack(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	return s.setCurrent(ctx, c, in, func(e *registry.Endpoint, number int, given bool) (int, error) {
 		if given {
 			if v := e.Version(number); v != nil && number != 0 && v.Draft() {
 				return 0, api.Invalid("version", "invalid_input", "Version %d is a draft: it never was the current one. Promote it instead.", number)
@@ -40,32 +40,32 @@ func (s *Endpoints) rollBack(ctx context.Context, c api.Caller, in api.Input) (a
 
 // setCurrent makes the version that choose gives the current one, and reports what that changes for callers.
 func (s *Endpoints) setCurrent(
-	ctx context.Context, c *api.Caller, in api.Input, choose func(e *registry.Endpoint, number int, given bool) (int, error),
-) (api.Response, error) {
+	ctx context.Context, c *api.Caller, in *api.Input, choose func(e *registry.Endpoint, number int, given bool) (int, error),
+) (*api.Response, error) {
 	e, err := find(c, in.At.Name)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	body, err := in.ReadFields("version", "refuse_breaking")
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	var number int
 	given, err := api.Field(body, "version", &number)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	refuse, err := api.BoolField(body, "refuse_breaking")
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if number, err = choose(e, number, given); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	comparison := publish.Comparison{Snapshot: c.Snapshot, References: s.References, Project: c.Project.ID, RefuseBreaking: refuse, Attr: "version"}
 	updated, err := s.Registry.Promote(ctx, c.Project.ID, e.Name, number, comparison.Check, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	shown := s.recordOf(ctx, c, in, updated)
 	shown.Changes = comparison.Found

@@ -155,7 +155,7 @@ func (p *planner) followElsewhere(ctx context.Context, text string) (*execution.
 	if p.Limit > 0 {
 		run["limit"] = p.Limit
 	}
-	cut, err := p.exec.AskCut(ctx, p.c.Caller, node, execution.Recipe{Endpoint: p.Endpoint.Name, Run: jsontext.Append(nil, run)})
+	cut, err := p.exec.AskCut(ctx, &p.c.Caller, node, execution.Recipe{Endpoint: p.Endpoint.Name, Run: jsontext.Append(nil, run)})
 	if errors.Is(err, peers.ErrAbsent) {
 		ended, unread := p.exec.Peers.Ended(ctx, node)
 		if ended {

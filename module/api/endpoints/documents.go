@@ -36,39 +36,39 @@ func (s *Documents) Routes() []api.Route {
 }
 
 // one answers with the document of one version of an endpoint.
-func (s *Documents) one(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	e, err := find(&c, in.At.Name)
+func (s *Documents) one(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	e, err := find(c, in.At.Name)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	v, _, err := askedVersion(in, e)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	withRows, err := showsRows(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	site := openapi.Site{URL: in.Origin()}
 	if site.WideAsText, err = wideAsText(in); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	described, err := s.describe(&c, e, v, withRows, site)
+	described, err := s.describe(c, e, v, withRows, site)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return s.document(in, openapi.One(described, site)), nil
 }
 
 // all answers with one document for the endpoints of the project that are switched on.
-func (s *Documents) all(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Documents) all(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	withRows, err := showsRows(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	site := openapi.Site{URL: in.Origin()}
 	if site.WideAsText, err = wideAsText(in); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	var described []*openapi.Endpoint
 	var newest time.Time
@@ -80,9 +80,9 @@ func (s *Documents) all(_ context.Context, c api.Caller, in api.Input) (api.Resp
 		if !e.Active || !e.Current().Active {
 			continue
 		}
-		d, err := s.describe(&c, e, e.Current(), withRows, site)
+		d, err := s.describe(c, e, e.Current(), withRows, site)
 		if err != nil {
-			return api.Response{}, err
+			return nil, err
 		}
 		described = append(described, d)
 		if e.UpdatedAt.After(newest) {
@@ -97,7 +97,7 @@ func (s *Documents) all(_ context.Context, c api.Caller, in api.Input) (api.Resp
 }
 
 // showsRows reports whether the document may show rows: the parameter examples is run, the default, or types.
-func showsRows(in api.Input) (bool, error) {
+func showsRows(in *api.Input) (bool, error) {
 	switch choice := in.URL.Query().Get("examples"); choice {
 	case "", "run":
 		return true, nil
@@ -109,9 +109,9 @@ func showsRows(in api.Input) (bool, error) {
 }
 
 // document answers with a document, and with a tag by which a client learns that it has not changed.
-func (s *Documents) document(in api.Input, doc *openapi3.T) api.Response {
+func (s *Documents) document(in *api.Input, doc *openapi3.T) *api.Response {
 	body := s.Runs.Executor.Cache.Render(cache.Negotiate(in.Header.Get("Accept-Encoding")), func(dst []byte) []byte { return jsontext.Append(dst, doc) })
-	return api.Response{Body: body, Cache: api.Revalidate}
+	return &api.Response{Body: body, Cache: api.Revalidate}
 }
 
 // describe is a version of an endpoint as its document shows it, with rows of a run that is in the cache if it may show them.

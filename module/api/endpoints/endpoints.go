@@ -60,12 +60,12 @@ func (s *Endpoints) one(pattern string) []api.Route {
 	}
 }
 
-func (s *Endpoints) list(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Endpoints) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	params := in.URL.Query()
 	active, filtered := params.Get("is_active"), params.Get("is_active") != ""
 	wanted, err := strconv.ParseBool(active)
 	if filtered && err != nil {
-		return api.Response{}, api.Invalid("is_active", "invalid_input", "Must be a valid boolean.")
+		return nil, api.Invalid("is_active", "invalid_input", "Must be a valid boolean.")
 	}
 	var found []*registry.Endpoint
 	for _, e := range searchEndpoints(in, c.Snapshot.Endpoints(c.Project.ID)) {
@@ -77,7 +77,7 @@ func (s *Endpoints) list(ctx context.Context, c api.Caller, in api.Input) (api.R
 		}
 		found = append(found, e)
 	}
-	return api.PageBy(in, found, func(e *registry.Endpoint) record { return s.current(&c, s.recordOf(ctx, &c, in, e), e.Current()) })
+	return api.PageBy(in, found, func(e *registry.Endpoint) record { return s.current(c, s.recordOf(ctx, c, in, e), e.Current()) })
 }
 
 // current adds to a record what became of the actions and cohorts that a version uses since it was published.
@@ -89,29 +89,29 @@ func (s *Endpoints) current(c *api.Caller, r record, v *registry.Version) record
 	return r
 }
 
-func (s *Endpoints) get(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	e, err := find(&c, in.At.Name)
+func (s *Endpoints) get(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	e, err := find(c, in.At.Name)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	v, asked, err := askedVersion(in, e)
 	switch {
 	case err != nil:
-		return api.Response{}, err
+		return nil, err
 	case asked:
-		return api.JSON(http.StatusOK, s.current(&c, s.recordOfVersion(ctx, &c, in, e, v), v)), nil
+		return api.JSON(http.StatusOK, s.current(c, s.recordOfVersion(ctx, c, in, e, v), v)), nil
 	}
-	return api.JSON(http.StatusOK, s.current(&c, s.recordOf(ctx, &c, in, e), e.Current())), nil
+	return api.JSON(http.StatusOK, s.current(c, s.recordOf(ctx, c, in, e), e.Current())), nil
 }
 
-func (s *Endpoints) listVersions(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	e, err := find(&c, in.At.Name)
+func (s *Endpoints) listVersions(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	e, err := find(c, in.At.Name)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	records := []record{}
 	for i := len(e.Versions) - 1; i >= 0; i-- {
-		records = append(records, s.current(&c, s.recordOfVersion(ctx, &c, in, e, &e.Versions[i]), &e.Versions[i]))
+		records = append(records, s.current(c, s.recordOfVersion(ctx, c, in, e, &e.Versions[i]), &e.Versions[i]))
 	}
 	return api.PageOf(in, records)
 }

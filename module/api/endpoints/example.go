@@ -34,7 +34,7 @@ func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version,
 			View: result.View{Limit: exampleRows, Example: true, WideAsText: wideAsText}, Fixed: c.Key.Fixed,
 		}
 		want(s.Executor, p.Query, c, bound)
-		got, ok := s.Executor.Peek(p.Query, p.Freshness, c.Start)
+		got, ok := s.Executor.Peek(p.Query, &p.Freshness, c.Start)
 		if !ok {
 			continue
 		}

@@ -15,25 +15,25 @@ const maxNames = 1000
 
 // lastExecutions answers POST endpoints/last_execution_times/: contract section 5.1. Names that were never run, or do not
 // exist, are left out.
-func lastExecutions(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func lastExecutions(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	fields, err := in.ReadFields("names")
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	var names []string
 	given, err := api.Field(fields, "names", &names)
 	switch {
 	case err != nil:
-		return api.Response{}, err
+		return nil, err
 	case !given:
-		return api.Response{}, api.Invalid("names", "required", "This field is required.")
+		return nil, api.Invalid("names", "required", "This field is required.")
 	case len(names) > maxNames:
-		return api.Response{}, api.Invalid("names", "invalid_input", "Ask about at most %d endpoints at once.", maxNames)
+		return nil, api.Invalid("names", "invalid_input", "Ask about at most %d endpoints at once.", maxNames)
 	}
 	var times [][2]string
 	for _, name := range names {
 		if !registry.ValidEndpointName(name) {
-			return api.Response{}, api.Invalid("names", "invalid_input", "Invalid endpoint name: %s", name)
+			return nil, api.Invalid("names", "invalid_input", "Invalid endpoint name: %s", name)
 		}
 		e := c.Snapshot.Endpoint(c.Project.ID, name)
 		if e == nil {
@@ -72,12 +72,12 @@ type lastTimes struct {
 }
 
 // refuseBulkTags answers POST endpoints/bulk_update_tags/, which PostHog refuses too.
-func (s *Endpoints) refuseBulkTags(_ context.Context, _ api.Caller, in api.Input) (api.Response, error) {
+func (s *Endpoints) refuseBulkTags(_ context.Context, _ *api.Caller, in *api.Input) (*api.Response, error) {
 	methods := api.Methods{http.MethodPost: nil}
 	for _, r := range s.one(in.At.Name) {
 		methods[r.Method] = &r
 	}
 	refused := api.MethodNotAllowed(http.MethodPost, methods.Allow())
 	refused.Detail = "Bulk tag updates are not supported for endpoints."
-	return api.Response{}, refused
+	return nil, refused
 }

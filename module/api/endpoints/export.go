@@ -20,9 +20,9 @@ import (
 // export answers a run with a file that is streamed from ClickHouse: all rows, or those of the page that is asked for. Nothing of
 // it is kept. What goes wrong before the first bytes are out is an error as for any run; later the connection is broken, so that
 // no client takes a part for the whole.
-func (s *Runs) export(ctx context.Context, c *api.Caller, in api.Input, p *result.Plan) api.Response {
+func (s *Runs) export(ctx context.Context, c *api.Caller, in *api.Input, p *result.Plan) *api.Response {
 	caller := *c // so that other runs have theirs on the stack
-	return api.Response{Header: p.Notices, Stream: func(w http.ResponseWriter) error {
+	return &api.Response{Header: p.Notices, Stream: func(w http.ResponseWriter) error {
 		if err := s.stream(ctx, &caller, in, p, w); err != nil {
 			return s.failure(ctx, &caller, p.Endpoint, p.Version.Number, err)
 		}
@@ -30,12 +30,12 @@ func (s *Runs) export(ctx context.Context, c *api.Caller, in api.Input, p *resul
 	}}
 }
 
-func (s *Runs) stream(ctx context.Context, c *api.Caller, in api.Input, p *result.Plan, w http.ResponseWriter) error {
+func (s *Runs) stream(ctx context.Context, c *api.Caller, in *api.Input, p *result.Plan, w http.ResponseWriter) error {
 	limit, offset := -1, 0
 	if p.IsPage() {
 		limit, offset = p.Limit, p.Offset
 	}
-	from, err := s.Executor.Stream(ctx, c.Caller, p.Query, limit, offset)
+	from, err := s.Executor.Stream(ctx, &c.Caller, p.Query, limit, offset)
 	if err != nil {
 		return err
 	}

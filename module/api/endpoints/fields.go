@@ -43,7 +43,7 @@ var (
 )
 
 // readFields reads the body of a write.
-func readFields(in api.Input) (f fields, err error) {
+func readFields(in *api.Input) (f fields, err error) {
 	body, err := in.ReadFields(slices.Concat(writable, readable)...)
 	if err != nil {
 		return f, err

@@ -50,7 +50,7 @@ func noEndpoint(c *api.Caller, name string) error {
 }
 
 // askedVersion finds the version that the query string names, else the current one, and reports whether it names one.
-func askedVersion(in api.Input, e *registry.Endpoint) (v *registry.Version, asked bool, err error) {
+func askedVersion(in *api.Input, e *registry.Endpoint) (v *registry.Version, asked bool, err error) {
 	number, asked, err := in.QueryInt("version")
 	if err != nil {
 		return nil, false, err

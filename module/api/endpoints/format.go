@@ -15,7 +15,7 @@ import (
 
 // askedFormat is the format that the address or the Accept header asks for. The address is exact; of the header's types the one
 // with the largest weight counts, and an unknown one counts as absent.
-func askedFormat(in api.Input) (f result.Format, exact bool) {
+func askedFormat(in *api.Input) (f result.Format, exact bool) {
 	if _, suffix, ok := strings.Cut(in.At.Action, "."); ok {
 		f, _ = result.ParseFormat(suffix)
 		return f, true
@@ -58,7 +58,7 @@ func (p *planner) format(node query.Node) (err error) {
 }
 
 // wideAsText reports whether integers of more than 53 bits are wanted as strings: the parameter int64 is string, or number, the default.
-func wideAsText(in api.Input) (bool, error) {
+func wideAsText(in *api.Input) (bool, error) {
 	switch in.URL.Query().Get("int64") {
 	case "", "number":
 		return false, nil

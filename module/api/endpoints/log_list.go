@@ -74,19 +74,19 @@ func logEntryOf(r *runlog.Run, endpoint string) logEntry {
 }
 
 // list answers GET endpoints/:name/logs/: contract section 5.1.
-func (s *Runs) list(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	e, err := find(&c, in.At.Name)
+func (s *Runs) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	e, err := find(c, in.At.Name)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	wanted, keep, err := logFilter(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	log, _ := s.Logs.Find(e.ID)
 	runs, err := s.Executor.Log.ListRuns(ctx, s.Executor.EnterLog(c.Project.ID), c.Project.ID, e.ID, log, wanted)
 	if err != nil {
-		s.unread(&c, err)
+		s.unread(c, err)
 	}
 	entries := []logEntry{}
 	for i := range runs {
@@ -104,7 +104,7 @@ func (s *Runs) unread(c *api.Caller, err error) {
 
 // logFilter reads the filters of the query string: after, before, level (which may be given several times), search, instance_id. wanted is what
 // ClickHouse is asked, which may be more than what is kept.
-func logFilter(in api.Input) (wanted querylog.Filter, keep func(*logEntry) bool, err error) {
+func logFilter(in *api.Input) (wanted querylog.Filter, keep func(*logEntry) bool, err error) {
 	params := in.URL.Query()
 	bound := func(name string) (at time.Time, err error) {
 		if text := params.Get(name); text != "" {

@@ -124,16 +124,16 @@ func refusal(reason string) error {
 }
 
 // getMaterialization answers GET endpoints/:name/materialization_status/.
-func (s *Endpoints) getMaterialization(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	e, err := find(&c, in.At.Name)
+func (s *Endpoints) getMaterialization(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	e, err := find(c, in.At.Name)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	v, _, err := askedVersion(in, e)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	state := s.materializationOf(ctx, &c, e, v, s.Executor.Shards.Of(c.Project.ID).CanMaterialize)
+	state := s.materializationOf(ctx, c, e, v, s.Executor.Shards.Of(c.Project.ID).CanMaterialize)
 	state.Name = e.Name
 	return api.JSON(http.StatusOK, state), nil
 }
@@ -150,40 +150,40 @@ type materializationPreview struct {
 }
 
 // previewMaterialization answers POST endpoints/:name/materialization_preview/.
-func (s *Endpoints) previewMaterialization(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	e, err := find(&c, in.At.Name)
+func (s *Endpoints) previewMaterialization(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	e, err := find(c, in.At.Name)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	fields, err := in.ReadFields("version", "bucket_overrides")
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	var number int
 	asked, err := api.Field(fields, "version", &number)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	buckets, err := bucketsField(fields)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	v, err := versionOf(e, number, asked)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if buckets == nil && v.Table != nil {
 		buckets = v.Table.Buckets
 	}
 	node, err := api.StoredQuery(e, v)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	plan, err := s.plan(ctx, &c, e.Name, v.Number, node, buckets)
+	plan, err := s.plan(ctx, c, e.Name, v.Number, node, buckets)
 	reason, err := whyNot(ctx, err, s.Executor.Shards.Of(c.Project.ID).CanMaterialize)
 	switch {
 	case err != nil:
-		return api.Response{}, err
+		return nil, err
 	case reason != "":
 		return api.JSON(http.StatusOK, materializationPreview{Reason: &reason, RangePairs: []materialize.RangePair{}, Aggregates: []materialize.Aggregate{}}), nil
 	}
@@ -200,7 +200,7 @@ type materializationConditions struct {
 }
 
 // getConditions answers GET endpoints/materialization_conditions/.
-func getConditions(context.Context, api.Caller, api.Input) (api.Response, error) {
+func getConditions(context.Context, *api.Caller, *api.Input) (*api.Response, error) {
 	kinds := compiler.KindNames(func(k *compiler.Kind) bool { return k.Materialized })
 	slices.Sort(kinds)
 	return api.JSON(http.StatusOK, materializationConditions{
@@ -209,8 +209,8 @@ func getConditions(context.Context, api.Caller, api.Input) (api.Response, error)
 }
 
 // refuseSuggestion answers POST endpoints/:name/materialization_suggestion/, which asks a language model.
-func refuseSuggestion(context.Context, api.Caller, api.Input) (api.Response, error) {
-	return api.Response{}, api.NotFound("Not found.")
+func refuseSuggestion(context.Context, *api.Caller, *api.Input) (*api.Response, error) {
+	return nil, api.NotFound("Not found.")
 }
 
 const conditionsText = `A version of an endpoint can be materialized if all of this holds:

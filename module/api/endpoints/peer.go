@@ -35,17 +35,17 @@ func (p *planner) recipe() *execution.Recipe {
 }
 
 // ForPeer answers another server that asks for the result of a run, or for a page of one. Whether the caller may have it is found out here.
-func (s *Runs) ForPeer(ctx context.Context, c api.Caller, asked *execution.PeerRequest) peers.Answer {
+func (s *Runs) ForPeer(ctx context.Context, c *api.Caller, asked *execution.PeerRequest) peers.Answer {
 	e := c.Snapshot.Endpoint(c.Project.ID, asked.Recipe.Endpoint)
 	if e == nil || !e.Active || !c.Key.Allows(readScope) || !c.Key.MayRun(e.Name) || !json.Valid(asked.Recipe.Run) {
 		return peers.Declined("the run is not allowed")
 	}
-	in := api.Input{Request: &http.Request{Method: http.MethodPost, URL: new(url.URL), Header: make(http.Header)}, At: api.Address{Resource: "endpoints", Name: e.Name}}
+	in := &api.Input{Request: &http.Request{Method: http.MethodPost, URL: new(url.URL), Header: make(http.Header)}, At: api.Address{Resource: "endpoints", Name: e.Name}}
 	local := *s
 	executor := *s.Executor
 	executor.Peers = nil // a server that is asked asks nobody
 	local.Executor = &executor
-	p, err := local.Plan(ctx, &c, in, e, asked.Recipe.Run)
+	p, err := local.Plan(ctx, c, in, e, asked.Recipe.Run)
 	if err != nil || p.Version.Draft() && (c.Key.Kind == registry.Secret || c.Key.Bound()) || p.Streams() {
 		if asked.Key == "" && (err == nil || api.ErrorOf(err).Status < http.StatusInternalServerError) { // asking again would not help
 			return execution.NoCutForPeer(asked)
@@ -53,9 +53,9 @@ func (s *Runs) ForPeer(ctx context.Context, c api.Caller, asked *execution.PeerR
 		return peers.Declined("the run is not allowed")
 	}
 	if p.Ref == (cache.Ref{}) {
-		return local.Executor.ForPeer(ctx, c.Caller, p.Query, p.Freshness, asked)
+		return local.Executor.ForPeer(ctx, &c.Caller, p.Query, &p.Freshness, asked)
 	}
-	got, err := local.Executor.Pinned(p.Query, p.Freshness, p.Ref, c.Start)
+	got, err := local.Executor.Pinned(p.Query, &p.Freshness, p.Ref, c.Start)
 	if err == nil {
 		err = checkPage(p, got.Entry)
 	}

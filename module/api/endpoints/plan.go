@@ -24,13 +24,13 @@ type planner struct {
 	*result.Plan
 	exec   *execution.Executor
 	c      *api.Caller
-	in     api.Input
+	in     *api.Input
 	fields map[string]json.RawMessage
 	direct bool // the run is to pass the table of the version by
 }
 
 // Plan understands a run that was not seen before.
-func (s *Runs) Plan(ctx context.Context, c *api.Caller, in api.Input, e *registry.Endpoint, body []byte) (*result.Plan, error) {
+func (s *Runs) Plan(ctx context.Context, c *api.Caller, in *api.Input, e *registry.Endpoint, body []byte) (*result.Plan, error) {
 	fields, err := api.DecodeObject(body)
 	if err != nil {
 		return nil, err

@@ -59,14 +59,14 @@ type versionRecord struct {
 }
 
 // recordOf is the record of an endpoint.
-func (s *Endpoints) recordOf(ctx context.Context, c *api.Caller, in api.Input, e *registry.Endpoint) record {
+func (s *Endpoints) recordOf(ctx context.Context, c *api.Caller, in *api.Input, e *registry.Endpoint) record {
 	r := endpointRecord(c, in, e)
 	s.setVersion(ctx, c, &r, e, e.Current())
 	return r
 }
 
 // endpointRecord is a record without the fields that belong to a version.
-func endpointRecord(c *api.Caller, in api.Input, e *registry.Endpoint) record {
+func endpointRecord(c *api.Caller, in *api.Input, e *registry.Endpoint) record {
 	v := e.Current()
 	path := fmt.Sprintf("/api/environments/%d/endpoints/%s/run", e.Project, e.Name)
 	url := in.Origin() + path
@@ -93,7 +93,7 @@ func (s *Endpoints) setVersion(ctx context.Context, c *api.Caller, r *record, e 
 }
 
 // recordOfVersion is the record of a version.
-func (s *Endpoints) recordOfVersion(ctx context.Context, c *api.Caller, in api.Input, e *registry.Endpoint, v *registry.Version) record {
+func (s *Endpoints) recordOfVersion(ctx context.Context, c *api.Caller, in *api.Input, e *registry.Endpoint, v *registry.Version) record {
 	r := endpointRecord(c, in, e)
 	s.setVersion(ctx, c, &r, e, v)
 	r.URL, r.IsActive, r.LastExecutedAt = nil, v.Active, api.OrNil(c.Snapshot.LastExecuted(e, v.Number))

@@ -43,21 +43,21 @@ func (s *Runs) Routes() []api.Route {
 }
 
 // run answers a run: contract section 5.4.
-func (s *Runs) run(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	e, err := find(&c, in.At.Name)
+func (s *Runs) run(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	e, err := find(c, in.At.Name)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if !e.Active {
-		return api.Response{}, api.NotFound("Not found.")
+		return nil, api.NotFound("Not found.")
 	}
-	p, err := s.planOf(ctx, &c, in, e)
+	p, err := s.planOf(ctx, c, in, e)
 	if err != nil {
-		return api.Response{}, s.failure(ctx, &c, e, 0, err)
+		return nil, s.failure(ctx, c, e, 0, err)
 	}
-	res, err := s.answer(ctx, &c, in, p)
+	res, err := s.answer(ctx, c, in, p)
 	if err != nil {
-		err = s.failure(ctx, &c, e, p.Version.Number, err)
+		err = s.failure(ctx, c, e, p.Version.Number, err)
 	}
 	return res, err
 }
@@ -70,17 +70,22 @@ func (s *Runs) failure(ctx context.Context, c *api.Caller, e *registry.Endpoint,
 }
 
 // planOf understands a run of an endpoint that is switched on. A request whose bytes were seen before is not parsed again.
-func (s *Runs) planOf(ctx context.Context, c *api.Caller, in api.Input, e *registry.Endpoint) (*result.Plan, error) {
+func (s *Runs) planOf(ctx context.Context, c *api.Caller, in *api.Input, e *registry.Endpoint) (*result.Plan, error) {
 	body, err := api.ReadBody(in.Request)
 	if err != nil {
 		return nil, err
 	}
 	defer api.ReturnBody(body)
+	return s.planOfBody(ctx, c, in, e, body.Bytes())
+}
+
+func (s *Runs) planOfBody(ctx context.Context, c *api.Caller, in *api.Input, e *registry.Endpoint, body []byte) (*result.Plan, error) {
 	form, _ := askedFormat(in)
-	memo := result.MemoKey(&c.Caller, e.ID, in.URL.RawQuery, form, body.Bytes())
+	memo := result.MemoKey(&c.Caller, e.ID, in.URL.RawQuery, form, body)
 	p, ok := result.Recall(s.Plans, memo, &c.Caller, e)
 	if !ok {
-		if p, err = s.Plan(ctx, c, in, e, body.Bytes()); err != nil {
+		var err error
+		if p, err = s.Plan(ctx, c, in, e, body); err != nil {
 			return nil, err
 		}
 		if p.Cut == nil {
@@ -94,7 +99,7 @@ func (s *Runs) planOf(ctx context.Context, c *api.Caller, in api.Input, e *regis
 }
 
 // answer answers a run.
-func (s *Runs) answer(ctx context.Context, c *api.Caller, in api.Input, p *result.Plan) (api.Response, error) {
+func (s *Runs) answer(ctx context.Context, c *api.Caller, in *api.Input, p *result.Plan) (*api.Response, error) {
 	if p.Streams() {
 		return s.export(ctx, c, in, p), nil
 	}
@@ -103,13 +108,13 @@ func (s *Runs) answer(ctx context.Context, c *api.Caller, in api.Input, p *resul
 		err = checkPage(p, got.Answer.Entry)
 	}
 	if err != nil {
-		return api.Response{Header: p.Notices, Quotas: got.Quotas}, err
+		return &api.Response{Header: p.Notices, Quotas: got.Quotas}, err
 	}
 	s.Registry.Executed(p.Endpoint, p.Version.Number, c.Start)
 	s.log(c, p, got.Answer)
-	page, ok := result.Stored(s.Executor.Cache, in, p, &got)
-	if !ok {
-		page = result.Render(s.Executor.Cache, in, p, got, s.Writer(c.Project, p.Format))
+	page := result.Stored(s.Executor.Cache, in, p, &got)
+	if page == nil {
+		page = result.Render(s.Executor.Cache, in, p, &got, s.Writer(c.Project, p.Format))
 	}
 	res := result.Respond(p, &got, page)
 	if res.Header = p.Notices; p.Format.IsFile() {
@@ -120,14 +125,20 @@ func (s *Runs) answer(ctx context.Context, c *api.Caller, in api.Input, p *resul
 
 // Result gets the result of a run: the snapshot that a cursor names, or that of the query.
 func (s *Runs) Result(ctx context.Context, c *api.Caller, p *result.Plan) (execution.Result, error) {
-	switch {
-	case p.Cut != nil:
-		return execution.Result{Answer: p.Cut.Answer}, nil
-	case p.Ref == (cache.Ref{}):
-		return s.Executor.Answer(ctx, c.Caller, p.Query, p.Freshness)
+	if p.Cut == nil && p.Ref == (cache.Ref{}) {
+		return s.Executor.Answer(ctx, &c.Caller, p.Query, &p.Freshness)
 	}
-	got, err := s.Executor.Pinned(p.Query, p.Freshness, p.Ref, c.Start)
-	return execution.Result{Answer: got}, cursorError(err)
+	got, err := s.snapshot(c, p)
+	return execution.Result{Answer: got}, err
+}
+
+// snapshot gets the snapshot that a cursor names.
+func (s *Runs) snapshot(c *api.Caller, p *result.Plan) (cache.Answer, error) {
+	if p.Cut != nil {
+		return p.Cut.Answer, nil
+	}
+	got, err := s.Executor.Pinned(p.Query, &p.Freshness, p.Ref, c.Start)
+	return got, cursorError(err)
 }
 
 // checkPage refuses a page after the rows that a result may hold: an empty one would say that there are no more.

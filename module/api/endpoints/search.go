@@ -8,7 +8,7 @@ import (
 )
 
 // searchEndpoints returns the endpoints whose name or description has each word of the parameter search. The list is one of its own.
-func searchEndpoints(in api.Input, all []*registry.Endpoint) []*registry.Endpoint {
+func searchEndpoints(in *api.Input, all []*registry.Endpoint) []*registry.Endpoint {
 	words := strings.Fields(strings.ToLower(in.URL.Query().Get("search")))
 	found := make([]*registry.Endpoint, 0, len(all))
 	for _, e := range all {

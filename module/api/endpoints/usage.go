@@ -156,18 +156,18 @@ func usageOf(c *api.Caller, e *registry.Endpoint, used *querylog.Usage, since ti
 }
 
 // getUsage answers GET endpoints/:name/usage/.
-func (s *Runs) getUsage(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	e, err := find(&c, in.At.Name)
+func (s *Runs) getUsage(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	e, err := find(c, in.At.Name)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	used, since := s.used(ctx, &c, []*registry.Endpoint{e}, true)(e)
-	record := usageOf(&c, e, used, since)
+	used, since := s.used(ctx, c, []*registry.Endpoint{e}, true)(e)
+	record := usageOf(c, e, used, since)
 	record.Versions, record.Keys, record.Customers = []versionUsage{}, []keyUsage{}, []customerUsage{}
 	for i := range used.Versions {
 		v := &used.Versions[i]
 		record.Versions = append(record.Versions, versionUsage{
-			Version: v.Version, IsCurrent: v.Version == e.CurrentVersion, LastExecutedAt: api.OrNil(lastOf(&c, e, v)), Hour: windowOf(&v.Hour), Day: windowOf(&v.Day),
+			Version: v.Version, IsCurrent: v.Version == e.CurrentVersion, LastExecutedAt: api.OrNil(lastOf(c, e, v)), Hour: windowOf(&v.Hour), Day: windowOf(&v.Day),
 		})
 	}
 	for i := range used.Keys {
@@ -194,26 +194,26 @@ func lastOf(c *api.Caller, e *registry.Endpoint, v *runlog.VersionUsage) time.Ti
 }
 
 // listUsage answers GET endpoint_usage/. It does not stand below endpoints/, where an endpoint may have any name.
-func (s *Runs) listUsage(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Runs) listUsage(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	found := searchEndpoints(in, c.Snapshot.Endpoints(c.Project.ID))
 	if names := in.URL.Query().Get("names"); names != "" {
 		wanted := strings.Split(names, ",")
 		found = slices.DeleteFunc(found, func(e *registry.Endpoint) bool { return !slices.Contains(wanted, e.Name) })
 	}
-	used, err := s.orderByUsage(ctx, &c, in, found)
+	used, err := s.orderByUsage(ctx, c, in, found)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	shown, _, err := api.CutPage(in, found)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if used == nil {
-		used = s.used(ctx, &c, shown, false)
+		used = s.used(ctx, c, shown, false)
 	}
 	return api.PageBy(in, found, func(e *registry.Endpoint) usageRecord {
 		of, since := used(e)
-		return usageOf(&c, e, of, since)
+		return usageOf(c, e, of, since)
 	})
 }
 
@@ -227,7 +227,7 @@ var usageOrders = map[string]func(n *runlog.Counts) int64{
 
 // orderByUsage puts endpoints into the order that the parameter ordering names. Those that are equal stay as they are. It returns how they were
 // used if the order is by that, else nil.
-func (s *Runs) orderByUsage(ctx context.Context, c *api.Caller, in api.Input, found []*registry.Endpoint) (used usageFor, err error) {
+func (s *Runs) orderByUsage(ctx context.Context, c *api.Caller, in *api.Input, found []*registry.Endpoint) (used usageFor, err error) {
 	given := in.URL.Query().Get("ordering")
 	name, descending := strings.CutPrefix(given, "-")
 	var compare func(a, b *registry.Endpoint) int

@@ -11,32 +11,32 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-func (s *Endpoints) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Endpoints) create(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	f, err := readFields(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	wanted, err := f.newEndpoint(&c)
+	wanted, err := f.newEndpoint(c)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	checked, quotas, err := publish.Check(ctx, s.Executor, &c, f.query)
+	checked, quotas, err := publish.Check(ctx, s.Executor, c, f.query)
 	if err == nil {
 		err = publish.CheckOptionalBreakdowns(checked.Node, wanted.OptionalBreakdowns)
 	}
 	if err == nil && wanted.Table.On != nil && *wanted.Table.On {
-		err = s.mayMaterialize(ctx, &c, wanted.Name, 1, checked.Node, wanted.Table.Buckets)
+		err = s.mayMaterialize(ctx, c, wanted.Name, 1, checked.Node, wanted.Table.Buckets)
 	}
 	if err != nil {
-		return api.Response{Quotas: quotas}, err
+		return &api.Response{Quotas: quotas}, err
 	}
 	wanted.Query, wanted.Columns = checked.Raw, checked.Columns
 	e, err := s.Registry.CreateEndpoint(ctx, wanted, c.Start)
 	if err != nil {
-		return api.Response{Quotas: quotas}, err
+		return &api.Response{Quotas: quotas}, err
 	}
 	s.Fill()
-	res := api.JSON(http.StatusCreated, s.recordOf(ctx, &c, in, e))
+	res := api.JSON(http.StatusCreated, s.recordOf(ctx, c, in, e))
 	res.Quotas = quotas
 	return res, nil
 }
@@ -70,18 +70,18 @@ func (f *fields) newEndpoint(c *api.Caller) (registry.NewEndpoint, error) {
 	return wanted, nil
 }
 
-func (s *Endpoints) update(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	e, err := find(&c, in.At.Name)
+func (s *Endpoints) update(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	e, err := find(c, in.At.Name)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	f, err := readFields(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if api.Deref(f.deleted) {
-		if err := s.drop(ctx, &c, e); err != nil {
-			return api.Response{}, err
+		if err := s.drop(ctx, c, e); err != nil {
+			return nil, err
 		}
 		return api.JSON(http.StatusOK, map[string]bool{"success": true}), nil
 	}
@@ -90,14 +90,14 @@ func (s *Endpoints) update(ctx context.Context, c api.Caller, in api.Input) (api
 		active = *f.active
 	}
 	if err := f.checkActive(active); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if err := f.target(in, e); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	shown, quotas, err := s.change(ctx, &c, in, e, &f)
+	shown, quotas, err := s.change(ctx, c, in, e, &f)
 	if err != nil {
-		return api.Response{Quotas: quotas}, err
+		return &api.Response{Quotas: quotas}, err
 	}
 	res := api.JSON(http.StatusOK, shown)
 	res.Quotas = quotas
@@ -105,7 +105,7 @@ func (s *Endpoints) update(ctx context.Context, c api.Caller, in api.Input) (api
 }
 
 // change makes the changes that the fields say.
-func (s *Endpoints) change(ctx context.Context, c *api.Caller, in api.Input, e *registry.Endpoint, f *fields) (record, execution.Quotas, error) {
+func (s *Endpoints) change(ctx context.Context, c *api.Caller, in *api.Input, e *registry.Endpoint, f *fields) (record, execution.Quotas, error) {
 	draft := api.Deref(f.draft)
 	update := registry.EndpointUpdate{
 		Version: api.Deref(f.version), Draft: draft, Description: f.description, FreshnessSeconds: f.freshness,
@@ -143,7 +143,7 @@ func (s *Endpoints) change(ctx context.Context, c *api.Caller, in api.Input, e *
 }
 
 // target finds the version that an update is about: the body's, else the query string's.
-func (f *fields) target(in api.Input, e *registry.Endpoint) error {
+func (f *fields) target(in *api.Input, e *registry.Endpoint) error {
 	if f.version == nil {
 		number, asked, err := in.QueryInt("version")
 		if err != nil {
@@ -232,13 +232,13 @@ func (f *fields) checkActive(active bool) error {
 	return nil
 }
 
-func (s *Endpoints) delete(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	e, err := find(&c, in.At.Name)
+func (s *Endpoints) delete(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	e, err := find(c, in.At.Name)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	if err := s.drop(ctx, &c, e); err != nil {
-		return api.Response{}, err
+	if err := s.drop(ctx, c, e); err != nil {
+		return nil, err
 	}
 	return api.NoContent(), nil
 }

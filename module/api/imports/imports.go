@@ -40,23 +40,23 @@ func (s *Imports) Routes() []api.Route {
 }
 
 // list lists the imports of all servers that answer.
-func (s *Imports) list(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Imports) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	all, err := s.Service.List(c.Project.ID)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	s.Executor.Poll(ctx, c.Caller, execution.PeerPoll{Imports: true}, func(other *execution.Polled) bool {
+	s.Executor.Poll(ctx, &c.Caller, execution.PeerPoll{Imports: true}, func(other *execution.Polled) bool {
 		all = append(all, importsOf(other)...)
 		return false
 	})
 	if ctx.Err() != nil {
-		return api.Response{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	imports.Sort(all)
 	return api.PageOf(in, all)
 }
 
-func (s *Imports) get(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Imports) get(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	one, err := s.Service.Get(c.Project.ID, in.At.Name)
 	if errors.Is(err, imports.ErrNotFound) {
 		err = s.elsewhere(ctx, c, execution.PeerPoll{ID: in.At.Name, Imports: true}, func(other *execution.Polled) bool {
@@ -67,12 +67,12 @@ func (s *Imports) get(ctx context.Context, c api.Caller, in api.Input) (api.Resp
 		})
 	}
 	if err != nil {
-		return api.Response{}, mistake(err, s.MaxSize)
+		return nil, mistake(err, s.MaxSize)
 	}
 	return api.JSON(http.StatusOK, one), nil
 }
 
-func (s *Imports) remove(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Imports) remove(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	err := s.Service.Delete(c.Project.ID, in.At.Name)
 	if errors.Is(err, imports.ErrNotFound) {
 		err = s.elsewhere(ctx, c, execution.PeerPoll{ID: in.At.Name, Imports: true, Cancel: true}, func(other *execution.Polled) bool {
@@ -80,15 +80,15 @@ func (s *Imports) remove(ctx context.Context, c api.Caller, in api.Input) (api.R
 		})
 	}
 	if err != nil {
-		return api.Response{}, mistake(err, s.MaxSize)
+		return nil, mistake(err, s.MaxSize)
 	}
 	return api.NoContent(), nil
 }
 
 // elsewhere asks the other servers until one knows the import.
-func (s *Imports) elsewhere(ctx context.Context, c api.Caller, poll execution.PeerPoll, knows func(*execution.Polled) bool) error {
+func (s *Imports) elsewhere(ctx context.Context, c *api.Caller, poll execution.PeerPoll, knows func(*execution.Polled) bool) error {
 	found := false
-	all := s.Executor.Poll(ctx, c.Caller, poll, func(other *execution.Polled) bool {
+	all := s.Executor.Poll(ctx, &c.Caller, poll, func(other *execution.Polled) bool {
 		found = knows(other)
 		return found
 	})
@@ -115,12 +115,12 @@ func importsOf(other *execution.Polled) (all []*imports.Import) {
 }
 
 // PolledByPeer answers another server that asks about imports, or cancels one. Whether the caller may is found out here.
-func (s *Imports) PolledByPeer(c api.Caller, asked *execution.PeerRequest) peers.Answer {
+func (s *Imports) PolledByPeer(c *api.Caller, asked *execution.PeerRequest) peers.Answer {
 	poll, scope := asked.Poll, read
 	if poll.Cancel {
 		scope = write
 	}
-	_, err := api.Authorize(c.Snapshot, c.Key, strconv.FormatInt(asked.Project, 10), api.Address{Resource: "imports", Name: poll.ID}, &api.Route{Scope: scope})
+	_, err := api.Authorize(c.Snapshot, c.Key, strconv.FormatInt(asked.Project, 10), &api.Address{Resource: "imports", Name: poll.ID}, &api.Route{Scope: scope})
 	if err != nil {
 		return peers.Declined("the import is not allowed")
 	}
@@ -149,18 +149,18 @@ func (s *Imports) PolledByPeer(c api.Caller, asked *execution.PeerRequest) peers
 }
 
 // create keeps the body, and answers when all of it is on disk.
-func (s *Imports) create(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Imports) create(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	request, err := requestOf(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if in.ContentLength > s.MaxSize {
-		return api.Response{}, mistake(imports.ErrSize, s.MaxSize)
+		return nil, mistake(imports.ErrSize, s.MaxSize)
 	}
 	request.Project, request.CreatedBy = c.Project.ID, c.Key.ID
 	one, err := s.Service.Add(request, in.Body, max(in.ContentLength, 0), s.MaxSize)
 	if err != nil {
-		return api.Response{}, mistake(err, s.MaxSize)
+		return nil, mistake(err, s.MaxSize)
 	}
 	return api.JSON(http.StatusCreated, one), nil
 }
@@ -168,7 +168,7 @@ func (s *Imports) create(_ context.Context, c api.Caller, in api.Input) (api.Res
 // parameters are those of the address of an import.
 var parameters = []string{"format", "map", "dry_run", "learn_types", "filename"}
 
-func requestOf(in api.Input) (imports.Request, error) {
+func requestOf(in *api.Input) (imports.Request, error) {
 	out := imports.Request{}
 	query := in.URL.Query()
 	for name := range query {
@@ -210,7 +210,7 @@ func flag(text string, otherwise bool) (bool, error) {
 }
 
 // encoding takes Content-Encoding as what the file is compressed with: it is kept as it comes, and told from what it contains.
-func encoding(in api.Input, request *imports.Request) error {
+func encoding(in *api.Input, request *imports.Request) error {
 	switch coding := strings.ToLower(in.Header.Get("Content-Encoding")); coding {
 	case "", "identity", "gzip", "x-gzip", "zstd":
 	case "br":

@@ -71,34 +71,34 @@ func (s *Activity) Routes() []api.Route {
 }
 
 // all answers GET insights/activity/.
-func (s *Activity) all(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	return s.log(ctx, &c, in, "")
+func (s *Activity) all(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	return s.log(ctx, c, in, "")
 }
 
 // ofOne answers GET insights/{id}/activity/.
-func (s *Activity) ofOne(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	i, err := find(&c, in)
+func (s *Activity) ofOne(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	i, err := find(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return s.log(ctx, &c, in, strconv.FormatInt(i.ID, 10))
+	return s.log(ctx, c, in, strconv.FormatInt(i.ID, 10))
 }
 
 // log answers with a page of the log of an insight, or of all for the empty item.
-func (s *Activity) log(ctx context.Context, c *api.Caller, in api.Input, item string) (api.Response, error) {
+func (s *Activity) log(ctx context.Context, c *api.Caller, in *api.Input, item string) (*api.Response, error) {
 	limit, err := pageParam(in, "limit", activityLimit, maxActivityLimit)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	number, err := pageParam(in, "page", 1, 1<<31)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	entries, total, err := s.Registry.Activities(ctx, c.Project.ID, registry.ActivityPage{
 		Scope: registry.ScopeInsight, Item: item, Limit: limit, Offset: (number - 1) * limit,
 	})
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	out := activityPage{Results: []activityRecord{}, TotalCount: total}
 	for _, a := range entries {
@@ -112,7 +112,7 @@ func (s *Activity) log(ctx context.Context, c *api.Caller, in api.Input, item st
 }
 
 // countParam reads a number of least or more from the query string. One above most counts as most; ok is false for anything else.
-func countParam(in api.Input, name string, byDefault, least, most int) (n int, ok bool) {
+func countParam(in *api.Input, name string, byDefault, least, most int) (n int, ok bool) {
 	text := in.URL.Query().Get(name)
 	if text == "" {
 		return byDefault, true
@@ -122,7 +122,7 @@ func countParam(in api.Input, name string, byDefault, least, most int) (n int, o
 }
 
 // pageParam reads a number of a page or of its entries.
-func pageParam(in api.Input, name string, byDefault, most int) (int, error) {
+func pageParam(in *api.Input, name string, byDefault, most int) (int, error) {
 	n, ok := countParam(in, name, byDefault, 1, most)
 	if !ok {
 		return 0, api.Invalid(name, "invalid_input", "A valid integer greater than 0 is required.")
@@ -134,36 +134,36 @@ func pageParam(in api.Input, name string, byDefault, most int) (int, error) {
 const maxViewed = 2500
 
 // view answers POST insights/viewed/.
-func (s *Activity) view(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Activity) view(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	r, err := readFields(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	ids := items[int64](r, "insight_ids")
 	switch {
 	case r.Err != nil:
-		return api.Response{}, r.Err
+		return nil, r.Err
 	case !ids.Given:
-		return api.Response{}, api.Invalid("insight_ids", "required", "This field is required.")
+		return nil, api.Invalid("insight_ids", "required", "This field is required.")
 	case len(ids.Value) == 0:
-		return api.Response{}, api.Invalid("insight_ids", "empty", "This list may not be empty.")
+		return nil, api.Invalid("insight_ids", "empty", "This list may not be empty.")
 	case len(ids.Value) > maxViewed:
-		return api.Response{}, api.Invalid("insight_ids", "max_length", "Ensure this field has no more than %d elements.", maxViewed)
+		return nil, api.Invalid("insight_ids", "max_length", "Ensure this field has no more than %d elements.", maxViewed)
 	}
 	if err := s.Registry.RecordViews(ctx, c.Project.ID, c.Key.ID, ids.Value, c.Start); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return api.Response{Status: http.StatusCreated}, nil
+	return &api.Response{Status: http.StatusCreated}, nil
 }
 
 // maxLastViewed is how many insights my_last_viewed gives.
 const maxLastViewed = 5
 
 // lastViewed answers GET insights/my_last_viewed/.
-func (s *Activity) lastViewed(ctx context.Context, c api.Caller, _ api.Input) (api.Response, error) {
+func (s *Activity) lastViewed(ctx context.Context, c *api.Caller, _ *api.Input) (*api.Response, error) {
 	views, err := s.Registry.Views(ctx, c.Project.ID, time.Time{})
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	seen := []basicInsight{}
 	for _, v := range views {
@@ -171,7 +171,7 @@ func (s *Activity) lastViewed(ctx context.Context, c api.Caller, _ api.Input) (a
 		if v.Viewer != c.Key.ID || i == nil {
 			continue
 		}
-		basic := basicOf(&c, i)
+		basic := basicOf(c, i)
 		basic.LastViewedAt = &v.At
 		if seen = append(seen, basic); len(seen) == maxLastViewed {
 			break
@@ -198,15 +198,15 @@ const (
 )
 
 // trending answers GET insights/trending/: the insights by how many looked at them lately.
-func (s *Activity) trending(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Activity) trending(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	days, dated := countParam(in, "days", trendingDays, 0, maxTrendingDays)
 	limit, limited := countParam(in, "limit", trendingLimit, 0, maxTrendingLimit)
 	if !dated || !limited {
-		return api.Response{}, api.Invalid("", "invalid_input", "days and limit must be valid integers")
+		return nil, api.Invalid("", "invalid_input", "days and limit must be valid integers")
 	}
 	views, err := s.Registry.Views(ctx, c.Project.ID, c.Start.AddDate(0, 0, -days))
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	found := map[int64]*trendingInsight{}
 	for _, v := range views { // newest first
@@ -216,7 +216,7 @@ func (s *Activity) trending(ctx context.Context, c api.Caller, in api.Input) (ap
 		}
 		t := found[i.ID]
 		if t == nil {
-			t = &trendingInsight{basicInsight: basicOf(&c, i), Viewers: []*api.User{}, LastModifiedBy: c.User(i.LastModifiedBy)}
+			t = &trendingInsight{basicInsight: basicOf(c, i), Viewers: []*api.User{}, LastModifiedBy: c.User(i.LastModifiedBy)}
 			t.LastViewedAt = &v.At
 			found[i.ID] = t
 		}
@@ -240,17 +240,17 @@ func (s *Activity) trending(ctx context.Context, c api.Caller, in api.Input) (ap
 }
 
 // cancel answers POST insights/cancel/, the older way to cancel a query by the id that its caller gave it.
-func (s *Activity) cancel(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Activity) cancel(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	fields, err := in.ReadObject()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	var id string
 	if raw, ok := fields["client_query_id"]; !ok || json.Unmarshal(raw, &id) != nil || id == "" {
-		return api.Response{}, api.Invalid("client_query_id", "required", "Field is required.")
+		return nil, api.Invalid("client_query_id", "required", "Field is required.")
 	}
-	if found, all := s.Executor.CancelEverywhere(ctx, c.Caller, execution.PeerPoll{ID: id, Insights: true}); !all && !found.Any() {
-		return api.Response{}, api.ErrRunUnknown
+	if found, all := s.Executor.CancelEverywhere(ctx, &c.Caller, execution.PeerPoll{ID: id, Insights: true}); !all && !found.Any() {
+		return nil, api.ErrRunUnknown
 	}
-	return api.Response{Status: http.StatusCreated}, nil
+	return &api.Response{Status: http.StatusCreated}, nil
 }

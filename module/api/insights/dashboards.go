@@ -38,26 +38,26 @@ func (s *Dashboards) Routes() []api.Route {
 }
 
 // answer answers with a dashboard and its insights; their results come in the mode that the request names.
-func (s *Dashboards) answer(ctx context.Context, c api.Caller, in api.Input, status int, d *registry.Dashboard) (api.Response, error) {
-	params, err := readParams(&c, in)
+func (s *Dashboards) answer(ctx context.Context, c *api.Caller, in *api.Input, status int, d *registry.Dashboard) (*api.Response, error) {
+	params, err := readParams(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	c.Snapshot = s.Registry.Snapshot() // after a write: with what it changed
+	c = c.Now(s.Registry)
 	out := fullDashboard{
-		dashboardRecord: recordDashboard(&c, d), PersistedFilters: orNullObject(d.Filters), PersistedVariables: orNullObject(d.Variables),
+		dashboardRecord: recordDashboard(c, d), PersistedFilters: orNullObject(d.Filters), PersistedVariables: orNullObject(d.Variables),
 		BreakdownColors: d.BreakdownColor, DataColorThemeID: d.ColorTheme, QuickFilterIDs: []string{},
 	}
 	if out.Filters, err = merge(d.Filters, params.over.Filters); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if out.Variables, err = merge(d.Variables, params.over.Variables); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	out.Filters, out.Variables = orEmptyObject(out.Filters), orEmptyObject(out.Variables)
 	var quotas execution.Quotas
-	if out.Tiles, quotas, err = s.tiles(ctx, &c, in, d, params); err != nil {
-		return api.Response{Quotas: quotas}, err
+	if out.Tiles, quotas, err = s.tiles(ctx, c, in, d, params); err != nil {
+		return &api.Response{Quotas: quotas}, err
 	}
 	return api.JSON(status, out).With(quotas), nil
 }
@@ -66,7 +66,7 @@ func (s *Dashboards) answer(ctx context.Context, c api.Caller, in api.Input, sta
 const maxDashboardBytes = 64 << 20
 
 // tiles gives the tiles of a dashboard in the order in which they are shown, with the results of their insights.
-func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in api.Input, d *registry.Dashboard, params resultParams) ([]tileRecord, execution.Quotas, error) {
+func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d *registry.Dashboard, params resultParams) ([]tileRecord, execution.Quotas, error) {
 	tiles := make([]registry.Tile, 0, len(d.Tiles))
 	for _, t := range d.Tiles {
 		if !t.Deleted && (t.Text != nil || c.Snapshot.Insight(d.Project, t.Insight) != nil) {
@@ -132,7 +132,7 @@ func placeOf(t *registry.Tile) (x, y float64) {
 }
 
 // list answers GET dashboards/: those that are pinned first, then by name.
-func (s *Dashboards) list(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Dashboards) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	given := in.URL.Query()
 	term := trigram.New(given.Get("search"))
 	type row struct {
@@ -166,12 +166,12 @@ func (s *Dashboards) list(_ context.Context, c api.Caller, in api.Input) (api.Re
 		return cmp.Or(strings.Compare(api.Deref(a.match), api.Deref(b.match)), compareBools(b.Pinned, a.Pinned), nullsLast(a.Name, b.Name))
 	})
 	return api.PageBy(in, found, func(one row) foundDashboard {
-		return foundDashboard{recordDashboard(&c, one.Dashboard), one.match}
+		return foundDashboard{recordDashboard(c, one.Dashboard), one.match}
 	})
 }
 
 // findDashboard finds the dashboard that the address names.
-func findDashboard(c *api.Caller, in api.Input) (*registry.Dashboard, error) {
+func findDashboard(c *api.Caller, in *api.Input) (*registry.Dashboard, error) {
 	if id, ok := parseNumber(in.At.Name); ok {
 		if d := c.Snapshot.Dashboard(c.Project.ID, id); d != nil {
 			return d, nil
@@ -180,57 +180,57 @@ func findDashboard(c *api.Caller, in api.Input) (*registry.Dashboard, error) {
 	return nil, api.NotFound("Not found.")
 }
 
-func (s *Dashboards) get(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	d, err := findDashboard(&c, in)
+func (s *Dashboards) get(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	d, err := findDashboard(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return s.answer(ctx, c, in, http.StatusOK, d)
 }
 
-func (s *Dashboards) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	fields, err := readDashboard(&c, in, true)
+func (s *Dashboards) create(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	fields, err := readDashboard(c, in, true)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	d, err := s.Registry.CreateDashboard(ctx, c.Project.ID, fields, c.Key.ID, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return s.answer(ctx, c, in, http.StatusCreated, d)
 }
 
 // update answers PUT and PATCH. Only a request that restores a deleted dashboard can address it.
-func (s *Dashboards) update(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Dashboards) update(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	id, ok := parseNumber(in.At.Name)
 	if !ok {
-		return api.Response{}, api.NotFound("Not found.")
+		return nil, api.NotFound("Not found.")
 	}
-	fields, err := readDashboard(&c, in, false)
+	fields, err := readDashboard(c, in, false)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return s.change(ctx, c, in, id, fields)
 }
 
 // change changes a dashboard and answers with what it is then.
-func (s *Dashboards) change(ctx context.Context, c api.Caller, in api.Input, id int64, fields registry.DashboardFields) (api.Response, error) {
+func (s *Dashboards) change(ctx context.Context, c *api.Caller, in *api.Input, id int64, fields registry.DashboardFields) (*api.Response, error) {
 	d, err := s.Registry.UpdateDashboard(ctx, c.Project.ID, id, fields, c.Key.ID, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return s.answer(ctx, c, in, http.StatusOK, d)
 }
 
 // remove answers DELETE: the dashboard can be restored by a PATCH. Its insights stay.
-func (s *Dashboards) remove(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	d, err := findDashboard(&c, in)
+func (s *Dashboards) remove(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	d, err := findDashboard(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	fields := registry.DashboardFields{Deleted: registry.To(true)}
 	if _, err := s.Registry.UpdateDashboard(ctx, c.Project.ID, d.ID, fields, c.Key.ID, c.Start); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return api.NoContent(), nil
 }

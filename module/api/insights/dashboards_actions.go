@@ -22,14 +22,14 @@ type runRecord struct {
 
 // run answers GET dashboards/:id/run_insights/: the insights with their results in the mode that refresh names. With
 // output_format=optimized, which is the default, a result is a table of text.
-func (s *Dashboards) run(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	d, err := findDashboard(&c, in)
+func (s *Dashboards) run(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	d, err := findDashboard(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	params, err := readParams(&c, in)
+	params, err := readParams(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	form := in.URL.Query().Get("output_format")
 	switch form {
@@ -37,11 +37,11 @@ func (s *Dashboards) run(ctx context.Context, c api.Caller, in api.Input) (api.R
 		params.text = true
 	case "json":
 	default:
-		return api.Response{}, api.Invalid("output_format", "invalid_choice", "%q is not a valid choice.", form)
+		return nil, api.Invalid("output_format", "invalid_choice", "%q is not a valid choice.", form)
 	}
-	tiles, quotas, err := s.tiles(ctx, &c, in, d, params)
+	tiles, quotas, err := s.tiles(ctx, c, in, d, params)
 	if err != nil {
-		return api.Response{Quotas: quotas}, err
+		return &api.Response{Quotas: quotas}, err
 	}
 	results := make([]runRecord, 0, len(tiles))
 	for _, t := range tiles {
@@ -64,37 +64,37 @@ type place struct{ x, y, w, h int }
 
 // reorder answers POST dashboards/:id/reorder_tiles/: the tiles are put into the grid again, row by row, in the order that
 // tile_order names them. Those that it does not name come last.
-func (s *Dashboards) reorder(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	d, err := findDashboard(&c, in)
+func (s *Dashboards) reorder(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	d, err := findDashboard(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	r, err := readFields(in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	order := items[int64](r, "tile_order").Value
 	var layout string
 	r.Read("layout", &layout)
 	switch {
 	case r.Err != nil:
-		return api.Response{}, r.Err
+		return nil, r.Err
 	case len(order) == 0:
-		return api.Response{}, api.Invalid("tile_order", "invalid_input", "The numbers of the tiles are required, in their new order.")
+		return nil, api.Invalid("tile_order", "invalid_input", "The numbers of the tiles are required, in their new order.")
 	}
 	if !slices.Contains([]string{"", "preserve", "two_column", "full_width"}, layout) {
-		return api.Response{}, api.Invalid("layout", "invalid_choice", "%q is not a valid choice.", layout)
+		return nil, api.Invalid("layout", "invalid_choice", "%q is not a valid choice.", layout)
 	}
 	tiles, err := inOrder(d, order)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	change := registry.DashboardFields{}
 	at := place{}
 	for _, t := range tiles {
 		layouts, err := placed(t.Layouts, layout, &at)
 		if err != nil {
-			return api.Response{}, err
+			return nil, err
 		}
 		change.Tiles = append(change.Tiles, registry.TileFields{ID: t.ID, Layouts: registry.To(layouts)})
 	}

@@ -15,7 +15,7 @@ import (
 
 // readDashboard reads the writable fields of a dashboard. Like PostHog it ignores others, except those that ask for
 // something that is not offered here.
-func readDashboard(c *api.Caller, in api.Input, isNew bool) (registry.DashboardFields, error) {
+func readDashboard(c *api.Caller, in *api.Input, isNew bool) (registry.DashboardFields, error) {
 	var f registry.DashboardFields
 	r, err := readFields(in)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // readInsight reads the writable fields of an insight. Like PostHog it ignores others: clients send back what they were given. The
 // query is checked before anything else.
-func readInsight(c *api.Caller, in api.Input, isNew bool) (registry.InsightFields, error) {
+func readInsight(c *api.Caller, in *api.Input, isNew bool) (registry.InsightFields, error) {
 	var f registry.InsightFields
 	r, err := readFields(in)
 	if err != nil {
@@ -85,7 +85,7 @@ func wrapQuery(wrapper string, raw json.RawMessage) json.RawMessage {
 }
 
 // readFields reads a body.
-func readFields(in api.Input) (*api.Fields, error) {
+func readFields(in *api.Input) (*api.Fields, error) {
 	fields, err := in.ReadObject()
 	return &api.Fields{All: fields}, err
 }

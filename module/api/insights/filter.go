@@ -30,7 +30,7 @@ const (
 const sameName = 2
 
 // search keeps the rows that the search finds in their names, description or tags: as it is written, or nearly so.
-func search(in api.Input, rows []insightRow) ([]insightRow, error) {
+func search(in *api.Input, rows []insightRow) ([]insightRow, error) {
 	text := strings.TrimSpace(in.URL.Query().Get("search"))
 	if utf8.RuneCountInString(text) > maxSearch {
 		return nil, api.Invalid("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
@@ -65,7 +65,7 @@ func search(in api.Input, rows []insightRow) ([]insightRow, error) {
 type rowFilter func(row *insightRow) bool
 
 // applyFilters keeps the rows for which every filter of the query string holds.
-func applyFilters(c *api.Caller, in api.Input, rows []insightRow) ([]insightRow, error) {
+func applyFilters(c *api.Caller, in *api.Input, rows []insightRow) ([]insightRow, error) {
 	var wanted []rowFilter
 	for name := range in.URL.Query() {
 		build, ok := filters[name]
@@ -87,7 +87,7 @@ func applyFilters(c *api.Caller, in api.Input, rows []insightRow) ([]insightRow,
 
 // filters are the filters of contract api.md section 4.2 by the name of their parameter: each makes a filter of the parameter's
 // value, or none where the value asks for nothing.
-var filters = map[string]func(c *api.Caller, in api.Input, name string) (rowFilter, error){
+var filters = map[string]func(c *api.Caller, in *api.Input, name string) (rowFilter, error){
 	"short_id": valueFilter(func(_ *api.Caller, id string) rowFilter {
 		return func(row *insightRow) bool { return row.ShortID == id }
 	}),
@@ -114,15 +114,15 @@ var filters = map[string]func(c *api.Caller, in api.Input, name string) (rowFilt
 }
 
 // valueFilter is a filter for the text of its parameter.
-func valueFilter(build func(*api.Caller, string) rowFilter) func(*api.Caller, api.Input, string) (rowFilter, error) {
-	return func(c *api.Caller, in api.Input, name string) (rowFilter, error) {
+func valueFilter(build func(*api.Caller, string) rowFilter) func(*api.Caller, *api.Input, string) (rowFilter, error) {
+	return func(c *api.Caller, in *api.Input, name string) (rowFilter, error) {
 		return build(c, in.URL.Query().Get(name)), nil
 	}
 }
 
 // listFilter is a filter for the items of its parameter, which is a list in JSON; an empty one asks for nothing.
-func listFilter[T any](build func(*api.Caller, []T) rowFilter) func(*api.Caller, api.Input, string) (rowFilter, error) {
-	return func(c *api.Caller, in api.Input, name string) (rowFilter, error) {
+func listFilter[T any](build func(*api.Caller, []T) rowFilter) func(*api.Caller, *api.Input, string) (rowFilter, error) {
+	return func(c *api.Caller, in *api.Input, name string) (rowFilter, error) {
 		var wanted []T
 		if given, err := in.JSONParam(name, &wanted); err != nil || !given || len(wanted) == 0 {
 			return nil, err
@@ -239,7 +239,7 @@ func hideFlagsFilter(_ *api.Caller, value string) rowFilter {
 }
 
 // dateFilter makes the filters from and to of a time; texts are those of contract api.md section 2.2, in the project's zone.
-func dateFilter(c *api.Caller, in api.Input, name string) (rowFilter, error) {
+func dateFilter(c *api.Caller, in *api.Input, name string) (rowFilter, error) {
 	value, zone := in.URL.Query().Get(name), c.Snapshot.Schema(c.Project.ID).Location
 	at, ok := filter.Date(value, c.Start.In(zone), zone)
 	if !ok {

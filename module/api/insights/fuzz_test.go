@@ -21,15 +21,15 @@ func FuzzSavedBodies(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	c := api.Caller{Caller: execution.Caller{Key: new(registry.Key)}}
+	c := &api.Caller{Caller: execution.Caller{Key: new(registry.Key)}}
 	f.Fuzz(func(t *testing.T, body string) {
-		input := func() api.Input {
+		input := func() *api.Input {
 			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 			r.Header.Set("X-PostHog-Client", "mcp")
-			return api.Input{Request: r}
+			return &api.Input{Request: r}
 		}
-		_, insight := readInsight(&c, input(), true)
-		_, board := readDashboard(&c, input(), len(body)%2 == 0)
+		_, insight := readInsight(c, input(), true)
+		_, board := readDashboard(c, input(), len(body)%2 == 0)
 		for _, err := range []error{insight, board} {
 			if err == nil {
 				continue

@@ -30,7 +30,7 @@ func (s *Insights) Routes() []api.Route {
 }
 
 // find finds the insight that the address names, by its number or its short id, among those that are not deleted.
-func find(c *api.Caller, in api.Input) (*registry.Insight, error) {
+func find(c *api.Caller, in *api.Input) (*registry.Insight, error) {
 	if i := findAny(c, in.At.Name, func(i *registry.Insight) bool { return !i.Deleted }); i != nil {
 		return i, nil
 	}
@@ -56,65 +56,65 @@ func parseNumber(text string) (int64, bool) {
 	return n, err == nil && text[0] >= '0' && text[0] <= '9'
 }
 
-func (s *Insights) get(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	i, err := find(&c, in)
+func (s *Insights) get(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	i, err := find(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if isSet(in, "basic") {
-		return api.JSON(http.StatusOK, basicOf(&c, i)), nil
+		return api.JSON(http.StatusOK, basicOf(c, i)), nil
 	}
 	return s.Results.answer(ctx, c, in, http.StatusOK, i)
 }
 
-func (s *Insights) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	fields, err := readInsight(&c, in, true)
+func (s *Insights) create(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	fields, err := readInsight(c, in, true)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	if err := mayShow(&c, in, nil, fields); err != nil {
-		return api.Response{}, err
+	if err := mayShow(c, in, nil, fields); err != nil {
+		return nil, err
 	}
 	i, err := s.Registry.CreateInsight(ctx, c.Project.ID, fields, c.Key.ID, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return s.Results.answer(ctx, c, in, http.StatusCreated, i)
 }
 
 // update answers PUT and PATCH: as no field is required, both change what they are given. Only a PATCH that restores a deleted insight
 // can address it.
-func (s *Insights) update(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	i := findAny(&c, in.At.Name, func(*registry.Insight) bool { return true })
+func (s *Insights) update(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	i := findAny(c, in.At.Name, func(*registry.Insight) bool { return true })
 	if i == nil {
-		return api.Response{}, api.NotFound("Not found.")
+		return nil, api.NotFound("Not found.")
 	}
-	fields, err := readInsight(&c, in, false)
+	fields, err := readInsight(c, in, false)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	if err := mayShow(&c, in, i, fields); err != nil {
-		return api.Response{}, err
+	if err := mayShow(c, in, i, fields); err != nil {
+		return nil, err
 	}
 	i, err = s.Registry.UpdateInsight(ctx, c.Project.ID, i.ID, fields, in.Method == http.MethodPatch, c.Key.ID, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return s.Results.answer(ctx, c, in, http.StatusOK, i)
 }
 
 // remove answers DELETE: the insight can be restored by a PATCH.
-func (s *Insights) remove(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	i, err := find(&c, in)
+func (s *Insights) remove(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	i, err := find(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	deleted := registry.InsightFields{Deleted: registry.To(true)}
 	if _, err := s.Registry.UpdateInsight(ctx, c.Project.ID, i.ID, deleted, false, c.Key.ID, c.Start); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return api.NoContent(), nil
 }
 
 // isSet reports whether a parameter of the query string is one of the words that stand for true.
-func isSet(in api.Input, name string) bool { return api.IsTrue(in.URL.Query().Get(name)) }
+func isSet(in *api.Input, name string) bool { return api.IsTrue(in.URL.Query().Get(name)) }

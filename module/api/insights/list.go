@@ -30,32 +30,32 @@ type insightRow struct {
 const resultsAtOnce = 4
 
 // list answers GET insights/: contract api.md section 4.2.
-func (s *Insights) list(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *Insights) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	cut := s.sorted
 	if isPlain(in) {
 		cut = s.plain
 	}
-	part, out, err := cut(ctx, &c, in)
+	part, out, err := cut(ctx, c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	var quotas execution.Quotas
 	if isSet(in, "basic") {
 		for _, row := range part {
-			basic := basicOf(&c, row.Insight)
+			basic := basicOf(c, row.Insight)
 			row.complete(&basic.insightHead)
 			if !out.Add(jsontext.Append(nil, basic)) {
 				break
 			}
 		}
-	} else if quotas, err = s.Results.addTo(ctx, &c, in, out, part); err != nil {
-		return api.Response{Quotas: quotas}, err
+	} else if quotas, err = s.Results.addTo(ctx, c, in, out, part); err != nil {
+		return &api.Response{Quotas: quotas}, err
 	}
 	return out.Response(in).With(quotas), nil
 }
 
 // isPlain reports whether the list is of all insights in the order in which the registry keeps them.
-func isPlain(in api.Input) bool {
+func isPlain(in *api.Input) bool {
 	given := in.URL.Query()
 	for name := range given {
 		if filters[name] != nil {
@@ -66,7 +66,7 @@ func isPlain(in api.Input) bool {
 }
 
 // plain returns a page of all insights. It takes the same time however many there are.
-func (s *Insights) plain(ctx context.Context, c *api.Caller, in api.Input) ([]insightRow, *api.List, error) {
+func (s *Insights) plain(ctx context.Context, c *api.Caller, in *api.Input) ([]insightRow, *api.List, error) {
 	limit, offset, err := in.PageParams()
 	if err != nil {
 		return nil, nil, err
@@ -84,7 +84,7 @@ func (s *Insights) plain(ctx context.Context, c *api.Caller, in api.Input) ([]in
 }
 
 // needsViews reports whether a list is chosen or sorted by when insights were viewed last.
-func needsViews(in api.Input) bool {
+func needsViews(in *api.Input) bool {
 	given := in.URL.Query()
 	return given.Has("last_viewed_date_from") || given.Has("last_viewed_date_to") || strings.TrimPrefix(given.Get("order"), "-") == "last_viewed_at"
 }
@@ -100,7 +100,7 @@ func (s *Insights) views(ctx context.Context, project int64, needed bool) ([]reg
 }
 
 // sorted returns a page of the insights that the query string asks for, in its order.
-func (s *Insights) sorted(ctx context.Context, c *api.Caller, in api.Input) ([]insightRow, *api.List, error) {
+func (s *Insights) sorted(ctx context.Context, c *api.Caller, in *api.Input) ([]insightRow, *api.List, error) {
 	views, err := s.views(ctx, c.Project.ID, needsViews(in))
 	if err != nil {
 		return nil, nil, err
@@ -125,7 +125,7 @@ func (row insightRow) complete(head *insightHead) {
 
 // addTo adds insights with their results, in the mode that the request names, to a list. Those for which it has no room are not
 // computed, except for the few that have begun when it is full.
-func (s *Results) addTo(ctx context.Context, c *api.Caller, in api.Input, to *api.List, rows []insightRow) (execution.Quotas, error) {
+func (s *Results) addTo(ctx context.Context, c *api.Caller, in *api.Input, to *api.List, rows []insightRow) (execution.Quotas, error) {
 	params, err := readParams(c, in)
 	if err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func compareBools(a, b bool) int {
 
 // sortRows puts rows in the order that the request names: without one by relevance when something is searched for, else by the field
 // order. Those that are equal keep their order, which is by number.
-func sortRows(c *api.Caller, in api.Input, rows []insightRow) error {
+func sortRows(c *api.Caller, in *api.Input, rows []insightRow) error {
 	given := in.URL.Query().Get("order")
 	name, descending := strings.CutPrefix(cmp.Or(given, "order"), "-")
 	compare := insightOrders[name]

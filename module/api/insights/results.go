@@ -28,7 +28,7 @@ type Results struct {
 }
 
 // plan plans the query of an insight. A request that was seen before is not planned again.
-func (s *Results) plan(c *api.Caller, in api.Input, i shownInsight, params resultParams) (*result.Plan, error) {
+func (s *Results) plan(c *api.Caller, in *api.Input, i shownInsight, params resultParams) (*result.Plan, error) {
 	level, _ := access(c, "insight")
 	var tile int64
 	if i.tile != nil {
@@ -95,7 +95,7 @@ var errTooMuchAtOnce = fmt.Sprintf("The results of this dashboard take more than
 
 // result answers the query of an insight. Mistakes in the query are errors; when anything else fails, the insight is shown
 // without its result, with the reason in its query_status: contract api.md section 4.4. The quotas are there with an error too.
-func (s *Results) result(ctx context.Context, c *api.Caller, in api.Input, i shownInsight, params resultParams) (insightResult, error) {
+func (s *Results) result(ctx context.Context, c *api.Caller, in *api.Input, i shownInsight, params resultParams) (insightResult, error) {
 	if i.Query == nil {
 		return insightResult{}, nil
 	}
@@ -124,7 +124,7 @@ func (s *Results) result(ctx context.Context, c *api.Caller, in api.Input, i sho
 	if out.query, err = i.overlaid(params.over); err != nil {
 		return insightResult{}, err
 	}
-	out.Result, err = s.Executor.Refresh(ctx, c.Caller, p.Query, p.Freshness, from, p)
+	out.Result, err = s.Executor.Refresh(ctx, &c.Caller, p.Query, &p.Freshness, from, p)
 	if params.mode == execution.RefreshForceCache && out.Answer.Status == cache.Stale {
 		out.Answer.Status = cache.Hit // it is not being refreshed
 	}
@@ -149,27 +149,27 @@ func (s *Results) result(ctx context.Context, c *api.Caller, in api.Input, i sho
 
 // answer answers with an insight and its result. A body that shows a cached result is kept as a page; as the insight can change while
 // its result does not, clients ask whether it has.
-func (s *Results) answer(ctx context.Context, c api.Caller, in api.Input, status int, i *registry.Insight) (api.Response, error) {
-	params, err := readParams(&c, in)
+func (s *Results) answer(ctx context.Context, c *api.Caller, in *api.Input, status int, i *registry.Insight) (*api.Response, error) {
+	params, err := readParams(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	c.Snapshot = s.Registry.Snapshot() // after a write: with what it changed
-	one := shownIn(&c, in, i)
-	got, err := s.result(ctx, &c, in, one, params)
+	c = c.Now(s.Registry)
+	one := shownIn(c, in, i)
+	got, err := s.result(ctx, c, in, one, params)
 	if err != nil {
-		return api.Response{Quotas: got.Quotas}, err
+		return &api.Response{Quotas: got.Quotas}, err
 	}
 	if status != http.StatusOK || got.Answer.Entry == nil {
 		if status == http.StatusOK {
 			status = result.Status(got.Run)
 		}
-		return api.Raw(status, s.append(nil, &c, one, got, nil)).With(got.Quotas), nil
+		return api.Raw(status, s.append(nil, c, one, got, nil)).With(got.Quotas), nil
 	}
-	body, ok := result.Stored(s.Executor.Cache, in, got.plan, &got.Result)
-	if !ok {
-		body = result.Render(s.Executor.Cache, in, got.plan, got.Result, func(dst []byte, _ *result.Plan, _ cache.Answer) []byte {
-			return s.append(dst, &c, one, got, nil)
+	body := result.Stored(s.Executor.Cache, in, got.plan, &got.Result)
+	if body == nil {
+		body = result.Render(s.Executor.Cache, in, got.plan, &got.Result, func(dst []byte, _ *result.Plan, _ cache.Answer) []byte {
+			return s.append(dst, c, one, got, nil)
 		})
 	}
 	res := result.Respond(got.plan, &got.Result, body)

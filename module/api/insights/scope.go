@@ -51,7 +51,7 @@ func namesHogQL(value any) bool {
 }
 
 // mayShow refuses a write of an insight whose answer would run a query that the key may not run. The insight is nil when it is new.
-func mayShow(c *api.Caller, in api.Input, i *registry.Insight, f registry.InsightFields) error {
+func mayShow(c *api.Caller, in *api.Input, i *registry.Insight, f registry.InsightFields) error {
 	params, err := readParams(c, in)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ type resultParams struct {
 	full     bool // the answer has no room for the result
 }
 
-func readParams(c *api.Caller, in api.Input) (resultParams, error) {
+func readParams(c *api.Caller, in *api.Input) (resultParams, error) {
 	given := in.URL.Query()
 	params := resultParams{mode: execution.RefreshForceCache, clientID: given.Get("client_query_id")}
 	if name := given.Get("refresh"); api.IsTrue(name) {
@@ -64,7 +64,7 @@ type shownInsight struct {
 }
 
 // shownIn reads from_dashboard. Like PostHog it ignores a dashboard that the insight is not on.
-func shownIn(c *api.Caller, in api.Input, i *registry.Insight) shownInsight {
+func shownIn(c *api.Caller, in *api.Input, i *registry.Insight) shownInsight {
 	id, _ := parseNumber(in.URL.Query().Get("from_dashboard"))
 	for _, t := range c.Snapshot.TilesOf(i.Project, i.ID) {
 		if t.Dashboard == id {

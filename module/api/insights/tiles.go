@@ -26,12 +26,12 @@ func (s *Dashboards) tileRoutes() []api.Route {
 }
 
 // widgetCatalog answers GET dashboards/widget_catalog/: no widgets can be put on dashboards.
-func widgetCatalog(context.Context, api.Caller, api.Input) (api.Response, error) {
+func widgetCatalog(context.Context, *api.Caller, *api.Input) (*api.Response, error) {
 	return api.JSON(http.StatusOK, map[string]any{"results": []struct{}{}}), nil
 }
 
 // tileFields reads the body of a request that is about tiles of the dashboard that the address names.
-func tileFields(c *api.Caller, in api.Input) (*registry.Dashboard, *api.Fields, error) {
+func tileFields(c *api.Caller, in *api.Input) (*registry.Dashboard, *api.Fields, error) {
 	d, err := findDashboard(c, in)
 	if err != nil {
 		return nil, nil, err
@@ -40,86 +40,86 @@ func tileFields(c *api.Caller, in api.Input) (*registry.Dashboard, *api.Fields, 
 	return d, r, err
 }
 
-func (s *Dashboards) createText(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	d, r, err := tileFields(&c, in)
+func (s *Dashboards) createText(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	d, r, err := tileFields(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	need(r, "body")
 	fields := textFields(r)
 	if r.Err != nil {
-		return api.Response{}, r.Err
+		return nil, r.Err
 	}
 	t, err := s.Registry.AddText(ctx, c.Project.ID, d.ID, fields, c.Key.ID, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return s.answerText(&c, http.StatusCreated, t)
+	return s.answerText(c, http.StatusCreated, t)
 }
 
-func (s *Dashboards) updateText(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	d, r, err := tileFields(&c, in)
+func (s *Dashboards) updateText(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	d, r, err := tileFields(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	tile, fields := number(r, "tile_id"), textFields(r)
 	if r.Err != nil {
-		return api.Response{}, r.Err
+		return nil, r.Err
 	}
 	t, err := s.Registry.ChangeText(ctx, c.Project.ID, d.ID, tile, fields, c.Key.ID, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return s.answerText(&c, http.StatusOK, t)
+	return s.answerText(c, http.StatusOK, t)
 }
 
 // answerText answers with a text tile as it is now.
-func (s *Dashboards) answerText(c *api.Caller, status int, t *registry.Tile) (api.Response, error) {
-	c.Snapshot = s.Registry.Snapshot()
+func (s *Dashboards) answerText(c *api.Caller, status int, t *registry.Tile) (*api.Response, error) {
+	c = c.Now(s.Registry)
 	return api.JSON(status, recordTile(c, t)), nil
 }
 
-func (s *Dashboards) deleteTile(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	d, r, err := tileFields(&c, in)
+func (s *Dashboards) deleteTile(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	d, r, err := tileFields(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	tile := number(r, "tile_id")
 	if r.Err != nil {
-		return api.Response{}, r.Err
+		return nil, r.Err
 	}
 	if err := s.Registry.DeleteTile(ctx, c.Project.ID, d.ID, tile, c.Start); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return api.NoContent(), nil
 }
 
 // copyTile puts a tile of another dashboard on the one that the address names, and answers with that.
-func (s *Dashboards) copyTile(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	d, r, err := tileFields(&c, in)
+func (s *Dashboards) copyTile(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	d, r, err := tileFields(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	from, tile := number(r, "fromDashboardId"), number(r, "tileId")
 	switch {
 	case r.Err != nil:
-		return api.Response{}, r.Err
+		return nil, r.Err
 	case from == d.ID:
-		return api.Response{}, api.Invalid("", "invalid_input", "Destination must be a different dashboard than the source.")
+		return nil, api.Invalid("", "invalid_input", "Destination must be a different dashboard than the source.")
 	}
 	copied, err := s.Registry.CopyTile(ctx, c.Project.ID, from, tile, d.ID)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return s.answer(ctx, c, in, http.StatusOK, copied)
 }
 
 // moveTile moves a tile of the dashboard that the address names to another one, and answers with the one that it left. Clients of 2025 name
 // the other one toDashboard.
-func (s *Dashboards) moveTile(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	d, r, err := tileFields(&c, in)
+func (s *Dashboards) moveTile(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	d, r, err := tileFields(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	const newName, oldName = "to_dashboard", "toDashboard"
 	name := newName
@@ -128,11 +128,11 @@ func (s *Dashboards) moveTile(ctx context.Context, c api.Caller, in api.Input) (
 	}
 	to, tile := number(r, name), movedTile(r)
 	if r.Err != nil {
-		return api.Response{}, r.Err
+		return nil, r.Err
 	}
 	left, err := s.Registry.MoveTile(ctx, c.Project.ID, d.ID, tile, to)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return s.answer(ctx, c, in, http.StatusOK, left)
 }

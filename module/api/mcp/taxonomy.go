@@ -41,12 +41,12 @@ func (q *taxonomyQuery) events() []string {
 }
 
 // readTaxonomy reports which events, properties and values there are.
-func (t *Tools) readTaxonomy(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (t *Tools) readTaxonomy(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	var args struct {
 		Query taxonomyQuery `json:"query"`
 	}
 	if err := readArgs(in, &args); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	q := &args.Query
 	var rows [][]string
@@ -54,21 +54,21 @@ func (t *Tools) readTaxonomy(ctx context.Context, c api.Caller, in api.Input) (a
 	var err error
 	switch q.Kind {
 	case "events":
-		rows, quotas, err = t.events(ctx, &c, q)
+		rows, quotas, err = t.events(ctx, c, q)
 	case "event_properties":
-		rows, quotas, err = t.properties(ctx, &c, q)
+		rows, quotas, err = t.properties(ctx, c, q)
 	case "event_property_values":
 		if len(q.events()) == 0 || q.Property == "" {
-			return api.Response{}, api.Invalid("args.query", "invalid_input", "event_property_values needs an event_name and a property_name.")
+			return nil, api.Invalid("args.query", "invalid_input", "event_property_values needs an event_name and a property_name.")
 		}
-		rows, quotas, err = t.values(ctx, &c, "events", taxonomy.EventValues(q.Property, q.events()))
+		rows, quotas, err = t.values(ctx, c, "events", taxonomy.EventValues(q.Property, q.events()))
 	case "entity_properties":
-		rows, err = entityProperties(&c, q.Entity)
+		rows, err = entityProperties(c, q.Entity)
 	case "entity_property_values":
 		if singular(q.Entity) != "person" || q.Property == "" {
 			return answer("", nil, api.Invalid("args.query", "invalid_input", "Values are known of the properties of people alone: entity_property_values needs the entity person and a property_name."))
 		}
-		rows, quotas, err = t.values(ctx, &c, "persons", taxonomy.PersonValues(q.Property))
+		rows, quotas, err = t.values(ctx, c, "persons", taxonomy.PersonValues(q.Property))
 	default:
 		return answer("", nil, api.Invalid("args.query.kind", "invalid_choice", "There is no %q here: read events, event_properties, event_property_values, entity_properties or entity_property_values.", q.Kind))
 	}

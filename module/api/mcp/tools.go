@@ -27,7 +27,7 @@ func (t *Tools) Routes() []api.Route {
 }
 
 // readArgs reads the arguments of a tool.
-func readArgs(in api.Input, into any) error {
+func readArgs(in *api.Input, into any) error {
 	fields, err := in.ReadObject()
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func readArgs(in api.Input, into any) error {
 }
 
 // answer answers with text, or with the mistake in a query in its place.
-func answer(text string, quotas execution.Quotas, err error) (api.Response, error) {
+func answer(text string, quotas execution.Quotas, err error) (*api.Response, error) {
 	said := struct {
 		Success bool   `json:"success"`
 		Content string `json:"content"`
@@ -47,7 +47,7 @@ func answer(text string, quotas execution.Quotas, err error) (api.Response, erro
 	if err != nil {
 		failed := api.ErrorOf(err)
 		if failed.Status != http.StatusBadRequest {
-			return api.Response{Quotas: quotas}, err
+			return &api.Response{Quotas: quotas}, err
 		}
 		said.Content = failed.Detail
 	}
@@ -58,7 +58,7 @@ func answer(text string, quotas execution.Quotas, err error) (api.Response, erro
 const cellLength = 500
 
 // executeSQL runs HogQL, and answers with a table.
-func (t *Tools) executeSQL(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (t *Tools) executeSQL(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	var args struct {
 		Query      string `json:"query"`
 		Truncate   *bool  `json:"truncate"`
@@ -66,13 +66,13 @@ func (t *Tools) executeSQL(ctx context.Context, c api.Caller, in api.Input) (api
 	}
 	switch err := readArgs(in, &args); {
 	case err != nil:
-		return api.Response{}, err
+		return nil, err
 	case args.Query == "":
-		return api.Response{}, api.Invalid("args.query", "required", "This field is required.")
+		return nil, api.Invalid("args.query", "required", "This field is required.")
 	case args.Connection != "":
 		return answer("", nil, api.Invalid("args.connectionId", "invalid_input", "There are no other connections than the project's own data."))
 	}
-	got, err := result.Ask(ctx, t.Executor, &c, &query.HogQL{Query: args.Query}, 0)
+	got, err := result.Ask(ctx, t.Executor, c, &query.HogQL{Query: args.Query}, 0)
 	if err != nil {
 		return answer("", got.Quotas, err)
 	}
@@ -84,7 +84,7 @@ func (t *Tools) executeSQL(ctx context.Context, c api.Caller, in api.Input) (api
 	done, _ := entry.Meta.(*execution.Details)
 	text, err := texttable.Rows(done.Columns, entry.Result.Rows(), most)
 	if err != nil {
-		return api.Response{Quotas: got.Quotas}, fmt.Errorf("writing rows as text: %w", err)
+		return &api.Response{Quotas: got.Quotas}, fmt.Errorf("writing rows as text: %w", err)
 	}
 	if entry.Result.More() {
 		text += fmt.Sprintf("\n\nThere are more rows than these %d: give the query a LIMIT and an OFFSET.", entry.Result.Len())

@@ -18,64 +18,64 @@ import (
 const maxUnset = 1000
 
 // setProperties answers PATCH and PUT persons/:id/. Both set the properties that are given and keep the others.
-func (s *People) setProperties(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *People) setProperties(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	const field = "properties"
 	fields, err := in.ReadObject()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	raw, err := needed(fields, field)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	set, err := propertiesOf(field, raw)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return accepted(s.change(ctx, &c, in, field, ingest.Change{Set: set}))
+	return accepted(s.change(ctx, c, in, field, ingest.Change{Set: set}))
 }
 
 // setProperty answers POST persons/:id/update_property/.
-func (s *People) setProperty(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *People) setProperty(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	fields, err := in.ReadObject()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	value, err := needed(fields, "value")
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if _, err := needed(fields, "key"); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	var key string
 	if _, err := api.Field(fields, "key", &key); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if key == "" {
-		return api.Response{}, api.Invalid("key", "invalid_input", "A property has a name.")
+		return nil, api.Invalid("key", "invalid_input", "A property has a name.")
 	}
 	one, err := json.Marshal(map[string]json.RawMessage{key: value})
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	set, err := propertiesOf("value", one)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return accepted(s.change(ctx, &c, in, "value", ingest.Change{Set: set}))
+	return accepted(s.change(ctx, c, in, "value", ingest.Change{Set: set}))
 }
 
 // unsetProperties answers POST persons/:id/delete_property/.
-func (s *People) unsetProperties(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *People) unsetProperties(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	const field = "$unset"
 	fields, err := in.ReadObject()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	raw, err := needed(fields, field)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	var keys []string
 	var key string
@@ -83,12 +83,12 @@ func (s *People) unsetProperties(ctx context.Context, c api.Caller, in api.Input
 	case json.Unmarshal(raw, &key) == nil:
 		keys = []string{key}
 	case json.Unmarshal(raw, &keys) != nil || slices.Contains(keys, ""):
-		return api.Response{}, api.Invalid(field, "invalid_input", "Expected the name of a property, or a list of names.")
+		return nil, api.Invalid(field, "invalid_input", "Expected the name of a property, or a list of names.")
 	case len(keys) > maxUnset:
-		return api.Response{}, api.Invalid(field, "invalid_input", "You can only delete %d properties in one call.", maxUnset)
+		return nil, api.Invalid(field, "invalid_input", "You can only delete %d properties in one call.", maxUnset)
 	}
-	if err := s.change(ctx, &c, in, field, ingest.Change{Unset: keys}); err != nil {
-		return api.Response{}, err
+	if err := s.change(ctx, c, in, field, ingest.Change{Unset: keys}); err != nil {
+		return nil, err
 	}
 	return api.JSON(http.StatusCreated, map[string]bool{"success": true}), nil
 }
@@ -117,7 +117,7 @@ func propertiesOf(field string, raw json.RawMessage) (record.Object, error) {
 }
 
 // change changes the person in the path of a request, by a field.
-func (s *People) change(ctx context.Context, c *api.Caller, in api.Input, field string, change ingest.Change) error {
+func (s *People) change(ctx context.Context, c *api.Caller, in *api.Input, field string, change ingest.Change) error {
 	id, err := personID(in.At.Name)
 	if err != nil {
 		return err
@@ -155,9 +155,9 @@ func (s *People) writable(ctx context.Context, project int64) error {
 }
 
 // accepted answers a change.
-func accepted(err error) (api.Response, error) {
+func accepted(err error) (*api.Response, error) {
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return api.Response{Status: http.StatusAccepted}, nil
+	return &api.Response{Status: http.StatusAccepted}, nil
 }

@@ -33,32 +33,32 @@ func (s *People) deletionRoutes() []api.Route {
 }
 
 // deletePerson answers DELETE persons/:id/. That delete_events is given counts, whatever its value is.
-func (s *People) deletePerson(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *People) deletePerson(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if err := cannotRead(in); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return s.deleteOne(ctx, &c, in, deletions.Request{Events: in.URL.Query().Has("delete_events")})
+	return s.deleteOne(ctx, c, in, deletions.Request{Events: in.URL.Query().Has("delete_events")})
 }
 
 // deleteEvents answers POST persons/:id/delete_events/.
-func (s *People) deleteEvents(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	return s.deleteOne(ctx, &c, in, deletions.Request{Events: true, Keep: true})
+func (s *People) deleteEvents(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	return s.deleteOne(ctx, c, in, deletions.Request{Events: true, Keep: true})
 }
 
-func (s *People) deleteOne(ctx context.Context, c *api.Caller, in api.Input, r deletions.Request) (api.Response, error) {
+func (s *People) deleteOne(ctx context.Context, c *api.Caller, in *api.Input, r deletions.Request) (*api.Response, error) {
 	id, err := personID(in.At.Name)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	r.Who.Persons = []uuid.UUID{uuid.MustParse(id)}
 	done, err := s.delete(ctx, c, r)
 	switch {
 	case err != nil:
-		return api.Response{}, err
+		return nil, err
 	case len(done) == 0:
-		return api.Response{}, api.NotFound("Not found.")
+		return nil, api.NotFound("Not found.")
 	}
-	return api.Response{Status: http.StatusAccepted}, nil
+	return &api.Response{Status: http.StatusAccepted}, nil
 }
 
 // personID reads the id of a person in a path. People have no numbers here, so that a number is nobody's.
@@ -83,10 +83,10 @@ type deleted struct {
 }
 
 // bulkDelete answers POST persons/bulk_delete/. Ids of nobody are passed over.
-func (s *People) bulkDelete(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *People) bulkDelete(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	all, err := in.ReadObject()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	fields := &api.Fields{All: all}
 	r := deletions.Request{Who: readNamed(fields)}
@@ -94,13 +94,13 @@ func (s *People) bulkDelete(ctx context.Context, c api.Caller, in api.Input) (ap
 	fields.Read("keep_person", &r.Keep)
 	switch {
 	case fields.Err != nil:
-		return api.Response{}, fields.Err
+		return nil, fields.Err
 	case len(r.Who.DistinctIDs) == 0 && r.Who.Persons == nil:
-		return api.Response{}, api.Invalid("", "invalid_input", "You need to specify either distinct_ids or ids")
+		return nil, api.Invalid("", "invalid_input", "You need to specify either distinct_ids or ids")
 	}
-	done, err := s.delete(ctx, &c, r)
+	done, err := s.delete(ctx, c, r)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	out := deleted{Events: r.Events, Errors: []any{}}
 	persons := map[string]bool{}
@@ -210,22 +210,22 @@ func statusOf(d *registry.Deletion) status {
 }
 
 // deletionStatus answers GET persons/deletion_status/: first what is not erased yet, and then the newest.
-func (s *People) deletionStatus(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *People) deletionStatus(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if err := cannotRead(in); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	given := in.URL.Query()
 	wanted := given.Get("status")
 	switch wanted {
 	case "", anyStatus, pendingStatus, completedStatus:
 	default:
-		return api.Response{}, api.Invalid("status", "invalid_choice", "%q is not a valid choice.", wanted)
+		return nil, api.Invalid("status", "invalid_choice", "%q is not a valid choice.", wanted)
 	}
 	person := ""
 	if text := given.Get("person_uuid"); text != "" {
 		id, ok := uuidOf(text)
 		if !ok {
-			return api.Response{}, api.Invalid("person_uuid", "invalid", "Must be a valid UUID.")
+			return nil, api.Invalid("person_uuid", "invalid", "Must be a valid UUID.")
 		}
 		person = id
 	}

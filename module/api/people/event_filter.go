@@ -30,7 +30,7 @@ type eventFilter struct {
 	properties any // property filters as JSON; nil for none
 }
 
-func readEventFilter(c *api.Caller, in api.Input) (*eventFilter, error) {
+func readEventFilter(c *api.Caller, in *api.Input) (*eventFilter, error) {
 	f := &eventFilter{}
 	limit, offset, err := in.PageParams()
 	if err != nil {
@@ -112,7 +112,7 @@ func (f *eventFilter) query() (*query.HogQL, error) {
 // next is the address of the events after the first n of those that were found. As in PostHog's API, it bounds the time by the last of
 // these. Where the event after it has the same time, it bounds the time by one microsecond less, and passes over those of that time that
 // were shown, so that no event is left out.
-func (f *eventFilter) next(in api.Input, found []event, n int) *string {
+func (f *eventFilter) next(in *api.Input, found []event, n int) *string {
 	last := found[n-1].Timestamp
 	bound, value, step := "before", last, time.Microsecond
 	if f.OldestFirst {

@@ -62,23 +62,23 @@ func eventOf(row []json.RawMessage) (event, error) {
 }
 
 // listEvents answers GET events/: the newest first unless the caller asks for the oldest.
-func (s *People) listEvents(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	f, err := readEventFilter(&c, in)
+func (s *People) listEvents(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	f, err := readEventFilter(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	q, err := f.query()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	var found []event
-	got, err := s.rows(ctx, &c, q, func(row []json.RawMessage) error {
+	got, err := s.rows(ctx, c, q, func(row []json.RawMessage) error {
 		e, err := eventOf(row)
 		found = append(found, e)
 		return err
 	})
 	if err != nil {
-		return api.Response{Quotas: got.Quotas}, err
+		return &api.Response{Quotas: got.Quotas}, err
 	}
 	body, shown := []byte(`"results":[`), 0
 	for ; shown < min(len(found), f.limit); shown++ {
@@ -102,22 +102,22 @@ func (s *People) listEvents(ctx context.Context, c api.Caller, in api.Input) (ap
 }
 
 // getEvent answers GET events/:id/.
-func (s *People) getEvent(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *People) getEvent(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	id, ok := uuidOf(in.At.Name)
 	if !ok {
-		return api.Response{}, api.Invalid("", "invalid", "Invalid UUID")
+		return nil, api.Invalid("", "invalid", "Invalid UUID")
 	}
 	var found *event
-	got, err := s.rows(ctx, &c, taxonomy.OneEvent(id), func(row []json.RawMessage) error {
+	got, err := s.rows(ctx, c, taxonomy.OneEvent(id), func(row []json.RawMessage) error {
 		e, err := eventOf(row)
 		found = &e
 		return err
 	})
 	switch {
 	case err != nil:
-		return api.Response{Quotas: got.Quotas}, err
+		return &api.Response{Quotas: got.Quotas}, err
 	case found == nil:
-		return api.Response{Quotas: got.Quotas}, api.NotFound("No events exist for event UUID " + in.At.Name)
+		return &api.Response{Quotas: got.Quotas}, api.NotFound("No events exist for event UUID " + in.At.Name)
 	}
 	found.Elements = elements.Of(found.ElementsChain)
 	if !api.IsTrue(in.URL.Query().Get("include_person")) {

@@ -15,8 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-func asked(query string) api.Input {
-	return api.Input{Request: httptest.NewRequest("GET", "http://example.org/api/projects/1/events/?"+query, nil)}
+func asked(query string) *api.Input {
+	return &api.Input{Request: httptest.NewRequest("GET", "http://example.org/api/projects/1/events/?"+query, nil)}
 }
 
 func at(second int) event {
@@ -104,14 +104,14 @@ func TestFiltersTellNoMore(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := api.Caller{}
+			c := &api.Caller{}
 			c.Key = &registry.Key{Scopes: strings.Fields(tt.scopes)}
 			given, err := filters(asked("properties="+url.QueryEscape(tt.filters)), "person")
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := ""
-			if err := mayFilter(&c, given); err != nil {
+			if err := mayFilter(c, given); err != nil {
 				got = api.ErrorOf(err).Detail
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -158,9 +158,9 @@ func TestNames(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := api.Caller{}
+			c := &api.Caller{}
 			c.Snapshot, c.Project = new(registry.Snapshot), &registry.Project{ID: 1}
-			p, err := personOf(&c, json.RawMessage(`{"id": "x", "distinct_ids": ["01890000-0000-7000-8000-000000000000", "ann"], "properties": `+tt.properties+`}`))
+			p, err := personOf(c, json.RawMessage(`{"id": "x", "distinct_ids": ["01890000-0000-7000-8000-000000000000", "ann"], "properties": `+tt.properties+`}`))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ const maxFilterDepth = 20
 
 // filters reads the parameter properties: a JSON list of property filters, or a group of them. A filter without a type is one of the type
 // plain. nil stands for none.
-func filters(in api.Input, plain string) (any, error) {
+func filters(in *api.Input, plain string) (any, error) {
 	text := in.URL.Query().Get("properties")
 	if text == "" {
 		return nil, nil

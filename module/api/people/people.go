@@ -48,10 +48,10 @@ func (s *People) Routes() []api.Route {
 }
 
 // createPerson answers POST persons/.
-func createPerson(context.Context, api.Caller, api.Input) (api.Response, error) {
+func createPerson(context.Context, *api.Caller, *api.Input) (*api.Response, error) {
 	refused := api.MethodNotAllowed(http.MethodPost, "GET, HEAD, OPTIONS")
 	refused.Detail = "Creating persons via this API is not allowed. Send an event with the distinct ID of the person instead."
-	return api.Response{}, refused
+	return nil, refused
 }
 
 // rows runs a query on the data as they are now. It calls each after it has decoded the values of a row into what the pointers point
@@ -110,7 +110,7 @@ func uuidOf(text string) (string, bool) {
 }
 
 // cannotRead refuses a query string that cannot be read: what it says would count as not given.
-func cannotRead(in api.Input) error {
+func cannotRead(in *api.Input) error {
 	_, _, err := in.QueryInt("")
 	return err
 }

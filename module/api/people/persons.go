@@ -107,24 +107,24 @@ func nameOf(c *api.Caller, p *person) string {
 }
 
 // listPersons answers GET persons/: the newest first.
-func (s *People) listPersons(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *People) listPersons(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	limit, offset, err := in.PageParams()
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	limit = min(limit, maxPersons)
 	properties, err := filters(in, "person")
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	if err := mayFilter(&c, properties); err != nil {
-		return api.Response{}, err
+	if err := mayFilter(c, properties); err != nil {
+		return nil, err
 	}
 	asked := actors(properties, personConditions(in))
 	offset = min(offset, maxOffset)
 	q, err := asked.page(limit, offset)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	out := struct {
 		Count    *int64   `json:"count,omitempty"`
@@ -133,27 +133,27 @@ func (s *People) listPersons(ctx context.Context, c api.Caller, in api.Input) (a
 		Results  []listed `json:"results"`
 	}{Results: []listed{}}
 	rows, size := 0, 0
-	got, err := s.rows(ctx, &c, q, func(row []json.RawMessage) error {
+	got, err := s.rows(ctx, c, q, func(row []json.RawMessage) error {
 		if rows++; size > api.MaxListBytes {
 			return nil
 		}
-		p, err := personOf(&c, row[0])
+		p, err := personOf(c, row[0])
 		out.Results = append(out.Results, listed{person: p, Recordings: []string{}})
 		size += len(row[0])
 		return err
 	})
 	if err != nil {
-		return api.Response{Quotas: got.Quotas}, err
+		return &api.Response{Quotas: got.Quotas}, err
 	}
 	quotas := got.Quotas
 	if api.IsTrue(in.URL.Query().Get("include_total")) {
 		var count int64
 		if q, err = asked.count(); err != nil {
-			return api.Response{Quotas: quotas}, err
+			return &api.Response{Quotas: quotas}, err
 		}
-		got, err = s.rows(ctx, &c, q, func(row []json.RawMessage) error { return into(row, &count) })
+		got, err = s.rows(ctx, c, q, func(row []json.RawMessage) error { return into(row, &count) })
 		if err != nil {
-			return api.Response{Quotas: got.Quotas}, err
+			return &api.Response{Quotas: got.Quotas}, err
 		}
 		out.Count, quotas = &count, got.Quotas
 	}
@@ -204,7 +204,7 @@ func (l personList) node() (query.Node, error) {
 }
 
 // personConditions is the HogQL condition on the people that a list shows, beside property filters; empty for all.
-func personConditions(in api.Input) string {
+func personConditions(in *api.Input) string {
 	given := in.URL.Query()
 	var all []string
 	if id := given.Get("distinct_id"); id != "" {
@@ -236,35 +236,35 @@ func ofID(id string) string { return "id = toUUID(" + text(id) + ")" }
 func text(s string) string { return hogql.PrintExpr(&hogql.Const{Value: s}) }
 
 // getPerson answers GET persons/:id/.
-func (s *People) getPerson(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *People) getPerson(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	id, err := personID(in.At.Name)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	q, err := actors(nil, ofID(id)).page(1, 0)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	var found *single
-	got, err := s.rows(ctx, &c, q, func(row []json.RawMessage) error {
-		p, err := personOf(&c, row[0])
+	got, err := s.rows(ctx, c, q, func(row []json.RawMessage) error {
+		p, err := personOf(c, row[0])
 		found = &single{person: p}
 		return err
 	})
 	switch {
 	case err != nil:
-		return api.Response{Quotas: got.Quotas}, err
+		return &api.Response{Quotas: got.Quotas}, err
 	case found == nil:
-		return api.Response{Quotas: got.Quotas}, api.NotFound("Not found.")
+		return &api.Response{Quotas: got.Quotas}, api.NotFound("Not found.")
 	}
-	got, err = s.rows(ctx, &c, taxonomy.LastSeen(id), func(row []json.RawMessage) error {
+	got, err = s.rows(ctx, c, taxonomy.LastSeen(id), func(row []json.RawMessage) error {
 		var at time.Time
 		err := into(row, &at)
 		found.LastSeenAt = api.OrNil(at)
 		return err
 	})
 	if err != nil {
-		return api.Response{Quotas: got.Quotas}, err
+		return &api.Response{Quotas: got.Quotas}, err
 	}
 	return api.JSON(http.StatusOK, found).With(got.Quotas), nil
 }

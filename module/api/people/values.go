@@ -77,9 +77,9 @@ func listedValues(out []any, text string, depth int) []any {
 }
 
 // eventValues answers GET events/values/: values that events of the last days have, or the names of the project's own events.
-func (s *People) eventValues(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *People) eventValues(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if err := cannotRead(in); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	given, out := in.URL.Query(), []suggestion{}
 	key, search := given.Get("key"), strings.TrimSpace(given.Get("value"))
@@ -87,7 +87,7 @@ func (s *People) eventValues(ctx context.Context, c api.Caller, in api.Input) (a
 		return api.JSON(http.StatusOK, out), nil
 	}
 	if key == customEvents {
-		events, quotas, err := contents.Events(ctx, s.Executor, &c)
+		events, quotas, err := contents.Events(ctx, s.Executor, c)
 		for _, e := range events { // by name
 			if !strings.HasPrefix(e.Name, ownPrefix) && strings.Contains(strings.ToLower(e.Name), strings.ToLower(search)) {
 				out = append(out, suggestion{Name: e.Name})
@@ -98,7 +98,7 @@ func (s *People) eventValues(ctx context.Context, c api.Caller, in api.Input) (a
 	asked := taxonomy.RecentValues{Property: key, Search: search, Events: namesOf(given["event_name"])}
 	if api.IsTrue(given.Get("is_column")) {
 		if asked.Column = key; !slices.Contains(taxonomy.Columns, key) {
-			return api.Response{}, api.Invalid("key", "invalid_choice", "%q is not a column with values to choose from.", key)
+			return nil, api.Invalid("key", "invalid_choice", "%q is not a column with values to choose from.", key)
 		}
 	}
 	for name, values := range given {
@@ -114,11 +114,11 @@ func (s *People) eventValues(ctx context.Context, c api.Caller, in api.Input) (a
 		}
 	}
 	if len(asked.Others) > maxOthers {
-		return api.Response{}, api.Invalid("", "invalid_input", "A request for values can name %d other properties.", maxOthers)
+		return nil, api.Invalid("", "invalid_input", "A request for values can name %d other properties.", maxOthers)
 	}
 	var value string
 	var count int64
-	quotas, err := contents.Rows(ctx, s.Executor, &c, asked.Query(), []any{&value, &count}, func() {
+	quotas, err := contents.Rows(ctx, s.Executor, c, asked.Query(), []any{&value, &count}, func() {
 		for _, one := range shownValues(value) {
 			if len(out) < maxSuggestions && !slices.ContainsFunc(out, func(had suggestion) bool { return had.Name == one }) {
 				out = append(out, suggestion{Name: one})
@@ -144,9 +144,9 @@ func namesOf(given []string) (out []string) {
 }
 
 // personValues answers GET persons/values/: the values of a property of people, the most frequent first.
-func (s *People) personValues(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (s *People) personValues(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if err := cannotRead(in); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	given, out := in.URL.Query(), []suggestion{}
 	key := given.Get("key")
@@ -155,7 +155,7 @@ func (s *People) personValues(ctx context.Context, c api.Caller, in api.Input) (
 	}
 	var value string
 	var count int64
-	quotas, err := contents.Rows(ctx, s.Executor, &c, taxonomy.SuggestedPersonValues(key, given.Get("value")), []any{&value, &count}, func() {
+	quotas, err := contents.Rows(ctx, s.Executor, c, taxonomy.SuggestedPersonValues(key, given.Get("value")), []any{&value, &count}, func() {
 		out = append(out, suggestion{Name: shownValue(value), Count: new(count)})
 	})
 	return api.JSON(http.StatusOK, out).With(quotas), err

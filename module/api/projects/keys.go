@@ -18,8 +18,8 @@ type keyRoutes struct {
 	fields   []string // that a body may have
 
 	list        func(*api.Caller) []*registry.Key
-	find        func(*api.Caller, api.Input) (*registry.Key, error)                // the key that the path names
-	findToWrite func(*api.Caller, api.Input) (*registry.Key, error)                // the same, for one that is changed or revoked
+	find        func(*api.Caller, *api.Input) (*registry.Key, error)               // the key that the path names
+	findToWrite func(*api.Caller, *api.Input) (*registry.Key, error)               // the same, for one that is changed or revoked
 	record      func(c *api.Caller, k *registry.Key, value string) any             // value is the key's text when it is made or rolled
 	check       func(*api.Caller, map[string]json.RawMessage) error                // what else a body has to hold; nil for nothing
 	expiry      func(*api.Caller, map[string]json.RawMessage) (time.Time, error)   // when a new key expires; nil for never
@@ -41,93 +41,93 @@ func (s *keyRoutes) routes(path string) []api.Route {
 	}
 }
 
-func (s *keyRoutes) listKeys(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	return api.PageBy(in, s.list(&c), func(k *registry.Key) any { return s.record(&c, k, "") })
+func (s *keyRoutes) listKeys(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	return api.PageBy(in, s.list(c), func(k *registry.Key) any { return s.record(c, k, "") })
 }
 
-func (s *keyRoutes) get(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	k, err := s.find(&c, in)
+func (s *keyRoutes) get(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	k, err := s.find(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return api.JSON(http.StatusOK, s.record(&c, k, "")), nil
+	return api.JSON(http.StatusOK, s.record(c, k, "")), nil
 }
 
-func (s *keyRoutes) create(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	fields, update, err := s.read(&c, in)
+func (s *keyRoutes) create(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	fields, update, err := s.read(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	switch {
 	case update.Label == nil || *update.Label == "":
-		return api.Response{}, api.Invalid("label", "required", "This field is required.")
+		return nil, api.Invalid("label", "required", "This field is required.")
 	case update.Scopes == nil:
-		return api.Response{}, api.Invalid("scopes", "required", "This field is required.")
+		return nil, api.Invalid("scopes", "required", "This field is required.")
 	}
 	n := registry.NewKey{Project: c.Project.ID, Kind: s.kind, Label: *update.Label, Scopes: update.Scopes, CreatedBy: c.Key.ID, Grantor: c.Key}
 	if s.expiry != nil {
-		if n.ExpiresAt, err = s.expiry(&c, fields); err != nil {
-			return api.Response{}, err
+		if n.ExpiresAt, err = s.expiry(c, fields); err != nil {
+			return nil, err
 		}
 	}
-	if n.Fixed, n.Endpoints, err = readBinding(&c, fields); err != nil {
-		return api.Response{}, err
+	if n.Fixed, n.Endpoints, err = readBinding(c, fields); err != nil {
+		return nil, err
 	}
 	k, value, err := s.registry.CreateKey(ctx, n, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return api.JSON(http.StatusCreated, s.record(&c, k, value)), nil
+	return api.JSON(http.StatusCreated, s.record(c, k, value)), nil
 }
 
-func (s *keyRoutes) update(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	k, err := s.findToWrite(&c, in)
+func (s *keyRoutes) update(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	k, err := s.findToWrite(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	fields, update, err := s.read(&c, in)
+	fields, update, err := s.read(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if err := checkBindingStays(k, fields); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if s.checkStays != nil {
-		if err := s.checkStays(&c, k, fields); err != nil {
-			return api.Response{}, err
+		if err := s.checkStays(c, k, fields); err != nil {
+			return nil, err
 		}
 	}
 	if k, err = s.registry.UpdateKey(ctx, k.ID, update, c.Start); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return api.JSON(http.StatusOK, s.record(&c, k, "")), nil
+	return api.JSON(http.StatusOK, s.record(c, k, "")), nil
 }
 
-func (s *keyRoutes) revoke(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	k, err := s.findToWrite(&c, in)
+func (s *keyRoutes) revoke(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	k, err := s.findToWrite(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if _, err := s.registry.RevokeKey(ctx, k.ID, c.Start); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return api.NoContent(), nil
 }
 
-func (s *keyRoutes) roll(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	k, err := s.find(&c, in)
+func (s *keyRoutes) roll(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	k, err := s.find(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	rolled, value, err := s.registry.RollKey(ctx, k.ID, c.Key, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	return api.JSON(http.StatusOK, s.record(&c, rolled, value)), nil
+	return api.JSON(http.StatusOK, s.record(c, rolled, value)), nil
 }
 
 // read reads the body of a write: its fields, and the changes that they ask for.
-func (s *keyRoutes) read(c *api.Caller, in api.Input) (map[string]json.RawMessage, registry.KeyUpdate, error) {
+func (s *keyRoutes) read(c *api.Caller, in *api.Input) (map[string]json.RawMessage, registry.KeyUpdate, error) {
 	update := registry.KeyUpdate{Grantor: c.Key}
 	fields, err := in.ReadFields(s.fields...)
 	if err != nil {

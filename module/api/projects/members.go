@@ -54,23 +54,23 @@ var memberOrders = map[string]func(a, b memberRecord) int{
 }
 
 // listMembers answers GET /api/organizations/{id}/members/: those who joined last come first.
-func listMembers(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func listMembers(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	given := in.URL.Query()
-	all := membersOf(&c)
+	all := membersOf(c)
 	name, descending := strings.CutPrefix(given.Get("order"), "-")
 	if name == "" {
 		name, descending = "joined_at", true
 	}
 	compare := memberOrders[name]
 	if compare == nil {
-		return api.Response{}, api.Invalid("order", "invalid_choice", "%q is not a valid choice.", given.Get("order"))
+		return nil, api.Invalid("order", "invalid_choice", "%q is not a valid choice.", given.Get("order"))
 	}
 	var since time.Time
 	if text := given.Get("updated_after"); text != "" {
 		var err error
 		if since, err = time.Parse(time.RFC3339, text); err != nil {
 			if since, err = time.Parse(time.DateOnly, text); err != nil {
-				return api.Response{}, api.Invalid("updated_after", "invalid", "Enter a valid date/time.")
+				return nil, api.Invalid("updated_after", "invalid", "Enter a valid date/time.")
 			}
 		}
 	}
@@ -89,17 +89,17 @@ func listMembers(_ context.Context, c api.Caller, in api.Input) (api.Response, e
 }
 
 // getMember answers GET /api/organizations/{id}/members/{uuid of a user or @me}/.
-func getMember(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func getMember(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	name := in.At.Item
 	if name == meAlias {
 		name = api.UserOf(c.Key).UUID
 	}
-	for _, m := range membersOf(&c) {
+	for _, m := range membersOf(c) {
 		if m.User.UUID == name {
 			return api.JSON(http.StatusOK, m), nil
 		}
 	}
-	return api.Response{}, api.NotFound("Not found.")
+	return nil, api.NotFound("Not found.")
 }
 
 // meAlias stands for the user of the key.

@@ -67,9 +67,9 @@ func members(c *api.Caller) int {
 
 // ofOrganization makes a handler refuse callers whose key does not belong to the organization in the path.
 func ofOrganization(handle api.Handler) api.Handler {
-	return func(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-		if err := checkOrganization(&c, in.At.Name); err != nil {
-			return api.Response{}, err
+	return func(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+		if err := checkOrganization(c, in.At.Name); err != nil {
+			return nil, err
 		}
 		return handle(ctx, c, in)
 	}
@@ -88,10 +88,10 @@ func checkOrganization(c *api.Caller, id string) error {
 	return api.NotFound("Not found.")
 }
 
-func listOrganizations(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	return api.PageOf(in, []organizationRecord{recordOrganization(&c)})
+func listOrganizations(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	return api.PageOf(in, []organizationRecord{recordOrganization(c)})
 }
 
-func getOrganization(_ context.Context, c api.Caller, _ api.Input) (api.Response, error) {
-	return api.JSON(http.StatusOK, recordOrganization(&c)), nil
+func getOrganization(_ context.Context, c *api.Caller, _ *api.Input) (*api.Response, error) {
+	return api.JSON(http.StatusOK, recordOrganization(c)), nil
 }

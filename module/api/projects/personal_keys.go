@@ -70,7 +70,7 @@ var projectKeyFields = []string{
 }
 
 // personalKey returns the personal key that the path names, unless it is revoked.
-func personalKey(c *api.Caller, in api.Input) (*registry.Key, error) {
+func personalKey(c *api.Caller, in *api.Input) (*registry.Key, error) {
 	if in.At.Name == api.CurrentAlias {
 		return c.Key, nil
 	}
@@ -82,7 +82,7 @@ func personalKey(c *api.Caller, in api.Input) (*registry.Key, error) {
 }
 
 // coveredKey is personalKey for a key that the caller may write: one whose scopes it has.
-func coveredKey(c *api.Caller, in api.Input) (*registry.Key, error) {
+func coveredKey(c *api.Caller, in *api.Input) (*registry.Key, error) {
 	k, err := personalKey(c, in)
 	if err == nil && !c.Key.Covers(k) {
 		return nil, api.Forbidden("This key has scopes that yours lacks.")

@@ -91,11 +91,11 @@ func recordProject(c *api.Caller) projectRecord {
 }
 
 // listProjects answers GET /api/projects/: a key has one project.
-func listProjects(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	return api.PageOf(in, []projectRecord{recordProject(&c)})
+func listProjects(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	return api.PageOf(in, []projectRecord{recordProject(c)})
 }
 
 // getProject answers GET /api/projects/{id}/ and its older alias below environments/.
-func getProject(_ context.Context, c api.Caller, _ api.Input) (api.Response, error) {
-	return api.JSON(http.StatusOK, recordProject(&c)), nil
+func getProject(_ context.Context, c *api.Caller, _ *api.Input) (*api.Response, error) {
+	return api.JSON(http.StatusOK, recordProject(c)), nil
 }

@@ -51,7 +51,7 @@ var secretKeyFields = []string{
 }
 
 // secretKey returns the secret key that the path names, unless it is revoked.
-func secretKey(c *api.Caller, in api.Input) (*registry.Key, error) {
+func secretKey(c *api.Caller, in *api.Input) (*registry.Key, error) {
 	k := c.Snapshot.KeyByID(c.Project.ID, in.At.Name)
 	if k == nil || k.Kind != registry.Secret || !k.RevokedAt.IsZero() {
 		return nil, api.NotFound("Not found.")

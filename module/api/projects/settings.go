@@ -53,22 +53,22 @@ func keep[T any](f *api.Fields, out map[string]json.RawMessage, name string, rea
 }
 
 // updateProject answers PATCH /api/projects/{id}/ and its aliases. Like PostHog it ignores what is no setting that it knows.
-func (p *Projects) updateProject(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	change, err := readSettings(&c, in)
+func (p *Projects) updateProject(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	change, err := readSettings(c, in)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if _, err = p.Registry.UpdateProject(ctx, c.Project.ID, change); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	c.Snapshot = p.Registry.Snapshot()
+	c = c.Now(p.Registry)
 	if now := c.Snapshot.Project(c.Project.ID); now != nil {
 		c.Project = now
 	}
-	return api.JSON(http.StatusOK, recordProject(&c)), nil
+	return api.JSON(http.StatusOK, recordProject(c)), nil
 }
 
-func readSettings(c *api.Caller, in api.Input) (registry.ProjectChange, error) {
+func readSettings(c *api.Caller, in *api.Input) (registry.ProjectChange, error) {
 	change := registry.ProjectChange{At: c.Start}
 	all, err := in.ReadObject()
 	if err != nil {

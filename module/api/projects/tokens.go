@@ -26,28 +26,28 @@ const (
 
 // issueToken answers POST endpoint_tokens/: it gives the holder of a secret key a token for a browser, which may do some of what the key may,
 // for a short time.
-func (p *Projects) issueToken(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (p *Projects) issueToken(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if c.Key.Kind != registry.Secret || c.Token != nil {
-		return api.Response{}, api.Forbidden("Tokens are issued to project secret API keys alone")
+		return nil, api.Forbidden("Tokens are issued to project secret API keys alone")
 	}
 	fields, err := in.ReadFields("endpoints", "variables", "expires_in", "origins", "rate")
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
-	claims, err := readClaims(&c, fields)
+	claims, err := readClaims(c, fields)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	secret, err := p.Registry.TokenSecret(ctx, c.Project.ID, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	text, err := api.Sign(claims, secret, c.Key)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if len(text) > api.MaxTokenText {
-		return api.Response{}, api.Invalid("", "invalid_input", "The token would take more than %d bytes. Name fewer endpoints and origins.", api.MaxTokenText)
+		return nil, api.Invalid("", "invalid_input", "The token would take more than %d bytes. Name fewer endpoints and origins.", api.MaxTokenText)
 	}
 	return api.JSON(http.StatusCreated, map[string]any{"token": text, "expires_at": claims.ExpiresAt.UTC()}), nil
 }

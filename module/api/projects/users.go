@@ -23,14 +23,14 @@ type userRecord struct {
 }
 
 // getUser answers GET /api/users/@me/.
-func getUser(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func getUser(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	me := api.UserOf(c.Key)
 	if name := in.At.Name; name != "@me" && name != me.UUID {
-		return api.Response{}, api.NotFound("Not found.")
+		return nil, api.NotFound("Not found.")
 	}
-	own := recordOrganization(&c)
+	own := recordOrganization(c)
 	return api.JSON(http.StatusOK, userRecord{
-		User: *me, DateJoined: c.Key.CreatedAt, Team: recordProject(&c), Organization: own, Organizations: []organizationRecord{own},
+		User: *me, DateJoined: c.Key.CreatedAt, Team: recordProject(c), Organization: own, Organizations: []organizationRecord{own},
 	}), nil
 }
 
@@ -60,20 +60,20 @@ func recordPersonalKey(c *api.Caller, k *registry.Key) personalKeyRecord {
 var errOtherKey = api.Forbidden("This action does not support personal API key access")
 
 // getKey answers GET /api/personal_api_keys/@current/. A key can read no other key than itself.
-func getKey(_ context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func getKey(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if in.At.Name != api.CurrentAlias {
-		return api.Response{}, errOtherKey
+		return nil, errOtherKey
 	}
-	return api.JSON(http.StatusOK, recordPersonalKey(&c, c.Key)), nil
+	return api.JSON(http.StatusOK, recordPersonalKey(c, c.Key)), nil
 }
 
 // revokeOwnKey answers DELETE /api/personal_api_keys/@current/. A key can revoke no other key than itself.
-func (p *Projects) revokeOwnKey(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (p *Projects) revokeOwnKey(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if in.At.Name != api.CurrentAlias {
-		return api.Response{}, errOtherKey
+		return nil, errOtherKey
 	}
 	if _, err := p.Registry.RevokeKey(ctx, c.Key.ID, c.Start); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return api.NoContent(), nil
 }

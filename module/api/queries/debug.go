@@ -15,7 +15,7 @@ import (
 
 // inspect finds out what the request asks to see beside the rows.
 func (q *Queries) inspect(ctx context.Context, c *api.Caller, p *result.Plan) (seen result.Inspection, shown execution.Quotas, err error) {
-	seen.Explain, shown, err = q.Executor.Explain(ctx, c.Caller, p.Query)
+	seen.Explain, shown, err = q.Executor.Explain(ctx, &c.Caller, p.Query)
 	if err != nil || !p.Shows.Debug {
 		return seen, shown, err
 	}
@@ -29,7 +29,7 @@ func (q *Queries) metadata(ctx context.Context, c *api.Caller, p *result.Plan) (
 	if !ok {
 		return nil, nil
 	}
-	about, err := q.Executor.Describe(ctx, c.Caller, &query.Metadata{
+	about, err := q.Executor.Describe(ctx, &c.Caller, &query.Metadata{
 		Language: query.LanguageHogQL, Query: text.Query, Globals: text.Values, Variables: text.Variables, Filters: text.Filters, Modifiers: text.Modifiers,
 	})
 	if err != nil {
@@ -40,17 +40,17 @@ func (q *Queries) metadata(ctx context.Context, c *api.Caller, p *result.Plan) (
 
 // mistake answers a HogQL query that is at fault and asks for debug: what would be the error of the answer is its member
 // error, beside what HogQLMetadata says. Any other error is given back.
-func (q *Queries) mistake(ctx context.Context, c *api.Caller, p *result.Plan, err error) (api.Response, error) {
+func (q *Queries) mistake(ctx context.Context, c *api.Caller, p *result.Plan, err error) (*api.Response, error) {
 	if _, ok := p.Node.(*query.HogQL); !ok || !p.Shows.Debug {
-		return api.Response{}, err
+		return nil, err
 	}
 	found := api.ErrorOf(err)
 	if found.Status != http.StatusBadRequest {
-		return api.Response{}, err
+		return nil, err
 	}
 	w := q.writer(c, nil)
 	if w.Inspected.Metadata, err = q.metadata(ctx, c, p); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	now := cache.Answer{Entry: cache.NewEntry(&cache.Result{}, c.Start, &execution.Details{}, 0)}
 	body := result.AppendWindow([]byte(`{"results":[],"columns":[],"types":[]`), nil, nil, nil)

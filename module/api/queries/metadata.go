@@ -20,7 +20,7 @@ func describes(node query.Node) bool {
 
 // describe answers the kinds that ask about queries rather than for rows. They are computed in less time than a cached
 // answer would take to find, and ClickHouse is not asked. What is found out holds for this moment: a definition may be added in the next.
-func (q *Queries) describe(ctx context.Context, c *api.Caller, node query.Node) (res api.Response, err error) {
+func (q *Queries) describe(ctx context.Context, c *api.Caller, node query.Node) (res *api.Response, err error) {
 	var found any
 	switch node := node.(type) {
 	case *query.Metadata:
@@ -39,11 +39,11 @@ func (q *Queries) describe(ctx context.Context, c *api.Caller, node query.Node) 
 }
 
 // complete says what can be written at a place in a text.
-func (q *Queries) complete(ctx context.Context, c *api.Caller, asked *query.Autocomplete) (api.Response, error) {
+func (q *Queries) complete(ctx context.Context, c *api.Caller, asked *query.Autocomplete) (*api.Response, error) {
 	h := &holder{c, q.Executor}
-	found, err := q.Executor.Complete(ctx, c.Caller, asked, h.readable)
+	found, err := q.Executor.Complete(ctx, &c.Caller, asked, h.readable)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	res := api.Raw(http.StatusOK, found.AppendJSON(nil))
 	res.Cache = api.Revalidate
@@ -52,9 +52,9 @@ func (q *Queries) complete(ctx context.Context, c *api.Caller, asked *query.Auto
 
 // about says what is right and what is wrong with a text.
 func (q *Queries) about(ctx context.Context, c *api.Caller, asked *query.Metadata) (any, error) {
-	found, err := q.Executor.Describe(ctx, c.Caller, asked)
+	found, err := q.Executor.Describe(ctx, &c.Caller, asked)
 	if err == nil && found.IsValid {
-		found.Warnings = append(found.Warnings, q.Executor.UnseenEvents(ctx, c.Caller, asked)...)
+		found.Warnings = append(found.Warnings, q.Executor.UnseenEvents(ctx, &c.Caller, asked)...)
 	}
 	return found, err
 }

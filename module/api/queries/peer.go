@@ -12,9 +12,9 @@ import (
 )
 
 // ForPeer answers another server that asks for the result of a query, or of a saved insight. Whether the caller may have it is found out here.
-func (q *Queries) ForPeer(ctx context.Context, c api.Caller, asked *execution.PeerRequest) peers.Answer {
+func (q *Queries) ForPeer(ctx context.Context, c *api.Caller, asked *execution.PeerRequest) peers.Answer {
 	r := &asked.Recipe
-	if !mayAsk(&c, r) {
+	if !mayAsk(c, r) {
 		return peers.Declined("the query is not allowed")
 	}
 	node, err := compiler.Parse(r.Query)
@@ -26,7 +26,7 @@ func (q *Queries) ForPeer(ctx context.Context, c api.Caller, asked *execution.Pe
 		return peers.Declined("the query can't be planned")
 	}
 	p.Label = asked.Label
-	return q.Executor.ForPeer(ctx, c.Caller, p.Query, p.Freshness, asked)
+	return q.Executor.ForPeer(ctx, &c.Caller, p.Query, &p.Freshness, asked)
 }
 
 // mayAsk reports whether a caller may have a query run: with a scope of its own, or because it is that of an insight which its key may read.

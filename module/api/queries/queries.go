@@ -40,17 +40,17 @@ func (q *Queries) Routes() []api.Route {
 }
 
 // run answers POST query/: contract section 1.
-func (q *Queries) run(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (q *Queries) run(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	body, err := api.ReadBody(in.Request)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	defer api.ReturnBody(body)
 	return q.answer(ctx, c, in, body.Bytes())
 }
 
 // answer answers a query request. One whose bytes were seen before is not parsed again.
-func (q *Queries) answer(ctx context.Context, c api.Caller, in api.Input, body []byte) (api.Response, error) {
+func (q *Queries) answer(ctx context.Context, c *api.Caller, in *api.Input, body []byte) (*api.Response, error) {
 	var place string // no name of an endpoint, so that a run's plan is never taken for it
 	if in.FromMCP() {
 		place = " mcp"
@@ -59,44 +59,44 @@ func (q *Queries) answer(ctx context.Context, c api.Caller, in api.Input, body [
 	p, ok := result.Recall(q.Plans, memo, &c.Caller, nil)
 	if !ok {
 		var err error
-		if p, err = q.Plan(&c, body, place); err != nil {
-			return api.Response{}, err
+		if p, err = q.Plan(c, body, place); err != nil {
+			return nil, err
 		}
 		if _, typing := p.Node.(*query.Autocomplete); p.Held == nil && !typing { // of whom no two ask the same
 			q.Plans.Put(memo, p)
 		}
 	}
 	if describes(p.Node) {
-		return q.describe(ctx, &c, p.Node)
+		return q.describe(ctx, c, p.Node)
 	}
-	got, err := q.Executor.Refresh(ctx, c.Caller, p.Query, p.Freshness, execution.Origin{}, p)
+	got, err := q.Executor.Refresh(ctx, &c.Caller, p.Query, &p.Freshness, execution.Origin{}, p)
 	if err != nil {
-		res, err := q.mistake(ctx, &c, p, err)
+		res, err := q.mistake(ctx, c, p, err)
 		return res.With(got.Quotas), err
 	}
 	if got.Answer.Entry == nil {
-		return q.running(&c, p, got), nil
+		return q.running(c, p, got), nil
 	}
 	var seen result.Inspection
 	if p.Shows.Explain {
 		var shown execution.Quotas
-		seen, shown, err = q.inspect(ctx, &c, p)
+		seen, shown, err = q.inspect(ctx, c, p)
 		if shown != nil {
 			got.Quotas = shown
 		}
 		if err != nil {
-			return api.Response{Quotas: got.Quotas}, err
+			return &api.Response{Quotas: got.Quotas}, err
 		}
 	}
-	page, ok := result.Stored(q.Executor.Cache, in, p, &got)
-	if !ok {
-		w := q.writer(&c, got.Run)
+	page := result.Stored(q.Executor.Cache, in, p, &got)
+	if page == nil {
+		w := q.writer(c, got.Run)
 		w.Inspected = seen
 		render := w.RenderQuery
 		if place != "" {
 			render = q.forMCP(w, c.RequestID)
 		}
-		page = result.Render(q.Executor.Cache, in, p, got, render)
+		page = result.Render(q.Executor.Cache, in, p, &got, render)
 	}
 	return result.Respond(p, &got, page), nil
 }
@@ -107,7 +107,7 @@ func (q *Queries) writer(c *api.Caller, run *execution.Run) *result.Writer {
 }
 
 // running is what there is to say before there is an answer: contract section 1.3.
-func (q *Queries) running(c *api.Caller, p *result.Plan, got execution.Result) api.Response {
+func (q *Queries) running(c *api.Caller, p *result.Plan, got execution.Result) *api.Response {
 	body := []byte{'{'}
 	if p.Refresh != execution.RefreshForceAsync {
 		body = append(body, `"cache_key":"`...)
@@ -119,24 +119,24 @@ func (q *Queries) running(c *api.Caller, p *result.Plan, got execution.Result) a
 }
 
 // named answers POST query/{Kind}/, where the kind in the path must be the body's, and the three actions that stand beside the kinds.
-func (q *Queries) named(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (q *Queries) named(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	switch {
 	case in.At.Name == "check_auth_for_async":
 		return api.JSON(http.StatusOK, map[string]string{"user": "ok"}), nil
 	case in.At.Name == "upgrade":
 		return upgrade(in)
 	case in.At.Name == "sql":
-		return q.sql(ctx, &c, in)
+		return q.sql(ctx, c, in)
 	case !isKindName(in.At.Name):
-		return api.Response{}, api.NotFound("Not found.")
+		return nil, api.NotFound("Not found.")
 	}
 	body, err := api.ReadBody(in.Request)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	defer api.ReturnBody(body)
 	if err := checkKind(body.Bytes(), in.At.Name); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	return q.answer(ctx, c, in, body.Bytes())
 }

@@ -111,27 +111,27 @@ func clientQueryID(f *api.Fields) string {
 }
 
 // upgrade answers POST query/upgrade/. Queries have one version here, so a valid one is given back as it came.
-func upgrade(in api.Input) (api.Response, error) {
+func upgrade(in *api.Input) (*api.Response, error) {
 	body, err := api.ReadBody(in.Request)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	defer api.ReturnBody(body)
 	fields, err := queryObject(body.Bytes())
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	raw, ok := fields["query"]
 	if !ok || api.IsNull(raw) {
-		return api.Response{}, requestMistake("query", "Field required", "missing")
+		return nil, requestMistake("query", "Field required", "missing")
 	}
 	for _, name := range api.SortedNames(fields) {
 		if name != "query" {
-			return api.Response{}, requestMistake(name, "Extra inputs are not permitted", "extra_forbidden")
+			return nil, requestMistake(name, "Extra inputs are not permitted", "extra_forbidden")
 		}
 	}
 	if _, err := compiler.Parse(raw); err != nil {
-		return api.Response{}, err // a mistake of the request, told as it is
+		return nil, err // a mistake of the request, told as it is
 	}
 	return api.JSON(http.StatusOK, map[string]json.RawMessage{"query": raw}), nil
 }

@@ -18,12 +18,12 @@ import (
 )
 
 // status answers GET query/{id}/: contract section 1.4. A run that is not known here may be known to another server.
-func (q *Queries) status(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (q *Queries) status(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	asked := in.URL.Query()
 	poll := execution.PeerPoll{ID: in.At.Name, Progress: asked.Get("show_progress") == "true" || asked.Get("showProgress") == "true"}
-	status, write := q.find(&c, &poll)
+	status, write := q.find(c, &poll)
 	if write == nil {
-		all := q.Executor.Poll(ctx, c.Caller, poll, func(other *execution.Polled) bool {
+		all := q.Executor.Poll(ctx, &c.Caller, poll, func(other *execution.Polled) bool {
 			if !runStatuses[other.Status] {
 				return false
 			}
@@ -32,16 +32,16 @@ func (q *Queries) status(ctx context.Context, c api.Caller, in api.Input) (api.R
 		})
 		switch {
 		case ctx.Err() != nil:
-			return api.Response{}, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case write == nil && !all:
-			return api.Response{}, api.ErrRunUnknown
+			return nil, api.ErrRunUnknown
 		case write == nil:
-			return api.Response{}, api.NotFound(runNotFound(in.At.Name, c.Project.ID))
+			return nil, api.NotFound(runNotFound(in.At.Name, c.Project.ID))
 		}
 	}
 	body := q.Executor.Cache.Render(cache.Negotiate(in.Header.Get("Accept-Encoding")), write)
 	body.ETag = "" // the next answer is another one
-	return api.Response{Status: status, Body: body}, nil
+	return &api.Response{Status: status, Body: body}, nil
 }
 
 // runStatuses are those of answers about a run.
@@ -72,11 +72,11 @@ func (q *Queries) find(c *api.Caller, poll *execution.PeerPoll) (status int, wri
 }
 
 // PolledByPeer answers another server that asks about a run, or cancels it. Whether the caller may is found out here.
-func (q *Queries) PolledByPeer(c api.Caller, asked *execution.PeerRequest) peers.Answer {
+func (q *Queries) PolledByPeer(c *api.Caller, asked *execution.PeerRequest) peers.Answer {
 	poll := asked.Poll
-	at, scope := api.Address{Resource: "query", Name: poll.ID}, result.QueryScope
+	at, scope := &api.Address{Resource: "query", Name: poll.ID}, result.QueryScope
 	if poll.Insights {
-		at, scope = api.Address{Resource: "insights", Name: "cancel"}, "insight:read"
+		at, scope = &api.Address{Resource: "insights", Name: "cancel"}, "insight:read"
 	}
 	_, err := api.Authorize(c.Snapshot, c.Key, strconv.FormatInt(asked.Project, 10), at, &api.Route{Scope: scope})
 	if err != nil || poll.Insights && !poll.Cancel {
@@ -85,7 +85,7 @@ func (q *Queries) PolledByPeer(c api.Caller, asked *execution.PeerRequest) peers
 	var out execution.Polled
 	if poll.Cancel {
 		out.Cancelled = q.Executor.Runs.Cancel(asked.Project, poll.ID, poll.QueuedOnly)
-	} else if status, write := q.find(&c, poll); write != nil {
+	} else if status, write := q.find(c, poll); write != nil {
 		out.Status, out.Body = status, write(nil)
 	}
 	return out.Answer(asked)
@@ -101,10 +101,10 @@ func (q *Queries) progress(r *execution.Run, now time.Time) *execution.Progress 
 }
 
 // cancel answers DELETE query/{id}/. Like PostHog it does not mind an id that is not known.
-func (q *Queries) cancel(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
-	found, all := q.Executor.CancelEverywhere(ctx, c.Caller, execution.PeerPoll{ID: in.At.Name, QueuedOnly: in.URL.Query().Get("dequeue_only") == "true"})
+func (q *Queries) cancel(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	found, all := q.Executor.CancelEverywhere(ctx, &c.Caller, execution.PeerPoll{ID: in.At.Name, QueuedOnly: in.URL.Query().Get("dequeue_only") == "true"})
 	if !all && !found.Any() {
-		return api.Response{}, api.ErrRunUnknown
+		return nil, api.ErrRunUnknown
 	}
 	message := runNotFound(in.At.Name, c.Project.ID)
 	switch {
@@ -120,10 +120,10 @@ func (q *Queries) cancel(ctx context.Context, c api.Caller, in api.Input) (api.R
 
 // log answers GET query/{id}/log/: contract section 1.1. Like PostHog's answer, which is that of a HogQLQuery over
 // the log, it has no rows for an id that is not known.
-func (q *Queries) log(ctx context.Context, c api.Caller, in api.Input) (api.Response, error) {
+func (q *Queries) log(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	zone, err := time.LoadLocation(c.Project.Timezone)
 	if err != nil {
-		return api.Response{}, err // zones are checked before they are stored
+		return nil, err // zones are checked before they are stored
 	}
 	found, err := q.Executor.LoggedQueries(ctx, c.Project.ID, in.At.Name, c.Start)
 	if err != nil {

@@ -23,22 +23,22 @@ type parameter struct {
 }
 
 // sql answers POST query/sql/: it compiles a query request, and runs nothing. The text has the project's condition, as ClickHouse gets it.
-func (q *Queries) sql(ctx context.Context, c *api.Caller, in api.Input) (api.Response, error) {
+func (q *Queries) sql(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	body, err := api.ReadBody(in.Request)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	defer api.ReturnBody(body)
 	p, err := q.Plan(c, body.Bytes(), "")
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if describes(p.Node) {
-		return api.Response{}, api.Invalid("query", "invalid_input", "A query of the kind %s runs no SQL.", p.Node.Kind())
+		return nil, api.Invalid("query", "invalid_input", "A query of the kind %s runs no SQL.", p.Node.Kind())
 	}
 	compiled, err := q.Executor.Compile(ctx, c.Snapshot, q.Executor.CompilesOf(c.Key, c.Share, c.Project.ID), p.Query, c.Start)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	record := sqlRecord{Parameters: make([]parameter, len(compiled.Params))}
 	record.SQL, _ = sqllayout.Lay(compiled.SQL)

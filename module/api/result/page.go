@@ -21,7 +21,7 @@ func Recall(plans *cache.Memo[*Plan], memo []byte, c *execution.Caller, e *regis
 
 // AskedFormat is the format that the Accept header asks for. Of its types the one that is liked best counts, and one that there is not
 // counts as absent.
-func AskedFormat(in api.Input) Format {
+func AskedFormat(in *api.Input) Format {
 	accept := in.Header["Accept"]
 	if len(accept) == 0 || accept[0] == "*/*" || accept[0] == "application/json" {
 		return AsArrays
@@ -31,35 +31,39 @@ func AskedFormat(in api.Input) Format {
 
 // Stored finds the body of an answer as it was sent before. It never does for an answer that was computed for this request alone:
 // those that follow say that they come from the cache. Neither does it for one beside which a run is in progress, or that shows what
-// was found out for its request.
-func Stored(c *cache.Cache, in api.Input, p *Plan, got *execution.Result) (cache.Body, bool) {
+// was found out for its request. Nil stands for none.
+func Stored(c *cache.Cache, in *api.Input, p *Plan, got *execution.Result) *cache.Body {
 	if !shared(p, got) {
-		return cache.Body{}, false
+		return nil
 	}
 	return c.GetPage(got.Answer.Entry, p.Page, encoding(in))
 }
 
 // Render draws the body of an answer, and stores it for others where it can be theirs too.
-func Render(c *cache.Cache, in api.Input, p *Plan, got execution.Result, render func([]byte, *Plan, cache.Answer) []byte) cache.Body {
-	draw := func(dst []byte) []byte { return render(dst, p, got.Answer) }
-	if shared(p, &got) {
-		return c.Page(got.Answer.Entry, p.Page, encoding(in), draw)
+func Render(c *cache.Cache, in *api.Input, p *Plan, got *execution.Result, render func([]byte, *Plan, cache.Answer) []byte) *cache.Body {
+	answer := got.Answer
+	draw := func(dst []byte) []byte { return render(dst, p, answer) }
+	var body cache.Body
+	if shared(p, got) {
+		body = c.Page(answer.Entry, p.Page, encoding(in), draw)
+	} else {
+		body = c.Render(encoding(in), draw)
 	}
-	return c.Render(encoding(in), draw)
+	return &body
 }
 
 func shared(p *Plan, got *execution.Result) bool {
 	return got.Answer.Status.Cached() && got.Run == nil && !p.Shows.Explain && p.Cut == nil
 }
 
-func encoding(in api.Input) cache.Encoding {
+func encoding(in *api.Input) cache.Encoding {
 	return cache.Negotiate(api.Header(in.Request, "Accept-Encoding"))
 }
 
 // Respond answers with a page of a result.
-func Respond(p *Plan, got *execution.Result, body cache.Body) api.Response {
-	res := api.Response{
-		Status: Status(got.Run), Type: Formats[p.Format].Header, Quotas: got.Quotas, Body: body, Answer: got.Answer, Cache: api.WhileFresh,
+func Respond(p *Plan, got *execution.Result, body *cache.Body) *api.Response {
+	res := &api.Response{
+		Status: Status(got.Run), Type: Formats[p.Format].Header, Quotas: got.Quotas, Body: *body, Answer: got.Answer, Cache: api.WhileFresh,
 	}
 	if got.Run != nil {
 		res.Cache = api.NoStore

@@ -84,7 +84,7 @@ func Ask(ctx context.Context, e *execution.Executor, c *api.Caller, q query.Node
 	if fresh > 0 {
 		p.Fresh = fresh
 	}
-	return e.Refresh(ctx, c.Caller, p.Query, p.Freshness, execution.Origin{}, p)
+	return e.Refresh(ctx, &c.Caller, p.Query, &p.Freshness, execution.Origin{}, p)
 }
 
 // Compute is Ask for a result that is computed after the call. One that is stored is the answer only if ClickHouse fails.
@@ -93,7 +93,7 @@ func Compute(ctx context.Context, e *execution.Executor, c *api.Caller, q query.
 	if err != nil {
 		return execution.Result{}, err
 	}
-	return e.Refresh(ctx, c.Caller, p.Query, p.Freshness, execution.Origin{}, p)
+	return e.Refresh(ctx, &c.Caller, p.Query, &p.Freshness, execution.Origin{}, p)
 }
 
 // VariableMarks is the part of a cache key that the values of variables decide, defaults included.

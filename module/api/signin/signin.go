@@ -60,7 +60,7 @@ func (s *SignIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start, id := time.Now(), api.RequestID(r)
 	w.Header()["X-Request-Id"] = []string{id}
 	res, err := s.answer(r, start)
-	api.WriteAnswer(w, r, api.Asked{Start: start, RequestID: id, Logger: s.Logger}, res, err)
+	api.WriteAnswer(w, r, &api.Asked{Start: start, RequestID: id, Logger: s.Logger}, res, err)
 }
 
 const (
@@ -72,30 +72,30 @@ const (
 
 var errNoAnswer = fmt.Errorf("it did not answer in time: %w", registry.ErrUnavailable)
 
-func (s *SignIn) answer(r *http.Request, now time.Time) (api.Response, error) {
+func (s *SignIn) answer(r *http.Request, now time.Time) (*api.Response, error) {
 	if r.Method != http.MethodPost {
-		return api.Response{}, api.MethodNotAllowed(r.Method, http.MethodPost)
+		return nil, api.MethodNotAllowed(r.Method, http.MethodPost)
 	}
 	if err := s.checkOrigin(r); err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	r.Body = http.MaxBytesReader(nil, r.Body, maxBody)
 	text, err := readCode(r)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	// The limit is not asked first: who guesses would lock out whoever shares the address, and a code has too many bits to be guessed.
 	ctx, cancel := context.WithTimeoutCause(r.Context(), codeTimeout, errNoAnswer)
 	defer cancel()
 	grant, ok, err := s.State.Codes.take(ctx, text, now)
 	if err != nil {
-		return api.Response{}, err
+		return nil, err
 	}
 	if !ok {
 		if wait := s.State.guesses.wrong(s.ClientIP(r), now); wait > 0 {
-			return api.Response{}, api.Throttled("Too many codes were wrong. Wait, or get a new link.", wait)
+			return nil, api.Throttled("Too many codes were wrong. Wait, or get a new link.", wait)
 		}
-		return api.Response{}, errWrongCode
+		return nil, errWrongCode
 	}
 	return s.open(r.Context(), grant, now)
 }
@@ -104,15 +104,15 @@ func (s *SignIn) answer(r *http.Request, now time.Time) (api.Response, error) {
 var errWrongCode = api.Unauthenticated("This link has expired or was already used. Get a new one with: caddy analytics console")
 
 // open makes the key of a session.
-func (s *SignIn) open(ctx context.Context, grant Grant, now time.Time) (api.Response, error) {
+func (s *SignIn) open(ctx context.Context, grant Grant, now time.Time) (*api.Response, error) {
 	key, text, err := s.Registry.CreateKey(ctx, registry.NewKey{
 		Project: grant.Project, Label: label, Scopes: grant.Scopes, ExpiresAt: now.Add(grant.Life), Session: true,
 	}, now)
 	if errors.Is(err, registry.ErrNotFound) {
-		return api.Response{}, errWrongCode // the project is gone
+		return nil, errWrongCode // the project is gone
 	}
 	if err != nil {
-		return api.Response{}, err // it says what was being done
+		return nil, err // it says what was being done
 	}
 	res := api.JSON(http.StatusCreated, session{
 		Key: text, ExpiresAt: key.ExpiresAt, Scopes: key.Scopes, Project: project{key.Project, s.Registry.Snapshot().Project(key.Project).Name},
@@ -124,7 +124,7 @@ func (s *SignIn) open(ctx context.Context, grant Grant, now time.Time) (api.Resp
 func (s *SignIn) checkOrigin(r *http.Request) error {
 	protection := http.NewCrossOriginProtection()
 	// Behind a proxy the site has another name than the request.
-	if own := (api.Input{Request: r, Origins: s.Origins}).Origin(); own != "" {
+	if own := (&api.Input{Request: r, Origins: s.Origins}).Origin(); own != "" {
 		if err := protection.AddTrustedOrigin(own); err != nil {
 			return fmt.Errorf("reading the origin of the site: %w", err)
 		}

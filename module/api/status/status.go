@@ -138,7 +138,7 @@ type alerts struct {
 }
 
 // get answers GET status/.
-func (s *Status) get(ctx context.Context, c api.Caller, _ api.Input) (api.Response, error) {
+func (s *Status) get(ctx context.Context, c *api.Caller, _ *api.Input) (*api.Response, error) {
 	found := record{
 		Version: s.Version, StartedAt: s.Started.UTC().Truncate(time.Second), UptimeSeconds: int64(time.Since(s.Started) / time.Second),
 		Cache: s.answersOf(c.Project.ID), Events: eventsOf(c.Snapshot.Schema(c.Project.ID), time.Now()), Queries: s.queriesOf(c.Project.ID),

@@ -33,7 +33,7 @@ type Publisher struct {
 
 // Check checks what a caller publishes, which counts as a query of theirs. The quotas are those that it was counted on or refused by.
 func Check(ctx context.Context, exec *execution.Executor, c *api.Caller, raw json.RawMessage) (*Query, execution.Quotas, error) {
-	x := exec.Computation(c.Caller, &execution.Query{Key: cache.KeyParts{Project: c.Project.ID}.Key()})
+	x := exec.Computation(&c.Caller, &execution.Query{Key: cache.KeyParts{Project: c.Project.ID}.Key()})
 	p := &Publisher{
 		exec: exec, snap: c.Snapshot, project: c.Project, compiles: exec.CompilesOf(c.Key, c.Share, c.Project.ID),
 		admit: func(ctx context.Context) (*admission.Place, error) {

@@ -1,0 +1,90 @@
+package module
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// TestStackOfHit: a hit takes little of the stack. Over HTTP/2 and HTTP/3 that of each request begins small, and is copied to one of twice the size
+// when it is full; Caddy has taken more than 5 of 8 KB when it calls the handler.
+func TestStackOfHit(t *testing.T) {
+	most := 2500
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		most += 1000 // for what the race detector adds
+	}
+	w := newWorld(t)
+	e := w.newEndpoint(t, "mine", "select n from events")
+	run, err := w.asks(http.MethodPost, "/").planRun(e, []byte(`{"limit": 100}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.remember(t, run, time.Now(), "[1]")
+	next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return context.Canceled })
+	answer := &discard{header: http.Header{}}
+	body := strings.NewReader("")
+	r := httptest.NewRequest(http.MethodPost, "/api/projects/1/endpoints/mine/run", io.NopCloser(body))
+	r.Header.Set("Authorization", "Bearer "+w.secret)
+	hit := func() {
+		body.Reset(`{"limit": 100}`)
+		clear(answer.header)
+		if err := w.ServeHTTP(answer, r, next); err != nil || answer.status != http.StatusOK {
+			t.Errorf("answers %d, %v", answer.status, err)
+		}
+	}
+	hit() // renders the page, and writes all headers there will be
+	if !strings.Contains(answer.header.Get("Cache-Status"), "hit") {
+		t.Fatalf("it is no hit: %v", answer.header)
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the collector moves stacks too
+	if took := roomOnStack(func() {}) - roomOnStack(hit); took > most {
+		t.Errorf("a hit takes %d bytes of the stack, want at most %d", took, most)
+	}
+}
+
+// roomOnStack is how many bytes of a stack that has grown to 8 KB can be in use before the call of f has it moved.
+func roomOnStack(f func()) (room int) {
+	for levels := 0; ; levels++ {
+		unmoved := make(chan int)
+		go func() {
+			descend(200, func() {})
+			var top byte
+			before, used := uintptr(unsafe.Pointer(&top)), uintptr(0)
+			descend(levels, func() {
+				var here byte
+				used = before - uintptr(unsafe.Pointer(&here))
+				f()
+			})
+			if uintptr(unsafe.Pointer(&top)) != before {
+				close(unmoved)
+				return
+			}
+			unmoved <- int(used)
+		}()
+		used, ok := <-unmoved
+		if !ok {
+			return room
+		}
+		room = used
+	}
+}
+
+// descend calls f after so many calls of itself, each of which takes a little of the stack.
+//
+//go:noinline
+func descend(levels int, f func()) {
+	if levels == 0 {
+		f()
+		return
+	}
+	descend(levels-1, f)
+}
