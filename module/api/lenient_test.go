@@ -92,7 +92,7 @@ func TestLenientJSON(t *testing.T) {
 		{"null for a text", `{"text": null}`, "text null: This field may not be null."},
 		{"a text for a list", `{"list": "b"}`, "list invalid_input: Not a valid list."},
 		{"items of lists", `{"list": ["a", 5], "numbers": ["5", 1e1]}`, "list=a|5 numbers=[5 10]"},
-		{"an item that is no number", `{"numbers": [1, "x"]}`, "numbers invalid_input: A valid integer is required."},
+		{"an item that is not a number", `{"numbers": [1, "x"]}`, "numbers invalid_input: A valid integer is required."},
 		{"a text of JSON for an object", `{"object": "{}"}`, "object invalid_input: Not a valid object."},
 	}
 	for _, tt := range tests {
