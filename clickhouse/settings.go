@@ -43,6 +43,7 @@ var outputSettings = []setting{
 	{"output_format_json_map_as_array_of_tuples", 0},
 	{"output_format_json_validate_utf8", 1},
 	{"output_format_native_write_json_as_string", 1},
+	{"output_format_parallel_formatting", 0}, // starting its threads takes more than a small result takes to format, and large ones gain nothing
 	{"json_type_escape_dots_in_keys", 1},
 	{"session_timezone", "UTC"},
 }
