@@ -26,10 +26,9 @@ type Part struct {
 	Rows     int64
 }
 
-const partsSQL = "SELECT p.table, p.name, hex(cityHash64(toString(t.uuid), t.metadata_modification_time, p.modification_time, p.rows, p.bytes_on_disk, p.marks)), " +
-	"toInt64(p.rows) FROM system.parts AS p " +
-	"INNER JOIN system.tables AS t ON t.database = p.database AND t.name = p.table " +
-	"WHERE p.database = currentDatabase() AND p.active AND p.rows > 0 AND p.table IN {tables:Array(String)} ORDER BY p.table, p.name"
+// partsSQL reads the path of a part too, which tells tables apart that have a name one after the other.
+const partsSQL = "SELECT table, name, hex(cityHash64(path, modification_time, rows, bytes_on_disk, marks)), toInt64(rows) FROM system.parts " +
+	"WHERE database = currentDatabase() AND active AND rows > 0 AND table IN {tables:Array(String)} ORDER BY table, name"
 
 // probeTime is how long a question about parts may take, in ClickHouse.
 const probeTime = 10 * time.Second
@@ -116,34 +115,35 @@ func parsePartName(name string) (out partName) {
 	return out
 }
 
-// CanProbe reports whether the parts of our tables on a host say what a query finds in them there: the host is one server, which keeps the rows itself, and
-// shows us its parts.
-func (c *Client) CanProbe(ctx context.Context, on Host) (bool, error) {
+// Probeable lists our tables on a host whose parts say what a query finds in them there, by name. The text of a table is another one when its columns, or
+// their defaults, are others. None is listed unless the host is one server, which keeps the rows itself, and shows us its parts.
+func (c *Client) Probeable(ctx context.Context, on Host) (map[string]string, error) {
 	if on.of == nil {
-		return false, nil
+		return nil, nil
 	}
-	engines := map[string]string{}
+	engines, definitions := map[string]string{}, map[string]string{}
 	err := c.Collect(ctx, Query{
-		SQL: "SELECT name, engine FROM system.tables WHERE database = currentDatabase() AND name IN (" + literals(physical.WithoutLogs()) + ")", system: true, on: on.of, longest: probeTime,
+		SQL: "SELECT name, engine, hex(cityHash64(toString(uuid), create_table_query)) FROM system.tables " +
+			"WHERE database = currentDatabase() AND name IN (" + literals(physical.WithoutLogs()) + ")", system: true, on: on.of, longest: probeTime,
 	}, func(cells []Cell) error {
-		engines[cells[0].Text()] = cells[1].Text()
+		name := cells[0].Text()
+		engines[name], definitions[name] = cells[1].Text(), cells[2].Text()
 		return nil
 	})
 	if err = unlessForbidden(err); err != nil || len(engines) == 0 {
-		return false, err
+		return nil, err
 	}
 	var replicas map[string]int64
 	if len(c.hosts) == 1 {
 		replicas, err = c.replicas(ctx)
 	}
 	if err != nil || !inParts(engines, replicas, len(c.hosts) > 1) {
-		return false, err
+		return nil, err
 	}
-	_, err = c.Parts(ctx, on, []string{physical.Events})
-	if unlessForbidden(err) == nil {
-		return err == nil, nil
+	if _, err = c.Parts(ctx, on, []string{physical.Events}); err != nil {
+		return nil, unlessForbidden(err)
 	}
-	return false, err
+	return definitions, nil
 }
 
 // replicas counts the replicas of our tables that are replicated; of none if we may not see them.

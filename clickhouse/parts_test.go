@@ -66,6 +66,32 @@ func TestMutationsOfParts(t *testing.T) {
 	}
 }
 
+// TestProbeable: another column or default shows in the text of its table, and in no other.
+func TestProbeable(t *testing.T) {
+	c := client(t)
+	tables := func() map[string]string {
+		t.Helper()
+		list, err := c.Probeable(t.Context(), c.Front())
+		if err != nil || list["events"] == "" {
+			t.Fatalf("%d tables: %v", len(list), err)
+		}
+		return list
+	}
+	before := tables()
+	last := before
+	for _, sql := range []string{"ADD COLUMN note String", "MODIFY COLUMN note String DEFAULT 'a'", "DROP COLUMN note"} {
+		statement(t, c, "ALTER TABLE groups "+sql)
+		now := tables()
+		if now["groups"] == last["groups"] || now["person"] != before["person"] {
+			t.Errorf("%s: groups %s, then %s; person %s, then %s", sql, last["groups"], now["groups"], before["person"], now["person"])
+		}
+		last = now
+	}
+	if last["groups"] != before["groups"] {
+		t.Errorf("without the column: %s, at first %s", last["groups"], before["groups"])
+	}
+}
+
 // TestMarks: each write moves the marks of a table, and a merge does not.
 func TestMarks(t *testing.T) {
 	c := client(t)

@@ -21,18 +21,23 @@ type prober struct {
 	budget time.Duration // after which a probe begins no other query
 
 	mu       sync.Mutex
-	host     clickhouse.Host     // what follows is of it
-	able     bool                // its tables can be probed
-	until    time.Time           // when that is asked again
-	columns  map[string][]string // of tables
+	host     clickhouse.Host  // what follows is of it
+	tables   map[string]table // those that can be probed
+	until    time.Time        // when that is asked again
 	projects map[int64]*probed
 	held     int // bytes of all projects
+}
+
+// table is one that can be probed.
+type table struct {
+	definition string // as clickhouse.Client.Probeable has it
+	columns    []string
 }
 
 // proberClient is a clickhouse.Client.
 type proberClient interface {
 	Front() clickhouse.Host
-	CanProbe(ctx context.Context, on clickhouse.Host) (bool, error)
+	Probeable(ctx context.Context, on clickhouse.Host) (map[string]string, error)
 	PhysicalColumns(ctx context.Context) ([]physical.Column, error)
 	Parts(ctx context.Context, on clickhouse.Host, tables []string) ([]clickhouse.Part, error)
 	Digests(ctx context.Context, on clickhouse.Host, project int64, table string, columns, parts []string, yields bool) ([]clickhouse.Digest, error)
@@ -87,7 +92,8 @@ type state struct {
 
 // tableState is that of a table.
 type tableState struct {
-	days []digest // in order
+	definition string
+	days       []digest // in order
 }
 
 // probe looks at what a project has in tables; nil where that can't be known.
@@ -96,8 +102,8 @@ func (p *prober) probe(ctx context.Context, at *admission.Place, project int64, 
 		return nil, err
 	}
 	host := p.client.Front()
-	able, err := p.canProbe(ctx, host)
-	if err != nil || !able {
+	there, err := p.probeable(ctx, host)
+	if err != nil || len(there) == 0 {
 		return nil, unlessUnable(ctx, err)
 	}
 	known := p.of(project, host)
@@ -113,14 +119,14 @@ func (p *prober) probe(ctx context.Context, at *admission.Place, project int64, 
 	if time.Now().Before(known.quiet) {
 		return nil, nil //nolint:nilnil // nothing is known, and that is no error
 	}
-	parts, ok, err := p.digested(ctx, at, project, known, tables)
+	parts, ok, err := p.digested(ctx, at, project, known, tables, there)
 	if err != nil && unlessUnable(ctx, err) == nil {
 		known.quiet, err = time.Now().Add(quietFor), nil
 	}
 	if err != nil || !ok {
 		return nil, err
 	}
-	return known.state(parts, tables), nil
+	return known.state(parts, tables, there), nil
 }
 
 // unlessUnable passes over the errors of a ClickHouse that is there but can't be probed: the query itself may run.
@@ -131,43 +137,49 @@ func unlessUnable(ctx context.Context, err error) error {
 	return err
 }
 
-// canProbe reports whether the tables of a host are such that can be probed. What is known of another host is forgotten.
-func (p *prober) canProbe(ctx context.Context, host clickhouse.Host) (bool, error) {
+// probeable lists the tables of a host that can be probed, as they were within the last ableFor. What is known of another host is forgotten.
+func (p *prober) probeable(ctx context.Context, host clickhouse.Host) (map[string]table, error) {
 	p.mu.Lock()
 	if p.host != host {
 		p.host, p.until, p.held = host, time.Time{}, 0
 		clear(p.projects)
 	}
-	able, fresh := p.able, time.Now().Before(p.until)
+	tables, fresh := p.tables, time.Now().Before(p.until)
 	p.mu.Unlock()
 	if fresh {
-		return able, nil
+		return tables, nil
 	}
-	able, err := p.client.CanProbe(ctx, host)
+	definitions, err := p.client.Probeable(ctx, host)
 	var list []physical.Column
 	if err == nil {
 		list, err = p.client.PhysicalColumns(ctx)
 	}
 	if err != nil {
 		if unlessUnable(ctx, err) == nil {
-			p.note(host, false, unableFor, nil)
+			p.note(host, nil, unableFor)
 		}
-		return false, err
+		return nil, err
 	}
-	columns := map[string][]string{}
+	tables = map[string]table{}
+	for name, definition := range definitions {
+		tables[name] = table{definition: definition}
+	}
 	for _, c := range list {
-		columns[c.Table] = append(columns[c.Table], c.Name)
+		if of, ok := tables[c.Table]; ok {
+			of.columns = append(of.columns, c.Name)
+			tables[c.Table] = of
+		}
 	}
-	p.note(host, able, ableFor, columns)
-	return able, nil
+	p.note(host, tables, ableFor)
+	return tables, nil
 }
 
-// note notes whether the tables of a host can be probed, unless another one is asked by now.
-func (p *prober) note(host clickhouse.Host, able bool, lasts time.Duration, columns map[string][]string) {
+// note notes which tables of a host can be probed, unless another one is asked by now.
+func (p *prober) note(host clickhouse.Host, tables map[string]table, lasts time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.host == host {
-		p.able, p.until, p.columns = able, time.Now().Add(lasts), columns
+		p.tables, p.until = tables, time.Now().Add(lasts)
 	}
 }
 
@@ -229,7 +241,7 @@ func (p *prober) forget(project int64) {
 // digested lists the parts of tables, and reads the digests of those that are not known. It is false if parts come and go too fast, or are too many
 // to be read in one probe.
 func (p *prober) digested(
-	ctx context.Context, at *admission.Place, project int64, known *probed, tables []string,
+	ctx context.Context, at *admission.Place, project int64, known *probed, tables []string, there map[string]table,
 ) (parts []clickhouse.Part, ok bool, err error) {
 	parts, err = p.client.Parts(ctx, known.host, tables)
 	for range probeTries {
@@ -241,7 +253,7 @@ func (p *prober) digested(
 		if len(fresh) == 0 {
 			return parts, true, nil
 		}
-		whole, err := p.read(ctx, at, project, known, fresh)
+		whole, err := p.read(ctx, at, project, known, fresh, there)
 		if err != nil {
 			return nil, false, err
 		}
@@ -309,21 +321,20 @@ func (known *probed) keep(read []clickhouse.Part, there map[partID]bool) (all bo
 }
 
 // read reads the digests of parts; of some of them, and then it is false, if all would take too long.
-func (p *prober) read(ctx context.Context, at *admission.Place, project int64, known *probed, fresh []clickhouse.Part) (whole bool, err error) {
-	p.mu.Lock()
-	columns := p.columns
-	p.mu.Unlock()
+func (p *prober) read(
+	ctx context.Context, at *admission.Place, project int64, known *probed, fresh []clickhouse.Part, there map[string]table,
+) (whole bool, err error) {
 	began := time.Now()
 	for first := true; len(fresh) > 0; first = false {
 		if !first && time.Since(began) > p.budget {
 			return false, nil
 		}
 		n := atOnce(fresh)
-		table, ids, names := fresh[0].Table, make(map[string]partID, n), make([]string, n)
+		name, ids, names := fresh[0].Table, make(map[string]partID, n), make([]string, n)
 		for i := range n {
 			names[i], ids[fresh[i].Name] = fresh[i].Name, idOf(&fresh[i])
 		}
-		found, err := p.client.Digests(ctx, known.host, project, table, columns[table], names, at.Yields())
+		found, err := p.client.Digests(ctx, known.host, project, name, there[name].columns, names, at.Yields())
 		if err != nil {
 			return false, err
 		}
@@ -355,10 +366,10 @@ func atOnce(parts []clickhouse.Part) (n int) {
 
 // state adds up the digests of parts. A statement that rewrites rows does so part by part, and may leave their keys as they are. So that the sums tell how
 // far it is, each has the part's rows with the number of the last one.
-func (known *probed) state(parts []clickhouse.Part, tables []string) *state {
+func (known *probed) state(parts []clickhouse.Part, tables []string, there map[string]table) *state {
 	out := &state{known.host, map[string]*tableState{}}
-	for _, table := range tables {
-		out.tables[table] = &tableState{}
+	for _, name := range tables {
+		out.tables[name] = &tableState{definition: there[name].definition}
 	}
 	days := map[string]map[int64]digest{}
 	for n := range parts {
@@ -375,8 +386,8 @@ func (known *probed) state(parts []clickhouse.Part, tables []string) *state {
 			days[one.Table][d.day] = digest{d.day, sum.rows + d.rows, sum.sum + d.sum + d.rows*rewritten}
 		}
 	}
-	for table, of := range out.tables {
-		for _, d := range days[table] {
+	for name, of := range out.tables {
+		for _, d := range days[name] {
 			of.days = append(of.days, d)
 		}
 		slices.SortFunc(of.days, func(a, b digest) int { return int(a.day - b.day) })
@@ -390,7 +401,7 @@ func (s *state) appendTo(dst []byte, table string, asked span) ([]byte, bool) {
 	if of == nil {
 		return dst, false
 	}
-	dst = append(dst, table...)
+	dst = append(append(dst, table...), of.definition...)
 	for _, d := range of.days {
 		if table == physical.Events && !asked.overlaps(span{d.day * hoursOfDay, (d.day + 1) * hoursOfDay}) {
 			continue

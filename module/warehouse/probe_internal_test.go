@@ -19,16 +19,18 @@ import (
 type server struct {
 	parts   []clickhouse.Part
 	digests []clickhouse.Digest // of each project
-	failure error               // of CanProbe
-	asked   int                 // how often CanProbe was
+	columns string              // those of the events
+	failure error               // of Probeable
+	asked   int                 // how often Probeable was
+	read    int                 // how often Digests was
 	front   clickhouse.Host
 }
 
 func (s *server) Front() clickhouse.Host { return s.front }
 
-func (s *server) CanProbe(context.Context, clickhouse.Host) (bool, error) {
+func (s *server) Probeable(context.Context, clickhouse.Host) (map[string]string, error) {
 	s.asked++
-	return s.failure == nil, s.failure
+	return map[string]string{physical.Events: s.columns}, s.failure
 }
 
 func (*server) PhysicalColumns(context.Context) ([]physical.Column, error) { return nil, nil }
@@ -40,6 +42,7 @@ func (s *server) Parts(context.Context, clickhouse.Host, []string) ([]clickhouse
 func (s *server) Digests(
 	_ context.Context, _ clickhouse.Host, _ int64, _ string, _, parts []string, _ bool,
 ) (found []clickhouse.Digest, err error) {
+	s.read++
 	for _, d := range s.digests {
 		if slices.Contains(parts, d.Part) {
 			found = append(found, d)
@@ -113,6 +116,27 @@ func TestMergesMoveNothing(t *testing.T) {
 			t.Errorf("mutation %d: the version moves from %d to %d", mutation, before, after)
 		}
 	}
+}
+
+// TestTablesChange: other columns move the version when the tables are looked at again, and no digest is read again for that.
+func TestTablesChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := server{columns: "a"}
+		s.has("a", 0, 5, 1, 2)
+		p := newProber(&s)
+		first := look(t, p, 1)
+		s.columns = "b"
+		if time.Sleep(ableFor - time.Second); look(t, p, 1) != first {
+			t.Error("the tables are looked at again too early")
+		}
+		time.Sleep(time.Second)
+		if second := look(t, p, 1); second == first || second == 0 || look(t, p, 1) != second {
+			t.Errorf("the version moves from %d to %d", first, second)
+		}
+		if s.asked != 2 || s.read != 1 {
+			t.Errorf("the tables were looked at %d times, digests read %d times", s.asked, s.read)
+		}
+	})
 }
 
 // hostAt is the only host of a client.
