@@ -26,7 +26,7 @@ func (w *Warehouse) Hold(ctx context.Context, projects []int64) (release func(),
 		return release, nil
 	}
 	for _, project := range projects {
-		_, unlock, err := w.shared.Lock(ctx, people(project), w.holder)
+		unlock, err := w.lock(ctx, project)
 		if err != nil {
 			release()
 			return nil, err

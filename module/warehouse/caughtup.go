@@ -27,10 +27,10 @@ type writtenOn struct {
 
 // await waits until the host that is asked first has what others, or this server on another host, wrote of a project's people. missed is true
 // if rows are there now that were missing before, so that what was read meanwhile may be wrong. The caller has the lock of the people.
-func (c *caughtUp) await(ctx context.Context, project int64, others bool) (missed bool, err error) {
+func (c *caughtUp) await(ctx context.Context, project int64) (missed bool, err error) {
 	before, known := c.on.Load(project)
 	was, _ := before.(writtenOn)
-	if was == (writtenOn{c.replicas.First(), true}) && !others {
+	if was == (writtenOn{c.replicas.First(), true}) {
 		return false, nil
 	}
 	host, whole, err := c.replicas.CatchUp(ctx, physical.WithoutLogs()...)
@@ -41,4 +41,5 @@ func (c *caughtUp) await(ctx context.Context, project int64, others bool) (misse
 	return known && whole && !was.whole, nil
 }
 
+// forget says that others have written of a project's people.
 func (c *caughtUp) forget(project int64) { c.on.Delete(project) }

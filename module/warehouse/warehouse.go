@@ -233,8 +233,8 @@ func (w *Warehouse) Deliver(ctx context.Context, options ingest.Options, records
 	return w.ingest.Deliver(ctx, options, records)
 }
 
-// alone takes the lock of a project's people, and forgets what is known about them if another holder had it: what one server reads of
-// people must stay as it is until it has written. It waits while Hold has the writers wait. It must not be called by who has it already, nor by who has a place.
+// alone takes the lock of a project's people, and waits until ClickHouse has what was written of them: what one server reads of people must stay as it
+// is until it has written. It waits while Hold has the writers wait. It must not be called by who has it already, nor by who has a place.
 func (w *Warehouse) alone(ctx context.Context, project int64) (release func(), err error) {
 	if err := w.gate.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("waiting for a backup: %w", context.Cause(ctx))
@@ -242,16 +242,13 @@ func (w *Warehouse) alone(ctx context.Context, project int64) (release func(), e
 	if w.shared == nil {
 		return func() { w.gate.Release(1) }, nil
 	}
-	others, unlock, err := w.shared.Lock(ctx, people(project), w.holder)
+	unlock, err := w.lock(ctx, project)
 	if err != nil {
 		w.gate.Release(1)
 		return nil, err
 	}
 	release = func() { unlock(); w.gate.Release(1) }
-	if others {
-		w.ingest.Forget(project) // which data changed is told by a probe, where there are other servers
-	}
-	missed, err := w.caughtUp.await(ctx, project, others)
+	missed, err := w.caughtUp.await(ctx, project)
 	if err != nil {
 		release()
 		return nil, err
@@ -260,6 +257,16 @@ func (w *Warehouse) alone(ctx context.Context, project int64) (release func(), e
 		w.ingest.Forget(project)
 	}
 	return release, nil
+}
+
+// lock takes the lock of a project's people, and forgets what is known about them if another holder had it. That is told only once.
+func (w *Warehouse) lock(ctx context.Context, project int64) (unlock func(), err error) {
+	others, unlock, err := w.shared.Lock(ctx, people(project), w.holder)
+	if err == nil && others {
+		w.ingest.Forget(project) // which data changed is told by a probe, where there are other servers
+		w.caughtUp.forget(project)
+	}
+	return unlock, err
 }
 
 // changing runs what changes rows of a table of a project.
