@@ -190,4 +190,25 @@ func TestForgetsMeanwhile(t *testing.T) {
 	close(other)
 }
 
+// TestForgetsWhateverTheClock: what another server has deleted is forgotten, also if its clock is behind that of one that deleted before.
+func TestForgetsWhateverTheClock(t *testing.T) {
+	s := start(t)
+	s.run(t, noRecount)
+	for _, ahead := range []time.Duration{time.Hour, 0, time.Minute} {
+		before, now := s.forgotten.Load(), time.Now().Add(ahead)
+		added, err := s.registry.AddDeletions(t.Context(), s.project, []registry.Deletion{{Person: uuid.NewString(), Gone: true, Version: 1}}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.registry.HideDeletions(t.Context(), s.project, added, now); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(time.Minute); s.forgotten.Load() == before; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("nothing is forgotten of what a server deleted whose clock is %s ahead", ahead)
+			}
+		}
+	}
+}
+
 var errBroken = errors.New("broken off")

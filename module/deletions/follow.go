@@ -13,16 +13,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// follow forgets what other servers have deleted.
+// follow forgets what other servers have deleted. The clocks of servers differ, so it goes by the deletions, and not by their times.
 func (d *Deleter) follow() {
-	seen := map[int64]time.Time{} // by project, until when deletions were hidden that are known here
-	d.each(func(_ string, list []*registry.Deletion) {
+	known := map[string]map[string]bool{} // the deletions that are hidden, by shard
+	d.each(func(shard string, list []*registry.Deletion) {
+		hidden, forgotten := map[string]bool{}, map[int64]bool{}
 		for _, one := range list {
-			if one.HiddenAt.After(seen[one.Project]) {
-				seen[one.Project] = one.HiddenAt
+			if one.HiddenAt.IsZero() {
+				continue
+			}
+			if hidden[one.ID] = true; !known[shard][one.ID] && !forgotten[one.Project] {
+				forgotten[one.Project] = true
 				d.Forget(one.Project, time.Now())
 			}
 		}
+		known[shard] = hidden
 	})
 }
 
