@@ -38,23 +38,29 @@ type settledWorld struct {
 	places   *admission.Scheduler
 	stitches *execution.Executor
 	whole    *execution.Executor
+	renews   *execution.Executor // with a cache of its own
 	asked    int
 
 	project, other int64
 
 	kept, computed int // buckets of all answers
+	renewed        int // answers
 	counts         map[string]int
 }
 
-func newSettledWorld(tb testing.TB) *settledWorld {
+// newSettledWorld starts one. Without alone, others may write to its ClickHouse, and a probe tells what has changed.
+func newSettledWorld(tb testing.TB, alone bool) *settledWorld {
 	tb.Helper()
-	reg, house := warehousetest.Open(tb, tb.TempDir(), clickhouse.Config{DSN: engine.DSN(), Embedded: true})
-	results, err := cache.New(cache.Config{MaxBytes: 64 << 20})
-	if err != nil {
-		tb.Fatal(err)
+	reg, house := warehousetest.Open(tb, tb.TempDir(), clickhouse.Config{DSN: engine.DSN(), Embedded: alone})
+	caches := make([]*cache.Cache, 2)
+	for n := range caches {
+		var err error
+		if caches[n], err = cache.New(cache.Config{MaxBytes: 64 << 20, Stale: time.Hour}); err != nil {
+			tb.Fatal(err)
+		}
 	}
 	w := &settledWorld{t: tb, reg: reg, house: house, places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 32}), counts: map[string]int{}}
-	executor := func() *execution.Executor {
+	executor := func(results *cache.Cache) *execution.Executor {
 		return &execution.Executor{
 			Cache: results, Shards: warehouse.Only(house), Places: w.places, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases),
 			Names: new(execution.Sightings), Limits: execution.NewLimiter(registry.Rate{Queries: 1 << 30, Per: time.Minute}), QueryFresh: time.Hour,
@@ -62,15 +68,21 @@ func newSettledWorld(tb testing.TB) *settledWorld {
 			ReportPieces: func(_ *execution.Query, err error) { tb.Errorf("pieces: %v", err) },
 		}
 	}
-	w.members = cohorts.New(cohorts.Config{Registry: reg, Logger: zap.NewNop(), Executor: executor()})
-	w.stitches, w.whole = executor(), executor()
-	w.stitches.Cohorts, w.whole.Cohorts, w.whole.WholeOnly = w.members, w.members, true
+	w.members = cohorts.New(cohorts.Config{Registry: reg, Logger: zap.NewNop(), Executor: executor(caches[0])})
+	w.stitches, w.whole, w.renews = executor(caches[0]), executor(caches[0]), executor(caches[1])
+	w.stitches.Cohorts, w.whole.Cohorts, w.renews.Cohorts, w.whole.WholeOnly = w.members, w.members, w.members, true
 	w.deleter = deletions.New(deletions.Config{
 		Registry: reg, Shards: warehouse.Only(house), Logger: zap.NewNop(), Options: w.options, Recount: func(context.Context, int64, []int64) error { return nil },
-		Forget: func(project int64, before time.Time) { results.Erase(project, before) },
+		Forget: func(project int64, before time.Time) {
+			for _, results := range caches {
+				results.Erase(project, before)
+			}
+		},
 	})
 	tb.Cleanup(func() {
-		results.Close()
+		for _, results := range caches {
+			results.Close()
+		}
 		for _, closeIt := range []func() error{w.deleter.Close, w.members.Close} {
 			if err := closeIt(); err != nil {
 				tb.Error(err)
@@ -144,17 +156,41 @@ func (w *settledWorld) ask(e *execution.Executor, c execution.Caller, raw string
 	if err != nil {
 		w.t.Fatalf("%s: %v", raw, err)
 	}
-	done, _ := got.Answer.Entry.Meta.(*execution.Details)
+	return shown(got.Answer)
+}
+
+// shown is what is shown of an answer.
+func shown(got cache.Answer) (string, *execution.Details) {
+	done, _ := got.Entry.Meta.(*execution.Details)
 	var out bytes.Buffer
 	if a := done.Insight; a != nil {
 		for _, part := range [][]byte{a.Results, a.Head, a.More, a.Error, a.Dates} {
 			out.Write(part)
 		}
 	} else {
-		out.Write(got.Answer.Entry.Result.AppendRows(done.Head, 0, -1))
+		out.Write(got.Entry.Result.AppendRows(done.Head, 0, -1))
 	}
 	fmt.Fprintf(&out, "%s %s", done.HogQL, done.Warnings)
 	return out.String(), done
+}
+
+// renew asks for an answer that is always stale: it is computed, unless it is found to be as it was.
+func (w *settledWorld) renew(c execution.Caller, raw string) (string, *execution.Details) {
+	w.t.Helper()
+	node, err := compiler.Parse([]byte(raw))
+	if err != nil {
+		w.t.Fatalf("%s: %v", raw, err)
+	}
+	q := &execution.Query{Node: node, Text: node.Text(), Rows: compiler.QueryRoute, Key: cache.KeyParts{
+		Project: c.Project.ID, Query: raw, Extra: w.renews.Mark(c.Snapshot, c.Project.ID, node), Zone: c.Project.Timezone,
+	}.Key()}
+	fresh := w.renews.FreshnessOf(node, execution.RefreshBlocking)
+	fresh.Fresh = time.Nanosecond
+	got, err := w.renews.Refresh(w.t.Context(), &c, q, &fresh, execution.Origin{}, nil)
+	if err != nil {
+		w.t.Fatalf("%s: %v", raw, err)
+	}
+	return shown(got.Answer)
 }
 
 func (w *settledWorld) caller(project int64) execution.Caller {
@@ -162,20 +198,29 @@ func (w *settledWorld) caller(project int64) execution.Caller {
 	return execution.Caller{Project: snap.Project(project), Snapshot: snap, Start: time.Now()}
 }
 
-// same compares an answer that is put together with one that is computed as a whole.
-func (w *settledWorld) same(project int64, raw, when string) {
+// same compares an answer that is put together or renewed with one that is computed as a whole.
+func (w *settledWorld) same(project int64, raw, when string, ask func(execution.Caller, string) (string, *execution.Details)) {
 	w.t.Helper()
 	c := w.caller(project)
 	for tries := 0; ; tries++ {
 		c.Start = time.Now()
 		began := c.Start.Truncate(time.Second)
-		got, done := w.ask(w.stitches, c, raw)
+		got, done := ask(c, raw)
 		want, _ := w.ask(w.whole, c, raw)
 		if got != want && tries < 3 && !time.Now().Truncate(time.Second).Equal(began) {
 			continue // ranges that end now are others in the next second
 		}
 		if got != want {
-			w.t.Fatalf("%s, project %d: %s\n%d of %d buckets computed\n got %s\nwant %s", when, project, raw, done.Buckets.Computed, done.Buckets.All, got, want)
+			at := 0
+			for at < min(len(got), len(want)) && got[at] == want[at] {
+				at++
+			}
+			at = max(at-200, 0)
+			w.t.Fatalf("%s, project %d: %s\n%d of %d buckets computed, renewed: %t; from byte %d on\n got %s\nwant %s", when, project, raw, done.Buckets.Computed, done.Buckets.All, done.Renewal != nil, at, got[at:], want[at:])
+		}
+		if done.Renewal != nil {
+			w.renewed++
+			w.counts[when+", renewed"]++
 		}
 		w.computed += done.Buckets.Computed
 		w.kept += done.Buckets.All - done.Buckets.Computed
@@ -214,10 +259,78 @@ func settledQueries(computed, static, action int64) []string {
 	}
 }
 
+// renewedQueries are further ones that have no buckets.
+func renewedQueries(cohort, action int64) []string {
+	const a, b = `{"kind":"EventsNode","event":"a"}`, `{"kind":"EventsNode","event":"b"}`
+	insight := func(kind, from, more string) string {
+		return `{"kind":"` + kind + `","dateRange":{"date_from":"` + from + `"}` + more + `}`
+	}
+	sql := func(text string) string { return `{"kind":"HogQLQuery","query":"` + text + `"}` }
+	people := func(source string) string {
+		return `{"kind":"ActorsQuery","select":["id","properties.plan"],"source":` + source + `}`
+	}
+	trend := insight("TrendsQuery", "-20d", `,"series":[{"kind":"EventsNode","event":"a","math":"weekly_active"}]`)
+	funnel := `,"series":[` + a + "," + b + `]`
+	return []string{
+		trend,
+		insight("TrendsQuery", "-20d", `,"series":[{"kind":"EventsNode","event":"a","math":"first_time_for_user"}]`),
+		insight("TrendsQuery", "-20d", `,"series":[`+a+`],"breakdownFilter":{"breakdown":"plan","breakdown_type":"person"},"trendsFilter":{"display":"ActionsTable"}`),
+		insight("TrendsQuery", "-20d", fmt.Sprintf(`,"series":[%s],"breakdownFilter":{"breakdown":[%d,"all"],"breakdown_type":"cohort"}`, a, cohort)),
+		insight("TrendsQuery", "all", `,"interval":"month","series":[`+a+`]`),
+		insight("FunnelsQuery", "-20d", funnel),
+		insight("FunnelsQuery", "-20d", funnel+`,"funnelsFilter":{"funnelOrderType":"unordered"},"breakdownFilter":{"breakdown":"plan","breakdown_type":"person"}`),
+		insight("FunnelsQuery", "-20d", funnel+`,"interval":"day","funnelsFilter":{"funnelVizType":"trends"}`),
+		insight("RetentionQuery", "-7d", `,"retentionFilter":{"period":"Day","totalIntervals":7}`),
+		insight("RetentionQuery", "-7d", fmt.Sprintf(`,"retentionFilter":{"period":"Day","totalIntervals":7,"retentionType":"retention_first_time","targetEntity":{"type":"actions","id":%d}}`, action)),
+		insight("PathsQuery", "-20d", `,"pathsFilter":{"includeEventTypes":["custom_event"]}`),
+		insight("StickinessQuery", "-20d", `,"series":[{"kind":"EventsNode","event":"a","math":"total"}]`),
+		people(`{"kind":"InsightActorsQuery","source":` + insight("LifecycleQuery", "-10d", `,"series":[`+a+`]`) + `,"status":"new"}`),
+		people(`{"kind":"FunnelsActorsQuery","funnelStep":2,"source":` + insight("FunnelsQuery", "-20d", funnel) + `}`),
+		`{"kind":"ActorsQuery","select":["person","created_at"],"search":"u1","orderBy":["created_at","id"]}`,
+		`{"kind":"EventsQuery","select":["uuid","person.properties.plan","timestamp"],"event":"a","after":"2026-01-01","before":"2036-01-01","orderBy":["timestamp","uuid"]}`,
+		sql("select count(), countIf(properties.plan = 'pro') from persons"),
+		sql("select person.properties.plan, count(), uniq(person_id) from events group by 1 order by 1"),
+		sql("select distinct_id, person_id from person_distinct_ids order by 1"),
+		sql(fmt.Sprintf("select count() from events where person_id in cohort %d", cohort)),
+		sql("select id, created_at from persons order by id"),
+	}
+}
+
 // TestSettledPast: answers that are put together from kept and computed buckets are byte for byte those that are computed as a whole, whatever
 // happened to the data, the project and its definitions in between.
 func TestSettledPast(t *testing.T) {
-	w := newSettledWorld(t)
+	w := newSettledWorld(t, true)
+	w.shake(t, settledQueries, func(c execution.Caller, raw string) (string, *execution.Details) { return w.ask(w.stitches, c, raw) })
+	if w.kept < w.computed/4 {
+		t.Errorf("only %d buckets were kept, and %d computed", w.kept, w.computed)
+	}
+}
+
+// TestSettledPastOfOthers: so are they where a probe tells what has changed.
+func TestSettledPastOfOthers(t *testing.T) {
+	w := newSettledWorld(t, false)
+	w.shake(t, settledQueries, func(c execution.Caller, raw string) (string, *execution.Details) { return w.ask(w.stitches, c, raw) })
+	if w.kept == 0 {
+		t.Error("no buckets were kept")
+	}
+}
+
+// TestRenewedAnswers: stale answers that are renewed without a query are those that are computed, whatever happened in between.
+func TestRenewedAnswers(t *testing.T) {
+	w := newSettledWorld(t, true)
+	w.shake(t, func(computed, static, action int64) []string {
+		return append(settledQueries(computed, static, action), renewedQueries(computed, action)...)
+	}, w.renew)
+	if w.renewed < 10 {
+		t.Errorf("only %d answers were renewed", w.renewed)
+	}
+}
+
+// shake compares answers with those that are computed as a whole, while what they follow from changes at random.
+func (w *settledWorld) shake(
+	t *testing.T, queries func(computed, static, action int64) []string, ask func(execution.Caller, string) (string, *execution.Details),
+) {
+	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -289,7 +402,7 @@ func TestSettledPast(t *testing.T) {
 		_, err := w.reg.UpdateProject(ctx, project, c)
 		must(err)
 	}
-	list := settledQueries(computed[project], fixed[project], actions[project])
+	list := queries(computed[project], fixed[project], actions[project])
 	does := []struct {
 		name string
 		do   func()
@@ -367,33 +480,35 @@ func TestSettledPast(t *testing.T) {
 			all.Wait()
 		}},
 	}
-	count := 80
+	count := 50
 	if testing.Short() {
-		count = 30
+		count = 20
 	}
 	for step := range count {
 		did := does[r.IntN(len(does))]
 		if step%3 == 0 {
 			did = does[r.IntN(9)] // more often what happens often
 		}
+		asked := make([]string, 3)
+		for n := range asked {
+			asked[n] = list[r.IntN(len(list))]
+			ask(w.caller(project), asked[n])
+		}
 		did.do()
-		for range 3 {
-			w.same(project, list[r.IntN(len(list))], "after "+did.name)
+		for _, raw := range asked {
+			w.same(project, raw, "after "+did.name, ask)
 		}
 		if step%10 == 0 {
-			others := settledQueries(computed[other], fixed[other], actions[other])
-			w.same(other, others[r.IntN(len(others))], "of the other project")
+			others := queries(computed[other], fixed[other], actions[other])
+			w.same(other, others[r.IntN(len(others))], "of the other project", ask)
 		}
 	}
-	t.Logf("%d buckets computed, %d kept; answers with kept buckets: %v", w.computed, w.kept, w.counts)
-	if w.kept < w.computed/4 {
-		t.Errorf("only %d buckets were kept, and %d computed", w.kept, w.computed)
-	}
+	t.Logf("%d buckets computed, %d kept; answers with kept buckets, and renewed: %v", w.computed, w.kept, w.counts)
 }
 
 // TestNewPeopleLeaveBuckets: somebody new changes the buckets of a lifecycle in which the new events are, and the one after, and a property of a person none.
 func TestNewPeopleLeaveBuckets(t *testing.T) {
-	w := newSettledWorld(t)
+	w := newSettledWorld(t, true)
 	const raw = `{"kind":"LifecycleQuery","interval":"day","dateRange":{"date_from":"2026-03-01","date_to":"2026-03-09"},"series":[{"kind":"EventsNode","event":"a"}]}`
 	capture := func(person, date string, properties map[string]any) {
 		w.capture(w.project, map[string]any{"event": "a", "distinct_id": person, "timestamp": date + "T12:00:00Z", "properties": properties})
@@ -427,7 +542,7 @@ func TestNewPeopleLeaveBuckets(t *testing.T) {
 
 // TestPiecesAreFenced: the pieces of one project are never those of another, nor those of a key with other fixed values, whose queries look the same.
 func TestPiecesAreFenced(t *testing.T) {
-	w := newSettledWorld(t)
+	w := newSettledWorld(t, true)
 	const raw = `{"kind":"TrendsQuery","interval":"day","dateRange":{"date_from":"2026-03-01","date_to":"2026-03-05"},"series":[{"kind":"EventsNode","event":"a"}]}`
 	key := func(fixed string) *registry.Key { return &registry.Key{ID: "key " + fixed, Fixed: fixed} }
 	ours, theirs := w.caller(w.project), w.caller(w.other)
