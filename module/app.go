@@ -81,7 +81,7 @@ type CaptureConfig struct {
 type AlertsConfig struct {
 	// The URL that messages of alerts are sent to that name none of their own. Default: none.
 	Webhook string `json:"webhook,omitempty"`
-	// The secret that signs these messages: at least 16 characters, or whsec_ and base64. Default: none, they are not signed.
+	// The secret that signs these messages: 16 to 256 characters, or whsec_ and base64. Default: none, they are not signed.
 	WebhookSecret string `json:"webhook_secret,omitempty"`
 	// Lets alerts name webhooks at addresses that are not of the public internet. Default: they are not sent there.
 	PrivateWebhooks bool `json:"private_webhooks,omitempty"`
@@ -118,8 +118,8 @@ type Limits struct {
 	// How many queries the runs of one endpoint may cause, all callers together, where the endpoint has no rate_limit of its own.
 	// Default: any number.
 	EndpointRate Rate `json:"endpoint_rate,omitzero"`
-	// How many insights a project may save, and as many dashboards, endpoints, variables, cohorts, alerts and keys; deleted ones count until they
-	// are purged. Default: 10000.
+	// How many insights a project may save, and as many dashboards, endpoints, variables, cohorts, actions, alerts, annotations and keys each; deleted
+	// ones count until they are purged. Default: 10000.
 	Records int `json:"records,omitempty"`
 	// What all records of a project may take together, in memory as on disk. Default: 256MiB.
 	RecordsSize Size `json:"records_size,omitempty"`
