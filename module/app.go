@@ -79,7 +79,7 @@ type CaptureConfig struct {
 
 // AlertsConfig says where alerts are sent.
 type AlertsConfig struct {
-	// The URL that messages of alerts are sent to that name none of their own. Default: none.
+	// Where messages go of alerts without a webhook of their own: a URL. Default: none.
 	Webhook string `json:"webhook,omitempty"`
 	// The secret that signs these messages: 16 to 256 characters, or whsec_ and base64. Default: none, they are not signed.
 	WebhookSecret string `json:"webhook_secret,omitempty"`
