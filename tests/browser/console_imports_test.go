@@ -100,8 +100,8 @@ func TestConsoleImports(t *testing.T) {
 	c.imports(t, "Completed", "Completed, with bad lines", "Completed, with bad lines")
 	c.press(t, "button", "Report of export.jsonl")
 	c.one(t, "heading", "export.jsonl")
-	if got := strings.Join(append(c.column(t, "Fields that are not known", 0), c.column(t, "Fields that are not known", 2)...), " "); got != "propertes properties" {
-		t.Errorf("the fields that are not known: %q", got)
+	if got := strings.Join(append(c.column(t, "Unknown fields", 0), c.column(t, "Unknown fields", 2)...), " "); got != "propertes properties" {
+		t.Errorf("the unknown fields: %q", got)
 	}
 	c.inspect(t, "import-report")
 	c.press(t, "button", "Close")

@@ -160,7 +160,7 @@ function Smoothing(props: FormProps) {
 	return (
 		<NumberField
 			label="Smooth over"
-			hint="Each point is the average of so many intervals."
+			hint="Each point is the average of this many intervals."
 			value={filter.smoothingIntervals}
 			without={1}
 			min={1}

@@ -21,7 +21,7 @@ export default function ActionsPage() {
 	const found = useResource((signal) => get<Page<Action>>("actions/", { search, limit, offset }, signal), [search, offset]);
 	return (
 		<>
-			<PageHead title="Actions" about="Names for what counts as doing something: events, clicks and visits of pages.">
+			<PageHead title="Actions" about="Names for things that people do: events, clicks and page visits.">
 				{can("action:write") && (
 					<Link class="button button-primary" to={pageAddress("data-management", "actions", "new")}>
 						New action

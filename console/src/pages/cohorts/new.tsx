@@ -72,7 +72,7 @@ export function NewCohort() {
 						/>
 						<p class="hint">
 							{kind === "dynamic"
-								? "Its members are computed from criteria, again and again."
+								? "Its members are computed from criteria, and kept up to date."
 								: "Its members stay until you take them out."}
 						</p>
 					</div>

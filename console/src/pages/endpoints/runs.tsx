@@ -59,7 +59,9 @@ export function RunsTab({ endpoint }: TabProps) {
 				</Button>
 			}
 		>
-			<p class="hint">The runs of the last 30 days, or of the busiest seconds the newest. Values of variables and rows are not kept.</p>
+			<p class="hint">
+				The runs of the last 30 days. In very busy seconds only the newest are listed. Values of variables, and rows, are not kept.
+			</p>
 			<div class="endpoints-filters">
 				<Field label="Which runs" hideLabel>
 					{(id) => (

@@ -139,7 +139,7 @@ function Part({ title, state, figures }: { title: string; state: State; figures:
 	);
 }
 
-/** The slowest queries of the last day, and those that failed. */
+/** The slowest queries of the last 30 days, and the latest that failed. */
 function Log() {
 	const slow = useResource((signal) => readLog("slow", signal), []);
 	const failed = useResource((signal) => readLog("failed", signal), []);
@@ -157,7 +157,7 @@ function Log() {
 					</Button>
 				}
 			>
-				<p class="hint">The slowest of the last 256 queries that ran on ClickHouse. Answers from the cache are not among them.</p>
+				<p class="hint">The slowest queries on ClickHouse in the last 30 days. Answers from the cache are not among them.</p>
 				<Loaded of={slow}>{(queries) => <Queries label="Slow queries" queries={queries} none="No queries yet" />}</Loaded>
 			</Card>
 			<Card title="Failed queries">

@@ -48,7 +48,7 @@ export function FirstEvent({ onEvent }: { onEvent: (event: string) => void }) {
 					)}
 					<p class="home-waiting" role="status">
 						<span class="home-pulse" aria-hidden="true" />
-						{trouble || "Waiting for the first event. This page goes on by itself when it arrives."}
+						{trouble || "Waiting for the first event. This page continues when it arrives."}
 					</p>
 				</div>
 			</Card>

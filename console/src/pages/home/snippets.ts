@@ -14,7 +14,7 @@ export function captureSnippets(token: string, site: string): CaptureSnippet[] {
 		{
 			id: "page",
 			label: "Web page",
-			hint: "Paste this into the pages of your site. Page views and clicks are sent by themselves.",
+			hint: "Paste this into the pages of your site. Page views and clicks are sent automatically.",
 			text: `<script src="https://us-assets.i.posthog.com/static/array.js"></script>\n<script>posthog.init(${key}, { api_host: ${host} })</script>`,
 		},
 		{

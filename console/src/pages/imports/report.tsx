@@ -4,7 +4,7 @@ import { counted, number } from "../../ui/format";
 import { Table } from "../../ui/table";
 import type { Import, Report } from "./api";
 
-/** What an import did: numbers, fields that are not known, and bad lines. */
+/** What an import did: numbers, unknown fields, and bad lines. */
 export function ReportDialog({ of, onClose }: { of: Import; onClose: () => void }) {
 	return (
 		<Dialog title={of.filename || "Import"} onClose={onClose} wide>
@@ -44,9 +44,9 @@ function Parts({ report }: { report: Report }) {
 			{columns.length > 0 && <p>Columns that became properties: {columns.join(", ")}.</p>}
 			{unknown.length > 0 && (
 				<>
-					<h3>Fields that are not known, and became nothing</h3>
+					<h3>Unknown fields, which were ignored</h3>
 					<Table
-						label="Fields that are not known"
+						label="Unknown fields"
 						rows={unknown}
 						keyOf={(field) => field.name}
 						columns={[

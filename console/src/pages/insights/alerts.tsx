@@ -134,7 +134,7 @@ function NewAlert({ insight, onClose, onMade }: { insight: Insight; onClose: () 
 				)}
 			</Field>
 			{form.webhook && (
-				<Field label="Secret of the webhook" hint="Signs the messages. It begins with whsec_, and is not shown again.">
+				<Field label="Secret of the webhook" hint="Signs the messages: 16 to 256 characters, or whsec_ and base64. It is not shown again.">
 					{(id) => <TextInput id={id} type="password" value={form.secret} onValue={(secret) => set({ secret })} />}
 				</Field>
 			)}

@@ -62,7 +62,7 @@ export function EndDialog<T extends { id: string; label: string; value: string |
 			{own && (
 				<p class="notice">
 					{roll
-						? "This is the key that you are signed in with: you go on with the new one."
+						? "This is the key that you are signed in with: you stay signed in with the new one."
 						: "This is the key that you are signed in with: you will be signed out."}
 				</p>
 			)}

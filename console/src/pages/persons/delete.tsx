@@ -27,7 +27,7 @@ export function DeleteDialog({ person, what, onClose }: { person: Person; what: 
 		>
 			{what === "person" ? (
 				<>
-					<p>No answer shows the person from now on. Their properties and distinct IDs are erased from the disk within a day.</p>
+					<p>From now on no answer shows the person. Their properties and distinct IDs are erased from the disk soon after an hour.</p>
 					<Checkbox label="Delete their events too" checked={events} onValue={setEvents} />
 					<p class="hint">
 						{events
@@ -37,8 +37,8 @@ export function DeleteDialog({ person, what, onClose }: { person: Person; what: 
 				</>
 			) : (
 				<p>
-					No answer shows the events from now on, and numbers that counted them change. They are erased from the disk within a day. The
-					person stays.
+					From now on no answer shows the events, and numbers that counted them change. They are erased from the disk soon after an hour.
+					The person stays.
 				</p>
 			)}
 			<p>This cannot be undone.</p>

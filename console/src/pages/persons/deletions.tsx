@@ -25,7 +25,7 @@ export default function DeletionsPage() {
 		<>
 			<PageHead
 				title="Deletions"
-				about="What is deleted is in no answer at once, and is erased from the disk within a day. A record of it stays, without anything about the person but the UUID."
+				about="Deleted data disappears from answers at once, and from the disk soon after an hour. A record with the UUID and the counts stays for 30 days."
 			>
 				<Link to={pageAddress("persons")}>All people</Link>
 			</PageHead>
