@@ -58,7 +58,7 @@ func adminDeletePersons(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 		return nil, err
 	}
 	if len(done) == 0 {
-		return nil, fmt.Errorf("nobody of project %d has one of these ids: %w", project.ID, registry.ErrNotFound)
+		return nil, fmt.Errorf("project %d has no person with any of these ids: %w", project.ID, registry.ErrNotFound)
 	}
 	out := adminapi.Deletions{Deletions: []adminapi.Deletion{}}
 	for _, d := range done {

@@ -56,7 +56,7 @@ func (a *App) provisionFolders(repl *caddy.Replacer) error {
 			return fmt.Errorf("endpoints: %w", err)
 		}
 		if filled == "" {
-			return errors.New("endpoints lacks the folder")
+			return errors.New("endpoints needs a folder")
 		}
 		if f.Folder, err = filepath.Abs(filled); err != nil {
 			return fmt.Errorf("endpoints: %w", err)

@@ -253,7 +253,7 @@ func TestCohortMistakes(t *testing.T) {
 	}{
 		{"a long name", create(registry.NewCohort{Project: p.ID, CohortFields: staticCohort(strings.Repeat("é", 401))}), registry.FieldError{Field: "name", Code: registry.CodeTooLong, Message: "Ensure this field has no more than 400 characters."}, nil},
 		{"a long description", update(p.ID, 7, registry.CohortFields{Description: registry.To(strings.Repeat("é", 1001))}), registry.FieldError{Field: "description", Code: registry.CodeTooLong, Message: "Ensure this field has no more than 1000 characters."}, nil},
-		{"too large", update(p.ID, 7, registry.CohortFields{Filters: registry.To(query(strings.Repeat("x", registry.MaxRecord)))}), registry.FieldError{Field: "filters", Code: registry.CodeTooBig, Message: "This cohort takes 1048613 bytes, and can take 1048576."}, nil},
+		{"too large", update(p.ID, 7, registry.CohortFields{Filters: registry.To(query(strings.Repeat("x", registry.MaxRecord)))}), registry.FieldError{Field: "filters", Code: registry.CodeTooBig, Message: "This cohort takes 1048613 bytes; the limit is 1048576."}, nil},
 		{"a taken number", create(registry.NewCohort{Project: p.ID, ID: 7}), registry.FieldError{Field: "id", Code: registry.CodeUnique, Message: "A cohort with this id exists already."}, nil},
 		{"a number below 1", create(registry.NewCohort{Project: p.ID, ID: -1}), registry.FieldError{Field: "id", Code: registry.CodeTooSmall, Message: "Ensure this value is greater than or equal to 1."}, nil},
 		{"a large number", create(registry.NewCohort{Project: p.ID, ID: 1 << 40}), registry.FieldError{Field: "id", Code: registry.CodeTooLarge, Message: "Ensure this value is less than or equal to 2147483647."}, nil},

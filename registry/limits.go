@@ -122,7 +122,7 @@ func (l *Limits) check(t *tx) error {
 		return limitReached("This project has %d properties with a type, which is the most it can have.", was)
 	}
 	if n := after.bytes(); n > l.Bytes && n > before.bytes() {
-		return limitReached("With this, the saved records of this project take %d bytes, and they can take %d. Delete some; deleted ones count until "+
+		return limitReached("This would bring the project's records to %d bytes; the limit is %d. Delete some; deleted ones count until "+
 			"they are purged, 30 days later or by `caddy analytics project purge`.", n, l.Bytes)
 	}
 	return nil
@@ -136,7 +136,7 @@ func checkSize(field, what string, size, most int) error {
 	if size <= most {
 		return nil
 	}
-	return &FieldError{Field: field, Code: CodeTooBig, Message: fmt.Sprintf("%s takes %d bytes, and can take %d.", what, size, most)}
+	return &FieldError{Field: field, Code: CodeTooBig, Message: fmt.Sprintf("%s takes %d bytes; the limit is %d.", what, size, most)}
 }
 
 func textBytes(texts ...*string) (size int) {

@@ -86,5 +86,5 @@ func CheckToken(text string) (string, error) {
 
 // UnknownToken refuses a token of no project.
 func UnknownToken() *RefusalError {
-	return refuse(InvalidKey, "The project token is not one of any project, or was revoked.")
+	return refuse(InvalidKey, "The project token belongs to no project, or was revoked.")
 }

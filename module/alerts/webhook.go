@@ -37,7 +37,7 @@ func CheckURL(text string) error {
 	case u.User != nil:
 		return errors.New("The URL must not hold a user or a password.") //nolint:staticcheck // words for users
 	case len(text) > maxURL:
-		return fmt.Errorf("The URL takes %d bytes, and can take %d.", len(text), maxURL) //nolint:staticcheck // words for users
+		return fmt.Errorf("The URL takes %d bytes; the limit is %d.", len(text), maxURL) //nolint:staticcheck // words for users
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func follow[T any](cmd *cobra.Command, uri string, body any) (T, error) {
 		var line adminapi.BackupLine
 		switch err := lines.Decode(&line); {
 		case err != nil:
-			return out, fmt.Errorf("the server broke off: %w", err)
+			return out, fmt.Errorf("the server ended the response early: %w", err)
 		case line.Error != "":
 			return out, errors.New(line.Error)
 		case line.Result != nil:

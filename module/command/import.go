@@ -58,7 +58,7 @@ func runImport(cmd *cobra.Command, args []string) (any, error) {
 		report, err := importFile(cmd, name, query)
 		if err != nil {
 			if n > 0 {
-				err = fmt.Errorf("%w (what was named before it is in)", err)
+				err = fmt.Errorf("%w (the files named before it were imported)", err)
 			}
 			return nil, err
 		}
@@ -146,9 +146,9 @@ func importFile(cmd *cobra.Command, name string, query url.Values) (adminapi.Imp
 func cameTo(cmd *cobra.Command, run, name string) error {
 	progress, err := call[adminapi.ImportProgress](cmd, http.MethodGet, "/analytics/import?run="+run, nil)
 	if err != nil {
-		return fmt.Errorf("interrupted in %s: the same command goes on from there", name)
+		return fmt.Errorf("interrupted in %s: run the same command again to continue", name)
 	}
-	return fmt.Errorf("interrupted in %s: %d events are in, up to line %d; the same command goes on from there, and passes over what is in",
+	return fmt.Errorf("interrupted in %s: %d events are in, up to line %d; run the same command again to continue: it passes over what is in",
 		name, progress.Events, progress.Line)
 }
 
@@ -165,9 +165,9 @@ func tell(stderr io.Writer, report *adminapi.Import) {
 	}
 	switch {
 	case report.MoreFields > 0:
-		fmt.Fprintf(stderr, "these fields and at least %d others are not known, and became nothing\n", report.MoreFields)
+		fmt.Fprintf(stderr, "these fields and at least %d others are unknown and were ignored\n", report.MoreFields)
 	case len(report.Unknown) > 0:
-		fmt.Fprintln(stderr, "these fields are not known, and became nothing")
+		fmt.Fprintln(stderr, "these fields are unknown and were ignored")
 	}
 	if len(report.Columns) > 0 {
 		fmt.Fprintf(stderr, "columns that became properties: %s\n", strings.Join(report.Columns, ", "))

@@ -168,7 +168,7 @@ func (c *Capture) configOf(r *http.Request, settings *remoteConfig) (token strin
 	}
 	if _, err := c.projectOf(r.Context(), token); err != nil {
 		if _, unknown := errors.AsType[*capture.RefusalError](err); unknown {
-			err = api.NotFound("The token in the path is not one of any project, or was revoked.")
+			err = api.NotFound("The token in the path belongs to no project, or was revoked.")
 		}
 		return "", nil, err
 	}
