@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/retention"
@@ -216,6 +217,44 @@ func TestMistakes(t *testing.T) {
 			_, err := build(t, insighttest.World(), tt.fields)
 			if diff := cmp.Diff(tt.want, insighttest.Mistake(t, err)); diff != "" {
 				t.Errorf("mistake (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAmountsOfTheStart pins which entities are the same: for these the first column adds up all events of its period, for others what comes
+// back counts from the start on.
+func TestAmountsOfTheStart(t *testing.T) {
+	t.Parallel()
+	const every, named, five, six = `{"id": null}`, `{"id": "5"}`, `{"id": 5, "type": "actions"}`, `{"id": 6, "type": "actions"}`
+	tests := []struct {
+		name, start, back string
+		same              bool
+	}{
+		{"one event", named, named, true},
+		{"all events", every, every, true},
+		{"one event, filtered twice", `{"id": "5", "properties": [{"key": "a", "value": "x"}]}`, named, true},
+		{"one action, its number a text", five, `{"id": "5", "type": "actions"}`, true},
+		{"two events", named, `{"id": "6"}`, false},
+		{"all events and one", every, named, false},
+		{"two actions", five, six, false},
+		{"all events and an action", every, five, false},
+		{"an action and all events", five, every, false},
+		{"an event that is called like the number of an action", named, five, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := insighttest.World()
+			w.Actions = query.NewActions([]query.Action{
+				{ID: 5, Name: "joined", Steps: []query.ActionStep{{Event: "join"}}}, {ID: 6, Name: "paid", Steps: []query.ActionStep{{Event: "pay"}}},
+			})
+			built, err := build(t, w, `"retentionFilter": {"aggregationType": "sum", "aggregationProperty": "n", "targetEntity": `+tt.start+`, "returningEntity": `+tt.back+`}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if same := !strings.Contains(hogql.Print(built.Query), "comebacks"); same != tt.same {
+				t.Errorf("the same: %t, want %t", same, tt.same)
 			}
 		})
 	}

@@ -98,10 +98,13 @@ func (b *builder) perPeriod() *hogql.Select {
 	return &outer
 }
 
-// together reports whether both entities are the same event, whatever their filters.
+// together reports whether both entities are the same event or action, whatever their filters.
 func (b *builder) together() bool {
-	x, y := b.q.Start.Event, b.q.Return.Event
-	return x == y || x != nil && y != nil && *x == *y
+	x, y := b.q.Start, b.q.Return
+	if x.Kind != y.Kind || x.Action != y.Action || (x.Event == nil) != (y.Event == nil) {
+		return false
+	}
+	return x.Event == nil || *x.Event == *y.Event
 }
 
 // amount is the number that an event adds: that of the property, and 0 for none.
