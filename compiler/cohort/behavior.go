@@ -129,17 +129,10 @@ func (o *object) date(name string) string {
 	return text
 }
 
-// operators are those of behaviors, and what they are called in a Behavior.
-var operators = map[string]string{"gte": "gte", "lte": "lte", "gt": "gt", "lt": "lt", "eq": "eq", "exact": "eq"}
-
 // operator reads how a number of events is compared. Kinds that count none may have any.
 func (o *object) operator() string {
 	kind := o.fields["value"]
-	text := o.text("operator")
-	if text == "" {
-		return "eq"
-	}
-	operator, ok := operators[text]
+	operator, ok := filter.BehaviorOperator(o.text("operator"))
 	if !ok && (kind == string(Multiple) || kind == string(Regularly)) {
 		o.r.refuse(o.field("operator"), "Input should be 'gte', 'lte', 'gt', 'lt', 'eq' or 'exact'")
 	}

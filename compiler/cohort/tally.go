@@ -84,14 +84,9 @@ func (t tally) until(to time.Time, is hogql.Expr) tally {
 	return t
 }
 
-// comparisons are the operators of behaviors.
-var comparisons = map[string]hogql.CompareOp{
-	"gte": hogql.GreaterOrEquals, "lte": hogql.LessOrEquals, "gt": hogql.Greater, "lt": hogql.Less, "eq": hogql.Equals,
-}
-
 // compared is the condition on how often an event occurs, which is once at least.
 func compared(count hogql.Expr, n *Behavior) hogql.Expr {
-	out := insight.Compare(count, comparisons[n.Operator], insight.Const(int64(n.Times)))
+	out := insight.Compare(count, filter.BehaviorComparison(n.Operator), insight.Const(int64(n.Times)))
 	if n.Operator == "lte" || n.Operator == "lt" {
 		return insight.And(out, insight.Compare(count, hogql.Greater, insight.Const(int64(0))))
 	}
@@ -175,6 +170,6 @@ func periods(a among, index hogql.Expr, n *Behavior) hogql.Expr {
 	if a.rows != nil {
 		counts = insight.Call("sumMapIf", &hogql.Array{Items: []hogql.Expr{index}}, one, a.rows)
 	}
-	often := insight.Compare(insight.Field("n"), comparisons[n.Operator], insight.Const(int64(n.Times)))
+	often := insight.Compare(insight.Field("n"), filter.BehaviorComparison(n.Operator), insight.Const(int64(n.Times)))
 	return insight.TemplateExpr(active, map[string]any{"often": often, "counts": counts})
 }

@@ -37,13 +37,22 @@ var behaviorUnits = map[string]string{"day": "d", "week": "w", "month": "m", "ye
 // IsBehaviorUnit reports whether a word is a unit of a Behavior.
 func IsBehaviorUnit(word string) bool { return behaviorUnits[word] != "" }
 
-// behaviorOperators are the operators of a Behavior.
+// behaviorOperators are the operators of behaviors.
 var behaviorOperators = map[string]hogql.CompareOp{
 	"gte": hogql.GreaterOrEquals, "lte": hogql.LessOrEquals, "gt": hogql.Greater, "lt": hogql.Less, "eq": hogql.Equals,
 }
 
-// IsBehaviorOperator reports whether a word is an operator of a Behavior.
-func IsBehaviorOperator(word string) bool { _, ok := behaviorOperators[word]; return ok }
+// BehaviorOperator gives the operator that a word of a request stands for, none for eq too. It returns false for other words.
+func BehaviorOperator(word string) (string, bool) {
+	if word == "" || word == "exact" {
+		return "eq", true
+	}
+	_, ok := behaviorOperators[word]
+	return word, ok
+}
+
+// BehaviorComparison is what an operator that BehaviorOperator gave compares by.
+func BehaviorComparison(operator string) hogql.CompareOp { return behaviorOperators[operator] }
 
 // behaviorFilters are the types of filters that the events of a Behavior may have.
 var behaviorFilters = []string{"event", "person", "element", "feature", "hogql"}

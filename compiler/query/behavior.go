@@ -30,10 +30,14 @@ func (r *Reader) behavior(o *Object) Property {
 	switch kind {
 	case performed:
 	case performedMultiple:
-		b.Operator, b.Times = behaviorOperator(operator), max(times, 1)
-		if !filter.IsBehaviorOperator(b.Operator) {
+		if operator == "" && times == 0 {
+			operator = "gte"
+		}
+		var ok bool
+		if b.Operator, ok = filter.BehaviorOperator(operator); !ok {
 			r.Add(o.Field("operator"), "enum", "Input should be 'gte', 'lte', 'gt', 'lt', 'eq' or 'exact'")
 		}
+		b.Times = max(times, 1)
 	default:
 		r.Add(o.Field("value"), "value_error", "The behavior '"+shown(kind)+"' cannot be asked for by a filter: use "+performed+" or "+performedMultiple+
 			", or make a cohort with this behavior and filter by it")
@@ -54,17 +58,6 @@ func (r *Reader) behavior(o *Object) Property {
 	o.Ignore("label")
 	o.Close()
 	return Property{Type: filter.BehavioralType, Value: kind, Behavior: b}
-}
-
-// behaviorOperator is the operator that a word stands for; without one it is at least so often.
-func behaviorOperator(word string) string {
-	switch word {
-	case "":
-		return "gte"
-	case "exact":
-		return "eq"
-	}
-	return word
 }
 
 // behaviorEntity reads what the events are: an event by its name, or an action by its number.

@@ -1,6 +1,7 @@
 package query_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,6 +33,10 @@ func TestBehavioralFilterMistakes(t *testing.T) {
 			"an unknown operator", strings.Replace(paid, "performed_event", "performed_event_multiple", 1) + month + `, "operator": "regex"`,
 			"filters_override.properties.0.operator: Input should be 'gte', 'lte', 'gt', 'lt', 'eq' or 'exact'",
 		},
+		{
+			"never", strings.Replace(paid, "performed_event", "performed_event_multiple", 1) + month + `, "operator": "lte", "operator_value": 0`,
+			"filters_override.properties.0.operator_value: Input should be an integer from 1 to 100000",
+		},
 		{"behavior of behavior", paid + month + `, "event_filters": [{` + paid + month + `}]`, "filters_override.properties.0.event_filters.0.type: The events of a behavioral filter cannot be filtered by behavior"},
 		{"an unknown field", paid + month + `, "seq_event": "x"`, "filters_override.properties.0.seq_event: Extra inputs are not permitted"},
 	}
@@ -46,6 +51,33 @@ func TestBehavioralFilterMistakes(t *testing.T) {
 				t.Errorf("mistake (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestBehavioralFilterTimes: a number without an operator is meant exactly, as in cohorts.
+func TestBehavioralFilterTimes(t *testing.T) {
+	t.Parallel()
+	for fields, want := range map[string]string{
+		``: "gte 1", `"operator": "lte"`: "lte 1", `"operator_value": null`: "gte 1",
+		`"operator_value": 1`: "eq 1", `"operator_value": 3`: "eq 3", `"operator_value": "3"`: "eq 3", `"operator": null, "operator_value": 3`: "eq 3",
+		`"operator": "exact", "operator_value": 3`: "eq 3", `"operator": "gt", "operator_value": 3`: "gt 3",
+	} {
+		if fields != "" {
+			fields = ", " + fields
+		}
+		text := "{" + strings.Replace(paid, "performed_event", "performed_event_multiple", 1) + `, "time_value": 1, "time_interval": "week"` + fields + "}"
+		v, err := query.Decode([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := query.Filter(v.(map[string]any), "")
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		b := c.Filter.Behavior
+		if got := b.Operator + " " + strconv.Itoa(b.Times); got != want {
+			t.Errorf("%s asks for %s times, want %s", text, got, want)
+		}
 	}
 }
 

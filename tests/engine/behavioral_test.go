@@ -35,9 +35,6 @@ func TestBehavioralFiltersAgainstPlainGo(t *testing.T) {
 			continue // cohorts alone have these
 		}
 		i++
-		if leaf["operator"] == nil && leaf["value"] == "performed_event_multiple" {
-			leaf["operator"] = "gte" // which is the default of filters
-		}
 		leaf["negation"] = random.IntN(3) == 0
 		plain := plainMembers{memberWorld: w, now: now.In(zone)}
 		var active, known []string
