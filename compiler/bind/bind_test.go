@@ -226,6 +226,8 @@ func TestFilters(t *testing.T) {
 		want    string
 	}{
 		{"no date", bind.Filters{DateFrom: "soon"}, "27:36: The date 'soon' is neither ISO 8601 nor relative, such as -7d"},
+		{"a date too early", bind.Filters{DateFrom: "-100000y"}, "27:36: The date '-100000y' is neither ISO 8601 nor relative, such as -7d"},
+		{"a date too late", bind.Filters{DateTo: "9999-12-31"}, "27:36: The date '9999-12-31' is neither ISO 8601 nor relative, such as -7d"},
 		{"an operator that is not there", bind.Filters{Properties: []filter.Property{{Type: "event", Key: "a", Operator: "flag_evaluates_to", Value: "1"}}}, "27:36: The property filter on 'a' has operator 'flag_evaluates_to', which is not supported with its value"},
 		{"a number that is none", bind.Filters{Properties: []filter.Property{{Type: "event", Key: "a", Operator: "gt", Value: "x"}}}, "27:36: The property filter on 'a' has operator 'gt', which is not supported with its value"},
 		{"a type that is not there", bind.Filters{Properties: []filter.Property{{Type: "recording", Key: "duration", Value: "1"}}}, "27:36: Property filters of type 'recording' are not supported"},

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 )
@@ -122,8 +121,7 @@ func (o *object) date(name string) string {
 	if text == "" {
 		return ""
 	}
-	now := time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
-	if t, ok := filter.Date(text, now, time.UTC); !ok || t.Year() > filter.LastYear {
+	if !isDate(text) {
 		o.r.refuse(o.field(name), "Invalid date '%s'. Expected a relative date (e.g., '-7d', '-3m') or an ISO 8601 date (e.g., '2024-01-15').", shown(text))
 	}
 	return text

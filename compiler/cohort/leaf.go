@@ -164,6 +164,12 @@ func (o *object) filter() *query.Condition {
 	return c
 }
 
+// isDate reports whether a text names a time that a query can compare with, now or, if it is relative, later.
+func isDate(text string) bool {
+	_, ok := filter.Date(text, time.Date(filter.LastYear, time.January, 1, 0, 0, 0, 0, time.UTC), time.UTC)
+	return ok
+}
+
 // checkDate refuses what operators on times cannot compare with.
 func (o *object) checkDate(p *query.Property) {
 	if !strings.HasPrefix(p.Operator, "is_date_") {
@@ -171,7 +177,7 @@ func (o *object) checkDate(p *query.Property) {
 	}
 	text, ok := p.Value.(string)
 	if ok {
-		_, ok = filter.Date(text, time.Unix(0, 0), time.UTC)
+		ok = isDate(text)
 	}
 	if !ok {
 		o.r.refuse(o.field("value"), "Invalid date value '%s' for operator '%s'. Expected a relative date (e.g., '-7d', '30d') or an ISO 8601 date (e.g., '2024-01-15').",

@@ -210,6 +210,7 @@ func TestReadMistakes(t *testing.T) {
 		{"a part of a day", all(behaved("performed_event", `"time_value": 1.5, "time_interval": "day"`)), first + ".time_value: Input should be an integer from 1 to 100000"},
 		{"another interval", all(behaved("performed_event", `"time_value": 1, "time_interval": "d"`)), first + ".time_interval: Invalid interval: 'd'. It is minute, hour, day, week, month or year"},
 		{"no date of begin", all(behaved("performed_event", `"explicit_datetime": "soon"`)), first + ".explicit_datetime: Invalid date 'soon'. Expected a relative date (e.g., '-7d', '-3m') or an ISO 8601 date (e.g., '2024-01-15')."},
+		{"a date too early", all(behaved("performed_event", `"explicit_datetime": "1850-01-01"`)), first + ".explicit_datetime: Invalid date '1850-01-01'. Expected a relative date (e.g., '-7d', '-3m') or an ISO 8601 date (e.g., '2024-01-15')."},
 		{"an end alone", all(behaved("performed_event", window+`, "explicit_datetime_to": "2024-01-01"`)), first + ".explicit_datetime_to: The field explicit_datetime_to needs explicit_datetime too"},
 		{"no number", all(behaved("performed_event_multiple", window)), first + ": Missing required keys for behavioral filter: operator_value (of performed_event_multiple)"},
 		{"a number of 0", all(behaved("performed_event_multiple", window+`, "operator_value": 0`)), first + ".operator_value: Input should be an integer from 1 to 100000"},

@@ -35,10 +35,9 @@ var letters = map[Unit]string{Minute: "M", Hour: "h", Day: "d", Week: "w", Month
 
 // before is the time that lies so long before another one, on the same clock, and not before the first that can be asked for.
 func before(t time.Time, s Span) time.Time {
-	first := time.Date(filter.FirstYear, time.January, 1, 0, 0, 0, 0, t.Location())
 	out, ok := filter.Date("-"+strconv.Itoa(s.Count)+letters[s.Unit], t, t.Location())
-	if !ok || out.Before(first) {
-		return first
+	if !ok {
+		return time.Date(filter.FirstYear, time.January, 1, 0, 0, 0, 0, t.Location())
 	}
 	return out
 }

@@ -122,8 +122,8 @@ func (b *Behavior) window(s Subject) ([]hogql.Expr, error) {
 	}
 	if b.From == "" {
 		from, ok := Date("-"+strconv.Itoa(b.Count)+behaviorUnits[b.Unit], now, s.Location)
-		if first := time.Date(FirstYear, time.January, 1, 0, 0, 0, 0, s.Location); !ok || from.Before(first) {
-			from = first
+		if !ok {
+			from = time.Date(FirstYear, time.January, 1, 0, 0, 0, 0, s.Location)
 		}
 		if counted {
 			return []hogql.Expr{at(hogql.Greater, from), at(hogql.LessOrEquals, to)}, nil
@@ -154,7 +154,7 @@ func (b *Behavior) window(s Subject) ([]hogql.Expr, error) {
 // moment reads a date in a field of the filter. The error is a *diag.Error.
 func (s Subject) moment(text, field string) (Moment, error) {
 	m, ok := ReadDate(text, s.Now, s.Location)
-	if !ok || m.Time.Year() < FirstYear || m.Time.Year() > LastYear {
+	if !ok {
 		s.Attr += "." + field
 		return m, s.refuse("The date of a behavioral filter is neither ISO 8601 nor relative, such as -7d")
 	}

@@ -15,7 +15,8 @@ var zonedLayouts = []string{
 }
 
 // Date reads a date bound (contract: api.md, section 2.2): ISO 8601, in zone unless it names its own offset, or a time
-// relative to now such as -7d, -1mStart, dEnd or today. It returns false for any other text.
+// relative to now such as -7d, -1mStart, dEnd or today. It returns false for any other text, and for years that ClickHouse's
+// times do not reach.
 func Date(text string, now time.Time, zone *time.Location) (time.Time, bool) {
 	m, ok := ReadDate(text, now, zone)
 	return m.Time, ok
@@ -41,6 +42,12 @@ func (m Moment) Relative() bool { return m.Unit != 0 }
 
 // ReadDate is Date, and reports how the text names its time.
 func ReadDate(text string, now time.Time, zone *time.Location) (Moment, bool) {
+	m, ok := AnyDate(text, now, zone)
+	return m, ok && m.Time.Year() >= FirstYear && m.Time.Year() <= LastYear
+}
+
+// AnyDate is ReadDate for times that no query compares with: those of any year.
+func AnyDate(text string, now time.Time, zone *time.Location) (Moment, bool) {
 	text = strings.TrimSpace(text)
 	for _, layout := range dateLayouts {
 		if t, err := time.ParseInLocation(layout, text, zone); err == nil {

@@ -279,7 +279,7 @@ func (c propertyCondition) date(op hogql.CompareOp, values []any) (hogql.Expr, b
 		return nil, false
 	}
 	t, ok := Date(text, c.subject.Now, c.subject.Location)
-	if !ok || t.Year() < FirstYear || t.Year() > LastYear {
+	if !ok {
 		return nil, false
 	}
 	return &hogql.Compare{Pos: c.at, Op: op, Left: c.call("toDateTime", c.field), Right: &hogql.Const{Pos: c.at, Value: t}}, true

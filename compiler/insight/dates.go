@@ -121,7 +121,7 @@ var firstEver = time.Date(2015, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 func (r *Range) read(w *World, text, attr string) (filter.Moment, error) {
 	m, ok := filter.ReadDate(text, w.Now, w.Zone())
-	if !ok || m.Time.Year() < filter.FirstYear || m.Time.Year() > filter.LastYear {
+	if !ok {
 		return m, diag.Field(diag.InvalidInput, attr, "The date '%s' is neither ISO 8601 nor relative, such as -7d", shown(text))
 	}
 	return m, nil
@@ -281,7 +281,7 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 	length := wall(r.To).Sub(wall(r.From))
 	if compare.To != "" {
 		m, ok := filter.ReadDate(compare.To, r.From, r.From.Location())
-		if !ok || !m.Relative() || m.Time.Year() < filter.FirstYear {
+		if !ok || !m.Relative() {
 			return p, diag.Field(diag.InvalidInput, attr, "compare_to '%s' is not a relative date (want, for example, -1w)", shown(compare.To))
 		}
 		p.From = m.Time

@@ -186,11 +186,11 @@ func (b builder) bound(text, field string, without time.Time) (time.Time, error)
 	if text == "" {
 		return without.In(b.world.Zone()), nil
 	}
-	m, ok := filter.ReadDate(text, b.world.Now, b.world.Zone())
-	if !ok || m.Time.Year() < filter.FirstYear || m.Time.Year() > filter.LastYear {
-		return m.Time, diag.Field(diag.InvalidInput, b.query.Field(field), "The date is neither ISO 8601 nor relative, such as -7d")
+	t, ok := filter.Date(text, b.world.Now, b.world.Zone())
+	if !ok {
+		return t, diag.Field(diag.InvalidInput, b.query.Field(field), "The date is neither ISO 8601 nor relative, such as -7d")
 	}
-	return m.Time, nil
+	return t, nil
 }
 
 // order is the order of the rows. Without one the newest events come first, or the greatest groups, by their count() where

@@ -202,11 +202,11 @@ func partOf(in *api.Input, now time.Time) (part, error) {
 		if text == "" {
 			continue
 		}
-		at, ok := filter.Date(text, now, time.UTC)
+		at, ok := filter.AnyDate(text, now, time.UTC)
 		if !ok {
 			return p, api.Invalid(name, "invalid_input", "%q is not a date, and not a relative one such as -7d.", text)
 		}
-		*into, p.limit = at, maxChecks
+		*into, p.limit = at.Time, maxChecks
 	}
 	if text := given.Get("checks_limit"); text != "" {
 		p.limit = defaultChecks

@@ -283,7 +283,7 @@ func snoozeField(r *api.Fields, now time.Time) registry.Field[time.Time] {
 // a full day, in UTC.
 func snoozedUntil(text string, now time.Time) (time.Time, bool) {
 	now = now.UTC()
-	m, ok := filter.ReadDate(text, now, time.UTC)
+	m, ok := filter.AnyDate(text, now, time.UTC)
 	if !ok || !m.Relative() {
 		return m.Time, ok
 	}

@@ -241,7 +241,7 @@ func hideFlagsFilter(_ *api.Caller, value string) rowFilter {
 // dateFilter makes the filters from and to of a time; texts are those of contract api.md section 2.2, in the project's zone.
 func dateFilter(c *api.Caller, in *api.Input, name string) (rowFilter, error) {
 	value, zone := in.URL.Query().Get(name), c.Snapshot.Schema(c.Project.ID).Location
-	at, ok := filter.Date(value, c.Start.In(zone), zone)
+	at, ok := filter.AnyDate(value, c.Start.In(zone), zone)
 	if !ok {
 		return nil, api.Invalid(name, "invalid_input", "The date %s is neither ISO 8601 nor relative, such as -7d.", api.ShowValue(value))
 	}
@@ -261,8 +261,8 @@ func dateFilter(c *api.Caller, in *api.Input, name string) (rowFilter, error) {
 			return false
 		}
 		if isFrom {
-			return when.After(at)
+			return when.After(at.Time)
 		}
-		return when.Before(at)
+		return when.Before(at.Time)
 	}, nil
 }

@@ -87,7 +87,7 @@ func moment(c *api.Caller, given url.Values, name string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	at, ok := filter.Date(text, c.Start, c.Snapshot.Schema(c.Project.ID).Location)
-	if !ok || at.Year() < filter.FirstYear || at.Year() > filter.LastYear {
+	if !ok {
 		return at, api.Invalid(name, "invalid_input", "The date is neither ISO 8601 nor relative, such as -7d")
 	}
 	return at, nil
