@@ -189,8 +189,8 @@ func TestFilters(t *testing.T) {
 		},
 		{
 			"incomplete", "select 1 from events where {filters}",
-			bind.Filters{Properties: []filter.Property{{Type: "event", Key: "a", Operator: "icontains"}, {Type: "person", Key: "b", Value: []any{}}, {Type: "group", Group: -1, Key: "c", Value: "d"}}},
-			"true AND true AND true",
+			bind.Filters{Properties: []filter.Property{{Type: "event", Key: "a", Operator: "icontains"}, {Type: "person", Key: "b", Value: []any{}}, {Type: "group", Group: -1, Key: "c", Value: "d"}, {Type: "cohort", Key: "id"}}},
+			"true AND true AND true AND true",
 		},
 		{
 			"a path as it is cleaned", "select 1 from events where {filters}",
@@ -231,7 +231,6 @@ func TestFilters(t *testing.T) {
 		{"an operator that is not there", bind.Filters{Properties: []filter.Property{{Type: "event", Key: "a", Operator: "flag_evaluates_to", Value: "1"}}}, "27:36: The property filter on 'a' has operator 'flag_evaluates_to', which is not supported with its value"},
 		{"a number that is none", bind.Filters{Properties: []filter.Property{{Type: "event", Key: "a", Operator: "gt", Value: "x"}}}, "27:36: The property filter on 'a' has operator 'gt', which is not supported with its value"},
 		{"a type that is not there", bind.Filters{Properties: []filter.Property{{Type: "recording", Key: "duration", Value: "1"}}}, "27:36: Property filters of type 'recording' are not supported"},
-		{"no cohort", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id"}}}, "27:36: A property filter of type 'cohort' has the id of a cohort as its value"},
 		{"half a cohort", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: 7.5}}}, "27:36: A property filter of type 'cohort' has the id of a cohort as its value"},
 		{"several cohorts", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: []any{int64(7)}}}}, "27:36: A property filter of type 'cohort' has the id of a cohort as its value"},
 		{"a cohort that is not there", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: int64(9)}}}, "27:36: Could not find cohort with ID 9"},

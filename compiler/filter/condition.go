@@ -102,7 +102,7 @@ func Condition(f Property, s Subject) (hogql.Expr, error) {
 	if own := rowFilters[s.Rows]; s.Rows != "" && f.Type != own && f.Type != "hogql" {
 		return nil, s.refuse("Property filters of type '%s' cannot be used over the %s table: use %s or hogql", f.Type, s.Rows, own)
 	}
-	if !f.complete() {
+	if !f.Complete() {
 		return &hogql.Const{Pos: s.At, Value: true}, nil
 	}
 	switch f.Type {

@@ -19,13 +19,13 @@ type Property struct {
 	Behavior *Behavior `json:",omitempty"`
 }
 
-// complete reports whether the filter has all that its condition is made of. One that has not counts as true (contract:
+// Complete reports whether the filter has all that its condition is made of. One that has not counts as true (contract:
 // trends.md, section 4).
-func (f *Property) complete() bool {
+func (f *Property) Complete() bool {
 	switch {
 	case f.Type == "group" && f.Group < 0:
 		return false
-	case f.Type == "hogql", f.Type == "cohort", f.Type == BehavioralType, f.Operator == "is_set", f.Operator == "is_not_set":
+	case f.Type == "hogql", f.Type == BehavioralType, f.Operator == "is_set", f.Operator == "is_not_set":
 		return true
 	}
 	list, listed := f.Value.([]any)

@@ -184,7 +184,7 @@ func (w *World) condition(c *query.Condition, subject func(attr string) filter.S
 		return nil, nil
 	}
 	if c.Filter != nil {
-		if incomplete(c.Filter) {
+		if !c.Filter.Complete() {
 			return nil, nil // it counts as true
 		}
 		s := subject(c.At)
@@ -213,14 +213,6 @@ func (w *World) condition(c *query.Condition, subject func(attr string) filter.S
 		return Or(members...), nil
 	}
 	return And(members...), nil
-}
-
-func incomplete(f *query.Property) bool {
-	if f.Type == "hogql" || f.Operator == "is_set" || f.Operator == "is_not_set" {
-		return false
-	}
-	list, isList := f.Value.([]any)
-	return f.Value == nil || isList && len(list) == 0
 }
 
 func (w *World) subject(attr string) filter.Subject {
