@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,14 @@ func Scale(c *query.Common) float64 {
 		return 1 / *c.Sampling
 	}
 	return 1
+}
+
+// Scaled is a count times a Scale as a whole number; halves go to the even one.
+func Scaled(n, scale float64) float64 {
+	if scale == 1 {
+		return n
+	}
+	return math.RoundToEven(n * scale)
 }
 
 // Actor is what is counted as one: the person, or the group of a type. With a group comes the condition that an event names

@@ -68,7 +68,7 @@ func (b *builder) shapeConversions(rows iter.Seq[[]byte]) (*insight.Answer, erro
 				out.Bins = append(out.Bins, [2]number{low + number(i)*width, 0})
 			}
 		}
-		out.Bins[int(bin)][1] = number(actors * number(insight.Scale(&b.q.Common)))
+		out.Bins[int(bin)][1] = number(insight.Scaled(float64(actors), insight.Scale(&b.q.Common)))
 	}
 	return answer(out, &dates)
 }

@@ -195,7 +195,7 @@ func (b *builder) items(l *line) []item {
 		s := &b.q.Series[i]
 		it := item{
 			Order: i, People: []string{}, Type: "events",
-			Count: number(math.Round(float64(l.counts[i]) * insight.Scale(&b.q.Common))),
+			Count: number(insight.Scaled(float64(l.counts[i]), insight.Scale(&b.q.Common))),
 		}
 		switch s.Kind {
 		case query.GroupNode:

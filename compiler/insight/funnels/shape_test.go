@@ -85,6 +85,11 @@ func TestResults(t *testing.T) {
 			[]string{`[2, 10, 15, 20, 18, 0, 3]`, `[2, 10, 15, 20, 18, 2, 1]`},
 			`{"bins": [[10, 3], [25, 0], [40, 1]], "average_conversion_time": 20, "median_conversion_time": 18}`,
 		},
+		{
+			"times of a sample", two + times + `, "samplingFactor": 0.3`,
+			[]string{`[2, 10, 15, 20, 18, 0, 4]`, `[2, 10, 15, 20, 18, 2, 1]`},
+			`{"bins": [[10, 13], [25, 0], [40, 3]], "average_conversion_time": 20, "median_conversion_time": 18}`,
+		},
 		{"no times", two + times, nil, `{"bins": [], "average_conversion_time": null, "median_conversion_time": null}`},
 	}
 	for _, tt := range tests {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"strconv"
 
@@ -53,7 +52,7 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		if err := json.Unmarshal(row, &numbers); err != nil {
 			return nil, fmt.Errorf("reading a row of a heatmap: %w", err)
 		}
-		c := cell{numbers[0], numbers[1], int(math.Round(float64(numbers[2]) * scale))}
+		c := cell{numbers[0], numbers[1], int(insight.Scaled(float64(numbers[2]), scale))}
 		if c.Row < 0 || c.Row > 7 || c.Column < 0 || c.Column > allHours {
 			return nil, fmt.Errorf("reading a row of a heatmap: there is no cell %d, %d", c.Row, c.Column)
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"math"
 	"strconv"
 	"time"
 
@@ -102,7 +101,7 @@ func (s shape) items(dates insight.Range, counts []row) []item {
 		if !shown {
 			continue
 		}
-		n := math.Round(float64(r.actors) * scale)
+		n := insight.Scaled(float64(r.actors), scale)
 		if r.status == isDormant {
 			n = -n
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"math"
 	"strings"
 	"time"
 
@@ -43,7 +42,7 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 			span = dates.Span
 			continue
 		}
-		e.Value = int64(math.Round(float64(e.Value) * s.scale))
+		e.Value = int64(insight.Scaled(float64(e.Value), s.scale))
 		all = append(all, e)
 	}
 	out, err := json.Marshal(reachable(all))

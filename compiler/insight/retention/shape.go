@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"math"
 	"strconv"
 	"time"
 
@@ -138,21 +137,13 @@ func (s shape) results(dates dates, all []matrix) ([]result, error) {
 				return nil, fmt.Errorf("reading a row of a retention: there is no row %d", f.row)
 			}
 			c := &out[begin+int(f.row)].Values[f.column]
-			c.Count = scaled(f.count, scale)
+			c.Count = insight.Scaled(f.count, scale)
 			if c.Amount != nil {
-				*c.Amount = scaled(f.amount, scale)
+				*c.Amount = insight.Scaled(f.amount, scale) // which is rounded too: contract retention.md, section 10
 			}
 		}
 	}
 	return out, nil
-}
-
-// scaled corrects a number for the share of people that was looked at (contract: retention.md, section 10).
-func scaled(x, scale float64) float64 {
-	if scale == 1 {
-		return x
-	}
-	return math.RoundToEven(x * scale)
 }
 
 // value is how the value of a breakdown is written; nil without one.

@@ -102,11 +102,11 @@ func (s shape) visits(cells []*float64) ([]item, int) {
 	}
 	scale, bad := insight.Scale(&s.query.Common), true
 	return []item{
-		{Key: "visitors", Kind: unit, Value: times(cells[0], scale)},
-		{Key: "views", Kind: unit, Value: times(orZero(cells[1]), scale)},
-		{Key: "sessions", Kind: unit, Value: times(cells[2], scale)},
+		{Key: "visitors", Kind: unit, Value: scaled(cells[0], scale)},
+		{Key: "views", Kind: unit, Value: scaled(orZero(cells[1]), scale)},
+		{Key: "sessions", Kind: unit, Value: scaled(cells[2], scale)},
 		{Key: "session duration", Kind: duration, Value: cells[3]},
-		{Key: "bounce rate", Kind: percentage, IsIncreaseBad: &bad, Value: times(cells[4], 100)},
+		{Key: "bounce rate", Kind: percentage, IsIncreaseBad: &bad, Value: percent(cells[4])},
 	}, 5
 }
 
@@ -122,9 +122,9 @@ func (s shape) conversions(cells []*float64) ([]item, int) {
 		rate = new(100 * (*converted / *visitors))
 	}
 	return []item{
-		{Key: "visitors", Kind: unit, Value: times(visitors, scale)},
-		{Key: "total conversions", Kind: unit, Value: times(orZero(cells[1]), scale)},
-		{Key: "unique conversions", Kind: unit, Value: times(converted, scale)},
+		{Key: "visitors", Kind: unit, Value: scaled(visitors, scale)},
+		{Key: "total conversions", Kind: unit, Value: scaled(orZero(cells[1]), scale)},
+		{Key: "unique conversions", Kind: unit, Value: scaled(converted, scale)},
 		{Key: "conversion rate", Kind: percentage, Value: rate},
 	}, 3
 }
@@ -136,11 +136,18 @@ func orZero(n *float64) *float64 {
 	return n
 }
 
-func times(n *float64, by float64) *float64 {
+func scaled(n *float64, scale float64) *float64 {
 	if n == nil {
 		return nil
 	}
-	return new(*n * by)
+	return new(insight.Scaled(*n, scale))
+}
+
+func percent(share *float64) *float64 {
+	if share == nil {
+		return nil
+	}
+	return new(*share * 100)
 }
 
 // change is by how much a number grew, in percent; nil where there is nothing to grow from.

@@ -45,6 +45,15 @@ func TestItems(t *testing.T) {
 			{"key": "conversion rate", "kind": "percentage", "isIncreaseBad": null, "value": 25, "previous": null, "changeFromPreviousPct": null},
 			{"key": "conversion revenue", "kind": "currency", "isIncreaseBad": null, "value": null, "previous": null, "changeFromPreviousPct": null}]`,
 		},
+		{
+			"two thirds of the people, in whole numbers",
+			`, "sampling": {"enabled": true, "forceSamplingRate": {"numerator": 2, "denominator": 3}}`, `[null, 3, 4, 1, 5.5, 0.25]`,
+			`[{"key": "visitors", "kind": "unit", "isIncreaseBad": null, "value": 4, "previous": null, "changeFromPreviousPct": null},
+			{"key": "views", "kind": "unit", "isIncreaseBad": null, "value": 6, "previous": null, "changeFromPreviousPct": null},
+			{"key": "sessions", "kind": "unit", "isIncreaseBad": null, "value": 2, "previous": null, "changeFromPreviousPct": null},
+			{"key": "session duration", "kind": "duration_s", "isIncreaseBad": null, "value": 5.5, "previous": null, "changeFromPreviousPct": null},
+			{"key": "bounce rate", "kind": "percentage", "isIncreaseBad": true, "value": 25, "previous": null, "changeFromPreviousPct": null}]`,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

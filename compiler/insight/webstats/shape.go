@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"strconv"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/web"
@@ -80,7 +81,7 @@ func (s shape) row(out *bytes.Buffer, cells []json.RawMessage) error {
 					return fmt.Errorf("reading a number of a row: %w", err)
 				}
 				if n != nil {
-					cell = fmt.Appendf(nil, "%g", *n*scale)
+					cell = strconv.AppendFloat(nil, insight.Scaled(*n, scale), 'f', -1, 64)
 				}
 			}
 			out.Write(cell)

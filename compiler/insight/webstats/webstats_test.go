@@ -87,6 +87,15 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// TestSample pins that counts of a sample are whole numbers, of any size.
+func TestSample(t *testing.T) {
+	t.Parallel()
+	answer := shape(t, `, "breakdownBy": "OS", "samplingFactor": 0.3`, `["Mac", 4, 1, 600000, null, null, null]`)
+	if diff := cmp.Diff(`[["Mac",[13,3],[2000000,null],null,""]]`, string(answer.Results)); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}
+
 // TestRowsOfAnother pins that rows which cannot be those of the query are a bug, not an answer.
 func TestRowsOfAnother(t *testing.T) {
 	t.Parallel()
