@@ -105,6 +105,11 @@ func (b *bucketed) meant(e hogql.Expr) hogql.Expr {
 	if n, ok := integer(e); ok && n >= 1 && n <= int64(len(b.sel.Columns)) {
 		return unnamed(b.sel.Columns[n-1])
 	}
+	return b.named(e)
+}
+
+// named is what an expression stands for that may be the name of a column. A number is only itself.
+func (b *bucketed) named(e hogql.Expr) hogql.Expr {
 	f, ok := e.(*hogql.Field)
 	if !ok || len(f.Chain) != 1 {
 		return unnamed(e)
@@ -238,7 +243,7 @@ func (b *bucketed) bound(condition hogql.Expr) bool {
 
 // side reports whether one side of a comparison is the time of the event, or its day.
 func (b *bucketed) side(e hogql.Expr) (days, ok bool) {
-	e = b.meant(e)
+	e = b.named(e)
 	if b.timestamp(e) {
 		return false, true
 	}

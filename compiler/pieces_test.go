@@ -61,6 +61,7 @@ func TestWithoutPieces(t *testing.T) {
 		"groups":                  `{"kind": "LifecycleQuery", "aggregation_group_type_index": 0, "series": [{"event": "a"}], "dateRange": {"date_from": "-7d"}}`,
 		"intervals of actors":     `{"kind": "StickinessQuery", "series": [{"event": "a"}], "dateRange": {"date_from": "-7d"}}`,
 		"no bounds":               hogqlOf(t, "select "+day+", count() from events group by day order by day"),
+		"a number is no column":   hogqlOf(t, "select "+day+", count() from events where 1 > toDateTime('2024-05-01') and timestamp < '2024-05-20' group by day order by day"),
 		"no order":                hogqlOf(t, "select "+day+", count() from events where "+since+" group by day"),
 		"another order":           hogqlOf(t, "select "+day+", count() as n from events where "+since+" group by day order by n"),
 		"a filled order":          hogqlOf(t, "select "+day+", count() as n from events where "+since+" group by day order by day with fill"),
