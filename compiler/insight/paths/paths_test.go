@@ -78,9 +78,16 @@ func TestShape(t *testing.T) {
 // TestRowsOfAnother pins that rows which cannot be those of the query are a bug, not an answer.
 func TestRowsOfAnother(t *testing.T) {
 	t.Parallel()
-	for _, row := range []string{`["1_a", 2, 3, 4]`, `["1_a", "2_b", 0.5, 4]`, `7`, `["1_a", "2_b", 1]`, `["1_a", "2_b", 1, 2, 3]`} {
-		if got, err := build(t, `"pathsFilter": {}`).Shape(slices.Values([][]byte{[]byte(row)})); err == nil {
-			t.Errorf("row %s gives %s", row, got.Results)
+	for row, want := range map[string]string{
+		`["1_a", 2, 3, 4]`:        "json: ",
+		`["1_a", "2_b", 0.5, 4]`:  "json: ",
+		`7`:                       "json: ",
+		`["1_a", "2_b", 1]`:       "it has 3 cells, not 4",
+		`["1_a", "2_b", 1, 2, 3]`: "it has 5 cells, not 4",
+	} {
+		_, err := build(t, `"pathsFilter": {}`).Shape(slices.Values([][]byte{[]byte(row)}))
+		if err == nil || !strings.HasPrefix(err.Error(), "reading a row of paths: "+want) {
+			t.Errorf("row %s gives the error %v, want %s", row, err, want)
 		}
 	}
 }

@@ -31,8 +31,12 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	for raw := range rows {
 		var e edge
 		cells := []any{&e.Source, &e.Target, &e.Value, &e.Average}
-		if err := json.Unmarshal(raw, &cells); err != nil || len(cells) != 4 {
-			return nil, fmt.Errorf("reading a row of paths, %d cells: %w", len(cells), err)
+		err := json.Unmarshal(raw, &cells)
+		if err == nil && len(cells) != 4 {
+			err = fmt.Errorf("it has %d cells, not 4", len(cells))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading a row of paths: %w", err)
 		}
 		if e.Source == "" && s.dates.All { // the earliest event
 			dates, err := s.dates.Since(time.Unix(e.Value, 0))
