@@ -185,28 +185,13 @@ func (b *bucketed) ordered() bool {
 // bounded reads the span that WHERE names, and keeps the rest of it.
 func (b *bucketed) bounded() bool {
 	var rest []hogql.Expr
-	for _, condition := range conjuncts(b.sel.Where) {
+	for _, condition := range hogql.Conjuncts(b.sel.Where) {
 		if !b.bound(condition) {
 			rest = append(rest, condition)
 		}
 	}
 	b.rest = insight.And(rest...)
 	return !b.from.IsZero()
-}
-
-func conjuncts(e hogql.Expr) []hogql.Expr {
-	l, ok := e.(*hogql.Logic)
-	if !ok || l.Or {
-		if e == nil {
-			return nil
-		}
-		return []hogql.Expr{e}
-	}
-	var out []hogql.Expr
-	for _, arg := range l.Args {
-		out = append(out, conjuncts(arg)...)
-	}
-	return out
 }
 
 // bound takes a condition that bounds the time, and reports whether it is one.

@@ -125,3 +125,19 @@ func (r *Rewriter) table(t Table) Table {
 	}
 	return t
 }
+
+// Conjuncts gives the conditions that all hold when a condition holds: those that it joins by AND, at any depth, or itself; none for nil.
+func Conjuncts(e Expr) []Expr {
+	l, ok := e.(*Logic)
+	switch {
+	case e == nil:
+		return nil
+	case !ok || l.Or:
+		return []Expr{e}
+	}
+	var out []Expr
+	for _, arg := range l.Args {
+		out = append(out, Conjuncts(arg)...)
+	}
+	return out
+}

@@ -183,3 +183,25 @@ func TestNilTrees(t *testing.T) {
 	v.WalkExpr(nil)
 	v.WalkQuery(nil)
 }
+
+func TestConjuncts(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a": "a", "a and b": "a; b", "a and (b and (c or d)) and not e": "a; b; c OR d; NOT e", "a or b and c": "a OR b AND c",
+	} {
+		e, err := hogql.ParseExpr(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range hogql.Conjuncts(e) {
+			got = append(got, hogql.PrintExpr(c))
+		}
+		if diff := cmp.Diff(want, strings.Join(got, "; ")); diff != "" {
+			t.Errorf("Conjuncts(%s) (-want +got):\n%s", text, diff)
+		}
+	}
+	if got := hogql.Conjuncts(nil); got != nil {
+		t.Errorf("of nothing: %v", got)
+	}
+}

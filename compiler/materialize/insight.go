@@ -44,7 +44,7 @@ func (p *Plan) insight(env compiler.Env, o Options) error {
 		return err
 	}
 	if s, ok := tree.(*hogql.Select); ok {
-		b := &builder{plan: p, node: n, env: env, sel: s, left: conjuncts(s.Where), taken: identifiers(s)}
+		b := &builder{plan: p, node: n, env: env, sel: s, left: hogql.Conjuncts(s.Where), taken: identifiers(s)}
 		err = (&reader{builder: b}).build()
 	} else {
 		b := &builder{plan: p, node: n, env: env, sel: &hogql.Select{}, taken: map[string]bool{}}
@@ -143,7 +143,7 @@ const valuesColumn = "breakdown"
 func (p *Plan) readInsight(r Run, env compiler.Env) (*compiler.Compiled, error) {
 	env.AllValues = len(p.split) > 0
 	read := *p.read
-	conditions := conjuncts(read.Where)
+	conditions := hogql.Conjuncts(read.Where)
 	for _, s := range p.split {
 		value := &hogql.Index{X: field(p.name, valuesColumn), Index: &hogql.Const{Value: int64(s.at)}}
 		conditions = append(conditions, &hogql.Compare{Op: hogql.Equals, Left: value, Right: insight.Const(r.Values[s.name])})

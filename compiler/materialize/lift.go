@@ -84,7 +84,7 @@ func (l *lifter) lifted(s *hogql.Select, depth int) (*hogql.Select, bool) {
 	if from.Alias.Text != "" {
 		table = from.Alias.Text
 	}
-	conditions := conjuncts(s.Where)
+	conditions := hogql.Conjuncts(s.Where)
 	var names []string
 	for _, u := range found {
 		name := freeName(l.taken, u.codes[0])
@@ -117,7 +117,7 @@ func origin(origins map[string]hogql.Expr, column hogql.Expr) hogql.Expr {
 
 // parted takes the conditions on variables out of a condition.
 func parted(where hogql.Expr) (rest []hogql.Expr, found []*usage) {
-	for _, c := range conjuncts(where) {
+	for _, c := range hogql.Conjuncts(where) {
 		u, ok := usageOf(c)
 		if _, supported := operatorOf(u); ok && supported {
 			found = append(found, u)

@@ -114,21 +114,6 @@ func codesVisitor(codes *[]string, ok *bool) hogql.Visitor {
 	}
 }
 
-// conjuncts are the conditions that must all hold.
-func conjuncts(e hogql.Expr) []hogql.Expr {
-	if l, ok := e.(*hogql.Logic); ok && !l.Or {
-		var out []hogql.Expr
-		for _, arg := range l.Args {
-			out = append(out, conjuncts(arg)...)
-		}
-		return out
-	}
-	if e == nil {
-		return nil
-	}
-	return []hogql.Expr{e}
-}
-
 // checkPlaces refuses what the places of variables alone show. The error is a *Refusal.
 func checkPlaces(q *query.HogQL, tree hogql.Query) error {
 	used, ok := variablesOf(tree)
@@ -165,7 +150,7 @@ func usages(q *query.HogQL, tree hogql.Query) (found []*usage, left []hogql.Expr
 		return nil, nil, nil
 	}
 	var placed []string
-	for _, c := range conjuncts(s.Where) {
+	for _, c := range hogql.Conjuncts(s.Where) {
 		u, isUsage := usageOf(c)
 		if !isUsage {
 			left = append(left, c)
@@ -312,7 +297,7 @@ func misplaced(s *hogql.Select, name string) string {
 	case !inTop:
 		return notInWhere
 	}
-	for _, c := range conjuncts(s.Where) {
+	for _, c := range hogql.Conjuncts(s.Where) {
 		if !uses(c) {
 			continue
 		}
