@@ -103,18 +103,10 @@ func (b *binder) bound(at hogql.Span, end string) (time.Time, bool) {
 	if !ok {
 		b.mistakes.Add(&diag.Error{
 			Code: diag.QueryError, Span: at, Attr: attr,
-			Detail: "The date " + quote(text) + " is neither ISO 8601 nor relative, such as -7d",
+			Detail: "The date '" + diag.Shown(text) + "' is neither ISO 8601 nor relative, such as -7d",
 		})
 	}
 	return t, true
-}
-
-func quote(text string) string {
-	const most = 40
-	if len(text) > most {
-		text = text[:most] + "…"
-	}
-	return "'" + strings.ToValidUTF8(text, "\uFFFD") + "'"
 }
 
 // condition gives {filters}: the property filters and the date bounds, over the filterable table of the SELECT.

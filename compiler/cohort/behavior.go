@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 )
 
@@ -49,7 +50,7 @@ const kinds = "performed_event, performed_event_multiple, performed_event_first_
 func (o *object) check(b *Behavior) {
 	more, known := needs[b.Kind]
 	if !known {
-		o.r.refuse(o.field("value"), "Unknown behavior '%s': use %s", shown(o.fields["value"]), kinds)
+		o.r.refuse(o.field("value"), "Unknown behavior '%s': use %s", diag.Shown(o.fields["value"]), kinds)
 		return
 	}
 	if b.Window.From == "" || b.Kind == Restarted || b.Kind == Regularly { // which have no explicit window
@@ -98,7 +99,7 @@ func (o *object) entity(name, typeName string) Entity {
 	case "actions":
 		n, ok := id(value)
 		if !ok {
-			o.r.refuse(o.field(name), "The key of an action is its number, not '%s'", shown(value))
+			o.r.refuse(o.field(name), "The key of an action is its number, not '%s'", diag.Shown(value))
 		}
 		return Entity{Action: n}
 	}
@@ -110,7 +111,7 @@ func (o *object) entity(name, typeName string) Entity {
 func (o *object) span(count, unit string) Span {
 	s := Span{Count: o.number(count), Unit: Unit(o.text(unit))}
 	if _, known := seconds[s.Unit]; !known && s.Unit != "" {
-		o.r.refuse(o.field(unit), "Invalid interval: '%s'. It is minute, hour, day, week, month or year", shown(s.Unit))
+		o.r.refuse(o.field(unit), "Invalid interval: '%s'. It is minute, hour, day, week, month or year", diag.Shown(s.Unit))
 	}
 	return s
 }
@@ -122,7 +123,7 @@ func (o *object) date(name string) string {
 		return ""
 	}
 	if !isDate(text) {
-		o.r.refuse(o.field(name), "Invalid date '%s'. Expected a relative date (e.g., '-7d', '-3m') or an ISO 8601 date (e.g., '2024-01-15').", shown(text))
+		o.r.refuse(o.field(name), "Invalid date '%s'. Expected a relative date (e.g., '-7d', '-3m') or an ISO 8601 date (e.g., '2024-01-15').", diag.Shown(text))
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
@@ -26,7 +27,7 @@ func (r *reader) leaf(fields map[string]any, at string) Node {
 	case nil:
 		r.refuse(at+".type", "A filter of a cohort needs a type: person, person_metadata, cohort or behavioral")
 	default:
-		r.refuse(at+".type", "A cohort cannot have a filter of type '%s': use person, person_metadata, cohort or behavioral", shown(typ))
+		r.refuse(at+".type", "A cohort cannot have a filter of type '%s': use person, person_metadata, cohort or behavioral", diag.Shown(typ))
 	}
 	return nil
 }
@@ -124,7 +125,7 @@ func (r *reader) created(o *object) Node {
 	o.valued("person_metadata")
 	leaf := o.base()
 	if key := o.text("key"); key != "created_at" {
-		r.refuse(o.field("key"), "Unsupported person_metadata key '%s'. Allowed keys: created_at.", shown(key))
+		r.refuse(o.field("key"), "Unsupported person_metadata key '%s'. Allowed keys: created_at.", diag.Shown(key))
 	}
 	out := &Created{Leaf: leaf, Filter: o.filter()}
 	if out.Filter != nil {
@@ -181,7 +182,7 @@ func (o *object) checkDate(p *query.Property) {
 	}
 	if !ok {
 		o.r.refuse(o.field("value"), "Invalid date value '%s' for operator '%s'. Expected a relative date (e.g., '-7d', '30d') or an ISO 8601 date (e.g., '2024-01-15').",
-			shown(p.Value), p.Operator)
+			diag.Shown(p.Value), p.Operator)
 	}
 }
 
@@ -190,11 +191,11 @@ func (r *reader) member(o *object) Node {
 	o.begin("cohort", []string{"key", "value"}, nil)
 	out := &Member{Leaf: o.base()}
 	if key := o.text("key"); key != "id" && r.mistake == nil {
-		r.refuse(o.field("key"), "A cohort filter has the key 'id', not '%s'", shown(key))
+		r.refuse(o.field("key"), "A cohort filter has the key 'id', not '%s'", diag.Shown(key))
 	}
 	n, ok := id(o.fields["value"])
 	if !ok {
-		r.refuse(o.field("value"), "A cohort filter has the number of a cohort as its value, not '%s'", shown(o.fields["value"]))
+		r.refuse(o.field("value"), "A cohort filter has the number of a cohort as its value, not '%s'", diag.Shown(o.fields["value"]))
 	}
 	out.Cohort = n
 	return out
@@ -236,7 +237,7 @@ func (r *reader) eventFilter(v any, at string) *query.Condition {
 	case "hogql":
 		names = names[:3]
 	default:
-		r.refuse(at+".type", "A filter of events has the type event, element or hogql, not '%s'", shown(typ))
+		r.refuse(at+".type", "A filter of events has the type event, element or hogql, not '%s'", diag.Shown(typ))
 		return nil
 	}
 	r.only(fields, at, "a filter of events", names...)

@@ -3,11 +3,8 @@ package cohort
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -122,23 +119,9 @@ func (r *reader) only(fields map[string]any, at, what string, names ...string) {
 		}
 	}
 	if len(others) > 0 {
-		name := shown(slices.Min(others))
+		name := diag.Shown(slices.Min(others))
 		r.refuse(at+"."+name, "Unknown key '%s' in %s", name, what)
 	}
-}
-
-// shown is a text of the request as messages show it.
-func shown(v any) string {
-	const most = 60
-	s := fmt.Sprint(v)
-	if len(s) > most {
-		cut := most
-		for cut > 0 && !utf8.RuneStart(s[cut]) {
-			cut--
-		}
-		s = s[:cut] + "…"
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // group reads a group. It returns nil after a mistake.

@@ -70,6 +70,20 @@ func (e *Error) Error() string {
 	return e.Detail
 }
 
+// Shown gives a value of a request as messages show it: its first 60 characters.
+func Shown(v any) string {
+	const most = 60
+	s, n := fmt.Sprint(v), 0
+	for i := range s {
+		if n == most {
+			s = s[:i] + "…"
+			break
+		}
+		n++
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
 // New returns a single mistake with a place.
 func New(code Code, at Span, format string, args ...any) *Error {
 	return &Error{Code: code, Span: at, Detail: fmt.Sprintf(format, args...)}

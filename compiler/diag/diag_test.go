@@ -1,8 +1,10 @@
 package diag_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,6 +29,27 @@ func TestErrorText(t *testing.T) {
 				t.Errorf("Error() (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestShown(t *testing.T) {
+	long := strings.Repeat("ä", 60)
+	for _, tt := range []struct {
+		in   any
+		want string
+	}{
+		{"-7d", "-7d"},
+		{nil, "<nil>"},
+		{json.Number("7"), "7"},
+		{[]any{"a", true}, "[a true]"},
+		{long, long},
+		{long + "b", long + "…"},
+		{"a\xffb", "a\uFFFDb"},
+		{long + "\xff", long + "…"},
+	} {
+		if got := diag.Shown(tt.in); got != tt.want {
+			t.Errorf("Shown(%q) = %q, want %q", tt.in, got, tt.want)
+		}
 	}
 }
 

@@ -122,17 +122,9 @@ var firstEver = time.Date(2015, time.January, 1, 0, 0, 0, 0, time.UTC)
 func (r *Range) read(w *World, text, attr string) (filter.Moment, error) {
 	m, ok := filter.ReadDate(text, w.Now, w.Zone())
 	if !ok {
-		return m, diag.Field(diag.InvalidInput, attr, "The date '%s' is neither ISO 8601 nor relative, such as -7d", shown(text))
+		return m, diag.Field(diag.InvalidInput, attr, "The date '%s' is neither ISO 8601 nor relative, such as -7d", diag.Shown(text))
 	}
 	return m, nil
-}
-
-func shown(text string) string {
-	const most = 60
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
 }
 
 func (r *Range) movedTo() time.Time {
@@ -282,7 +274,7 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 	if compare.To != "" {
 		m, ok := filter.ReadDate(compare.To, r.From, r.From.Location())
 		if !ok || !m.Relative() {
-			return p, diag.Field(diag.InvalidInput, attr, "compare_to '%s' is not a relative date (want, for example, -1w)", shown(compare.To))
+			return p, diag.Field(diag.InvalidInput, attr, "compare_to '%s' is not a relative date (want, for example, -1w)", diag.Shown(compare.To))
 		}
 		p.From = m.Time
 		p.To = unwall(wall(p.From).Add(length), r.To.Location())

@@ -80,7 +80,7 @@ func matching() hogql.Expr {
 func ReadDay(w *World, text, attr string) (time.Time, error) {
 	m, ok := filter.ReadDate(text, w.Now, w.Zone())
 	if !ok || m.Relative() {
-		return m.Time, diag.Field(diag.InvalidInput, attr, "The time '%s' is not ISO 8601, such as 2026-01-31", shown(text))
+		return m.Time, diag.Field(diag.InvalidInput, attr, "The time '%s' is not ISO 8601, such as 2026-01-31", diag.Shown(text))
 	}
 	return m.Time, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 )
 
@@ -39,7 +40,7 @@ func (r *Reader) behavior(o *Object) Property {
 		}
 		b.Times = max(times, 1)
 	default:
-		r.Add(o.Field("value"), "value_error", "The behavior '"+shown(kind)+"' cannot be asked for by a filter: use "+performed+" or "+performedMultiple+
+		r.Add(o.Field("value"), "value_error", "The behavior '"+diag.Shown(kind)+"' cannot be asked for by a filter: use "+performed+" or "+performedMultiple+
 			", or make a cohort with this behavior and filter by it")
 	}
 	r.behaviorEntity(o, b)

@@ -51,13 +51,13 @@ func Bind(n Insight, values map[string]any) (Insight, error) {
 				continue
 			}
 			if !plainValue(value) {
-				return nil, diag.Field(diag.InvalidInput, "variables."+shown(name), "Input should be a string, a number, a boolean or a list of them")
+				return nil, diag.Field(diag.InvalidInput, "variables."+diag.Shown(name), "Input should be a string, a number, a boolean or a list of them")
 			}
 			filter, err := f.filter(value)
 			if err != nil {
-				return nil, diag.Field(diag.InvalidInput, "variables."+shown(name), "%v", err)
+				return nil, diag.Field(diag.InvalidInput, "variables."+diag.Shown(name), "%v", err)
 			}
-			filter.At = "variables." + shown(name)
+			filter.At = "variables." + diag.Shown(name)
 			parts.Properties = both(parts.Properties, filter)
 		}
 	}

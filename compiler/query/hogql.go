@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
@@ -138,7 +139,7 @@ func (r *Reader) variableMap(given map[string]any, at Place) map[string]Variable
 	}
 	out := make(map[string]Variable, len(given))
 	for _, id := range slices.Sorted(maps.Keys(given)) {
-		v := r.Object(given[id], at.Below(shown(id), true))
+		v := r.Object(given[id], at.Below(diag.Shown(id), true))
 		variable := Variable{VariableID: v.Need("variableId"), CodeName: v.Need("code_name"), IsNull: v.Flag("isNull")}
 		variable.Value, variable.HasValue = v.Take("value")
 		v.Close()
@@ -200,7 +201,7 @@ func (r *Reader) property(v any, at Place) (Property, bool) {
 	}
 	if !slices.Contains(propertyTypes, typ) {
 		r.Add(o.Field("type"), "union_tag_invalid",
-			"Input tag '"+shown(typ)+"' found using 'type' does not match any of the expected tags: '"+strings.Join(propertyTypes, "', '")+"'")
+			"Input tag '"+diag.Shown(typ)+"' found using 'type' does not match any of the expected tags: '"+strings.Join(propertyTypes, "', '")+"'")
 	}
 	if !plainValue(p.Value) {
 		r.Add(o.Field("value"), "value_error", "Input should be a string, a number, a boolean or a list of them")

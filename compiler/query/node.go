@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
@@ -119,7 +120,7 @@ func (k Kinds) Parse(raw []byte) (Node, error) {
 // unknownKind notes a kind that there is not, with the nearest one. It lists the kinds that people use: all would bury what is wrong.
 func (r *Reader) unknownKind(at Place, tag any) {
 	listed := r.kinds.names(func(k *Kind) bool { return !k.Unlisted })
-	words := "Input tag '" + shown(tag) + "' found using 'kind' does not match any of the expected tags: '" + strings.Join(listed, "', '") + "' and others"
+	words := "Input tag '" + diag.Shown(tag) + "' found using 'kind' does not match any of the expected tags: '" + strings.Join(listed, "', '") + "' and others"
 	kind, _ := tag.(string)
 	near := slices.Concat(known, r.kinds.names(func(*Kind) bool { return true }))
 	if !strings.HasSuffix(kind, "Query") && schema.Nearest(kind, slices.Values(near)) == "" {

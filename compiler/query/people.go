@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
 
 // PeopleSource is a query that asks an insight for the actors behind one of its numbers: InsightActors,
@@ -86,7 +88,7 @@ func (r *Reader) Source(o *Object, kinds ...string) Node {
 	}
 	kind, _ := m["kind"].(string)
 	if !slices.Contains(kinds, kind) {
-		r.Add(at, "union_tag_invalid", "Input tag '"+shown(m["kind"])+"' found using 'kind' does not match any of the expected tags: "+oneOf(kinds))
+		r.Add(at, "union_tag_invalid", "Input tag '"+diag.Shown(m["kind"])+"' found using 'kind' does not match any of the expected tags: "+oneOf(kinds))
 		return nil
 	}
 	return r.kinds.find(kind).Read(r, r.Object(m, at.Below(kind, false)))

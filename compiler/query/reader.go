@@ -302,16 +302,6 @@ func (o *Object) Close() {
 	}
 	slices.Sort(extra)
 	for _, name := range extra {
-		o.r.Near(o.Field(shown(name)), "extra_forbidden", "Extra inputs are not permitted", name, o.seen)
+		o.r.Near(o.Field(diag.Shown(name)), "extra_forbidden", "Extra inputs are not permitted", name, o.seen)
 	}
-}
-
-// shown gives a value of the request as a message shows it: short.
-func shown(v any) string {
-	const most = 60
-	s := fmt.Sprint(v)
-	if len(s) > most {
-		s = s[:most] + "…"
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
@@ -17,18 +18,10 @@ func parseFormulas(q *Query) ([]formula, error) {
 	for i, f := range q.Formulas {
 		var err error
 		if out[i], err = ParseFormula(f.Text, len(q.Series)); err != nil {
-			return nil, unsupported(f.At, "The formula '%s' is invalid: %v", shown(f.Text), err)
+			return nil, unsupported(f.At, "The formula '%s' is invalid: %v", diag.Shown(f.Text), err)
 		}
 	}
 	return out, nil
-}
-
-func shown(text string) string {
-	const most = 80
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
 }
 
 // The bounds of a formula.
@@ -230,7 +223,7 @@ func (p *formulaParser) atom() formula {
 	case isLetter(token[0]):
 		i := int(strings.ToUpper(token)[0] - 'A')
 		if len(token) > 1 || token == "_" || i >= p.series {
-			p.fail("there is no series '%s'", shown(token))
+			p.fail("there is no series '%s'", diag.Shown(token))
 			return nil
 		}
 		p.next()
@@ -238,7 +231,7 @@ func (p *formulaParser) atom() formula {
 	case isDigit(token[0]) || token[0] == '.':
 		v, err := strconv.ParseFloat(token, 64)
 		if err != nil {
-			p.fail("'%s' is not a number", shown(token))
+			p.fail("'%s' is not a number", diag.Shown(token))
 			return nil
 		}
 		p.next()
