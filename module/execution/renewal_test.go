@@ -48,7 +48,14 @@ var projects atomic.Int64
 // start prepares a server on the engine, which nobody else writes to.
 func start(t *testing.T) *server {
 	t.Helper()
-	reg, house := warehousetest.Open(t, t.TempDir(), clickhouse.Config{DSN: engine.DSN(), Embedded: true})
+	return startWith(t, clickhouse.Config{})
+}
+
+// startWith is start with limits of a config.
+func startWith(t *testing.T, config clickhouse.Config) *server {
+	t.Helper()
+	config.DSN, config.Embedded = engine.DSN(), true
+	reg, house := warehousetest.Open(t, t.TempDir(), config)
 	results, err := cache.New(cache.Config{MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: execution.IsOutage})
 	if err != nil {
 		t.Fatal(err)

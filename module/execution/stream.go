@@ -15,7 +15,7 @@ import (
 
 // Stream is a query whose rows go past the cache to their reader.
 type Stream struct {
-	ID       string // of the query on ClickHouse
+	ID       string // of the query on ClickHouse; each try has another one
 	Columns  []string
 	Compiled time.Duration // how long the compile took
 
@@ -24,6 +24,7 @@ type Stream struct {
 	stored *Stored // the table that query reads; nil for none
 	place  *admission.Place
 	ended  func()
+	until  time.Time
 
 	limit, offset int
 }
@@ -68,17 +69,20 @@ func (s *Stream) prepare(ctx context.Context, compile func(context.Context, time
 	return nil
 }
 
-// Open takes a place on ClickHouse, waiting for it if need be; the caller closes the stream. The query is ended at until, whoever
-// still reads its rows. The quotas are those that the answer tells of; nil for none.
-func (s *Stream) Open(ctx context.Context) (until time.Time, qs Quotas, err error) {
+// Open takes a place on ClickHouse, waiting for it if need be; the caller closes the stream. The quotas are those that the answer tells of;
+// nil for none.
+func (s *Stream) Open(ctx context.Context) (qs Quotas, err error) {
 	s.place, err = s.x.Admit(ctx, admission.Awaited, time.Now())
 	qs = s.x.ShownQuotas(0, err)
 	if err != nil {
-		return until, qs, err
+		return qs, err
 	}
 	s.ended = s.x.exec.Runs.beginWork(s.x.query.Key)
-	return s.x.house().Deadline(ctx), qs, nil
+	return qs, nil
 }
+
+// Until is when the query that runs is ended, even if its rows are still being read. Each try has a time of its own.
+func (s *Stream) Until() time.Time { return s.until }
 
 // Close gives the place back.
 func (s *Stream) Close() {
@@ -141,6 +145,7 @@ func (s *Stream) run(ctx context.Context, sent *bool, ask func(context.Context) 
 		return err
 	}
 	s.x.passOver(err)
+	s.ID = uuid.NewString() // ClickHouse may still be ending the query that failed
 	if err := s.prepare(ctx, s.x.compile, nil); err != nil {
 		return err
 	}
@@ -149,6 +154,7 @@ func (s *Stream) run(ctx context.Context, sent *bool, ask func(context.Context) 
 
 func (s *Stream) ask(ctx context.Context, ask func(context.Context) (clickhouse.Stats, error)) error {
 	asked := time.Now()
+	s.until = s.x.house().Deadline(ctx)
 	ctx, streamed := traced(ctx, "analytics.clickhouse", attribute.String("query_id", s.ID), attribute.Int64("project", s.x.Project.ID))
 	stats, err := ask(ctx)
 	streamed(err)

@@ -39,7 +39,7 @@ func (s *Runs) stream(ctx context.Context, c *api.Caller, in *api.Input, p *resu
 	if err != nil {
 		return err
 	}
-	out := &exportWriter{to: w, plan: p, start: c.Start, spent: api.Spent{Compile: from.Compiled}}
+	out := &exportWriter{to: w, plan: p, start: c.Start, spent: api.Spent{Compile: from.Compiled}, until: from.Until}
 	if in.Method == http.MethodHead {
 		out.headers()
 		w.WriteHeader(http.StatusOK)
@@ -47,8 +47,7 @@ func (s *Runs) stream(ctx context.Context, c *api.Caller, in *api.Input, p *resu
 	}
 	following, done := s.Executor.Following(ctx, p.Query)
 	defer done()
-	var shown execution.Quotas
-	out.until, shown, err = from.Open(following)
+	shown, err := from.Open(following)
 	api.SetQuotas(w.Header(), shown)
 	if err != nil {
 		return err
@@ -133,7 +132,7 @@ type exportWriter struct {
 	plan  *result.Plan
 	start time.Time // of the request
 	spent api.Spent
-	until time.Time // when the query is ended, even if its rows are still being read
+	until func() time.Time // when the query that runs is ended, even if its rows are still being read
 	held  []byte
 	sent  bool // the headers are out
 }
@@ -151,7 +150,7 @@ func (w *exportWriter) Write(piece []byte) (int, error) {
 			return 0, err
 		}
 	}
-	w.deadline(earlier(time.Now().Add(sendTimeout), w.until))
+	w.deadline(earlier(time.Now().Add(sendTimeout), w.until()))
 	return w.to.Write(piece) // a client that is gone
 }
 

@@ -1,0 +1,93 @@
+package execution_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+func (s *server) caller() *execution.Caller {
+	return &execution.Caller{Project: s.project, Snapshot: s.registry.Snapshot(), Start: time.Now()}
+}
+
+// export begins to export a query, which has its place on ClickHouse.
+func (s *server) export(t *testing.T, q *execution.Query) *execution.Stream {
+	t.Helper()
+	stream, err := s.Stream(t.Context(), s.caller(), q, -1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.open(t, stream)
+	return stream
+}
+
+func (s *server) open(t *testing.T, stream *execution.Stream) {
+	t.Helper()
+	if _, err := stream.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stream.Close)
+}
+
+// execute runs a statement on the engine.
+func execute(t *testing.T, sql string) {
+	t.Helper()
+	options, err := driver.ParseDSN(engine.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := driver.Open(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(conn.Exec(t.Context(), sql), conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStreamWithoutTable: an export whose table takes too long runs its query in place of that, under another id and with all of the time
+// that a query has.
+func TestStreamWithoutTable(t *testing.T) {
+	s := startWith(t, clickhouse.Config{MaxExecutionTime: 2 * time.Second})
+	s.load(t, event("a", "ann", "2026-03-01T12:00:00Z"), event("b", "ann", "2026-03-01T12:00:00Z"))
+	q := s.query(t, `{"kind":"HogQLQuery","query":"select event from events order by event"}`)
+	q.Endpoint, q.Version = &registry.Endpoint{Project: s.project.ID, Name: "e"}, &registry.Version{Number: 1}
+	caller := s.caller()
+	plan, err := s.PlanTable(t.Context(), caller.Snapshot, s.CompilesOf(nil, nil, s.project.ID), execution.Subject{Project: s.project.ID, Endpoint: "e", Version: 1, Node: q.Node}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Stored = &execution.Stored{Plan: plan, Table: clickhouse.MaterializedTable{Project: s.project.ID, Endpoint: uuid.New(), Version: 1, Fill: 1}, AsOf: time.Now()}
+	execute(t, fmt.Sprintf("CREATE VIEW `%s` AS SELECT toString(sleepEachRow(3)) AS c0, toInt64(%d) AS team_id FROM numbers(1)", q.Stored.Table.Name(), s.project.ID))
+	var passedOver error
+	s.ReportTable = func(_ *execution.Query, err error) { passedOver = err }
+
+	stream := s.export(t, q)
+	id, until := stream.ID, stream.Until()
+	var rows clickhousetest.Rows
+	if err := stream.Send(t.Context(), &rows); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{`["a"]`, `["b"]`}, rows.Texts); diff != "" {
+		t.Errorf("the rows are (-want +got):\n%s", diff)
+	}
+	if stream.ID == id {
+		t.Error("both queries have the same id")
+	}
+	if !stream.Until().After(until) {
+		t.Error("both queries have the same deadline")
+	}
+	if of, ok := errors.AsType[*clickhouse.Error](passedOver); !ok || of.Kind != clickhouse.Timeout {
+		t.Errorf("the table was passed over because of %v", passedOver)
+	}
+}
