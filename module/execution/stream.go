@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
@@ -21,6 +23,7 @@ type Stream struct {
 
 	x      *Computation
 	query  clickhouse.Query
+	reads  resolve.Reads
 	stored *Stored // the table that query reads; nil for none
 	place  *admission.Place
 	ended  func()
@@ -60,7 +63,7 @@ func (s *Stream) prepare(ctx context.Context, compile func(context.Context, time
 	if err != nil {
 		return err
 	}
-	s.stored, s.Columns = stored, compiled.Columns
+	s.stored, s.Columns, s.reads = stored, compiled.Columns, compiled.Reads
 	s.query = s.x.compiledQuery(compiled, s.ID, stored)
 	s.query.Unbounded = true
 	if s.limit >= 0 {
@@ -94,70 +97,116 @@ func (s *Stream) Close() {
 
 // Send runs the query and gives its rows to a sink.
 func (s *Stream) Send(ctx context.Context, to clickhouse.Sink) error {
-	sent := &sentRows{Sink: to}
-	return s.run(ctx, &sent.some, func(ctx context.Context) (clickhouse.Stats, error) {
-		return s.x.house().Query(ctx, s.place, s.query, sent)
+	return s.run(ctx, func(ctx context.Context, begun *beginning) (clickhouse.Stats, error) {
+		return s.x.house().Query(ctx, s.place, s.query, &sentRows{Sink: to, beginning: begun})
 	})
 }
 
 // SendFile runs the query and has ClickHouse write its rows as a file.
 func (s *Stream) SendFile(ctx context.Context, format clickhouse.FileFormat, to io.Writer) error {
-	sent := &sentBytes{Writer: to}
-	return s.run(ctx, &sent.some, func(ctx context.Context) (clickhouse.Stats, error) {
-		return s.x.house().Export(ctx, s.place, s.query, format, sent)
+	return s.run(ctx, func(ctx context.Context, begun *beginning) (clickhouse.Stats, error) {
+		return s.x.house().Export(ctx, s.place, s.query, format, &sentBytes{Writer: to, beginning: begun})
 	})
 }
 
-// sentRows notes whether a sink got a row.
+// beginning is that of an answer, before which nothing was sent.
+type beginning struct {
+	allow func() error
+	done  bool
+}
+
+// pass has to be called before a part of the answer is sent. With an error, nothing may be.
+func (b *beginning) pass() error {
+	if b.done {
+		return nil
+	}
+	err := b.allow()
+	b.done = err == nil
+	return err
+}
+
+// sentRows passes rows on to a sink, if they may be sent.
 type sentRows struct {
 	clickhouse.Sink
-	some bool
+	*beginning
 }
 
 // Row passes a row on.
 func (s *sentRows) Row(row []byte) error {
-	s.some = true
+	if err := s.pass(); err != nil {
+		return err
+	}
 	return s.Sink.Row(row)
 }
 
-// sentBytes notes whether a writer got something.
+// sentBytes passes bytes on to a writer, if they may be sent.
 type sentBytes struct {
 	io.Writer
-	some bool
+	*beginning
 }
 
 // Write passes bytes on.
 func (s *sentBytes) Write(p []byte) (int, error) {
-	s.some = true
+	if err := s.pass(); err != nil {
+		return 0, err
+	}
 	return s.Writer.Write(p)
 }
 
-// run runs the query: of a version with a table on that, and if that fails before anything was sent, as it is.
-func (s *Stream) run(ctx context.Context, sent *bool, ask func(context.Context) (clickhouse.Stats, error)) error {
-	err := s.ask(ctx, ask)
-	switch {
-	case s.stored == nil:
-		return err
-	case err == nil:
-		s.x.query.meter(s.x.exec.Metrics).tables[fromTable].Inc()
-		return nil
-	case *sent || !byTable(ctx, err):
-		return err
+// asking runs the query of a stream, and sends what it gives.
+type asking func(context.Context, *beginning) (clickhouse.Stats, error)
+
+// run runs the query: of a version with a table on that, and if that fails before anything was sent, as it is. It is compiled for values of any
+// kind if there are others now than those that it was compiled for.
+func (s *Stream) run(ctx context.Context, ask asking) error {
+	sent, err := s.ask(ctx, ask)
+	if s.stored != nil {
+		if err == nil {
+			s.x.query.meter(s.x.exec.Metrics).tables[fromTable].Inc()
+		}
+		if err == nil || sent || !byTable(ctx, err) {
+			return err
+		}
+		s.x.passOver(err)
+		err = s.again(ctx, s.x.compile, ask)
 	}
-	s.x.passOver(err)
-	s.ID = uuid.NewString() // ClickHouse may still be ending the query that failed
-	if err := s.prepare(ctx, s.x.compile, nil); err != nil {
-		return err
+	if errors.Is(err, errOtherValues) {
+		err = s.again(ctx, s.x.compileForAll, ask)
 	}
-	return s.ask(ctx, ask)
+	return err
 }
 
-func (s *Stream) ask(ctx context.Context, ask func(context.Context) (clickhouse.Stats, error)) error {
+// again compiles the query itself, of which nothing was sent, and runs it.
+func (s *Stream) again(ctx context.Context, compile func(context.Context, time.Time) (*compiler.Compiled, error), ask asking) error {
+	s.ID = uuid.NewString() // ClickHouse may still be ending the one before
+	if err := s.prepare(ctx, compile, nil); err != nil {
+		return err
+	}
+	_, err := s.ask(ctx, ask)
+	return err
+}
+
+// ask runs the query once. The error is errOtherValues, and nothing was sent, if properties may have had other values than those that it was
+// compiled for when it began: by its first row, or its end, ClickHouse has chosen what it reads.
+func (s *Stream) ask(ctx context.Context, ask asking) (sent bool, err error) {
 	asked := time.Now()
 	s.until = s.x.house().Deadline(ctx)
 	ctx, streamed := traced(ctx, "analytics.clickhouse", attribute.String("query_id", s.ID), attribute.Int64("project", s.x.Project.ID))
-	stats, err := ask(ctx)
-	streamed(err)
-	s.x.query.meter(s.x.exec.Metrics).ran(stats, time.Since(asked), err)
-	return err
+	begun := &beginning{allow: func() error {
+		if !s.x.exec.stillHave(ctx, s.x.Project.ID, s.reads.Values) {
+			return errOtherValues
+		}
+		return nil
+	}}
+	stats, err := ask(ctx, begun)
+	if err == nil {
+		err = begun.pass()
+	}
+	failure := err
+	if errors.Is(err, errOtherValues) {
+		failure = nil // of ours, not of ClickHouse
+	}
+	streamed(failure)
+	s.x.query.meter(s.x.exec.Metrics).ran(stats, time.Since(asked), failure)
+	return begun.done, err
 }

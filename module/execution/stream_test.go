@@ -1,18 +1,23 @@
 package execution_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/parquet-go/parquet-go"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -90,4 +95,81 @@ func TestStreamWithoutTable(t *testing.T) {
 	if of, ok := errors.AsType[*clickhouse.Error](passedOver); !ok || of.Kind != clickhouse.Timeout {
 		t.Errorf("the table was passed over because of %v", passedOver)
 	}
+}
+
+// TestStreamOtherValues: an event with a value of another kind that comes in after an export was compiled is in its file as any other, whether
+// ClickHouse writes that or its rows are read, and whether there was anything to send before.
+func TestStreamOtherValues(t *testing.T) {
+	for _, tt := range []struct {
+		name, query string
+		send        func(*testing.T, *execution.Stream) string
+		want        string
+	}{
+		{"rows", "select properties.x as x from events order by toString(x)", sendRows, `["5"] ["text"]`},
+		{"no rows before", "select properties.x as x from events where x = '5'", sendRows, `["5"]`},
+		{"a file", "select properties.x as x from events order by toString(x)", sendFile, "5 text"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := start(t)
+			s.Registry = s.registry
+			if err := s.registry.KnowValues(t.Context(), s.project.ID); err != nil {
+				t.Fatal(err)
+			}
+			s.loadValue(t, `"text"`, physical.Texts)
+			stream := s.export(t, s.query(t, fmt.Sprintf(`{"kind":"HogQLQuery","query":%q}`, tt.query)))
+			s.loadValue(t, "5", physical.Wholes)
+			if got := tt.send(t, stream); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// loadValue imports an event with a value of the property x, whose kind is noted before, as an import does it.
+func (s *server) loadValue(t *testing.T, value string, kind physical.Kinds) {
+	t.Helper()
+	err := s.registry.Widen(t.Context(), s.project.ID, []registry.PropertyValues{{
+		PropertyDefinition: registry.PropertyDefinition{Scope: registry.EventProperty, Name: "x", Type: registry.PropertyString}, Kinds: kind,
+	}}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.load(t, fmt.Sprintf(`{"event":"e","distinct_id":"ann","timestamp":"2026-03-01T12:00:00Z","properties":{"x":%s}}`, value))
+}
+
+func sendRows(t *testing.T, stream *execution.Stream) string {
+	t.Helper()
+	var rows clickhousetest.Rows
+	if err := stream.Send(t.Context(), &rows); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(rows.Texts, " ")
+}
+
+// sendFile gives the first column of a file.
+func sendFile(t *testing.T, stream *execution.Stream) string {
+	t.Helper()
+	var written bytes.Buffer
+	if err := stream.SendFile(t.Context(), clickhouse.Parquet, &written); err != nil {
+		t.Fatal(err)
+	}
+	file, err := parquet.OpenFile(bytes.NewReader(written.Bytes()), int64(written.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, group := range file.RowGroups() {
+		rows := group.Rows()
+		read := make([]parquet.Row, group.NumRows())
+		if _, err := rows.ReadRows(read); err != nil && !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+		for _, row := range read {
+			texts = append(texts, row[0].String())
+		}
+		if err := rows.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	return strings.Join(texts, " ")
 }
