@@ -223,7 +223,7 @@ func (x *Computation) ask(
 	if err == nil {
 		size = end()
 	}
-	x.log(done, asked, size, err)
+	x.log(q.ID, asked, done.Stats.Rows, size, err)
 	at.elsewhere = at.elsewhere || done.Stats.Elsewhere
 	done.Stats = plus(earlier, done.Stats)
 	if err == nil && !x.exec.stillHave(ctx, x.Project.ID, compiled.Reads.Values) {

@@ -145,11 +145,11 @@ func (x *Computation) syncLog(ctx context.Context, tables []string) {
 	_ = x.exec.Log.Sync(ctx, x.Project.ID) // the log of the server has it
 }
 
-// log remembers that the query ran on ClickHouse, under the name that its caller knows it by.
-func (x *Computation) log(done *Details, start time.Time, bytes int64, err error) {
+// log remembers that the query ran on ClickHouse, under the name that its caller knows it by, else under the id that it had there.
+func (x *Computation) log(id string, start time.Time, rows uint64, bytes int64, err error) {
 	q := &querylog.Query{
-		ID: uuid.New(), Project: x.Project.ID, Name: cmp.Or(x.id, x.query.ClientID, done.ExecutionID.String()), Label: x.query.Label,
-		Kind: x.query.Node.Kind(), Start: start, End: time.Now(), Rows: int64(done.Stats.Rows), Bytes: bytes, Failed: err != nil, //nolint:gosec // a count
+		ID: uuid.New(), Project: x.Project.ID, Name: cmp.Or(x.id, x.query.ClientID, id), Label: x.query.Label,
+		Kind: x.query.Node.Kind(), Start: start, End: time.Now(), Rows: int64(rows), Bytes: bytes, Failed: err != nil, //nolint:gosec // a count
 	}
 	if x.Key != nil {
 		q.User, q.Personal, q.Key, q.Customer = x.Key.User, x.Key.Kind == registry.Personal, x.Key.ID, x.Key.Fixed

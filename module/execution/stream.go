@@ -75,6 +75,7 @@ func (s *Stream) prepare(ctx context.Context, compile func(context.Context, time
 // Open takes a place on ClickHouse, waiting for it if need be; the caller closes the stream. The quotas are those that the answer tells of;
 // nil for none.
 func (s *Stream) Open(ctx context.Context) (qs Quotas, err error) {
+	s.x.syncLog(ctx, s.reads.Tables)
 	s.place, err = s.x.Admit(ctx, admission.Awaited, time.Now())
 	qs = s.x.ShownQuotas(0, err)
 	if err != nil {
@@ -97,74 +98,83 @@ func (s *Stream) Close() {
 
 // Send runs the query and gives its rows to a sink.
 func (s *Stream) Send(ctx context.Context, to clickhouse.Sink) error {
-	return s.run(ctx, func(ctx context.Context, begun *beginning) (clickhouse.Stats, error) {
-		return s.x.house().Query(ctx, s.place, s.query, &sentRows{Sink: to, beginning: begun})
+	return s.run(ctx, func(ctx context.Context, sent *sent) (clickhouse.Stats, error) {
+		return s.x.house().Query(ctx, s.place, s.query, &sentRows{Sink: to, sent: sent})
 	})
 }
 
 // SendFile runs the query and has ClickHouse write its rows as a file.
 func (s *Stream) SendFile(ctx context.Context, format clickhouse.FileFormat, to io.Writer) error {
-	return s.run(ctx, func(ctx context.Context, begun *beginning) (clickhouse.Stats, error) {
-		return s.x.house().Export(ctx, s.place, s.query, format, &sentBytes{Writer: to, beginning: begun})
+	return s.run(ctx, func(ctx context.Context, sent *sent) (clickhouse.Stats, error) {
+		return s.x.house().Export(ctx, s.place, s.query, format, &sentBytes{Writer: to, sent: sent})
 	})
 }
 
-// beginning is that of an answer, before which nothing was sent.
-type beginning struct {
-	allow func() error
-	done  bool
+// sent is what was sent of an answer.
+type sent struct {
+	allow func() error // is asked before the first of it
+	any   bool
+	rows  uint64 // 0 for a file that ClickHouse writes
+	bytes int64  // of the rows as they came from ClickHouse, or of the file
 }
 
-// pass has to be called before a part of the answer is sent. With an error, nothing may be.
-func (b *beginning) pass() error {
-	if b.done {
+// begin has to be called before something is sent. With an error, nothing may be.
+func (s *sent) begin() error {
+	if s.any {
 		return nil
 	}
-	err := b.allow()
-	b.done = err == nil
+	err := s.allow()
+	s.any = err == nil
 	return err
 }
 
 // sentRows passes rows on to a sink, if they may be sent.
 type sentRows struct {
 	clickhouse.Sink
-	*beginning
+	*sent
 }
 
 // Row passes a row on.
 func (s *sentRows) Row(row []byte) error {
-	if err := s.pass(); err != nil {
+	if err := s.begin(); err != nil {
 		return err
 	}
-	return s.Sink.Row(row)
+	if err := s.Sink.Row(row); err != nil {
+		return err
+	}
+	s.rows++
+	s.bytes += int64(len(row))
+	return nil
 }
 
 // sentBytes passes bytes on to a writer, if they may be sent.
 type sentBytes struct {
 	io.Writer
-	*beginning
+	*sent
 }
 
 // Write passes bytes on.
 func (s *sentBytes) Write(p []byte) (int, error) {
-	if err := s.pass(); err != nil {
+	if err := s.begin(); err != nil {
 		return 0, err
 	}
-	return s.Writer.Write(p)
+	n, err := s.Writer.Write(p)
+	s.bytes += int64(n)
+	return n, err
 }
 
 // asking runs the query of a stream, and sends what it gives.
-type asking func(context.Context, *beginning) (clickhouse.Stats, error)
+type asking func(context.Context, *sent) (clickhouse.Stats, error)
 
 // run runs the query: of a version with a table on that, and if that fails before anything was sent, as it is. It is compiled for values of any
 // kind if there are others now than those that it was compiled for.
 func (s *Stream) run(ctx context.Context, ask asking) error {
-	sent, err := s.ask(ctx, ask)
+	some, err := s.ask(ctx, ask)
 	if s.stored != nil {
 		if err == nil {
 			s.x.query.meter(s.x.exec.Metrics).tables[fromTable].Inc()
 		}
-		if err == nil || sent || !byTable(ctx, err) {
+		if err == nil || some || !byTable(ctx, err) {
 			return err
 		}
 		s.x.passOver(err)
@@ -186,21 +196,21 @@ func (s *Stream) again(ctx context.Context, compile func(context.Context, time.T
 	return err
 }
 
-// ask runs the query once. The error is errOtherValues, and nothing was sent, if properties may have had other values than those that it was
-// compiled for when it began: by its first row, or its end, ClickHouse has chosen what it reads.
-func (s *Stream) ask(ctx context.Context, ask asking) (sent bool, err error) {
+// ask runs the query once, and counts and logs it. The error is errOtherValues, and nothing was sent, if properties may have had other values than
+// those that it was compiled for when it began: by its first row, or its end, ClickHouse has chosen what it reads.
+func (s *Stream) ask(ctx context.Context, ask asking) (some bool, err error) {
 	asked := time.Now()
 	s.until = s.x.house().Deadline(ctx)
 	ctx, streamed := traced(ctx, "analytics.clickhouse", attribute.String("query_id", s.ID), attribute.Int64("project", s.x.Project.ID))
-	begun := &beginning{allow: func() error {
+	out := &sent{allow: func() error {
 		if !s.x.exec.stillHave(ctx, s.x.Project.ID, s.reads.Values) {
 			return errOtherValues
 		}
 		return nil
 	}}
-	stats, err := ask(ctx, begun)
+	stats, err := ask(ctx, out)
 	if err == nil {
-		err = begun.pass()
+		err = out.begin()
 	}
 	failure := err
 	if errors.Is(err, errOtherValues) {
@@ -208,5 +218,6 @@ func (s *Stream) ask(ctx context.Context, ask asking) (sent bool, err error) {
 	}
 	streamed(failure)
 	s.x.query.meter(s.x.exec.Metrics).ran(stats, time.Since(asked), failure)
-	return begun.done, err
+	s.x.log(s.ID, asked, out.rows, out.bytes, failure)
+	return out.any, err
 }

@@ -2,6 +2,7 @@ package execution_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -172,4 +174,83 @@ func sendFile(t *testing.T, stream *execution.Stream) string {
 		}
 	}
 	return strings.Join(texts, " ")
+}
+
+// TestStreamLogged: the log has each export that ran on ClickHouse, also one that fails or is cut off, with what was sent.
+func TestStreamLogged(t *testing.T) {
+	s := start(t)
+	gone := errors.New("the reader is gone")
+	numbers := "select number as n from numbers(3)"
+	for _, tt := range []struct {
+		name, query string
+		send        func(context.Context, *execution.Stream) error
+		fails       bool
+		want        logged
+	}{
+		{"rows", numbers, func(ctx context.Context, of *execution.Stream) error { return of.Send(ctx, new(clickhousetest.Rows)) }, false, logged{3, 9, "QueryFinish", ""}},
+		{"no rows", "select event from events", func(ctx context.Context, of *execution.Stream) error { return of.Send(ctx, new(clickhousetest.Rows)) }, false, logged{0, 0, "QueryFinish", ""}},
+		{"a file", numbers, func(ctx context.Context, of *execution.Stream) error {
+			return of.SendFile(ctx, clickhouse.Arrow, io.Discard)
+		}, false, logged{0, -1, "QueryFinish", ""}},
+		{"a failure", "select intDiv(1, number) as n from numbers(3)", func(ctx context.Context, of *execution.Stream) error {
+			return of.Send(ctx, new(clickhousetest.Rows))
+		}, true, logged{0, 0, "ExceptionWhileProcessing", "ILLEGAL_DIVISION"}},
+		{"a reader who is gone", numbers, func(ctx context.Context, of *execution.Stream) error {
+			return of.Send(ctx, &shortSink{left: 1, err: gone})
+		}, true, logged{1, 3, "ExceptionWhileProcessing", ""}},
+		{"a request that ends", "select number as n from numbers(100000000)", func(ctx context.Context, of *execution.Stream) error {
+			ctx, cancel := context.WithCancelCause(ctx)
+			return of.Send(ctx, &shortSink{left: 1, stop: func() { cancel(gone) }})
+		}, true, logged{-1, -1, "ExceptionWhileProcessing", ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := s.queries()
+			q := s.query(t, fmt.Sprintf(`{"kind":"HogQLQuery","query":%q}`, tt.query))
+			q.Rows = compiler.Whole
+			stream := s.export(t, q)
+			if err := tt.send(t.Context(), stream); (err != nil) != tt.fails {
+				t.Fatal(err)
+			}
+			rows := s.Runs.Queries.Rows(s.project.ID, time.Now())
+			if len(rows) != before+1 {
+				t.Fatalf("%d rows more", len(rows)-before)
+			}
+			last := rows[before]
+			got := logged{last[13], last[14], last[16], last[18]}
+			for n, want := range tt.want {
+				if want == -1 {
+					if count, _ := got[n].(int64); count <= 0 {
+						t.Errorf("value %d is %v", n, got[n])
+					}
+					got[n] = -1
+				}
+			}
+			if got, want := fmt.Sprint(got), fmt.Sprint(tt.want); got != want || last[2] != stream.ID || last[5] != tt.query {
+				t.Errorf("the row is %v, want %s", last, want)
+			}
+		})
+	}
+}
+
+// logged is the rows, bytes, status and exception of a query in the log; -1 stands for any number but 0.
+type logged [4]any
+
+// shortSink takes some rows, and then stops or fails.
+type shortSink struct {
+	clickhousetest.Rows
+
+	left int
+	stop func()
+	err  error
+}
+
+// Row takes a row if any are left.
+func (s *shortSink) Row(row []byte) error {
+	if s.left--; s.left >= 0 {
+		return s.Rows.Row(row)
+	}
+	if s.stop != nil {
+		s.stop()
+	}
+	return s.err
 }

@@ -148,3 +148,18 @@ func TestQueryLogHasNoHoles(t *testing.T) {
 		}
 	}
 }
+
+// TestQueryLogHasExports: exports are in the log, and one that reads the log has those before it.
+func TestQueryLogHasExports(t *testing.T) {
+	c := newProject(t)
+	publish(t, c, "numbers", "select number as n from numbers(1000)")
+	publish(t, c, "divides", "select intDiv(1, number) as n from numbers(3)")
+	publish(t, c, "logged", "select endpoint, status, result_rows, result_bytes > 0 as bytes, exception from query_log where endpoint in ('numbers', 'divides') order by query_start_time")
+	for _, path := range []string{"numbers/run.csv", "numbers/run.parquet", "divides/run.ndjson"} {
+		c.Do(t, http.MethodGet, "endpoints/"+path, nil)
+	}
+	const want = "endpoint,status,result_rows,bytes,exception\r\nnumbers,QueryFinish,1000,1,\"\"\r\nnumbers,QueryFinish,0,1,\"\"\r\ndivides,ExceptionWhileProcessing,0,0,ILLEGAL_DIVISION\r\n"
+	if answer := c.Do(t, http.MethodGet, "endpoints/logged/run.csv", nil); string(answer.Raw) != want {
+		t.Errorf("the log is\n%s", answer.Raw)
+	}
+}
