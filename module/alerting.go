@@ -7,12 +7,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// openAlerts takes a share of what checks alerts, with the executor of the runtime. The keys are those of what the executor has that a
-// config may change.
+// openAlerts takes a share of what checks alerts, with the executor of the runtime. The keys are those of what the executor works with; its
+// settings are part of the checker's own, so that a config with others has another one.
 func (a *App) openAlerts(rt *runtime, keys ...string) (*alerts.Checker, error) {
 	executor := *rt.Executor
 	executor.Retain = nil // what it has is there for as long as the checker is
-	return keep(a, fmt.Sprintf("alerts %q %v", keys, a.Alerts), func() (*alerts.Checker, func() error, error) {
+	key := fmt.Sprintf("alerts %q %v whole %t fresh %s rate %v", keys, a.Alerts, executor.WholeOnly, executor.QueryFresh, executor.EndpointRate)
+	return keep(a, key, func() (*alerts.Checker, func() error, error) {
 		c := alerts.New(alerts.Config{
 			Registry: rt.registry, Executor: &executor, Logger: a.logger.Named("alerts"),
 			Webhook:         registry.AlertWebhook{URL: a.Alerts.Webhook, Secret: a.Alerts.WebhookSecret},

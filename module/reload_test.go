@@ -5,11 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/alerts"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // shares counts the shares of what is kept over reloads, by the first word of its key.
@@ -24,20 +27,22 @@ func shares() map[string]int {
 	return counts
 }
 
+// reloaded is a config with options of the app.
+func reloaded(folder string, app map[string]any) []byte {
+	base := map[string]any{"clickhouse": "http://127.0.0.1:1/default", "data_dir": folder}
+	maps.Copy(base, app)
+	return jsontext.Append(nil, map[string]any{
+		"admin":   map[string]any{"disabled": true, "config": map[string]any{"persist": false}},
+		"logging": map[string]any{"logs": map[string]any{"default": map[string]any{"writer": map[string]any{"output": "discard"}}}},
+		"apps":    map[string]any{"analytics": base},
+	})
+}
+
 // TestReload loads configs one after the other in one Caddy, and counts the references that are left: a reload holds one
 // share of everything, and a config that fails, wherever it fails, leaves the counts as they were. Nobody listens on the
 // port of the ClickHouse server, so that requests would answer 503; this is about who holds what.
 func TestReload(t *testing.T) {
 	folder := t.TempDir()
-	config := func(app map[string]any) []byte {
-		base := map[string]any{"clickhouse": "http://127.0.0.1:1/default", "data_dir": folder}
-		maps.Copy(base, app)
-		return jsontext.Append(nil, map[string]any{
-			"admin":   map[string]any{"disabled": true, "config": map[string]any{"persist": false}},
-			"logging": map[string]any{"logs": map[string]any{"default": map[string]any{"writer": map[string]any{"output": "discard"}}}},
-			"apps":    map[string]any{"analytics": base},
-		})
-	}
 	t.Cleanup(func() {
 		if err := caddy.Stop(); err != nil {
 			t.Error(err)
@@ -66,7 +71,7 @@ func TestReload(t *testing.T) {
 	}
 	for _, step := range steps {
 		t.Run(step.name, func(t *testing.T) {
-			err := caddy.Load(config(step.app), true)
+			err := caddy.Load(reloaded(folder, step.app), true)
 			switch {
 			case step.mistake == "" && err != nil:
 				t.Fatal(err)
@@ -78,4 +83,44 @@ func TestReload(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReloadOfAlerts: alerts are checked as the newest config says.
+func TestReloadOfAlerts(t *testing.T) {
+	folder := t.TempDir()
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, step := range []struct {
+		name string
+		app  map[string]any
+		want alertSettings
+	}{
+		{"the first", nil, alertSettings{fresh: 5 * time.Minute}},
+		{"no settled past", map[string]any{"cache": map[string]any{"settled_past": false}}, alertSettings{whole: true, fresh: 5 * time.Minute}},
+		{"another ttl", map[string]any{"cache": map[string]any{"ttl": "1m"}}, alertSettings{fresh: time.Minute}},
+		{"a rate of endpoints", map[string]any{"limits": map[string]any{"endpoint_rate": "5/s"}}, alertSettings{fresh: 5 * time.Minute, rate: registry.Rate{Queries: 5, Per: time.Second}}},
+	} {
+		if err := caddy.Load(reloaded(folder, step.app), true); err != nil {
+			t.Fatal(err)
+		}
+		shared.Range(func(_, value any) bool {
+			if p, ok := value.(*pooled[*alerts.Checker]); ok {
+				e := p.value.Executor
+				if got := (alertSettings{e.WholeOnly, e.QueryFresh, e.EndpointRate}); got != step.want {
+					t.Errorf("%s: %+v, want %+v", step.name, got, step.want)
+				}
+			}
+			return true
+		})
+	}
+}
+
+// alertSettings are those of the executor that checks alerts.
+type alertSettings struct {
+	whole bool
+	fresh time.Duration
+	rate  registry.Rate
 }
