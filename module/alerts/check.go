@@ -27,7 +27,7 @@ func (c *Checker) due(a *registry.Alert, now time.Time) (since time.Time, due bo
 func (c *Checker) dueChecks(snap *registry.Snapshot, project int64, now time.Time) (jobs []job) {
 	for _, a := range snap.Alerts(project) {
 		n := name{project, a.ID}
-		if since, due := c.due(a, now); due && !c.pauses.holds(n, now) {
+		if since, due := c.due(a, now); due && !c.checks.pauses.Holds(n, now) {
 			jobs = append(jobs, job{n, since})
 		}
 	}
@@ -70,13 +70,13 @@ func (c *Checker) check(n name) {
 		return c.checkNow(snap, a, now)
 	})
 	if err == nil {
-		c.pauses.drop(n)
+		c.checks.pauses.End(n)
 		return
 	}
 	if c.open.Err() != nil {
 		return
 	}
-	c.pauses.add(n, time.Now())
+	c.checks.pauses.Failed(n, time.Now())
 	c.metrics.checks.WithLabelValues(postponed).Inc()
 	c.Logger.Warn("an alert is checked later", zap.Int64("project", n.project), zap.String("alert", n.alert), clickhouse.Logged(err))
 }

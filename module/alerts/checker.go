@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -59,7 +60,6 @@ type Checker struct {
 	done sync.WaitGroup
 
 	checks, sending *desk
-	pauses          pauses
 }
 
 // New returns a checker, which begins to look for what is due.
@@ -118,6 +118,7 @@ type desk struct {
 	find       func(*registry.Snapshot, int64, time.Time) []job // those of a project that are due
 	do         func(name)
 	woken      chan struct{}
+	pauses     backoff.Pauses[name] // of those that an outage has ended
 
 	mu      sync.Mutex
 	running map[name]bool
@@ -142,7 +143,9 @@ func (c *Checker) serve(d *desk) {
 	tick := time.NewTicker(c.every)
 	defer tick.Stop()
 	for {
-		for _, j := range d.round(c.Registry.Snapshot(), time.Now()) {
+		snap := c.Registry.Snapshot()
+		d.pauses.Keep(func(n name) bool { return snap.Alert(n.project, n.alert) != nil })
+		for _, j := range d.round(snap, time.Now()) {
 			select {
 			case d.places <- struct{}{}:
 			case <-c.open.Done():
@@ -211,43 +214,4 @@ func (d *desk) leave(n name) {
 	if d.busy[n.project]--; d.busy[n.project] == 0 {
 		delete(d.busy, n.project)
 	}
-}
-
-// pauses are how long what an outage has ended is not tried again. They are not kept over a restart.
-type pauses struct {
-	mu sync.Mutex
-	of map[name]pause
-}
-
-type pause struct {
-	until time.Time
-	tries int
-}
-
-const (
-	firstPause   = time.Second
-	longestPause = time.Minute
-)
-
-func (p *pauses) holds(n name, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return now.Before(p.of[n].until)
-}
-
-// add puts off the next try, longer each time.
-func (p *pauses) add(n name, now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.of == nil {
-		p.of = map[name]pause{}
-	}
-	before := p.of[n].tries
-	p.of[n] = pause{until: now.Add(min(firstPause<<min(before, 10), longestPause)), tries: before + 1}
-}
-
-func (p *pauses) drop(n name) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.of, n)
 }

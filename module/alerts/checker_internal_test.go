@@ -418,3 +418,33 @@ func TestRound(t *testing.T) {
 		t.Error("a place was not given back")
 	}
 }
+
+// TestPausesApart: an outage that keeps messages of an alert from being sent does not keep it from being checked, and the other way round. What is
+// deleted has no pauses.
+func TestPausesApart(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.idle(w.registry)
+		a := w.alert(nil)
+		n := name{1, a.ID}
+		time.Sleep(11 * time.Second)
+		due := func() int { return len(c.checks.round(w.registry.Snapshot(), time.Now())) }
+		c.sending.pauses.Failed(n, time.Now())
+		if due() != 1 {
+			t.Error("it is not checked after a message that could not be sent")
+		}
+		c.checks.pauses.Failed(n, time.Now())
+		if due() != 0 {
+			t.Error("it is checked again at once after a check that could not be made")
+		}
+		gone := name{1, "gone"}
+		for range 5 {
+			c.checks.pauses.Failed(gone, time.Now())
+		}
+		c.begin()
+		defer closed(t, c)
+		time.Sleep(2 * time.Second)
+		if c.checks.pauses.Holds(gone, time.Now()) {
+			t.Error("what is gone has a pause")
+		}
+	})
+}

@@ -32,7 +32,7 @@ func (c *Checker) target(a *registry.Alert) (to, secret string, over http.RoundT
 func (c *Checker) dueMessages(snap *registry.Snapshot, project int64, now time.Time) (jobs []job) {
 	for _, a := range snap.Alerts(project) {
 		n := name{project, a.ID}
-		if d := nextMessage(a, now); d != nil && !c.pauses.holds(n, now) {
+		if d := nextMessage(a, now); d != nil && !c.sending.pauses.Holds(n, now) {
 			jobs = append(jobs, job{n, d.NextTryAt})
 		}
 	}
@@ -67,8 +67,12 @@ func (c *Checker) send(n name) {
 		}
 		return nil
 	})
-	if err != nil && c.open.Err() == nil {
-		c.pauses.add(n, time.Now())
+	if err == nil {
+		c.sending.pauses.End(n)
+		return
+	}
+	if c.open.Err() == nil {
+		c.sending.pauses.Failed(n, time.Now())
 		c.Logger.Warn("messages of an alert are sent later", zap.Int64("project", n.project), zap.String("alert", n.alert), zap.Error(err))
 	}
 }

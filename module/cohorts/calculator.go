@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -58,10 +59,10 @@ type Calculator struct {
 	mu       sync.Mutex
 	closed   bool
 	flights  map[name]*flight
-	pauses   map[name]pause     // of those that an outage has ended
 	used     map[name]time.Time // by queries
 	versions map[name]*versions
 
+	pauses   backoff.Pauses[name] // of those that an outage has ended
 	cleaning warehouse.PerShard
 }
 
@@ -73,7 +74,7 @@ func New(config Config) *Calculator {
 	config.Keep = cmp.Or(config.Keep, defaultKeep)
 	c := &Calculator{
 		Config: config, holder: uuid.NewString(), metrics: newMetrics(), woken: make(chan struct{}, 1), slots: admission.NewSlots(maxRunning),
-		flights: map[name]*flight{}, pauses: map[name]pause{}, used: map[name]time.Time{}, versions: map[name]*versions{},
+		flights: map[name]*flight{}, used: map[name]time.Time{}, versions: map[name]*versions{},
 	}
 	c.open, c.end = context.WithCancel(context.Background())
 	c.done.Go(c.look)
@@ -94,9 +95,7 @@ func (c *Calculator) Close() error {
 
 // Calculate begins the calculation that a cohort waits for. It returns at once.
 func (c *Calculator) Calculate(project, cohort int64) {
-	c.mu.Lock()
-	delete(c.pauses, name{project, cohort})
-	c.mu.Unlock()
+	c.pauses.End(name{project, cohort})
 	c.wake()
 }
 
@@ -113,9 +112,10 @@ func (c *Calculator) look() {
 	defer tick.Stop()
 	for {
 		snap := c.Registry.Snapshot()
+		c.pauses.Keep(func(n name) bool { return snap.Cohort(n.project, n.cohort) != nil })
 		for _, p := range snap.Projects() {
 			for _, known := range snap.Cohorts(p.ID) {
-				if n := (name{p.ID, known.ID}); known.Calculating() && !c.pausing(n, time.Now()) {
+				if n := (name{p.ID, known.ID}); known.Calculating() && !c.pauses.Holds(n, time.Now()) {
 					c.begin(n)
 				}
 			}
@@ -168,32 +168,4 @@ func (c *Calculator) inBackground(do func()) {
 	if !c.closed {
 		c.done.Go(do)
 	}
-}
-
-// pause is how long a calculation that an outage has ended is not tried again.
-type pause struct {
-	until time.Time
-	tries int
-}
-
-const (
-	firstPause   = time.Second
-	longestPause = time.Minute
-)
-
-// pausing reports whether a calculation is not to be tried yet.
-func (c *Calculator) pausing(n name, now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return now.Before(c.pauses[n].until)
-}
-
-// pause puts off the next try.
-func (c *Calculator) pause(n name, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p := c.pauses[n]
-	p.until = now.Add(min(firstPause<<min(p.tries, 10), longestPause))
-	p.tries++
-	c.pauses[n] = p
 }

@@ -144,7 +144,7 @@ func (c *Calculator) postponed(n name, err error) error {
 	if c.open.Err() != nil {
 		return err
 	}
-	c.pause(n, time.Now())
+	c.pauses.Failed(n, time.Now())
 	c.metrics.calculations.WithLabelValues(postponed).Inc()
 	c.Logger.Warn("the calculation of a cohort is tried again later", zap.Int64("project", n.project), zap.Int64("cohort", n.cohort), clickhouse.Logged(err))
 	return err

@@ -199,9 +199,7 @@ func (r *run) fields() []zap.Field {
 
 // note logs and counts a calculation that ended well.
 func (r *run) note(count int64, same bool) {
-	r.mu.Lock()
-	delete(r.pauses, r.name)
-	r.mu.Unlock()
+	r.pauses.End(r.name)
 	result := changed
 	if same {
 		result = unchanged

@@ -79,9 +79,7 @@ func (f *Filler) fill(n name, place *admission.Place) {
 	err = r.settle(ctx)
 	switch {
 	case err == nil:
-		f.mu.Lock()
-		delete(f.pauses, n)
-		f.mu.Unlock()
+		f.pauses.End(n)
 		return
 	case f.open.Err() != nil:
 		return // whoever fills it next gives up this table
@@ -102,7 +100,7 @@ func (f *Filler) postponed(n name, err error) {
 	if f.open.Err() != nil {
 		return
 	}
-	f.pause(n, time.Now())
+	f.pauses.Failed(n, time.Now())
 	f.metrics.fills.WithLabelValues(postponed).Inc()
 	f.Logger.Warn("the table of a materialized endpoint is filled later", append(n.fields(), clickhouse.Logged(err))...)
 }

@@ -5,6 +5,7 @@ package materialize
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -56,10 +58,10 @@ type Filler struct {
 	mu      sync.Mutex
 	closed  bool
 	flights map[name]bool
-	pauses  map[name]pause // of those that an outage has ended
 
 	unread map[string]map[clickhouse.MaterializedTable]time.Time // by shard, when a table was first seen that nobody reads
 
+	pauses   backoff.Pauses[name] // of those that an outage has ended
 	cleaning warehouse.PerShard
 }
 
@@ -77,7 +79,7 @@ func New(config Config) *Filler {
 	config.Keep = cmp.Or(config.Keep, defaultKeep)
 	f := &Filler{
 		Config: config, holder: uuid.NewString(), metrics: newMetrics(), woken: make(chan struct{}, 1), slots: admission.NewSlots(maxRunning),
-		flights: map[name]bool{}, pauses: map[name]pause{}, unread: map[string]map[clickhouse.MaterializedTable]time.Time{},
+		flights: map[name]bool{}, unread: map[string]map[clickhouse.MaterializedTable]time.Time{},
 	}
 	f.open, f.end = context.WithCancel(context.Background())
 	f.done.Go(f.look)
@@ -110,6 +112,9 @@ func (f *Filler) look() {
 	defer tick.Stop()
 	for {
 		snap, now := f.Registry.Snapshot(), time.Now()
+		f.pauses.Keep(func(n name) bool {
+			return slices.ContainsFunc(snap.Materialized(n.project), func(m registry.Materialized) bool { return nameOf(m) == n })
+		})
 		for _, p := range snap.Projects() {
 			for _, m := range snap.Materialized(p.ID) {
 				if f.due(snap, m, now) {
@@ -141,32 +146,4 @@ func (f *Filler) begin(n name) {
 		f.mu.Unlock()
 		f.Wake() // it may have been changed in the meantime
 	})
-}
-
-// pause is how long a fill that an outage has ended is not tried again.
-type pause struct {
-	until time.Time
-	tries int
-}
-
-const (
-	firstPause   = time.Second
-	longestPause = time.Minute
-)
-
-// pausing reports whether a fill is not to be tried yet.
-func (f *Filler) pausing(n name, now time.Time) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return now.Before(f.pauses[n].until)
-}
-
-// pause puts off the next try.
-func (f *Filler) pause(n name, now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	p := f.pauses[n]
-	p.until = now.Add(min(firstPause<<min(p.tries, 10), longestPause))
-	p.tries++
-	f.pauses[n] = p
 }

@@ -22,7 +22,7 @@ const (
 // due reports whether the table of a version is to be filled now.
 func (f *Filler) due(snap *registry.Snapshot, m registry.Materialized, now time.Time) bool {
 	switch n := nameOf(m); {
-	case f.pausing(n, now):
+	case f.pauses.Holds(n, now):
 		return false
 	case !scheduled(m.Table, m.FreshnessSeconds, now) && !f.outdated(snap, m, now):
 		return false
