@@ -26,18 +26,9 @@ func parseHandler(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 		return nil, h.ArgErr()
 	}
 	handler := new(module.Handler)
-	on := func(option *bool) func() error {
-		return func() error {
-			*option = true
-			if h.NextArg() {
-				return h.ArgErr()
-			}
-			return nil
-		}
-	}
 	err := block(h.Dispenser, map[string]func() error{
-		"health":  on(&handler.Health),
-		"console": on(&handler.Console),
+		"health":  flag(h.Dispenser, &handler.Health),
+		"console": flag(h.Dispenser, &handler.Console),
 	})
 	if err != nil {
 		return nil, err
