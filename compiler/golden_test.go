@@ -20,8 +20,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// world is the section env of a golden file: the project that the query is compiled for. What is left out is the project
-// of defaultWorld.
+// world is the section env of a golden file: the project that the query is compiled for. What is left out is empty, but the
+// time zone is UTC.
 type world struct {
 	Timezone  string            `json:"timezone"`
 	WeekStart int               `json:"week_start"`

@@ -20,7 +20,7 @@ type Page[T any] struct {
 }
 
 // List is a page while it is filled. An answer holds as many records as the caller's limit and
-// maxListBytes allow.
+// MaxListBytes allow.
 type List struct {
 	Count, limit, offset int
 	Records              []json.RawMessage

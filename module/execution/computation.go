@@ -445,7 +445,7 @@ func (x *Computation) withMembers(
 	return x.exec.compileFor(ctx, later, x.compiles, x.query, now, values)
 }
 
-// Compile compiles a query when its turn comes. A mistake in the query comes as a *mistake, with the query's text.
+// Compile compiles a query when its turn comes. A mistake in the query comes as a *QueryError, with the query's text.
 func (e *Executor) Compile(ctx context.Context, snap *registry.Snapshot, c *Compiles, q *Query, now time.Time) (*compiler.Compiled, error) {
 	return e.compileFor(ctx, snap, c, q, now, nil)
 }

@@ -101,7 +101,7 @@ func (e *Executor) InBackground(ctx context.Context, c *Caller, q *Query, f *Fre
 	return x.answer(ctx, policy)
 }
 
-// Pinned gets the snapshot of a result that a cursor names. The error is errSnapshotGone.
+// Pinned gets the snapshot of a result that a cursor names. The error is ErrSnapshotGone.
 func (e *Executor) Pinned(q *Query, f *Freshness, ref cache.Ref, now time.Time) (cache.Answer, error) {
 	_, got, ok := e.Cache.Snapshot(ref, f.Policy(now))
 	if !ok {

@@ -64,7 +64,7 @@ func (l *Limiter) Forget(endpoint string) { l.endpoints.Delete(endpoint) }
 
 // ready reports whether a query would be let in if it came now, at once or after waiting. It takes neither a place nor an
 // allowance: a background run takes these when its turn comes, but its caller is to hear at once that it will not. The error is
-// a *refusal.
+// a *LimitError.
 func (e *Executor) ready(ctx context.Context, qs Quotas, r admission.Request, now time.Time) error {
 	qs.prepare(ctx)
 	if err := qs.check(now); err != nil {
@@ -77,7 +77,7 @@ func (e *Executor) ready(ctx context.Context, qs Quotas, r admission.Request, no
 }
 
 // admit takes a place for one query, waiting for it if need be; the caller leaves it. A query that gets none is not counted. The error is
-// a *refusal, or that of ctx.
+// a *LimitError, or that of ctx.
 func (e *Executor) admit(ctx context.Context, qs Quotas, r admission.Request, now time.Time) (*admission.Place, error) {
 	if err := qs.takeAhead(ctx, now); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ type Query struct {
 	Endpoint *registry.Endpoint // nil on the query route
 	Version  *registry.Version
 	Marks    string // the values of the run's variables
-	// The names that the caller gave the query: it can be asked about and cancelled by clientID, and has label in the query
+	// The names that the caller gave the query: it can be asked about and cancelled by ClientID, and has Label in the query
 	// log. Either may be empty.
 	ClientID, Label string
 

@@ -86,7 +86,7 @@ func (qs Quotas) prepare(ctx context.Context) {
 // takeTries is how often a query is tried again for which there was something in hand that others took first.
 const takeTries = 5
 
-// takeAhead is Take, after waiting for what nodes share. The error is a *refusal.
+// takeAhead is Take, after waiting for what nodes share. The error is a *LimitError.
 func (qs Quotas) takeAhead(ctx context.Context, now time.Time) error {
 	for tries := 1; ; tries++ {
 		qs.prepare(ctx)
@@ -97,13 +97,13 @@ func (qs Quotas) takeAhead(ctx context.Context, now time.Time) error {
 	}
 }
 
-// check reports whether a query could be taken from all of them. The error is a *refusal.
+// check reports whether a query could be taken from all of them. The error is a *LimitError.
 func (qs Quotas) check(now time.Time) error {
 	defer qs.lock()()
 	return qs.refusal(now)
 }
 
-// Take takes a query from all of them, or from none. The error is a *refusal.
+// Take takes a query from all of them, or from none. The error is a *LimitError.
 func (qs Quotas) Take(now time.Time) error {
 	defer qs.lock()()
 	if err := qs.refusal(now); err != nil {

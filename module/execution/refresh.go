@@ -73,7 +73,7 @@ type Freshness struct {
 	Mode  cache.Mode
 	Refs  bool // cursors may name the result
 
-	// Of the query route and of insights, see freshnessOf; zero for endpoints.
+	// Of the query route and of insights, see FreshnessOf; zero for endpoints.
 	Refresh    RefreshMode
 	Lazy, keep time.Duration
 	lasting    func(*cache.Entry) bool

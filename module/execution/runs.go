@@ -15,8 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// runs are the queries of this process that can be asked about and cancelled by an id: those that run in the background,
-// those that ended there less than runKept ago, and those whose callers wait and have named them. They outlive a config.
+// Runs are the queries of this process that can be asked about and cancelled by an id: those that run in the background,
+// those that ended there less than RunKept ago, and those whose callers wait and have named them. They outlive a config.
 //
 // No cached answer takes the lock: it looks at a counter and, while background runs are in progress, at a map.
 type Runs struct {
@@ -26,7 +26,7 @@ type Runs struct {
 	Budget atomic.Int64 // for the answers of runs that ended, in bytes
 
 	active atomic.Int64 // background runs in progress
-	newest sync.Map     // cache.Key → *run: the newest background run in progress for a result
+	newest sync.Map     // cache.Key → *Run: the newest background run in progress for a result
 	works  sync.Map     // cache.Key → *work: what ClickHouse does for a result
 
 	Queries queryLog // what ClickHouse did
@@ -66,7 +66,7 @@ type Run struct {
 	// When ClickHouse was given the query, in Unix nanoseconds; 0 before, and for a run that shares another's computation.
 	Picked *atomic.Int64
 
-	// What follows is guarded by runs.mu until the run has ended, and then fixed.
+	// What follows is guarded by Runs.mu until the run has ended, and then fixed.
 	End     time.Time    // zero while it is in progress
 	Answer  cache.Answer // as whoever asked for it would have got it
 	Failure error        // in place of an answer
@@ -133,17 +133,17 @@ type NewRun struct {
 	id     string // empty for the query's, or a new one
 	Query  *Query
 	from   Origin
-	Shows  any           // as in run
-	force  bool          // as in run
+	Shows  any           // as in Run
+	force  bool          // as in Run
 	Most   int           // how many background runs of the project may be in progress
-	Picked *atomic.Int64 // as in run
+	Picked *atomic.Int64 // as in Run
 	Answer func(context.Context) (cache.Answer, error)
 	// Called when the job is done, or need not be done.
 	Release func()
 }
 
-// Begin begins a background run. One of the same id that is in progress is given in its place, as the peer does, unless the
-// mode wants everything anew: then that one is cancelled. The error is errStopped or errTooManyRuns.
+// Begin begins a background run. One of the same id that is in progress is given in its place, as in PostHog, unless the
+// new one wants everything anew: then the other is cancelled. The error is ErrStopped or errTooManyRuns.
 func (rs *Runs) Begin(j NewRun) (*Run, error) {
 	ctx, cancel := context.WithCancelCause(rs.base)
 	r := &Run{ID: cmp.Or(j.id, j.Query.ClientID, newRunID()), Query: j.Query, From: j.from, Shows: j.Shows, force: j.force, Start: time.Now(), cancel: cancel, Picked: j.Picked}

@@ -49,7 +49,7 @@ func (f Format) String() string { return Formats[f].Name }
 // IsFile tells the files from the JSON answers.
 func (f Format) IsFile() bool { return f >= AsCSV }
 
-// ParseFormat reads the name of a format. Clients of the peer may ask for json, which is all that it gives.
+// ParseFormat reads the name of a format. Clients of PostHog may ask for json, which is all that it gives.
 func ParseFormat(name string) (Format, bool) {
 	if name == "json" {
 		return AsArrays, true
