@@ -144,6 +144,46 @@ func TestNamesOfPeople(t *testing.T) {
 	}
 }
 
+// TestNamesOfMembers compares the members of a cohort with the list of people: both name people alike, and give them the same dates.
+func TestNamesOfMembers(t *testing.T) {
+	c := newProject(t)
+	const uuids = `"01890000-0000-7000-8000-000000000001","01890000-0000-7000-8000-000000000002"`
+	var made strings.Builder
+	for i := range 10 {
+		fmt.Fprintf(&made, `"%d1890000-0000-7000-8000-000000000000",`, i)
+	}
+	importLines(t, c, `{"type":"person","distinct_ids":[`+uuids+`,"chosen"],"properties":{"EMAIL":"no@mail.test"},"created_at":"2024-01-04T00:00:00Z"}
+{"type":"person","distinct_ids":["by-number"],"properties":{"username":12},"created_at":"2024-01-03T00:00:00Z"}
+{"type":"person","distinct_ids":["by-name"],"properties":{"Name":"Ann","nick name":"Annie"},"created_at":"2024-01-02T00:00:00Z"}
+{"type":"person","distinct_ids":[`+made.String()+`"one of many"],"properties":{},"created_at":"1970-01-01T00:00:00Z"}
+`)
+	all := c.Server.Client(c.Project, c.Server.Key(t, c.Project, "person:read,query:read,cohort:read,cohort:write,project:write", "personal"))
+	mustDo(t, all, http.StatusCreated, http.MethodPost, "cohorts/", fields{"name": "everybody", "is_static": true})
+	importLines(t, c, `{"type":"cohort","cohort_id":1,"distinct_ids":["chosen","by-number","by-name","one of many"]}`)
+	for _, names := range [][]string{{"chosen", "12", "Ann", "one of many"}, {"chosen", "by-number", "Annie", "one of many"}} {
+		var want []any
+		for i, name := range names {
+			one := fields{"type": "person", "name": name, "created_at": fmt.Sprintf("2024-01-%02dT00:00:00Z", 4-i)}
+			if i == 3 {
+				one["created_at"] = nil
+			}
+			want = append(want, one)
+		}
+		wanted := any(fields{"results": want})
+		for _, path := range []string{"persons/", "cohorts/1/persons/"} {
+			got := any(mustDo(t, all, http.StatusOK, http.MethodGet, path, nil))
+			if diff := cmp.Diff(wanted, harness.Only(wanted, got), cmp.Transformer("fields", func(f fields) map[string]any { return f })); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", path, diff)
+			}
+		}
+		mustDo(t, all, http.StatusOK, http.MethodPatch, fmt.Sprintf("/api/projects/%d/", c.Project), fields{"person_display_name_properties": []string{"nick name"}})
+	}
+	answer := mustDo(t, all, http.StatusOK, http.MethodGet, "cohorts/1/persons/?search=one", nil)
+	if results, _ := answer["results"].([]any); len(results) != 1 || len(results[0].(map[string]any)["distinct_ids"].([]any)) != 10 {
+		t.Errorf("a member with 11 distinct ids: %v", answer)
+	}
+}
+
 // TestPeopleOfOthers asks for another project's people and events in every way: nothing of them is shown.
 func TestPeopleOfOthers(t *testing.T) {
 	ours, theirs := newProject(t), newProject(t)

@@ -1,13 +1,11 @@
 package cohorts
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -16,18 +14,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/contents"
 )
-
-// person is a member in JSON.
-type person struct {
-	Type         string          `json:"type"`
-	ID           string          `json:"id"`
-	UUID         string          `json:"uuid"`
-	CreatedAt    *time.Time      `json:"created_at"`
-	Properties   json.RawMessage `json:"properties"`
-	IsIdentified bool            `json:"is_identified"`
-	Name         string          `json:"name"`
-	DistinctIDs  []string        `json:"distinct_ids"`
-}
 
 // maxPersons is the most people of one page.
 const maxPersons = 1000
@@ -50,22 +36,22 @@ func (s *Cohorts) persons(ctx context.Context, c *api.Caller, in *api.Input) (*a
 	}
 	limit = min(limit, maxPersons)
 	out := struct {
-		Results  []person `json:"results"`
-		Next     *string  `json:"next"`
-		Previous *string  `json:"previous"`
-	}{Results: []person{}}
+		Results  []api.Person `json:"results"`
+		Next     *string      `json:"next"`
+		Previous *string      `json:"previous"`
+	}{Results: []api.Person{}}
 	var (
-		one        person
+		one        api.Person
 		properties string
-		created    time.Time
-		distinct   []string
 		identified json.RawMessage // true or 1
 	)
 	quotas, err := contents.RowsNow(ctx, s.Executor, c, personsOf(of.ID, in.URL.Query().Get("search"), limit, offset),
-		[]any{&one.ID, &created, &properties, &identified, &distinct}, func() {
+		[]any{&one.ID, &one.CreatedAt, &properties, &identified, &one.DistinctIDs}, func() {
 			one.IsIdentified = string(identified) == "true" || string(identified) == "1"
-			out.Results = append(out.Results, personOf(one, created, properties, distinct))
-			distinct, properties = nil, ""
+			one.Properties = api.OrNone(properties)
+			one.Complete(c)
+			out.Results = append(out.Results, one)
+			one, properties = api.Person{}, ""
 		})
 	if err != nil {
 		return &api.Response{Quotas: quotas}, err
@@ -107,7 +93,8 @@ func (s *Cohorts) ofPerson(ctx context.Context, c *api.Caller, in *api.Input) (*
 	return api.JSON(http.StatusOK, map[string][]*record{"results": found}).With(quotas), nil
 }
 
-// personsOf asks for a page of the members of a cohort, the newest first.
+// personsOf asks for a page of the members of a cohort, the newest first. Of the distinct ids of each, no more than ten are shown: first those that
+// somebody chose, which are no UUIDs.
 func personsOf(id int64, search string, limit, offset int) *query.HogQL {
 	q := &query.HogQL{Values: map[string]any{"cohort": id}}
 	where := "id in cohort {cohort}"
@@ -118,25 +105,7 @@ func personsOf(id int64, search string, limit, offset int) *query.HogQL {
 	}
 	page := fmt.Sprintf("select id, created_at, properties, is_identified from persons where %s order by created_at desc, id limit %d offset %d", where, limit, offset)
 	q.Query = "select p.id, p.created_at, toString(p.properties), p.is_identified, d.ids from (" + page + ") p left join " +
-		"(select person_id, arraySlice(groupArray(distinct_id), 1, 10) as ids from person_distinct_ids where person_id in (select id from (" + page + ")) group by person_id) d " +
+		"(select person_id, arraySlice(arraySort(id -> (isNotNull(toUUID(id)), id), groupArray(distinct_id)), 1, 10) as ids from person_distinct_ids where person_id in (select id from (" + page + ")) group by person_id) d " +
 		"on p.id = d.person_id order by p.created_at desc, p.id limit 1000"
 	return q
-}
-
-func personOf(p person, created time.Time, properties string, distinct []string) person {
-	p.Type, p.UUID, p.DistinctIDs = "person", p.ID, api.OrEmpty(distinct)
-	p.CreatedAt, p.Properties = api.OrNil(created), json.RawMessage(cmp.Or(properties, "{}"))
-	var known struct{ Email, Name, Username any }
-	_ = json.Unmarshal(p.Properties, &known) // without a name, an id is shown
-	for _, name := range []any{known.Email, known.Name, known.Username} {
-		if text, _ := name.(string); text != "" {
-			p.Name = text
-			return p
-		}
-	}
-	p.Name = p.UUID
-	if len(p.DistinctIDs) > 0 {
-		p.Name = p.DistinctIDs[0]
-	}
-	return p
 }

@@ -149,28 +149,6 @@ func FuzzFilters(f *testing.F) {
 	})
 }
 
-func TestNames(t *testing.T) {
-	tests := []struct{ name, properties, want string }{
-		{"the email", `{"name": "Ann", "email": "ann@mail.test"}`, "ann@mail.test"},
-		{"what is not empty", `{"email": "", "Name": "Ann"}`, "Ann"},
-		{"a number", `{"username": 12}`, "12"},
-		{"an id that somebody chose", `{}`, "ann"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			c := &api.Caller{}
-			c.Snapshot, c.Project = new(registry.Snapshot), &registry.Project{ID: 1}
-			p, err := personOf(c, json.RawMessage(`{"id": "x", "distinct_ids": ["01890000-0000-7000-8000-000000000000", "ann"], "properties": `+tt.properties+`}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, p.Name); diff != "" {
-				t.Errorf("name (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestShownValues(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"pro", `["pro"]`},

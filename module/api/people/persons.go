@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
@@ -21,21 +19,9 @@ import (
 // maxPersons is the most people of one page.
 const maxPersons = 1000
 
-// person is a person in JSON.
-type person struct {
-	ID           string          `json:"id"`
-	UUID         string          `json:"uuid"`
-	Type         string          `json:"type"`
-	Name         string          `json:"name"`
-	DistinctIDs  []string        `json:"distinct_ids"`
-	Properties   json.RawMessage `json:"properties"`
-	CreatedAt    *time.Time      `json:"created_at"`
-	IsIdentified bool            `json:"is_identified"`
-}
-
 // listed is a person in a list. There are no recordings here, and nothing that is counted.
 type listed struct {
-	person
+	api.Person
 
 	Recordings []string `json:"matched_recordings"`
 	Value      *float64 `json:"value_at_data_point"`
@@ -43,67 +29,18 @@ type listed struct {
 
 // single is a person alone.
 type single struct {
-	person
+	api.Person
 
 	LastSeenAt *time.Time `json:"last_seen_at"`
 }
 
 // personOf reads the object of a list of actors.
-func personOf(c *api.Caller, raw json.RawMessage) (person, error) {
-	p := person{Type: "person"}
+func personOf(c *api.Caller, raw json.RawMessage) (p api.Person, err error) {
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return p, err
 	}
-	p.UUID, p.DistinctIDs = p.ID, namedFirst(p.DistinctIDs)
-	if p.CreatedAt != nil && p.CreatedAt.Unix() <= 0 {
-		p.CreatedAt = nil
-	}
-	if p.Properties == nil {
-		p.Properties = json.RawMessage("{}")
-	}
-	p.Name = nameOf(c, &p)
+	p.Complete(c)
 	return p, nil
-}
-
-// namedFirst puts the distinct ids that somebody chose before those that a client made up, which are UUIDs.
-func namedFirst(ids []string) []string {
-	out := make([]string, 0, len(ids))
-	for _, madeUp := range []bool{false, true} {
-		for _, id := range ids {
-			if _, err := uuid.Parse(id); (err == nil) == madeUp {
-				out = append(out, id)
-			}
-		}
-	}
-	return out
-}
-
-// nameProperties are the properties whose values name a person, the best first, unless the project has others.
-var nameProperties = []string{"email", "Email", "name", "Name", "username", "Username", "UserName"}
-
-// nameOf is what a person is called: by its properties, else by a distinct id, else by its id.
-func nameOf(c *api.Caller, p *person) string {
-	var properties map[string]any
-	_ = json.Unmarshal(p.Properties, &properties) // without names, an id is shown
-	names := nameProperties
-	if of := c.Snapshot.Schema(c.Project.ID); of != nil && len(of.DisplayNames) > 0 {
-		names = of.DisplayNames
-	}
-	for _, name := range names {
-		switch value := properties[name].(type) {
-		case nil, map[string]any, []any:
-		case string:
-			if value != "" {
-				return value
-			}
-		default:
-			return string(jsontext.Append(nil, value))
-		}
-	}
-	if len(p.DistinctIDs) > 0 {
-		return p.DistinctIDs[0]
-	}
-	return p.ID
 }
 
 // listPersons answers GET persons/: the newest first.
@@ -138,7 +75,7 @@ func (s *People) listPersons(ctx context.Context, c *api.Caller, in *api.Input) 
 			return nil
 		}
 		p, err := personOf(c, row[0])
-		out.Results = append(out.Results, listed{person: p, Recordings: []string{}})
+		out.Results = append(out.Results, listed{Person: p, Recordings: []string{}})
 		size += len(row[0])
 		return err
 	})
@@ -248,7 +185,7 @@ func (s *People) getPerson(ctx context.Context, c *api.Caller, in *api.Input) (*
 	var found *single
 	got, err := s.rows(ctx, c, q, func(row []json.RawMessage) error {
 		p, err := personOf(c, row[0])
-		found = &single{person: p}
+		found = &single{Person: p}
 		return err
 	})
 	switch {
