@@ -1,6 +1,7 @@
 package clickhouse_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
@@ -173,22 +175,7 @@ func TestGranted(t *testing.T) {
 func TestDeleteWithAReplicaAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pending, sent atomic.Int64
-		host := func() *fakeHost {
-			return &fakeHost{answer: func(w http.ResponseWriter, r *http.Request, sql string) {
-				switch {
-				case strings.Contains(sql, "system.mutations"):
-					numbers(w, int(pending.Load()))
-				case !strings.HasPrefix(sql, "DELETE FROM") && !strings.HasPrefix(sql, "ALTER TABLE"):
-					numbers(w, 1)
-				case r.URL.Query().Get("mutations_sync") != "2":
-					t.Errorf("nobody waits for replicas: %s", r.URL)
-				default:
-					if sent.Add(1); pending.Load() > 0 {
-						refuse(w, 341, "Mutation is not finished because some replicas are inactive right now: b. Mutation will be done asynchronously. (UNFINISHED)")
-					}
-				}
-			}}
-		}
+		host := func() *fakeHost { return mutatingHost(t, &pending, &sent) }
 		c, _ := fakeHosts(t, clickhouse.Config{}, host(), host())
 		wake(t, c)
 		ids := func(id string) error {
@@ -227,4 +214,61 @@ func TestDeleteWithAReplicaAway(t *testing.T) {
 			isUp(t, c, 0, true, true)
 		}
 	})
+}
+
+// mutatingHost counts the statements that change rows. While some are pending, a replica is away.
+func mutatingHost(t *testing.T, pending, sent *atomic.Int64) *fakeHost {
+	t.Helper()
+	return &fakeHost{answer: func(w http.ResponseWriter, r *http.Request, sql string) {
+		switch {
+		case strings.Contains(sql, "system.mutations"):
+			numbers(w, int(pending.Load()))
+		case !strings.HasPrefix(sql, "DELETE FROM") && !strings.HasPrefix(sql, "ALTER TABLE"):
+			numbers(w, 1)
+		case r.URL.Query().Get("mutations_sync") != "2":
+			t.Errorf("nobody waits for replicas: %s", r.URL)
+		default:
+			if sent.Add(1); pending.Load() > 0 {
+				refuse(w, 341, "Mutation is not finished because some replicas are inactive right now: b. Mutation will be done asynchronously. (UNFINISHED)")
+			}
+		}
+	}}
+}
+
+// TestMembersWithAReplicaAway: members of cohorts are deleted as other rows are.
+func TestMembersWithAReplicaAway(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   func(context.Context, *clickhouse.Client) (bool, error)
+	}{
+		{"a version", func(ctx context.Context, c *clickhouse.Client) (bool, error) { return c.DropVersion(ctx, 1, 2, 3) }},
+		{"other versions", func(ctx context.Context, c *clickhouse.Client) (bool, error) {
+			return c.DropOtherVersions(ctx, 1, 2, 3)
+		}},
+		{"a static member", func(ctx context.Context, c *clickhouse.Client) (bool, error) {
+			return c.RemoveMember(ctx, 1, 2, uuid.Nil)
+		}},
+		{"all static members", func(ctx context.Context, c *clickhouse.Client) (bool, error) { return c.RemoveMembers(ctx, 1, 2) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var pending, sent atomic.Int64
+				c, _ := fakeHosts(t, clickhouse.Config{}, mutatingHost(t, &pending, &sent), mutatingHost(t, &pending, &sent))
+				wake(t, c)
+				pending.Store(1)
+				for range 2 {
+					if some, err := tt.do(t.Context(), c); !some || kindOf(err) != clickhouse.Unavailable {
+						t.Errorf("while a replica is away: %t, %v", some, err)
+					}
+				}
+				if got := sent.Load(); got != 1 {
+					t.Errorf("%d statements were sent, want 1", got)
+				}
+				pending.Store(0)
+				if some, err := tt.do(t.Context(), c); !some || err != nil {
+					t.Errorf("after it came back: %t, %v", some, err)
+				}
+			})
+		})
+	}
 }

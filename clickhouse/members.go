@@ -2,7 +2,6 @@ package clickhouse
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -11,29 +10,27 @@ import (
 
 // DropVersion deletes one version of the computed members of a cohort, and reports whether it had any. Queries that began before may still read them.
 func (c *Client) DropVersion(ctx context.Context, project, cohort int64, version uint64) (some bool, err error) {
-	return c.dropMembers(ctx, project, fmt.Sprintf("cohort_id = %d AND version = %d", cohort, version))
+	return c.dropMembers(ctx, project, "cohort_id = {cohort:Int64} AND version = {version:UInt64}", cohort, version)
 }
 
 // DropOtherVersions deletes all versions of the computed members of a cohort but one, and reports whether there were others.
 func (c *Client) DropOtherVersions(ctx context.Context, project, cohort int64, version uint64) (some bool, err error) {
-	return c.dropMembers(ctx, project, fmt.Sprintf("cohort_id = %d AND version != %d", cohort, version))
+	return c.dropMembers(ctx, project, "cohort_id = {cohort:Int64} AND version != {version:UInt64}", cohort, version)
 }
 
 // dropMembers deletes what a condition holds for. Without some, no statement was sent that deletes. To ask first costs less than a deletion of nothing,
 // which looks at every part of the table.
-func (c *Client) dropMembers(ctx context.Context, project int64, condition string) (some bool, err error) {
-	err = c.Collect(ctx, Query{SQL: "SELECT 1 FROM " + physical.ComputedMembers + " WHERE " + condition + " LIMIT 1", Project: project}, func([]Cell) error {
+func (c *Client) dropMembers(ctx context.Context, project int64, condition string, cohort int64, version uint64) (some bool, err error) {
+	params := []Param{number("cohort", cohort), versionNumber("version", version)}
+	q := Query{SQL: "SELECT 1 FROM " + physical.ComputedMembers + " WHERE " + condition + " LIMIT 1", Project: project, Params: params}
+	err = c.Collect(ctx, q, func([]Cell) error {
 		some = true
 		return nil
 	})
 	if err != nil || !some {
 		return false, err
 	}
-	sql := fmt.Sprintf("DELETE FROM %s WHERE %s = %d AND %s", identifier(physical.ComputedMembers), physical.Project, project, condition)
-	if err := c.exec(ctx, sql); err != nil {
-		return true, c.failure(ctx, "deleting members of a cohort", err)
-	}
-	return true, nil
+	return true, c.Delete(ctx, Deletion{Table: physical.ComputedMembers, Project: project, Where: condition, Params: params})
 }
 
 // CompareVersions returns how many members a version of a cohort has, and whether another version has the same ones.

@@ -2,7 +2,6 @@ package clickhouse
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -75,24 +74,19 @@ func (c *Client) RemoveMember(ctx context.Context, project, cohort int64, person
 	if err != nil || found == 0 {
 		return false, err
 	}
-	return true, c.removeMembers(ctx, project, cohort, fmt.Sprintf(" AND person_id = '%s'", person))
+	return true, c.Delete(ctx, Deletion{
+		Table: physical.StaticMembers, Project: project, Where: "cohort_id = {cohort:Int64} AND person_id = {person:UUID}", Params: q.Params,
+	})
 }
 
 // RemoveMembers takes everybody out of a static cohort, and reports whether there was anybody. Only then was a statement sent that removes.
 func (c *Client) RemoveMembers(ctx context.Context, project, cohort int64) (some bool, err error) {
-	found, err := c.count(ctx, memberQuery("SELECT count() FROM "+physical.StaticMembers+" WHERE team_id = {project:Int64} AND cohort_id = {cohort:Int64}", project, cohort))
+	q := memberQuery("SELECT count() FROM "+physical.StaticMembers+" WHERE team_id = {project:Int64} AND cohort_id = {cohort:Int64}", project, cohort)
+	found, err := c.count(ctx, q)
 	if err != nil || found == 0 {
 		return false, err
 	}
-	return true, c.removeMembers(ctx, project, cohort, "")
-}
-
-func (c *Client) removeMembers(ctx context.Context, project, cohort int64, and string) error {
-	sql := fmt.Sprintf("DELETE FROM %s WHERE %s = %d AND cohort_id = %d%s", identifier(physical.StaticMembers), physical.Project, project, cohort, and)
-	if err := c.exec(ctx, sql); err != nil {
-		return c.failure(ctx, "removing members of a cohort", err)
-	}
-	return nil
+	return true, c.Delete(ctx, Deletion{Table: physical.StaticMembers, Project: project, Where: "cohort_id = {cohort:Int64}", Params: q.Params})
 }
 
 func memberQuery(sql string, project, cohort int64) Query {
