@@ -32,7 +32,6 @@ type Client struct {
 
 	turn       atomic.Uint64                     // counts the reads that are spread
 	moved      atomic.Uint64                     // counts what went to another host because one could not be used
-	running    sync.Map                          // the host of each query, by the query's id
 	unfinished sync.Map                          // statements that replicas have not done which are away, by their sum
 	tables     atomic.Pointer[map[string]stored] // those that all hosts must have; nil before Migrate
 	replicated atomic.Bool                       // all of them are replicated

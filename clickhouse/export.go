@@ -58,10 +58,9 @@ func (c *Client) Export(ctx context.Context, q Query, format FileFormat, w io.Wr
 		if err != nil {
 			return err
 		}
-		q, ended := c.runs(q, h, h != hosts[0])
-		defer ended()
+		q := q.sentTo(h != hosts[0])
 		exchange := &exchange{format: string(format), params: encodeParams(q.Params), queryID: q.ID}
-		defer func() { exchange.report(&stats, q.Progress) }()
+		defer func() { exchange.report(&stats) }()
 		err = exportHTTP(context.WithValue(ctx, exchangeKey{}, exchange), h, c.settings(ctx, s, q), q.SQL, format, out)
 		c.stop(ctx, h, q.ID, err)
 		if out.err != nil {

@@ -109,12 +109,6 @@ func (c *Client) TakeBack(n int) {
 	c.TakeAsItIs()
 }
 
-// Kill kills a query of the client on the host that runs it.
-func (c *Client) Kill(id string) error {
-	at, _ := c.running.Load(id)
-	return c.askToKill(at.(*run).on, at.(*run).id)
-}
-
 // CreateTable is the statement that makes a table on a cluster.
 func CreateTable(t *physical.Table, cluster string) string {
 	known := map[string]bool{}

@@ -103,8 +103,6 @@ func (c *Client) write(ctx context.Context, q Query, most time.Duration, sql, do
 		if err != nil {
 			return err
 		}
-		q, ended := c.runs(q, h, false) // a statement that was sent is not repeated
-		defer ended()
 		if err = h.fill(ctx, c.fillSettings(ctx, s, q, more), q, sql); err != nil {
 			c.abandon(ctx, h, q.ID)
 		}

@@ -120,28 +120,14 @@ func TestFillsLimits(t *testing.T) {
 func TestFillIsStopped(t *testing.T) {
 	c := client(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	endless := members(project(), "SELECT generateUUIDv4() FROM numbers(1000000000000) WHERE sipHash64(number) = 0")
-	endless.ID, endless.Comment = "endless", "endless"
+	p := project()
+	endless := members(p, "SELECT generateUUIDv4() FROM numbers(1000000000000) WHERE sipHash64(number, 'mark:endless fill') = 0")
 	ended := make(chan error)
 	go func() { ended <- c.Fill(ctx, endless) }()
-	running := func() bool { return runs(t, c, endless.Query) }
-	for !running() {
-		time.Sleep(10 * time.Millisecond)
-	}
+	waitForQuery(t, c, p, "endless fill", true)
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	for running() {
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-func runs(t *testing.T, c *clickhouse.Client, q clickhouse.Query) bool {
-	t.Helper()
-	_, ok, err := c.Running(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ok
+	waitForQuery(t, c, p, "endless fill", false)
 }

@@ -350,33 +350,6 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// TestRunningOnItsHost: the progress of a query and its end come from the host that runs it, also if that is not the first one.
-func TestRunningOnItsHost(t *testing.T) {
-	_, logins, addresses := engines(t)
-	dsn, relays := relayed(t, "http", logins[0], "", addresses[0], addresses[0])
-	c := openWith(t, clickhouse.Config{DSN: dsn})
-	relays[0].Set(harness.Refuses)
-	done := make(chan error, 1)
-	q := clickhouse.Query{SQL: "SELECT count() FROM numbers(100000000000) WHERE NOT ignore(sipHash64(number))", Project: 1, ID: "on-its-host", Comment: `{"on":"its host"}`}
-	go func() {
-		_, err := c.Query(t.Context(), q, &rows{})
-		done <- err
-	}()
-	harness.Eventually(t, patience, func() error {
-		p, ok, err := c.Running(t.Context(), q)
-		if err == nil && (!ok || p.ReadRows == 0) {
-			err = errors.New("it does not run")
-		}
-		return err
-	})
-	if err := c.Kill(q.ID); err != nil {
-		t.Error(err)
-	}
-	if err := <-done; kindOf(err) != clickhouse.Timeout {
-		t.Errorf("the killed query ended with %v", err)
-	}
-}
-
 // TestLookAround: a host that nobody asks is known to be there, and to be away.
 func TestLookAround(t *testing.T) {
 	_, logins, addresses := engines(t)

@@ -42,7 +42,7 @@ func (c *Client) queryHTTP(ctx context.Context, h *host, s *server, q Query, sin
 	settings := c.settings(ctx, s, q)
 	settings[wholeResult] = 1
 	exchange := &exchange{format: rowFormat, params: encodeParams(q.Params), queryID: q.ID}
-	defer func() { exchange.report(&stats, q.Progress) }()
+	defer func() { exchange.report(&stats) }()
 	outer := ctx
 	ctx, cancel := withoutDeadline(context.WithValue(ctx, exchangeKey{}, exchange))
 	defer cancel()
@@ -201,19 +201,15 @@ type exchange struct {
 }
 
 // report copies the server's summary.
-func (x *exchange) report(stats *Stats, progress func(Progress)) {
+func (x *exchange) report(stats *Stats) {
 	var summary struct {
 		ReadRows  uint64 `json:"read_rows,string"`
 		ReadBytes uint64 `json:"read_bytes,string"`
-		TotalRows uint64 `json:"total_rows_to_read,string"`
 	}
 	if x.summary == "" || json.Unmarshal([]byte(x.summary), &summary) != nil {
 		return
 	}
 	stats.ReadRows, stats.ReadBytes = summary.ReadRows, summary.ReadBytes
-	if progress != nil {
-		progress(Progress{ReadRows: summary.ReadRows, ReadBytes: summary.ReadBytes, TotalRows: summary.TotalRows})
-	}
 }
 
 // newTransport wraps the driver's transport.

@@ -29,9 +29,6 @@ func (c *Client) queryNative(ctx context.Context, h *host, s *server, q Query, s
 		driver.WithProgress(func(p *driver.Progress) {
 			stats.ReadRows += p.Rows
 			stats.ReadBytes += p.Bytes
-			if q.Progress != nil {
-				q.Progress(Progress{ReadRows: stats.ReadRows, ReadBytes: stats.ReadBytes, TotalRows: p.TotalRows})
-			}
 		}),
 	}
 	if q.ID != "" {

@@ -152,7 +152,6 @@ func TestNative(t *testing.T) {
 	t.Run("cancel", func(t *testing.T) {
 		nativeCancel(t, native(t, address, clickhouse.Config{Concurrency: 2, MaxResultRows: 1 << 40}))
 	})
-	t.Run("progress", func(t *testing.T) { nativeProgress(t, native(t, address, clickhouse.Config{})) })
 	t.Run("errors", func(t *testing.T) { nativeErrors(t, address) })
 	t.Run("large rows", func(t *testing.T) { nativeLargeRows(t, address) })
 	t.Run("late", func(t *testing.T) { nativeLate(t, address) })
@@ -244,28 +243,6 @@ func nativeCancel(t *testing.T, c *clickhouse.Client) {
 			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
 		}
 		runtime.Gosched()
-	}
-}
-
-// nativeProgress checks that the server reports progress while a query runs, long before its first row.
-func nativeProgress(t *testing.T, c *clickhouse.Client) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	var read []uint64
-	_, err := c.Query(ctx, clickhouse.Query{
-		SQL: "SELECT count() FROM (SELECT number FROM system.numbers LIMIT 1000000000000) WHERE NOT ignore(sipHash64(number))", Project: 1,
-		Progress: func(p clickhouse.Progress) {
-			if read = append(read, p.ReadRows); len(read) == 3 {
-				cancel()
-			}
-		},
-	}, &rows{})
-	if err := wantError(err, context.Canceled); err != nil {
-		t.Error(err)
-	}
-	if len(read) < 3 || read[0] == 0 || read[1] <= read[0] || read[2] <= read[1] {
-		t.Errorf("rows read: %v", read)
 	}
 }
 

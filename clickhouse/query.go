@@ -44,8 +44,7 @@ type Query struct {
 	// EventsFrom is the time of the earliest events that the query may see; zero for all.
 	EventsFrom time.Time
 	// Tables are further tables that the query reads, which have a column of the project as the physical ones have: see Materialization.
-	Tables   []string
-	Progress func(Progress) // called as rows are read, over HTTP only once with the response (see Running); may be nil
+	Tables []string
 
 	// Spread lets any host answer, if the DSN says that queries are spread. Without it, the first host that answers is asked, which has
 	// what was written last.
@@ -59,13 +58,6 @@ type Query struct {
 	rights   bool          // asks what our name may do, which is less in a query that may only read
 	inOrder  bool          // groups by the order of the table, without holding all groups in memory
 	longest  time.Duration // in place of Config.MaxExecutionTime; zero for that
-}
-
-// Progress is the progress of a query.
-type Progress struct {
-	ReadRows, ReadBytes uint64
-	TotalRows           uint64        // an estimate; 0 if unknown
-	CPU                 time.Duration // CPU time; only set by Running
 }
 
 // Column is a column of a result: its name and its ClickHouse type.
@@ -123,8 +115,7 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 		if err != nil {
 			return err
 		}
-		q, ended := c.runs(q, h, h != hosts[0])
-		defer ended()
+		q := q.sentTo(h != hosts[0])
 		run := c.queryHTTP
 		if h.native != nil {
 			run = c.queryNative
@@ -135,7 +126,7 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 			err = kept.flush()
 		}
 		if out.err != nil {
-			return nil // the host did what it was asked
+			err = nil // the host did what it was asked
 		}
 		return err
 	})
@@ -166,23 +157,13 @@ func (c *Client) hostsOf(q *Query) []*host {
 	return hosts
 }
 
-// run is where a query runs, and under which id.
-type run struct {
-	on *host
-	id string
-}
-
-// runs notes on which host a query runs, and returns it as it is sent there. One that is repeated has another id: the server that could not
-// be reached may still run it, and may be the same one under another name. The caller calls ended when the query runs no longer.
-func (c *Client) runs(q Query, h *host, repeated bool) (sent Query, ended func()) {
-	at := &run{h, q.ID}
+// sentTo is the query as a host gets it. One that is repeated has another id: the server that could not be reached may still run it, and
+// may be the same one under another name.
+func (q Query) sentTo(repeated bool) Query {
 	if repeated {
-		at.id = uuid.NewString()
+		q.ID = uuid.NewString()
 	}
-	c.running.Store(q.ID, at)
-	sent = q
-	sent.ID = at.id
-	return sent, func() { c.running.CompareAndDelete(q.ID, at) }
+	return q
 }
 
 // counter counts the rows, and distinguishes errors of the sink from those of ClickHouse.

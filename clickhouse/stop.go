@@ -56,7 +56,13 @@ func (c *Client) kill(h *host, id string) error {
 		return nil
 	case <-time.After(obeys):
 	}
-	_, running, err := c.runningOn(c.open, h, Query{ID: id, Comment: id})
+	running := false
+	err := c.Collect(c.open, Query{
+		SQL: "SELECT 1 FROM system.processes WHERE query_id = {id:String}", system: true, on: h, Params: []Param{{Name: "id", Type: "String", Value: id}},
+	}, func([]Cell) error {
+		running = true
+		return nil
+	})
 	if err == nil && running {
 		c.logger.Warn("a killed query keeps running on ClickHouse", zap.String("query_id", id), zap.Duration("killed_for", obeys))
 	}
