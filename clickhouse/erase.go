@@ -225,33 +225,6 @@ const ofTable = "WHERE database = currentDatabase() AND table = {table:String}"
 // fewStatements marks the tables of which ClickHouse keeps no finished statement but the last: see lastStatement.
 const fewStatements = "'finished_mutations_to_keep = 1'"
 
-// Partition is a partition of a table.
-type Partition struct {
-	ID   string
-	Rows int64
-}
-
-// Partitions lists the partitions of a table that have rows, by their id.
-func (c *Client) Partitions(ctx context.Context, table string) ([]Partition, error) {
-	var all []Partition
-	err := c.Collect(ctx, Query{
-		SQL:    "SELECT partition_id, toInt64(sum(rows)) AS rows FROM system.parts " + ofTable + " AND active GROUP BY partition_id HAVING rows > 0 ORDER BY partition_id",
-		system: true, Params: []Param{{Name: "table", Type: "String", Value: table}},
-	}, func(cells []Cell) error {
-		rows, err := cells[1].Int()
-		all = append(all, Partition{cells[0].Text(), rows})
-		return err
-	})
-	return all, err
-}
-
-// DropPartition drops a partition, with the rows of all projects. The rows are no longer found when it returns; its parts stay on the
-// disk for a while: see [Client.Unerased].
-func (c *Client) DropPartition(ctx context.Context, table, partition string) error {
-	sql := "ALTER TABLE " + identifier(table) + " DROP PARTITION ID " + literal(partition)
-	return c.mutate(ctx, table, nil, sql, "dropping a partition of the table "+table)
-}
-
 // CanDelete reports why rows of our tables, but for the logs, can't be deleted here; empty if they can. The error is that of an outage.
 func (c *Client) CanDelete(ctx context.Context) (reason string, err error) {
 	engines := map[string]string{}

@@ -95,44 +95,6 @@ func erased(t *testing.T, c *clickhouse.Client, table string) {
 	}
 }
 
-// TestDropPartition: the other partitions stay.
-func TestDropPartition(t *testing.T) {
-	engine, err := embeddedtest.Start(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	c := openWith(t, clickhouse.Config{DSN: engine.DSN()})
-	if err := c.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := embeddedtest.Connect(t, engine.DSN()).Exec(t.Context(), "INSERT INTO events (event, timestamp, team_id) SELECT 'e', toDateTime('2023-01-01 00:00:00') "+
-		"+ INTERVAL number % 3 YEAR, 1 FROM numbers(9)"); err != nil {
-		t.Fatal(err)
-	}
-	partitions := func() []clickhouse.Partition {
-		all, err := c.Partitions(t.Context(), "events")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return all
-	}
-	before := partitions()
-	if len(before) != 3 || before[1].ID != "2024" {
-		t.Fatalf("the partitions are %v", before)
-	}
-	if err := c.DropPartition(t.Context(), "events", "2024"); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]clickhouse.Partition{before[0], before[2]}, partitions()); diff != "" {
-		t.Errorf("partitions (-want +got):\n%s", diff)
-	}
-}
-
 // TestDeleteRefuses: a deletion says whose rows it is of, and its condition can't get out of its place.
 func TestDeleteRefuses(t *testing.T) {
 	c := client(t)

@@ -68,16 +68,6 @@ func ParseObject(text []byte) (Object, error) {
 	return o, err
 }
 
-// ParseValue reads the text of any JSON value.
-func ParseValue(text []byte) (Value, error) {
-	r := Reader{in: text, out: make([]byte, 0, len(text)), names: maxRecordNames}
-	v, err := r.Value()
-	if err != nil {
-		return nil, err
-	}
-	return v, r.End()
-}
-
 // Given reports whether there is a value, and it is not null.
 func (v Value) Given() bool { return v.given() }
 

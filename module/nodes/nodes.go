@@ -250,9 +250,6 @@ func (d *Directory) Self() Node { return d.self }
 // Nodes is how many servers live, with this one.
 func (d *Directory) Nodes() int { return len(d.view.Load().living) }
 
-// Living are the servers that live, with this one, by name.
-func (d *Directory) Living() []Node { return slices.Clone(d.view.Load().living) }
-
 // Owner is the server that owns a result: the same on all servers of one source that know of the same ones. It is false if this one does, or would be alone.
 func (d *Directory) Owner(key [sha256.Size]byte) (Node, bool) {
 	v := d.view.Load()

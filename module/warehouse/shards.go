@@ -189,13 +189,3 @@ func (s *Shards) Ping(ctx context.Context) error {
 	}
 	return errors.Join(errs...)
 }
-
-// OfAll lists the shards of some projects, each one once.
-func (s *Shards) OfAll(projects []int64) (list []*Warehouse) {
-	for _, project := range projects {
-		if w := s.Of(project); !slices.Contains(list, w) {
-			list = append(list, w)
-		}
-	}
-	return list
-}
