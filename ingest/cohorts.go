@@ -122,47 +122,65 @@ func survivor(merged map[uuid.UUID]*person, id uuid.UUID) *person {
 var computedColumns = []string{physical.Project, "cohort_id", "version", "person_id", "sign"}
 
 // computedRows returns the rows that put a person in the place of one that became it, in all versions of computed cohorts: also in one
-// that is being written.
+// that is being written. Who is a member already is not put there once more, since it could not be taken out with one row then.
 func (s *session) computedRows(ctx context.Context) ([]row, error) {
 	merged := s.people.merged
 	table := s.store.layout[physical.ComputedMembers]
 	if len(merged) == 0 || len(s.options.Computed) == 0 || table == nil {
 		return nil, nil
 	}
-	var rows []row
-	add := func(line int, of version, person uuid.UUID, sign int8) {
-		var number any = of.version
-		if !strings.HasPrefix(table["version"], "U") { // of a PostHog
-			number = int64(of.version) //nolint:gosec // versions are counted from 1
-		}
-		key := fmt.Sprint(of.cohort, of.version, person, sign)
-		rows = append(rows, row{line, key, []any{s.options.Project, of.cohort, number, person, sign}})
+	known := map[computedMember]int64{}
+	if err := s.store.computedSums(ctx, merged, s.options.Computed, known); err != nil {
+		return nil, err
 	}
-	err := s.store.versionsOf(ctx, merged, s.options.Computed, func(of version, person uuid.UUID) {
-		target := survivor(merged, person)
-		add(target.line, of, person, -1)
-		add(target.line, of, target.id, 1)
-	})
+	var rows []row
+	add := func(line int, m computedMember, sign int8, n int64) {
+		var number any = m.version
+		if !strings.HasPrefix(table["version"], "U") { // of a PostHog
+			number = int64(m.version) //nolint:gosec // versions are counted from 1
+		}
+		key := fmt.Sprint(m.cohort, m.version, m.person, sign, n)
+		rows = append(rows, row{line, key, []any{s.options.Project, m.cohort, number, m.person, sign}})
+	}
+	for m, sum := range known {
+		if merged[m.person] == nil {
+			continue
+		}
+		target := survivor(merged, m.person)
+		for n := range sum {
+			add(target.line, m, -1, n)
+		}
+		m.person = target.id
+		if known[m] == 0 {
+			add(target.line, m, 1, 0)
+		}
+	}
 	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.key, b.key) })
-	return slices.CompactFunc(rows, func(a, b row) bool { return a.key == b.key }), err
+	return slices.CompactFunc(rows, func(a, b row) bool { return a.key == b.key }), nil
 }
 
-// version is a version of the members of a cohort.
-type version struct {
+// computedMember is a person in a version of the members of a cohort.
+type computedMember struct {
 	cohort  int64
 	version uint64
+	person  uuid.UUID
 }
 
-// versionsOf looks up in which versions of cohorts persons are. The conditions name the columns of the primary key.
-func (s *store) versionsOf(ctx context.Context, persons map[uuid.UUID]*person, cohorts []int64, found func(version, uuid.UUID)) error {
-	return s.query(ctx, "SELECT cohort_id, version, person_id FROM "+physical.ComputedMembers+" WHERE team_id = {project:Int64} "+
-		"AND cohort_id IN {cohorts:Array(Int64)} AND person_id IN {persons:Array(UUID)} GROUP BY ALL HAVING sum(sign) > 0",
+// computedSums looks up in which versions of cohorts merged persons and those that they became are members, with the sum of the signs of their
+// rows. It is 1, but for who became a member twice. The conditions name the columns of the primary key.
+func (s *store) computedSums(ctx context.Context, merged map[uuid.UUID]*person, cohorts []int64, sums map[computedMember]int64) error {
+	persons := make(map[uuid.UUID]bool, 2*len(merged))
+	for id := range merged {
+		persons[id], persons[survivor(merged, id).id] = true, true
+	}
+	return s.query(ctx, "SELECT cohort_id, version, person_id, sum(sign) AS n FROM "+physical.ComputedMembers+" WHERE team_id = {project:Int64} "+
+		"AND cohort_id IN {cohorts:Array(Int64)} AND person_id IN {persons:Array(UUID)} GROUP BY cohort_id, version, person_id HAVING n > 0",
 		func(cells []clickhouse.Cell) error {
 			cohort, err := cells[0].Int()
 			if err != nil {
 				return err
 			}
-			number, err := cells[1].Int()
+			version, err := cells[1].Int()
 			if err != nil {
 				return err
 			}
@@ -170,8 +188,8 @@ func (s *store) versionsOf(ctx context.Context, persons map[uuid.UUID]*person, c
 			if err != nil {
 				return err
 			}
-			found(version{cohort, uint64(number)}, person) //nolint:gosec // versions are counted from 1
-			return nil
+			sums[computedMember{cohort, uint64(version), person}], err = cells[3].Int() //nolint:gosec // versions are counted from 1
+			return err
 		}, numbersParam("cohorts", cohorts), personsParam(maps.Keys(persons)))
 }
 

@@ -51,3 +51,41 @@ func TestMergesInComputedCohorts(t *testing.T) {
 		t.Errorf("members after the second merge (-want +got):\n%s", diff)
 	}
 }
+
+// TestMergesOfTwoMembers: who became another person is no member any more, also if both were, and each is a member once.
+func TestMergesOfTwoMembers(t *testing.T) {
+	c := client(t)
+	options := ingest.Options{Project: project(), Computed: []int64{5}}
+	load(t, c, options, `{"type":"person","distinct_ids":["x"]}
+{"type":"person","distinct_ids":["y"]}
+{"type":"person","distinct_ids":["z"]}`)
+	fill := func(version uint64) {
+		t.Helper()
+		err := c.Fill(t.Context(), clickhouse.Fill{
+			Query: clickhouse.Query{SQL: "SELECT person_id FROM person_distinct_id2 WHERE distinct_id IN ('x', 'y')", Project: options.Project},
+			Table: "cohortpeople", Columns: []string{"person_id"},
+			Fixed: []clickhouse.FixedColumn{{Name: "cohort_id", Number: 5}, {Name: "version", Number: version}, {Name: "sign", Number: 1}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill(1)
+	fill(2)
+	fill(2) // as earlier versions left it after a merge
+	for _, step := range []struct{ merge, member string }{
+		{`{"type":"person","distinct_ids":["y","x"]}`, "x+y"},
+		{`{"event":"$identify","distinct_id":"z","timestamp":"2024-01-02T00:00:00Z","properties":{"$anon_distinct_id":"x"}}`, "x+y+z"},
+	} {
+		load(t, c, options, step.merge)
+		want := []string{`[5, 1, "` + step.member + `"]`, `[5, 2, "` + step.member + `"]`}
+		if diff := cmp.Diff(want, ask(t, c, options.Project, computedToday)); diff != "" {
+			t.Errorf("members after a merge into %s (-want +got):\n%s", step.member, diff)
+		}
+	}
+	for _, sum := range ask(t, c, options.Project, "SELECT sum(sign) FROM cohortpeople WHERE version = 1 GROUP BY person_id HAVING sum(sign) != 0") {
+		if sum != "[1]" {
+			t.Errorf("the signs of a member have the sum %s, want 1", sum)
+		}
+	}
+}

@@ -133,7 +133,8 @@ func (m members) given() hogql.Query {
 // everyVersion is the table of all versions of computed members.
 const everyVersion = "raw_cohort_people"
 
-// version is the query of those that were computed as one version. Nobody is taken out of a version of ours.
+// version is the query of those that were computed as one version. Signs do not matter: who is taken out of a version
+// of ours became another person, who is in it.
 func (m members) version(version uint64) hogql.Query {
 	of := m.equals("version", m.number(int64(version))) //nolint:gosec // versions are counted from 1
 	return m.from(everyVersion, m.field("person_id"), &hogql.Logic{Pos: m.at, Args: []hogql.Expr{m.own, of}})
