@@ -1,11 +1,14 @@
 package registry_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -371,6 +374,62 @@ func TestPurgeInTheBackground(t *testing.T) {
 	}
 	if r.Snapshot().AnyInsight(p.ID, recent.ID) == nil {
 		t.Error("what was just deleted is purged")
+	}
+}
+
+// countedEntries counts what logs are asked.
+type countedEntries struct {
+	registry.Store
+
+	asked atomic.Int64
+}
+
+func (s *countedEntries) Entries(ctx context.Context, project int64, log string, page registry.EntryPage) ([]registry.Entry, int, error) {
+	s.asked.Add(1)
+	return s.Store.Entries(ctx, project, log, page)
+}
+
+// TestPurgeOfManyKeys: a purge asks the activity log about some hundred keys at most, the next ones about the others, and none twice about one that stays.
+func TestPurgeOfManyKeys(t *testing.T) {
+	path := sqlitetest.Path(t)
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+path, filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := &countedEntries{Store: store}
+	r, err := registry.Open(t.Context(), counted, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+	soon := now.Add(time.Hour)
+	const keys = 520
+	var author string
+	for range keys {
+		k, _, err := r.CreateKey(t.Context(), registry.NewKey{Project: p.ID, Scopes: []string{"*"}, Session: true, ExpiresAt: soon}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		author = k.ID
+	}
+	i := must(r.CreateInsight(t.Context(), p.ID, named("i"), author, now))(t)
+	must(r.UpdateInsight(t.Context(), p.ID, i.ID, registry.InsightFields{Name: registry.To(new("j"))}, false, author, now))(t)
+	left := func() int { return len(r.Snapshot().Keys(p.ID)) }
+	asked := func() int64 { return counted.asked.Swap(0) }
+	asked()
+	for round, want := range []struct {
+		left  []int // the author may be among those of the first purge
+		asked int64
+	}{{[]int{20, 21}, 500}, {[]int{1}, 20}, {[]int{1}, 0}} {
+		must(r.PurgeSessions(t.Context(), p.ID, soon))(t)
+		if n := asked(); !slices.Contains(want.left, left()) || n != want.asked {
+			t.Errorf("after purge %d, %d keys are left, and the log was asked %d times; want %d and %d", round+1, left(), n, want.left, want.asked)
+		}
 	}
 }
 

@@ -218,19 +218,31 @@ func (p *projectState) authors() map[string]bool {
 	return named
 }
 
-// authors returns those of the personal keys of a project that were revoked or expired before a time and are in its activity log.
+// maxAsked is about how many keys a purge asks the activity log. It asks about each by itself, in the time that one purge of a project has.
+const maxAsked = 500
+
+// authors returns those of the personal keys of a project that were revoked or expired before a time and are in its activity log, and those that it
+// is asked about only in a later purge. The log keeps who is in it, so that nobody is asked about again.
 func (r *Registry) authors(ctx context.Context, project int64, before time.Time) (map[string]bool, error) {
 	named := make(map[string]bool)
-	u := purge{before: before}
+	u, asked := purge{before: before}, 0
 	for _, k := range r.Snapshot().Keys(project) {
 		if k.Kind != Personal || !u.due(k.RevokedAt) && !u.due(k.ExpiresAt) {
 			continue
 		}
+		if _, logged := r.logged.Load(k.ID); logged || asked == maxAsked {
+			named[k.ID] = true
+			continue
+		}
+		asked++
 		_, total, err := r.store.Entries(ctx, project, activityLog(ScopeInsight), EntryPage{By: k.ID, Limit: 1})
 		if err != nil {
 			return nil, fmt.Errorf("asking the activity log for a key: %w", err)
 		}
-		named[k.ID] = total > 0
+		if total > 0 {
+			r.logged.Store(k.ID, nil)
+			named[k.ID] = true
+		}
 	}
 	return named, nil
 }

@@ -45,6 +45,7 @@ type Registry struct {
 	snapshot atomic.Pointer[Snapshot]
 	uses     chan timedUse
 	limits   atomic.Pointer[Limits]
+	logged   sync.Map // has the ids of keys that ended and are known to be in an activity log
 
 	turn   chan struct{} // holds a value while somebody replaces the snapshot
 	closed atomic.Bool   // set by who has the turn
