@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -113,8 +114,15 @@ func (l *lease) giveBack() {
 	_ = l.settle() // giving back cannot fail
 }
 
+// A body that brings fewer than slowestBody bytes a second is given up after bodyTime, since memory is lent to it that others need. What it brings
+// at that rate or faster gives it more time.
+const (
+	bodyTime    = 30 * time.Second
+	slowestBody = 16 << 10
+)
+
 // readAll reads all of a body, but for what is more than one byte beyond the most. expect is how large it is said to be; -1 when that is
-// not said.
+// not said. The error of a body that comes too slowly is os.ErrDeadlineExceeded.
 func (l *lease) readAll(in io.Reader, expect, most int) ([]byte, error) {
 	const atFirst = 16 << 10 // who says that more will come has to send this much first
 	size := atFirst
@@ -124,6 +132,7 @@ func (l *lease) readAll(in io.Reader, expect, most int) ([]byte, error) {
 	if err := l.Take(size); err != nil {
 		return nil, err
 	}
+	began := time.Now()
 	body := make([]byte, 0, size)
 	for len(body) <= most {
 		if len(body) == cap(body) {
@@ -145,6 +154,9 @@ func (l *lease) readAll(in io.Reader, expect, most int) ([]byte, error) {
 		}
 		if err != nil {
 			return nil, err //nolint:wrapcheck // the caller says what it was
+		}
+		if time.Since(began) > bodyTime+time.Duration(len(body)/slowestBody)*time.Second {
+			return nil, os.ErrDeadlineExceeded
 		}
 	}
 	return body, nil
