@@ -164,11 +164,13 @@ func (s *Service) file(project int64, id, kind string) string {
 	return filepath.Join(s.folder(project), id+kind)
 }
 
-// Files of an import: what was asked and what became of it, the data, and data that is still coming in.
+// Files of an import: what was asked and what became of it, the data, data that is still coming in, and an empty one for an import that was cancelled
+// while it ran.
 const (
-	recordFile  = ".json"
-	dataFile    = ".data"
-	partialFile = ".partial"
+	recordFile    = ".json"
+	dataFile      = ".data"
+	partialFile   = ".partial"
+	cancelledFile = ".cancelled"
 )
 
 // SpoolPattern is how files in the folder of the service are called that are kept while an import reads them.
@@ -182,7 +184,7 @@ func (s *Service) Add(request Request, body io.Reader, expected, most int64) (*I
 	}
 	defer s.exit(up)
 	one := &Import{Request: request, ID: uuid.NewString(), Status: Waiting, CreatedAt: time.Now().UTC()}
-	if err := os.MkdirAll(s.folder(request.Project), 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(s.folder(request.Project), 0o700), wholefile.SyncFolder(s.config.Folder)); err != nil {
 		return nil, diskError(err)
 	}
 	partial := s.file(one.Project, one.ID, partialFile)
@@ -236,6 +238,8 @@ func (s *Service) exit(up *upload) {
 
 // reserve reserves more bytes for an upload, if there is room for those that are needed.
 func (s *Service) reserve(up *upload, needed, more int64) error {
+	s.mu.Lock() // an upload that ends meanwhile would be neither among the files nor among those that come in
+	defer s.mu.Unlock()
 	all, err := s.all()
 	if err != nil {
 		return err
@@ -251,8 +255,6 @@ func (s *Service) reserve(up *upload, needed, more int64) error {
 			own += one.Size
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for other := range s.uploading {
 		size += other.reserved
 		if other.project == up.project {
@@ -470,6 +472,9 @@ func (s *Service) Delete(project int64, id string) error {
 		return errors.Join(remove(s.file(project, id, dataFile)), remove(s.file(project, id, recordFile)))
 	}
 	if cancel := s.running[id]; cancel != nil {
+		if err := wholefile.Write(s.file(project, id, cancelledFile), strings.NewReader("")); err != nil { // the server may end before it has ended
+			return diskError(err)
+		}
 		cancel(errCancelled)
 		return nil // who runs it notes that it is cancelled
 	}
@@ -489,7 +494,7 @@ func (s *Service) finish(one *Import, status Status, reason string) error {
 	if err != nil {
 		err = fmt.Errorf("noting how an import ended: %w", err)
 	}
-	return errors.Join(err, remove(s.file(one.Project, one.ID, dataFile)))
+	return errors.Join(err, remove(s.file(one.Project, one.ID, dataFile)), remove(s.file(one.Project, one.ID, cancelledFile)))
 }
 
 // work imports files, the oldest first and one of a project at a time, while it holds the lock of the folder.
@@ -619,7 +624,7 @@ func (s *Service) run(ctx context.Context, one *Import) {
 	switch {
 	case err == nil:
 		err = s.finish(one, Completed, "")
-	case ctx.Err() == nil:
+	case ctx.Err() == nil, errors.Is(context.Cause(running), errCancelled):
 		err = s.ended(running, one, err)
 	default:
 		one.Status = Waiting
@@ -640,6 +645,12 @@ func (s *Service) begin(one *Import, cancel context.CancelCauseFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now, err := s.Get(one.Project, one.ID); err != nil || now.ended() {
+		return false
+	}
+	if _, err := os.Stat(s.file(one.Project, one.ID, cancelledFile)); err == nil {
+		if err := s.finish(one, Cancelled, ""); err != nil {
+			s.config.Logger.Error("noting that an import was cancelled", zap.String("import", one.ID), zap.Error(err))
+		}
 		return false
 	}
 	if one.Starts >= maxStarts {

@@ -21,8 +21,9 @@ import (
 
 // runner stands for the importer: it reads the file, and fails or waits if the file says so.
 type runner struct {
-	began chan string
-	away  int // how many times it fails as if the database were away
+	began   chan string
+	away    int           // how many times it fails as if the database were away
+	release chan struct{} // what does not stop ends when it is closed
 }
 
 var errAway = errors.New("away")
@@ -39,6 +40,9 @@ func (r *runner) run(ctx context.Context, _ imports.Request, in *os.File, progre
 	switch string(text) {
 	case "wait":
 		<-ctx.Done()
+		return nil, ctx.Err()
+	case "stubborn":
+		<-r.release
 		return nil, ctx.Err()
 	case "bad":
 		return &adminapi.Import{}, &imports.FileError{Err: errors.New("the file is bad")}
@@ -180,6 +184,33 @@ func TestCancel(t *testing.T) {
 		t.Errorf("it was forgotten: %v", err)
 	}
 	until(t, s, add(t, s, 1, "good"), imports.Completed)
+}
+
+// TestCancelledStays: an import that was cancelled while it ran does not go on, though the server ends before it has stopped.
+func TestCancelledStays(t *testing.T) {
+	folder, after := t.TempDir(), t.TempDir()
+	r := &runner{began: make(chan string, 10), release: make(chan struct{})}
+	s := open(t, folder, r)
+	one := add(t, s, 1, "stubborn")
+	<-r.began
+	if err := s.Delete(1, one.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(after, os.DirFS(folder)); err != nil { // what a server finds that starts after a crash
+		t.Fatal(err)
+	}
+	close(r.release)
+	until(t, s, one, imports.Cancelled)
+	crashed := &runner{began: make(chan string, 10)}
+	until(t, open(t, after, crashed), one, imports.Cancelled)
+	if len(crashed.began) > 0 {
+		t.Error("it runs again after a crash")
+	}
+	for _, where := range []string{folder, after} {
+		if n := files(t, where, "1", ".cancelled") + files(t, where, "1", ".data"); n > 0 {
+			t.Errorf("%d files are left", n)
+		}
+	}
 }
 
 // TestRestart: what was running goes on, and what is left of an upload that broke off is removed.
