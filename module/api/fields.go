@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -137,4 +138,24 @@ func Optional[T any](fields map[string]json.RawMessage, name string, out **T) er
 		*out = &value
 	}
 	return err
+}
+
+// PythonType names the type of a JSON value as PostHog does.
+func PythonType(raw json.RawMessage) string {
+	switch bytes.TrimSpace(raw)[0] {
+	case '{':
+		return "dict"
+	case '[':
+		return "list"
+	case '"':
+		return "str"
+	case 't', 'f':
+		return "bool"
+	case 'n':
+		return "NoneType"
+	}
+	if bytes.ContainsAny(raw, ".eE") {
+		return "float"
+	}
+	return "int"
 }

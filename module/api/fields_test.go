@@ -91,3 +91,13 @@ func orNil(n *int) any {
 	}
 	return *n
 }
+
+func TestPythonType(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"a": 1}`: "dict", ` [1]`: "list", `"a"`: "str", `true`: "bool", `null`: "NoneType", `1`: "int", `-1.5`: "float", `1e3`: "float",
+	} {
+		if got := PythonType(json.RawMessage(raw)); got != want {
+			t.Errorf("%s: %s, want %s", raw, got, want)
+		}
+	}
+}

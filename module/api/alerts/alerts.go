@@ -197,16 +197,19 @@ func partOf(in *api.Input, now time.Time) (part, error) {
 	for _, name := range []string{"checks_date_from", "checks_date_to", "checks_limit", "checks_offset"} {
 		p.asked = p.asked || given.Get(name) != ""
 	}
-	for name, into := range map[string]*time.Time{"checks_date_from": &p.from, "checks_date_to": &p.to} {
-		text := given.Get(name)
+	for _, bound := range []struct {
+		name string
+		into *time.Time
+	}{{"checks_date_from", &p.from}, {"checks_date_to", &p.to}} {
+		text := given.Get(bound.name)
 		if text == "" {
 			continue
 		}
 		at, ok := filter.AnyDate(text, now, time.UTC)
 		if !ok {
-			return p, api.Invalid(name, "invalid_input", "%q is not a date, and not a relative one such as -7d.", text)
+			return p, api.Invalid(bound.name, "invalid_input", "%q is not a date, and not a relative one such as -7d.", text)
 		}
-		*into, p.limit = at.Time, maxChecks
+		*bound.into, p.limit = at.Time, maxChecks
 	}
 	if text := given.Get("checks_limit"); text != "" {
 		p.limit = defaultChecks

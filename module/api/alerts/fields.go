@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -121,7 +120,7 @@ func number(r *api.Fields, name string, raw json.RawMessage) (int64, bool) {
 		r.Fail(name, "incorrect_type", "Incorrect type. Expected pk value, received str.")
 		return 0, false
 	}
-	if kind := pythonType(raw); kind != "int" {
+	if kind := api.PythonType(raw); kind != "int" {
 		r.Fail(name, "incorrect_type", "Incorrect type. Expected pk value, received %s.", kind)
 	} else if r.Err == nil {
 		r.Err = noObject(name, text)
@@ -160,7 +159,7 @@ func usersField(c *api.Caller, r *api.Fields, whole bool) registry.Field[[]int64
 	}
 	var all []json.RawMessage
 	if json.Unmarshal(raw, &all) != nil {
-		r.Fail(name, "not_a_list", "Expected a list of items but got type %q.", pythonType(raw))
+		r.Fail(name, "not_a_list", "Expected a list of items but got type %q.", api.PythonType(raw))
 		return none
 	}
 	ids, users, now := make([]int64, len(all)), usersOf(c), c.Start
@@ -184,7 +183,7 @@ func thresholdFields(r *api.Fields, f *registry.AlertFields, whole bool) {
 	}
 	t := api.Fields{Prefix: "threshold__", Wrong: wrongType}
 	if json.Unmarshal(raw, &t.All) != nil {
-		r.Fail("threshold__non_field_errors", "invalid_input", "Invalid data. Expected a dictionary, but got %s.", pythonType(raw))
+		r.Fail("threshold__non_field_errors", "invalid_input", "Invalid data. Expected a dictionary, but got %s.", api.PythonType(raw))
 		return
 	}
 	f.ThresholdName = api.Change[string](&t, "name")
@@ -214,13 +213,14 @@ func anyField(r *api.Fields, name string) registry.Field[json.RawMessage] {
 
 // refuse refuses what is not offered: alerts on anomalies, and investigations of them.
 func refuse(r *api.Fields) {
-	for name, words := range map[string]string{
-		"detector_config": "Anomaly detection is not supported.", "forecast_config": "Forecasts are not supported.",
-		"investigation_agent_enabled":       "Investigation agent is only supported for anomaly detection alerts.",
-		"investigation_gates_notifications": "Notification gating requires investigation_agent_enabled=true.",
+	for _, refused := range []struct{ name, words string }{
+		{"detector_config", "Anomaly detection is not supported."},
+		{"forecast_config", "Forecasts are not supported."},
+		{"investigation_agent_enabled", "Investigation agent is only supported for anomaly detection alerts."},
+		{"investigation_gates_notifications", "Notification gating requires investigation_agent_enabled=true."},
 	} {
-		if raw, ok := r.Take(name, true); ok && !api.IsNull(raw) && string(raw) != "false" {
-			r.Fail(name, "invalid_input", "%s", words)
+		if raw, ok := r.Take(refused.name, true); ok && !api.IsNull(raw) && string(raw) != "false" {
+			r.Fail(refused.name, "invalid_input", "%s", refused.words)
 		}
 	}
 }
@@ -308,24 +308,4 @@ func snoozedUntil(text string, now time.Time) (time.Time, bool) {
 	}
 	until := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 	return until, until.Year() <= filter.LastYear
-}
-
-// pythonType names the type of a JSON value as PostHog does.
-func pythonType(raw json.RawMessage) string {
-	switch bytes.TrimSpace(raw)[0] {
-	case '{':
-		return "dict"
-	case '[':
-		return "list"
-	case '"':
-		return "str"
-	case 't', 'f':
-		return "bool"
-	case 'n':
-		return "NoneType"
-	}
-	if bytes.ContainsAny(raw, ".eE") {
-		return "float"
-	}
-	return "int"
 }

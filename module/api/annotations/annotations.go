@@ -211,14 +211,17 @@ func wanted(in *api.Input) (func(*registry.Annotation) bool, error) {
 		return nil, api.Invalid("", "invalid_input", "Invalid scope: %s", scope)
 	}
 	var from, to time.Time
-	for name, into := range map[string]*time.Time{"date_from": &from, "date_to": &to} {
-		text := given.Get(name)
+	for _, bound := range []struct {
+		name string
+		into *time.Time
+	}{{"date_from", &from}, {"date_to", &to}} {
+		text := given.Get(bound.name)
 		if text == "" {
 			continue
 		}
 		var ok bool
-		if *into, ok = readTime(text); !ok {
-			return nil, api.Invalid("", "invalid_input", "Invalid date range: %s must be a valid ISO 8601 date", name)
+		if *bound.into, ok = readTime(text); !ok {
+			return nil, api.Invalid("", "invalid_input", "Invalid date range: %s must be a valid ISO 8601 date", bound.name)
 		}
 	}
 	if !from.IsZero() && !to.IsZero() && from.After(to) {

@@ -119,28 +119,10 @@ func list(r *api.Fields, name string) ([]json.RawMessage, bool) {
 	}
 	var all []json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
-		r.Fail(name, "not_a_list", "Expected a list of items but got type %q.", pythonType(raw))
+		r.Fail(name, "not_a_list", "Expected a list of items but got type %q.", api.PythonType(raw))
 		return nil, false
 	}
 	return all, true
-}
-
-// pythonType names the type of a JSON value as PostHog does.
-func pythonType(raw json.RawMessage) string {
-	switch bytes.TrimSpace(raw)[0] {
-	case '{':
-		return "dict"
-	case '[':
-		return "list"
-	case '"':
-		return "str"
-	case 't', 'f':
-		return "bool"
-	}
-	if bytes.ContainsAny(raw, ".eE") {
-		return "float"
-	}
-	return "int"
 }
 
 // items reads a list of values.

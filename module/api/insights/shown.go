@@ -39,12 +39,15 @@ func readParams(c *api.Caller, in *api.Input) (resultParams, error) {
 	if !result.ValidQueryID(params.clientID) || len(params.clientID) > result.MaxQueryID {
 		return params, api.Invalid("client_query_id", "invalid_input", "The id must be usable as a part of a path, and have at most %d characters.", result.MaxQueryID)
 	}
-	for name, into := range map[string]*json.RawMessage{"filters_override": &params.over.Filters, "variables_override": &params.over.Variables} {
+	for _, over := range []struct {
+		name string
+		into *json.RawMessage
+	}{{"filters_override", &params.over.Filters}, {"variables_override", &params.over.Variables}} {
 		var object map[string]json.RawMessage
-		if given, err := in.JSONParam(name, &object); err != nil {
+		if given, err := in.JSONParam(over.name, &object); err != nil {
 			return params, err
 		} else if given {
-			*into = jsontext.Append(nil, object)
+			*over.into = jsontext.Append(nil, object)
 		}
 	}
 	return params, result.MayOverride(c.Key, params.over.Filters)

@@ -190,7 +190,7 @@ func members(r *api.Fields, name string) *api.Fields {
 	inner := &api.Fields{Prefix: r.Prefix + name + "__", Err: r.Err}
 	raw, ok := r.Take(name, false)
 	if ok && (json.Unmarshal(raw, &inner.All) != nil || inner.All == nil) {
-		r.Fail(name, "invalid_input", "Invalid data. Expected a dictionary, but got %s.", pythonType(raw))
+		r.Fail(name, "invalid_input", "Invalid data. Expected a dictionary, but got %s.", api.PythonType(raw))
 	}
 	inner.Err = r.Err
 	return inner
