@@ -24,15 +24,24 @@ export function Dialog({
 	const dialog = useRef<HTMLDialogElement>(null);
 	const name = useId();
 	const pressed = useRef<EventTarget | null>(null);
+	const gone = useRef(false);
 	useEffect(() => {
-		dialog.current?.showModal();
+		const element = dialog.current;
+		element?.showModal();
+		return () => {
+			gone.current = true;
+			element?.close(); // gives the focus back to what had it
+			if (document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true });
+		};
 	}, []);
 	return (
 		<dialog
 			ref={dialog}
 			class={classes("dialog", wide && "dialog-wide", side && "dialog-side")}
 			aria-labelledby={name}
-			onClose={onClose}
+			onClose={() => {
+				if (!gone.current) onClose();
+			}}
 			onPointerDown={(event) => {
 				pressed.current = event.target;
 			}}
