@@ -242,6 +242,17 @@ func TestBrokenOff(t *testing.T) {
 	if diff := cmp.Diff(before, tree(t, f.Path())); diff != "" {
 		t.Errorf("an aborted backup left something (-before +after):\n%s", diff)
 	}
+	w, err = f.Begin(moment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addFile(t, w, "engine/events/1/data.bin", "new")
+	if err := errors.Join(w.Finish(&backup.Manifest{Time: moment}), w.Abort()); err != nil { // what came after it failed
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, tree(t, f.Path())); diff != "" {
+		t.Errorf("a backup that was aborted in the end left something (-before +after):\n%s", diff)
+	}
 	killed, err := f.Begin(moment)
 	if err != nil {
 		t.Fatal(err)

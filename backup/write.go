@@ -167,6 +167,9 @@ func (w *Writer) writeManifest(text []byte) error {
 // Abort removes what was written.
 func (w *Writer) Abort() error {
 	errs := []error{w.folder.root.RemoveAll(unfinished)}
+	if err := w.folder.root.Remove(w.name + manifestSuffix); !errors.Is(err, fs.ErrNotExist) { // after Finish, or a part of it
+		errs = append(errs, err)
+	}
 	for _, path := range w.written {
 		errs = append(errs, w.folder.root.Remove(path))
 	}

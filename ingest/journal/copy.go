@@ -1,12 +1,17 @@
 package journal
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
 // Copy writes what waits now, and the files set aside, into an empty folder, which Open can open. Nothing is forgotten meanwhile; Append
@@ -67,21 +72,46 @@ func (j *Journal) copyAside(ctx context.Context, folder string) error {
 	return nil
 }
 
-// AddAside copies files that Copy wrote for what was set aside. Those that are there stay.
+// AddAside adds files that Copy wrote for what was set aside. Their names have a digest in them: entries of this journal have the same numbers as those of
+// the other. Files that were added before stay.
 func (j *Journal) AddAside(ctx context.Context, folder string) error {
-	files, err := os.ReadDir(filepath.Join(folder, filepath.Base(j.AsideDir())))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+	from := filepath.Join(folder, filepath.Base(j.AsideDir()))
+	files, err := os.ReadDir(from)
+	if err != nil {
+		return ignoreMissing(err)
 	}
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := copyFile(filepath.Join(folder, filepath.Base(j.AsideDir()), f.Name()), filepath.Join(j.AsideDir(), f.Name())); err != nil && !errors.Is(err, os.ErrExist) {
+		if strings.HasSuffix(f.Name(), reasonSuffix) {
+			continue
+		}
+		if err := j.addAside(filepath.Join(from, f.Name())); err != nil {
 			return err
 		}
 	}
-	return errors.Join(err, j.countAside())
+	return j.countAside()
+}
+
+// addAside adds a file, and the reason that stands beside it.
+func (j *Journal) addAside(path string) error {
+	data, err := os.ReadFile(path) //nolint:gosec // of a copy of a journal
+	if err != nil {
+		return err
+	}
+	reason, err := os.ReadFile(path + reasonSuffix) //nolint:gosec // as above
+	if ignoreMissing(err) != nil {
+		return err
+	}
+	sum, ext := sha256.Sum256(data), filepath.Ext(path)
+	to := filepath.Join(j.AsideDir(), fmt.Sprintf("%s-restored-%x%s", strings.TrimSuffix(filepath.Base(path), ext), sum[:4], ext))
+	if reason != nil {
+		if err := wholefile.Write(to+reasonSuffix, bytes.NewReader(reason)); err != nil {
+			return err
+		}
+	}
+	return wholefile.Write(to, bytes.NewReader(data))
 }
 
 func copyFile(from, to string) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,8 +85,23 @@ func TestCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(names(t, j.AsideDir()), names(t, other.AsideDir())); diff != "" || other.Stats().Aside != 1 {
+	const added = "project-1-entry-1-restored-9a271f2a.ndjson"
+	if diff := cmp.Diff([]string{added, added + ".reason.txt"}, names(t, other.AsideDir())); diff != "" || other.Stats().Aside != 1 {
 		t.Errorf("files set aside (-want +got):\n%s", diff)
+	}
+	if _, err := other.SetAside(t.Context(), first[0], "that of another entry"); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{added: "0\n", added + ".reason.txt": "a reason\n"} {
+		if text, err := os.ReadFile(filepath.Join(other.AsideDir(), name)); err != nil || !strings.HasPrefix(string(text), want) {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+	if err := other.EraseAside(t.Context(), func(project int64, _ []byte) bool { return project == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	if left := names(t, other.AsideDir()); len(left) > 0 {
+		t.Errorf("after an erasure %v is left", left)
 	}
 }
 
