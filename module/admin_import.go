@@ -10,6 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/formats"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/imports"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -66,12 +67,9 @@ func (rt *runtime) countMembers(ctx context.Context, project int64, filled map[i
 		if err != nil {
 			return err
 		}
-		count, err := rt.Shards.Of(project).CountMembers(ctx, place, project, id)
+		_, err = cohorts.CountStatic(ctx, rt.registry, rt.Shards.Of(project), place, project, id)
 		place.Leave()
-		if err != nil {
-			return err
-		}
-		if _, err := rt.registry.SetCohortMembers(ctx, project, id, count, time.Now()); err != nil && !errors.Is(err, registry.ErrNotFound) {
+		if err != nil && !errors.Is(err, registry.ErrNotFound) {
 			return err
 		}
 	}

@@ -3,7 +3,35 @@ package cohorts
 import (
 	"context"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
+
+// Members counts the members of static cohorts. It is a warehouse.Warehouse.
+type Members interface {
+	CountMembers(ctx context.Context, at *admission.Place, project, cohort int64) (int64, error)
+}
+
+// CountStatic records that the members of a static cohort have changed, with their number. Others may change them meanwhile and record their own: it
+// counts again after it has recorded a number, until that is still so. The errors are those of [registry.Registry.SetCohortMembers], and of ClickHouse.
+func CountStatic(ctx context.Context, reg *registry.Registry, in Members, at *admission.Place, project, id int64) (*registry.Cohort, error) {
+	count, err := in.CountMembers(ctx, at, project, id)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		recorded, err := reg.SetCohortMembers(ctx, project, id, count, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		now, err := in.CountMembers(ctx, at, project, id)
+		if err != nil || now == count {
+			return recorded, err
+		}
+		count = now
+	}
+}
 
 // settleStatic puts the people that the query of a static cohort lists into it, once. Those who are in it stay.
 func (r *run) settleStatic(ctx context.Context) error {

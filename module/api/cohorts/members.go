@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -144,16 +144,10 @@ func (s *Cohorts) putIn(ctx context.Context, c *api.Caller, to *registry.Cohort,
 
 // counted records that the members of a static cohort have changed.
 func (s *Cohorts) counted(ctx context.Context, place *admission.Place, of *registry.Cohort) (*registry.Cohort, error) {
-	count, err := s.Executor.Shards.Of(of.Project).CountMembers(ctx, place, of.Project, of.ID)
-	if err != nil {
-		return nil, err
-	}
-	return s.Registry.SetCohortMembers(ctx, of.Project, of.ID, count, now())
+	return cohorts.CountStatic(ctx, s.Registry, s.Executor.Shards.Of(of.Project), place, of.Project, of.ID)
 }
 
 // enter waits for a place of the project's.
 func (s *Cohorts) enter(ctx context.Context, c *api.Caller) (*admission.Place, error) {
 	return s.Executor.Places.Enter(ctx, admission.Request{Project: c.Project.ID, Awaited: admission.Awaited, Uncounted: true})
 }
-
-func now() time.Time { return time.Now() }
