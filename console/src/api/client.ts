@@ -1,5 +1,6 @@
 import { signal } from "@preact/signals";
 import { close, session } from "../session";
+import { parse, stringify } from "./json";
 
 /** An error as the API describes it: docs/api.md, "Errors". */
 export class ApiError extends Error {
@@ -52,6 +53,8 @@ export interface RequestOptions {
 	body?: unknown;
 	search?: Record<string, string | number | boolean | null | undefined>;
 	signal?: AbortSignal;
+	/** Whole numbers of the answer that a number cannot hold are bigints: for what shows or changes data. */
+	exact?: boolean;
 	/** Another key than the session's, such as one that is being tried. */
 	key?: string;
 }
@@ -65,7 +68,10 @@ type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 export async function send<T>(method: Method, path: string, options: RequestOptions = {}): Promise<Answer<T>> {
 	return exchange(method, path, options, async (response, started) => {
 		const text = await response.text();
-		return { data: (text ? JSON.parse(text) : undefined) as T, headers: provenance(response, text.length, started) };
+		return {
+			data: (text ? (options.exact ? parse : JSON.parse)(text) : undefined) as T,
+			headers: provenance(response, text.length, started),
+		};
 	});
 }
 
@@ -109,7 +115,7 @@ async function exchange<T>(
 		const response = await fetch(addressOf(path, options.search), {
 			method,
 			headers,
-			body: raw ?? (options.body === undefined ? undefined : JSON.stringify(options.body)),
+			body: raw ?? (options.body === undefined ? undefined : stringify(options.body)),
 			signal: options.signal,
 			credentials: "omit",
 			cache: "no-store",

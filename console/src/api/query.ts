@@ -59,6 +59,8 @@ export interface QueryOptions {
 	signal?: AbortSignal;
 	variables?: Record<string, unknown>;
 	filters?: unknown;
+	/** Whole numbers of the result that a number cannot hold are bigints. */
+	exact?: boolean;
 }
 
 /** Asks a query, and waits for its result. Giving up by the signal also cancels it on the server. */
@@ -69,7 +71,7 @@ export async function ask<T = unknown>(query: QueryNode, options: QueryOptions =
 	if (options.variables) body.variables_override = options.variables;
 	if (options.filters) body.filters_override = options.filters;
 	try {
-		return await send<QueryResult<T>>("POST", "query/", { body, signal: options.signal });
+		return await send<QueryResult<T>>("POST", "query/", { body, signal: options.signal, exact: options.exact });
 	} catch (error) {
 		if (isAbort(error)) remove(`query/${id}/`).catch(() => {});
 		throw error;

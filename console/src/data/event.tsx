@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { stringify } from "../api/json";
 import { useResource } from "../api/use";
 import { Link, pageAddress } from "../router";
 import { can } from "../session";
@@ -74,7 +75,7 @@ function Details({ event }: { event: FullEvent }) {
 						))}
 					</ol>
 				)}
-				{view === "json" && <Snippet text={JSON.stringify(event, null, 2)} label="The event as JSON" />}
+				{view === "json" && <Snippet text={stringify(event, 2)} label="The event as JSON" />}
 			</div>
 		</div>
 	);

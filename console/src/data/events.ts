@@ -127,7 +127,7 @@ export async function fullEvent(row: Pick<EventRow, "uuid" | "event" | "timestam
 	};
 	const { data } = await ask<[Omit<FullEvent, "person">, FullEvent["person"]][]>(
 		eventsQuery(wanted, { select: ["*", "person"], limit: 1 }),
-		{ signal },
+		{ signal, exact: true },
 	);
 	const [found] = data.results;
 	if (!found) return null;

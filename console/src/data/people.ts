@@ -1,4 +1,4 @@
-import { ApiError, get } from "../api/client";
+import { ApiError, get, send } from "../api/client";
 import { isUUID } from "./hogql";
 
 /** A person as lists have them: docs/api.md. */
@@ -19,11 +19,14 @@ export function nameOf(person: Pick<Person, "name" | "distinct_ids" | "uuid">): 
 	return person.name || person.distinct_ids[0] || person.uuid;
 }
 
+const readPerson = async (uuid: string, signal?: AbortSignal): Promise<Person> =>
+	(await send<Person>("GET", `persons/${uuid}/`, { signal, exact: true })).data;
+
 /** A person by their UUID or one of their distinct ids. */
 export async function findPerson(id: string, signal?: AbortSignal): Promise<Person> {
 	if (isUUID(id)) {
 		try {
-			return await get<Person>(`persons/${id}/`, {}, signal);
+			return await readPerson(id, signal);
 		} catch (error) {
 			if (!(error instanceof ApiError) || error.status !== 404) throw error;
 		}
@@ -32,5 +35,5 @@ export async function findPerson(id: string, signal?: AbortSignal): Promise<Pers
 	const [found] = results;
 	if (!found)
 		throw new ApiError(404, "not_found", `There is no person with the ID “${id}”. Events that were sent without a profile have none.`);
-	return await get<Person>(`persons/${found.uuid}/`, {}, signal);
+	return await readPerson(found.uuid, signal);
 }

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { stringify } from "../api/json";
 import { TextInput } from "../ui/basics";
 import { text } from "../ui/format";
 import { type Column, Table } from "../ui/table";
@@ -58,6 +59,6 @@ export function Value({ value }: { value: unknown }) {
 	const type = typeOf(value);
 	if (type === "none") return <span class="data-none">none</span>;
 	if (value === "") return <span class="data-none">empty text</span>;
-	if (type === "list" || type === "object") return <pre class="data-json">{JSON.stringify(value, null, 2)}</pre>;
+	if (type === "list" || type === "object") return <pre class="data-json">{stringify(value, 2)}</pre>;
 	return <span class={`data-value data-${type}`}>{text(value)}</span>;
 }

@@ -1,3 +1,5 @@
+import { stringify } from "../api/json";
+
 /** What a value of a property is, as people call it. */
 export type ValueType = "text" | "number" | "boolean" | "list" | "object" | "none";
 
@@ -6,6 +8,7 @@ export function typeOf(value: unknown): ValueType {
 	if (Array.isArray(value)) return "list";
 	switch (typeof value) {
 		case "number":
+		case "bigint":
 			return "number";
 		case "boolean":
 			return "boolean";
@@ -21,6 +24,6 @@ export function sortProperties(properties: Record<string, unknown>, search = "")
 	const has = (text: string) => text.toLowerCase().includes(wanted);
 	const own = (name: string) => (name.startsWith("$") ? 1 : 0);
 	return Object.entries(properties)
-		.filter(([name, value]) => !wanted || has(name) || has(typeof value === "string" ? value : JSON.stringify(value)))
+		.filter(([name, value]) => !wanted || has(name) || has(typeof value === "string" ? value : stringify(value)))
 		.sort(([a], [b]) => own(a) - own(b) || a.localeCompare(b));
 }

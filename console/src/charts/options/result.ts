@@ -47,10 +47,10 @@ export function readRows(result: QueryResult): Rows {
 	return { columns, types: typesOf(result.types, columns.length), rows };
 }
 
-/** A number in a row. Large and decimal ones are texts; null for what is none. */
+/** A number in a row. Large ones are bigints, decimal ones texts; null for what is none. */
 export function numberIn(value: unknown): number | null {
 	if (typeof value === "number") return value;
-	if (typeof value === "boolean") return value ? 1 : 0;
+	if (typeof value === "boolean" || typeof value === "bigint") return Number(value);
 	if (typeof value !== "string" || value.trim() === "") return null;
 	const n = Number(value);
 	return Number.isNaN(n) ? null : n;
@@ -59,7 +59,9 @@ export function numberIn(value: unknown): number | null {
 /** The columns that hold numbers, by their types, or by their values where types are not known. */
 export function numericColumns({ columns, types, rows }: Rows): string[] {
 	return columns.filter((_, i) =>
-		types[i] ? isNumeric(types[i]) : rows.length > 0 && rows.every((row) => row[i] === null || typeof row[i] === "number"),
+		types[i]
+			? isNumeric(types[i])
+			: rows.length > 0 && rows.every((row) => row[i] === null || typeof row[i] === "number" || typeof row[i] === "bigint"),
 	);
 }
 

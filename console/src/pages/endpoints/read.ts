@@ -1,4 +1,5 @@
 import type { Raw } from "../../api/client";
+import { parse } from "../../api/json";
 import { isNumeric, type QueryResult, typesOf } from "../../api/query";
 import type { Ran } from "./try";
 
@@ -22,10 +23,10 @@ interface Read {
 export function readAnswer({ raw, text: body, format }: Pick<Ran, "text" | "format"> & { raw: Pick<Raw, "nextCursor"> }): Read {
 	if (body !== null && (format === "arrays" || format === "objects")) {
 		const result = JSON.parse(body) as QueryResult & { next_cursor?: string | null };
-		return { shown: rowsOf(format, result), result, cursor: result.next_cursor ?? "" };
+		return { shown: rowsOf(format, parse(body) as QueryResult), result, cursor: result.next_cursor ?? "" };
 	}
 	const lines = body !== null && format === "ndjson" ? body.split("\n").filter(Boolean) : null;
-	return { shown: lines && ofObjects(lines.map((line) => JSON.parse(line) as unknown)), result: null, cursor: raw.nextCursor };
+	return { shown: lines && ofObjects(lines.map((line) => parse(line))), result: null, cursor: raw.nextCursor };
 }
 
 function rowsOf(format: string, { results, columns, types }: QueryResult): Shown | null {
@@ -43,7 +44,9 @@ function ofObjects(rows: unknown[]): Shown | null {
 	if (!rows.every((row) => typeof row === "object" && row !== null && !Array.isArray(row))) return null;
 	const names = Object.keys((rows[0] as Record<string, unknown> | undefined) ?? {});
 	return {
-		columns: names.map((title) => ({ title, number: rows.every((row) => typeof (row as Record<string, unknown>)[title] === "number") })),
+		columns: names.map((title) => ({ title, number: rows.every((row) => isNumber((row as Record<string, unknown>)[title])) })),
 		rows: rows.map((row) => names.map((name) => (row as Record<string, unknown>)[name])),
 	};
 }
+
+const isNumber = (value: unknown): boolean => typeof value === "number" || typeof value === "bigint";

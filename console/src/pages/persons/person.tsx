@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { get } from "../../api/client";
+import { stringify } from "../../api/json";
 import { useResource } from "../../api/use";
 import type { Filter, Wanted } from "../../data/events";
 import { EventNameField } from "../../data/fields";
@@ -84,7 +85,7 @@ function PersonDetails({ person, onChanged }: { person: Person; onChanged: () =>
 					</ul>
 				)}
 				{view === "cohorts" && <Cohorts person={person} />}
-				{view === "json" && <Snippet text={JSON.stringify(person, null, 2)} label="The person as JSON" />}
+				{view === "json" && <Snippet text={stringify(person, 2)} label="The person as JSON" />}
 			</Card>
 			{deleting && <DeleteDialog person={person} what={deleting} onClose={() => setDeleting(null)} />}
 		</>

@@ -1,3 +1,5 @@
+import { parse, stringify } from "../../api/json";
+
 /** How a value of a property is written in a form. */
 export type Kind = "text" | "number" | "boolean" | "json";
 
@@ -14,11 +16,12 @@ export function writtenAs(value: unknown): { kind: Kind; text: string } {
 		case "string":
 			return { kind: "text", text: value };
 		case "number":
+		case "bigint":
 			return { kind: "number", text: String(value) };
 		case "boolean":
 			return { kind: "boolean", text: String(value) };
 		default:
-			return { kind: "json", text: JSON.stringify(value, null, 2) ?? "" };
+			return { kind: "json", text: stringify(value, 2) ?? "" };
 	}
 }
 
@@ -30,7 +33,7 @@ export function valueOf(kind: Kind, text: string): unknown {
 		case "number": {
 			const number = Number(text.trim());
 			if (text.trim() === "" || !Number.isFinite(number)) throw new Error("Write a number, such as 12 or 0.5.");
-			return number;
+			return Number.isInteger(number) && !Number.isSafeInteger(number) && /^-?\d+$/.test(text.trim()) ? BigInt(text.trim()) : number;
 		}
 		case "boolean":
 			return text === "true";
@@ -42,7 +45,7 @@ export function valueOf(kind: Kind, text: string): unknown {
 function parsed(text: string): unknown {
 	let value: unknown;
 	try {
-		value = JSON.parse(text);
+		value = parse(text);
 	} catch {
 		throw new Error('Write JSON, such as ["a", "b"] or {"city": "Ghent"}.');
 	}

@@ -1,6 +1,7 @@
 import { lazy, Suspense } from "preact/compat";
 import { useState } from "preact/hooks";
 import type { Answer } from "../../api/client";
+import { parse, stringify } from "../../api/json";
 import { ask, isNumeric, type QueryNode, type QueryResult, typesOf } from "../../api/query";
 import { useResource } from "../../api/use";
 import type { ResultSettings } from "../../charts/options/result";
@@ -106,7 +107,7 @@ export function Results({
 				<Dialog title={`${data.columns?.[open.column] ?? "Value"}, row ${open.row + 1}`} onClose={() => setOpen(null)}>
 					<div class="stack">
 						<Snippet label="Value" text={pretty(cell)} />
-						<CopyButton label="Copy the row as JSON" text={() => JSON.stringify(asObject(data, open.row), null, 2)} />
+						<CopyButton label="Copy the row as JSON" text={() => stringify(asObject(data, open.row), 2)} />
 					</div>
 				</Dialog>
 			)}
@@ -147,14 +148,14 @@ function Timings({ result, serverTiming, elapsed }: { result: QueryResult; serve
 function pretty(value: unknown): string {
 	if (typeof value === "string") {
 		try {
-			const read = JSON.parse(value);
-			if (typeof read === "object" && read !== null) return JSON.stringify(read, null, 2);
+			const read = parse(value);
+			if (typeof read === "object" && read !== null) return stringify(read, 2);
 		} catch {
 			return value;
 		}
 		return value;
 	}
-	return JSON.stringify(value ?? null, null, 2);
+	return stringify(value ?? null, 2);
 }
 
 function asObject(result: QueryResult<Rows>, row: number): Record<string, unknown> {

@@ -200,7 +200,10 @@ function useRun() {
 		setSince(began);
 		setError(undefined);
 		try {
-			const got = await ask<Rows>({ ...query, modifiers: { timings: true } }, { refresh: "force_blocking", signal: own.signal });
+			const got = await ask<Rows>(
+				{ ...query, modifiers: { timings: true } },
+				{ refresh: "force_blocking", signal: own.signal, exact: true },
+			);
 			note({ query: String(query.query), at: began, rows: got.data.results.length, seconds: got.headers.elapsed / 1000 });
 			if (control.current === own) setAnswer({ ...got, asked: query });
 		} catch (failure) {
