@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { curlCommand, quoteShell } from "../src/api/curl";
 import { explainCache, explainRate, explainTiming, span } from "../src/api/provenance";
 import { customerText, usedIn } from "../src/pages/endpoints/breakdown";
-import type { UsageWindow } from "../src/pages/endpoints/api";
+import { queryOf, type UsageWindow } from "../src/pages/endpoints/api";
 import { diffLines } from "../src/pages/endpoints/diff";
 import { controlOf, emptyForm, requestOf, runPath, type Variable } from "../src/pages/endpoints/form";
 import {
@@ -338,5 +338,36 @@ describe("who ran an endpoint", () => {
 		expect(usedIn(rows, "hour").map((row) => row.id)).toEqual(["c", "b"]);
 		expect(usedIn(rows, "day").map((row) => row.id)).toEqual(["a", "b", "c"]);
 		expect(rows.map((row) => row.id)).toEqual(["a", "b", "c", "d"]);
+	});
+});
+
+describe("the query of a new version", () => {
+	const plan = { variableId: "1", code_name: "plan", value: "pro" };
+	const year = { variableId: "2", code_name: "year", value: 2030 };
+	const before = {
+		kind: "HogQLQuery",
+		query: "select {variables.plan}, {variables.year}",
+		variables: { "1": plan, "2": year },
+		values: { limit: 5 },
+		filters: { dateRange: { date_from: "-7d" } },
+		modifiers: { timings: true },
+	};
+
+	test("has all of the earlier one but its text", () => {
+		const text = "select {variables.year}, {variables.plan}, {variables.more}";
+		expect(queryOf(text, before)).toEqual({ ...before, query: text });
+		const wrapped = { kind: "DataVisualizationNode", source: before, display: "ActionsBar" };
+		expect(queryOf(text, wrapped)).toEqual({ ...wrapped, source: { ...before, query: text } });
+	});
+
+	test("has no variables that the text does not use, or that are new", () => {
+		expect(queryOf("select {variables.year}", before).variables).toEqual({ "2": year });
+		expect(queryOf(before.query, before, ["plan"]).variables).toEqual({ "2": year });
+		expect(queryOf("select 1", before)).not.toHaveProperty("variables");
+	});
+
+	test("of another kind is its JSON", () => {
+		expect(queryOf('{"kind":"TrendsQuery"}', { kind: "TrendsQuery", series: [] })).toEqual({ kind: "TrendsQuery" });
+		expect(() => queryOf("{", { kind: "TrendsQuery" })).toThrow("The query is not valid JSON");
 	});
 });

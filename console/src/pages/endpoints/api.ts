@@ -1,5 +1,6 @@
 import { get, type Page, patch, post } from "../../api/client";
-import { type QueryNode, sourceOf } from "../../api/query";
+import { isWrapper, type QueryNode, sourceOf } from "../../api/query";
+import { usedNames, type VariableUse } from "../../sql/variables";
 
 export interface Author {
 	first_name: string;
@@ -173,14 +174,27 @@ export function textOf(query: QueryNode): string {
 	return inner.kind === "HogQLQuery" ? String(inner.query ?? "") : JSON.stringify(query, null, 2);
 }
 
-/** The query that a text stands for, made from the one that it replaces. */
-export function queryOf(text: string, before: QueryNode): QueryNode {
-	if (sourceOf(before).kind === "HogQLQuery") return { kind: "HogQLQuery", query: text };
+/**
+ * The query that a text stands for, made from the one that it replaces. Of one in HogQL all but the text stays, without variables that the
+ * text does not use, or that were defined anew since.
+ */
+export function queryOf(text: string, before: QueryNode, anew: readonly string[] = []): QueryNode {
+	if (isWrapper(before) && sourceOf(before).kind === "HogQLQuery") return { ...before, source: queryOf(text, before.source, anew) };
+	if (before.kind === "HogQLQuery") {
+		const kept = usedNames(text).filter((name) => !anew.includes(name));
+		return withVariables({ ...before, query: text }, kept);
+	}
 	try {
 		return JSON.parse(text) as QueryNode;
 	} catch (error) {
 		throw new Error(`The query is not valid JSON: ${(error as Error).message}`, { cause: error });
 	}
+}
+
+/** A query with those of its variables that have these names. */
+function withVariables({ variables, ...query }: QueryNode, names: string[]): QueryNode {
+	const left = Object.entries((variables ?? {}) as Record<string, VariableUse>).filter(([, use]) => names.includes(use.code_name));
+	return left.length ? { ...query, variables: Object.fromEntries(left) } : query;
 }
 
 /** Who made something, in a word. */

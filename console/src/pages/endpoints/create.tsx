@@ -122,8 +122,8 @@ async function queryOfInsight(shortID: string | undefined): Promise<QueryNode> {
 export interface Missing {
 	variables: Record<string, MissingVariable>;
 	set: (name: string, variable: MissingVariable) => void;
-	/** Creates them in the project. */
-	define: () => Promise<void>;
+	/** Creates them in the project, and gives their names. */
+	define: () => Promise<string[]>;
 }
 
 /** The variables that a text of SQL uses and the project does not have. */
@@ -143,10 +143,14 @@ export function useMissingVariables(sql: string): Missing {
 		define: async () => {
 			const used = usedNames(sql);
 			const there = used.length > 0 && can("insight_variable:read") ? await readVariables() : [];
+			const made: string[] = [];
 			for (const name of used) {
 				const variable = variables[name];
-				if (variable && !there.some((v) => v.code_name === name)) await post("insight_variables/", definition(name, variable));
+				if (!variable || there.some((v) => v.code_name === name)) continue;
+				await post("insight_variables/", definition(name, variable));
+				made.push(name);
 			}
+			return made;
 		},
 	};
 }

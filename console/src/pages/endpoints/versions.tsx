@@ -270,8 +270,7 @@ function Editor({
 	const hogql = sourceOf(of.query).kind === "HogQLQuery";
 	const missing = useMissingVariables(hogql ? text : "");
 	const save = async () => {
-		const query = queryOf(text, of.query);
-		await missing.define();
+		const query = queryOf(text, of.query, await missing.define());
 		const { changes } = await changeEndpoint(name, { query, ...(asDraft ? { draft: true } : { refuse_breaking: careful }) });
 		onSaved(changes ?? null);
 	};
