@@ -6,11 +6,12 @@ import { useResource } from "../../api/use";
 import type { ResultSettings } from "../../charts/options/result";
 import { DateRange } from "../../editor/date-range";
 import { navigate, pageAddress, place } from "../../router";
-import { can, session } from "../../session";
+import { can } from "../../session";
+import { draftOf, dropDraft, keepDraft, nameOf } from "../../sql/drafts";
 import { note } from "../../sql/history";
 import { TextEditor } from "../../sql/text-editor";
 import { fromQuery, toQuery, usedNames, usesFilters, type Variable, type VariableUse } from "../../sql/variables";
-import { Button, Field, PageHead, TextInput } from "../../ui/basics";
+import { Badge, Button, Field, PageHead, TextInput } from "../../ui/basics";
 import { copyText } from "../../ui/copy";
 import { attempt, FormDialog, toast } from "../../ui/dialog";
 import { duration } from "../../ui/format";
@@ -28,14 +29,30 @@ interface SavedSQL {
 	id: number;
 	short_id: string;
 	name: string | null;
-	query: ResultSettings & { kind: string; source?: QueryNode };
+	query: ResultSettings & { kind: string; source: QueryNode };
+}
+
+/** A saved insight that is written in SQL; null if that is no longer wanted. */
+async function readSQL(short: string, signal: AbortSignal): Promise<SavedSQL | null> {
+	try {
+		const found = (await get<{ results: Partial<SavedSQL>[] }>("insights/", { short_id: short }, signal)).results[0];
+		if (signal.aborted) return null;
+		if (typeof found?.query?.source?.query !== "string") throw new Error("This insight is not written in SQL.");
+		return found as SavedSQL;
+	} catch (error) {
+		if (signal.aborted) return null;
+		throw error;
+	}
 }
 
 /** A page to ask in SQL. `?q=` gives its text, `?insight=` the saved insight that it changes. */
 export default function SQLPage() {
 	const asked = new URLSearchParams(place.value.search);
 	const short = asked.get("insight");
-	const [text, setText] = useState(() => asked.get("q") ?? draft() ?? example);
+	const link = short ? null : asked.get("q");
+	const origin = nameOf({ insight: short, link });
+	const first = () => draftOf(origin) ?? link ?? (short ? "" : example);
+	const [text, setText] = useState(first);
 	const [given, setGiven] = useState<Record<string, unknown>>({});
 	const [dialog, setDialog] = useState<"" | "history" | "save" | "publish">("");
 	const [saved, setSaved] = useState<SavedSQL | null>(null);
@@ -50,36 +67,65 @@ export default function SQLPage() {
 	const filters = usesFilters(text) ? { dateRange: dates } : undefined;
 	const query = (): QueryNode => ({ kind: "HogQLQuery", query: text, variables: toQuery(text, defined, given), filters });
 	/** The query with how its rows are drawn, as insights keep it. */
-	const drawn = (): QueryNode => ({
+	const drawn = (): SavedSQL["query"] => ({
 		...saved?.query,
 		kind: "DataVisualizationNode",
 		source: { ...saved?.query.source, ...query() },
 		...settings,
 	});
 	const run = useRun();
-	useEffect(() => keepDraft(text), [text]);
+	/** The text before it was changed; none for the tab's own, and for an insight until it is loaded. */
+	const original = short ? (saved?.short_id === short ? saved.query.source?.query : undefined) : link;
+	const changed = typeof original === "string" && text !== original;
+	const edit = (next: string) => {
+		setText(next);
+		if (next === original) dropDraft(origin);
+		else keepDraft(origin, next);
+	};
+	const shown = useRef(origin);
 	useEffect(() => {
-		if (!short) setSaved(null);
-		if (!short || saved?.short_id === short) return;
+		const same = shown.current === origin;
+		shown.current = origin;
+		if (short && saved?.short_id === short) return; // it was made of this text
+		if (!same) {
+			setText(first());
+			setSaved(null);
+			setGiven({});
+			setSettings({});
+		}
+		if (!short) return;
+		const control = new AbortController();
 		attempt(async () => {
-			const found = (await get<{ results: SavedSQL[] }>("insights/", { short_id: short })).results[0];
-			if (typeof found?.query.source?.query !== "string") throw new Error("This insight is not written in SQL.");
+			const found = await readSQL(short, control.signal);
+			if (!found) return;
 			setSaved(found);
-			setText(found.query.source.query);
+			setText(draftOf(origin) ?? String(found.query.source.query));
 			setGiven(fromQuery(found.query.source.variables as Record<string, VariableUse>));
 			setSettings({ display: found.query.display, chartSettings: found.query.chartSettings });
 			const kept = found.query.source.filters as { dateRange?: Record<string, unknown> } | undefined;
 			if (kept?.dateRange) setDates(kept.dateRange);
 		});
-	}, [short]);
+		return () => control.abort();
+	}, [origin]);
 	const update = () =>
 		saved &&
 		attempt(async () => {
-			await patch(`insights/${saved.id}/`, { query: drawn() });
+			const query = drawn();
+			await patch(`insights/${saved.id}/`, { query });
+			if (draftOf(origin) === text) dropDraft(origin);
+			setSaved((now) => (now?.id === saved.id ? { ...now, query } : now));
 		}, "Saved");
 	return (
 		<>
-			<PageHead title={saved ? (saved.name ?? "SQL") : "SQL"} about="HogQL: ClickHouse's SQL over the tables of this project.">
+			<PageHead
+				title={
+					<>
+						{saved?.name ?? "SQL"} {changed && <Badge tone="warn">Unsaved changes</Badge>}
+					</>
+				}
+				about="HogQL: ClickHouse's SQL over the tables of this project."
+			>
+				{changed && <Button onClick={() => edit(original)}>Discard</Button>}
 				<Button onClick={() => setDialog("history")}>History</Button>
 				{saved && (
 					<Button onClick={update} disabled={!can("insight:write")}>
@@ -102,13 +148,13 @@ export default function SQLPage() {
 				/>
 			</PageHead>
 			<div class="sql">
-				<Schema onName={(name) => setText(text && !/\s$/.test(text) ? `${text} ${name}` : text + name)} />
+				<Schema onName={(name) => edit(text && !/\s$/.test(text) ? `${text} ${name}` : text + name)} />
 				<div class="stack sql-work">
 					<TextEditor
 						label="Query"
 						hint="select …"
 						value={text}
-						onValue={setText}
+						onValue={edit}
 						onRun={() => run.start(query())}
 						context={{ language: "hogQL", variables: toQuery(text, defined, given), filters }}
 					/>
@@ -126,7 +172,7 @@ export default function SQLPage() {
 							</>
 						)}
 					</div>
-					{run.error !== undefined && <Mistake error={run.error} onFix={(fix) => setText(fix(text))} />}
+					{run.error !== undefined && <Mistake error={run.error} onFix={(fix) => edit(fix(text))} />}
 					{run.answer && (
 						<Results
 							key={run.answer.headers.requestId}
@@ -142,7 +188,7 @@ export default function SQLPage() {
 				<History
 					onClose={() => setDialog("")}
 					onRun={(before) => {
-						setText(before.query);
+						edit(before.query);
 						setDialog("");
 					}}
 				/>
@@ -153,10 +199,12 @@ export default function SQLPage() {
 					action="Save"
 					onClose={() => setDialog("")}
 					onName={async (name) => {
-						const made = await post<SavedSQL>("insights/", { name, query: drawn() });
+						const query = drawn();
+						const made = await post<SavedSQL>("insights/", { name, query });
 						toast("Saved");
+						dropDraft(origin);
+						setSaved({ ...made, query });
 						navigate(`${pageAddress("sql")}?insight=${made.short_id}`, { replace: true });
-						setSaved(made);
 					}}
 				/>
 			)}
@@ -167,7 +215,7 @@ export default function SQLPage() {
 	/** Runs a query without a LIMIT for as many rows as there can be. */
 	function runMore(asked: QueryNode): void {
 		const next = `${String(asked.query).replace(/[\s;]+$/, "")}\nlimit ${maxRows}`;
-		setText(next);
+		edit(next);
 		run.start({ ...asked, query: next });
 	}
 }
@@ -288,10 +336,3 @@ function NameDialog({
 async function copy(text: string): Promise<void> {
 	await attempt(() => copyText(text), "Copied");
 }
-
-const draftAt = () => `analytics.sql.draft.${session.value?.project.id ?? 0}`;
-
-/** The text that this tab had before a reload. */
-const draft = (): string | null => sessionStorage.getItem(draftAt());
-
-const keepDraft = (text: string): void => sessionStorage.setItem(draftAt(), text);
