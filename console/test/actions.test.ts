@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { afterSave } from "../src/data/draft";
 import { blankStep, describe as words, filtersOf, type Step } from "../src/pages/actions/steps";
 
 const step = (changes: Partial<Step>): Step => ({ ...blankStep, ...changes });
@@ -57,4 +58,12 @@ describe("a step in words", () => {
 		expect(words(step({ event: "a", url: "/x" }))).toBe("a where URL contains “/x”");
 		expect(words(step({ event: "$autocapture", text: "Go", properties: [{}] }))).toBe("$autocapture where text is “Go”, 1 filter");
 	});
+});
+
+it("keeps what is changed while an action is saved", () => {
+	const sent = { name: " a ", tags: "x", steps: [blankStep] };
+	const saved = { name: "a", tags: "x", steps: [step({ properties: null })] };
+	expect(afterSave(sent, sent, saved)).toEqual(saved);
+	const steps = [blankStep, blankStep];
+	expect(afterSave({ ...sent, steps }, sent, saved)).toEqual({ ...saved, steps });
 });

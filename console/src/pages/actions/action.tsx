@@ -3,13 +3,14 @@ import { useState } from "preact/hooks";
 import { get, messageOf, patch, post } from "../../api/client";
 import { useResource } from "../../api/use";
 import { readTags } from "../../data/definition";
+import { afterSave } from "../../data/draft";
 import { countEvents, type Wanted } from "../../data/events";
 import { filled } from "../../data/filters";
 import { EventList } from "../../data/list";
 import { ReferencesOf } from "../../data/references";
 import { useSettledJSON } from "../../data/use";
 import { LoadedPage } from "../../data/page";
-import { navigate, pageAddress } from "../../router";
+import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
 import { Badge, Button, Card, Failure, Field, PageHead, Select, TextInput } from "../../ui/basics";
 import { attempt, FormDialog, toast } from "../../ui/dialog";
@@ -60,19 +61,22 @@ function ActionEditor({ action: loaded }: { action: Action | null }) {
 	const [wrong, setWrong] = useState("");
 	const [deleting, setDeleting] = useState(false);
 	const writable = can("action:write") && !action?.deleted;
+	const fixed = !writable || (busy && !action); // an action that is being made has its own page in a moment
 	const changed = JSON.stringify(draft) !== JSON.stringify(draftOf(action));
 	const set = (changes: Partial<Draft>) => setDraft({ ...draft, ...changes });
 	const save = async (event: Event) => {
 		event.preventDefault();
 		setBusy(true);
 		setWrong("");
+		const { path } = place.value;
+		const sent = draft;
 		const body = { name: draft.name.trim(), description: draft.description, tags: readTags(draft.tags), steps: tidied(draft.steps) };
 		try {
 			const saved = action ? await patch<Action>(`actions/${action.id}/`, body) : await post<Action>("actions/", body);
 			toast("Saved");
-			if (!action) navigate(pageAddress("data-management", "actions", saved.id), { replace: true });
+			if (!action && place.value.path === path) navigate(pageAddress("data-management", "actions", saved.id), { replace: true });
 			setAction(saved);
-			setDraft(draftOf(saved));
+			setDraft((now) => afterSave(now, sent, draftOf(saved)));
 		} catch (error) {
 			setWrong(messageOf(error));
 		}
@@ -113,15 +117,13 @@ function ActionEditor({ action: loaded }: { action: Action | null }) {
 						</p>
 					)}
 					<Field label="Name">
-						{(id) => (
-							<TextInput id={id} value={draft.name} onValue={(name) => set({ name })} required maxLength={400} disabled={!writable} />
-						)}
+						{(id) => <TextInput id={id} value={draft.name} onValue={(name) => set({ name })} required maxLength={400} disabled={fixed} />}
 					</Field>
 					<Field label="Description">
-						{(id) => <TextInput id={id} value={draft.description} onValue={(description) => set({ description })} disabled={!writable} />}
+						{(id) => <TextInput id={id} value={draft.description} onValue={(description) => set({ description })} disabled={fixed} />}
 					</Field>
 					<Field label="Tags" hint="Separated by commas.">
-						{(id) => <TextInput id={id} value={draft.tags} onValue={(tags) => set({ tags })} disabled={!writable} />}
+						{(id) => <TextInput id={id} value={draft.tags} onValue={(tags) => set({ tags })} disabled={fixed} />}
 					</Field>
 					{draft.steps.length === 0 && <p class="hint">An action without steps matches every event.</p>}
 					{draft.steps.map((step, i) => (
@@ -129,12 +131,12 @@ function ActionEditor({ action: loaded }: { action: Action | null }) {
 							key={i}
 							step={step}
 							number={i + 1}
-							disabled={!writable}
+							disabled={fixed}
 							onStep={(next) => set({ steps: draft.steps.map((old, at) => (at === i ? next : old)) })}
-							onRemove={writable && draft.steps.length > 1 ? () => set({ steps: draft.steps.filter((_, at) => at !== i) }) : undefined}
+							onRemove={!fixed && draft.steps.length > 1 ? () => set({ steps: draft.steps.filter((_, at) => at !== i) }) : undefined}
 						/>
 					))}
-					{writable && (
+					{!fixed && (
 						<div>
 							<Button icon={<Plus size={14} aria-hidden="true" />} onClick={() => set({ steps: [...draft.steps, blankStep] })}>
 								Add a step

@@ -1,11 +1,11 @@
 import { Star } from "lucide-preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get, patch, post } from "../../api/client";
-import { sourceOf } from "../../api/query";
+import { type QueryNode, sourceOf } from "../../api/query";
 import { type Resource, useResource } from "../../api/use";
 import { type Details, DetailsDialog } from "../../data/details";
 import { Tags } from "../../data/definition";
-import { canAlert, firstQuery, type Insight, kindName, titleOf, withSource } from "../../insights/model";
+import { canAlert, firstQuery, type Insight, kindName, same, titleOf, withSource } from "../../insights/model";
 import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
 import { Badge, Button, IconButton, Loaded, PageHead } from "../../ui/basics";
@@ -34,6 +34,10 @@ function Whole({ of, insight }: { of: Resource<Insight>; insight: Insight }) {
 	const { draft, run } = useWorkspace(base, insight);
 	const [open, setOpen] = useState<Open>(null);
 	const [busy, setBusy] = useState(false);
+	/** What is edited now; null once the page is left. */
+	const edited = useRef<QueryNode | null>(null);
+	edited.current = draft.query;
+	useEffect(() => () => void (edited.current = null), []);
 	useEffect(() => {
 		post("insights/viewed/", { insight_ids: [insight.id] }).catch(() => {});
 	}, [insight.id]);
@@ -41,9 +45,11 @@ function Whole({ of, insight }: { of: Resource<Insight>; insight: Insight }) {
 	const shut = () => setOpen(null);
 	const save = async () => {
 		setBusy(true);
-		const saved = await attempt(() => patch<Insight>(`insights/${insight.id}/`, { query: draft.query }).then(of.set), "Saved");
+		const { path } = place.value;
+		const sent = draft.query;
+		const saved = await attempt(() => patch<Insight>(`insights/${insight.id}/`, { query: sent }).then(of.set), "Saved");
 		setBusy(false);
-		if (saved) navigate(place.value.path, { replace: true });
+		if (saved && place.value.path === path && edited.current && same(edited.current, sent)) navigate(path, { replace: true });
 	};
 	const saveDetails = async (details: Details) => of.set(await patch<Insight>(`insights/${insight.id}/`, details));
 	const star = () => attempt(() => patch<Insight>(`insights/${insight.id}/`, { favorited: !insight.favorited }).then(of.set));
