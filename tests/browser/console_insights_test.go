@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -485,4 +486,31 @@ func TestConsoleInsightList(t *testing.T) {
 	}
 	c.press(t, "link", "number 110")
 	c.one(t, "link", "Open in the SQL editor")
+}
+
+// TestConsoleInsightCancel: after Cancel, the page does not show the result of the query before as the current one.
+func TestConsoleInsightCancel(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	c := signedIn(t, d.Server, d.Project)
+	c.expect("400")
+	c.expect("ERR_ABORTED")
+	c.visit(t, "insights/new")
+	c.shows(t, "Computed")
+	query := url.QueryEscape(`{"kind":"HogQLQuery","query":"select max(cityHash64(number)) from numbers(100000000000)"}`)
+	c.evaluate(t, `(() => { history.pushState(null, "", "?q=`+query+`"); dispatchEvent(new PopStateEvent("popstate")); return "" })()`)
+	harness.Eventually(t, 15*time.Second, func() error {
+		for _, r := range c.sent() {
+			if strings.Contains(r.body, "cityHash64") && strings.Contains(r.body, `"refresh":"blocking"`) {
+				return nil
+			}
+		}
+		return errors.New("the query has not been sent")
+	})
+	c.press(t, "button", "Cancel")
+	c.shows(t, "The query was cancelled")
+	c.shows(t, "Below is the result of the query before.")
+	if got := c.text(t, ".insight-status [role=status]"); got != "" {
+		t.Errorf("the status is %q", got)
+	}
 }

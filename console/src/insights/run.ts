@@ -18,6 +18,8 @@ export interface Run {
 	ran: Ran | undefined;
 	error: unknown;
 	loading: boolean;
+	/** Whether it was stopped: `ran` is then of the query before. */
+	cancelled: boolean;
 	/** Computes a new result. */
 	refresh: () => void;
 	/** Stops waiting, and what is computed. */
@@ -31,7 +33,7 @@ export interface Run {
 export function useRun(query: QueryNode | null, saved?: Insight): Run {
 	const text = query ? JSON.stringify(query) : "";
 	const settled = useSettled(text, 400);
-	const [state, setState] = useState<{ ran?: Ran; error?: unknown; loading: boolean }>({ loading: true });
+	const [state, setState] = useState<{ ran?: Ran; error?: unknown; loading: boolean; cancelled?: boolean }>({ loading: true });
 	const [turn, setTurn] = useState(0);
 	const forced = useRef(0);
 	const control = useRef<AbortController | null>(null);
@@ -42,7 +44,7 @@ export function useRun(query: QueryNode | null, saved?: Insight): Run {
 		control.current = mine;
 		const force = forced.current !== turn;
 		forced.current = turn;
-		setState((before) => ({ ...before, loading: true }));
+		setState((before) => ({ ...before, loading: true, cancelled: false }));
 		const wanted: QueryNode = JSON.parse(settled);
 		const asked = can("query:read") ? askQuery(wanted, force, mine.signal) : askSaved(wanted, id, force, mine.signal);
 		asked.then(
@@ -60,10 +62,11 @@ export function useRun(query: QueryNode | null, saved?: Insight): Run {
 		ran: state.ran,
 		error: state.error,
 		loading: state.loading || settled !== text,
+		cancelled: state.cancelled === true,
 		refresh: useCallback(() => setTurn((n) => n + 1), []),
 		stop: useCallback(() => {
 			control.current?.abort();
-			setState((before) => ({ ...before, loading: false }));
+			setState((before) => ({ ran: before.ran, loading: false, cancelled: true }));
 		}, []),
 	};
 }

@@ -123,10 +123,10 @@ function Editor({ query, onQuery, error, saved }: EditorProps) {
 function Result({ run, draft }: { run: Run; draft: Draft }) {
 	const [behind, setBehind] = useState<Behind | null>(null);
 	const { ran } = run;
-	if (run.error !== undefined && !run.loading) {
+	if (isOld(run) && !run.loading) {
 		return (
 			<>
-				{isMistake(run.error) ? <Mistake error={run.error} /> : <Failure error={run.error} retry={run.refresh} />}
+				<Missing run={run} />
 				{ran && <p class="hint">Below is the result of the query before.</p>}
 				{ran && (
 					<div class="insight-old">
@@ -136,7 +136,7 @@ function Result({ run, draft }: { run: Run; draft: Draft }) {
 			</>
 		);
 	}
-	if (!ran) return run.loading ? <Loading rows={8} /> : <Empty title="The query was cancelled" />;
+	if (!ran) return <Loading rows={8} />;
 	const shown = withSource(draft.query, ran.query);
 	return (
 		<div class={run.loading ? "insight-old" : undefined} aria-busy={run.loading}>
@@ -144,6 +144,15 @@ function Result({ run, draft }: { run: Run; draft: Draft }) {
 			{behind && <BehindDialog behind={behind} onClose={() => setBehind(null)} />}
 		</div>
 	);
+}
+
+/** Reports whether the query of the page has no result, so that the one that is there is of the query before. */
+const isOld = (run: Run): boolean => run.cancelled || run.error !== undefined;
+
+/** Why there is no result. */
+function Missing({ run }: { run: Run }) {
+	if (run.cancelled) return <Empty title="The query was cancelled" />;
+	return isMistake(run.error) ? <Mistake error={run.error} /> : <Failure error={run.error} retry={run.refresh} />;
 }
 
 function Mistake({ error }: { error: unknown }) {
@@ -165,7 +174,7 @@ function Status({ run }: { run: Run }) {
 		<div class="insight-status">
 			<p role="status">
 				{loading && "Running…"}
-				{!loading && ran && (
+				{!loading && !isOld(run) && ran && (
 					<Facts when={ran.result.last_refresh} cached={isCached(ran.headers.cacheStatus)} elapsed={ran.headers.elapsed} now={now} />
 				)}
 			</p>
@@ -210,7 +219,7 @@ function Facts({ when, cached, elapsed, now }: { when: unknown; cached: boolean;
 
 function Warnings({ of, query, onQuery }: { of: Run; query: QueryNode; onQuery?: (query: QueryNode) => void }) {
 	const warnings = of.ran?.result.warnings ?? [];
-	if (of.loading || warnings.length === 0) return null;
+	if (of.loading || isOld(of) || warnings.length === 0) return null;
 	return (
 		<ul class="insight-warnings">
 			{warnings.map((w, i) => (
