@@ -28,12 +28,12 @@ export function SettingsTab({ endpoint, versions, reload }: TabProps) {
 						</Field>
 					}
 				>
-					<VersionSettings key={`${version.version} ${version.updated_at}`} name={endpoint.name} version={version} onSaved={reload} />
+					<VersionSettings key={fieldsOf(version)} name={endpoint.name} version={version} onSaved={reload} />
 				</Card>
 			)}
 			<Card title="Endpoint">
 				<EndpointSettings
-					key={endpoint.updated_at}
+					key={JSON.stringify([endpoint.is_active, endpoint.rate_limit, endpoint.tags])}
 					name={endpoint.name}
 					active={endpoint.is_active}
 					rate={endpoint.rate_limit ?? ""}
@@ -44,6 +44,10 @@ export function SettingsTab({ endpoint, versions, reload }: TabProps) {
 		</div>
 	);
 }
+
+/** What the form of a version shows, as a text: saving the other form leaves it, so that what was typed here stays. */
+const fieldsOf = (v: Version): string =>
+	JSON.stringify([v.version, v.description, v.data_freshness_seconds, v.is_active, v.deprecated_at, v.sunset_at]);
 
 /** A date of a record as a field for dates holds it. */
 const dayOf = (time: string | null) => time?.slice(0, 10) ?? "";
