@@ -8,7 +8,7 @@ export interface Resource<T> {
 	loading: boolean;
 	/** Loads it again. */
 	reload: () => void;
-	/** Replaces what is shown, for example by the answer to a change. */
+	/** Replaces what is shown, for example by the answer to a change. A load that is under way is given up: it may be of before. */
 	set: (data: T) => void;
 }
 
@@ -18,25 +18,30 @@ export function useResource<T>(load: (signal: AbortSignal) => Promise<T>, on: re
 	const [turn, setTurn] = useState(0);
 	const latest = useRef(load);
 	latest.current = load;
+	const control = useRef<AbortController | null>(null);
 	useEffect(() => {
-		const control = new AbortController();
+		const own = new AbortController();
+		control.current = own;
 		setState((before) => ({ ...before, loading: true }));
-		latest.current(control.signal).then(
+		latest.current(own.signal).then(
 			(data) => {
-				if (!control.signal.aborted) setState({ data, loading: false });
+				if (!own.signal.aborted) setState({ data, loading: false });
 			},
 			(error) => {
-				if (!control.signal.aborted && !isAbort(error)) setState((before) => ({ data: before.data, error, loading: false }));
+				if (!own.signal.aborted && !isAbort(error)) setState((before) => ({ data: before.data, error, loading: false }));
 			},
 		);
-		return () => control.abort();
+		return () => own.abort();
 	}, [...on, turn]);
 	return {
 		data: state.data,
 		error: state.error,
 		loading: state.loading,
 		reload: useCallback(() => setTurn((n) => n + 1), []),
-		set: useCallback((data: T) => setState({ data, loading: false }), []),
+		set: useCallback((data: T) => {
+			control.current?.abort();
+			setState({ data, loading: false });
+		}, []),
 	};
 }
 
