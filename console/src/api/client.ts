@@ -66,13 +66,15 @@ type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** Sends a request to a path of the project, such as "insights/", or to an absolute one, such as "/api/users/@me/". */
 export async function send<T>(method: Method, path: string, options: RequestOptions = {}): Promise<Answer<T>> {
-	return exchange(method, path, options, async (response, started) => {
+	const { text, headers } = await exchange(method, path, options, async (response, started) => {
 		const text = await response.text();
-		return {
-			data: (text ? (options.exact ? parse : JSON.parse)(text) : undefined) as T,
-			headers: provenance(response, text.length, started),
-		};
+		return { text, headers: provenance(response, text.length, started) };
 	});
+	try {
+		return { data: (text ? (options.exact ? parse : JSON.parse)(text) : undefined) as T, headers };
+	} catch {
+		throw new ApiError(headers.status, "not_json", "The answer is not JSON. It may come from a proxy between this page and the server.");
+	}
 }
 
 /** An answer as it was sent. */
