@@ -424,6 +424,10 @@ func TestConsoleActions(t *testing.T) {
 	if got := c.column(t, "Used by", 1); !slices.Equal(got, []string{"Sales"}) {
 		t.Errorf("the action is used by %q", got)
 	}
+	c.fill(t, "textbox", "Name", "Paid")
+	c.press(t, "link", "Cohorts")
+	c.shows(t, "The changes of this action are not saved.")
+	c.press(t, "button", "Stay")
 	c.press(t, "button", "Delete")
 	c.evaluate(t, `document.querySelector("dialog [type=submit]").click(), ""`)
 	c.settle(t)
@@ -478,6 +482,11 @@ func TestConsoleCohorts(t *testing.T) {
 	}
 	c.press(t, "tab", "Criteria")
 	c.fill(t, "spinbutton", "Criterion 1: times", "3")
+	c.press(t, "tab", "Members")
+	c.press(t, "link", "Cohorts")
+	c.shows(t, "The changed criteria of this cohort are not saved.")
+	c.press(t, "button", "Stay")
+	c.press(t, "tab", "Criteria")
 	c.press(t, "button", "Save criteria")
 	c.press(t, "tab", "Members")
 	members("ann@example.com")

@@ -15,6 +15,7 @@ import { can } from "../../session";
 import { Badge, Button, Card, Failure, Field, PageHead, Select, TextInput } from "../../ui/basics";
 import { attempt, FormDialog, toast } from "../../ui/dialog";
 import { number } from "../../ui/format";
+import { AskBeforeLeaving } from "../../ui/leaving";
 import { StepEditor } from "./step";
 import { type Action, blankStep, filtersOf, type Step } from "./steps";
 
@@ -74,7 +75,8 @@ function ActionEditor({ action: loaded }: { action: Action | null }) {
 		try {
 			const saved = action ? await patch<Action>(`actions/${action.id}/`, body) : await post<Action>("actions/", body);
 			toast("Saved");
-			if (!action && place.value.path === path) navigate(pageAddress("data-management", "actions", saved.id), { replace: true });
+			if (!action && place.value.path === path)
+				navigate(pageAddress("data-management", "actions", saved.id), { replace: true, sure: true });
 			setAction(saved);
 			setDraft((now) => afterSave(now, sent, draftOf(saved)));
 		} catch (error) {
@@ -162,12 +164,13 @@ function ActionEditor({ action: loaded }: { action: Action | null }) {
 					onSubmit={async () => {
 						await patch(`actions/${action.id}/`, { deleted: true });
 						toast("Deleted");
-						navigate(pageAddress("data-management", "actions"));
+						navigate(pageAddress("data-management", "actions"), { sure: true });
 					}}
 				>
 					<p>Queries that use it fail until it is restored. It is kept for 30 days.</p>
 				</FormDialog>
 			)}
+			{changed && writable && <AskBeforeLeaving what="The changes of this action are not saved." />}
 		</>
 	);
 }

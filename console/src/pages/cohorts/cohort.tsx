@@ -9,6 +9,7 @@ import { can } from "../../session";
 import { Badge, Button, Card, Field, PageHead, Snippet, Tabs, TextInput } from "../../ui/basics";
 import { attempt, FormDialog, toast } from "../../ui/dialog";
 import { number } from "../../ui/format";
+import { AskBeforeLeaving } from "../../ui/leaving";
 import { Menu } from "../../ui/menu";
 import { type Group, criteriaOf, tidied } from "./criteria";
 import { CriteriaEditor } from "./editor";
@@ -38,6 +39,7 @@ type View = "members" | "criteria" | "used";
 function CohortDetails({ cohort, of }: { cohort: Cohort; of: Resource<Cohort> }) {
 	const [view, setView] = useState<View>(can("person:read") ? "members" : "criteria");
 	const [dialog, setDialog] = useState<"rename" | "delete" | null>(null);
+	const criteria = useCriteria(cohort, of.set);
 	const choices: { value: View; label: string }[] = [
 		...(can("person:read") ? [{ value: "members" as const, label: "Members" }] : []),
 		...(cohort.is_static && !cohort.query ? [] : [{ value: "criteria" as const, label: cohort.is_static ? "Query" : "Criteria" }]),
@@ -85,12 +87,13 @@ function CohortDetails({ cohort, of }: { cohort: Cohort; of: Resource<Cohort> })
 					(cohort.is_static ? (
 						<Snippet text={JSON.stringify(cohort.query, null, 2)} label="The query that filled the cohort" />
 					) : (
-						<Criteria key={cohort.id} cohort={cohort} onSaved={of.set} />
+						<CriteriaForm of={criteria} />
 					))}
 				{view === "used" && <References references={cohort.used_by ?? []} />}
 			</Card>
 			{dialog === "rename" && <Rename cohort={cohort} onSaved={of.set} onClose={() => setDialog(null)} />}
 			{dialog === "delete" && <Delete cohort={cohort} onClose={() => setDialog(null)} />}
+			{criteria.changed && criteria.writable && <AskBeforeLeaving what="The changed criteria of this cohort are not saved." />}
 		</>
 	);
 }
@@ -121,7 +124,19 @@ function Actions({ cohort, of, onDialog }: { cohort: Cohort; of: Resource<Cohort
 	);
 }
 
-function Criteria({ cohort, onSaved }: { cohort: Cohort; onSaved: (cohort: Cohort) => void }) {
+/** The criteria of a cohort as they are edited. */
+interface Criteria {
+	group: Group;
+	set: (group: Group) => void;
+	changed: boolean;
+	writable: boolean;
+	busy: boolean;
+	/** Why they were not saved. */
+	wrong: string;
+	save: () => Promise<void>;
+}
+
+function useCriteria(cohort: Cohort, onSaved: (cohort: Cohort) => void): Criteria {
 	const [group, setGroup] = useState<Group>(() => criteriaOf(cohort.filters));
 	const [saved, setSaved] = useState(group);
 	const [busy, setBusy] = useState(false);
@@ -141,9 +156,13 @@ function Criteria({ cohort, onSaved }: { cohort: Cohort; onSaved: (cohort: Cohor
 		}
 		setBusy(false);
 	};
+	return { group, set: setGroup, changed: JSON.stringify(group) !== JSON.stringify(saved), writable, busy, wrong, save };
+}
+
+function CriteriaForm({ of: { group, set, changed, writable, busy, wrong, save } }: { of: Criteria }) {
 	return (
 		<div class="form">
-			<CriteriaEditor group={group} onGroup={setGroup} disabled={!writable} />
+			<CriteriaEditor group={group} onGroup={set} disabled={!writable} />
 			{wrong && (
 				<p class="mistake" role="alert">
 					{wrong}
@@ -151,7 +170,7 @@ function Criteria({ cohort, onSaved }: { cohort: Cohort; onSaved: (cohort: Cohor
 			)}
 			{writable && (
 				<div class="actions">
-					<Button look="primary" busy={busy} disabled={JSON.stringify(group) === JSON.stringify(saved)} onClick={save}>
+					<Button look="primary" busy={busy} disabled={!changed} onClick={save}>
 						Save criteria
 					</Button>
 				</div>
@@ -186,7 +205,7 @@ function Delete({ cohort, onClose }: { cohort: Cohort; onClose: () => void }) {
 			onSubmit={async () => {
 				await patch(`cohorts/${cohort.id}/`, { deleted: true });
 				toast("Deleted");
-				navigate(pageAddress("cohorts"));
+				navigate(pageAddress("cohorts"), { sure: true });
 			}}
 		>
 			<p>A cohort that something uses cannot be deleted.</p>
