@@ -125,12 +125,29 @@ func TestConsolePersonProperties(t *testing.T) {
 	c.press(t, "button", "Save")
 	c.shows(t, "tags was set")
 
+	c.press(t, "button", "Set a property")
+	c.fill(t, "textbox", "Property", "account")
+	c.pick(t, "Type", "number")
+	c.fill(t, "textbox", "Value", "9007199254740993")
+	c.press(t, "button", "Save")
+	c.shows(t, "account was set")
+	c.press(t, "button", "Actions for account")
+	c.press(t, "menuitem", "Change…")
+	if got := c.evaluate(t, `document.querySelector("dialog input[inputmode=decimal]").value`); got != "9007199254740993" {
+		t.Errorf("the account to change is %s", got)
+	}
+	c.press(t, "button", "Save")
+	c.shows(t, "9007199254740993")
+	if got := client.Do(t, http.MethodGet, "persons/"+people["ann"]+"/", nil); !strings.Contains(string(got.Raw), `"account":9007199254740993`) {
+		t.Errorf("the account was changed: %s", got.Raw)
+	}
+
 	c.press(t, "button", "Actions for trial")
 	c.press(t, "menuitem", "Delete…")
 	c.one(t, "heading", "Delete trial?")
 	c.press(t, "button", "Delete property")
 	c.shows(t, "trial was deleted")
-	c.one(t, "tab", "Properties (4)")
+	c.one(t, "tab", "Properties (5)")
 	if got := c.column(t, "Properties of the person", 0); slices.Contains(got, "trial") || !slices.Contains(got, "plan") {
 		t.Errorf("the properties are %q", got)
 	}
