@@ -30,6 +30,8 @@ type session struct {
 	intents   Intents
 	tally     tally
 	lookUp    time.Time // before which no hours of events are looked up
+	// The store's, but for tests.
+	hoursOf func(ctx context.Context, names []string) ([]time.Time, error)
 }
 
 func (i *Ingester) newSession(ctx context.Context, options Options) (*session, error) {
@@ -38,7 +40,7 @@ func (i *Ingester) newSession(ctx context.Context, options Options) (*session, e
 		return nil, err
 	}
 	store.inserting = i.inserting
-	s := &session{store: store, intents: i.Intents, most: cmp.Or(i.most, importedRecords), state: i.state}
+	s := &session{store: store, intents: i.Intents, most: cmp.Or(i.most, importedRecords), state: i.state, hoursOf: store.hoursOf}
 	s.people = &people{store: store, noRoom: s.leftOut}
 	s.groups = &groups{store: store, noRoom: s.leftOut}
 	s.forget()

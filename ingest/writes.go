@@ -79,7 +79,7 @@ func (s *session) findMoved(ctx context.Context, overrides, persons *block) {
 	if len(names) == 0 || len(names) > movedIDs || began.Before(s.lookUp) || s.store.writes == nil || !s.store.writes.Watches(s.store.project) {
 		return
 	}
-	hours, err := s.store.hoursOf(ctx, names)
+	hours, err := s.hoursOf(ctx, names)
 	if took := time.Since(began); took >= slowLookup {
 		s.lookUp = began.Add(restFor * took)
 	}
