@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -23,6 +24,7 @@ import (
 type Case struct {
 	Name          string               `json:"name"`
 	What          string               `json:"what"`
+	Source        string               `json:"source"` // the test of PostHog's that the case follows, for readers
 	Timezone      string               `json:"timezone"`
 	WeekStartDay  int                  `json:"week_start_day"`
 	Data          Data                 `json:"data"`
@@ -49,6 +51,7 @@ func (d *Data) UnmarshalJSON(raw []byte) error {
 	type plain Data
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
+	decoder.DisallowUnknownFields() // a decoder does not hand it down
 	return decoder.Decode((*plain)(d))
 }
 
@@ -92,8 +95,8 @@ func Load(folder string) ([]Case, error) {
 		if err != nil {
 			return err
 		}
-		var c Case
-		if err := json.Unmarshal(raw, &c); err != nil {
+		c, err := parse(raw)
+		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		if c.SingleRequest != nil {
@@ -108,6 +111,19 @@ func Load(folder string) ([]Case, error) {
 	})
 	slices.SortFunc(cases, func(a, b Case) int { return strings.Compare(a.Name, b.Name) })
 	return cases, err
+}
+
+// parse reads a case. A field that it does not know is a mistake: a case with a misspelled "expect" would pass whatever comes.
+func parse(raw []byte) (c Case, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&c); err != nil {
+		return c, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return c, errors.New("there is more after the case")
+	}
+	return c, nil
 }
 
 // Play runs a case in a new project. It returns nil if every answer matches.

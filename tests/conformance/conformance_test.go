@@ -68,6 +68,36 @@ func readPending(t *testing.T) map[string]bool {
 	return pending
 }
 
+func TestLoadRefuses(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"all is known", `{"name": "a", "source": "b.py", "request": {"path": "x"}, "expect": {"status": 200}}`, ""},
+		{"a case", `{"name": "a", "expects": {"status": 200}}`, `json: unknown field "expects"`},
+		{"a step", `{"name": "a", "requests": [{"path": "x", "expects": {}}]}`, `json: unknown field "expects"`},
+		{"an expectation", `{"name": "a", "expect": {"header": {}}}`, `json: unknown field "header"`},
+		{"data", `{"name": "a", "data": {"event": []}}`, `json: unknown field "event"`},
+		{"a definition", `{"name": "a", "data": {"property_definitions": [{"as": "Numeric"}]}}`, `json: unknown field "as"`},
+		{"a key", `{"name": "a", "keys": {"k": {"scope": "*"}}}`, `json: unknown field "scope"`},
+		{"two cases", `{"name": "a"} {"name": "b"}`, "there is more after the case"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			folder := t.TempDir()
+			path := filepath.Join(folder, "case.json")
+			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cases, err := conformance.Load(folder)
+			got := ""
+			if err != nil {
+				got = strings.TrimPrefix(err.Error(), path+": ")
+			}
+			if got != tt.want || err == nil && len(cases) != 1 {
+				t.Errorf("Load = %+v, %v; want %q", cases, err, tt.want)
+			}
+		})
+	}
+}
+
 func TestDiffer(t *testing.T) {
 	tests := []struct {
 		name      string
