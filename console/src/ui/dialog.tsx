@@ -5,7 +5,20 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { messageOf } from "../api/client";
 import { Button, classes, IconButton } from "./basics";
 
-/** A dialog over the page. The browser keeps the focus in it, and Escape closes it. */
+/** What had the focus when a dialog was opened. */
+const openers = new WeakMap<Element, Element | null>();
+
+/** Gives the focus to what had it before a dialog that is gone, or to the page if that is gone, too. It stays where it has been put since. */
+function giveBack(opener: Element | null): void {
+	const lost = () => !document.activeElement || document.activeElement === document.body;
+	if (!lost()) return;
+	let to: Element | null = opener;
+	while (to && !to.isConnected) to = openers.get(to.closest("dialog") ?? to) ?? null;
+	if (to instanceof HTMLElement) to.focus({ preventScroll: true });
+	if (lost()) document.getElementById("main")?.focus({ preventScroll: true });
+}
+
+/** A dialog over the page. The browser keeps the focus in it, and Escape closes it. Then what had the focus before has it again. */
 export function Dialog({
 	title,
 	children,
@@ -24,24 +37,20 @@ export function Dialog({
 	const dialog = useRef<HTMLDialogElement>(null);
 	const name = useId();
 	const pressed = useRef<EventTarget | null>(null);
-	const gone = useRef(false);
+	const opener = useRef(document.activeElement);
 	useEffect(() => {
-		const element = dialog.current;
-		element?.showModal();
-		return () => {
-			gone.current = true;
-			element?.close(); // gives the focus back to what had it
-			if (document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true });
-		};
+		if (!dialog.current) return;
+		openers.set(dialog.current, opener.current);
+		dialog.current.showModal();
+		// The dialog leaves the page after this. While it is there, nothing else can have the focus.
+		return () => queueMicrotask(() => giveBack(opener.current));
 	}, []);
 	return (
 		<dialog
 			ref={dialog}
 			class={classes("dialog", wide && "dialog-wide", side && "dialog-side")}
 			aria-labelledby={name}
-			onClose={() => {
-				if (!gone.current) onClose();
-			}}
+			onClose={onClose}
 			onPointerDown={(event) => {
 				pressed.current = event.target;
 			}}

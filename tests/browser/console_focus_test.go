@@ -1,0 +1,78 @@
+package browser_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// focus names what has the focus: by its id, else by what screen readers call it.
+func (c *console) focus(t *testing.T) string {
+	t.Helper()
+	return c.evaluate(t, `(() => {
+		const e = document.activeElement;
+		return (e.id === "main" && "#main") || e.getAttribute("aria-label") || e.innerText.trim() || e.tagName;
+	})()`)
+}
+
+// TestConsoleDialogFocus: however a dialog is closed, what had the focus before it has it again, or the page if that is gone.
+func TestConsoleDialogFocus(t *testing.T) {
+	t.Parallel()
+	c, client := ownProject(t, "focus")
+	board := create(t, client, "dashboards/", map[string]any{"name": "Growth"})
+	has := func(how, want string) {
+		t.Helper()
+		if got := c.text(t, "dialog"); got != "" {
+			t.Errorf("%s, there is still a dialog: %s", how, got)
+		}
+		if got := c.focus(t); got != want {
+			t.Errorf("%s, the focus is on %q, want %q", how, got, want)
+		}
+	}
+	c.visit(t, "dashboard")
+	for how, shut := range map[string]func(){
+		"after Close":  func() { c.press(t, "button", "Close") },
+		"after Cancel": func() { c.press(t, "button", "Cancel") },
+		"after Escape": func() { c.key(t, kb.Escape) },
+		"after a click beside it": func() {
+			if err := chromedp.Do(c.ctx, chromedp.MouseClickXY(5, 5)); err != nil {
+				t.Fatal(err)
+			}
+			c.settle(t)
+		},
+	} {
+		c.press(t, "button", "New dashboard")
+		c.one(t, "dialog", "New dashboard")
+		shut()
+		has(how, "New dashboard")
+	}
+
+	c.press(t, "button", "New dashboard")
+	c.fill(t, "textbox", "Name", "Retention")
+	c.press(t, "button", "Create")
+	c.one(t, "heading", "Retention")
+	has("on another page", "#main")
+
+	c.visit(t, fmt.Sprint("dashboard/", board["id"]))
+	c.press(t, "button", "More")
+	c.press(t, "menuitem", "Name, description, tags")
+	c.fill(t, "textbox", "Name", "More growth")
+	c.press(t, "button", "Save")
+	c.one(t, "heading", "More growth")
+	has("after Save", "More")
+
+	// A dialog over a dialog gives the focus back to that one.
+	c.visit(t, "dashboard")
+	c.press(t, "button", "New dashboard")
+	c.evaluate(t, `document.querySelector("dialog input").focus(), ""`)
+	c.stroke(t, ctrl, "k", 75)
+	c.one(t, "dialog", "Go to")
+	c.stroke(t, ctrl, "k", 75)
+	if got := c.evaluate(t, `String(document.activeElement === document.querySelector("dialog input"))`); got != "true" {
+		t.Errorf("after the dialog above, the focus is on %q", c.focus(t))
+	}
+	c.press(t, "button", "Cancel")
+	has("after the dialog below", "New dashboard")
+}
