@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -75,4 +76,29 @@ func TestConsoleDialogFocus(t *testing.T) {
 	}
 	c.press(t, "button", "Cancel")
 	has("after the dialog below", "New dashboard")
+}
+
+// TestConsoleToastOverDialog: a message that comes while a dialog is open is over it, and read out.
+func TestConsoleToastOverDialog(t *testing.T) {
+	t.Parallel()
+	c, client := ownProject(t, "toasts")
+	board := create(t, client, "dashboards/", map[string]any{"name": "Growth"})
+	create(t, client, "insights/", map[string]any{"name": "Visits", "query": map[string]any{"kind": "InsightVizNode", "source": map[string]any{
+		"kind": "TrendsQuery", "series": []any{map[string]any{"kind": "EventsNode", "event": "visit"}},
+	}}})
+	c.visit(t, fmt.Sprint("dashboard/", board["id"]))
+	c.press(t, "button", "Add")
+	c.press(t, "menuitem", "Insight")
+	c.expect("404")
+	client.Do(t, http.MethodPatch, fmt.Sprintf("dashboards/%v/", board["id"]), map[string]any{"deleted": true})
+	over := c.evaluate(t, `(async () => { // in one go: a message is there for five seconds
+		document.querySelector("[aria-label='Add Visits']").click();
+		while (!document.querySelector(".toast")) await new Promise((resolve) => setTimeout(resolve, 20));
+		const box = document.querySelector(".toast").getBoundingClientRect();
+		return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).innerText;
+	})()`)
+	c.one(t, "alert", "")
+	if want := "Not found."; over != want {
+		t.Errorf("where the message should be is %q, want %q", over, want)
+	}
 }

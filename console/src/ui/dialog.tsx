@@ -18,6 +18,9 @@ function giveBack(opener: Element | null): void {
 	if (lost()) document.getElementById("main")?.focus({ preventScroll: true });
 }
 
+/** The dialogs that are open, by their names' ids; the last is above the others. */
+const openDialogs = signal<readonly string[]>([]);
+
 /** A dialog over the page. The browser keeps the focus in it, and Escape closes it. Then what had the focus before has it again. */
 export function Dialog({
 	title,
@@ -42,8 +45,12 @@ export function Dialog({
 		if (!dialog.current) return;
 		openers.set(dialog.current, opener.current);
 		dialog.current.showModal();
-		// The dialog leaves the page after this. While it is there, nothing else can have the focus.
-		return () => queueMicrotask(() => giveBack(opener.current));
+		openDialogs.value = [...openDialogs.value, name];
+		return () => {
+			openDialogs.value = openDialogs.value.filter((open) => open !== name);
+			// The dialog leaves the page after this. While it is there, nothing else can have the focus.
+			queueMicrotask(() => giveBack(opener.current));
+		};
 	}, []);
 	return (
 		<dialog
@@ -68,6 +75,7 @@ export function Dialog({
 				</header>
 				{children}
 			</div>
+			<Toasts dialog={name} />
 		</dialog>
 	);
 }
@@ -156,15 +164,25 @@ export async function attempt(work: () => Promise<unknown>, done?: string): Prom
 	}
 }
 
-/** Where the messages appear. */
-export function Toasts() {
-	return (
-		<div class="toasts" aria-live="polite">
-			{toasts.value.map((t) => (
-				<p key={t.id} class={classes("toast", t.bad && "toast-bad")}>
+/** Where the messages appear: in the dialog that is above all others, else in the page. What is below a dialog is neither seen nor read out. */
+export function Toasts({ dialog }: { dialog?: string }) {
+	const shown = openDialogs.value.at(-1) === dialog ? toasts.value : [];
+	const list = (bad: boolean) =>
+		shown
+			.filter((t) => t.bad === bad)
+			.map((t) => (
+				<p key={t.id} class={classes("toast", bad && "toast-bad")}>
 					{t.text}
 				</p>
-			))}
+			));
+	return (
+		<div class="toasts">
+			<div role="status" aria-atomic={false}>
+				{list(false)}
+			</div>
+			<div role="alert" aria-atomic={false}>
+				{list(true)}
+			</div>
 		</div>
 	);
 }
