@@ -2,7 +2,7 @@ import { effect } from "@preact/signals";
 import { Command, LogOut, Menu as MenuIcon, Moon, Sun } from "lucide-preact";
 import type { ComponentType } from "preact";
 import { lazy, Suspense } from "preact/compat";
-import { useEffect, useErrorBoundary, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
 import { messageOf, pending } from "./api/client";
 import { navigation, type PageRoute, routes } from "./pages";
 import { Palette, paletteOpen } from "./palette";
@@ -12,6 +12,7 @@ import { codeInAddress, resume, SignIn, signOut } from "./signin";
 import { dark, setTheme } from "./theme";
 import { Failure, IconButton, Loading, PageHead } from "./ui/basics";
 import { Toasts } from "./ui/dialog";
+import { documentTitle, heading } from "./ui/title";
 
 /** The console: a form to sign in, or the page that the address names. */
 export function App() {
@@ -22,7 +23,8 @@ export function App() {
 			(error) => setState({ resuming: false, failed: messageOf(error) }),
 		);
 		window.addEventListener("hashchange", followLink);
-		return effect(markReady);
+		const stops = [effect(markReady), effect(nameDocument)];
+		return () => stops.forEach((stop) => stop());
 	}, []);
 	if (state.resuming) return <Loading />;
 	return (
@@ -52,10 +54,29 @@ function markReady(): void {
 	}
 }
 
+/** Gives the document the title of the page that is shown. */
+function nameDocument(): void {
+	const path = projectPath(place.value.path);
+	const section = session.value && navigation.flatMap((group) => group.items).find((item) => isAt(item.path, path));
+	document.title = documentTitle(heading.value, section?.title ?? "");
+}
+
+/** Moves the focus to a page that is opened from another one: the keyboard and screen readers go on there. Who writes into a field stays in it. */
+function useFocusOnPage(path: string): void {
+	const focused = useRef(path);
+	useEffect(() => {
+		if (focused.current === path) return;
+		focused.current = path;
+		if (document.activeElement?.closest("input, textarea, select, .text-editor, dialog")) return;
+		document.getElementById("main")?.focus({ preventScroll: true });
+	}, [path]);
+}
+
 function Shell() {
 	const [sidebar, setSidebar] = useState(false);
 	const path = projectPath(place.value.path);
 	useEffect(() => setSidebar(false), [path]);
+	useFocusOnPage(path);
 	useEffect(() => {
 		if (!place.value.path.startsWith("/project/")) navigate(pageAddress(), { replace: true });
 	}, []);
@@ -71,7 +92,7 @@ function Shell() {
 				<span>{session.value?.project.name}</span>
 			</header>
 			<Sidebar open={sidebar} path={path} />
-			<main class="main" id="main" tabIndex={-1}>
+			<main class="main" id="main" tabIndex={-1} aria-labelledby="page-title">
 				<Page path={path} />
 			</main>
 			{paletteOpen.value && <Palette />}

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { ApiError, messageOf, send } from "./api/client";
 import { close, open, type Project, type Session, session, sessionEnded, stored } from "./session";
 import { Button, Field, Snippet, TextInput } from "./ui/basics";
+import { useHeading } from "./ui/title";
 
 /** What POST /api/console/session/ answers: docs/console.md, "Signing in". */
 interface Exchanged {
@@ -63,6 +64,7 @@ export function SignIn({ failed }: { failed: string }) {
 	const [key, setKey] = useState("");
 	const [wrong, setWrong] = useState(failed);
 	const [busy, setBusy] = useState(false);
+	useHeading("Sign in");
 	const submit = async (event: Event) => {
 		event.preventDefault();
 		setBusy(true);

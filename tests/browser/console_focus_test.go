@@ -14,7 +14,7 @@ func (c *console) focus(t *testing.T) string {
 	t.Helper()
 	return c.evaluate(t, `(() => {
 		const e = document.activeElement;
-		return (e.id === "main" && "#main") || e.getAttribute("aria-label") || e.innerText.trim() || e.tagName;
+		return (e.id === "main" && "#main") || (e === document.body && "BODY") || e.getAttribute("aria-label") || e.innerText.trim();
 	})()`)
 }
 
@@ -100,5 +100,42 @@ func TestConsoleToastOverDialog(t *testing.T) {
 	c.one(t, "alert", "")
 	if want := "Not found."; over != want {
 		t.Errorf("where the message should be is %q, want %q", over, want)
+	}
+}
+
+// TestConsolePageOpens: a page that is opened gives the document its title and gets the focus, without a frame for those who use a mouse.
+func TestConsolePageOpens(t *testing.T) {
+	t.Parallel()
+	c, client := ownProject(t, "titles")
+	board := create(t, client, "dashboards/", map[string]any{"name": "<b>Growth</b>", "pinned": true})
+	has := func(where, title, focus string) {
+		t.Helper()
+		if got := c.evaluate(t, "document.title"); got != title {
+			t.Errorf("%s, the title is %q, want %q", where, got, title)
+		}
+		if got := c.focus(t); got != focus {
+			t.Errorf("%s, the focus is on %q, want %q", where, got, focus)
+		}
+	}
+	c.press(t, "link", "Dashboards")
+	has("after a click", "Dashboards · Analytics", "#main")
+	if got := c.evaluate(t, "getComputedStyle(document.activeElement).outlineStyle"); got != "none" {
+		t.Errorf("after a click, the page has the outline %s", got)
+	}
+	c.press(t, "link", "<b>Growth</b>")
+	has("in a dashboard", "<b>Growth</b> · Dashboards · Analytics", "#main")
+	c.visit(t, fmt.Sprint("dashboard/", board["id"]))
+	has("at the dashboard's address", "<b>Growth</b> · Dashboards · Analytics", "BODY")
+	c.press(t, "link", "Keys")
+	c.press(t, "tab", "Secret keys") // changes the query string alone
+	has("after a tab", "Keys · Analytics", "Secret keys")
+	c.stroke(t, ctrl, "k", 75)
+	c.fill(t, "combobox", "Page, insight, dashboard or endpoint", "heal")
+	c.press(t, "option", "Health Page")
+	has("from the list of pages", "Health · Analytics", "#main")
+	c.press(t, "button", "Sign out")
+	c.one(t, "button", "Sign in")
+	if got, want := c.evaluate(t, "document.title"), "Sign in · Analytics"; got != want {
+		t.Errorf("signed out, the title is %q, want %q", got, want)
 	}
 }

@@ -3,6 +3,7 @@ import { useId, useState } from "preact/hooks";
 import { ApiError, messageOf } from "../api/client";
 import type { Resource } from "../api/use";
 import { copyText } from "./copy";
+import { plainText, useHeading } from "./title";
 
 /** Joins the names of classes that apply. */
 export const classes = (...names: (string | false | null | undefined)[]): string => names.filter(Boolean).join(" ");
@@ -126,7 +127,7 @@ export function Badge({ tone = "plain", children }: { tone?: "plain" | "good" | 
 	return <span class={`badge badge-${tone}`}>{children}</span>;
 }
 
-/** The head of a page: its title, what it is about, and what can be done. */
+/** The head of a page: its title, which the document gets as well, what it is about, and what can be done. */
 export function PageHead({
 	title,
 	about,
@@ -136,10 +137,11 @@ export function PageHead({
 	about?: ComponentChildren;
 	children?: ComponentChildren;
 }) {
+	useHeading(plainText(title));
 	return (
 		<header class="page-head">
 			<div>
-				<h1>{title}</h1>
+				<h1 id="page-title">{title}</h1>
 				{about && <p class="about">{about}</p>}
 			</div>
 			{children && <div class="actions">{children}</div>}
