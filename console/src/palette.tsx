@@ -3,7 +3,7 @@ import { get } from "./api/client";
 import { navigation } from "./pages";
 import { navigate, pageAddress } from "./router";
 import { can } from "./session";
-import { Combobox, type Suggestion } from "./ui/combobox";
+import { Combobox, type Incomplete, type Suggestion } from "./ui/combobox";
 import { Dialog } from "./ui/dialog";
 
 /** Whether the list of pages and saved things is open. */
@@ -45,7 +45,7 @@ interface Found {
 /** How many of each kind are offered. */
 const most = 6;
 
-async function find(text: string, signal: AbortSignal): Promise<Suggestion[]> {
+async function find(text: string, signal: AbortSignal): Promise<Suggestion[] | Incomplete> {
 	const lower = text.toLowerCase();
 	const pages = navigation
 		.flatMap((group) => group.items)
@@ -57,7 +57,7 @@ async function find(text: string, signal: AbortSignal): Promise<Suggestion[]> {
 		["dashboard:read", "dashboards/", "Dashboard", (d) => pageAddress("dashboard", d.id ?? 0)],
 		["endpoint:read", "endpoints/", "Endpoint", (e) => pageAddress("endpoints", e.name ?? "")],
 	];
-	const lists = await Promise.all(
+	const lists = await Promise.allSettled(
 		kinds
 			.filter(([scope]) => can(scope))
 			.map(async ([, path, detail, address]) => {
@@ -65,5 +65,7 @@ async function find(text: string, signal: AbortSignal): Promise<Suggestion[]> {
 				return results.slice(0, most).map((r) => ({ value: address(r), label: r.name || r.derived_name || "Untitled", detail }));
 			}),
 	);
-	return [...pages, ...lists.flat()];
+	const list = [...pages, ...lists.flatMap((l) => (l.status === "fulfilled" ? l.value : []))];
+	const lost = lists.find((l) => l.status === "rejected");
+	return lost ? { list, error: lost.reason } : list;
 }

@@ -232,38 +232,39 @@ func TestConsoleGoTo(t *testing.T) {
 	}
 }
 
-// TestConsoleSQLDrafts: unsaved changes of an insight outlive a reload, until they are discarded; those of the tab stay beside them.
-func TestConsoleSQLDrafts(t *testing.T) {
+// TestConsoleGoToFails: what cannot be looked for says why, and what was found is there all the same.
+func TestConsoleGoToFails(t *testing.T) {
 	t.Parallel()
-	d := demoServer(t)
-	c := signedIn(t, d.Server, d.Project)
-	holds := func(want string) {
+	c, client := ownProject(t, "go to")
+	create(t, client, "insights/", map[string]any{"name": "Visits", "query": map[string]any{"kind": "InsightVizNode", "source": map[string]any{
+		"kind": "TrendsQuery", "series": []any{map[string]any{"kind": "EventsNode", "event": "visit"}},
+	}}})
+	c.visit(t, "keys")
+	c.evaluate(t, `(() => {
+		const real = window.fetch;
+		window.lost = /\/endpoints\//;
+		window.fetch = (to, ...rest) => lost.test(to) ? Promise.reject(new TypeError("lost")) : real(to, ...rest);
+		return "";
+	})()`)
+	offers := func(want string) {
 		t.Helper()
 		harness.Eventually(t, 15*time.Second, func() error {
-			if got := c.evaluate(t, editorText); got != want {
-				return fmt.Errorf("the text is %q, want %q", got, want)
+			if got := c.text(t, "dialog [role=option]"); got != want {
+				return fmt.Errorf("the suggestions are %q, want %q", got, want)
 			}
 			return nil
 		})
 	}
-	c.visit(t, "sql")
-	c.write(t, "select 1 as own")
-	client := d.Client(d.Project, d.PersonalKey)
-	made := client.Do(t, http.MethodPost, "insights/", map[string]any{"name": "Drafted", "query": map[string]any{
-		"kind": "DataVisualizationNode", "source": map[string]any{"kind": "HogQLQuery", "query": "select 2 as saved"},
-	}})
-	insight := fmt.Sprint("sql?insight=", made.Body["short_id"])
-	c.visit(t, insight)
-	holds("select 2 as saved")
-	if len(c.find(t, "button", "Discard")) != 0 {
-		t.Error("nothing was changed, and can be discarded")
-	}
-	c.write(t, "select 3 as changed")
-	c.shows(t, "Unsaved changes")
-	c.visit(t, insight)
-	holds("select 3 as changed")
-	c.press(t, "button", "Discard")
-	holds("select 2 as saved")
-	c.visit(t, "sql")
-	holds("select 1 as own")
+	const why = "The server cannot be reached. Check that it runs, and try again."
+	c.stroke(t, ctrl, "k", 75)
+	c.fill(t, "combobox", "Page, insight, dashboard or endpoint", "visits")
+	offers("Visits\nInsight\n" + why)
+	c.one(t, "alert", "")
+	c.accessible(t)
+	c.evaluate(t, `window.lost = /./, ""`)
+	c.fill(t, "combobox", "Page, insight, dashboard or endpoint", "sign")
+	offers(why)
+	c.evaluate(t, `window.lost = /^$/, ""`)
+	c.fill(t, "combobox", "Page, insight, dashboard or endpoint", "nothing of that name")
+	offers("Nothing found")
 }

@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { messageOf } from "../api/client";
 import { useResource, useSettled } from "../api/use";
 import { classes } from "./basics";
 
@@ -12,6 +13,12 @@ export interface Suggestion {
 	detail?: string;
 }
 
+/** Suggestions that came, and why others did not. */
+export interface Incomplete {
+	list: Suggestion[];
+	error: unknown;
+}
+
 type ComboboxProps = {
 	label: string;
 	value: string;
@@ -19,7 +26,7 @@ type ComboboxProps = {
 	shown?: string;
 	placeholder?: string;
 	/** Suggestions for what was typed. It is asked again when the text has settled. */
-	suggest: (text: string, signal: AbortSignal) => Promise<Suggestion[]>;
+	suggest: (text: string, signal: AbortSignal) => Promise<Suggestion[] | Incomplete>;
 	onValue: (value: string, suggestion?: Suggestion) => void;
 	/** Whether a text that is no suggestion can be chosen. */
 	free?: boolean;
@@ -39,22 +46,33 @@ export function Combobox({ label, value, shown, placeholder, suggest, onValue, f
 	const [at, setAt] = useState(0);
 	const settled = useSettled(text ?? "", 150);
 	const editing = text !== null;
-	const found = useResource(async (signal) => ({ of: settled, list: editing ? await suggest(settled, signal) : [] }), [settled, editing]);
+	const found = useResource(
+		async (signal) => {
+			try {
+				const got = editing ? await suggest(settled, signal) : [];
+				return { of: settled, ...(Array.isArray(got) ? { list: got, error: undefined } : got) };
+			} catch (error) {
+				return { of: settled, list: [], error };
+			}
+		},
+		[settled, editing],
+	);
 	// Enter is kept until there are suggestions for all that was typed.
 	const [entered, setEntered] = useState(false);
 	const current = !found.loading && found.data?.of === text;
 	const list = useId();
 	const listbox = useRef<HTMLUListElement>(null);
+	const wrong = editing && current ? found.data?.error : undefined;
 	const options = editing ? offered(found.data?.list ?? [], free ? (text ?? "") : "") : [];
+	const note = wrong !== undefined ? messageOf(wrong) : options.length > 0 ? "" : current ? "Nothing found" : "Looking…";
 	useEffect(() => {
 		listbox.current?.children[at]?.scrollIntoView({ block: "nearest" });
 	}, [at]);
-	const failed = found.error !== undefined;
 	useEffect(() => {
-		if (!entered || (!current && !failed)) return;
+		if (!entered || !current) return;
 		setEntered(false);
 		if (options[0]) choose(options[0]);
-	}, [entered, current, failed]);
+	}, [entered, current]);
 	const choose = (s: Suggestion) => {
 		setText(many ? "" : null);
 		setAt(0);
@@ -126,12 +144,17 @@ export function Combobox({ label, value, shown, placeholder, suggest, onValue, f
 							{s.detail && <small>{s.detail}</small>}
 						</li>
 					))}
-					{options.length === 0 && (
-						<li role="option" aria-selected={false} aria-disabled class="none">
-							{found.loading ? "Looking…" : "Nothing found"}
+					{note && (
+						<li role="option" aria-selected={false} aria-disabled class={classes("none", wrong !== undefined && "mistake")}>
+							{note}
 						</li>
 					)}
 				</ul>
+			)}
+			{wrong !== undefined && (
+				<p class="visually-hidden" role="alert">
+					{note}
+				</p>
 			)}
 		</div>
 	);
