@@ -122,6 +122,12 @@ func TestConsoleLiveEvents(t *testing.T) {
 	}
 	check("true")
 
+	c.evaluate(t, `document.activeElement.blur(), ""`)
+	c.key(t, "p")
+	if got := c.text(t, ".live-status"); !strings.Contains(got, "Live") {
+		t.Errorf("P pauses although the focus is not in the list: %s", got)
+	}
+	c.evaluate(t, `document.querySelector("section[aria-label=Events]").focus(), ""`)
 	c.key(t, "p")
 	c.shows(t, "Paused")
 	before := sent

@@ -1,5 +1,5 @@
 import { Pause, Play } from "lucide-preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { messageOf } from "../../api/client";
 import { filled, PropertyFilters } from "../../data/filters";
 import type { EventRow, Filter, Wanted } from "../../data/events";
@@ -30,15 +30,21 @@ export default function Live() {
 	const [open, setOpen] = useState<EventRow | null>(null);
 	const wanted: Wanted = useSettledJSON({ event, distinctID: distinctID.trim(), properties: filled(properties), after }, 400);
 	const polling = useTail(wanted, paused);
-	useKey("p", () => setPaused((before) => !before));
+	/** P pauses from the list and the button alone: elsewhere a single key may be part of what somebody dictates. */
+	const pauses = (event: KeyboardEvent) => {
+		if (event.key.toLowerCase() !== "p" || event.ctrlKey || event.metaKey || event.altKey) return;
+		event.preventDefault();
+		setPaused(!paused);
+	};
 	return (
 		<>
 			<PageHead title="Live events" about="The newest events, in the order in which they arrived.">
 				<Button
 					onClick={() => setPaused(!paused)}
 					icon={paused ? <Play size={14} aria-hidden="true" /> : <Pause size={14} aria-hidden="true" />}
+					onKeyDown={pauses}
 					aria-keyshortcuts="P"
-					title="P"
+					title="P, here and in the list"
 				>
 					{paused ? "Resume" : "Pause"}
 				</Button>
@@ -52,7 +58,7 @@ export default function Live() {
 				<PropertyFilters filters={properties} onFilters={setProperties} label="Filters" events={event ? [event] : []} />
 			</div>
 			<Status polling={polling} paused={paused} />
-			<Rows polling={polling} after={after} onAny={() => setAfter("all")} onOpen={setOpen} />
+			<Rows polling={polling} after={after} onAny={() => setAfter("all")} onOpen={setOpen} onKey={pauses} />
 			{open && <EventDialog row={open} onClose={() => setOpen(null)} />}
 		</>
 	);
@@ -85,13 +91,15 @@ function Rows({
 	after,
 	onAny,
 	onOpen,
+	onKey,
 }: {
 	polling: Polling;
 	after: string;
 	onAny: () => void;
 	onOpen: (row: EventRow) => void;
+	onKey: (event: KeyboardEvent) => void;
 }) {
-	if (tail.rows.length > 0) return <LiveRows tail={tail} onOpen={onOpen} />;
+	if (tail.rows.length > 0) return <LiveRows tail={tail} onOpen={onOpen} onKey={onKey} />;
 	if (tail.asOf === null) return error === undefined ? <Loading rows={6} /> : null;
 	return (
 		<Empty title="No events yet">
@@ -103,18 +111,4 @@ function Rows({
 			)}
 		</Empty>
 	);
-}
-
-/** Does something when a key is pressed outside of fields. */
-function useKey(key: string, act: () => void): void {
-	useEffect(() => {
-		const pressed = (event: KeyboardEvent) => {
-			if (event.key.toLowerCase() !== key || event.ctrlKey || event.metaKey || event.altKey) return;
-			if ((event.target as Element).closest("input, textarea, select, dialog, [contenteditable]")) return;
-			event.preventDefault();
-			act();
-		};
-		window.addEventListener("keydown", pressed);
-		return () => window.removeEventListener("keydown", pressed);
-	}, []);
 }

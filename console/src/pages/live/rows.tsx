@@ -10,7 +10,16 @@ const rowHeight = 34;
 const headHeight = 30;
 
 /** The events that were received. Only the rows in view are in the page; what somebody reads stays where it is when others come in above it. */
-export function LiveRows({ tail, onOpen }: { tail: Tail; onOpen: (row: EventRow) => void }) {
+export function LiveRows({
+	tail,
+	onOpen,
+	onKey,
+}: {
+	tail: Tail;
+	onOpen: (row: EventRow) => void;
+	/** Called for a key that is pressed in the list. */
+	onKey: (event: KeyboardEvent) => void;
+}) {
 	const box = useRef<HTMLElement>(null);
 	const [view, setView] = useState({ top: 0, height: 600 });
 	const reading = useRef<{ key: string; top: number } | null>(null);
@@ -46,6 +55,7 @@ export function LiveRows({ tail, onOpen }: { tail: Tail; onOpen: (row: EventRow)
 			class="table-box live-box card"
 			aria-label="Events"
 			tabIndex={0}
+			onKeyDown={onKey}
 			onScroll={(event) => {
 				setView({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight });
 				note();
