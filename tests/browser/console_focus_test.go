@@ -129,6 +129,10 @@ func TestConsolePageOpens(t *testing.T) {
 	c.press(t, "link", "Keys")
 	c.press(t, "tab", "Secret keys") // changes the query string alone
 	has("after a tab", "Keys · Analytics", "Secret keys")
+	c.one(t, "tabpanel", "Secret keys")
+	if got := c.evaluate(t, `document.getElementById(document.activeElement.getAttribute("aria-controls"))?.role ?? "nothing"`); got != "tabpanel" {
+		t.Errorf("the tab controls %s", got)
+	}
 	c.stroke(t, ctrl, "k", 75)
 	c.fill(t, "combobox", "Page, insight, dashboard or endpoint", "heal")
 	c.press(t, "option", "Health Page")

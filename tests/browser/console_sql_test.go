@@ -268,3 +268,39 @@ func TestConsoleGoToFails(t *testing.T) {
 	c.fill(t, "combobox", "Page, insight, dashboard or endpoint", "nothing of that name")
 	offers("Nothing found")
 }
+
+// TestConsoleSQLDrafts: unsaved changes of an insight outlive a reload, until they are discarded; those of the tab stay beside them.
+func TestConsoleSQLDrafts(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	c := signedIn(t, d.Server, d.Project)
+	holds := func(want string) {
+		t.Helper()
+		harness.Eventually(t, 15*time.Second, func() error {
+			if got := c.evaluate(t, editorText); got != want {
+				return fmt.Errorf("the text is %q, want %q", got, want)
+			}
+			return nil
+		})
+	}
+	c.visit(t, "sql")
+	c.write(t, "select 1 as own")
+	client := d.Client(d.Project, d.PersonalKey)
+	made := client.Do(t, http.MethodPost, "insights/", map[string]any{"name": "Drafted", "query": map[string]any{
+		"kind": "DataVisualizationNode", "source": map[string]any{"kind": "HogQLQuery", "query": "select 2 as saved"},
+	}})
+	insight := fmt.Sprint("sql?insight=", made.Body["short_id"])
+	c.visit(t, insight)
+	holds("select 2 as saved")
+	if len(c.find(t, "button", "Discard")) != 0 {
+		t.Error("nothing was changed, and can be discarded")
+	}
+	c.write(t, "select 3 as changed")
+	c.shows(t, "Unsaved changes")
+	c.visit(t, insight)
+	holds("select 3 as changed")
+	c.press(t, "button", "Discard")
+	holds("select 2 as saved")
+	c.visit(t, "sql")
+	holds("select 1 as own")
+}

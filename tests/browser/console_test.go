@@ -91,9 +91,24 @@ func TestConsoleForm(t *testing.T) {
 	c := openConsole(t, d.Server, d.Project)
 	c.expect("401")
 	c.visit(t, d.URL+"/project/1/insights")
+	// described are what screen readers say of the field after its name.
+	described := func() string {
+		return c.evaluate(t, `(() => {
+			const field = document.querySelector("input");
+			const about = (field.getAttribute("aria-describedby") ?? "").split(" ").map((id) => document.getElementById(id)?.innerText);
+			return [field.getAttribute("aria-invalid"), ...about].join("|");
+		})()`)
+	}
+	const hint = "It begins with phx_. This tab keeps it until you close it or sign out."
+	if got, want := described(), "|"+hint; got != want {
+		t.Errorf("the field is described as %q, want %q", got, want)
+	}
 	c.fill(t, "textbox", "Personal key", "phx_wrong")
 	c.press(t, "button", "Sign in")
 	c.shows(t, "This is not a valid personal key.")
+	if got, want := described(), "true|"+hint+"|This is not a valid personal key."; got != want {
+		t.Errorf("with a mistake, the field is described as %q, want %q", got, want)
+	}
 	c.fill(t, "textbox", "Personal key", d.SecretKey)
 	c.press(t, "button", "Sign in")
 	c.shows(t, "This is not a valid personal key.")

@@ -16,9 +16,10 @@ import { type ActorRow, actorsCSV, cohortQuery, countActors, isGroup, listsEvent
 /** Shows who or what is behind a number. */
 export function BehindDialog({ behind, onClose }: { behind: Behind; onClose: () => void }) {
 	const [view, setView] = useState<"actors" | "events">("actors");
+	const shown = view === "actors" ? <Actors behind={behind} /> : <Events behind={behind} />;
 	return (
 		<Dialog title={behind.title} onClose={onClose} side>
-			{listsEvents(behind.source) && (
+			{listsEvents(behind.source) ? (
 				<Tabs
 					label="What is listed"
 					value={view}
@@ -27,9 +28,12 @@ export function BehindDialog({ behind, onClose }: { behind: Behind; onClose: () 
 						{ value: "actors", label: "Who" },
 						{ value: "events", label: "Events" },
 					]}
-				/>
+				>
+					{shown}
+				</Tabs>
+			) : (
+				shown
 			)}
-			{view === "actors" ? <Actors behind={behind} /> : <Events behind={behind} />}
 		</Dialog>
 	);
 }

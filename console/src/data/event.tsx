@@ -62,20 +62,21 @@ function Details({ event }: { event: FullEvent }) {
 				</dd>
 			</dl>
 			<div>
-				<Tabs label="Parts of the event" value={view} choices={choices} onValue={setView} />
-				{view === "properties" && <PropertyTable properties={event.properties} label="Properties of the event" />}
-				{view === "person" && <PersonOfEvent event={event} />}
-				{view === "elements" && (
-					<ol class="data-elements">
-						{elements.map((element, i) => (
-							<li key={i}>
-								<code>{tagOf(element)}</code>
-								{element.text && <span> {element.text}</span>}
-							</li>
-						))}
-					</ol>
-				)}
-				{view === "json" && <Snippet text={stringify(event, 2)} label="The event as JSON" />}
+				<Tabs label="Parts of the event" value={view} choices={choices} onValue={setView}>
+					{view === "properties" && <PropertyTable properties={event.properties} label="Properties of the event" />}
+					{view === "person" && <PersonOfEvent event={event} />}
+					{view === "elements" && (
+						<ol class="data-elements">
+							{elements.map((element, i) => (
+								<li key={i}>
+									<code>{tagOf(element)}</code>
+									{element.text && <span> {element.text}</span>}
+								</li>
+							))}
+						</ol>
+					)}
+					{view === "json" && <Snippet text={stringify(event, 2)} label="The event as JSON" />}
+				</Tabs>
 			</div>
 		</div>
 	);

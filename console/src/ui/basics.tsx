@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from "preact";
-import { useId, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useState } from "preact/hooks";
 import { ApiError, messageOf } from "../api/client";
 import type { Resource } from "../api/use";
 import { copyText } from "./copy";
@@ -40,7 +40,7 @@ export function IconButton({ label, children, ...rest }: ButtonProps & { label: 
 	);
 }
 
-/** A labelled control with a hint and what is wrong with it. `children` gets the id that the label names. */
+/** A labelled control with a hint and what is wrong with it, which screen readers read with it. `children` gets the id that the label names. */
 export function Field({
 	label,
 	hint,
@@ -57,20 +57,36 @@ export function Field({
 	hideLabel?: boolean;
 }) {
 	const id = useId();
+	const about = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(" ");
+	useLayoutEffect(() => {
+		const control = document.getElementById(id); // a part of another component for most fields
+		setOrRemove(control, "aria-describedby", about);
+		setOrRemove(control, "aria-invalid", error ? "true" : "");
+	});
 	return (
 		<div class={classes("field", inline && "field-inline", !!error && "field-wrong")}>
 			<label for={id} class={hideLabel ? "visually-hidden" : undefined}>
 				{label}
 			</label>
 			{children(id)}
-			{hint && <p class="hint">{hint}</p>}
+			{hint && (
+				<p class="hint" id={`${id}-hint`}>
+					{hint}
+				</p>
+			)}
 			{error && (
-				<p class="mistake" role="alert">
+				<p class="mistake" role="alert" id={`${id}-error`}>
 					{error}
 				</p>
 			)}
 		</div>
 	);
+}
+
+/** Sets an attribute of an element, or removes it if there is nothing to set. */
+function setOrRemove(element: HTMLElement | null, name: string, value: string): void {
+	if (value) element?.setAttribute(name, value);
+	else element?.removeAttribute(name);
 }
 
 type TextProps = Omit<JSX.InputHTMLAttributes<HTMLInputElement>, "onInput" | "value"> & { value: string; onValue: (value: string) => void };
@@ -270,12 +286,16 @@ export function Tabs<T extends string>({
 	choices,
 	onValue,
 	label,
+	children,
 }: {
 	value: T;
 	choices: readonly Choice<T>[];
 	onValue: (value: T) => void;
 	label: string;
+	/** The view that is shown. */
+	children?: ComponentChildren;
 }) {
+	const id = useId();
 	const move = (event: JSX.TargetedKeyboardEvent<HTMLDivElement>) => {
 		const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
 		if (!step) return;
@@ -288,20 +308,29 @@ export function Tabs<T extends string>({
 		(event.currentTarget.children[next] as HTMLElement | undefined)?.focus();
 	};
 	return (
-		<div role="tablist" aria-label={label} class="tabs" onKeyDown={move}>
-			{choices.map((c) => (
-				<button
-					key={c.value}
-					type="button"
-					role="tab"
-					aria-selected={c.value === value}
-					tabIndex={c.value === value ? 0 : -1}
-					onClick={() => onValue(c.value)}
-				>
-					{c.label}
-				</button>
-			))}
-		</div>
+		<>
+			<div role="tablist" aria-label={label} class="tabs" onKeyDown={move}>
+				{choices.map((c) => (
+					<button
+						key={c.value}
+						type="button"
+						role="tab"
+						id={`${id}-${c.value}`}
+						aria-selected={c.value === value}
+						aria-controls={children !== undefined && c.value === value ? `${id}-panel` : undefined}
+						tabIndex={c.value === value ? 0 : -1}
+						onClick={() => onValue(c.value)}
+					>
+						{c.label}
+					</button>
+				))}
+			</div>
+			{children !== undefined && (
+				<div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${value}`}>
+					{children}
+				</div>
+			)}
+		</>
 	);
 }
 

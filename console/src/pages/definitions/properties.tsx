@@ -38,12 +38,13 @@ export default function PropertiesPage() {
 				value={kind}
 				choices={kinds}
 				onValue={(next) => navigate(`${pageAddress("data-management", "properties")}?type=${next}`, { replace: true })}
-			/>
-			{kind !== "group" ? (
-				<PropertyList key={kind} kind={kind} />
-			) : (
-				<Loaded of={groups}>{(types) => (types.length === 0 ? <Empty title="No groups" /> : <GroupProperties types={types} />)}</Loaded>
-			)}
+			>
+				{kind !== "group" ? (
+					<PropertyList key={kind} kind={kind} />
+				) : (
+					<Loaded of={groups}>{(types) => (types.length === 0 ? <Empty title="No groups" /> : <GroupProperties types={types} />)}</Loaded>
+				)}
+			</Tabs>
 		</>
 	);
 }

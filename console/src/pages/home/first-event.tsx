@@ -34,18 +34,21 @@ export function FirstEvent({ onEvent }: { onEvent: (event: string) => void }) {
 						value={chosen}
 						onValue={setChosen}
 						choices={snippets.map((s) => ({ value: s.id, label: s.label }))}
-					/>
-					{snippet && token && (
-						<>
-							<p>{snippet.hint}</p>
-							<Snippet key={snippet.id} text={snippet.text} label={snippet.label} />
-						</>
-					)}
-					{!token && (
-						<p class="notice">
-							Your key may not see the capture token. On the server, <code>caddy analytics project token show</code> prints it.
-						</p>
-					)}
+					>
+						<div class="stack">
+							{snippet && token && (
+								<>
+									<p>{snippet.hint}</p>
+									<Snippet key={snippet.id} text={snippet.text} label={snippet.label} />
+								</>
+							)}
+							{!token && (
+								<p class="notice">
+									Your key may not see the capture token. On the server, <code>caddy analytics project token show</code> prints it.
+								</p>
+							)}
+						</div>
+					</Tabs>
 					<p class="home-waiting" role="status">
 						<span class="home-pulse" aria-hidden="true" />
 						{trouble || "Waiting for the first event. This page continues when it arrives."}

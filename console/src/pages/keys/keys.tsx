@@ -20,12 +20,11 @@ export default function Page() {
 	return (
 		<>
 			<PageHead title="Keys" about="Who may do what with the project. A key is shown once, when it is created or rolled." />
-			<Tabs label="Keys" value={tab} choices={tabs} onValue={show} />
-			<div role="tabpanel" aria-label={tabs.find((t) => t.value === tab)?.label}>
+			<Tabs label="Keys" value={tab} choices={tabs} onValue={show}>
 				{tab === "personal" && <PersonalTab />}
 				{tab === "secret" && <SecretTab />}
 				{tab === "capture" && <CaptureTab />}
-			</div>
+			</Tabs>
 		</>
 	);
 }
