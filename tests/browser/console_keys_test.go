@@ -37,32 +37,6 @@ func runsWith(t *testing.T, c *harness.Client, key, endpoint string, body map[st
 	return answer.Status, plans
 }
 
-// TestConsoleFocusAfterDialog: whatever closes a dialog, the focus is back on the button that opened it.
-func TestConsoleFocusAfterDialog(t *testing.T) {
-	t.Parallel()
-	d := demoServer(t)
-	c := signedIn(t, d.Server, sellers(t, d).Project)
-	c.visit(t, "keys?tab=secret")
-	focused := func() string {
-		t.Helper()
-		return strings.TrimSpace(c.evaluate(t, `document.activeElement.textContent`))
-	}
-	for _, how := range []string{"Cancel", "Close", "Escape"} {
-		c.press(t, "button", "New secret key")
-		if got := c.evaluate(t, `String(!!document.activeElement.closest("dialog"))`); got != "true" {
-			t.Errorf("%s: the dialog does not have the focus", how)
-		}
-		if how == "Escape" {
-			c.stroke(t, 0, "Escape", 27)
-		} else {
-			c.press(t, "button", how)
-		}
-		if got := focused(); got != "New secret key" {
-			t.Errorf("after %s the focus is on %.40q", how, got)
-		}
-	}
-}
-
 // TestConsoleSecretKeyLife: a key that is made for one customer runs for that customer alone, until it is rolled or revoked.
 func TestConsoleSecretKeyLife(t *testing.T) {
 	t.Parallel()
