@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
@@ -80,6 +81,23 @@ func (r *Rows) Columns(columns []clickhouse.Column) error {
 func (r *Rows) Row(json []byte) error {
 	r.Texts = append(r.Texts, string(json))
 	return nil
+}
+
+// Execute runs a statement on an engine, past the client, as others do who write to its tables. It waits until rows that it changes are changed.
+func Execute(tb testing.TB, e *embedded.Engine, sql string) {
+	tb.Helper()
+	options, err := driver.ParseDSN(e.DSN())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	conn, err := driver.Open(options)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx := driver.Context(tb.Context(), driver.WithSettings(driver.Settings{"mutations_sync": 2}))
+	if err := errors.Join(conn.Exec(ctx, sql), conn.Close()); err != nil {
+		tb.Fatalf("%s: %v", sql, err)
+	}
 }
 
 // Ask returns the rows of a query that must succeed.

@@ -19,7 +19,7 @@ type usage struct {
 	name   string     // of the column in the table
 }
 
-// The reasons of the contract.
+// Reasons, worded as in the contract.
 const (
 	notInWhere   = "Variable not used in WHERE clause"
 	inHaving     = "Variable used in HAVING clause are not supported for materialization."

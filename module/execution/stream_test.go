@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/parquet-go/parquet-go"
@@ -46,22 +45,6 @@ func (s *server) open(t *testing.T, stream *execution.Stream) {
 	t.Cleanup(stream.Close)
 }
 
-// execute runs a statement on the engine.
-func execute(t *testing.T, sql string) {
-	t.Helper()
-	options, err := driver.ParseDSN(engine.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := driver.Open(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(conn.Exec(t.Context(), sql), conn.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestStreamWithoutTable: an export whose table takes too long runs its query in place of that, under another id and with all of the time
 // that a query has.
 func TestStreamWithoutTable(t *testing.T) {
@@ -75,7 +58,7 @@ func TestStreamWithoutTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	q.Stored = &execution.Stored{Plan: plan, Table: clickhouse.MaterializedTable{Project: s.project.ID, Endpoint: uuid.New(), Version: 1, Fill: 1}, AsOf: time.Now()}
-	execute(t, fmt.Sprintf("CREATE VIEW `%s` AS SELECT toString(sleepEachRow(3)) AS c0, toInt64(%d) AS team_id FROM numbers(1)", q.Stored.Table.Name(), s.project.ID))
+	clickhousetest.Execute(t, engine, fmt.Sprintf("CREATE VIEW `%s` AS SELECT toString(sleepEachRow(3)) AS c0, toInt64(%d) AS team_id FROM numbers(1)", q.Stored.Table.Name(), s.project.ID))
 	var passedOver error
 	s.ReportTable = func(_ *execution.Query, err error) { passedOver = err }
 

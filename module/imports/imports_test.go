@@ -41,7 +41,7 @@ func (r *runner) run(ctx context.Context, _ imports.Request, in *os.File, progre
 	case "wait":
 		<-ctx.Done()
 		return nil, ctx.Err()
-	case "stubborn":
+	case "deaf":
 		<-r.release
 		return nil, ctx.Err()
 	case "bad":
@@ -191,7 +191,7 @@ func TestCancelledStays(t *testing.T) {
 	folder, after := t.TempDir(), t.TempDir()
 	r := &runner{began: make(chan string, 10), release: make(chan struct{})}
 	s := open(t, folder, r)
-	one := add(t, s, 1, "stubborn")
+	one := add(t, s, 1, "deaf")
 	<-r.began
 	if err := s.Delete(1, one.ID); err != nil {
 		t.Fatal(err)

@@ -23,19 +23,7 @@ import (
 // others run a statement as others do who write to the tables.
 func others(t *testing.T, sql string) {
 	t.Helper()
-	options, err := driver.ParseDSN(engine.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := driver.Open(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	settings := driver.WithSettings(driver.Settings{"mutations_sync": 2})
-	if err := conn.Exec(driver.Context(t.Context(), settings), sql); err != nil {
-		t.Fatalf("%s: %v", sql, err)
-	}
+	clickhousetest.Execute(t, engine, sql)
 }
 
 // insert inserts an event as others do.

@@ -34,7 +34,7 @@ func readInsight(c *api.Caller, in *api.Input, isNew bool) (registry.InsightFiel
 	return f, r.Err
 }
 
-// folderField names the folder of PostHog's project tree that something new is put into. There is no such tree here: the name is
+// folderField is the field for the folder of PostHog's project tree that something new goes into. There is no such tree here: the name is
 // checked and not kept, and no answer of either shows it.
 const folderField = "_create_in_folder"
 

@@ -17,7 +17,7 @@ import (
 type Format uint8
 
 const (
-	AsArrays  Format = iota // the contract's: each row an array
+	AsArrays  Format = iota // each row an array, as in the contract
 	AsObjects               // the same answer, each row an object
 	AsCSV                   // from here on they are files
 	AsNDJSON
