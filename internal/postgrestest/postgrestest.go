@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/lifeline"
 )
 
 // Server is a PostgreSQL server with a folder of its own.
@@ -225,9 +227,14 @@ func (s *Server) Run() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	release, err := lifeline.Hold(cmd, syscall.SIGQUIT)
+	if err != nil {
+		return errors.Join(err, cmd.Process.Kill())
+	}
 	ended := make(chan struct{})
 	go func() {
 		_ = cmd.Wait() // it was stopped
+		release()
 		close(ended)
 	}()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/lifeline"
 )
 
 // Demo is what `make run` starts: a server with the demo's project, on http://localhost.
@@ -56,8 +58,13 @@ func OpenDemo(folder string) (*Demo, error) {
 	if err := d.cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the demo: %w", err), d.log.Close())
 	}
+	release, err := lifeline.Hold(d.cmd, syscall.SIGTERM) // it then stops its server
+	if err != nil {
+		return nil, errors.Join(err, d.cmd.Process.Signal(syscall.SIGTERM), d.log.Close())
+	}
 	go func() {
 		_ = d.cmd.Wait() // the output says why it ended
+		release()
 		close(d.ended)
 	}()
 	if err := d.wait(state); err != nil {

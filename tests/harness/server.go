@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/lifeline"
 )
 
 // Server is a running server with its own data folder, on free ports of the loopback interface.
@@ -153,9 +155,14 @@ func (s *Server) Run() error {
 	if err := s.cmd.Start(); err != nil {
 		return errors.Join(fmt.Errorf("starting the server: %w", err), log.Close())
 	}
+	release, err := lifeline.Hold(s.cmd, syscall.SIGKILL)
+	if err != nil {
+		return errors.Join(err, s.cmd.Process.Kill(), log.Close())
+	}
 	s.ended = make(chan struct{})
 	go func(cmd *exec.Cmd, ended chan struct{}) {
 		_ = cmd.Wait() // tests read the status from ProcessState
+		release()
 		close(ended)
 	}(s.cmd, s.ended)
 	if err := s.waitReady(); err != nil {
