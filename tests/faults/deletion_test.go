@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -258,14 +259,19 @@ func TestDeletedPerson(t *testing.T) {
 	}
 
 	project := strconv.FormatInt(tr.Project, 10)
-	interrupted := make(chan struct{})
-	go func() { // it fails when the server is killed
-		defer close(interrupted)
-		_, _, _ = tr.Server.Command(nil, "person", "delete", "--project", project, "--now", "--events", "bob")
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := tr.Server.Command(nil, "person", "delete", "--project", project, "--now", "--events", "bob")
+		ended <- err
 	}()
-	time.Sleep(3 * time.Second)
+	awaitStatement(t, tr.Server, "APPLY DELETED MASK") // from then on it takes seconds: parts stay for two
 	restart(t, tr.Server)
-	<-interrupted
+	if err := <-ended; err == nil {
+		t.Fatal("the erasure was over before the server was killed")
+	}
+	if s := state(); s["status"] != "pending" {
+		t.Fatalf("after an erasure that broke off the status is %v", s)
+	}
 	tr.gone(t, "after an erasure that broke off")
 	tr.capture(t, token, event("seen", "carol", nil))
 	_, stderr, err := tr.Server.Command(nil, "person", "delete", "--project", project, "--now", "carol")
@@ -284,6 +290,38 @@ func TestDeletedPerson(t *testing.T) {
 	tr.Shows(t, "select count(), count(distinct person_id) from events where event = 'bought' and startsWith(distinct_id, 'user-')", []any{1.0, 1.0})
 	if tr.person(t) == "" {
 		t.Error("whoever comes in with the distinct id is nobody")
+	}
+}
+
+// awaitStatement waits until ClickHouse has begun to change rows by a statement that matches a pattern. It keeps the last one of each table.
+func awaitStatement(t *testing.T, server *harness.Server, pattern string) {
+	t.Helper()
+	statement := regexp.MustCompile(pattern)
+	eventuallyAtOnce(t, func() error {
+		files, err := filepath.Glob(filepath.Join(server.Folder, "data", "engine", "clickhouse", "store", "*", "*", "mutation_*.txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if raw, err := os.ReadFile(file); err == nil && statement.Match(raw) { // else it was removed just now
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d statements matches %q", len(files), pattern)
+	})
+}
+
+// eventuallyAtOnce is harness.Eventually for what is over soon: it looks again after a millisecond.
+func eventuallyAtOnce(t *testing.T, check func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
 	}
 }
 

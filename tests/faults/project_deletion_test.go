@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,9 +36,44 @@ func TestDeletedProject(t *testing.T) {
 	first := tr.Project
 	victims := []*harness.Client{tr.Client}
 	for _, kill := range []struct {
-		gone  bool // after the project is gone from the registry
-		after time.Duration
-	}{{false, 20 * time.Millisecond}, {true, 0}, {true, 100 * time.Millisecond}, {true, 400 * time.Millisecond}} {
+		name  string
+		gone  bool // from the registry
+		over  bool // the command may be
+		await func(project string)
+	}{
+		{"asked for", false, false, func(project string) {
+			eventuallyAtOnce(t, func() error {
+				request := regexp.MustCompile(`"method":"DELETE","host":"[^"]*","uri":"/analytics/projects/` + project + `"`)
+				if n := len(request.FindAllString(server.Log(), -1)); n < 2 { // the first one was refused
+					return fmt.Errorf("the server has %d requests", n)
+				}
+				return nil
+			})
+		}},
+		{"gone from the registry", true, false, func(string) {
+			eventuallyAtOnce(t, func() error {
+				if answer := tr.Do(t, http.MethodGet, "status/", nil); answer.Status != http.StatusUnauthorized {
+					return fmt.Errorf("status %d", answer.Status)
+				}
+				return nil
+			})
+		}},
+		{"some rows removed", true, false, func(project string) { awaitStatement(t, server, `team_id = `+project+`\b`) }},
+		{"on its way off the disk", true, true, func(project string) {
+			eventuallyAtOnce(t, func() error {
+				for _, d := range listed(t, server).Deleted {
+					switch {
+					case strconv.FormatInt(d.ID, 10) != project || d.RemovedAt == nil:
+					case d.ErasedAt != nil:
+						t.Fatal("the project is erased before the server is killed")
+					default:
+						return nil
+					}
+				}
+				return errors.New("the rows are not removed")
+			})
+		}},
+	} {
 		if tr.Project != first {
 			project, key := server.Project(t, "deletion")
 			tr.Client = server.Client(project, key)
@@ -45,26 +81,21 @@ func TestDeletedProject(t *testing.T) {
 			tr.capture(t, token, event("bought", "user-"+tr.mark, map[string]any{"secret": tr.mark, "$set": map[string]any{"email": tr.mark}}))
 			victims = append(victims, tr.Client)
 		}
-		ended := make(chan struct{})
-		go func() { // it fails when the server is killed
-			defer close(ended)
-			_, _, _ = server.Command(nil, "project", "delete", strconv.FormatInt(tr.Project, 10), "--confirm", "deletion")
+		project := strconv.FormatInt(tr.Project, 10)
+		ended := make(chan error, 1)
+		go func() {
+			_, _, err := server.Command(nil, "project", "delete", project, "--confirm", "deletion")
+			ended <- err
 		}()
-		if kill.gone {
-			harness.Eventually(t, time.Minute, func() error {
-				if answer := tr.Do(t, http.MethodGet, "status/", nil); answer.Status != http.StatusUnauthorized {
-					return fmt.Errorf("status %d", answer.Status)
-				}
-				return nil
-			})
-		}
-		time.Sleep(kill.after)
+		kill.await(project)
 		restart(t, server)
-		<-ended
+		if err := <-ended; err == nil && !kill.over {
+			t.Fatalf("%s: the deletion was over before the server was killed", kill.name)
+		}
 		count := map[string]any{"query": map[string]any{"kind": "HogQLQuery", "query": "select count() > 0 from events where properties.secret = '" + tr.mark + "'"}}
 		answer := tr.Do(t, http.MethodPost, "query/", count)
 		if kill.gone && answer.Status != http.StatusUnauthorized {
-			t.Fatalf("the project is there again: %d %s", answer.Status, answer.Raw)
+			t.Fatalf("%s: the project is there again: %d %s", kill.name, answer.Status, answer.Raw)
 		}
 		if answer.Status != http.StatusUnauthorized {
 			if answer.Status != http.StatusOK || !strings.Contains(string(answer.Raw), `"results":[[1]]`) {
@@ -82,14 +113,7 @@ func TestDeletedProject(t *testing.T) {
 	}
 	harness.Eventually(t, 5*time.Minute, func() error {
 		time.Sleep(time.Second)
-		var list struct {
-			Projects []struct{ ID int64 }
-			Deleted  []struct {
-				ID       int64
-				ErasedAt *time.Time `json:"erased_at"`
-			}
-		}
-		server.MustCommand(t, &list, nil, "project", "list")
+		list := listed(t, server)
 		if len(list.Projects) != 1 || len(list.Deleted) != len(victims) {
 			t.Fatalf("there are %+v", list)
 		}
@@ -112,6 +136,25 @@ func TestDeletedProject(t *testing.T) {
 	if next, _ := server.Project(t, "next"); next <= victims[len(victims)-1].Project {
 		t.Errorf("a new project has the number %d of one that was deleted", next)
 	}
+}
+
+// projects are those of a server.
+type projects struct {
+	Projects []struct{ ID int64 }
+	Deleted  []struct {
+		ID        int64
+		RemovedAt *time.Time `json:"removed_at"`
+		ErasedAt  *time.Time `json:"erased_at"`
+	}
+}
+
+// listed asks which projects there are.
+func listed(t *testing.T, server *harness.Server) (list projects) {
+	t.Helper()
+	if err := server.Ask("/analytics/projects", nil, &list); err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 // forgetParts has ClickHouse remove parts from the disk within seconds that others took the place of, instead of minutes.
