@@ -21,9 +21,16 @@ const deduplication = "non_replicated_deduplication_window = 10000"
 // such as distinct ids, and the last one is that of [Client.Erase]. Otherwise it keeps a hundred, for as long as there are no more.
 var lastStatement = physical.Setting{Name: "finished_mutations_to_keep", Value: "1"}
 
+// durable has ClickHouse write the rows of an insert to the disk before it answers. Otherwise the kernel does so within about half a minute, and
+// a power cut loses what capture has forgotten by then. The parts from which others were merged stay for eight minutes.
+var durable = []physical.Setting{{Name: "fsync_after_insert", Value: "1"}, {Name: "fsync_part_directory", Value: "1"}}
+
 // tuning is the settings that a table gets on a server that knows them.
 func tuning(t *physical.Table) []physical.Setting {
 	all := append(slices.Clip(t.Tuning), lastStatement)
+	if !physical.IsLog(t.Name) {
+		all = append(all, durable...)
+	}
 	if t.HasPaths() {
 		all = append(all, sharedPaths)
 	}

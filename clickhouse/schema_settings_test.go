@@ -15,8 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
-// TestTablesBoundPaths: the tables that we make keep rare paths in buckets, those that an earlier version made too. Another product's
-// tables are left alone.
+// TestTablesBoundPaths: the tables that we make keep rare paths in buckets and sync what is inserted, those that an earlier version made
+// too. Another product's tables are left alone.
 func TestTablesBoundPaths(t *testing.T) {
 	dsn, err := url.Parse(engine.DSN())
 	if err != nil {
@@ -79,6 +79,12 @@ func TestTablesBoundPaths(t *testing.T) {
 		t.Fatalf("tables with the setting: %v", got)
 	}
 	exec("ALTER TABLE events RESET SETTING min_bytes_for_wide_part")
+	const synced = "SELECT count() FROM system.tables WHERE database = 'older' AND name IN ('events', 'person', 'person_distinct_id2') " +
+		"AND engine_full LIKE '%fsync_after_insert = 1%' AND engine_full LIKE '%fsync_part_directory = 1%'"
+	if got := ask(t, c, 1, synced); strings.Join(got, "") != "[3]" {
+		t.Errorf("new tables that sync what is inserted: %v", got)
+	}
+	exec("ALTER TABLE person RESET SETTING fsync_after_insert, fsync_part_directory")
 	exec("OPTIMIZE TABLE events FINAL")
 	const tuned = "SELECT count() FROM system.tables WHERE database = 'older' AND name = 'events' " +
 		"AND engine_full LIKE '%min_bytes_for_wide_part = %'"
@@ -91,6 +97,9 @@ func TestTablesBoundPaths(t *testing.T) {
 	}
 	if got := ask(t, c, 1, tuned); strings.Join(got, "") != "[1]" {
 		t.Errorf("older tables are not tuned: %v", got)
+	}
+	if got := ask(t, c, 1, synced); strings.Join(got, "") != "[3]" {
+		t.Errorf("older tables that sync what is inserted: %v", got)
 	}
 	load("b")
 	exec("OPTIMIZE TABLE events FINAL")
