@@ -2,6 +2,7 @@ package caddyfile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ func block(d *caddyfile.Dispenser, options map[string]func() error, repeatable .
 		name := d.Val()
 		read, ok := options[name]
 		if !ok {
-			return d.Errf("unknown option %q", name)
+			return d.Errf("unknown option %q (want one of %s)", name, strings.Join(slices.Sorted(maps.Keys(options)), ", "))
 		}
 		if seen[name] && !slices.Contains(repeatable, name) {
 			return d.Errf("%s is set twice", name)
