@@ -184,8 +184,8 @@ var (
 		`\breceived from\b|maybe you meant: \['?system).*$`)
 	// settingAdvice matches a sentence about a server setting, which the author of a query cannot change.
 	settingAdvice = regexp.MustCompile(`(?is)\.\s+[^.]*\bsettings?\b.*$`)
-	// ungrouped matches a column with the names of its physical database and table.
-	ungrouped  = regexp.MustCompile(`'(?:\w+\.){2}(\w+)' is not under`)
+	// ungrouped matches a column with the names of its physical database and table, or with that of its table in the query.
+	ungrouped  = regexp.MustCompile("'(?:\\w+\\.){2}(\\w+|`(?:[^`\\\\]|\\\\.)+`)' is not under|'(?:\\w+\\.)?((?:properties|person_properties)__\\w+)' is not under")
 	codePrefix = regexp.MustCompile(`^(?:Code: \d+\.\s*)?(?:e\.displayText\(\) = )?(?:DB::\w*Exception:\s*)*`)
 	nameSuffix = regexp.MustCompile(`\s*\([A-Z][A-Z0-9_]{3,}\)\s*$`)
 	// secrets matches what no message may show: paths, addresses, SQL, C++ types.
@@ -193,6 +193,19 @@ var (
 		`\b(?:select|insert|with|alter|create)\s.+\bfrom\b|__table\d|\bteam_id\b|::\d{1,4}/|` +
 		`\b(?:DB|std|Poco|boost)::`)
 )
+
+// queriedName is how a query names a column: properties.a for `properties.a.:\`Int64\“ and for properties__a.
+func queriedName(column string) string {
+	name, _, _ := strings.Cut(strings.Trim(column, "`"), ".:") // the type of a path's values
+	name = strings.ReplaceAll(name, "\\`", "`")
+	if document, key, ok := strings.Cut(name, "properties__"); ok {
+		name = document + "properties." + strings.ReplaceAll(key, "__", ".")
+	}
+	if key, ok := strings.CutPrefix(name, "person_properties."); ok {
+		return "person.properties." + key
+	}
+	return name
+}
 
 // cleanMessage returns the part of an exception that the query's author may read: from "DB::Exception:" to the first
 // text that is not about the query. It is empty if nothing safe is left.
@@ -206,7 +219,10 @@ func cleanMessage(text string) string {
 	}
 	text = nameSuffix.ReplaceAllString(text, "")
 	text = settingAdvice.ReplaceAllString(text, "")
-	text = ungrouped.ReplaceAllString(text, "'$1' is not under")
+	text = ungrouped.ReplaceAllStringFunc(text, func(column string) string {
+		names := ungrouped.FindStringSubmatch(column)
+		return "'" + queriedName(names[1]+names[2]) + "' is not under"
+	})
 	text = strings.TrimRight(strings.TrimSpace(text), ".:, ")
 	if text == "" || len(text) > 1000 || secrets.MatchString(text) {
 		return ""

@@ -35,6 +35,8 @@ func TestMistakesOfNewUsers(t *testing.T) {
 		{"query/", hogql("select event from events where event = 'it's'"), 400, []string{"Write a quote inside of a text twice: 'it''s'"}},
 		{"query/", hogql("select 1 from events where timestamp > now() - 7 days"), 400, []string{"interval 7 day"}},
 		{"query/", hogql("select event, count() from events"), 400, []string{"Column 'event' is not under aggregate function", "GROUP BY, or put it into"}},
+		{"query/", hogql("select properties.a, count() from events"), 400, []string{"Column 'properties.a' is not under aggregate function"}},
+		{"query/", hogql("select person.properties.a, count() from events"), 400, []string{"Column 'person.properties.a' is not under aggregate function"}},
 		{"query/", hogql("select sum(count() over ()) over () from events"), 400, nil},
 		{"query/", hogql("select multiMatchAny('x', ['a{1,30000}'])"), 400, []string{"Regular expression evaluation in vectorscan will be too slow.\""}},
 		{"query/", hogql("select " + strings.Repeat("arrayMap(x -> ", 100) + "1" + strings.Repeat(", [1])", 100)), 400, nil},
