@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -89,6 +92,87 @@ func TestDashboardFromTemplate(t *testing.T) {
 	}
 	if mode := fieldOf(t, w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/", ""), "creation_mode"); mode != "default" {
 		t.Errorf("the first dashboard has the creation mode %v", mode)
+	}
+}
+
+// TestMistakenTiles: what is wrong with the query of one insight is told in its tile, in every answer that is a dashboard, and the others have their
+// results. A mistake of the request itself is told of all.
+func TestMistakenTiles(t *testing.T) {
+	w, good := insightWorld(t)
+	w.loseClickHouse(t)
+	w.cacheInsight(t, good, time.Now(), `[1,"x"]`)
+	action, err := w.rt.registry.CreateAction(t.Context(), w.project.ID, registry.ActionFields{Name: registry.To(new("Joined"))}, w.key.ID, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	board := registry.DashboardFields{Tiles: []registry.TileFields{{Insight: good.ID}}}
+	wrong := []struct{ query, code, message string }{
+		{fmt.Sprintf(`{"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": %d}]}`, action.ID), "invalid_input", fmt.Sprintf(`Action "Joined" (ID %d) was deleted.`, action.ID)},
+		{`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode"}], "properties": [{"type": "cohort", "key": "id", "value": 99}]}`, "hogql_query_error", "Could not find cohort with ID 99"},
+		{`{"kind": "HogQLQuery", "query": "selct 1"}`, "hogql_syntax_error", ""},
+		{`{"kind": "TrendsQuery", "series": "a"}`, "parse_error", ""}, // of an older version
+	}
+	for _, each := range wrong {
+		i, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Query: registry.To(json.RawMessage(each.query))}, w.key.ID, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		board.Tiles = append(board.Tiles, registry.TileFields{Insight: i.ID})
+	}
+	if _, err := w.rt.registry.UpdateAction(t.Context(), w.project.ID, action.ID, registry.ActionFields{Deleted: registry.To(true)}, began); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.rt.registry.CreateDashboard(t.Context(), w.project.ID, board, w.key.ID, began); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, method, route, body, member string }{
+		{"a dashboard", http.MethodGet, "1/?refresh=blocking", "", "tiles"},
+		{"a run of it", http.MethodGet, "1/run_insights/?refresh=blocking&output_format=json", "", "results"},
+		{"a change of it", http.MethodPatch, "1/?refresh=blocking", `{"name": "new"}`, "tiles"},
+	} {
+		answer := w.send(t, tt.method, "/api/projects/1/dashboards/"+tt.route, tt.body)
+		tiles, _ := fieldOf(t, answer, tt.member).([]any)
+		if answer.Code != http.StatusOK || len(tiles) != 1+len(wrong) {
+			t.Fatalf("%s: %d %s", tt.name, answer.Code, answer.Body)
+		}
+		for at, each := range tiles {
+			tile := each.(map[string]any)
+			insight := tile["insight"].(map[string]any)
+			if at == 0 {
+				if _, told := tile["error"]; told || fmt.Sprint(insight["result"]) != "[[1 x]]" || insight["query_status"] != nil {
+					t.Errorf("%s: beside mistaken tiles: %v", tt.name, tile)
+				}
+				continue
+			}
+			told, _ := tile["error"].(map[string]any)
+			status, _ := insight["query_status"].(map[string]any)
+			message := fmt.Sprint(told["message"])
+			got := fmt.Sprint(told["type"], " ", status["error_code"], " ", status["insight_id"], " ", status["dashboard_id"], " ", insight["result"], " ", insight["query"] != nil)
+			if want := fmt.Sprint("ValidationError ", wrong[at-1].code, " ", at+1, " 1 <nil> true"); got != want || message == "" || message != status["error_message"] {
+				t.Errorf("%s: tile %d: %s, want %s: %s, status %v", tt.name, at, got, want, message, status["error_message"])
+			}
+			if want := wrong[at-1].message; want != "" && message != want {
+				t.Errorf("%s: tile %d: %s, want %s", tt.name, at, message, want)
+			}
+		}
+	}
+	for _, over := range []string{`filters_override={"bogus":1}`, `variables_override={"a":1}`} {
+		if answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/?"+strings.ReplaceAll(over, `"`, "%22"), ""); answer.Code != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", over, answer.Code, answer.Body)
+		}
+	}
+	// By itself, and in a list, an insight is refused as before: contract api.md section 4.4.
+	for _, route := range []string{"insights/2/", "insights/"} {
+		if answer := w.send(t, http.MethodGet, "/api/projects/1/"+route+"?refresh=blocking", ""); answer.Code != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", route, answer.Code, answer.Body)
+		}
+	}
+	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	if err := w.spend(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/?refresh=force_blocking", ""); answer.Code != http.StatusTooManyRequests {
+		t.Errorf("without an allowance: %d %s", answer.Code, answer.Body)
 	}
 }
 

@@ -65,8 +65,12 @@ func (s *Dashboards) answer(ctx context.Context, c *api.Caller, in *api.Input, s
 // maxDashboardBytes is what the insights of a dashboard take at most: once they take more, the others are shown without their results.
 const maxDashboardBytes = 64 << 20
 
-// tiles gives the tiles of a dashboard in the order in which they are shown, with the results of their insights.
+// tiles gives the tiles of a dashboard in the order in which they are shown, with the results of their insights. What is wrong with the query of one
+// is told in its tile.
 func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d *registry.Dashboard, params resultParams) ([]tileRecord, execution.Quotas, error) {
+	if err := params.over.Check(); err != nil {
+		return nil, nil, err
+	}
 	tiles := make([]registry.Tile, 0, len(d.Tiles))
 	for _, t := range d.Tiles {
 		if !t.Deleted && (t.Text != nil || c.Snapshot.Insight(d.Project, t.Insight) != nil) {
@@ -98,8 +102,11 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 		asked := params
 		asked.full = size.Load() > maxDashboardBytes
 		res, err := s.Results.result(ctx, c, in, one, asked)
-		if err != nil {
+		if res, err = ofMany(ctx, res, err); err != nil {
 			return res.Quotas, err
+		}
+		if res.mistake != nil {
+			out[i].Error = &tileError{Type: "ValidationError", Message: res.failure}
 		}
 		if entry := res.Answer.Entry; entry != nil {
 			out[i].LastRefresh, out[i].IsCached = &entry.ComputedAt, res.Answer.Status.Cached()

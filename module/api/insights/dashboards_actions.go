@@ -18,6 +18,7 @@ type runRecord struct {
 	ID      int64           `json:"id"`
 	Order   int             `json:"order"`
 	Insight json.RawMessage `json:"insight"`
+	Error   *tileError      `json:"error,omitempty"`
 }
 
 // run answers GET dashboards/:id/run_insights/: the insights with their results in the mode that refresh names. With
@@ -46,7 +47,7 @@ func (s *Dashboards) run(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	results := make([]runRecord, 0, len(tiles))
 	for _, t := range tiles {
 		if t.Text == nil {
-			results = append(results, runRecord{ID: t.ID, Order: *t.Order, Insight: t.Insight})
+			results = append(results, runRecord{ID: t.ID, Order: *t.Order, Insight: t.Insight, Error: t.Error})
 		}
 	}
 	return api.JSON(http.StatusOK, map[string]any{"results": results}).With(quotas), nil

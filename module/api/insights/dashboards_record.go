@@ -66,6 +66,13 @@ type tileRecord struct {
 	FiltersOverrides      json.RawMessage `json:"filters_overrides"`
 	LastRefresh           *time.Time      `json:"last_refresh"`
 	IsCached              bool            `json:"is_cached"`
+	Error                 *tileError      `json:"error,omitempty"`
+}
+
+// tileError is what is wrong with the query of a tile's insight. Type is the name that PostHog has for all of it.
+type tileError struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
 }
 
 // textRecord is the text of a tile. It goes by the number of the tile that it was written for.

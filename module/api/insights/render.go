@@ -1,6 +1,7 @@
 package insights
 
 import (
+	"cmp"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -111,8 +112,8 @@ func appendNoResult(dst []byte, c *api.Caller, res insightResult) []byte {
 // appendFailure appends the query_status of an insight whose query failed.
 func (s *Results) appendFailure(dst []byte, c *api.Caller, i shownInsight, res insightResult) []byte {
 	failed := execution.Run{
-		ID: res.plan.ClientID, Query: res.plan.Query, Shows: res.plan, From: execution.Origin{Insight: &i.ID}, Start: c.Start, Picked: new(atomic.Int64),
-		Failure: api.Invalid("", "error", "%s", res.failure),
+		ID: res.plan.ClientID, Query: res.plan.Query, Shows: res.plan, From: i.origin(), Start: c.Start, Picked: new(atomic.Int64),
+		Failure: cmp.Or(res.mistake, api.Invalid("", "error", "%s", res.failure)),
 	}
 	failed.End = c.Start
 	return s.writer(c).AppendStatus(dst, &failed, true, nil)

@@ -85,6 +85,7 @@ type insightResult struct {
 	text    bool            // the result is shown as a table of text
 	query   json.RawMessage // as it ran, with overrides put over it; nil when there are none
 	failure string          // why there is no result, for people; empty when nothing failed
+	mistake *api.Error      // what is wrong with the query, when it is shown in place of a result; nil else
 }
 
 // errConcurrency is what PostHog says when too many queries of a project run at once.
@@ -108,7 +109,7 @@ func (s *Results) result(ctx context.Context, c *api.Caller, in *api.Input, i sh
 	}
 	p, err := s.plan(c, in, i, params)
 	if err != nil {
-		return insightResult{}, err
+		return insightResult{plan: unplanned(c, i)}, err
 	}
 	switch {
 	case withheld:
@@ -116,15 +117,11 @@ func (s *Results) result(ctx context.Context, c *api.Caller, in *api.Input, i sh
 	case params.full:
 		return insightResult{plan: p, failure: errTooMuchAtOnce}, nil
 	}
-	from := execution.Origin{Insight: &i.ID}
-	if i.tile != nil {
-		from.Dashboard = &i.tile.Dashboard
-	}
 	out := insightResult{plan: p, text: params.text}
 	if out.query, err = i.overlaid(params.over); err != nil {
-		return insightResult{}, err
+		return out, err
 	}
-	out.Result, err = s.Executor.Refresh(ctx, &c.Caller, p.Query, &p.Freshness, from, p)
+	out.Result, err = s.Executor.Refresh(ctx, &c.Caller, p.Query, &p.Freshness, i.origin(), p)
 	if params.mode == execution.RefreshForceCache && out.Answer.Status == cache.Stale {
 		out.Answer.Status = cache.Hit // it is not being refreshed
 	}
@@ -145,6 +142,21 @@ func (s *Results) result(ctx context.Context, c *api.Caller, in *api.Input, i sh
 		out.failure = failed.Detail
 	}
 	return out, nil
+}
+
+// unplanned stands for the plan of an insight whose query has none.
+func unplanned(c *api.Caller, i shownInsight) *result.Plan {
+	return &result.Plan{Query: &execution.Query{Key: cache.KeyParts{Project: c.Project.ID, Query: string(i.Query)}.Key()}}
+}
+
+// ofMany is the result of one insight among others, which are shown whatever is wrong with its query. Other errors are those of the whole answer: the
+// caller is gone, or has used up a rate.
+func ofMany(ctx context.Context, res insightResult, err error) (insightResult, error) {
+	mistake := api.ErrorOf(err)
+	if err == nil || ctx.Err() != nil || mistake.Status == http.StatusTooManyRequests || mistake.Status >= http.StatusInternalServerError {
+		return res, err
+	}
+	return insightResult{plan: res.plan, query: res.query, Result: execution.Result{Quotas: res.Quotas}, failure: mistake.Detail, mistake: mistake}, nil
 }
 
 // answer answers with an insight and its result. A body that shows a cached result is kept as a page; as the insight can change while

@@ -77,6 +77,15 @@ func shownIn(c *api.Caller, in *api.Input, i *registry.Insight) shownInsight {
 	return shownInsight{Insight: i}
 }
 
+// origin is what a run of its query is for.
+func (s shownInsight) origin() execution.Origin {
+	from := execution.Origin{Insight: &s.ID}
+	if s.tile != nil {
+		from.Dashboard = &s.tile.Dashboard
+	}
+	return from
+}
+
 // overrides are what goes over the insight's query: the request's own over the dashboard's; a tile's filters take the place
 // of both.
 func (s shownInsight) overrides(given result.Overrides) (result.Overrides, error) {

@@ -19,6 +19,21 @@ import (
 // Overrides are what a request puts over a query before it runs: contract sections 1.2 and 4.4. Either may be empty.
 type Overrides struct{ Variables, Filters json.RawMessage }
 
+// Check reports what is wrong with the overrides whatever query they are for.
+func (o Overrides) Check() error {
+	if len(o.Filters) > 0 && !api.IsNull(o.Filters) {
+		if _, err := query.ParseOverrides(o.Filters); err != nil {
+			return err // a mistake of the request, told as it is
+		}
+	}
+	if len(o.Variables) > 0 && !api.IsNull(o.Variables) {
+		if _, err := query.ParseVariables(o.Variables); err != nil {
+			return err // a mistake of the request, told as it is
+		}
+	}
+	return nil
+}
+
 // apply gives the node with the overrides put over it.
 func (o Overrides) apply(node query.Node) (query.Node, error) {
 	q, isHogQL := node.(*query.HogQL)
