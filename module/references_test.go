@@ -242,6 +242,28 @@ func TestCohortRoutesKnowUsers(t *testing.T) {
 	}
 }
 
+// TestCohortOfNoAction: who writes a cohort of an action that was deleted is told so, and which one it was.
+func TestCohortOfNoAction(t *testing.T) {
+	w := actionsWorld(t)
+	w.newAction(t, `{"name": "Joined the club", "steps": [{"event": "join"}]}`)
+	w.newAction(t, `{"steps": [{"event": "join"}]}`)
+	for _, route := range []string{"1/", "2/"} {
+		w.send(t, http.MethodPatch, actionsPath+route, `{"deleted": true}`)
+	}
+	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "cohort:write")
+	for id, want := range map[int]string{
+		1: `Action "Joined the club" (ID 1) was deleted.`,
+		2: "Action ID 2 was deleted.",
+		3: "Action ID 3 does not exist!",
+	} {
+		body := fmt.Sprintf(`{"name": "c", "filters": {"properties": {"type": "AND", "values": [`+performsAction+`]}}}`, id)
+		answer := w.send(t, http.MethodPost, "/api/projects/@current/cohorts/", body)
+		if got := fieldOf(t, answer, "detail"); answer.Code != http.StatusBadRequest || got != want {
+			t.Errorf("%d: %d %v, want %s", id, answer.Code, got, want)
+		}
+	}
+}
+
 // TestLoopsOverActions: an action cannot depend on itself, by no way.
 func TestLoopsOverActions(t *testing.T) {
 	w := actionsWorld(t)

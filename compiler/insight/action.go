@@ -35,11 +35,9 @@ func (w *World) action(id int64) (*query.Action, *diag.Error) {
 	a := w.Actions.Get(id)
 	switch {
 	case a == nil:
-		return nil, diag.Field(diag.InvalidInput, "", "Action ID %d does not exist!", id)
-	case a.Deleted && a.Name == "":
-		return nil, diag.Field(diag.InvalidInput, "", "Action ID %d was deleted.", id)
+		return nil, &diag.Error{Code: diag.InvalidInput, Detail: query.NoAction(id)}
 	case a.Deleted:
-		return nil, diag.Field(diag.InvalidInput, "", `Action "%s" (ID %d) was deleted.`, a.Name, id)
+		return nil, &diag.Error{Code: diag.InvalidInput, Detail: query.DeletedAction(id, a.Name)}
 	case a.Unreadable != "":
 		return nil, unusable(a, &diag.Error{Code: diag.InvalidInput, Detail: a.Unreadable})
 	}

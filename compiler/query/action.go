@@ -2,6 +2,7 @@ package query
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -57,6 +58,17 @@ func (a *Action) Label() string {
 		return a.Name
 	}
 	return "Action " + strconv.FormatInt(a.ID, 10)
+}
+
+// NoAction is what is said of an action that the project does not have.
+func NoAction(id int64) string { return fmt.Sprintf("Action ID %d does not exist!", id) }
+
+// DeletedAction is what is said of an action that was deleted; its name may be empty.
+func DeletedAction(id int64, name string) string {
+	if name == "" {
+		return fmt.Sprintf("Action ID %d was deleted.", id)
+	}
+	return fmt.Sprintf(`Action "%s" (ID %d) was deleted.`, name, id)
 }
 
 // Events are the names of the events that can match the action; nil when any event can.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -37,8 +38,11 @@ func (s *Cohorts) checkDefinition(now *registry.Snapshot, c *registry.Cohort) er
 		return refusal(err)
 	}
 	for _, id := range cohort.Actions(d) {
-		if a := now.AnyAction(c.Project, id); a == nil || a.Deleted {
-			return api.Invalid("filters", "invalid_input", "Action ID %d does not exist!", id)
+		switch a := now.AnyAction(c.Project, id); {
+		case a == nil:
+			return api.Invalid("filters", "invalid_input", "%s", query.NoAction(id))
+		case a.Deleted:
+			return api.Invalid("filters", "invalid_input", "%s", query.DeletedAction(id, api.Deref(a.Name)))
 		}
 	}
 	for _, id := range cohort.Cohorts(d) {
