@@ -222,6 +222,32 @@ func TestUpdateEndpoint(t *testing.T) {
 	}
 }
 
+// TestOptionalBreakdownsOfANewVersion: a new version keeps what could be left out of the one before, as far as its query has it.
+func TestOptionalBreakdownsOfANewVersion(t *testing.T) {
+	r := openAt(t, sqlitetest.Path(t), quiet)
+	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "p"}, now))(t)
+	must(r.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: p.ID, Name: "e", Query: query("select 1"), OptionalBreakdowns: []string{"plan", "city"}}, now))(t)
+	isPlan := func(name string) bool { return name == "plan" }
+	for _, tt := range []struct {
+		name   string
+		update registry.EndpointUpdate
+		want   []string
+	}{
+		{"a draft", registry.EndpointUpdate{Query: query("select 2"), Draft: true, HasBreakdown: isPlan}, []string{"plan"}},
+		{"a version", registry.EndpointUpdate{Query: query("select 3"), HasBreakdown: isPlan}, []string{"plan"}},
+		{"one that says which", registry.EndpointUpdate{Query: query("select 4"), HasBreakdown: isPlan, OptionalBreakdowns: &[]string{}}, []string{}},
+		{"after that", registry.EndpointUpdate{Query: query("select 5"), HasBreakdown: isPlan}, []string{}},
+	} {
+		e := must(r.UpdateEndpoint(t.Context(), p.ID, "e", tt.update, now))(t)
+		if diff := cmp.Diff(tt.want, e.Versions[len(e.Versions)-1].OptionalBreakdowns); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+	if first := r.Snapshot().Endpoint(p.ID, "e").Version(1); len(first.OptionalBreakdowns) != 2 {
+		t.Errorf("the first version has %v", first.OptionalBreakdowns)
+	}
+}
+
 func TestUpdateEndpointRefuses(t *testing.T) {
 	r, p := fresh(t)
 	must(r.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: p.ID, Name: "e", Query: query("select 1")}, now))(t)

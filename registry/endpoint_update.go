@@ -28,6 +28,8 @@ type EndpointUpdate struct {
 	DeprecatedAt       *time.Time // the zero time takes it away
 	SunsetAt           *time.Time // the same; not before DeprecatedAt
 	OptionalBreakdowns *[]string
+	// HasBreakdown reports whether the query has a breakdown. A new version keeps the optional ones of the current version that it has; nil: none.
+	HasBreakdown func(name string) bool
 	// Table says whether the version is materialized. A draft is only if it says so; a version or an endpoint that is switched off is not.
 	Table TableUpdate
 	By    string // id of the key that asks; becomes CreatedBy of a new version
@@ -157,16 +159,25 @@ func (u EndpointUpdate) target(e *Endpoint, at time.Time) (v Version, renewed bo
 		return v, false
 	}
 	return Version{
-		ID:               newID(),
-		Number:           len(e.Versions) + 1,
-		Query:            compact(u.Query),
-		Description:      v.Description,
-		FreshnessSeconds: v.FreshnessSeconds,
-		Active:           true,
-		Columns:          slices.Clone(u.Columns),
-		CreatedAt:        at,
-		CreatedBy:        u.By,
+		ID:                 newID(),
+		Number:             len(e.Versions) + 1,
+		Query:              compact(u.Query),
+		Description:        v.Description,
+		FreshnessSeconds:   v.FreshnessSeconds,
+		Active:             true,
+		Columns:            slices.Clone(u.Columns),
+		CreatedAt:          at,
+		CreatedBy:          u.By,
+		OptionalBreakdowns: u.kept(v.OptionalBreakdowns),
 	}, true
+}
+
+// kept are the optional breakdowns that a new version takes over.
+func (u EndpointUpdate) kept(names []string) []string {
+	if u.HasBreakdown == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !u.HasBreakdown(name) })
 }
 
 // change changes the fields that belong to a version, and reports whether there are any.

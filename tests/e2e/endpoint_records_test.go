@@ -98,6 +98,16 @@ func TestEndpointRecords(t *testing.T) {
 			t.Errorf("%v answers %d %s", body, answer.Status, answer.Raw)
 		}
 	}
+	changed := must(t, c, http.StatusOK, http.MethodPatch, "endpoints/trend/", map[string]any{"query": map[string]any{
+		"kind": "TrendsQuery", "series": []any{map[string]any{"kind": "EventsNode", "event": "b"}}, "breakdownFilter": map[string]any{"breakdown": "plan", "breakdown_type": "event"},
+	}})
+	if diff := cmp.Diff(map[string]any{"current_version": 2.0, "optional_breakdown_properties": []any{"plan"}}, pick(changed, "current_version", "optional_breakdown_properties")); diff != "" {
+		t.Errorf("a new version of an insight (-want +got):\n%s", diff)
+	}
+	changed = must(t, c, http.StatusOK, http.MethodPatch, "endpoints/trend/", map[string]any{"query": hogql("select 1")})
+	if diff := cmp.Diff(map[string]any{"current_version": 3.0, "optional_breakdown_properties": []any{}}, pick(changed, "current_version", "optional_breakdown_properties")); diff != "" {
+		t.Errorf("a new version without breakdowns (-want +got):\n%s", diff)
+	}
 	record := must(t, c, http.StatusOK, http.MethodGet, "endpoints/daily/", nil)
 	must(t, c, http.StatusOK, http.MethodPut, "endpoints/daily/", record) // as it was read: nothing changes
 	again := must(t, c, http.StatusOK, http.MethodGet, "endpoints/daily/", nil)

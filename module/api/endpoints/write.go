@@ -175,6 +175,7 @@ func (s *Endpoints) setQuery(
 			return nil, quotas, err
 		}
 		update.Query, update.Columns, update.SameQuery = checked.Raw, checked.Columns, checked.Same
+		update.HasBreakdown = checked.HasBreakdown
 		return checked.Node, quotas, publish.CheckOptionalBreakdowns(checked.Node, api.Deref(f.optionalBreakdowns))
 	}
 	node, err := api.StoredQuery(e, e.Version(update.Version))

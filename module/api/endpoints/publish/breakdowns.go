@@ -15,17 +15,31 @@ func CheckOptionalBreakdowns(node query.Node, names []string) error {
 		return nil
 	}
 	const attr = "optional_breakdown_properties"
-	insight, ok := node.(query.Insight)
-	if !ok || !compiler.KindOf(node).OptionalBreakdowns {
+	known, ok := breakdowns(node)
+	if !ok {
 		supported := compiler.KindNames(func(k *compiler.Kind) bool { return k.OptionalBreakdowns })
 		slices.Sort(supported)
 		return api.Invalid(attr, "invalid_input", "Query kind '%s' does not support optional breakdowns. Supported: %s.", node.Kind(), strings.Join(supported, ", "))
 	}
-	known := slices.DeleteFunc(query.VariableNames(insight), func(name string) bool { return name == "date_from" || name == "date_to" })
 	for _, name := range names {
 		if !slices.Contains(known, name) {
 			return api.Invalid(attr, "invalid_input", "Unknown breakdown property: '%s'. Known: [%s].", name, strings.Join(known, ", "))
 		}
 	}
 	return nil
+}
+
+// breakdowns are those of a query that can be left out; ok is false for a kind that has none.
+func breakdowns(node query.Node) (names []string, ok bool) {
+	insight, ok := node.(query.Insight)
+	if !ok || !compiler.KindOf(node).OptionalBreakdowns {
+		return nil, false
+	}
+	return slices.DeleteFunc(query.VariableNames(insight), func(name string) bool { return name == "date_from" || name == "date_to" }), true
+}
+
+// HasBreakdown reports whether the query has a breakdown that can be left out.
+func (q *Query) HasBreakdown(name string) bool {
+	names, _ := breakdowns(q.Node)
+	return slices.Contains(names, name)
 }
