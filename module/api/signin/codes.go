@@ -63,11 +63,11 @@ func hashOf(text string) string {
 // Issue returns a new code for a grant, and when it stops working.
 func (c *Codes) Issue(ctx context.Context, grant Grant, now time.Time) (text string, expires time.Time, err error) {
 	text, expires = rand.Text(), now.Add(CodeLife) // at least 128 random bits
-	err = c.change(ctx, now, func(codes []code) []code {
+	err = c.change(ctx, now, func(codes []code) ([]code, error) {
 		if len(codes) >= maxCodes {
 			codes = slices.Delete(codes, 0, len(codes)-maxCodes+1)
 		}
-		return append(codes, code{hashOf(text), expires.UTC(), grant})
+		return append(codes, code{hashOf(text), expires.UTC(), grant}), nil
 	})
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("keeping a code: %w", err)
@@ -75,26 +75,31 @@ func (c *Codes) Issue(ctx context.Context, grant Grant, now time.Time) (text str
 	return text, expires, nil
 }
 
-// take returns what a code grants, and forgets the code. ok is false for one that is wrong, was used or has expired. Codes are told apart by their
-// hashes, so how long it takes says nothing of how much of a code is right.
-func (c *Codes) take(ctx context.Context, text string, now time.Time) (grant Grant, ok bool, err error) {
+// use calls open with what a code grants, and forgets the code once that has succeeded; until then the code works. ok is false for one that is wrong,
+// was used or has expired. An error may also mean that the code could not be forgotten: what open did then has to be undone, since the code may be used
+// again. Codes are told apart by their hashes, so how long it takes says nothing of how much of a code is right.
+func (c *Codes) use(ctx context.Context, text string, now time.Time, open func(Grant) error) (ok bool, err error) {
 	hash := hashOf(text)
 	isIt := func(each code) bool { return each.Hash == hash }
 	codes, err := c.look(ctx, now)
 	if err != nil || !slices.ContainsFunc(codes, isIt) {
-		return Grant{}, false, err
+		return false, err
 	}
-	err = c.change(ctx, now, func(codes []code) []code {
-		if found := slices.IndexFunc(codes, isIt); found >= 0 {
-			grant, ok = codes[found].Grant, true
-			codes = slices.Delete(codes, found, found+1)
+	err = c.change(ctx, now, func(codes []code) ([]code, error) {
+		found := slices.IndexFunc(codes, isIt)
+		if found < 0 {
+			return codes, nil
 		}
-		return codes
+		ok = true
+		if err := open(codes[found].Grant); err != nil {
+			return nil, err
+		}
+		return slices.Delete(codes, found, found+1), nil
 	})
 	if err != nil {
-		return Grant{}, false, fmt.Errorf("using a code: %w", err)
+		return ok, fmt.Errorf("using a code: %w", err)
 	}
-	return grant, ok, nil
+	return ok, nil
 }
 
 // look reads the codes without the lock.
@@ -121,8 +126,8 @@ func (c *Codes) read(ctx context.Context, now time.Time) ([]code, error) {
 	return slices.DeleteFunc(codes, func(each code) bool { return !now.Before(each.Expires) }), nil
 }
 
-// change has to change the codes that work, while nobody else does.
-func (c *Codes) change(ctx context.Context, now time.Time, to func([]code) []code) error {
+// change has to change the codes that work, while nobody else does. They stay as they are when to fails.
+func (c *Codes) change(ctx context.Context, now time.Time, to func([]code) ([]code, error)) error {
 	_, release, err := c.store.Lock(ctx, codesName, c.holder)
 	if err != nil {
 		return err
@@ -132,12 +137,17 @@ func (c *Codes) change(ctx context.Context, now time.Time, to func([]code) []cod
 	if err != nil {
 		return err
 	}
-	if codes = to(codes); len(codes) == 0 {
-		return c.store.Keep(ctx, codesName, nil)
-	}
-	data, err := json.Marshal(codes)
-	if err != nil {
+	if codes, err = to(codes); err != nil {
 		return err
 	}
+	var data []byte
+	if len(codes) > 0 {
+		if data, err = json.Marshal(codes); err != nil {
+			return err
+		}
+	}
+	// What was done for it is done, so this goes on although the client may have left.
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), codeTimeout, errNoAnswer)
+	defer cancel()
 	return c.store.Keep(ctx, codesName, data)
 }

@@ -87,7 +87,14 @@ func (s *SignIn) answer(r *http.Request, now time.Time) (*api.Response, error) {
 	// The limit is not asked first: who guesses would lock out whoever shares the address, and a code has too many bits to be guessed.
 	ctx, cancel := context.WithTimeoutCause(r.Context(), codeTimeout, errNoAnswer)
 	defer cancel()
-	grant, ok, err := s.State.Codes.take(ctx, text, now)
+	var made *opened
+	ok, err := s.State.Codes.use(ctx, text, now, func(grant Grant) (err error) {
+		made, err = s.open(r.Context(), grant, now)
+		return err
+	})
+	if err != nil && made != nil { // the code may still work, so this key must not
+		err = errors.Join(err, s.close(r.Context(), made, now))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -97,14 +104,27 @@ func (s *SignIn) answer(r *http.Request, now time.Time) (*api.Response, error) {
 		}
 		return nil, errWrongCode
 	}
-	return s.open(r.Context(), grant, now)
+	// The key that was made may have gone with its project.
+	p := s.Registry.Snapshot().Project(made.key.Project)
+	if p == nil {
+		return nil, errWrongCode
+	}
+	return api.JSON(http.StatusCreated, session{
+		Key: made.text, ExpiresAt: made.key.ExpiresAt, Scopes: made.key.Scopes, Project: project{p.ID, p.Name},
+	}), nil
 }
 
 // errWrongCode refuses a code. It does not tell wrong codes from those that were good once.
 var errWrongCode = api.Unauthenticated("This link has expired or was already used. Get a new one with: caddy analytics console")
 
+// opened is the key of a session.
+type opened struct {
+	key  *registry.Key
+	text string
+}
+
 // open makes the key of a session.
-func (s *SignIn) open(ctx context.Context, grant Grant, now time.Time) (*api.Response, error) {
+func (s *SignIn) open(ctx context.Context, grant Grant, now time.Time) (*opened, error) {
 	key, text, err := s.Registry.CreateKey(ctx, registry.NewKey{
 		Project: grant.Project, Label: label, Scopes: grant.Scopes, ExpiresAt: now.Add(grant.Life), Session: true,
 	}, now)
@@ -114,10 +134,15 @@ func (s *SignIn) open(ctx context.Context, grant Grant, now time.Time) (*api.Res
 	if err != nil {
 		return nil, err // it says what was being done
 	}
-	res := api.JSON(http.StatusCreated, session{
-		Key: text, ExpiresAt: key.ExpiresAt, Scopes: key.Scopes, Project: project{key.Project, s.Registry.Snapshot().Project(key.Project).Name},
-	})
-	return res, nil
+	return &opened{key, text}, nil
+}
+
+// close ends a key that nobody was given.
+func (s *SignIn) close(ctx context.Context, made *opened, now time.Time) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), codeTimeout, errNoAnswer)
+	defer cancel()
+	_, err := s.Registry.RevokeKey(ctx, made.key.ID, now)
+	return err
 }
 
 // checkOrigin refuses requests that a page of another site sends. Programs, which say nothing of where they are, may send them.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,7 @@ type memory struct {
 	mu   sync.Mutex
 	data []byte
 	err  error
+	keep func() error // called before something is kept; nil: nothing
 }
 
 func (m *memory) Lock(context.Context, string, string) (bool, func(), error) {
@@ -43,6 +45,11 @@ func (m *memory) Lock(context.Context, string, string) (bool, func(), error) {
 }
 
 func (m *memory) Keep(_ context.Context, _ string, data []byte) error {
+	if m.keep != nil {
+		if err := m.keep(); err != nil {
+			return err
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.data = data
@@ -253,6 +260,75 @@ func TestWithoutTheRegistry(t *testing.T) {
 	store.err = nil
 	if w := s.exchange(code); w.Code != http.StatusCreated {
 		t.Errorf("afterwards: %d %s", w.Code, w.Body)
+	}
+}
+
+// refusing is a store that writes nothing while it has an error.
+type refusing struct {
+	registry.Store
+	err atomic.Pointer[error]
+}
+
+func (r *refusing) Write(ctx context.Context, w *registry.Write) (uint64, error) {
+	if err := r.err.Load(); err != nil {
+		return 0, *err
+	}
+	return r.Store.Write(ctx, w)
+}
+
+// TestWithoutAKey: a code that gave nobody a key still works, and a key that nobody was given does not.
+func TestWithoutAKey(t *testing.T) {
+	inner, err := sqlite.Open(context.Background(), sqlitetest.Path(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, codes := &refusing{Store: inner}, new(memory)
+	s := siteOn(t, records)
+	s.State = signin.NewState(codes)
+	p, err := s.Registry.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	working := func() (n int) {
+		for _, k := range s.Registry.Snapshot().Keys(p.ID) {
+			if k.RevokedAt.IsZero() {
+				n++
+			}
+		}
+		return n
+	}
+	code := s.code(p.ID)
+	away := fmt.Errorf("writing: %w", registry.ErrUnavailable)
+	for what, set := range map[string]func(error){
+		"the key is not made":       func(err error) { records.err.Store(&err) },
+		"the code is not forgotten": func(err error) { codes.keep = func() error { return err } },
+	} {
+		set(away)
+		if w := s.exchange(code); w.Code != http.StatusServiceUnavailable || working() != 0 {
+			t.Errorf("%s: %d %s, and %d keys work", what, w.Code, w.Body, working())
+		}
+		records.err.Store(nil)
+		codes.keep = nil
+	}
+	if w := s.exchange(code); w.Code != http.StatusCreated || working() != 1 {
+		t.Errorf("afterwards: %d %s, and %d keys work", w.Code, w.Body, working())
+	}
+	if got := detail(t, s.exchange(code)); got != wrongCode {
+		t.Errorf("once more: %s", got)
+	}
+}
+
+// TestProjectGoesMeanwhile: the project is deleted when the key was just made.
+func TestProjectGoesMeanwhile(t *testing.T) {
+	s, codes := newSite(t), new(memory)
+	s.State = signin.NewState(codes)
+	code := s.code(1)
+	codes.keep = func() error {
+		_, err := s.Registry.DeleteProject(t.Context(), 1, "Shop", time.Now())
+		return err
+	}
+	if got := detail(t, s.exchange(code)); got != wrongCode {
+		t.Errorf("%s, want %s", got, wrongCode)
 	}
 }
 
