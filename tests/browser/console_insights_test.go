@@ -241,6 +241,12 @@ func TestConsoleInsight(t *testing.T) {
 		t.Errorf("renamed, the insight is %v %v", got["name"], got["tags"])
 	}
 
+	c.press(t, "button", "More")
+	c.press(t, "menuitem", "Show as code")
+	c.press(t, "tab", "curl")
+	c.accessible(t)
+	c.press(t, "button", "Close")
+
 	c.press(t, "button", "Retention")
 	c.shows(t, "Unsaved changes")
 	c.press(t, "link", "Home")

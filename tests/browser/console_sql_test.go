@@ -93,6 +93,7 @@ func TestConsoleSQL(t *testing.T) {
 	c.shows(t, "ClickHouse")
 	c.press(t, "tab", "Chart")
 	c.one(t, "combobox", "Chart")
+	c.accessible(t)
 
 	c.press(t, "button", "History")
 	c.shows(t, "4 rows in")

@@ -416,7 +416,13 @@ var axe = sync.OnceValues(func() (string, error) {
 	return string(raw), err
 })
 
-// accessible checks what axe-core knows of the page as it is.
+// panelless are the tabs that are chosen and have no panel of their name, which axe-core does not look for.
+const panelless = `[...document.querySelectorAll("[role=tab][aria-selected=true]")].filter((tab) => {
+	const panel = document.getElementById(tab.getAttribute("aria-controls"));
+	return panel?.role !== "tabpanel" || panel.getAttribute("aria-labelledby") !== tab.id;
+}).map((tab) => tab.innerText).join(", ")`
+
+// accessible checks what axe-core knows of the page as it is, and that tabs have panels.
 func (c *console) accessible(t *testing.T) {
 	t.Helper()
 	source, err := axe()
@@ -438,6 +444,9 @@ func (c *console) accessible(t *testing.T) {
 	})()`)
 	if found != "" {
 		t.Errorf("axe-core finds:\n%s", found)
+	}
+	if tabs := c.evaluate(t, panelless); tabs != "" {
+		t.Errorf("tabs without panels: %s", tabs)
 	}
 }
 

@@ -280,7 +280,7 @@ export function Snippet({ text, label }: { text: string; label: string }) {
 	);
 }
 
-/** A tab list: which of some views is shown. */
+/** A tab list with the view that is shown. */
 export function Tabs<T extends string>({
 	value,
 	choices,
@@ -292,8 +292,8 @@ export function Tabs<T extends string>({
 	choices: readonly Choice<T>[];
 	onValue: (value: T) => void;
 	label: string;
-	/** The view that is shown. */
-	children?: ComponentChildren;
+	/** The view of the tab that is chosen. */
+	children: ComponentChildren;
 }) {
 	const id = useId();
 	const move = (event: JSX.TargetedKeyboardEvent<HTMLDivElement>) => {
@@ -317,7 +317,7 @@ export function Tabs<T extends string>({
 						role="tab"
 						id={`${id}-${c.value}`}
 						aria-selected={c.value === value}
-						aria-controls={children !== undefined && c.value === value ? `${id}-panel` : undefined}
+						aria-controls={c.value === value ? `${id}-panel` : undefined}
 						tabIndex={c.value === value ? 0 : -1}
 						onClick={() => onValue(c.value)}
 					>
@@ -325,11 +325,9 @@ export function Tabs<T extends string>({
 					</button>
 				))}
 			</div>
-			{children !== undefined && (
-				<div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${value}`}>
-					{children}
-				</div>
-			)}
+			<div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${value}`}>
+				{children}
+			</div>
 		</>
 	);
 }

@@ -80,17 +80,18 @@ function CohortDetails({ cohort, of }: { cohort: Cohort; of: Resource<Cohort> })
 					The last calculation failed: {cohort.last_error_message} The members are those of before.
 				</p>
 			)}
-			<Tabs label="Parts of the cohort" value={view} choices={choices} onValue={setView} />
-			<Card>
-				{view === "members" && <Members cohort={cohort} onChanged={of.reload} />}
-				{view === "criteria" &&
-					(cohort.is_static ? (
-						<Snippet text={JSON.stringify(cohort.query, null, 2)} label="The query that filled the cohort" />
-					) : (
-						<CriteriaForm of={criteria} />
-					))}
-				{view === "used" && <References references={cohort.used_by ?? []} />}
-			</Card>
+			<Tabs label="Parts of the cohort" value={view} choices={choices} onValue={setView}>
+				<Card>
+					{view === "members" && <Members cohort={cohort} onChanged={of.reload} />}
+					{view === "criteria" &&
+						(cohort.is_static ? (
+							<Snippet text={JSON.stringify(cohort.query, null, 2)} label="The query that filled the cohort" />
+						) : (
+							<CriteriaForm of={criteria} />
+						))}
+					{view === "used" && <References references={cohort.used_by ?? []} />}
+				</Card>
+			</Tabs>
 			{dialog === "rename" && <Rename cohort={cohort} onSaved={of.set} onClose={() => setDialog(null)} />}
 			{dialog === "delete" && <Delete cohort={cohort} onClose={() => setDialog(null)} />}
 			{criteria.changed && criteria.writable && <AskBeforeLeaving what="The changed criteria of this cohort are not saved." />}

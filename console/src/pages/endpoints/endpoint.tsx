@@ -120,14 +120,13 @@ function EndpointPage({ endpoint, versions, reload }: { endpoint: Endpoint; vers
 				<UsageLine usage={usage} />
 			</p>
 			<ChangedSince endpoint={endpoint} />
-			<Tabs label="Endpoint" value={tab} choices={tabs} onValue={show} />
-			<div role="tabpanel" aria-label={tabs.find((t) => t.value === tab)?.label}>
+			<Tabs label="Endpoint" value={tab} choices={tabs} onValue={show}>
 				{document.error !== undefined && needsDocument.has(tab) ? (
 					<Loaded of={document}>{() => null}</Loaded>
 				) : (
 					<TabOf tab={tab} {...props} />
 				)}
-			</div>
+			</Tabs>
 			{deleting && (
 				<DeleteEndpoint endpoint={endpoint} onClose={() => setDeleting(false)} onDeleted={() => navigate(pageAddress("endpoints"))} />
 			)}

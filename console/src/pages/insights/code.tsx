@@ -35,11 +35,12 @@ export function CodeDialog({ query, result, insight, onClose }: CodeProps) {
 	const [form, setForm] = useState<Form>("json");
 	return (
 		<Dialog title="Code" onClose={onClose} wide>
-			<Tabs label="Form" value={form} choices={forms} onValue={setForm} />
-			{form === "json" && <Snippet label="JSON" text={JSON.stringify(query, null, 2)} />}
-			{form === "hogql" && <SQL query={query} result={result} hogql />}
-			{form === "sql" && <SQL query={query} result={result} />}
-			{form === "curl" && <Snippet label="Command" text={curlOf(query, insight)} />}
+			<Tabs label="Form" value={form} choices={forms} onValue={setForm}>
+				{form === "json" && <Snippet label="JSON" text={JSON.stringify(query, null, 2)} />}
+				{form === "hogql" && <SQL query={query} result={result} hogql />}
+				{form === "sql" && <SQL query={query} result={result} />}
+				{form === "curl" && <Snippet label="Command" text={curlOf(query, insight)} />}
+			</Tabs>
 		</Dialog>
 	);
 }

@@ -71,22 +71,23 @@ function PersonDetails({ person, onChanged }: { person: Person; onChanged: () =>
 					/>
 				)}
 			</PageHead>
-			<Tabs label="Parts of the person" value={view} choices={choices} onValue={setView} />
-			<Card>
-				{view === "events" && <Timeline person={person} />}
-				{view === "properties" && <PersonProperties person={person} onChanged={onChanged} />}
-				{view === "ids" && (
-					<ul class="data-list" aria-label="Distinct IDs">
-						{person.distinct_ids.map((distinct) => (
-							<li key={distinct}>
-								<code>{distinct}</code>
-							</li>
-						))}
-					</ul>
-				)}
-				{view === "cohorts" && <Cohorts person={person} />}
-				{view === "json" && <Snippet text={stringify(person, 2)} label="The person as JSON" />}
-			</Card>
+			<Tabs label="Parts of the person" value={view} choices={choices} onValue={setView}>
+				<Card>
+					{view === "events" && <Timeline person={person} />}
+					{view === "properties" && <PersonProperties person={person} onChanged={onChanged} />}
+					{view === "ids" && (
+						<ul class="data-list" aria-label="Distinct IDs">
+							{person.distinct_ids.map((distinct) => (
+								<li key={distinct}>
+									<code>{distinct}</code>
+								</li>
+							))}
+						</ul>
+					)}
+					{view === "cohorts" && <Cohorts person={person} />}
+					{view === "json" && <Snippet text={stringify(person, 2)} label="The person as JSON" />}
+				</Card>
+			</Tabs>
 			{deleting && <DeleteDialog person={person} what={deleting} onClose={() => setDeleting(null)} />}
 		</>
 	);

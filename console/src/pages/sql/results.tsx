@@ -77,32 +77,33 @@ export function Results({
 					{ value: "plan", label: "Plan" },
 					{ value: "timings", label: "Timings" },
 				]}
-			/>
-			{view === "rows" &&
-				(data.results.length === 0 ? (
-					<Empty title="No rows" />
-				) : (
-					<Grid
-						label="Rows of the result"
-						columns={columns}
-						count={data.results.length}
-						cell={(row, column) => text(data.results[row]?.[column])}
-						onCell={(row, column) => setOpen({ row, column })}
-					/>
-				))}
-			{view === "chart" && (
-				<Suspense fallback={<Loading />}>
-					<ResultChart
-						columns={data.columns ?? []}
-						types={data.types}
-						rows={data.results}
-						settings={{ ...settings, display: settings.display ?? "ActionsBar" }}
-						onSettings={onSettings}
-					/>
-				</Suspense>
-			)}
-			{view === "plan" && <Plan asked={answer.asked} />}
-			{view === "timings" && <Timings result={data} serverTiming={headers.serverTiming} elapsed={headers.elapsed} />}
+			>
+				{view === "rows" &&
+					(data.results.length === 0 ? (
+						<Empty title="No rows" />
+					) : (
+						<Grid
+							label="Rows of the result"
+							columns={columns}
+							count={data.results.length}
+							cell={(row, column) => text(data.results[row]?.[column])}
+							onCell={(row, column) => setOpen({ row, column })}
+						/>
+					))}
+				{view === "chart" && (
+					<Suspense fallback={<Loading />}>
+						<ResultChart
+							columns={data.columns ?? []}
+							types={data.types}
+							rows={data.results}
+							settings={{ ...settings, display: settings.display ?? "ActionsBar" }}
+							onSettings={onSettings}
+						/>
+					</Suspense>
+				)}
+				{view === "plan" && <Plan asked={answer.asked} />}
+				{view === "timings" && <Timings result={data} serverTiming={headers.serverTiming} elapsed={headers.elapsed} />}
+			</Tabs>
 			{open && (
 				<Dialog title={`${data.columns?.[open.column] ?? "Value"}, row ${open.row + 1}`} onClose={() => setOpen(null)}>
 					<div class="stack">
