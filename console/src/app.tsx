@@ -4,7 +4,7 @@ import type { ComponentType } from "preact";
 import { lazy, Suspense } from "preact/compat";
 import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
 import { messageOf, pending } from "./api/client";
-import { navigation, type PageRoute, routes } from "./pages";
+import { navigation, type NavigationItem, type PageRoute, routes } from "./pages";
 import { Palette, paletteOpen } from "./palette";
 import { Link, match, navigate, pageAddress, place, projectPath } from "./router";
 import { can, session } from "./session";
@@ -57,7 +57,7 @@ function markReady(): void {
 /** Gives the document the title of the page that is shown. */
 function nameDocument(): void {
 	const path = projectPath(place.value.path);
-	const section = session.value && navigation.flatMap((group) => group.items).find((item) => isAt(item.path, path));
+	const section = session.value && navigation.flatMap((group) => group.items).find((item) => isIn(item, path));
 	document.title = documentTitle(heading.value, section?.title ?? "");
 }
 
@@ -114,11 +114,11 @@ function Sidebar({ open, path }: { open: boolean; path: string }) {
 						<div key={group.title}>
 							{group.title && <p class="sidebar-group">{group.title}</p>}
 							<ul>
-								{items.map(({ path: to, title, icon: Icon }) => (
-									<li key={to}>
-										<Link to={pageAddress(...to.split("/").filter(Boolean))} aria-current={isAt(to, path) ? "page" : undefined}>
-											<Icon size={16} aria-hidden="true" />
-											{title}
+								{items.map((item) => (
+									<li key={item.path}>
+										<Link to={pageAddress(...item.path.split("/").filter(Boolean))} aria-current={isIn(item, path) ? "page" : undefined}>
+											<item.icon size={16} aria-hidden="true" />
+											{item.title}
 										</Link>
 									</li>
 								))}
@@ -148,8 +148,9 @@ function Sidebar({ open, path }: { open: boolean; path: string }) {
 }
 
 /** Reports whether the page at a path belongs to an entry of the navigation. */
-function isAt(to: string, path: string): boolean {
-	return to === "" ? path === "" : path === to || path.startsWith(`${to}/`);
+function isIn({ path: own, over }: NavigationItem, path: string): boolean {
+	if (own === "") return path === "";
+	return [own, over ?? own].some((to) => path === to || path.startsWith(`${to}/`));
 }
 
 /** The page of a path. */

@@ -126,6 +126,12 @@ func TestConsolePageOpens(t *testing.T) {
 	has("in a dashboard", "<b>Growth</b> · Dashboards · Analytics", "#main")
 	c.visit(t, fmt.Sprint("dashboard/", board["id"]))
 	has("at the dashboard's address", "<b>Growth</b> · Dashboards · Analytics", "BODY")
+	c.press(t, "link", "People")
+	c.press(t, "link", "ann@example.com")
+	has("at a person", "ann@example.com · People · Analytics", "#main")
+	if got := c.evaluate(t, `document.querySelector("nav [aria-current=page]")?.innerText ?? "nothing"`); got != "People" {
+		t.Errorf("at a person, the navigation marks %s", got)
+	}
 	c.press(t, "link", "Keys")
 	c.press(t, "tab", "Secret keys") // changes the query string alone
 	has("after a tab", "Keys · Analytics", "Secret keys")

@@ -31,6 +31,8 @@ export interface NavigationItem {
 	title: string;
 	icon: typeof Home;
 	scope?: string;
+	/** The path above pages that belong to it and are not below its own. */
+	over?: string;
 }
 
 export const routes: PageRoute[] = [
@@ -75,7 +77,7 @@ export const navigation: { title: string; items: NavigationItem[] }[] = [
 		title: "Data",
 		items: [
 			{ path: "activity/live", title: "Live events", icon: Activity, scope: "query:read" },
-			{ path: "persons", title: "People", icon: Users, scope: "person:read" },
+			{ path: "persons", title: "People", icon: Users, scope: "person:read", over: "person" },
 			{ path: "cohorts", title: "Cohorts", icon: UsersRound, scope: "cohort:read" },
 			{ path: "data-management/events", title: "Events", icon: ListTree, scope: "event_definition:read" },
 			{ path: "data-management/properties", title: "Properties", icon: Filter, scope: "property_definition:read" },
