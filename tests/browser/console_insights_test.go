@@ -124,6 +124,8 @@ func TestConsoleFirstEvent(t *testing.T) {
 	}
 	c.shows(t, "The first event has arrived: it works")
 	c.shows(t, "No insights yet")
+	c.shows(t, "Pin a dashboard to see it here.")
+	c.accessible(t)
 }
 
 // behindCount are a number of an insight of the demo and the people that the API has behind it.
