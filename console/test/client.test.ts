@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { ApiError, pending, send } from "../src/api/client";
+import { ApiError, get, patch, pending, post, send } from "../src/api/client";
 
 const answers = (answer: () => Promise<Response>) => vi.stubGlobal("fetch", vi.fn(answer));
 
@@ -25,11 +25,12 @@ test("a server that does not answer is told from an answer that is not JSON", as
 	expect(await thrown()).toEqual(["bad", "No."]);
 });
 
-test("large numbers keep their digits where that is asked for, and where they are sent", async () => {
+test("large numbers keep their digits in records, where that is asked for, and where they are sent", async () => {
 	answers(async () => new Response("[9007199254740993]"));
 	expect((await send("GET", "x/")).data).toEqual([9007199254740992]);
 	expect((await send("POST", "x/", { exact: true, body: { value: 9007199254740993n } })).data).toEqual([9007199254740993n]);
 	expect(vi.mocked(fetch).mock.lastCall?.[1]?.body).toBe('{"value":9007199254740993}');
+	expect([await get("x/"), await post("x/"), await patch("x/", {})]).toEqual(Array(3).fill([9007199254740993n]));
 	answers(async () => new Response(null, { status: 204 }));
 	expect((await send("DELETE", "x/")).data).toBe(undefined);
 });

@@ -250,6 +250,9 @@ describe("operators", () => {
 		["exact", ["a"], "gt", null],
 		["gt", 5, "is_set", undefined],
 		["gt", 5, "between", null],
+		["exact", ["9007199254740993"], "gt", 9007199254740993n],
+		["exact", ["-9007199254740993", "0.5"], "between", [-9007199254740993n, 0.5]],
+		["gt", 9007199254740993n, "exact", ["9007199254740993"]],
 		["exact", null, "is_not", null],
 	])("the value of %s %j goes on as that of %s", (from, value, to, want) => {
 		const operator = operatorsFor("event", "a", null).find((o) => o.value === to);

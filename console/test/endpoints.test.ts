@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { curlCommand, quoteShell } from "../src/api/curl";
 import { explainCache, explainRate, explainTiming, span } from "../src/api/provenance";
 import { customerText, usedIn } from "../src/pages/endpoints/breakdown";
-import { queryOf, type UsageWindow } from "../src/pages/endpoints/api";
+import { queryOf, textOf, type UsageWindow } from "../src/pages/endpoints/api";
 import { diffLines } from "../src/pages/endpoints/diff";
 import { controlOf, emptyForm, requestOf, runPath, type Variable } from "../src/pages/endpoints/form";
 import {
@@ -100,6 +100,8 @@ describe("the form of a run", () => {
 			mistakes: {},
 		});
 		expect(requestOf({ ...emptyForm, limit: "5" }, variables, false).body).toEqual({});
+		const large = { ...emptyForm, values: { year: "9007199254740993" } };
+		expect(requestOf(large, variables, false).body).toEqual({ variables: { year: 9007199254740993n } });
 	});
 
 	test("mistakes are named by their field", () => {
@@ -185,6 +187,12 @@ describe("snippets", () => {
 		const source = snippet("typescript", call);
 		const sent = /body: JSON\.stringify\(([\s\S]*?)\),\n\}\);/.exec(source)?.[1] ?? "";
 		expect(JSON.parse(sent)).toEqual(body);
+	});
+
+	test.each(["curl", "typescript", "python", "go"] as const)("%s keeps the digits of large numbers", (language) => {
+		const source = snippet(language, { ...call, body: { variables: { id: 9007199254740993n } } });
+		expect(source).toContain("9007199254740993");
+		expect(source).not.toMatch(/JSON\.stringify\([^)]*9007199254740993/); // a program would round it there
 	});
 });
 
@@ -368,6 +376,8 @@ describe("the query of a new version", () => {
 
 	test("of another kind is its JSON", () => {
 		expect(queryOf('{"kind":"TrendsQuery"}', { kind: "TrendsQuery", series: [] })).toEqual({ kind: "TrendsQuery" });
+		const large = { kind: "TrendsQuery", properties: [{ key: "id", operator: "gt", value: 9007199254740993n }] };
+		expect(queryOf(textOf(large), large)).toEqual(large);
 		expect(() => queryOf("{", { kind: "TrendsQuery" })).toThrow("The query is not valid JSON");
 	});
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parse, stringify } from "../src/api/json";
+import { parse, readNumber, rounded, stringify } from "../src/api/json";
 import { numberIn, numericColumns } from "../src/charts/options/result";
 import { typeOf } from "../src/data/value";
 import { readAnswer } from "../src/pages/endpoints/read";
@@ -37,6 +37,22 @@ test("what is written has the digits that were read", () => {
 	expect(stringify(parse("[9007199254740993]"), 2)).toBe("[\n  9007199254740993\n]");
 	expect(stringify(undefined)).toBe(undefined);
 	expect(JSON.stringify([1n])).toBe("[1]");
+});
+
+test.each([
+	["12", 12],
+	[" -0.5 ", -0.5],
+	["1e3", 1000],
+	["9007199254740991", 9007199254740991],
+	["-9007199254740993", -9007199254740993n],
+	["9007199254740993.5", 9007199254740994],
+	["", null],
+	["many", null],
+	["1e999", null],
+])("%j is read as the number %s", (text, want) => expect(readNumber(text)).toBe(want));
+
+test("what only draws gets the nearest numbers", () => {
+	expect(rounded({ a: [9007199254740993n, "x", null], b: { c: 1n } })).toEqual({ a: [9007199254740992, "x", null], b: { c: 1 } });
 });
 
 test("large numbers are shown, exported and edited with their digits", () => {

@@ -37,6 +37,7 @@ describe("what a key is bound to", () => {
 			year: 2024,
 			note: "a = b",
 		});
+		expect(readFixed("customer = 9007199254740993")).toEqual({ customer: 9007199254740993n });
 		expect(() => readFixed("acme")).toThrow("write name = value");
 		expect(() => readFixed("a = 1\na = 2")).toThrow("twice");
 	});

@@ -231,6 +231,7 @@ func TestConsoleEditorKeeps(t *testing.T) {
 		"series": [{"kind": "EventsNode", "event": "commit authored", "name": "Commits", "math": "p90_count_per_actor", "custom_name": "Busy",
 			"fixedProperties": [{"type": "event", "key": "branch", "operator": "is_set", "value": "is_set"}]}],
 		"properties": {"type": "AND", "values": [{"type": "OR", "values": [{"type": "event", "key": "branch", "operator": "semver_gt", "value": "1.0.0"},
+			{"type": "event", "key": "size", "operator": "lt", "value": 9007199254740993}, {"type": "event", "key": "lines", "operator": "lt", "value": 5},
 			{"type": "behavioral", "value": "performed_event", "event_type": "events", "key": "commit authored", "time_value": 30, "time_interval": "day"}]}]},
 		"breakdownFilter": {"breakdown": ["branch"], "breakdown_type": "event", "breakdown_limit": 7},
 		"trendsFilter": {"goalLines": [{"label": "goal", "value": 5}], "showLegend": true, "formula": "A*2", "tooltipColor": "red"}
@@ -239,7 +240,7 @@ func TestConsoleEditorKeeps(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &query); err != nil {
 		t.Fatal(err)
 	}
-	made := client.Do(t, http.MethodPost, "insights/", map[string]any{"name": "From elsewhere", "query": query})
+	made := client.Do(t, http.MethodPost, "insights/", map[string]any{"name": "From elsewhere", "query": json.RawMessage(text)})
 	if made.Status != http.StatusCreated {
 		t.Fatalf("creating the insight: %d %s", made.Status, made.Raw)
 	}
@@ -252,11 +253,19 @@ func TestConsoleEditorKeeps(t *testing.T) {
 		t.Error("opening the insight changes it")
 	}
 	c.choose(t, "Interval", "week")
+	c.fill(t, "spinbutton", "Value of lines", "18014398509481985")
 	c.press(t, "button", "Save")
 	c.shows(t, "Saved")
 	source, _ := query["source"].(map[string]any)
 	source["interval"] = "week"
-	if diff := cmp.Diff(any(query), client.Do(t, http.MethodGet, path, nil).Body["query"]); diff != "" {
+	at(t, query, "source", "properties", "values", 0, "values", 2).(map[string]any)["value"] = 18014398509481985.0
+	answer := client.Do(t, http.MethodGet, path, nil)
+	if diff := cmp.Diff(any(query), answer.Body["query"]); diff != "" {
 		t.Errorf("the saved query (-want +got):\n%s", diff)
+	}
+	for _, digits := range []string{"9007199254740993", "18014398509481985"} { // a float would round them
+		if !strings.Contains(string(answer.Raw), digits) {
+			t.Errorf("the saved query has no %s: %s", digits, answer.Raw)
+		}
 	}
 }

@@ -132,10 +132,11 @@ async function exchange<T>(
 	}
 }
 
+// Records are read exactly: what they hold, such as the values of filters, is shown, changed and written back.
 export const get = async <T>(path: string, search?: RequestOptions["search"], signal?: AbortSignal): Promise<T> =>
-	(await send<T>("GET", path, { search, signal })).data;
-export const post = async <T>(path: string, body: unknown = {}): Promise<T> => (await send<T>("POST", path, { body })).data;
-export const patch = async <T>(path: string, body: unknown): Promise<T> => (await send<T>("PATCH", path, { body })).data;
+	(await send<T>("GET", path, { search, signal, exact: true })).data;
+export const post = async <T>(path: string, body: unknown = {}): Promise<T> => (await send<T>("POST", path, { body, exact: true })).data;
+export const patch = async <T>(path: string, body: unknown): Promise<T> => (await send<T>("PATCH", path, { body, exact: true })).data;
 export const remove = async (path: string): Promise<void> => {
 	await send<void>("DELETE", path);
 };

@@ -1,4 +1,5 @@
 import { session } from "../session";
+import { stringify } from "./json";
 
 /** The name of the environment variable that commands and programs read the key from. */
 export const keyVariable = "ANALYTICS_KEY";
@@ -15,7 +16,7 @@ export function quoteShell(text: string): string {
 export function curlCommand(url: string, body?: unknown, { pretty = false, more = "" } = {}): string {
 	const lines = [`curl -sS --fail-with-body ${quoteShell(url)}`, `  -H "Authorization: Bearer $${keyVariable}"`];
 	if (body !== undefined) {
-		lines.push(`  -H 'Content-Type: application/json'`, `  -d ${quoteShell(JSON.stringify(body, null, pretty ? 2 : undefined))}`);
+		lines.push(`  -H 'Content-Type: application/json'`, `  -d ${quoteShell(stringify(body, pretty ? 2 : undefined))}`);
 	}
 	return lines.join(" \\\n") + more;
 }

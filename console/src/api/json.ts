@@ -38,6 +38,22 @@ export function stringify(value: unknown, indent?: number): string {
 	return text?.replace(marked, "$1");
 }
 
+/** The number that a text stands for; a whole one that a number cannot hold is a bigint. Null for a text that is none. */
+export function readNumber(text: string): number | bigint | null {
+	const digits = text.trim();
+	const nearest = Number(digits);
+	if (digits === "" || !Number.isFinite(nearest)) return null;
+	return /^-?\d+$/.test(digits) && !Number.isSafeInteger(nearest) ? BigInt(digits) : nearest;
+}
+
+/** A value of JSON with the nearest number in place of each bigint, for what only draws it. */
+export function rounded(value: unknown): unknown {
+	if (typeof value === "bigint") return Number(value);
+	if (Array.isArray(value)) return value.map(rounded);
+	if (typeof value !== "object" || value === null) return value;
+	return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, rounded(member)]));
+}
+
 const { rawJSON } = JSON as { rawJSON?: (text: string) => unknown };
 
 /**

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { stringify } from "../api/json";
 import { useResource } from "../api/use";
 import { Empty, Loaded } from "../ui/basics";
 import { type Column, Pager, Table } from "../ui/table";
@@ -23,7 +24,7 @@ export function EventList({
 	label?: string;
 }) {
 	const [open, setOpen] = useState<EventRow | null>(null);
-	const key = JSON.stringify(wanted);
+	const key = stringify(wanted);
 	const [before] = useState(later);
 	const [offset, setOffset] = useOffset(key);
 	const found = useResource(

@@ -1,4 +1,4 @@
-import { ApiError, get, send } from "../api/client";
+import { ApiError, get } from "../api/client";
 import { isUUID } from "./hogql";
 
 /** A person as lists have them: docs/api.md. */
@@ -19,8 +19,7 @@ export function nameOf(person: Pick<Person, "name" | "distinct_ids" | "uuid">): 
 	return person.name || person.distinct_ids[0] || person.uuid;
 }
 
-const readPerson = async (uuid: string, signal?: AbortSignal): Promise<Person> =>
-	(await send<Person>("GET", `persons/${uuid}/`, { signal, exact: true })).data;
+const readPerson = (uuid: string, signal?: AbortSignal): Promise<Person> => get<Person>(`persons/${uuid}/`, {}, signal);
 
 /** A person by their UUID or one of their distinct ids. */
 export async function findPerson(id: string, signal?: AbortSignal): Promise<Person> {

@@ -1,10 +1,11 @@
 import { X } from "lucide-preact";
 import { useId } from "preact/hooks";
+import { readNumber } from "../api/json";
 import { useResource } from "../api/use";
 import { IconButton, Select } from "../ui/basics";
 import { Combobox } from "../ui/combobox";
 import { type FilterType, isCohortType, newFilter, type Property, propertyOf } from "./filters";
-import { DraftInput, NumberInput } from "./inputs";
+import { DraftInput, ExactInput } from "./inputs";
 import { type Fields, listOf, textOf, withFields } from "./json";
 import { MistakeAt } from "./mistakes";
 import { isDate } from "./dates";
@@ -138,7 +139,7 @@ function Value({ filter, property, operator, onFilter, events, name }: Omit<Part
 				/>
 			);
 		case "number":
-			return <NumberInput aria-label={label} fraction value={asNumber(filter.value)} onValue={(n) => set(n ?? null)} />;
+			return <ExactInput aria-label={label} value={numbersOf(filter.value)[0]} onValue={(n) => set(n ?? null)} />;
 		case "range":
 			return <RangeInput label={label} value={filter.value} onValue={set} />;
 		case "date":
@@ -160,10 +161,8 @@ function Value({ filter, property, operator, onFilter, events, name }: Omit<Part
 	}
 }
 
-function asNumber(value: unknown): number | null {
-	const n = Number(valuesOf(value)[0] ?? Number.NaN);
-	return Number.isNaN(n) ? null : n;
-}
+/** The values of a filter as numbers; undefined for those that are none. */
+const numbersOf = (value: unknown) => valuesOf(value).map((text) => readNumber(text) ?? undefined);
 
 /** Values of which one has to match. Each can be taken out. */
 function Values({
@@ -214,17 +213,18 @@ function Values({
 
 /** Two numbers in order. They count once there are both. */
 function RangeInput({ label, value, onValue }: { label: string; value: unknown; onValue: (value: unknown) => void }) {
-	const [low, high] = valuesOf(value).map(Number);
+	const [low, high] = numbersOf(value);
 	const id = useId();
-	const set = (a: number | undefined, b: number | undefined) => {
-		if (a === undefined && b === undefined) onValue(null);
-		else onValue(a === undefined || b === undefined ? [a ?? b, a ?? b] : [Math.min(a, b), Math.max(a, b)]);
+	const set = (a: typeof low, b: typeof high) => {
+		const [from, to] = [a ?? b, b ?? a];
+		if (from === undefined || to === undefined) onValue(null);
+		else onValue(from < to ? [from, to] : [to, from]);
 	};
 	return (
 		<div class="editor-pair" id={id}>
-			<NumberInput aria-label={`${label}, from`} fraction value={low ?? null} onValue={(n) => set(n, high)} />
+			<ExactInput aria-label={`${label}, from`} value={low} onValue={(n) => set(n, high)} />
 			<span>to</span>
-			<NumberInput aria-label={`${label}, to`} fraction value={high ?? null} onValue={(n) => set(low, n)} />
+			<ExactInput aria-label={`${label}, to`} value={high} onValue={(n) => set(low, n)} />
 		</div>
 	);
 }

@@ -1,5 +1,6 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { readNumber } from "../api/json";
 
 type DraftProps = Omit<JSX.InputHTMLAttributes<HTMLInputElement>, "value" | "onInput" | "onBlur" | "onKeyDown"> & {
 	value: string;
@@ -36,37 +37,33 @@ export function DraftInput({ value, onValue, ...rest }: DraftProps) {
 	);
 }
 
-type NumberProps = Omit<DraftProps, "value" | "onValue"> & {
-	value: number | null | undefined;
+type NumberProps<T> = Omit<DraftProps, "value" | "onValue"> & {
+	value: T | null | undefined;
 	/** Gets the number; undefined when the field was emptied. */
-	onValue: (value: number | undefined) => void;
-	/** Whether it may have a fraction. */
-	fraction?: boolean;
+	onValue: (value: T | undefined) => void;
 };
 
-/** A field for a number. What is none is not taken. */
-export function NumberInput({ value, onValue, fraction, min, max, ...rest }: NumberProps) {
+/** A field for any number. It keeps all digits of a whole one. What is none is not taken. */
+export function ExactInput({ value, onValue, ...rest }: NumberProps<number | bigint>) {
 	const take = (text: string) => {
-		if (text.trim() === "") {
-			onValue(undefined);
-			return;
-		}
-		const n = Number(text);
-		if (Number.isNaN(n)) return;
-		const least = min === undefined ? -Infinity : Number(min);
-		const most = max === undefined ? Infinity : Number(max);
-		onValue(Math.min(most, Math.max(least, fraction ? n : Math.trunc(n))));
+		const n = readNumber(text);
+		if (n !== null || text.trim() === "") onValue(n ?? undefined);
 	};
+	return <DraftInput inputMode="decimal" step="any" {...rest} type="number" value={value?.toString() ?? ""} onValue={take} />;
+}
+
+/** A field for a whole number within bounds, such as a count. */
+export function NumberInput({ onValue, min, max, ...rest }: NumberProps<number>) {
+	const least = min === undefined ? -Infinity : Number(min);
+	const most = max === undefined ? Infinity : Number(max);
 	return (
-		<DraftInput
-			inputMode={fraction ? "decimal" : "numeric"}
-			{...rest}
-			type="number"
-			step={fraction ? "any" : 1}
+		<ExactInput
+			inputMode="numeric"
+			step={1}
 			min={min}
 			max={max}
-			value={value === null || value === undefined ? "" : String(value)}
-			onValue={take}
+			{...rest}
+			onValue={(n) => onValue(n === undefined ? undefined : Math.min(most, Math.max(least, Math.trunc(Number(n)))))}
 		/>
 	);
 }

@@ -1,3 +1,4 @@
+import { stringify } from "../api/json";
 import type { QueryNode } from "../api/query";
 import { breakdownsOf, cohortsOf, withBreakdowns } from "./breakdowns";
 import { type Fields, fieldsOf, isFields, listOf, textOf, withFields } from "./json";
@@ -96,8 +97,8 @@ export class KindSwitch {
 
 /** The shared fields in which two insights of a kind differ. */
 function changes(a: QueryNode, b: QueryNode): string[] {
-	const out = [...shared, ...Object.keys(partly)].filter((name) => JSON.stringify(a[name]) !== JSON.stringify(b[name]));
-	if (a.kind !== b.kind || JSON.stringify(seriesOf(a)) !== JSON.stringify(seriesOf(b))) out.push(counted);
+	const out = [...shared, ...Object.keys(partly)].filter((name) => stringify(a[name]) !== stringify(b[name]));
+	if (a.kind !== b.kind || stringify(seriesOf(a)) !== stringify(seriesOf(b))) out.push(counted);
 	return out;
 }
 
@@ -145,14 +146,14 @@ export function changeKind(query: QueryNode, kind: Kind, before?: QueryNode): Qu
 /** The step that a funnel gets where there is only one. */
 const anything: Fields = { kind: "EventsNode", event: null };
 
-const isFiller = (step: Fields | undefined) => JSON.stringify(step) === JSON.stringify(anything);
+const isFiller = (step: Fields | undefined) => stringify(step) === stringify(anything);
 
 /** What an insight counts, as series. There is at least one. */
 function seriesOf(query: QueryNode): Fields[] {
 	if (query.kind === "RetentionQuery") {
 		const filter = fieldsOf(query.retentionFilter);
 		const both = [asSeries(filter.targetEntity), asSeries(filter.returningEntity)];
-		return JSON.stringify(both[0]) === JSON.stringify(both[1]) ? both.slice(0, 1) : both;
+		return stringify(both[0]) === stringify(both[1]) ? both.slice(0, 1) : both;
 	}
 	if (query.kind === "PathsQuery") {
 		const types = listOf(fieldsOf(query.pathsFilter).includeEventTypes);

@@ -1,3 +1,4 @@
+import { readNumber, stringify } from "../api/json";
 import { type Fields, listOf, textOf } from "./json";
 
 /** The declared type of a property; null where none is known. */
@@ -112,13 +113,13 @@ export function operatorOf(filter: Fields): string {
 /** The values of a filter as texts. */
 export function valuesOf(value: unknown): string[] {
 	if (value === null || value === undefined || value === "") return [];
-	return (Array.isArray(value) ? listOf(value) : [value]).map((v) => (typeof v === "object" ? JSON.stringify(v) : String(v)));
+	return (Array.isArray(value) ? listOf(value) : [value]).map((v) => (typeof v === "object" ? stringify(v) : String(v)));
 }
 
 /** A value for an operator that takes its value in this way, made of what there was. A filter without a value has no effect. */
 export function valueFor(input: ValueInput, before: unknown): unknown {
 	const values = valuesOf(before);
-	const numeric = values.map(Number).filter((n) => !Number.isNaN(n));
+	const numeric = values.map(readNumber).filter((n) => n !== null);
 	switch (input) {
 		case "none":
 			return undefined;

@@ -73,7 +73,6 @@ export function NumberField({
 	hint?: string;
 	min?: number;
 	max?: number;
-	fraction?: boolean;
 }) {
 	return (
 		<Labelled label={label} at={at} hint={hint}>

@@ -1,3 +1,4 @@
+import { parse, stringify } from "../api/json";
 import { isNode, isWrapper, type QueryNode, type QueryResult, sourceOf, type Warning } from "../api/query";
 
 /** A user as records name the author of something: the label of a key. */
@@ -103,7 +104,7 @@ export function queryOfAddress(search: string, hash = ""): QueryNode | null {
 	const text = new URLSearchParams(search).get("q") ?? new URLSearchParams(hash.replace(/^#/, "")).get("q");
 	if (!text) return null;
 	try {
-		const given: unknown = JSON.parse(text);
+		const given = parse(text);
 		return isNode(given) ? given : null;
 	} catch {
 		return null;
@@ -112,12 +113,12 @@ export function queryOfAddress(search: string, hash = ""): QueryNode | null {
 
 /** A query string with a query in it; without one when there is nothing to tell. */
 export function addressOfQuery(query: QueryNode | null): string {
-	return query ? `?${new URLSearchParams({ q: JSON.stringify(query) })}` : "";
+	return query ? `?${new URLSearchParams({ q: stringify(query) })}` : "";
 }
 
 /** Reports whether two JSON values are the same, whatever the order of their fields. Fields without a value count for nothing. */
 export function same(a: unknown, b: unknown): boolean {
-	return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
+	return stringify(sorted(a)) === stringify(sorted(b));
 }
 
 function sorted(value: unknown): unknown {

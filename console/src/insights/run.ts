@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { isAbort, type Provenance, send } from "../api/client";
+import { parse, stringify } from "../api/json";
 import { ask, type QueryNode, type QueryResult } from "../api/query";
 import { useSettled } from "../api/use";
 import { can } from "../session";
@@ -31,7 +32,7 @@ export interface Run {
  * result of the saved insight, if the query is that of one.
  */
 export function useRun(query: QueryNode | null, saved?: Insight): Run {
-	const text = query ? JSON.stringify(query) : "";
+	const text = query ? stringify(query) : "";
 	const settled = useSettled(text, 400);
 	const [state, setState] = useState<{ ran?: Ran; error?: unknown; loading: boolean; cancelled?: boolean }>({ loading: true });
 	const [turn, setTurn] = useState(0);
@@ -45,7 +46,7 @@ export function useRun(query: QueryNode | null, saved?: Insight): Run {
 		const force = forced.current !== turn;
 		forced.current = turn;
 		setState((before) => ({ ...before, loading: true, cancelled: false }));
-		const wanted: QueryNode = JSON.parse(settled);
+		const wanted = parse(settled) as QueryNode;
 		const asked = can("query:read") ? askQuery(wanted, force, mine.signal) : askSaved(wanted, id, force, mine.signal);
 		asked.then(
 			(ran) => {

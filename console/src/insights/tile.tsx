@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { BehindDialog } from "../actors/dialog";
 import { isAbort, pending, send } from "../api/client";
+import { rounded, stringify } from "../api/json";
 import { type Behind, Chart } from "../charts/chart";
 import { When } from "../data/time";
 import { Link, pageAddress } from "../router";
@@ -105,7 +106,7 @@ function useTile(id: string, on: { wanted: boolean; dashboard?: number; filters?
 	const [state, setState] = useState<Loaded>({ loading: true });
 	const [expired, setExpired] = useState(0);
 	const computed = useRef(0);
-	const filters = on.filters ? JSON.stringify(on.filters) : undefined;
+	const filters = on.filters ? stringify(on.filters) : undefined;
 	useEffect(() => {
 		if (!on.wanted) return;
 		const control = new AbortController();
@@ -130,7 +131,8 @@ function useTile(id: string, on: { wanted: boolean; dashboard?: number; filters?
 async function load(id: string, search: Record<string, string | number | undefined>, signal: AbortSignal): Promise<Insight> {
 	pending.value++; // waiting for its turn is loading, too
 	try {
-		return (await tileQueue.run(() => send<Insight>("GET", `insights/${id}/`, { search, signal }), signal)).data;
+		const { data } = await tileQueue.run(() => send<Insight>("GET", `insights/${id}/`, { search, signal, exact: true }), signal);
+		return { ...data, result: rounded(data.result) };
 	} finally {
 		pending.value--;
 	}

@@ -1,6 +1,7 @@
 import { Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { get, messageOf, patch, post } from "../../api/client";
+import { stringify } from "../../api/json";
 import { useResource } from "../../api/use";
 import { readTags } from "../../data/definition";
 import { afterSave } from "../../data/draft";
@@ -63,7 +64,7 @@ function ActionEditor({ action: loaded }: { action: Action | null }) {
 	const [deleting, setDeleting] = useState(false);
 	const writable = can("action:write") && !action?.deleted;
 	const fixed = !writable || (busy && !action); // an action that is being made has its own page in a moment
-	const changed = JSON.stringify(draft) !== JSON.stringify(draftOf(action));
+	const changed = stringify(draft) !== stringify(draftOf(action));
 	const set = (changes: Partial<Draft>) => setDraft({ ...draft, ...changes });
 	const save = async (event: Event) => {
 		event.preventDefault();

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { get, messageOf, patch } from "../../api/client";
+import { stringify } from "../../api/json";
 import { type Resource, usePoll, useResource } from "../../api/use";
 import { References } from "../../data/references";
 import { When } from "../../data/time";
@@ -85,7 +86,7 @@ function CohortDetails({ cohort, of }: { cohort: Cohort; of: Resource<Cohort> })
 					{view === "members" && <Members cohort={cohort} onChanged={of.reload} />}
 					{view === "criteria" &&
 						(cohort.is_static ? (
-							<Snippet text={JSON.stringify(cohort.query, null, 2)} label="The query that filled the cohort" />
+							<Snippet text={stringify(cohort.query, 2)} label="The query that filled the cohort" />
 						) : (
 							<CriteriaForm of={criteria} />
 						))}
@@ -157,7 +158,7 @@ function useCriteria(cohort: Cohort, onSaved: (cohort: Cohort) => void): Criteri
 		}
 		setBusy(false);
 	};
-	return { group, set: setGroup, changed: JSON.stringify(group) !== JSON.stringify(saved), writable, busy, wrong, save };
+	return { group, set: setGroup, changed: stringify(group) !== stringify(saved), writable, busy, wrong, save };
 }
 
 function CriteriaForm({ of: { group, set, changed, writable, busy, wrong, save } }: { of: Criteria }) {

@@ -1,4 +1,5 @@
 import { X } from "lucide-preact";
+import { stringify } from "../../api/json";
 import { PropertyFilters } from "../../data/filters";
 import { type Entity, EventPicker } from "../../editor/event-picker";
 import { FilterRow } from "../../editor/filter-row";
@@ -49,7 +50,7 @@ export function LeafEditor({ leaf, onLeaf, onRemove, label }: LeafProps) {
 				{kind ? (
 					<Select aria-label={`${label}: kind`} value={kind} choices={kinds} onValue={(next) => onLeaf(newLeaf(next as Kind, leaf))} />
 				) : (
-					<code class="data-other">{JSON.stringify(leaf)}</code>
+					<code class="data-other">{stringify(leaf)}</code>
 				)}
 				<IconButton label={`Remove ${label.toLowerCase()}`} onClick={onRemove}>
 					<X size={14} />

@@ -1,6 +1,7 @@
 import { Pin, Plus, RefreshCw } from "lucide-preact";
 import { useRef, useState } from "preact/hooks";
 import { get, patch, post } from "../../api/client";
+import { parse, stringify } from "../../api/json";
 import { type Resource, useResource } from "../../api/use";
 import { type Details, DetailsDialog } from "../../data/details";
 import { Tags } from "../../data/definition";
@@ -142,7 +143,7 @@ function useSaver(of: Resource<Dashboard>, dashboard: Dashboard): (places: Place
 /** Filters in the address, which hold until they are saved or reset. */
 function overrideIn(search: string): DashboardFilters | null {
 	try {
-		const given: unknown = JSON.parse(new URLSearchParams(search).get("filters") ?? "null");
+		const given = parse(new URLSearchParams(search).get("filters") ?? "null");
 		return typeof given === "object" && given !== null && !Array.isArray(given) ? (given as DashboardFilters) : null;
 	} catch {
 		return null;
@@ -170,7 +171,7 @@ function FilterBar({
 	const set = (changes: DashboardFilters) => {
 		const next = { ...shown, ...changes };
 		if (same(stripped(next), stripped(saved))) clearOverride();
-		else navigate(`${place.value.path}?${new URLSearchParams({ filters: JSON.stringify(next) })}`, { replace: true });
+		else navigate(`${place.value.path}?${new URLSearchParams({ filters: stringify(next) })}`, { replace: true });
 	};
 	return (
 		<div class="dash-filters">

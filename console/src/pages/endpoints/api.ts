@@ -1,4 +1,5 @@
 import { get, type Page, patch, post } from "../../api/client";
+import { parse, stringify } from "../../api/json";
 import { isWrapper, type QueryNode, sourceOf } from "../../api/query";
 import { usedNames, type VariableUse } from "../../sql/variables";
 
@@ -171,7 +172,7 @@ export const rollBack = (name: string, version?: number) => post<Endpoint>(pathO
 /** The text that stands for a query: that of HogQL, else its JSON. */
 export function textOf(query: QueryNode): string {
 	const inner = sourceOf(query);
-	return inner.kind === "HogQLQuery" ? String(inner.query ?? "") : JSON.stringify(query, null, 2);
+	return inner.kind === "HogQLQuery" ? String(inner.query ?? "") : stringify(query, 2);
 }
 
 /**
@@ -185,7 +186,7 @@ export function queryOf(text: string, before: QueryNode, anew: readonly string[]
 		return withVariables({ ...before, query: text }, kept);
 	}
 	try {
-		return JSON.parse(text) as QueryNode;
+		return parse(text) as QueryNode;
 	} catch (error) {
 		throw new Error(`The query is not valid JSON: ${(error as Error).message}`, { cause: error });
 	}

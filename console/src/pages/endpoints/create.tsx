@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { get, type Page, post } from "../../api/client";
+import { readNumber } from "../../api/json";
 import { type QueryNode, sourceOf } from "../../api/query";
 import { useResource, useSettled } from "../../api/use";
 import { endpointNameMistake, kindName } from "../../insights/model";
@@ -168,8 +169,8 @@ async function readVariables(signal?: AbortSignal): Promise<Variable[]> {
 function definition(name: string, { type, fallback }: MissingVariable): Record<string, unknown> {
 	if (fallback === "") return { name, type };
 	if (type === "Number") {
-		const value = Number(fallback);
-		if (!Number.isFinite(value)) throw new Error(`The default of ${name} is not a number.`);
+		const value = readNumber(fallback);
+		if (value === null) throw new Error(`The default of ${name} is not a number.`);
 		return { name, type, default_value: value };
 	}
 	return { name, type, default_value: type === "Boolean" ? fallback.trim() === "true" : fallback };

@@ -1,3 +1,4 @@
+import { readNumber, stringify } from "../../api/json";
 import type { Schema } from "./openapi";
 
 /** What the form holds for a run. Texts are as typed; an empty one is not sent. */
@@ -105,16 +106,16 @@ function valueOf(form: RunForm, variable: Variable): unknown {
 	}
 }
 
-function numberOf(text: string): number {
-	const value = Number(text.trim());
-	if (text.trim() === "" || !Number.isFinite(value)) throw new Error("Not a number");
+function numberOf(text: string): number | bigint {
+	const value = readNumber(text);
+	if (value === null) throw new Error("Not a number");
 	return value;
 }
 
 /** What a field shows while it is empty. */
 export function placeholderOf({ schema, required }: Variable): string {
 	if (schema.default !== undefined && schema.default !== null) {
-		return typeof schema.default === "object" ? JSON.stringify(schema.default) : String(schema.default);
+		return typeof schema.default === "object" ? stringify(schema.default) : String(schema.default);
 	}
 	return required ? "Required" : "Not given";
 }

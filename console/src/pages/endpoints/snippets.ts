@@ -1,4 +1,5 @@
 import { curlCommand, keyVariable, quoteShell } from "../../api/curl";
+import { rounded, stringify } from "../../api/json";
 
 /** A run that a snippet shows. */
 export interface Call {
@@ -30,6 +31,12 @@ function quoteJS(value: unknown, indent?: string): string {
 	return JSON.stringify(value, null, indent).replaceAll("\u2028", "\\u2028").replaceAll("\u2029", "\\u2029");
 }
 
+/** The text of a body as an expression of JavaScript; a literal where an object could not hold its numbers. */
+function bodyJS(body: unknown): string {
+	const text = stringify(body);
+	return text === stringify(rounded(body)) ? `JSON.stringify(${indented(quoteJS(body, "  "), "  ")})` : quoteJS(text);
+}
+
 /** Indents the lines after the first one. */
 const indented = (text: string, indent: string) => text.replaceAll("\n", `\n${indent}`);
 
@@ -42,7 +49,7 @@ function typescript({ url, body, format, file }: Call): string {
 		`    Authorization: \`Bearer \${process.env.${keyVariable}}\`,`,
 		`    "Content-Type": "application/json",`,
 		"  },",
-		`  body: JSON.stringify(${indented(quoteJS(body, "  "), "  ")}),`,
+		`  body: ${bodyJS(body)},`,
 		"});",
 		"if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);",
 	];
@@ -65,7 +72,7 @@ export function pythonLiteral(value: unknown): string {
 		const members = Object.entries(value).map(([name, member]) => `${JSON.stringify(name)}: ${pythonLiteral(member)}`);
 		return `{${members.join(", ")}}`;
 	}
-	return JSON.stringify(value);
+	return stringify(value);
 }
 
 function python({ url, body, format, file }: Call): string {
@@ -105,7 +112,7 @@ function go({ url, body, format, file }: Call): string {
 		")",
 		"",
 		"func main() {",
-		`\tbody := strings.NewReader(${quoteGo(JSON.stringify(body))})`,
+		`\tbody := strings.NewReader(${quoteGo(stringify(body))})`,
 		`\treq, err := http.NewRequest(http.MethodPost, ${JSON.stringify(url)}, body)`,
 		"\tif err != nil {",
 		"\t\tlog.Fatal(err)",

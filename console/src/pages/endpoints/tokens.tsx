@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { messageOf, send } from "../../api/client";
 import { addressOf, curlCommand } from "../../api/curl";
+import { stringify } from "../../api/json";
 import { When } from "../../data/time";
 import { session } from "../../session";
 import { Button, Card, Checkbox, Field, Snippet, TextInput } from "../../ui/basics";
@@ -120,7 +121,7 @@ function pageScript(url: string, body: unknown): string {
 		`const response = await fetch(${JSON.stringify(url)}, {`,
 		`  method: "POST",`,
 		'  headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },',
-		`  body: ${JSON.stringify(JSON.stringify(body))},`,
+		`  body: ${JSON.stringify(stringify(body))},`,
 		"});",
 		"const { results } = await response.json();",
 	].join("\n");

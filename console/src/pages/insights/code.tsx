@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { send } from "../../api/client";
 import { addressOf, curlCommand } from "../../api/curl";
+import { stringify } from "../../api/json";
 import { type QueryNode, type QueryResult, sourceOf } from "../../api/query";
 import { useResource } from "../../api/use";
 import type { Insight } from "../../insights/model";
@@ -36,7 +37,7 @@ export function CodeDialog({ query, result, insight, onClose }: CodeProps) {
 	return (
 		<Dialog title="Code" onClose={onClose} wide>
 			<Tabs label="Form" value={form} choices={forms} onValue={setForm}>
-				{form === "json" && <Snippet label="JSON" text={JSON.stringify(query, null, 2)} />}
+				{form === "json" && <Snippet label="JSON" text={stringify(query, 2)} />}
 				{form === "hogql" && <SQL query={query} result={result} hogql />}
 				{form === "sql" && <SQL query={query} result={result} />}
 				{form === "curl" && <Snippet label="Command" text={curlOf(query, insight)} />}
@@ -56,10 +57,7 @@ function SQL({ query, result, hogql }: { query: QueryNode; result: QueryResult |
 					<div class="stack">
 						<Snippet label={hogql ? "HogQL" : "ClickHouse SQL"} text={shown} />
 						{!hogql && sql.parameters.length > 0 && (
-							<Snippet
-								label="Parameters"
-								text={sql.parameters.map((p) => `{${p.name}:${p.type}} = ${JSON.stringify(p.value)}`).join("\n")}
-							/>
+							<Snippet label="Parameters" text={sql.parameters.map((p) => `{${p.name}:${p.type}} = ${stringify(p.value)}`).join("\n")} />
 						)}
 					</div>
 				);
@@ -70,7 +68,7 @@ function SQL({ query, result, hogql }: { query: QueryNode; result: QueryResult |
 
 async function compile(query: QueryNode, result: QueryResult | undefined, signal: AbortSignal): Promise<QuerySQL> {
 	const source = sourceOf(query);
-	const { data } = await send<QuerySQL>("POST", "query/sql/", { body: { query: source }, signal });
+	const { data } = await send<QuerySQL>("POST", "query/sql/", { body: { query: source }, signal, exact: true });
 	return { ...data, hogql: data.hogql ?? result?.hogql ?? null };
 }
 

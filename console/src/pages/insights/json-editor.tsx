@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { messageOf } from "../../api/client";
+import { parse, stringify } from "../../api/json";
 import { isNode, type QueryNode } from "../../api/query";
 import { same } from "../../insights/model";
 import { Field } from "../../ui/basics";
@@ -13,11 +14,11 @@ interface JSONEditorProps {
 
 /** A query as JSON text. What is no query is not taken, and the text stays as it was typed. */
 export function JSONEditor({ query, onQuery, error }: JSONEditorProps) {
-	const [text, setText] = useState(() => JSON.stringify(query, null, 2));
+	const [text, setText] = useState(() => stringify(query, 2));
 	const [wrong, setWrong] = useState("");
 	useEffect(() => {
 		if (!same(parsed(text), query)) {
-			setText(JSON.stringify(query, null, 2));
+			setText(stringify(query, 2));
 			setWrong("");
 		}
 	}, [query]);
@@ -45,7 +46,7 @@ export function JSONEditor({ query, onQuery, error }: JSONEditorProps) {
 
 function parsed(text: string): unknown {
 	try {
-		return JSON.parse(text);
+		return parse(text);
 	} catch {
 		return null;
 	}

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { BehindDialog } from "../../actors/dialog";
 import { ApiError, messageOf } from "../../api/client";
+import { parse, stringify } from "../../api/json";
 import { type QueryNode, sourceOf, type Warning } from "../../api/query";
 import { useSettled } from "../../api/use";
 import { type Behind, Chart } from "../../charts/chart";
@@ -38,10 +39,10 @@ export function useDraft(base: QueryNode): Draft {
 		written.current = search;
 		set(whole(base, queryOfAddress(search)));
 	}, [search]);
-	const settled = useSettled(JSON.stringify(query), 600);
+	const settled = useSettled(stringify(query), 600);
 	useEffect(() => {
 		if (place.value.path !== began.current) return;
-		const next: QueryNode = JSON.parse(settled);
+		const next = parse(settled) as QueryNode;
 		if (same(whole(base, queryOfAddress(place.value.search)), next)) return;
 		const kept = new URLSearchParams(place.value.search).get("dashboard");
 		const to = new URLSearchParams(addressOfQuery(same(next, base) ? null : next));

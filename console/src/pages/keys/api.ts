@@ -1,4 +1,5 @@
 import { get, type Page, patch, post, remove } from "../../api/client";
+import { parse, stringify } from "../../api/json";
 
 interface KeyRecord {
 	id: string;
@@ -59,7 +60,7 @@ export function readFixed(text: string): Record<string, unknown> {
 
 function valueOf(text: string): unknown {
 	try {
-		return JSON.parse(text);
+		return parse(text);
 	} catch {
 		return text;
 	}
@@ -67,9 +68,7 @@ function valueOf(text: string): unknown {
 
 /** What a key is bound to, in a few words; empty for a key that is not. */
 export function boundTo({ fixed, endpoints }: Pick<KeyRecord, "fixed" | "endpoints">): string {
-	const values = Object.entries(fixed ?? {}).map(
-		([name, value]) => `${name} = ${typeof value === "string" ? value : JSON.stringify(value)}`,
-	);
+	const values = Object.entries(fixed ?? {}).map(([name, value]) => `${name} = ${typeof value === "string" ? value : stringify(value)}`);
 	const runs = endpoints && endpoints.length > 0 ? [`only ${endpoints.join(", ")}`] : [];
 	return [...values, ...runs].join("; ");
 }

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { isAbort } from "../../api/client";
+import { stringify } from "../../api/json";
 import { listEvents, type Wanted } from "../../data/events";
 import { quotedTime } from "../../data/hogql";
 import { add, canRetry, most, nothing, pace, since, type Tail, waitAfter } from "./tail";
@@ -14,7 +15,7 @@ export interface Polling {
 
 /** Polls for events while the tab can be seen and `paused` is false. It begins anew when `wanted` changes, and then asks once even while paused. */
 export function useTail(wanted: Wanted, paused: boolean): Polling {
-	const key = JSON.stringify(wanted);
+	const key = stringify(wanted);
 	const [state, setState] = useState<{ key: string; tail: Tail; error: unknown; retryAt: number | null }>(begin(key));
 	const held = useRef(state);
 	const visible = useVisible();

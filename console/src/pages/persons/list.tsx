@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { get, type Page } from "../../api/client";
+import { stringify } from "../../api/json";
 import { useResource, useSettled } from "../../api/use";
 import type { Filter } from "../../data/events";
 import { filled, PropertyFilters } from "../../data/filters";
@@ -19,7 +20,7 @@ export default function PersonsPage() {
 	const [search, setSearch] = useState("");
 	const [filters, setFilters] = useState<Filter[]>([]);
 	const properties = filled(filters);
-	const wanted = useSettled(JSON.stringify({ search: search.trim(), properties: properties.length ? JSON.stringify(properties) : "" }));
+	const wanted = useSettled(JSON.stringify({ search: search.trim(), properties: properties.length ? stringify(properties) : "" }));
 	const [offset, setOffset] = useOffset(wanted);
 	const found = useResource(
 		(signal) => get<Page<Person>>("persons/", { ...JSON.parse(wanted), limit, offset, include_total: true }, signal),

@@ -1,4 +1,4 @@
-import { parse, stringify } from "../../api/json";
+import { parse, readNumber, stringify } from "../../api/json";
 
 /** How a value of a property is written in a form. */
 export type Kind = "text" | "number" | "boolean" | "json";
@@ -31,9 +31,9 @@ export function valueOf(kind: Kind, text: string): unknown {
 		case "text":
 			return text;
 		case "number": {
-			const number = Number(text.trim());
-			if (text.trim() === "" || !Number.isFinite(number)) throw new Error("Write a number, such as 12 or 0.5.");
-			return Number.isInteger(number) && !Number.isSafeInteger(number) && /^-?\d+$/.test(text.trim()) ? BigInt(text.trim()) : number;
+			const number = readNumber(text);
+			if (number === null) throw new Error("Write a number, such as 12 or 0.5.");
+			return number;
 		}
 		case "boolean":
 			return text === "true";

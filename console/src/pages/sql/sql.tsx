@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, isAbort, messageOf, patch, post } from "../../api/client";
+import { stringify } from "../../api/json";
 import { ask, type QueryNode } from "../../api/query";
 import { addressOf, curlCommand } from "../../api/curl";
 import { useResource } from "../../api/use";
@@ -137,7 +138,7 @@ export default function SQLPage() {
 					items={[
 						{ label: "Save as insight", onSelect: () => setDialog("save"), disabled: !can("insight:write") },
 						{ label: "Publish as an endpoint", onSelect: () => setDialog("publish"), disabled: !can("endpoint:write") },
-						{ label: "Copy as JSON", onSelect: () => copy(JSON.stringify(query(), null, 2)) },
+						{ label: "Copy as JSON", onSelect: () => copy(stringify(query(), 2)) },
 						{ label: "Copy as curl", onSelect: () => copy(curlCommand(addressOf("query/"), { query: query() })) },
 						{ label: "Copy ClickHouse's SQL", onSelect: () => copy(String(run.answer?.data.clickhouse ?? "")), disabled: !run.answer },
 						{

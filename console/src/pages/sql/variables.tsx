@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { post } from "../../api/client";
+import { readNumber } from "../../api/json";
 import { can } from "../../session";
 import type { Variable } from "../../sql/variables";
 import { Button, Field, Select, TextInput } from "../../ui/basics";
@@ -95,7 +96,7 @@ export function VariableInput({ variable, value, onValue }: { variable: Variable
 								step="any"
 								placeholder={usual}
 								value={given}
-								onValue={(next) => onValue(next === "" ? undefined : Number(next))}
+								onValue={(next) => onValue(readNumber(next) ?? undefined)}
 							/>
 						);
 					case "Date":
@@ -150,7 +151,10 @@ function NewVariable({ name, onClose, onMade }: { name: string; onClose: () => v
 }
 
 function typed(type: Variable["type"], text: string): unknown {
-	if (type === "Number" && Number.isNaN(Number(text))) throw new Error("The default must be a number.");
-	if (type === "Number") return Number(text);
+	if (type === "Number") {
+		const value = readNumber(text);
+		if (value === null) throw new Error("The default must be a number.");
+		return value;
+	}
 	return type === "Boolean" ? text === "true" : text;
 }
