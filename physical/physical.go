@@ -30,6 +30,9 @@ const LogDays = 30
 // LogsFrom is the time of the earliest rows of the logs that are shown at a moment. ClickHouse removes older ones when it merges.
 func LogsFrom(now time.Time) time.Time { return now.Add(-LogDays * 24 * time.Hour) }
 
+// CreatedBefore is the time before which people are created who are there at a moment. A clock that is ahead hides nobody for a day.
+func CreatedBefore(now time.Time) time.Time { return now.Add(24 * time.Hour) }
+
 // WithoutLogs lists the tables that hold what projects have.
 func WithoutLogs() []string { return slices.DeleteFunc(Names(), IsLog) }
 

@@ -1,10 +1,9 @@
 package cohort
 
 import (
-	"time"
-
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // PersonID is the only column of the query for members.
@@ -52,7 +51,7 @@ func (b *builder) query(s set, condition conditions) (hogql.Query, error) {
 			return nil, err
 		}
 		return insight.Template(people, map[string]any{
-			"condition": insight.OrTrue(condition.on("id")), "tomorrow": b.world.Now.Add(24 * time.Hour), "own": insight.OrTrue(own),
+			"condition": insight.OrTrue(condition.on("id")), "tomorrow": physical.CreatedBefore(b.world.Now), "own": insight.OrTrue(own),
 		}), nil
 	case ofMembers:
 		return b.members(s, condition)

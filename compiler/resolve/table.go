@@ -171,7 +171,7 @@ func (t *tableSource) present(m *schema.Merge) []resolved.Expr {
 	if m.NotAhead == "" {
 		return []resolved.Expr{test("equals", t.latest(deleted), int64(0))}
 	}
-	at, tomorrow := t.raw(m.NotAhead), t.r.now.Add(24*time.Hour)
+	at, tomorrow := t.raw(m.NotAhead), physical.CreatedBefore(t.r.now)
 	if at.Type.MayBeNull() {
 		return []resolved.Expr{test("equals", t.latest(deleted), int64(0)), test("less", t.latest(at), tomorrow)}
 	}

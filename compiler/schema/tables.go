@@ -39,7 +39,7 @@ type Merge struct {
 	Keys    []string // fields
 	Version string   // physical column
 	Deleted string   // physical column that marks a deleted row with 1; empty when nothing is ever deleted
-	// NotBefore is a field of time that lies less than a day ahead in rows that count; empty for no such rule.
+	// NotAhead is a field of time that lies before physical.CreatedBefore in rows that count; empty for no such rule.
 	NotAhead string
 	// Sign is a physical column that adds up to more than 0 for a row that is there; empty when every row is. Then a row has
 	// no fields but its keys.

@@ -68,7 +68,7 @@ func (x *Computation) timeless(ctx context.Context, compiled *compiler.Compiled,
 		return nil, err
 	}
 	const layout = "2006-01-02 15:04:05.000000"
-	tomorrow := at.Add(24 * time.Hour)
+	tomorrow := physical.CreatedBefore(at)
 	params := slices.Clone(compiled.Params)
 	for n := range params {
 		if v := &params[n].Value; *v == tomorrow.In(db.Location).Format(layout) || *v == tomorrow.UTC().Format(layout) {
