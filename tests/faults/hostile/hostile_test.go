@@ -22,10 +22,15 @@ import (
 )
 
 const (
-	// hostileTime is how long the hostile key attacks. HOSTILE_TIME overrides it.
+	// rounds is how often the good key is measured alone and then beside the hostile one. What counts is the median, so that what else the machine
+	// does for a while is not taken for the hostile key's doing.
+	rounds = 5
+	// hostileTime is how long the hostile key attacks in all. HOSTILE_TIME overrides it.
 	hostileTime = 5 * time.Minute
-	// aloneTime is how long the good key is measured alone.
+	// aloneTime is how long the good key is measured alone in all.
 	aloneTime = time.Minute
+	// calmTime is how long the good key works before it is measured alone: for one-time work, and for what the hostile key left behind.
+	calmTime = 5 * time.Second
 	// hostileClients is the number of concurrent requests of the hostile key.
 	hostileClients = 8
 	// mostSlowdown limits the good key's times next to the hostile key, as a multiple of its times alone.
@@ -51,29 +56,36 @@ func TestHostileKey(t *testing.T) {
 	hostile := newHostileKey(t, server)
 	child := engine(t, server)
 
-	good.work(t, 5*time.Second) // one-time work is not measured
-	alone := good.work(t, aloneTime)
+	attacks := timeFromEnv(t, "HOSTILE_TIME", hostileTime)
+	good.work(t, calmTime)
 	idle, err := server.Rest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop := hostile.start(t)
-	beside := good.work(t, timeFromEnv(t, "HOSTILE_TIME", hostileTime))
-	stop()
+	var cached, uncached []slowdown
+	for n := range rounds {
+		good.work(t, calmTime)
+		alone := good.work(t, aloneTime/rounds)
+		stop := hostile.start(t)
+		beside := good.work(t, attacks/rounds)
+		stop()
+		t.Logf("round %d, alone:  %s", n+1, alone)
+		t.Logf("round %d, beside: %s", n+1, beside)
+		cached = append(cached, slowdown{alone.cached.percentile(99), beside.cached.percentile(99)})
+		uncached = append(uncached, slowdown{alone.uncached.percentile(50), beside.uncached.percentile(50)})
+	}
 	peak, err := server.Peak()
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	t.Logf("alone:  %s", alone)
-	t.Logf("beside: %s", beside)
 	t.Logf("memory above idle: server %d MiB, engine %d MiB (peak %d MiB)", (peak.Server-idle.Server)>>20, (peak.Engine-idle.Engine)>>20, peak.Engine>>20)
 	t.Logf("hostile answers: %s", hostile.answers())
 	if n := hostile.total(); n < 100 {
 		t.Errorf("only %d hostile requests were answered, too few for a result", n)
 	}
-	compare(t, "the 99th percentile of cached answers", alone.cached.percentile(99), beside.cached.percentile(99))
-	compare(t, "the median of uncached answers", alone.uncached.percentile(50), beside.uncached.percentile(50))
+	compare(t, "the 99th percentile of cached answers", cached)
+	compare(t, "the median of uncached answers", uncached)
 	if grown := peak.Server - idle.Server; grown > mostGrowth {
 		t.Errorf("the server grew by %d MiB", grown>>20)
 	}
@@ -95,13 +107,20 @@ func engine(t *testing.T, server *harness.Server) string {
 	return children[0]
 }
 
-// compare fails the test if something became much slower.
-func compare(t *testing.T, what string, alone, beside time.Duration) {
+// slowdown is a time of the good key alone, and beside the hostile one.
+type slowdown struct{ alone, beside time.Duration }
+
+// ratio is how many times as long it takes beside the hostile key.
+func (s slowdown) ratio() float64 { return float64(s.beside) / float64(max(s.alone, leastAlone)) }
+
+// compare fails the test if something became much slower in most rounds.
+func compare(t *testing.T, what string, of []slowdown) {
 	t.Helper()
-	ratio := float64(beside) / float64(alone)
-	t.Logf("%s: %.2f times what it is alone", what, ratio)
-	if beside > mostSlowdown*max(alone, leastAlone) {
-		t.Errorf("%s went from %s to %s", what, alone, beside)
+	slices.SortFunc(of, func(a, b slowdown) int { return cmp.Compare(a.ratio(), b.ratio()) })
+	middle := of[len(of)/2]
+	t.Logf("%s: from %s to %s in the median of %d rounds", what, middle.alone, middle.beside, len(of))
+	if middle.ratio() > mostSlowdown {
+		t.Errorf("%s went from %s to %s", what, middle.alone, middle.beside)
 	}
 }
 
