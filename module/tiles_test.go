@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -154,6 +155,27 @@ func TestMistakenTiles(t *testing.T) {
 			if want := wrong[at-1].message; want != "" && message != want {
 				t.Errorf("%s: tile %d: %s, want %s", tt.name, at, message, want)
 			}
+		}
+	}
+	for ids, want := range map[string]string{
+		"1":       "1@0",
+		"3, 1,,3": "1@0 3@2",
+		" ":       "1@0 2@1 3@2 4@3 5@4",
+		"1,x":     "400 tile_ids must be a comma-separated list of integers.",
+		"1,99":    "400 The dashboard has no insight on a tile 99.",
+	} {
+		answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/run_insights/?tile_ids="+url.QueryEscape(ids), "")
+		got := fmt.Sprint(answer.Code, " ", fieldOf(t, answer, "detail"))
+		if answer.Code == http.StatusOK {
+			var ran []string
+			for _, each := range fieldOf(t, answer, "results").([]any) {
+				tile := each.(map[string]any)
+				ran = append(ran, fmt.Sprint(tile["id"], "@", tile["order"]))
+			}
+			got = strings.Join(ran, " ")
+		}
+		if got != want {
+			t.Errorf("tile_ids=%s: %s, want %s", ids, got, want)
 		}
 	}
 	for _, over := range []string{`filters_override={"bogus":1}`, `variables_override={"a":1}`} {

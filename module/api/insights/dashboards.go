@@ -91,7 +91,7 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 		t := &tiles[i]
 		out[i] = recordTile(c, t)
 		out[i].Order = &i
-		if t.Text != nil {
+		if t.Text != nil || params.only != nil && !slices.Contains(params.only, t.ID) {
 			return nil, nil
 		}
 		one := shownInsight{c.Snapshot.Insight(d.Project, t.Insight), t, d}

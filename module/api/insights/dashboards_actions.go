@@ -7,6 +7,8 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -22,7 +24,7 @@ type runRecord struct {
 }
 
 // run answers GET dashboards/:id/run_insights/: the insights with their results in the mode that refresh names. With
-// output_format=optimized, which is the default, a result is a table of text.
+// output_format=optimized, which is the default, a result is a table of text. tile_ids names the tiles to run.
 func (s *Dashboards) run(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	d, err := findDashboard(c, in)
 	if err != nil {
@@ -40,17 +42,42 @@ func (s *Dashboards) run(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	default:
 		return nil, api.Invalid("output_format", "invalid_choice", "%q is not a valid choice.", form)
 	}
+	if params.only, err = tileIDs(in); err != nil {
+		return nil, err
+	}
+	for _, id := range params.only {
+		if !slices.ContainsFunc(d.Tiles, func(t registry.Tile) bool { return t.ID == id && !t.Deleted && t.Text == nil }) {
+			return nil, api.Invalid("tile_ids", "invalid_input", "The dashboard has no insight on a tile %d.", id)
+		}
+	}
 	tiles, quotas, err := s.tiles(ctx, c, in, d, params)
 	if err != nil {
 		return &api.Response{Quotas: quotas}, err
 	}
 	results := make([]runRecord, 0, len(tiles))
 	for _, t := range tiles {
-		if t.Text == nil {
+		if t.Insight != nil {
 			results = append(results, runRecord{ID: t.ID, Order: *t.Order, Insight: t.Insight, Error: t.Error})
 		}
 	}
 	return api.JSON(http.StatusOK, map[string]any{"results": results}).With(quotas), nil
+}
+
+// tileIDs reads tile_ids, numbers with commas between them; nil when it names none.
+func tileIDs(in *api.Input) ([]int64, error) {
+	var ids []int64
+	for part := range strings.SplitSeq(in.URL.Query().Get("tile_ids"), ",") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		id, err := strconv.ParseInt(part, 10, 64)
+		if err != nil {
+			return nil, api.Invalid("tile_ids", "invalid_input", "tile_ids must be a comma-separated list of integers.")
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }
 
 // The grid of a dashboard on a screen that is not small, and the size that tiles get there.

@@ -22,6 +22,8 @@ type resultParams struct {
 	text     bool // results are shown as tables of text
 	many     bool // the insight is one of many in the answer: what is refused to one is no error of all
 	full     bool // the answer has no room for the result
+	// only are the numbers of the tiles whose insights are wanted of a dashboard; nil for all.
+	only []int64
 }
 
 func readParams(c *api.Caller, in *api.Input) (resultParams, error) {
