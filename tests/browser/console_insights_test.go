@@ -360,6 +360,31 @@ func TestConsoleAlerts(t *testing.T) {
 	}
 }
 
+// TestConsoleMistakenTile: a tile whose query is wrong says why, and the others show their results.
+func TestConsoleMistakenTile(t *testing.T) {
+	t.Parallel()
+	c, client := ownProject(t, "mistaken")
+	action := create(t, client, "actions/", map[string]any{"name": "Joined the club", "steps": []any{map[string]any{"event": "sign up"}}})
+	board := create(t, client, "dashboards/", map[string]any{"name": "Growth"})
+	for name, series := range map[string]any{
+		"Visits": map[string]any{"kind": "EventsNode", "event": "visit"}, "Joiners": map[string]any{"kind": "ActionsNode", "id": action["id"]},
+	} {
+		create(t, client, "insights/", map[string]any{"name": name, "dashboards": []any{board["id"]}, "query": map[string]any{"kind": "InsightVizNode", "source": map[string]any{
+			"kind": "TrendsQuery", "series": []any{series}, "trendsFilter": map[string]any{"display": "BoldNumber"},
+		}}})
+	}
+	if answer := client.Do(t, http.MethodPatch, fmt.Sprintf("actions/%v/", action["id"]), map[string]any{"deleted": true}); answer.Status != http.StatusOK {
+		t.Fatalf("deleting the action: %d %s", answer.Status, answer.Raw)
+	}
+	c.expect("status of 400")
+	c.visit(t, fmt.Sprint("dashboard/", board["id"]))
+	c.shows(t, fmt.Sprintf(`Action "Joined the club" (ID %v) was deleted.`, action["id"]))
+	c.settle(t)
+	if got := c.text(t, `[aria-label="Visits"]`); !strings.Contains(got, "4") {
+		t.Errorf("beside it there is\n%s", got)
+	}
+}
+
 // TestConsoleDashboard: the life of a dashboard.
 func TestConsoleDashboard(t *testing.T) {
 	t.Parallel()
