@@ -20,7 +20,7 @@ func (a *App) openKeeper(rt *runtime, keys string) (*upkeep.Keeper, error) {
 				rt.Cache.EraseOutdated(project, before, from)
 				rt.Runs.Erase(project, before)
 			},
-			Forget: rt.forgetProject, EraseImports: rt.imports.service.Forget,
+			Forget: rt.forgetProject, ForgetEndpoint: rt.forget, EraseImports: rt.imports.service.Forget,
 			EraseCaptured: func(ctx context.Context, shard string) error {
 				return rt.capturing.eraseProjects(ctx, shard, func(project int64) bool { return rt.registry.Snapshot().Removal(project) != nil })
 			},
@@ -30,11 +30,8 @@ func (a *App) openKeeper(rt *runtime, keys string) (*upkeep.Keeper, error) {
 }
 
 // forgetProject forgets all that this server knows of a project that was deleted.
-func (rt *runtime) forgetProject(project int64, was *registry.Snapshot) {
+func (rt *runtime) forgetProject(project int64) {
 	now := time.Now()
-	for _, e := range was.Endpoints(project) {
-		rt.forget(e)
-	}
 	rt.Cache.Erase(project, now)
 	rt.Runs.Erase(project, now)
 	rt.ForgetProject(project)

@@ -1,7 +1,6 @@
 package execution
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -38,7 +37,7 @@ type Query struct {
 	// log. Either may be empty.
 	ClientID, Label string
 
-	counted atomic.Pointer[meter] // see meter
+	counted cache.Link[meter] // see meter
 }
 
 // Held gives the rows of tables that ClickHouse does not have. A query with it is of one caller, so that it is not remembered for others.
@@ -94,7 +93,7 @@ func (o *Details) Size() int {
 
 // meter is where the query is counted: looked up once.
 func (q *Query) meter(m *Metrics) *meter {
-	if known := q.counted.Load(); known != nil {
+	if known := q.counted.Follow(); known != nil {
 		return known
 	}
 	var name string
@@ -102,7 +101,7 @@ func (q *Query) meter(m *Metrics) *meter {
 		name = q.Endpoint.Name
 	}
 	found := m.of(q.Key.Project(), name)
-	q.counted.Store(found)
+	q.counted.Set(found)
 	return found
 }
 

@@ -34,8 +34,10 @@ type Config struct {
 	// Outdated has this server forget what it computed for a project before a time: since then the project shows no events but those from
 	// another time on, or all if that is zero. The project may be deleted by now.
 	Outdated func(project int64, before, from time.Time)
-	// Forget has this server forget all that it knows of a project that was deleted, and was there in a snapshot.
-	Forget func(project int64, was *registry.Snapshot)
+	// Forget has this server forget all that it knows of a project that was deleted.
+	Forget func(project int64)
+	// ForgetEndpoint has this server forget what it counted of an endpoint that was deleted, by itself or with its project.
+	ForgetEndpoint func(*registry.Endpoint)
 	// EraseCaptured has the events that were captured so far for a shard leave this server's disk once they are delivered, and waits for it.
 	// Those of deleted projects are delivered to nobody.
 	EraseCaptured func(ctx context.Context, shard string) error
@@ -83,7 +85,7 @@ func (k *Keeper) wake() {
 	}
 }
 
-// look forgets what this server computed of events that are not shown any more.
+// look forgets what this server computed of events that are not shown any more, and what it counted of endpoints that were deleted.
 func (k *Keeper) look() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -111,14 +113,27 @@ func (k *Keeper) compare(last seen) seen {
 	for project, was := range last.shown {
 		switch from, there := next[project]; {
 		case !there:
-			k.Forget(project, last.snap)
+			k.Forget(project)
 			k.wake()
 		case !from.Equal(was):
 			k.Outdated(project, now, from)
 			k.wake()
 		}
+		k.forgetEndpoints(project, last.snap, snap)
 	}
 	return seen{snap, next}
+}
+
+// forgetEndpoints forgets the endpoints of a project that were deleted from one snapshot to the next.
+func (k *Keeper) forgetEndpoints(project int64, was, is *registry.Snapshot) {
+	if was.Serial(project) == is.Serial(project) {
+		return
+	}
+	for _, e := range was.Endpoints(project) {
+		if now := is.Endpoint(project, e.Name); now == nil || now.ID != e.ID {
+			k.ForgetEndpoint(e)
+		}
+	}
 }
 
 // shown is from when on each project shows its events; zero for all of them.

@@ -75,7 +75,7 @@ func TestOutdatedOfADeletedProject(t *testing.T) {
 		}
 		told = append(told, from)
 	}
-	k.Forget = func(project int64, _ *registry.Snapshot) { forgotten = append(forgotten, project) }
+	k.Forget = func(project int64) { forgotten = append(forgotten, project) }
 	last := k.compare(seen{})
 	if _, err := k.Registry.UpdateProject(t.Context(), p.ID, registry.ProjectChange{Retention: new(30)}); err != nil {
 		t.Fatal(err)
@@ -89,4 +89,51 @@ func TestOutdatedOfADeletedProject(t *testing.T) {
 	if len(told) != 1 || !slices.Equal(forgotten, []int64{p.ID}) {
 		t.Errorf("after the deletion told %v, forgotten %v", told, forgotten)
 	}
+}
+
+// TestForgetsEndpoints: what was counted of an endpoint is forgotten once when it was deleted, by itself or with its project, also if there is
+// another one of its name.
+func TestForgetsEndpoints(t *testing.T) {
+	k := still(t, nil)
+	p := create(t, k, "shop", 0)
+	ids := map[string]string{}
+	publish := func(name string) {
+		t.Helper()
+		e, err := k.Registry.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: p.ID, Name: name, Query: json.RawMessage(`{"kind":"HogQLQuery","query":"select 1"}`)}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[e.ID] = name
+	}
+	remove := func(name string) {
+		t.Helper()
+		if err := k.Registry.DeleteEndpoint(t.Context(), p.ID, name, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var forgotten []string
+	k.ForgetEndpoint = func(e *registry.Endpoint) { forgotten = append(forgotten, ids[e.ID]) }
+	last := k.compare(seen{})
+	look := func(what string, want ...string) {
+		t.Helper()
+		forgotten = nil
+		last = k.compare(last)
+		if slices.Sort(forgotten); !slices.Equal(forgotten, want) {
+			t.Errorf("%s: forgotten %v, want %v", what, forgotten, want)
+		}
+	}
+	publish("a")
+	publish("b")
+	publish("c")
+	look("three are new")
+	remove("a")
+	look("one was deleted", "a")
+	remove("b")
+	publish("b")
+	look("one was made anew", "b")
+	look("nothing happened")
+	if _, err := k.Registry.DeleteProject(t.Context(), p.ID, p.Name, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	look("the project was deleted", "b", "c")
 }

@@ -41,7 +41,7 @@ func still(t *testing.T, house *warehouse.Warehouse) *Keeper {
 	})
 	return &Keeper{
 		Config: Config{
-			Registry: reg, Shards: warehouse.Only(house), Logger: zap.NewNop(), Forget: func(int64, *registry.Snapshot) {},
+			Registry: reg, Shards: warehouse.Only(house), Logger: zap.NewNop(), Forget: func(int64) {}, ForgetEndpoint: func(*registry.Endpoint) {},
 			EraseCaptured: func(context.Context, string) error { return nil },
 			EraseImports:  func(context.Context, int64) error { return nil },
 		},

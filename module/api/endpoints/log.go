@@ -28,10 +28,10 @@ func (s *Runs) log(c *api.Caller, p *result.Plan, got cache.Answer) {
 			}
 		}
 	}
-	tally := p.Logged.Load()
+	tally := p.Logged.Follow()
 	if tally == nil || tally.Key != c.Key.ID || tally.Gone() { // all that share the plan have the same fixed variables
 		tally = s.tally(c, p.Endpoint, p.Version.Number)
-		p.Logged.Store(tally)
+		p.Logged.Set(tally)
 	}
 	tally.Add(run)
 }

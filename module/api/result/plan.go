@@ -19,11 +19,11 @@ type Plan struct {
 	execution.Freshness
 	View
 
-	Fixed  string                       // the variables that the key of the run fixes
-	Serial uint64                       // of what its project's queries meant: see registry.Snapshot.QuerySerial
-	Until  time.Time                    // when what it decided no longer holds; zero for never
-	Logged atomic.Pointer[runlog.Tally] // counts its runs; nil before the first
-	Next   atomic.Pointer[FileHeader]   // of the file that was sent last
+	Fixed  string                     // the variables that the key of the run fixes
+	Serial uint64                     // of what its project's queries meant: see registry.Snapshot.QuerySerial
+	Until  time.Time                  // when what it decided no longer holds; zero for never
+	Logged cache.Link[runlog.Tally]   // counts its runs
+	Next   atomic.Pointer[FileHeader] // of the file that was sent last
 }
 
 // View is how a result is shown.

@@ -1,0 +1,36 @@
+package module
+
+import (
+	"net/http"
+	goruntime "runtime"
+	"testing"
+	"time"
+)
+
+// TestForgottenEndpointIsFreed: the remembered requests of an endpoint that was deleted do not keep its runs in memory.
+func TestForgottenEndpointIsFreed(t *testing.T) {
+	w, _ := pagedWorld(t)
+	for range 2 { // the second one has the plan of the first
+		if answer := w.send(t, http.MethodPost, minePath, `{"variables": {"customer": "acme"}, "limit": 2, "offset": 2}`); answer.Code != http.StatusOK {
+			t.Fatalf("%d %s", answer.Code, answer.Body)
+		}
+	}
+	e := w.rt.registry.Snapshot().Endpoint(w.project.ID, "mine")
+	log, _ := w.rt.logs.Find(e.ID)
+	if log == nil {
+		t.Fatal("the runs are not remembered")
+	}
+	freed := make(chan struct{})
+	goruntime.AddCleanup(log, func(done chan struct{}) { close(done) }, freed)
+	w.rt.forget(e)
+	for range 50 {
+		goruntime.GC()
+		select {
+		case <-freed:
+			goruntime.KeepAlive(w.rt.plans)
+			return
+		case <-time.After(20 * time.Millisecond): // cleanups have a goroutine of their own
+		}
+	}
+	t.Error("the runs stay in memory")
+}
