@@ -1,23 +1,37 @@
 import { useState } from "preact/hooks";
 import { messageOf, post, send } from "../../api/client";
+import { same } from "../../insights/model";
 import { navigate, pageAddress } from "../../router";
 import { can } from "../../session";
 import { Button, Card, Empty, Field, PageHead, Segments, TextInput } from "../../ui/basics";
+import { AskBeforeLeaving } from "../../ui/leaving";
 import { type Group, newLeaf, tidied } from "./criteria";
 import { CriteriaEditor } from "./editor";
 import { fileOf, nobody, PeopleFields } from "./members";
 import type { Cohort } from "./record";
+
+/** The criteria that the form begins with. */
+const blank: Group = { type: "AND", values: [newLeaf("performed_event")] };
 
 /** The form of a new cohort. */
 export function NewCohort() {
 	const [kind, setKind] = useState<"dynamic" | "static">("dynamic");
 	const [name, setName] = useState("");
 	const [description, setDescription] = useState("");
-	const [group, setGroup] = useState<Group>({ type: "AND", values: [newLeaf("performed_event")] });
+	const [group, setGroup] = useState(blank);
 	const [people, setPeople] = useState(nobody);
 	const [busy, setBusy] = useState(false);
 	const [wrong, setWrong] = useState("");
-	if (!can("cohort:write")) return <Empty title="Your key may not create cohorts">It needs the scope cohort:write.</Empty>;
+	if (!can("cohort:write")) {
+		return (
+			<>
+				<PageHead title="New cohort" />
+				<Empty title="Your key may not create cohorts">It needs the scope cohort:write.</Empty>
+			</>
+		);
+	}
+	const changed =
+		!same({ name, description, group, list: people.list }, { name: "", description: "", group: blank, list: "" }) || people.file !== null;
 	const create = async (): Promise<Cohort> => {
 		const about = { name: name.trim(), description };
 		if (kind === "dynamic") {
@@ -38,7 +52,7 @@ export function NewCohort() {
 		setWrong("");
 		try {
 			const made = await create();
-			navigate(pageAddress("cohorts", made.id), { replace: true });
+			navigate(pageAddress("cohorts", made.id), { replace: true, sure: true });
 		} catch (error) {
 			setWrong(messageOf(error));
 			setBusy(false);
@@ -79,6 +93,7 @@ export function NewCohort() {
 					{kind === "dynamic" ? <CriteriaEditor group={group} onGroup={setGroup} /> : <PeopleFields people={people} onPeople={setPeople} />}
 				</div>
 			</Card>
+			{changed && <AskBeforeLeaving what="The new cohort is not saved." />}
 		</form>
 	);
 }
