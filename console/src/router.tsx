@@ -9,29 +9,41 @@ function here() {
 	return { path: window.location.pathname, search: window.location.search };
 }
 
-/** Asked before the page is left, while it has something that would be lost: it calls `go`, now or later, if the page may be left. */
-export const leaving = signal<((go: () => void) => void) | null>(null);
+/** Something of the page that would be lost. */
+export interface Guard {
+	/** Asked before it is left: it calls `go`, now or later, if that may be. */
+	ask: (go: () => void) => void;
+	/** Whether it is lost in another tab of the page, too, which is in the query string. */
+	tab: boolean;
+}
+
+/** What the page would lose; the last is asked. */
+export const guards = signal<readonly Guard[]>([]);
+
+/** What would be lost at another place. */
+function guardOf(next: { path: string; search: string }): Guard | undefined {
+	const away = next.path !== place.value.path;
+	return guards.value.findLast((guard) => away || (guard.tab && next.search !== place.value.search));
+}
 
 window.addEventListener("popstate", () => {
 	const next = here();
-	if (!leaving.value || next.path === place.value.path) {
+	const guard = guardOf(next);
+	if (!guard) {
 		place.value = next;
 		return;
 	}
 	window.history.pushState(null, "", place.value.path + place.value.search);
-	ask(next.path + next.search, {});
+	guard.ask(() => navigate(next.path + next.search, { sure: true }));
 });
-
-/** Has the page say whether it may be left, and goes on if so. */
-function ask(to: string, options: { replace?: boolean }): void {
-	leaving.value?.(() => navigate(to, { ...options, sure: true }));
-}
 
 /** Goes to an address of this site. `replace` leaves no entry in the history; `sure` leaves the page without asking it. */
 export function navigate(to: string, { replace = false, sure = false } = {}): void {
 	if (to === window.location.pathname + window.location.search) return;
-	if (!sure && leaving.value && new URL(to, window.location.href).pathname !== place.value.path) {
-		ask(to, { replace });
+	const { pathname: path, search } = new URL(to, window.location.href);
+	const guard = sure ? undefined : guardOf({ path, search });
+	if (guard) {
+		guard.ask(() => navigate(to, { replace, sure: true }));
 		return;
 	}
 	if (replace) window.history.replaceState(null, "", to);

@@ -3,7 +3,14 @@ import { beforeAll, describe, expect, test, vi } from "vitest";
 let router: typeof import("../src/router");
 
 beforeAll(async () => {
-	vi.stubGlobal("window", { location: { pathname: "/", search: "" }, addEventListener: () => {} });
+	const location = { pathname: "/", search: "", href: "http://localhost/" };
+	const history = {
+		pushState: (_: unknown, __: string, to: string) => {
+			const { pathname, search } = new URL(to, location.href);
+			Object.assign(location, { pathname, search });
+		},
+	};
+	vi.stubGlobal("window", { location, history, addEventListener: () => {}, scrollTo: () => {} });
 	vi.stubGlobal("sessionStorage", { getItem: () => null, setItem: () => {}, removeItem: () => {} });
 	router = await import("../src/router");
 });
@@ -26,4 +33,30 @@ describe("router", () => {
 		["person/:id", "person/a/b", null],
 		["insights/new", "insights/abc", null],
 	])("%j in %j gives %j", (pattern, path, want) => expect(router.match(pattern, path)).toEqual(want));
+
+	test("what would be lost is asked before the page is left, or another of its tabs opened", () => {
+		const asked: string[] = [];
+		let go = () => {};
+		const guard = (name: string, tab: boolean) => ({
+			tab,
+			ask: (leave: () => void) => {
+				asked.push(name);
+				go = leave;
+			},
+		});
+		const at = () => router.place.value.path + router.place.value.search;
+		router.navigate("/a");
+		router.guards.value = [guard("tab", true), guard("page", false)];
+		router.navigate("/a?tab=b");
+		expect([at(), asked]).toEqual(["/a", ["tab"]]);
+		router.navigate("/b");
+		expect([at(), asked]).toEqual(["/a", ["tab", "page"]]);
+		go();
+		expect(at()).toBe("/b");
+		router.guards.value = [guard("page", false)];
+		router.navigate("/b?tab=c");
+		router.navigate("/c", { sure: true });
+		expect([at(), asked]).toEqual(["/c", ["tab", "page"]]);
+		router.guards.value = [];
+	});
 });

@@ -161,7 +161,21 @@ func TestConsoleEndpointLife(t *testing.T) {
 		c.fill(t, "textbox", "Fresh for, in seconds", "60")
 		c.fill(t, "textbox", "Rate limit", "30/m")
 		c.press(t, "button", "Save version") // which leaves what was typed into the other form
+		c.press(t, "tab", "Runs")
+		c.shows(t, "The changes of the endpoint are not saved.")
+		c.press(t, "button", "Stay")
 		c.press(t, "button", "Save endpoint")
+		c.pick(t, "Version", "2")
+		c.fill(t, "textbox", "Description", "The draft")
+		c.pick(t, "Version", "1")
+		c.press(t, "link", "Keys")
+		c.shows(t, "The changes of v2 are not saved.")
+		c.press(t, "button", "Stay")
+		c.pick(t, "Version", "2")
+		c.press(t, "button", "Save version")
+		if got := must(t, client, http.MethodGet, "endpoints/sales/?version=2", nil); got["description"] != "The draft" {
+			t.Errorf("the description of v2 is %v", got["description"])
+		}
 		got := must(t, client, http.MethodGet, "endpoints/sales/", nil)
 		if got["data_freshness_seconds"] != 60.0 || got["rate_limit"] != "30/m" {
 			t.Errorf("the settings are %v and %v", got["data_freshness_seconds"], got["rate_limit"])

@@ -1,18 +1,18 @@
 import { useEffect, useState } from "preact/hooks";
-import { leaving } from "../router";
+import { type Guard, guards } from "../router";
 import { Button } from "./basics";
 import { Dialog } from "./dialog";
 
-/** Asks before the page is left, as long as it is there. `what` says what would be lost. */
-export function AskBeforeLeaving({ what }: { what: string }) {
+/** Asks before the page is left, as long as it is there. `what` says what would be lost, `tab` whether another tab of the page loses it, too. */
+export function AskBeforeLeaving({ what, tab = false }: { what: string; tab?: boolean }) {
 	const [go, setGo] = useState<(() => void) | null>(null);
 	useEffect(() => {
-		const guard = (leave: () => void) => setGo(() => leave);
+		const guard: Guard = { ask: (leave) => setGo(() => leave), tab };
 		const unload = (event: BeforeUnloadEvent) => event.preventDefault();
-		leaving.value = guard;
+		guards.value = [...guards.value, guard];
 		window.addEventListener("beforeunload", unload);
 		return () => {
-			if (leaving.value === guard) leaving.value = null;
+			guards.value = guards.value.filter((other) => other !== guard);
 			window.removeEventListener("beforeunload", unload);
 		};
 	}, []);

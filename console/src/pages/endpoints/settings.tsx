@@ -1,15 +1,21 @@
 import { useState } from "preact/hooks";
+import { readTags } from "../../data/definition";
+import { same } from "../../insights/model";
 import { can } from "../../session";
 import { Button, Card, Checkbox, Field, Select, TextInput } from "../../ui/basics";
 import { attempt } from "../../ui/dialog";
 import { duration } from "../../ui/format";
-import { changeEndpoint, type Version } from "./api";
+import { AskBeforeLeaving } from "../../ui/leaving";
+import { changeEndpoint, type Endpoint, type Version } from "./api";
 import type { TabProps } from "./endpoint";
 
 /** What belongs to the endpoint, and what belongs to one of its versions. */
 export function SettingsTab({ endpoint, versions, reload }: TabProps) {
 	const [wanted, setWanted] = useState("");
 	const version = versions.find((v) => String(v.version) === wanted) ?? versions.find((v) => v.is_current);
+	const [edited, setEdited] = useState<Record<string, VersionForm>>({});
+	const formOf = (v: Version) => edited[textOf(v)] ?? versionForm(v);
+	const changed = versions.filter((v) => !same(formOf(v), versionForm(v))).map((v) => `v${v.version}`);
 	return (
 		<div class="endpoints-stack">
 			{version && (
@@ -28,26 +34,26 @@ export function SettingsTab({ endpoint, versions, reload }: TabProps) {
 						</Field>
 					}
 				>
-					<VersionSettings key={fieldsOf(version)} name={endpoint.name} version={version} onSaved={reload} />
+					<VersionSettings
+						name={endpoint.name}
+						version={version}
+						form={formOf(version)}
+						onForm={(form) => setEdited({ ...edited, [textOf(version)]: form })}
+						onSaved={reload}
+					/>
 				</Card>
 			)}
 			<Card title="Endpoint">
 				<EndpointSettings
 					key={JSON.stringify([endpoint.is_active, endpoint.rate_limit, endpoint.tags])}
-					name={endpoint.name}
-					active={endpoint.is_active}
-					rate={endpoint.rate_limit ?? ""}
-					tags={endpoint.tags}
+					endpoint={endpoint}
 					onSaved={reload}
 				/>
 			</Card>
+			{changed.length > 0 && can("endpoint:write") && <AskBeforeLeaving what={`The changes of ${changed.join(", ")} are not saved.`} tab />}
 		</div>
 	);
 }
-
-/** What the form of a version shows, as a text: saving the other form leaves it, so that what was typed here stays. */
-const fieldsOf = (v: Version): string =>
-	JSON.stringify([v.version, v.description, v.data_freshness_seconds, v.is_active, v.deprecated_at, v.sunset_at]);
 
 /** A date of a record as a field for dates holds it. */
 const dayOf = (time: string | null) => time?.slice(0, 10) ?? "";
@@ -55,45 +61,70 @@ const dayOf = (time: string | null) => time?.slice(0, 10) ?? "";
 /** The time that a field for dates stands for: its day, or what was there if the day is the same. */
 const timeOf = (day: string, before: string | null) => (day === "" ? null : day === dayOf(before) ? before : `${day}T00:00:00Z`);
 
-function VersionSettings({ name, version, onSaved }: { name: string; version: Version; onSaved: () => void }) {
-	const [description, setDescription] = useState(version.description);
-	const [freshness, setFreshness] = useState(String(version.data_freshness_seconds));
-	const [active, setActive] = useState(version.is_active);
-	const [deprecated, setDeprecated] = useState(dayOf(version.deprecated_at));
-	const [sunset, setSunset] = useState(dayOf(version.sunset_at));
-	const seconds = Number(freshness);
-	const wrong = Number.isSafeInteger(seconds) && freshness.trim() !== "" && seconds >= 0 ? "" : "A whole number of seconds";
+/** What the form of a version begins with. */
+const versionForm = (v: Version) => ({
+	description: v.description,
+	freshness: String(v.data_freshness_seconds),
+	active: v.is_active,
+	deprecated: dayOf(v.deprecated_at),
+	sunset: dayOf(v.sunset_at),
+});
+
+type VersionForm = ReturnType<typeof versionForm>;
+
+/** What of a version its form changes, as a text. While that is the same, what was typed stays. */
+const textOf = (v: Version): string =>
+	JSON.stringify([v.version, v.description, v.data_freshness_seconds, v.is_active, v.deprecated_at, v.sunset_at]);
+
+function VersionSettings({
+	name,
+	version,
+	form,
+	onForm,
+	onSaved,
+}: {
+	name: string;
+	version: Version;
+	form: VersionForm;
+	onForm: (form: VersionForm) => void;
+	onSaved: () => void;
+}) {
+	const set = (changes: Partial<VersionForm>) => onForm({ ...form, ...changes });
+	const seconds = Number(form.freshness);
+	const wrong = Number.isSafeInteger(seconds) && form.freshness.trim() !== "" && seconds >= 0 ? "" : "A whole number of seconds";
 	const save = async (event: Event) => {
 		event.preventDefault();
 		const body = {
 			version: version.version,
-			description,
+			description: form.description,
 			data_freshness_seconds: seconds,
-			deprecated_at: timeOf(deprecated, version.deprecated_at),
-			sunset_at: timeOf(sunset, version.sunset_at),
-			...(active !== version.is_active && { is_active: active }),
+			deprecated_at: timeOf(form.deprecated, version.deprecated_at),
+			sunset_at: timeOf(form.sunset, version.sunset_at),
+			...(form.active !== version.is_active && { is_active: form.active }),
 		};
 		if (await attempt(() => changeEndpoint(name, body), `v${version.version} saved`)) onSaved();
 	};
 	return (
 		<form class="form" onSubmit={save}>
-			<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} spellcheck />}</Field>
+			<Field label="Description">
+				{(id) => <TextInput id={id} value={form.description} onValue={(description) => set({ description })} spellcheck />}
+			</Field>
 			<Field
 				label="Fresh for, in seconds"
 				error={wrong}
 				hint={wrong ? undefined : `Results are computed again after ${duration(seconds)}.`}
 			>
-				{(id) => <TextInput id={id} inputMode="numeric" value={freshness} onValue={setFreshness} />}
+				{(id) => <TextInput id={id} inputMode="numeric" value={form.freshness} onValue={(freshness) => set({ freshness })} />}
 			</Field>
 			<div class="endpoints-pair">
 				<Field label="Deprecated since" hint="Runs then say so in a header.">
-					{(id) => <TextInput id={id} type="date" value={deprecated} onValue={setDeprecated} />}
+					{(id) => <TextInput id={id} type="date" value={form.deprecated} onValue={(deprecated) => set({ deprecated })} />}
 				</Field>
 				<Field label="Ends on" hint="A header announces it. The version does not end by itself.">
-					{(id) => <TextInput id={id} type="date" value={sunset} onValue={setSunset} />}
+					{(id) => <TextInput id={id} type="date" value={form.sunset} onValue={(sunset) => set({ sunset })} />}
 				</Field>
 			</div>
-			<Checkbox label="This version can be run" checked={active} onValue={setActive} />
+			<Checkbox label="This version can be run" checked={form.active} onValue={(active) => set({ active })} />
 			<div class="actions">
 				<Button type="submit" look="primary" disabled={wrong !== "" || !can("endpoint:write")}>
 					Save version
@@ -103,30 +134,15 @@ function VersionSettings({ name, version, onSaved }: { name: string; version: Ve
 	);
 }
 
-function EndpointSettings({
-	name,
-	active: before,
-	rate: rateBefore,
-	tags: tagsBefore,
-	onSaved,
-}: {
-	name: string;
-	active: boolean;
-	rate: string;
-	tags: string[];
-	onSaved: () => void;
-}) {
-	const [active, setActive] = useState(before);
-	const [rate, setRate] = useState(rateBefore);
-	const [tags, setTags] = useState(tagsBefore.join(", "));
+function EndpointSettings({ endpoint, onSaved }: { endpoint: Endpoint; onSaved: () => void }) {
+	const [active, setActive] = useState(endpoint.is_active);
+	const [rate, setRate] = useState(endpoint.rate_limit ?? "");
+	const [tags, setTags] = useState(endpoint.tags.join(", "));
+	const body = { is_active: active, rate_limit: rate.trim() || null, tags: readTags(tags) };
+	const changed = !same(body, { is_active: endpoint.is_active, rate_limit: endpoint.rate_limit, tags: endpoint.tags });
 	const save = async (event: Event) => {
 		event.preventDefault();
-		const list = tags
-			.split(",")
-			.map((tag) => tag.trim())
-			.filter(Boolean);
-		const body = { is_active: active, rate_limit: rate.trim() || null, tags: list };
-		if (await attempt(() => changeEndpoint(name, body), "Endpoint saved")) onSaved();
+		if (await attempt(() => changeEndpoint(endpoint.name, body), "Endpoint saved")) onSaved();
 	};
 	return (
 		<form class="form" onSubmit={save}>
@@ -145,6 +161,7 @@ function EndpointSettings({
 					Save endpoint
 				</Button>
 			</div>
+			{changed && can("endpoint:write") && <AskBeforeLeaving what="The changes of the endpoint are not saved." tab />}
 		</form>
 	);
 }
