@@ -107,6 +107,7 @@ func TestConsoleToastOverDialog(t *testing.T) {
 func TestConsolePageOpens(t *testing.T) {
 	t.Parallel()
 	c, client := ownProject(t, "titles")
+	c.expect("404")
 	board := create(t, client, "dashboards/", map[string]any{"name": "<b>Growth</b>", "pinned": true})
 	has := func(where, title, focus string) {
 		t.Helper()
@@ -126,6 +127,12 @@ func TestConsolePageOpens(t *testing.T) {
 	has("in a dashboard", "<b>Growth</b> · Dashboards · Analytics", "#main")
 	c.visit(t, fmt.Sprint("dashboard/", board["id"]))
 	has("at the dashboard's address", "<b>Growth</b> · Dashboards · Analytics", "BODY")
+	for path, title := range map[string]string{"dashboard/0": "Dashboard · Dashboards", "insights/none": "Insight · Insights"} {
+		c.visit(t, path)
+		c.shows(t, "Not found.")
+		has("at what is not there, "+path, title+" · Analytics", "BODY")
+		c.accessible(t)
+	}
 	c.press(t, "link", "People")
 	c.press(t, "link", "ann@example.com")
 	has("at a person", "ann@example.com · People · Analytics", "#main")

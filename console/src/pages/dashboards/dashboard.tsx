@@ -5,13 +5,14 @@ import { parse, stringify } from "../../api/json";
 import { type Resource, useResource } from "../../api/use";
 import { type Details, DetailsDialog } from "../../data/details";
 import { Tags } from "../../data/definition";
+import { LoadedPage } from "../../data/page";
 import { DateRange } from "../../editor/date-range";
 import { FilterGroup } from "../../editor/filter-group";
 import type { Filters, FilterType } from "../../editor/filters";
 import { same } from "../../insights/model";
 import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
-import { Button, Card, Empty, Loaded, PageHead } from "../../ui/basics";
+import { Button, Card, Empty, PageHead } from "../../ui/basics";
 import { attempt, toast } from "../../ui/dialog";
 import { Menu, type MenuItem } from "../../ui/menu";
 import { AddInsight, TextDialog } from "./add";
@@ -23,9 +24,9 @@ import { DashboardTiles } from "./tiles";
 export default function DashboardPage({ id }: { id: string }) {
 	const whole = useResource((signal) => get<Dashboard>(`dashboards/${encodeURIComponent(id)}/`, {}, signal), [id]);
 	return (
-		<Loaded of={whole} rows={8}>
+		<LoadedPage of={whole} title="Dashboard" rows={8}>
 			{(dashboard) => <Whole of={whole} dashboard={dashboard} />}
-		</Loaded>
+		</LoadedPage>
 	);
 }
 

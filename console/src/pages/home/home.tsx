@@ -2,11 +2,12 @@ import { Pin, Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { get } from "../../api/client";
 import { useResource } from "../../api/use";
+import { LoadedPage } from "../../data/page";
 import { type Insight, type PageOf } from "../../insights/model";
 import { InsightTile } from "../../insights/tile";
 import { Link, pageAddress } from "../../router";
 import { can, session } from "../../session";
-import { Card, Empty, Failure, Loaded, Loading, PageHead } from "../../ui/basics";
+import { Card, Empty, Loaded, PageHead } from "../../ui/basics";
 import { toast } from "../../ui/dialog";
 import { type Dashboard, nameOf } from "../dashboards/model";
 import { DashboardTiles } from "../dashboards/tiles";
@@ -20,18 +21,23 @@ export default function Home() {
 	const known = can("query:read");
 	const found = useResource(async (signal) => (known ? await findEvent(false, signal) : ""), []);
 	const [arrived, setArrived] = useState(false);
-	if (found.data === undefined)
-		return found.error === undefined ? <Loading rows={6} /> : <Failure error={found.error} retry={found.reload} />;
-	if (found.data === null && !arrived) {
-		const turn = (event: string) => {
-			toast(`The first event has arrived: ${event}`);
-			setArrived(true);
-		};
-		return <FirstEvent onEvent={turn} />;
-	}
+	const turn = (event: string) => {
+		toast(`The first event has arrived: ${event}`);
+		setArrived(true);
+	};
+	return (
+		<LoadedPage of={found} title={title()} rows={6}>
+			{(event) => (event === null && !arrived ? <FirstEvent onEvent={turn} /> : <Overview />)}
+		</LoadedPage>
+	);
+}
+
+const title = () => session.value?.project.name || "Home";
+
+function Overview() {
 	return (
 		<>
-			<PageHead title={session.value?.project.name || "Home"}>
+			<PageHead title={title()}>
 				{can("query:read") && (
 					<Link class="button button-primary" to={pageAddress("insights", "new")}>
 						<Plus size={14} aria-hidden="true" /> New insight

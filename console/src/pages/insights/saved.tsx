@@ -5,10 +5,11 @@ import { type QueryNode, sourceOf } from "../../api/query";
 import { type Resource, useResource } from "../../api/use";
 import { type Details, DetailsDialog } from "../../data/details";
 import { Tags } from "../../data/definition";
+import { LoadedPage } from "../../data/page";
 import { canAlert, firstQuery, type Insight, kindName, same, titleOf, withSource } from "../../insights/model";
 import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
-import { Badge, Button, IconButton, Loaded, PageHead } from "../../ui/basics";
+import { Badge, Button, IconButton, PageHead } from "../../ui/basics";
 import { attempt, FormDialog } from "../../ui/dialog";
 import { AskBeforeLeaving } from "../../ui/leaving";
 import { Menu, type MenuItem } from "../../ui/menu";
@@ -21,9 +22,9 @@ import { useWorkspace, Workspace } from "./workspace";
 export default function SavedInsight({ id }: { id: string }) {
 	const insight = useResource((signal) => get<Insight>(`insights/${encodeURIComponent(id)}/`, {}, signal), [id]);
 	return (
-		<Loaded of={insight} rows={8}>
+		<LoadedPage of={insight} title="Insight" rows={8}>
 			{(data) => <Whole of={insight} insight={data} />}
-		</Loaded>
+		</LoadedPage>
 	);
 }
 
