@@ -58,6 +58,12 @@ export function pageAddress(...parts: (string | number)[]): string {
 	return ["", "project", session.value?.project.id || "@current", ...parts.map((part) => encodeURIComponent(part))].join("/");
 }
 
+/** A path with a query string of those fields that have a value. */
+export function withSearch(path: string, fields: Record<string, string>): string {
+	const search = new URLSearchParams(Object.entries(fields).filter(([, value]) => value !== ""));
+	return search.size ? `${path}?${search}` : path;
+}
+
 /** The values of a pattern such as "dashboard/:id" in the rest of a path, decoded; null when it does not match. */
 export function match(pattern: string, path: string): Record<string, string> | null {
 	const wanted = pattern.split("/");

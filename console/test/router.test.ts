@@ -34,6 +34,13 @@ describe("router", () => {
 		["insights/new", "insights/abc", null],
 	])("%j in %j gives %j", (pattern, path, want) => expect(router.match(pattern, path)).toEqual(want));
 
+	test.each([
+		[{}, "/a"],
+		[{ search: "", offset: "" }, "/a"],
+		[{ search: "all", offset: "0", kind: "" }, "/a?search=all&offset=0"],
+		[{ search: "a&b c" }, "/a?search=a%26b+c"],
+	])("the address with %j", (fields, want) => expect(router.withSearch("/a", fields)).toBe(want));
+
 	test("what would be lost is asked before the page is left, or another of its tabs opened", () => {
 		const asked: string[] = [];
 		let go = () => {};

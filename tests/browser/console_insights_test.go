@@ -513,6 +513,11 @@ func TestConsoleInsightList(t *testing.T) {
 	if got := c.evaluate(t, "location.search"); got != "?search=number+07" {
 		t.Errorf("the address has %s", got)
 	}
+	c.press(t, "link", "Insights")
+	c.shows(t, "1–50 of 120")
+	if got := c.evaluate(t, "document.querySelector('input[type=search]').value"); got != "" {
+		t.Errorf("after the link to all insights, the search has %q", got)
+	}
 	c.visit(t, "insights?insight=SQL")
 	if got := rows(); got != "12" {
 		t.Errorf("there are %s insights in SQL, want 12", got)

@@ -5,7 +5,7 @@ import { useResource, useSettled } from "../../api/use";
 import { type Details, DetailsDialog } from "../../data/details";
 import { Tags } from "../../data/definition";
 import type { PageOf } from "../../insights/model";
-import { Link, navigate, pageAddress, place } from "../../router";
+import { Link, navigate, pageAddress, place, withSearch } from "../../router";
 import { can } from "../../session";
 import { Button, Card, Empty, IconButton, Loaded, PageHead, Select, TextInput } from "../../ui/basics";
 import { attempt, FormDialog } from "../../ui/dialog";
@@ -16,12 +16,12 @@ import { type Dashboard, nameOf } from "./model";
 
 const pageSize = 50;
 
-type Shown = "all" | "pinned";
+type Shown = "" | "pinned";
 
 export default function Dashboards() {
 	const given = new URLSearchParams(place.value.search);
-	const [search, setSearch] = useState(given.get("search") ?? "");
-	const shown: Shown = given.get("shown") === "pinned" ? "pinned" : "all";
+	const search = given.get("search") ?? "";
+	const shown: Shown = given.get("shown") === "pinned" ? "pinned" : "";
 	const offset = Number.parseInt(given.get("offset") ?? "0", 10) || 0;
 	const wanted = useSettled(search.trim());
 	const [creating, setCreating] = useState(false);
@@ -32,9 +32,8 @@ export default function Dashboards() {
 		[wanted, shown, offset],
 	);
 	const go = (changes: Record<string, string>) => {
-		const next = new URLSearchParams({ search, shown, offset: "0", ...changes });
-		for (const [name, value] of [...next]) if (!value || value === "all" || value === "0") next.delete(name);
-		navigate(`${pageAddress("dashboard")}${next.size ? `?${next}` : ""}`, { replace: !("offset" in changes) });
+		const fields = { search, shown, ...changes };
+		navigate(withSearch(pageAddress("dashboard"), fields), { replace: !("offset" in changes) });
 	};
 	const pin = (d: Dashboard) => attempt(() => patch(`dashboards/${d.id}/`, { pinned: !d.pinned }).then(list.reload));
 	const writes = can("dashboard:write");
@@ -85,16 +84,13 @@ export default function Dashboards() {
 						aria-label="Search"
 						placeholder="Search in names, descriptions and tags"
 						value={search}
-						onValue={(value) => {
-							setSearch(value);
-							go({ search: value });
-						}}
+						onValue={(value) => go({ search: value })}
 					/>
 					<Select
 						aria-label="Which are shown"
 						value={shown}
 						choices={[
-							{ value: "all", label: "All" },
+							{ value: "", label: "All" },
 							{ value: "pinned", label: "Pinned" },
 						]}
 						onValue={(value) => go({ shown: value })}
@@ -112,7 +108,7 @@ export default function Dashboards() {
 									limit={pageSize}
 									count={page.count}
 									more={page.next !== null}
-									onOffset={(o) => go({ offset: `${o}` })}
+									onOffset={(o) => go({ offset: o ? `${o}` : "" })}
 								/>
 							</>
 						);

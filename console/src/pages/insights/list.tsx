@@ -4,7 +4,7 @@ import { get, patch } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
 import { Tags } from "../../data/definition";
 import { type Insight, kindName, type PageOf, titleOf } from "../../insights/model";
-import { Link, navigate, pageAddress, place } from "../../router";
+import { Link, navigate, pageAddress, place, withSearch } from "../../router";
 import { can } from "../../session";
 import { Card, Checkbox, Empty, IconButton, Loaded, PageHead, Select, TextInput } from "../../ui/basics";
 import { attempt, FormDialog } from "../../ui/dialog";
@@ -37,7 +37,7 @@ const orders = [
 
 export default function Insights() {
 	const given = new URLSearchParams(place.value.search);
-	const [search, setSearch] = useState(given.get("search") ?? "");
+	const search = given.get("search") ?? "";
 	const wanted = useSettled(search.trim());
 	const kind = given.get("insight") ?? "";
 	const order = given.get("order") ?? "";
@@ -63,9 +63,8 @@ export default function Insights() {
 		[wanted, kind, order, favorites, offset],
 	);
 	const go = (changes: Record<string, string>) => {
-		const next = new URLSearchParams({ search, insight: kind, order, favorited: favorites ? "true" : "", ...changes });
-		for (const [name, value] of [...next]) if (!value || value === "0") next.delete(name);
-		navigate(`${pageAddress("insights")}${next.size ? `?${next}` : ""}`, { replace: !("offset" in changes) });
+		const fields = { search, insight: kind, order, favorited: favorites ? "true" : "", ...changes };
+		navigate(withSearch(pageAddress("insights"), fields), { replace: !("offset" in changes) });
 	};
 	const star = (i: Insight) => attempt(() => patch(`insights/${i.id}/`, { favorited: !i.favorited }).then(list.reload));
 	const writes = can("insight:write");
@@ -133,10 +132,7 @@ export default function Insights() {
 						placeholder="Search in names, descriptions and tags"
 						maxLength={200}
 						value={search}
-						onValue={(value) => {
-							setSearch(value);
-							go({ search: value });
-						}}
+						onValue={(value) => go({ search: value })}
 					/>
 					<Select aria-label="Kind" value={kind} choices={kinds} onValue={(value) => go({ insight: value })} />
 					<Select
@@ -159,7 +155,7 @@ export default function Insights() {
 									limit={pageSize}
 									count={page.count}
 									more={page.next !== null}
-									onOffset={(o) => go({ offset: `${o}` })}
+									onOffset={(o) => go({ offset: o ? `${o}` : "" })}
 								/>
 							</>
 						)
