@@ -304,4 +304,29 @@ func TestConsoleSQLDrafts(t *testing.T) {
 	holds("select 2 as saved")
 	c.visit(t, "sql")
 	holds("select 1 as own")
+
+	// What belongs to an insight does not go on to the text of the tab.
+	c.write(t, "select count() from events where {filters}")
+	made = client.Do(t, http.MethodPost, "insights/", map[string]any{"name": "", "query": map[string]any{
+		"kind": "DataVisualizationNode", "source": map[string]any{
+			"kind": "HogQLQuery", "query": "select 1 from events where {filters}", "filters": map[string]any{"dateRange": map[string]any{"date_from": "-90d"}},
+		},
+	}})
+	c.visit(t, fmt.Sprint("sql?insight=", made.Body["short_id"]))
+	dates := func(want string) {
+		t.Helper()
+		harness.Eventually(t, 15*time.Second, func() error {
+			if got := c.evaluate(t, `document.querySelector("[aria-label='Dates of {filters}']")?.selectedOptions[0].label ?? ""`); got != want {
+				return fmt.Errorf("the dates are %q, want %q", got, want)
+			}
+			return nil
+		})
+	}
+	dates("Last 90 days")
+	if got := c.text(t, "h1"); got != "SQL" {
+		t.Errorf("an insight without a name is called %q", got)
+	}
+	c.press(t, "link", "SQL")
+	holds("select count() from events where {filters}")
+	dates("Last 7 days")
 }

@@ -25,6 +25,9 @@ import { Variables } from "./variables";
 
 const example = "select event, count() as events, uniq(person_id) as people\nfrom events\ngroup by event\norder by events desc";
 
+/** The dates of `{filters}` where nothing else says them. */
+const usualDates = { date_from: "-7d" };
+
 /** A saved insight that the text comes from. */
 interface SavedSQL {
 	id: number;
@@ -58,7 +61,7 @@ export default function SQLPage() {
 	const [dialog, setDialog] = useState<"" | "history" | "save" | "publish">("");
 	const [saved, setSaved] = useState<SavedSQL | null>(null);
 	const [settings, setSettings] = useState<ResultSettings>({});
-	const [dates, setDates] = useState<Record<string, unknown>>({ date_from: "-7d" });
+	const [dates, setDates] = useState<Record<string, unknown>>(usualDates);
 	const variables = useResource(
 		async (signal) =>
 			can("insight_variable:read") ? (await get<{ results: Variable[] }>("insight_variables/", { limit: 1000 }, signal)).results : [],
@@ -93,6 +96,7 @@ export default function SQLPage() {
 			setSaved(null);
 			setGiven({});
 			setSettings({});
+			setDates(usualDates);
 		}
 		if (!short) return;
 		const control = new AbortController();
@@ -121,7 +125,7 @@ export default function SQLPage() {
 			<PageHead
 				title={
 					<>
-						{saved?.name ?? "SQL"} {changed && <Badge tone="warn">Unsaved changes</Badge>}
+						{saved?.name || "SQL"} {changed && <Badge tone="warn">Unsaved changes</Badge>}
 					</>
 				}
 				about="HogQL: ClickHouse's SQL over the tables of this project."
