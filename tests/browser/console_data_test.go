@@ -515,6 +515,10 @@ func TestConsoleCohorts(t *testing.T) {
 	c.press(t, "button", "Remove ben@example.com")
 	members("ann@example.com", "cem@example.com")
 	c.accessible(t)
+	// A key that may not see people has no tab of members, and a list no criteria.
+	blind := signedIn(t, d.Server, client.Project, "cohort:read", "project:read")
+	blind.visit(t, strings.TrimPrefix(c.path(t), fmt.Sprintf("/project/%d/", client.Project)))
+	blind.one(t, "tabpanel", "Used by (0)")
 
 	c.visit(t, "cohorts/"+id)
 	c.press(t, "button", "More")

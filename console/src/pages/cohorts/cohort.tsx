@@ -38,7 +38,7 @@ function OneCohort({ id }: { id: string }) {
 type View = "members" | "criteria" | "used";
 
 function CohortDetails({ cohort, of }: { cohort: Cohort; of: Resource<Cohort> }) {
-	const [view, setView] = useState<View>(can("person:read") ? "members" : "criteria");
+	const [wanted, setWanted] = useState<View>("members");
 	const [dialog, setDialog] = useState<"rename" | "delete" | null>(null);
 	const criteria = useCriteria(cohort, of.set);
 	const choices: { value: View; label: string }[] = [
@@ -46,6 +46,7 @@ function CohortDetails({ cohort, of }: { cohort: Cohort; of: Resource<Cohort> })
 		...(cohort.is_static && !cohort.query ? [] : [{ value: "criteria" as const, label: cohort.is_static ? "Query" : "Criteria" }]),
 		{ value: "used", label: `Used by (${number(cohort.reference_count ?? cohort.used_by?.length ?? 0)})` },
 	];
+	const view = choices.find((choice) => choice.value === wanted)?.value ?? choices[0]?.value ?? "used";
 	return (
 		<>
 			<PageHead
@@ -81,7 +82,7 @@ function CohortDetails({ cohort, of }: { cohort: Cohort; of: Resource<Cohort> })
 					The last calculation failed: {cohort.last_error_message} The members are those of before.
 				</p>
 			)}
-			<Tabs label="Parts of the cohort" value={view} choices={choices} onValue={setView}>
+			<Tabs label="Parts of the cohort" value={view} choices={choices} onValue={setWanted}>
 				<Card>
 					{view === "members" && <Members cohort={cohort} onChanged={of.reload} />}
 					{view === "criteria" &&
