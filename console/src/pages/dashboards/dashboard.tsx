@@ -1,5 +1,5 @@
 import { Pin, Plus, RefreshCw } from "lucide-preact";
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get, patch, post } from "../../api/client";
 import { parse, stringify } from "../../api/json";
 import { type Resource, useResource } from "../../api/use";
@@ -121,24 +121,40 @@ function Whole({ of, dashboard }: { of: Resource<Dashboard>; dashboard: Dashboar
 /** How long places are waited for before they are saved, in milliseconds, so that pressing a key many times saves once. */
 const settle = 500;
 
-/** Saves the places of tiles that changed, once they have settled. */
+/** Saves the places of tiles that changed, once they have settled: one save after the other, so that the last one stays. */
 function useSaver(of: Resource<Dashboard>, dashboard: Dashboard): (places: Placed[]) => void {
 	const timer = useRef<ReturnType<typeof setTimeout>>();
+	const latest = useRef<Placed[]>();
+	const saved = useRef(dashboard);
+	const saving = useRef(Promise.resolve());
+	useEffect(() => {
+		saved.current = dashboard;
+	}, [dashboard]);
+	const save = async (places: Placed[]) => {
+		const moved = movedTiles(saved.current.tiles ?? [], places);
+		if (moved.length > 0) saved.current = await patch<Dashboard>(`dashboards/${dashboard.id}/`, { tiles: moved });
+		// What was moved meanwhile is not put back: it is saved next.
+		if (places === latest.current && saved.current !== dashboard) of.set(saved.current);
+	};
 	return (places) => {
+		latest.current = places;
 		clearTimeout(timer.current);
-		timer.current = setTimeout(async () => {
-			const tiles = dashboard.tiles ?? [];
-			const known = new Map(tiles.map((t) => [t.id, t]));
-			const loose = places.filter((p) => !known.get(p.id)?.layouts?.sm);
-			const moved = [...new Set([...changed(placesOf(tiles), places), ...loose])].map(({ id, ...box }) => {
-				const layouts = known.get(id)?.layouts;
-				return { id, layouts: { ...layouts, sm: { ...layouts?.sm, ...box } } };
+		timer.current = setTimeout(() => {
+			saving.current = saving.current.then(async () => {
+				if (!(await attempt(() => save(places)))) of.reload();
 			});
-			if (moved.length === 0) return;
-			const saved = await attempt(() => patch<Dashboard>(`dashboards/${dashboard.id}/`, { tiles: moved }).then(of.set));
-			if (!saved) of.reload();
 		}, settle);
 	};
+}
+
+/** The tiles that places move, and those that had no place, as a change of the dashboard. */
+function movedTiles(tiles: readonly Tile[], places: Placed[]) {
+	const known = new Map(tiles.map((t) => [t.id, t]));
+	const loose = places.filter((p) => !known.get(p.id)?.layouts?.sm);
+	return [...new Set([...changed(placesOf(tiles), places), ...loose])].map(({ id, ...box }) => {
+		const layouts = known.get(id)?.layouts;
+		return { id, layouts: { ...layouts, sm: { ...layouts?.sm, ...box } } };
+	});
 }
 
 /** Filters in the address, which hold until they are saved or reset. */
