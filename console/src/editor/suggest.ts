@@ -99,7 +99,8 @@ interface PropertyRecord {
 	property_type: PropertyType;
 }
 
-interface GroupType {
+/** A type of groups: docs/api.md. */
+export interface GroupType {
 	group_type_index: number;
 	group_type: string;
 	name_singular?: string | null;

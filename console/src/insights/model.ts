@@ -31,13 +31,6 @@ export interface Insight {
 	[field: string]: unknown;
 }
 
-/** What a list answers. */
-export interface PageOf<T> {
-	count: number;
-	next: string | null;
-	results: T[];
-}
-
 /** The same saved query with another source in its nodes. A bare query gets the node that displays its kind. */
 export function withSource(saved: QueryNode | null, source: QueryNode): QueryNode {
 	if (saved && isWrapper(saved) && fits(saved.kind, source.kind)) {

@@ -1,5 +1,5 @@
 import { isNumeric, type QueryNode, type QueryResult, typesOf } from "../../api/query";
-import { number, text } from "../../ui/format";
+import { counted, number, text } from "../../ui/format";
 import { correlationActors } from "../behind";
 import { emptyPicture, type Cell, type Figure, type HeatCell, type Picture } from "../model";
 import { breakdownName, fieldsOf, share, span } from "../values";
@@ -194,7 +194,7 @@ export function rowsPicture(result: QueryResult): Picture {
 	const list = rows.map((row) => (Array.isArray(row) ? row : names.map((name) => (row as Record<string, unknown> | null)?.[name])));
 	if (names.length === 0) return emptyPicture("There are no rows");
 	return {
-		label: `Table of ${number(list.length)} ${list.length === 1 ? "row" : "rows"}: ${names.join(", ")}`,
+		label: `Table of ${counted(list.length, "row")}: ${names.join(", ")}`,
 		body: {
 			is: "rows",
 			columns: names.map((title, i) => ({ title, detail: types[i] ?? "", number: isNumeric(types[i] ?? "") })),

@@ -15,7 +15,7 @@ import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
 import { Badge, Button, Card, Failure, Field, PageHead, Select, TextInput } from "../../ui/basics";
 import { attempt, FormDialog, toast } from "../../ui/dialog";
-import { number } from "../../ui/format";
+import { counted } from "../../ui/format";
 import { AskBeforeLeaving } from "../../ui/leaving";
 import { StepEditor } from "./step";
 import { type Action, blankStep, filtersOf, type Step } from "./steps";
@@ -196,7 +196,7 @@ function Preview({ steps }: { steps: readonly Step[] }) {
 				) : (
 					<>
 						<p aria-live="polite" class="actions-count" data-count={count.loading ? undefined : count.data}>
-							{count.data === undefined ? "Counting…" : `${number(count.data)} ${count.data === 1 ? "event" : "events"}`}
+							{count.data === undefined ? "Counting…" : counted(count.data, "event")}
 						</p>
 						<EventList wanted={wanted} limit={10} label="Events that match" empty="No event matches" />
 					</>

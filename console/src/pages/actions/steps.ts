@@ -1,5 +1,6 @@
 import type { Filter } from "../../data/events";
 import { quoted } from "../../data/hogql";
+import { counted } from "../../ui/format";
 
 export type Matching = "contains" | "exact" | "regex";
 
@@ -104,7 +105,7 @@ export function describe(step: Step): string {
 	}
 	if (step.url) parts.push(`URL ${verbs[step.url_matching ?? usual.url]} “${step.url}”`);
 	const filters = step.properties?.length ?? 0;
-	if (filters) parts.push(`${filters} ${filters === 1 ? "filter" : "filters"}`);
+	if (filters) parts.push(counted(filters, "filter"));
 	const event = step.event ?? "Any event";
 	return parts.length ? `${event} where ${parts.join(", ")}` : event;
 }

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
-import { get, patch, post } from "../../api/client";
+import { get, type Page, patch, post } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
-import { type Insight, kindName, type PageOf, titleOf } from "../../insights/model";
+import { type Insight, kindName, titleOf } from "../../insights/model";
 import { Button, Empty, Field, Loaded, TextInput } from "../../ui/basics";
 import { attempt, Dialog, FormDialog } from "../../ui/dialog";
 import { Markdown } from "../../ui/markdown-view";
@@ -25,7 +25,7 @@ export function AddInsight({
 	const wanted = useSettled(search.trim());
 	const list = useResource(
 		(signal) =>
-			get<PageOf<Insight>>(
+			get<Page<Insight>>(
 				"insights/",
 				{ basic: true, search: wanted, order: wanted ? null : "-last_modified_at", limit: pageSize, offset },
 				signal,

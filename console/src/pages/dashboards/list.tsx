@@ -1,10 +1,9 @@
 import { Pin, PinOff, Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
-import { get, patch, post, remove } from "../../api/client";
+import { get, type Page, patch, post, remove } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
 import { type Details, DetailsDialog } from "../../data/details";
 import { Tags } from "../../data/definition";
-import type { PageOf } from "../../insights/model";
 import { Link, navigate, pageAddress, place, withSearch } from "../../router";
 import { can } from "../../session";
 import { Button, Card, Empty, IconButton, Loaded, PageHead, Select, TextInput } from "../../ui/basics";
@@ -28,7 +27,7 @@ export default function Dashboards() {
 	const [deleting, setDeleting] = useState<Dashboard | null>(null);
 	const list = useResource(
 		(signal) =>
-			get<PageOf<Dashboard>>("dashboards/", { search: wanted, pinned: shown === "pinned" || null, limit: pageSize, offset }, signal),
+			get<Page<Dashboard>>("dashboards/", { search: wanted, pinned: shown === "pinned" || null, limit: pageSize, offset }, signal),
 		[wanted, shown, offset],
 	);
 	const go = (changes: Record<string, string>) => {

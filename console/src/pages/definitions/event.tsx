@@ -8,6 +8,7 @@ import { EventList } from "../../data/list";
 import { useOffset } from "../../data/paged";
 import { When } from "../../data/time";
 import { LoadedPage } from "../../data/page";
+import { addressOfQuery, firstQuery } from "../../insights/model";
 import { Link, pageAddress } from "../../router";
 import { can } from "../../session";
 import { Button, Card, Empty, Loaded, PageHead } from "../../ui/basics";
@@ -73,13 +74,7 @@ function EventDetails({ definition, of }: { definition: EventDefinition; of: Res
 
 /** The address of a new insight that counts an event. */
 function insightOf(event: string): string {
-	const query = {
-		kind: "TrendsQuery",
-		dateRange: { date_from: "-30d" },
-		interval: "day",
-		series: [{ kind: "EventsNode", event, math: "total" }],
-	};
-	return `${pageAddress("insights", "new")}?q=${encodeURIComponent(JSON.stringify(query))}`;
+	return pageAddress("insights", "new") + addressOfQuery({ ...firstQuery, series: [{ kind: "EventsNode", event, math: "total" }] });
 }
 
 /** The event as it occurred last. The week before is enough, and is read fast. */

@@ -4,6 +4,7 @@ import { useResource, useSettled } from "../../api/use";
 import { Marks, Tags } from "../../data/definition";
 import { type PropertyKind, propertyDefinitions, typeName } from "../../data/definitions";
 import { useOffset } from "../../data/paged";
+import { type GroupType, groupName } from "../../editor/suggest";
 import { Link, navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
 import { Card, Empty, Field, Loaded, PageHead, Select, Tabs, TextInput } from "../../ui/basics";
@@ -14,12 +15,6 @@ const kinds: { value: PropertyKind; label: string }[] = [
 	{ value: "person", label: "People" },
 	{ value: "group", label: "Groups" },
 ];
-
-interface GroupType {
-	group_type: string;
-	group_type_index: number;
-	name_singular: string | null;
-}
 
 const limit = 50;
 
@@ -63,7 +58,7 @@ function GroupProperties({ types }: { types: readonly GroupType[] }) {
 						<Select
 							id={id}
 							value={index}
-							choices={types.map((type) => ({ value: String(type.group_type_index), label: type.name_singular ?? type.group_type }))}
+							choices={types.map((type) => ({ value: String(type.group_type_index), label: groupName(type) }))}
 							onValue={setIndex}
 						/>
 					)}

@@ -1,9 +1,9 @@
 import { Pin, Plus } from "lucide-preact";
 import { useState } from "preact/hooks";
-import { get } from "../../api/client";
+import { get, type Page } from "../../api/client";
 import { useResource } from "../../api/use";
 import { LoadedPage } from "../../data/page";
-import { type Insight, type PageOf } from "../../insights/model";
+import { type Insight } from "../../insights/model";
 import { InsightTile } from "../../insights/tile";
 import { Link, pageAddress } from "../../router";
 import { can, session } from "../../session";
@@ -57,7 +57,7 @@ function Overview() {
 function Tiles() {
 	const list = useResource(
 		async (signal) =>
-			can("dashboard:read") ? (await get<PageOf<Dashboard>>("dashboards/", { pinned: true, limit: mostPinned }, signal)).results : [],
+			can("dashboard:read") ? (await get<Page<Dashboard>>("dashboards/", { pinned: true, limit: mostPinned }, signal)).results : [],
 		[],
 	);
 	return (
@@ -103,7 +103,7 @@ function PinnedDashboard({ dashboard }: { dashboard: Dashboard }) {
 /** The insights that were changed last, `without` those on some dashboards, which are shown already. */
 function Recent({ without }: { without: number[] }) {
 	const list = useResource(
-		(signal) => get<PageOf<Insight>>("insights/", { basic: true, saved: true, order: "-last_modified_at", limit: 30 }, signal),
+		(signal) => get<Page<Insight>>("insights/", { basic: true, saved: true, order: "-last_modified_at", limit: 30 }, signal),
 		[],
 	);
 	return (

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
-import { get, patch, post, remove } from "../../api/client";
+import { get, type Page, patch, post, remove } from "../../api/client";
 import { useResource } from "../../api/use";
-import { type Insight, type PageOf, titleOf } from "../../insights/model";
+import { type Insight, titleOf } from "../../insights/model";
 import { can } from "../../session";
 import { Badge, Button, Checkbox, Empty, Field, Loaded, Select, TextInput } from "../../ui/basics";
 import { attempt, Dialog, FormDialog } from "../../ui/dialog";
@@ -11,7 +11,7 @@ import { type Alert, alertBody, type AlertForm, conditions, intervals, ruleOf, s
 
 /** The alerts of an insight. */
 export function AlertsDialog({ insight, onClose }: { insight: Insight; onClose: () => void }) {
-	const list = useResource((signal) => get<PageOf<Alert>>("alerts/", { insight_id: insight.id, limit: 100 }, signal), [insight.id]);
+	const list = useResource((signal) => get<Page<Alert>>("alerts/", { insight_id: insight.id, limit: 100 }, signal), [insight.id]);
 	const [creating, setCreating] = useState(false);
 	const [deleting, setDeleting] = useState<Alert | null>(null);
 	const writes = can("alert:write");

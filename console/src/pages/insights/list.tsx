@@ -1,9 +1,9 @@
 import { Plus, Star } from "lucide-preact";
 import { useState } from "preact/hooks";
-import { get, patch } from "../../api/client";
+import { get, type Page, patch } from "../../api/client";
 import { useResource, useSettled } from "../../api/use";
 import { Tags } from "../../data/definition";
-import { type Insight, kindName, type PageOf, titleOf } from "../../insights/model";
+import { type Insight, kindName, titleOf } from "../../insights/model";
 import { Link, navigate, pageAddress, place, withSearch } from "../../router";
 import { can } from "../../session";
 import { Card, Checkbox, Empty, IconButton, Loaded, PageHead, Select, TextInput } from "../../ui/basics";
@@ -46,7 +46,7 @@ export default function Insights() {
 	const [deleting, setDeleting] = useState<Insight | null>(null);
 	const list = useResource(
 		(signal) =>
-			get<PageOf<Insight>>(
+			get<Page<Insight>>(
 				"insights/",
 				{
 					basic: true,

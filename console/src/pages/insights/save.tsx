@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
-import { get, patch, post } from "../../api/client";
+import { get, type Page, patch, post } from "../../api/client";
 import type { QueryNode } from "../../api/query";
 import { useResource, useSettled } from "../../api/use";
 import { type Details, DetailsDialog } from "../../data/details";
-import { type Insight, type PageOf, titleOf } from "../../insights/model";
+import { type Insight, titleOf } from "../../insights/model";
 import { Link, pageAddress } from "../../router";
 import { can } from "../../session";
 import { Button, Empty, Loaded, TextInput } from "../../ui/basics";
@@ -50,7 +50,7 @@ export function DashboardsDialog({
 	const [search, setSearch] = useState("");
 	const [busy, setBusy] = useState(false);
 	const wanted = useSettled(search.trim());
-	const list = useResource((signal) => get<PageOf<Dashboard>>("dashboards/", { search: wanted, limit: 50 }, signal), [wanted]);
+	const list = useResource((signal) => get<Page<Dashboard>>("dashboards/", { search: wanted, limit: 50 }, signal), [wanted]);
 	const on = new Set(insight.dashboards ?? []);
 	// A change sends all dashboards of the insight, so the next one waits for its answer.
 	const during = async (work: () => Promise<void>, done: string) => {
