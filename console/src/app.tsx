@@ -6,7 +6,7 @@ import { useEffect, useErrorBoundary, useRef, useState } from "preact/hooks";
 import { messageOf, pending } from "./api/client";
 import { navigation, type NavigationItem, type PageRoute, routes } from "./pages";
 import { Palette, paletteOpen } from "./palette";
-import { Link, match, navigate, pageAddress, place, projectPath } from "./router";
+import { leave, Link, match, navigate, pageAddress, place, projectPath } from "./router";
 import { can, session } from "./session";
 import { codeInAddress, resume, SignIn, signOut } from "./signin";
 import { dark, setTheme } from "./theme";
@@ -139,7 +139,7 @@ function Sidebar({ open, path }: { open: boolean; path: string }) {
 				<IconButton label={dark.value ? "Light theme" : "Dark theme"} onClick={() => setTheme(dark.value ? "light" : "dark")}>
 					{dark.value ? <Sun size={16} /> : <Moon size={16} />}
 				</IconButton>
-				<IconButton label="Sign out" onClick={() => signOut()}>
+				<IconButton label="Sign out" onClick={() => leave(signOut)}>
 					<LogOut size={16} />
 				</IconButton>
 			</div>

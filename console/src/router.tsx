@@ -37,6 +37,13 @@ window.addEventListener("popstate", () => {
 	guard.ask(() => navigate(next.path + next.search, { sure: true }));
 });
 
+/** Does what ends the page, such as signing out, if what would be lost may be. */
+export function leave(go: () => void): void {
+	const guard = guards.value.at(-1);
+	if (guard) guard.ask(go);
+	else go();
+}
+
 /** Goes to an address of this site. `replace` leaves no entry in the history; `sure` leaves the page without asking it. */
 export function navigate(to: string, { replace = false, sure = false } = {}): void {
 	if (to === window.location.pathname + window.location.search) return;

@@ -61,9 +61,15 @@ describe("router", () => {
 		go();
 		expect(at()).toBe("/b");
 		router.guards.value = [guard("page", false)];
+		router.leave(() => asked.push("gone"));
+		expect(asked).toEqual(["tab", "page", "page"]);
+		go();
+		expect(asked.splice(2)).toEqual(["page", "gone"]);
 		router.navigate("/b?tab=c");
 		router.navigate("/c", { sure: true });
 		expect([at(), asked]).toEqual(["/c", ["tab", "page"]]);
 		router.guards.value = [];
+		router.leave(() => asked.push("gone"));
+		expect(asked.at(-1)).toBe("gone");
 	});
 });
