@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { get } from "./api/client";
 import { navigation } from "./pages";
 import { navigate, pageAddress } from "./router";
-import { can } from "./session";
+import { can, session } from "./session";
 import { Combobox, type Incomplete, type Suggestion } from "./ui/combobox";
 import { Dialog } from "./ui/dialog";
 
@@ -10,7 +10,7 @@ import { Dialog } from "./ui/dialog";
 export const paletteOpen = signal(false);
 
 window.addEventListener("keydown", (event) => {
-	if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) {
+	if (session.value && event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) {
 		event.preventDefault();
 		paletteOpen.value = !paletteOpen.value;
 	}

@@ -117,8 +117,12 @@ func TestConsoleForm(t *testing.T) {
 	}
 	own := d.Key(t, d.Project, "insight:read,project:read", "personal")
 	c.fill(t, "textbox", "Personal key", " "+own+" ")
+	c.stroke(t, ctrl, "k", 75) // there are no pages to go to yet
 	c.key(t, kb.Enter)
 	c.one(t, "button", "Sign out")
+	if got := c.text(t, "dialog"); got != "" {
+		t.Errorf("signed in, there is a dialog: %s", got)
+	}
 	if got := c.evaluate(t, "location.pathname"); got != "/project/1/insights" {
 		t.Errorf("signed in, the path is %s", got)
 	}
