@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -218,6 +219,26 @@ func TestConsoleEditorMistake(t *testing.T) {
 	c.choose(t, "What Series A counts", "Unique sessions")
 	if got := c.text(t, ".editor [role=alert]"); got != "" {
 		t.Errorf("the editor still shows %q", got)
+	}
+}
+
+// TestConsoleEditorDate: a date that was written counts when its field is left, as other values do; what is no date does not.
+func TestConsoleEditorDate(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	c := &editing{signedIn(t, d.Server, d.Project)}
+	const text = `{"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": null}],
+		"properties": [{"type": "event", "key": "due", "operator": "is_date_before", "value": %s}]}`
+	c.visit(t, "insights/new?q="+url.QueryEscape(fmt.Sprintf(text, "null")))
+	leave := func() { c.evaluate(t, `document.activeElement.blur(), ""`) }
+	c.fill(t, "combobox", "Value of due", "2026-01-31")
+	leave()
+	c.asks(t, fmt.Sprintf(text, `"2026-01-31"`))
+	c.fill(t, "combobox", "Value of due", "some day")
+	leave()
+	c.settle(t)
+	if got := c.evaluate(t, `document.querySelector("[aria-label='Value of due']").value`); got != "2026-01-31" {
+		t.Errorf("the date is %q", got)
 	}
 }
 

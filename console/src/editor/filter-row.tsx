@@ -143,7 +143,7 @@ function Value({ filter, property, operator, onFilter, events, name }: Omit<Part
 		case "range":
 			return <RangeInput label={label} value={filter.value} onValue={set} />;
 		case "date":
-			return <DateInput label={label} value={textOf(filter.value)} onValue={(value) => set(value || null)} />;
+			return <DateInput label={label} value={textOf(filter.value)} onValue={set} />;
 		case "one":
 			return (
 				<Combobox
@@ -231,6 +231,9 @@ function RangeInput({ label, value, onValue }: { label: string; value: unknown; 
 
 /** A date as ISO 8601 or relative to now. Others are not taken. */
 function DateInput({ label, value, onValue }: { label: string; value: string; onValue: (value: string) => void }) {
+	const take = (text: string) => {
+		if (isDate(text)) onValue(text.trim());
+	};
 	const offered = [
 		{ value: "-1d", label: "1 day ago" },
 		{ value: "-7d", label: "7 days ago" },
@@ -248,7 +251,8 @@ function DateInput({ label, value, onValue }: { label: string; value: string; on
 				const found = offered.filter((o) => !text || o.value.includes(text) || o.label.toLowerCase().includes(text.toLowerCase()));
 				return isDate(text) && !offered.some((o) => o.value === text) ? [{ value: text }, ...found] : found;
 			}}
-			onValue={onValue}
+			onValue={take}
+			keep
 		/>
 	);
 }
