@@ -330,6 +330,17 @@ func TestConsoleInsightReader(t *testing.T) {
 			t.Errorf("%s answers %d", r.url, r.status)
 		}
 	}
+
+	// A key that may try queries and not save them is not asked about what it tried.
+	curious := signedIn(t, d.Server, d.Project, "project:read", "insight:read", "query:read")
+	for _, path := range []string{fmt.Sprint("insights/", funnel["short_id"]), "insights/new"} {
+		curious.visit(t, path)
+		curious.press(t, "button", "Retention")
+		curious.press(t, "link", "Home")
+		if got, want := curious.path(t), fmt.Sprintf("/project/%d", d.Project); got != want {
+			t.Errorf("from %s, the link to Home leads to %s, want %s", path, got, want)
+		}
+	}
 }
 
 // TestConsoleAlerts: an alert of a trend is made and deleted.

@@ -121,7 +121,7 @@ function Whole({ of, insight }: { of: Resource<Insight>; insight: Insight }) {
 					<p>It is taken off its dashboards, too. Endpoints made from it stay.</p>
 				</FormDialog>
 			)}
-			{draft.changed && draft.touched && <AskBeforeLeaving what="The changes of this insight are not saved." />}
+			{draft.changed && draft.touched && writes && <AskBeforeLeaving what="The changes of this insight are not saved." />}
 		</>
 	);
 }
