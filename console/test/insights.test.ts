@@ -4,6 +4,7 @@ import { readTags } from "../src/data/definition";
 import {
 	addressOfQuery,
 	canAlert,
+	drawable,
 	endpointName,
 	endpointNameMistake,
 	endpointVariables,
@@ -39,6 +40,13 @@ describe("nodes around queries", () => {
 	test("a node without a source is its own", () => {
 		expect(sourceOf({ kind: "InsightVizNode", source: null })).toEqual({ kind: "InsightVizNode", source: null });
 	});
+});
+
+test("rows keep their digits, and what is drawn becomes numbers", () => {
+	const insight = { id: 1, short_id: "a", name: "", derived_name: null, result: [[9007199254740993n]] };
+	expect(drawable({ ...insight, query: { kind: "DataVisualizationNode", source: sql } }).result).toEqual([[9007199254740993n]]);
+	expect(drawable({ ...insight, query: trend }).result).toEqual([[9007199254740992]]);
+	expect(drawable({ ...insight, query: null }).result).toEqual([[9007199254740992]]);
 });
 
 describe("the query in an address", () => {

@@ -557,6 +557,13 @@ func TestConsoleInsightList(t *testing.T) {
 	}
 	c.press(t, "link", "number 110")
 	c.one(t, "link", "Open in the SQL editor")
+	large := create(t, client, "insights/", map[string]any{"name": "large", "query": map[string]any{
+		"kind": "DataVisualizationNode", "source": map[string]any{"kind": "HogQLQuery", "query": "select 9007199254740993 as id"},
+	}})
+	for _, path := range []string{fmt.Sprint("insights/", large["short_id"]), ""} { // the page, and the tile on Home
+		c.visit(t, path)
+		c.shows(t, "9007199254740993")
+	}
 }
 
 // TestConsoleInsightCancel: after Cancel, the page does not show the result of the query before as the current one.

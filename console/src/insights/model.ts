@@ -1,4 +1,4 @@
-import { parse, stringify } from "../api/json";
+import { parse, rounded, stringify } from "../api/json";
 import { isNode, isWrapper, type QueryNode, type QueryResult, sourceOf, type Warning } from "../api/query";
 
 /** A user as records name the author of something: the label of a key. */
@@ -77,6 +77,14 @@ export function kindName(query: QueryNode | null | undefined): string {
 /** What an insight is called in lists: its name, the one made from its query, or its kind. */
 export function titleOf(insight: Pick<Insight, "name" | "derived_name" | "query">): string {
 	return insight.name || insight.derived_name || `${kindName(insight.query)} without a name`;
+}
+
+/** Reports whether the result of a query is rows, which are shown as they are. Those of other kinds are numbers that are drawn. */
+export const hasRows = ({ kind }: QueryNode): boolean => kind === "HogQLQuery" || tables.has(kind);
+
+/** An insight that was read exactly, with numbers in place of bigints where its result is drawn. */
+export function drawable(insight: Insight): Insight {
+	return insight.query && hasRows(sourceOf(insight.query)) ? insight : { ...insight, result: rounded(insight.result) };
 }
 
 /** The parts of an insight's record that charts draw. */

@@ -4,7 +4,7 @@ import { parse, stringify } from "../api/json";
 import { ask, type QueryNode, type QueryResult } from "../api/query";
 import { useSettled } from "../api/use";
 import { can } from "../session";
-import { type Insight, resultOf } from "./model";
+import { drawable, hasRows, type Insight, resultOf } from "./model";
 
 /** The result of a query, and how it came about. */
 export interface Ran {
@@ -73,15 +73,15 @@ export function useRun(query: QueryNode | null, saved?: Insight): Run {
 }
 
 async function askQuery(query: QueryNode, force: boolean, signal: AbortSignal): Promise<Ran> {
-	const { data, headers } = await ask(query, { refresh: force ? "force_blocking" : "blocking", signal });
+	const { data, headers } = await ask(query, { refresh: force ? "force_blocking" : "blocking", signal, exact: hasRows(query) });
 	return { query, result: data, headers };
 }
 
 async function askSaved(query: QueryNode, id: string | undefined, force: boolean, signal: AbortSignal): Promise<Ran> {
 	if (!id) throw new Error("Your key may not run queries. It needs the scope query:read.");
 	const search = { refresh: force ? "force_blocking" : "blocking" };
-	const { data, headers } = await send<Insight>("GET", `insights/${id}/`, { search, signal });
-	return { query, result: resultOf(data), headers };
+	const { data, headers } = await send<Insight>("GET", `insights/${id}/`, { search, signal, exact: true });
+	return { query, result: resultOf(drawable(data)), headers };
 }
 
 /** The time, anew after each so many milliseconds, so that ages stay right. */

@@ -3,13 +3,13 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { BehindDialog } from "../actors/dialog";
 import { isAbort, pending, send } from "../api/client";
-import { rounded, stringify } from "../api/json";
+import { stringify } from "../api/json";
 import { type Behind, Chart } from "../charts/chart";
 import { When } from "../data/time";
 import { Link, pageAddress } from "../router";
 import { can } from "../session";
 import { Empty, Failure, IconButton, Loading } from "../ui/basics";
-import { type Insight, resultOf, titleOf } from "./model";
+import { drawable, type Insight, resultOf, titleOf } from "./model";
 import { tileQueue } from "./queue";
 import { useNow } from "./run";
 
@@ -132,7 +132,7 @@ async function load(id: string, search: Record<string, string | number | undefin
 	pending.value++; // waiting for its turn is loading, too
 	try {
 		const { data } = await tileQueue.run(() => send<Insight>("GET", `insights/${id}/`, { search, signal, exact: true }), signal);
-		return { ...data, result: rounded(data.result) };
+		return drawable(data);
 	} finally {
 		pending.value--;
 	}
