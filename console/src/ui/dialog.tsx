@@ -28,10 +28,13 @@ export function Dialog({
 	onClose,
 	wide,
 	side,
+	firm,
 }: {
 	title: string;
 	children: ComponentChildren;
 	onClose: () => void;
+	/** A click beside it does not close it. */
+	firm?: boolean;
 	/** As wide as the window allows. */
 	wide?: boolean;
 	/** At the right side, as high as the window. */
@@ -63,7 +66,7 @@ export function Dialog({
 			}}
 			onClick={(event) => {
 				// Selecting text in a field can end outside the dialog.
-				if (event.target === dialog.current && pressed.current === dialog.current) onClose();
+				if (!firm && event.target === dialog.current && pressed.current === dialog.current) onClose();
 			}}
 		>
 			<div class="dialog-body">
@@ -80,7 +83,10 @@ export function Dialog({
 	);
 }
 
-/** A dialog with a form: it is sent by Enter or the button, and stays open with what is wrong when the server refuses it. */
+/**
+ * A dialog with a form: it is sent by Enter or the button, and stays open with what is wrong when the server refuses it. Once something
+ * was written into it, a click beside it does not close it.
+ */
 export function FormDialog({
 	title,
 	action,
@@ -102,21 +108,25 @@ export function FormDialog({
 }) {
 	const [busy, setBusy] = useState(false);
 	const [wrong, setWrong] = useState("");
+	const [touched, setTouched] = useState(false);
+	const shut = useRef(false);
+	useEffect(() => () => void (shut.current = true), []);
 	const submit = async (event: Event) => {
 		event.preventDefault();
 		setBusy(true);
 		setWrong("");
 		try {
 			await onSubmit();
-			onClose();
+			if (!shut.current) onClose();
 		} catch (error) {
+			if (shut.current) toast(messageOf(error), { bad: true });
 			setWrong(messageOf(error));
 			setBusy(false);
 		}
 	};
 	return (
-		<Dialog title={title} onClose={onClose} wide={wide}>
-			<form onSubmit={submit} class="form">
+		<Dialog title={title} onClose={onClose} wide={wide} firm={touched}>
+			<form onSubmit={submit} onInput={() => setTouched(true)} class="form">
 				{children}
 				{wrong && (
 					<p class="mistake" role="alert">
