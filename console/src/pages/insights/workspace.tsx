@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { BehindDialog } from "../../actors/dialog";
 import { ApiError, messageOf } from "../../api/client";
 import { parse, stringify } from "../../api/json";
+import { readCacheStatus } from "../../api/provenance";
 import { type QueryNode, sourceOf, type Warning } from "../../api/query";
 import { useSettled } from "../../api/use";
 import { type Behind, Chart } from "../../charts/chart";
@@ -176,7 +177,12 @@ function Status({ run }: { run: Run }) {
 			<p role="status">
 				{loading && "Running…"}
 				{!loading && !isOld(run) && ran && (
-					<Facts when={ran.result.last_refresh} cached={isCached(ran.headers.cacheStatus)} elapsed={ran.headers.elapsed} now={now} />
+					<Facts
+						when={ran.result.last_refresh}
+						cached={readCacheStatus(ran.headers.cacheStatus).hit}
+						elapsed={ran.headers.elapsed}
+						now={now}
+					/>
 				)}
 			</p>
 			{loading ? (
@@ -191,9 +197,6 @@ function Status({ run }: { run: Run }) {
 		</div>
 	);
 }
-
-/** Reports whether a result came from the cache. */
-export const isCached = (cacheStatus: string): boolean => /;\s*hit\b/.test(cacheStatus);
 
 function Facts({ when, cached, elapsed, now }: { when: unknown; cached: boolean; elapsed: number; now: number }) {
 	const time = typeof when === "string" ? when : null;
