@@ -238,6 +238,12 @@ describe("operators", () => {
 		expect(named("cohort", "id", null)).toEqual(["in", "not_in"]);
 	});
 
+	test.each(["cohort", "static-cohort", "precalculated-cohort"])("a filter of the type %s is a membership", (type) => {
+		expect(operatorsOf({ type, key: "id", value: 3 }, null).map((o) => o.value)).toEqual(["in", "not_in"]);
+		expect(operatorOf({ type, key: "id", value: 3 })).toBe("in");
+		expect(operatorOf({ type, key: "id", value: 3, operator: "exact", negation: true })).toBe("not_in");
+	});
+
 	test("one that is not offered stays", () => {
 		const own = operatorsOf({ type: "event", key: "a", operator: "semver_gt", value: "1.2.3" }, "String");
 		expect(own.at(-1)).toMatchObject({ value: "semver_gt", input: "one" });

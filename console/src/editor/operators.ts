@@ -1,4 +1,5 @@
 import { readNumber, stringify } from "../api/json";
+import { isCohortType } from "./filters";
 import { type Fields, listOf, textOf } from "./json";
 
 /** The declared type of a property; null where none is known. */
@@ -75,7 +76,7 @@ const others = [
 
 /** The operators of a filter by its type, its key and the declared type of the property, the default first. */
 export function operatorsFor(type: string, key: string, property: PropertyType): Operator[] {
-	if (type === "cohort") return membership;
+	if (isCohortType(type)) return membership;
 	if (type === "element") {
 		if (key === "selector" || key === "tag_name") return equal;
 		return [...equal, ...texts, ...presence];
@@ -106,7 +107,7 @@ export function operatorsOf(filter: Fields, property: PropertyType): Operator[] 
 /** The operator of a filter: what counts where it names none. */
 export function operatorOf(filter: Fields): string {
 	const given = textOf(filter.operator);
-	if (filter.type === "cohort") return filter.negation === true || given === "not_in" || given === "is_not" ? "not_in" : "in";
+	if (isCohortType(textOf(filter.type))) return filter.negation === true || given === "not_in" || given === "is_not" ? "not_in" : "in";
 	return given || "exact";
 }
 
