@@ -40,14 +40,22 @@ export function can(scope: string): boolean {
 export function open(next: Session): void {
 	sessionEnded.value = "";
 	session.value = next;
-	sessionStorage.setItem(storedAt, JSON.stringify({ key: next.key, own: next.own, expiresAt: next.expiresAt }));
+	try {
+		sessionStorage.setItem(storedAt, JSON.stringify({ key: next.key, own: next.own, expiresAt: next.expiresAt }));
+	} catch {
+		// The browser keeps nothing: a reload signs out.
+	}
 }
 
 /** Forgets the key. `why` is shown in the form that asks for another. */
 export function close(why = ""): void {
-	sessionStorage.removeItem(storedAt);
 	sessionEnded.value = why;
 	session.value = null;
+	try {
+		sessionStorage.removeItem(storedAt);
+	} catch {
+		// Then it kept nothing.
+	}
 }
 
 /** The key that this tab had before a reload. */

@@ -22,12 +22,20 @@ effect(() => {
 /** Uses a theme from now on, in later visits too. */
 export function setTheme(next: Theme): void {
 	theme.value = next;
-	localStorage.setItem(storedAt, next);
+	try {
+		localStorage.setItem(storedAt, next);
+	} catch {
+		// The browser keeps nothing: the theme is that of this visit.
+	}
 }
 
 function readTheme(): Theme {
-	const kept = localStorage.getItem(storedAt);
-	return kept === "light" || kept === "dark" ? kept : "system";
+	try {
+		const kept = localStorage.getItem(storedAt);
+		return kept === "light" || kept === "dark" ? kept : "system";
+	} catch {
+		return "system";
+	}
 }
 
 /** The colours of tokens.css as they are now, for what draws on a canvas. */
