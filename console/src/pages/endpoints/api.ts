@@ -198,5 +198,9 @@ function withVariables({ variables, ...query }: QueryNode, names: string[]): Que
 	return left.length ? { ...query, variables: Object.fromEntries(left) } : query;
 }
 
+/** Versions as choices of a list, by their number. */
+export const versionChoices = (versions: readonly Version[]) =>
+	versions.map((v) => ({ value: String(v.version), label: `v${v.version}${v.is_current ? " (current)" : ""}` }));
+
 /** Who made something, in a word. */
 export const authorOf = (author: Author | null | undefined) => author?.first_name || author?.email || "";

@@ -6,7 +6,7 @@ import { can } from "../../session";
 import { Badge, Button, Card, Field, Loaded, Select } from "../../ui/basics";
 import { attempt } from "../../ui/dialog";
 import { ago, duration } from "../../ui/format";
-import { changeEndpoint, type Materialization, pathOf, type Preview, type Version } from "./api";
+import { changeEndpoint, type Materialization, pathOf, type Preview, type Version, versionChoices } from "./api";
 import type { TabProps } from "./endpoint";
 
 const words: Record<string, string> = {
@@ -40,14 +40,7 @@ export function MaterializationTab({ endpoint, versions, reload }: TabProps) {
 				title="Table"
 				actions={
 					<Field label="Version" inline>
-						{(id) => (
-							<Select
-								id={id}
-								value={String(number)}
-								choices={versions.map((v) => ({ value: String(v.version), label: `v${v.version}${v.is_current ? " (current)" : ""}` }))}
-								onValue={setWanted}
-							/>
-						)}
+						{(id) => <Select id={id} value={String(number)} choices={versionChoices(versions)} onValue={setWanted} />}
 					</Field>
 				}
 			>

@@ -6,7 +6,7 @@ import { Button, Card, Checkbox, Field, Select, TextInput } from "../../ui/basic
 import { attempt } from "../../ui/dialog";
 import { duration } from "../../ui/format";
 import { AskBeforeLeaving } from "../../ui/leaving";
-import { changeEndpoint, type Endpoint, type Version } from "./api";
+import { changeEndpoint, type Endpoint, type Version, versionChoices } from "./api";
 import type { TabProps } from "./endpoint";
 
 /** What belongs to the endpoint, and what belongs to one of its versions. */
@@ -23,14 +23,7 @@ export function SettingsTab({ endpoint, versions, reload }: TabProps) {
 					title="Version"
 					actions={
 						<Field label="Version" inline hideLabel>
-							{(id) => (
-								<Select
-									id={id}
-									value={String(version.version)}
-									choices={versions.map((v) => ({ value: String(v.version), label: `v${v.version}${v.is_current ? " (current)" : ""}` }))}
-									onValue={setWanted}
-								/>
-							)}
+							{(id) => <Select id={id} value={String(version.version)} choices={versionChoices(versions)} onValue={setWanted} />}
 						</Field>
 					}
 				>

@@ -7,7 +7,18 @@ import { Badge, Button, Card, Checkbox, Field, Select } from "../../ui/basics";
 import { attempt, Dialog, FormDialog, toast } from "../../ui/dialog";
 import { Menu, type MenuItem } from "../../ui/menu";
 import { type Column, Table } from "../../ui/table";
-import { authorOf, type Change, changeEndpoint, type Changes, promote, queryOf, rollBack, textOf, type Version } from "./api";
+import {
+	authorOf,
+	type Change,
+	changeEndpoint,
+	type Changes,
+	promote,
+	queryOf,
+	rollBack,
+	textOf,
+	type Version,
+	versionChoices,
+} from "./api";
 import { MissingVariables, SQLField, useMissingVariables } from "./create";
 import { type DiffLine, diffLines } from "./diff";
 import type { TabProps } from "./endpoint";
@@ -199,7 +210,7 @@ function Compare({ versions }: { versions: Version[] }) {
 	const before = of(from, versions[1]);
 	const after = of(to, newest);
 	if (!before || !after) return null;
-	const choices = versions.map((v) => ({ value: String(v.version), label: `v${v.version}${v.is_current ? " (current)" : ""}` }));
+	const choices = versionChoices(versions);
 	return (
 		<Card title="Compare">
 			<div class="endpoints-filters">
