@@ -80,7 +80,13 @@ func (d *Deletion) remove(_ *draft, p *projectState) Stored       { return p.del
 func (r *Registry) AddDeletions(ctx context.Context, project int64, asked []Deletion, now time.Time) ([]*Deletion, error) {
 	added := make([]*Deletion, len(asked))
 	err := r.write(ctx, project, func(t *tx) error {
-		if _, err := t.state(); err != nil {
+		before := t.next.Project(project)
+		if before == nil {
+			return fmt.Errorf("project %d: %w", project, ErrNotFound)
+		}
+		p := *before
+		p.Epoch++
+		if err := t.put(&p); err != nil {
 			return err
 		}
 		for n := range asked {
@@ -245,22 +251,6 @@ func (s *Snapshot) PendingDeletions(project int64) []*Deletion {
 		pending = append(pending, d)
 	}
 	return pending
-}
-
-// DeletionEpoch tells apart the times before and after each deletion of a project; 0 if there was none.
-func (s *Snapshot) DeletionEpoch(project int64) (epoch int64) {
-	p := s.project(project)
-	if p == nil {
-		return 0
-	}
-	for each := p.deletions.list.Iterator(); !each.Done(); {
-		_, d, _ := each.Next()
-		epoch = max(epoch, d.RequestedAt.UnixMicro())
-		if !d.ErasedAt.IsZero() { // the newest of these
-			break
-		}
-	}
-	return epoch
 }
 
 // deletions removes the records of what was erased before a time.

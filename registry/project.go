@@ -33,6 +33,9 @@ type Project struct {
 	DisplayNames string `json:"person_display_name_properties,omitempty"`
 	// Retention is for how many days events are kept; 0 for ever. See [ProjectSchema.EventsFrom].
 	Retention int `json:"retention_days,omitempty"`
+	// Epoch is a greater one after each deletion of people or events, and after events are to be kept for another time: what ClickHouse had
+	// before that may come in again.
+	Epoch int64 `json:"epoch,omitempty"`
 	// Shard is the name of the part of ClickHouse that has its rows; empty for the one that the DSN names. It never changes.
 	Shard string `json:"shard,omitempty"`
 	// ValuesKnown says that all values of its properties are noted: from its first event on, or from the beginning of the last probe on. See
@@ -44,10 +47,14 @@ type Project struct {
 	Others string `json:"others,omitempty"`
 }
 
-// projectHistory is what became of the records of projects. The steps change nothing. They are there for versions that note no values, and for
-// those that do not know of values from before: they do not open a registry with them, and so write none that [Project.ValuesKnown] is
-// wrong about. The third one is there for versions that know of no shards, and would look for rows elsewhere.
-var projectHistory = []upgrade{unchanged, unchanged, unchanged}
+// projectHistory is what became of the records of projects. The first two steps change nothing. They are there for versions that note no values,
+// and for those that do not know of values from before: they do not open a registry with them, and so write none that [Project.ValuesKnown] is
+// wrong about. The third one is there for versions that know of no shards, and would look for rows elsewhere. The fourth one gives an epoch
+// to projects of versions that went by the times of deletions: it is none of these.
+var projectHistory = []upgrade{unchanged, unchanged, unchanged, func(fields map[string]json.RawMessage) error {
+	fields["epoch"] = json.RawMessage("1")
+	return nil
+}}
 
 func unchanged(map[string]json.RawMessage) error { return nil }
 
@@ -207,8 +214,9 @@ func (c *ProjectChange) apply(p *Project) {
 	if c.PathCleaningFilters != nil {
 		p.PathCleaningFilters = *c.PathCleaningFilters
 	}
-	if c.Retention != nil {
+	if c.Retention != nil && p.Retention != *c.Retention {
 		p.Retention = *c.Retention
+		p.Epoch++
 	}
 	if c.DisplayNames != nil {
 		p.DisplayNames = *c.DisplayNames

@@ -27,7 +27,7 @@ func TestOlderRecordsCanBeRead(t *testing.T) {
 				Deleted: true, Favorited: true, Saved: true, Tags: []string{"t"}, CreatedAt: at, CreatedBy: "k", LastModifiedBy: "l",
 			},
 		},
-		{KindProject, "", `{"id":3,"name":"Shop","timezone":"UTC","week_start":1}`, &Project{ID: 3, Name: "Shop", Timezone: "UTC", WeekStart: 1}},
+		{KindProject, "", `{"id":3,"name":"Shop","timezone":"UTC","week_start":1}`, &Project{ID: 3, Name: "Shop", Timezone: "UTC", WeekStart: 1, Epoch: 1}},
 		{KindDashboard, "5", `{"id":5,"description":"d","filters":{}}`, &Dashboard{ID: 5, Project: 3, Description: "d", Filters: json.RawMessage(`{}`)}},
 		{KindTile, "5/6", `{"id":6,"dashboard":5,"insight":7,"layouts":{}}`, &Tile{ID: 6, Project: 3, Dashboard: 5, Insight: 7, Layouts: json.RawMessage(`{}`)}},
 		{KindVariable, "v", `{"id":"v","code_name":"c","default":9007199254740993,"values":null}`, &Variable{ID: "v", Project: 3, CodeName: "c", Default: int64(9007199254740993)}},

@@ -324,9 +324,9 @@ func (d *Deleter) hideRest(ctx context.Context, project int64, records []*regist
 
 // DeletionsOf is what was deleted of a project, for those who write what comes in.
 func DeletionsOf(snap *registry.Snapshot, project int64) ingest.Deletions {
-	out := ingest.Deletions{Epoch: snap.DeletionEpoch(project)}
-	if p := snap.Project(project); p != nil && !p.UpdatedAt.IsZero() { // events may be kept for longer than those that are gone were
-		out.Epoch = max(out.Epoch, p.UpdatedAt.UnixMicro())
+	var out ingest.Deletions
+	if p := snap.Project(project); p != nil {
+		out.Epoch = p.Epoch
 	}
 	for _, d := range snap.PendingDeletions(project) {
 		for _, n := range d.Names {

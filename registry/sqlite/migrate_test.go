@@ -74,7 +74,7 @@ func TestMigrateKeepsWhatOlderVersionsWrote(t *testing.T) {
 	if snap.Revision != 7 {
 		t.Errorf("the revision is %d, want 7", snap.Revision)
 	}
-	if diff := cmp.Diff([]*registry.Project{{ID: 1, Name: "Shop", Timezone: "UTC", CreatedAt: at}}, snap.Projects()); diff != "" {
+	if diff := cmp.Diff([]*registry.Project{{ID: 1, Name: "Shop", Timezone: "UTC", CreatedAt: at, Epoch: 1}}, snap.Projects()); diff != "" {
 		t.Errorf("projects (-want +got):\n%s", diff)
 	}
 	want := []*registry.Key{{ID: "k", User: 1, Kind: registry.Personal, Label: "l", Mask: "m", Hash: hash, Project: 1, Scopes: []string{"*"}, CreatedAt: at}}
