@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
 // load imports lines that must all be good.
@@ -575,5 +576,45 @@ func TestImportAfterEventsWithoutProfile(t *testing.T) {
 				t.Errorf("%v: there is an override of %s", files, row)
 			}
 		}
+	}
+}
+
+// punctual yields events that came in when they happened, as files of other products say.
+type punctual struct{ ingest.Reader }
+
+func (p punctual) Read() (record.Record, error) {
+	r, err := p.Reader.Read()
+	r.Arrived = r.Timestamp
+	return r, err
+}
+
+// TestImportAhead: nothing that a file dates into the future is hidden until then, or escapes a deletion: people and events are as old as the
+// import at the latest.
+func TestImportAhead(t *testing.T) {
+	c, p := client(t), project()
+	const file = `{"type":"person","distinct_ids":["ahead"],"created_at":"2026-11-22T12:00:00Z"}
+		{"type":"person","distinct_ids":["nearly"],"created_at":"2026-11-22T11:59:59Z"}
+		{"event":"ahead","distinct_id":"by event","timestamp":"2027-01-01T00:00:00Z"}
+		{"event":"nearly","distinct_id":"by near event","timestamp":"2026-11-22T11:00:00Z"}
+		{"event":"past","distinct_id":"by past event","timestamp":"2026-01-01T00:00:00Z"}`
+	report, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now}, punctual{ndjson.NewReader(strings.NewReader(file))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []ingest.BadLine{{Line: 1, Reason: "its created_at 2026-11-22T12:00:00Z lies in the future by more than a day"}}
+	if diff := cmp.Diff(want, report.BadLines); diff != "" || report.Persons != 1 || report.Events != 3 {
+		t.Errorf("%d persons, %d events, bad lines (-want +got):\n%s", report.Persons, report.Events, diff)
+	}
+	people := []string{
+		`["by event", "2026-11-21T12:00:00Z"]`, `["by near event", "2026-11-22T11:00:00Z"]`, `["by past event", "2026-01-01T00:00:00Z"]`, `["nearly", "2026-11-22T11:59:59Z"]`,
+	}
+	if diff := cmp.Diff(people, ask(t, c, p, "SELECT distinct_id, created_at FROM person_distinct_id2 i JOIN person p ON p.id = i.person_id ORDER BY distinct_id")); diff != "" {
+		t.Errorf("people (-want +got):\n%s", diff)
+	}
+	arrived := []string{
+		`["ahead", "2027-01-01T00:00:00Z", "2026-11-21T12:00:00Z"]`, `["nearly", "2026-11-22T11:00:00Z", "2026-11-21T12:00:00Z"]`, `["past", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"]`,
+	}
+	if diff := cmp.Diff(arrived, ask(t, c, p, "SELECT event, timestamp, created_at FROM events ORDER BY event")); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

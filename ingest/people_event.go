@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
 // The values of the column person_mode.
@@ -43,11 +44,19 @@ func (p *people) ofEvent(ctx context.Context, e *event) (eventPerson, error) {
 	if p.captured {
 		p.updateCaptured(of, e)
 	} else {
-		of.seen(e.Line, e.Timestamp)
+		of.seen(e.Line, p.dateOf(e))
 		p.takeSnapshot(of, e)
 		p.update(of, e)
 	}
 	return eventPerson{of.id, modeFull, of, name}, nil
+}
+
+// dateOf is when a person was made at the latest whom an event names. One that is ahead dates nobody: the person would not be there until then.
+func (p *people) dateOf(e *event) time.Time {
+	if e.Timestamp.Before(physical.CreatedBefore(p.store.now)) {
+		return e.Timestamp
+	}
+	return p.store.now
 }
 
 // withoutProfile is the person of an event without profile. It has the id of a person whom it does not change, or the one that the

@@ -125,9 +125,9 @@ func rowKey(r *record.Record) string {
 	return r.UUID.String() + " " + strconv.FormatInt(r.Timestamp.UnixMicro(), 10) + " " + strconv.Quote(r.Event) + " " + r.DistinctID
 }
 
-// arrival is when an event came in.
+// arrival is when an event came in: now at the latest, whatever a file says of it, as a deletion is of what came in before it.
 func (s *session) arrival(r *record.Record) time.Time {
-	if r.Arrived.IsZero() {
+	if r.Arrived.IsZero() || !s.options.Captured && r.Arrived.After(s.options.Now) {
 		return s.options.Now
 	}
 	return r.Arrived
