@@ -1,44 +1,17 @@
 package module
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/zap"
 
-	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
-	"github.com/caddy-analytics/caddy-analytics/module/imports"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
-
-// importsOfNobody takes in files and never comes to their end.
-func importsOfNobody(t *testing.T) *importing {
-	t.Helper()
-	service, err := imports.New(imports.Config{
-		Folder: t.TempDir(), Logger: zap.NewNop(), Pause: 10 * time.Millisecond,
-		Run: func(ctx context.Context, _ imports.Request, _ *os.File, progress func(line, events int)) (*adminapi.Import, error) {
-			progress(3, 2)
-			<-ctx.Done()
-			return nil, context.Cause(ctx)
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := service.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &importing{service: service, maxSize: 1 << 20}
-}
 
 // TestImportsOfOtherServers has clients ask servers about imports that were sent to another one, as through a load balancer.
 func TestImportsOfOtherServers(t *testing.T) {

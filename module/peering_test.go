@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -19,10 +20,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/imports"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/nodes"
@@ -71,7 +74,7 @@ func startServers(t *testing.T, n int) *servers {
 				Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {}, Peers: others, Hops: execution.NewHops(), Registry: reg,
 			},
 			tables: new(materialize.Filler), registry: reg, logs: runlog.New(time.Now()), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(),
-			logger: zap.NewNop(), fleet: others, imports: importsOfNobody(t),
+			logger: zap.NewNop(), fleet: others, imports: endlessImports(t),
 		}
 		rt.probe = rt.newProbe()
 		rt.api = rt.newAPI()
@@ -99,6 +102,28 @@ func startServers(t *testing.T, n int) *servers {
 		})
 	})
 	return s
+}
+
+// endlessImports takes in files, and never comes to their end.
+func endlessImports(t *testing.T) *importing {
+	t.Helper()
+	service, err := imports.New(imports.Config{
+		Folder: t.TempDir(), Logger: zap.NewNop(), Pause: 10 * time.Millisecond,
+		Run: func(ctx context.Context, _ imports.Request, _ *os.File, progress func(line, events int)) (*adminapi.Import, error) {
+			progress(3, 2)
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := service.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &importing{service: service, maxSize: 1 << 20}
 }
 
 func newIdentity(t *testing.T) *peers.Identity {
