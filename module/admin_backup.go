@@ -28,7 +28,7 @@ func (a *App) openBackups(rt *runtime, cacheKey string) (*backups.Backups, error
 		if rt.engine != nil {
 			config.EngineDir = a.engineDir()
 		}
-		return backups.New(config), func() error { return nil }, nil
+		return backups.New(config), nil, nil
 	})
 	if err != nil {
 		return nil, err

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/alerts"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -33,6 +35,25 @@ func CheckMaxEventSize(size Size) error { return between(size, 1<<10, 16<<20) }
 
 // CheckMaxBatchSize reports what is wrong with the size of the body of a request that brings events.
 func CheckMaxBatchSize(size Size) error { return between(size, 1<<10, 100<<20) }
+
+// CheckClickHouseDSN reports what is wrong with the DSN of a ClickHouse server. Its error holds no password.
+func CheckClickHouseDSN(dsn string) error { return clickhouse.Config{DSN: dsn}.Validate() }
+
+// CheckCluster reports what is wrong with the name of a ClickHouse cluster.
+func CheckCluster(name string) error { return clickhouse.CheckCluster(name) }
+
+// CheckShardName reports what is wrong with the name of a shard. The DSN of clickhouse is that of the main one, which has no name.
+func CheckShardName(name string) error {
+	if !shardNames.MatchString(name) {
+		return fmt.Errorf("%q is not a valid name of a shard (want up to 50 letters, digits, - and _)", name)
+	}
+	return nil
+}
+
+var shardNames = regexp.MustCompile(`^[\w-]{1,50}$`)
+
+// CheckRegistryDSN reports what is wrong with the DSN of a registry.
+func CheckRegistryDSN(dsn string) error { return registry.CheckDSN(dsn) }
 
 // CheckPublicURL reports what is wrong with what links begin with.
 func CheckPublicURL(text string) error {

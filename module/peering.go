@@ -167,7 +167,7 @@ func (a *App) openSharing(reg *registry.Registry, others *fleet, fleetKey string
 	sharing, err = keep(a, key, func() (*execution.Sharing, func() error, error) {
 		sharer, ok := reg.Sharer()
 		if !ok {
-			return nil, func() error { return nil }, nil
+			return nil, nil, nil
 		}
 		s := execution.NewSharing(sharer, others.Nodes)
 		return s, s.Close, nil

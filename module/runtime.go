@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"time"
 
@@ -81,13 +80,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		dsn = engine.DSN()
 	}
 	registryKey := fmt.Sprintf("registry %s %s", a.Registry, a.DataDir)
-	reg, err := keep(a, registryKey, func() (*registry.Registry, func() error, error) {
-		r, err := openRegistry(ctx, a.Registry, a.DataDir, a.logger.Named("registry"))
-		if err != nil {
-			return nil, nil, fmt.Errorf("opening the registry: %w", err)
-		}
-		return r, r.Close, nil
-	})
+	reg, err := a.openRegistry(ctx, registryKey)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +99,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	}
 	// Whatever the other limits are, so that a reload hands out no place twice.
 	places, err := keep(a, fmt.Sprintf("places %s %s", dsn, registryKey), func() (*admission.Scheduler, func() error, error) {
-		return admission.NewSharded(a.placeLimits(), func(project int64) string { return reg.Snapshot().ShardOf(project) }), func() error { return nil }, nil
+		return admission.NewSharded(a.placeLimits(), func(project int64) string { return reg.Snapshot().ShardOf(project) }), nil, nil
 	})
 	if err != nil {
 		return nil, err
@@ -127,35 +120,16 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	}
 	// A plan says how long its answer is fresh, and with peers how others plan it, so a config with another time has others.
 	plans, err := keep(a, fmt.Sprintf("plans %d %t %s", a.Cache.TTL, a.Peers != nil, cacheKey), func() (*cache.Memo[*result.Plan], func() error, error) {
-		return cache.NewMemo(result.PlanMemory, (*result.Plan).Size), func() error { return nil }, nil
+		return cache.NewMemo(result.PlanMemory, (*result.Plan).Size), nil, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	sharing, sharingKey, err := a.openSharing(reg, others, a.fleetKey(registryKey, source))
+	limits, believed, limitsKey, err := a.openRates(reg, others, a.fleetKey(registryKey, source))
 	if err != nil {
 		return nil, err
 	}
-	limitsKey := fmt.Sprintf("limits %s %s", a.Limits.Rate, sharingKey)
-	limits, err := keep(a, limitsKey, func() (*execution.Limiter, func() error, error) {
-		l := execution.NewLimiter(a.Limits.Rate)
-		l.Sharing = sharing
-		return l, func() error { return nil }, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	believed, err := keep(a, "tokens "+sharingKey, func() (*api.Tokens, func() error, error) {
-		t := api.NewTokens()
-		t.Sharing = sharing
-		return t, func() error { return nil }, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	sessions, err := keep(a, "signin "+registryKey, func() (*signin.State, func() error, error) {
-		return signin.NewState(reg), func() error { return nil }, nil
-	})
+	sessions, err := keep(a, "signin "+registryKey, func() (*signin.State, func() error, error) { return signin.NewState(reg), nil, nil })
 	if err != nil {
 		return nil, err
 	}
@@ -171,27 +145,11 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	calculator, err := keep(a, "cohorts "+warehouseKey, func() (*cohorts.Calculator, func() error, error) {
-		var uses references.Index
-		c := cohorts.New(cohorts.Config{
-			Registry: reg, Logger: a.logger.Named("cohorts"),
-			Executor: &execution.Executor{Shards: shards, Places: places, Databases: new(execution.Databases)},
-			InUse: func(snap *registry.Snapshot, project, cohort int64) bool {
-				return len(uses.Of(snap, project).OfCohort(cohort)) > 0
-			},
-		})
-		return c, c.Close, nil
-	})
+	calculator, err := a.openCohorts(reg, shards, places, warehouseKey)
 	if err != nil {
 		return nil, err
 	}
-	tables, err := keep(a, "tables "+warehouseKey, func() (*materialize.Filler, func() error, error) {
-		f := materialize.New(materialize.Config{
-			Registry: reg, Logger: a.logger.Named("materialized"),
-			Executor: &execution.Executor{Shards: shards, Places: places, Databases: new(execution.Databases), Cohorts: calculator},
-		})
-		return f, f.Close, nil
-	})
+	tables, err := a.openTables(reg, shards, places, calculator, warehouseKey)
 	if err != nil {
 		return nil, err
 	}
@@ -240,6 +198,17 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	return rt, nil
 }
 
+// openRegistry takes a share of the registry.
+func (a *App) openRegistry(ctx context.Context, key string) (*registry.Registry, error) {
+	return keep(a, key, func() (*registry.Registry, func() error, error) {
+		r, err := openRegistry(ctx, a.Registry, a.DataDir, a.logger.Named("registry"))
+		if err != nil {
+			return nil, nil, fmt.Errorf("opening the registry: %w", err)
+		}
+		return r, r.Close, nil
+	})
+}
+
 // openShards takes a share of the connections to ClickHouse. A server that does not answer yet is no error, and is not waited for.
 func (a *App) openShards(ctx context.Context, key, dsn string, reg *registry.Registry) (*warehouse.Shards, error) {
 	shards, err := keep(a, key, func() (*warehouse.Shards, func() error, error) {
@@ -265,6 +234,55 @@ func (a *App) openShards(ctx context.Context, key, dsn string, reg *registry.Reg
 		return nil, fmt.Errorf("preparing the embedded engine: %w", err)
 	}
 	return shards, nil
+}
+
+// openRates takes a share of what counts queries and the checks of tokens, and gives the key of the former.
+func (a *App) openRates(reg *registry.Registry, others *fleet, fleetKey string) (limits *execution.Limiter, tokens *api.Tokens, limitsKey string, err error) {
+	sharing, sharingKey, err := a.openSharing(reg, others, fleetKey)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	limitsKey = fmt.Sprintf("limits %s %s", a.Limits.Rate, sharingKey)
+	limits, err = keep(a, limitsKey, func() (*execution.Limiter, func() error, error) {
+		l := execution.NewLimiter(a.Limits.Rate)
+		l.Sharing = sharing
+		return l, nil, nil
+	})
+	if err != nil {
+		return nil, nil, "", err
+	}
+	tokens, err = keep(a, "tokens "+sharingKey, func() (*api.Tokens, func() error, error) {
+		t := api.NewTokens()
+		t.Sharing = sharing
+		return t, nil, nil
+	})
+	return limits, tokens, limitsKey, err
+}
+
+// openCohorts takes a share of what computes the members of cohorts.
+func (a *App) openCohorts(reg *registry.Registry, shards *warehouse.Shards, places *admission.Scheduler, warehouseKey string) (*cohorts.Calculator, error) {
+	return keep(a, "cohorts "+warehouseKey, func() (*cohorts.Calculator, func() error, error) {
+		var uses references.Index
+		c := cohorts.New(cohorts.Config{
+			Registry: reg, Logger: a.logger.Named("cohorts"),
+			Executor: &execution.Executor{Shards: shards, Places: places, Databases: new(execution.Databases)},
+			InUse: func(snap *registry.Snapshot, project, cohort int64) bool {
+				return len(uses.Of(snap, project).OfCohort(cohort)) > 0
+			},
+		})
+		return c, c.Close, nil
+	})
+}
+
+// openTables takes a share of what fills the tables of materialized endpoints.
+func (a *App) openTables(reg *registry.Registry, shards *warehouse.Shards, places *admission.Scheduler, of *cohorts.Calculator, warehouseKey string) (*materialize.Filler, error) {
+	return keep(a, "tables "+warehouseKey, func() (*materialize.Filler, func() error, error) {
+		f := materialize.New(materialize.Config{
+			Registry: reg, Logger: a.logger.Named("materialized"),
+			Executor: &execution.Executor{Shards: shards, Places: places, Databases: new(execution.Databases), Cohorts: of},
+		})
+		return f, f.Close, nil
+	})
 }
 
 // keep takes a share and notes that Cleanup has to give it back.
@@ -373,22 +391,3 @@ func openRegistry(ctx context.Context, dsn, dataDir string, logger *zap.Logger) 
 	}
 	return r, nil
 }
-
-// CheckClickHouseDSN reports what is wrong with the DSN of a ClickHouse server. Its error holds no password.
-func CheckClickHouseDSN(dsn string) error { return clickhouse.Config{DSN: dsn}.Validate() }
-
-// CheckCluster reports what is wrong with the name of a ClickHouse cluster.
-func CheckCluster(name string) error { return clickhouse.CheckCluster(name) }
-
-// CheckShardName reports what is wrong with the name of a shard. The DSN of clickhouse is that of the main one, which has no name.
-func CheckShardName(name string) error {
-	if !shardNames.MatchString(name) {
-		return fmt.Errorf("%q is not a valid name of a shard (want up to 50 letters, digits, - and _)", name)
-	}
-	return nil
-}
-
-var shardNames = regexp.MustCompile(`^[\w-]{1,50}$`)
-
-// CheckRegistryDSN reports what is wrong with the DSN of a registry.
-func CheckRegistryDSN(dsn string) error { return registry.CheckDSN(dsn) }

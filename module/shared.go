@@ -16,11 +16,16 @@ var shared = caddy.NewUsagePool()
 // pooled is one entry of shared: a value and how to close it when the last config lets go.
 type pooled[T any] struct {
 	value T
-	close func() error
+	close func() error // nil if there is nothing to close
 }
 
 // Destruct closes the value; the pool calls it once.
-func (p *pooled[T]) Destruct() error { return p.close() }
+func (p *pooled[T]) Destruct() error {
+	if p.close == nil {
+		return nil
+	}
+	return p.close()
+}
 
 // retain takes one more share of each value under keys, and returns how to give them back. It is false when one of them is
 // closed already.
