@@ -14,14 +14,9 @@ import (
 // where numbers are uvarints, and a column is its name and its type, each with its length in front.
 const resultForm = 1
 
-// AppendBinary appends the result in a form that ReadResult reads, in this process or another one.
-func (r *Result) AppendBinary(dst []byte) []byte {
-	head, rows := r.AppendBinaryHead(dst)
-	return append(head, rows...)
-}
-
-// AppendBinaryHead is AppendBinary without the rows, which it returns by themselves and do not belong to the caller: they come last.
-func (r *Result) AppendBinaryHead(dst []byte) (head, rows []byte) {
+// AppendForm appends the result in a form that ReadResult reads, in this process or another one: all but its rows, which come last. It returns them by
+// themselves, and they do not belong to the caller.
+func (r *Result) AppendForm(dst []byte) (head, rows []byte) {
 	more := byte(0)
 	if r.more {
 		more = 1

@@ -47,11 +47,17 @@ func sameResult(t *testing.T, want, got *cache.Result, offset, limit int) {
 	}
 }
 
+// formOf is all of a result's form.
+func formOf(r *cache.Result) []byte {
+	head, rows := r.AppendForm(nil)
+	return append(head, rows...)
+}
+
 func TestResultForm(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 300} {
 		want := numbered(t, n)
-		data := want.AppendBinary([]byte("before"))
-		got, err := cache.ReadResult(data[len("before"):], cache.Limits{Keep: n + 1, MaxBytes: 1 << 20})
+		data := formOf(want)
+		got, err := cache.ReadResult(data, cache.Limits{Keep: n + 1, MaxBytes: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +70,7 @@ func TestResultForm(t *testing.T) {
 }
 
 func TestResultFormLimits(t *testing.T) {
-	data := numbered(t, 10).AppendBinary(nil)
+	data := formOf(numbered(t, 10))
 	for name, limits := range map[string]cache.Limits{"rows": {Keep: 9}, "bytes": {MaxBytes: 100}} {
 		if _, err := cache.ReadResult(data, limits); !errors.Is(err, cache.ErrTooLarge) {
 			t.Errorf("more %s than the limit: %v", name, err)
@@ -86,7 +92,7 @@ func TestCut(t *testing.T) {
 	for _, page := range [][2]int{{0, 5}, {5, 5}, {15, 5}, {18, 5}, {19, 1}, {20, 5}, {30, 5}, {0, 20}, {7, 0}} {
 		cut := whole.Cut(page[0], page[1])
 		sameResult(t, whole, cut, page[0], page[1])
-		got, err := cache.ReadResult(cut.AppendBinary(nil), cache.Limits{})
+		got, err := cache.ReadResult(formOf(cut), cache.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,8 +116,8 @@ func TestCut(t *testing.T) {
 // FuzzReadResult makes sure that what can be read is a result: it is written again as it was.
 func FuzzReadResult(f *testing.F) {
 	for _, n := range []int{0, 1, 3} {
-		f.Add(numbered(f, n).AppendBinary(nil))
-		f.Add(numbered(f, n).Cut(1, 1).AppendBinary(nil))
+		f.Add(formOf(numbered(f, n)))
+		f.Add(formOf(numbered(f, n).Cut(1, 1)))
 	}
 	f.Add([]byte{1, 1, 0, 0, 255, 255, 255, 255, 15, 2})
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -126,7 +132,7 @@ func FuzzReadResult(f *testing.F) {
 			}
 			n++
 		}
-		again, err := cache.ReadResult(r.AppendBinary(nil), cache.Limits{})
+		again, err := cache.ReadResult(formOf(r), cache.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -96,7 +96,7 @@ func sendResult(got cache.Answer, key cache.Key, asked *PeerRequest, arrived tim
 		return peers.Declined("the result is too large to be sent")
 	}
 	body := binary.BigEndian.AppendUint32(make([]byte, 0, headLength+len(head)), uint32(len(head))) //nolint:gosec // less than MaxAnswer
-	body, rest := rows.AppendBinaryHead(append(body, head...))
+	body, rest := rows.AppendForm(append(body, head...))
 	return peers.Answer{Kind: peers.Result, Body: body, Rest: rest} // the rows are those of the cache
 }
 

@@ -69,6 +69,12 @@ func oneRow(tb testing.TB) *cache.Result {
 	return b.Result()
 }
 
+// formOf is a result as it is sent.
+func formOf(r *cache.Result) []byte {
+	head, rows := r.AppendForm(nil)
+	return append(head, rows...)
+}
+
 // TestDetailsAreSent makes sure that details come as they were sent, also those that are added some day.
 func TestDetailsAreSent(t *testing.T) {
 	want := fullDetails()
@@ -171,7 +177,7 @@ func TestLiars(t *testing.T) {
 			return peers.Answer{Kind: a.Kind, Body: bytes.Replace(a.Body, []byte("[1]"), []byte("{1}"), 1)}
 		}, result: peerUnfit},
 		{name: "rows of a page", answer: func(r *PeerRequest) peers.Answer {
-			whole, of := answer(r, key, 0).Body, rows.AppendBinary(nil)
+			whole, of := answer(r, key, 0).Body, formOf(rows)
 			page := cacheRows(t, 1, of)
 			return peers.Answer{Kind: peers.Result, Body: append(bytes.TrimSuffix(whole, of), page...)}
 		}, result: peerUnfit},
@@ -360,7 +366,7 @@ func TestCutsOfLiars(t *testing.T) {
 	e := newExecutor(t)
 	caller := Caller{Project: &registry.Project{ID: 3}, Key: &registry.Key{ID: "k", Project: 3}, Snapshot: new(registry.Snapshot), Start: time.Now()}
 	rows := oneRow(t)
-	of := rows.AppendBinary(nil)
+	of := formOf(rows)
 	page := func(asked *PeerRequest, before byte, offset int, marks string) peers.Answer {
 		entry := cache.NewEntry(rows, noon, &Details{Columns: []string{"n"}, Marks: marks}, 0)
 		a := peerAnswer(cache.Answer{Entry: entry, Status: cache.Hit}, cache.KeyParts{Project: 3}.Key(), asked, noon, &PeerPage{Limit: 1})
