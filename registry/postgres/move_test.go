@@ -2,12 +2,9 @@ package postgres_test
 
 import (
 	"cmp"
-	"compress/gzip"
 	"context"
 	"errors"
-	"io"
 	"iter"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,10 +17,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/postgres"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
-
-// releaseFile is a registry that a release wrote, with records of all kinds and all of their fields.
-const releaseFile = "../sqlite/testdata/v14.db.gz"
 
 // inSQLite opens a store in a file.
 func inSQLite(t *testing.T, path string) *sqlite.Store {
@@ -39,24 +34,7 @@ func inSQLite(t *testing.T, path string) *sqlite.Store {
 // released is a store with all that a registry can hold.
 func released(t *testing.T) *sqlite.Store {
 	t.Helper()
-	packed, err := os.Open(releaseFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = packed.Close() }()
-	from, err := gzip.NewReader(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := io.ReadAll(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "registry.db")
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := inSQLite(t, path)
+	s := inSQLite(t, sqlitetest.Released(t))
 	odd := registry.Record{Project: 9, Kind: "a", ID: `ä/"' ; --`, Unique: []string{"k ' \" {}", "Ä", "ä"}, Data: []byte(`{"text":"' \" ; -- ä\u0000 \\ \t<b>&", "spaces": [ ] }`)}
 	removed := registry.Record{Project: 9, Kind: "a", ID: "removed", Data: []byte(`1`)}
 	none := registry.Entry{Project: 9, Log: "log", ID: "b", By: "k", At: time.UnixMicro(1)}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 // TestInspect: what is said of a file is what Open does to it, and saying it changes nothing.
@@ -26,7 +27,7 @@ func TestInspect(t *testing.T) {
 	if diff := cmp.Diff(registry.StoreState{Name: missing, Current: 15}, inspect(missing)); diff != "" {
 		t.Errorf("no file (-want +got):\n%s", diff)
 	}
-	path := unpackRelease(t)
+	path := sqlitetest.Released(t)
 	state := inspect(path)
 	if state.Version != 14 || !strings.HasSuffix(state.Upgrade, "is kept at "+path+".v14") {
 		t.Errorf("a file of a release: %+v", state)

@@ -2,12 +2,9 @@ package sqlite_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/hex"
 	"encoding/json"
-	"io"
 	"os"
-	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
@@ -16,36 +13,11 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
-// The file that the release with version 14 of the tables wrote, with every kind of record, and what that release read from it.
-const (
-	releaseFile   = "testdata/v14.db.gz"
-	releaseGolden = "testdata/v14.json"
-)
-
-// unpackRelease writes the file of the release into a new folder, and returns its path.
-func unpackRelease(t *testing.T) string {
-	t.Helper()
-	packed, err := os.Open(releaseFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = packed.Close() }()
-	from, err := gzip.NewReader(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := io.ReadAll(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "registry.db")
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+// releaseGolden is what the release read from the file that [sqlitetest.Released] unpacks.
+const releaseGolden = "testdata/v14.json"
 
 // openRegistry opens a registry that does nothing in the background, and closes it with the test.
 func openRegistry(t *testing.T, path string) *registry.Registry {
@@ -71,7 +43,7 @@ func TestOpensWhatTheLastReleaseWrote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), listing(t, openRegistry(t, unpackRelease(t)))); diff != "" {
+	if diff := cmp.Diff(string(want), listing(t, openRegistry(t, sqlitetest.Released(t)))); diff != "" {
 		t.Errorf("what the file holds (-want +got):\n%s", diff)
 	}
 }
@@ -186,7 +158,7 @@ func plain(v reflect.Value) any {
 
 // TestGoesOnWhereTheLastReleaseEnded: no number is given again, and what was unique still is.
 func TestGoesOnWhereTheLastReleaseEnded(t *testing.T) {
-	path := unpackRelease(t)
+	path := sqlitetest.Released(t)
 	r := openRegistry(t, path)
 	ctx, now := t.Context(), time.Now()
 	i, err := r.CreateInsight(ctx, 1, registry.InsightFields{}, "", now)

@@ -2,8 +2,12 @@
 package sqlitetest
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	_ "embed"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,11 +24,33 @@ func Path(tb testing.TB) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	path := filepath.Join(tb.TempDir(), sqlite.FileName)
+	return write(tb, raw)
+}
+
+func write(tb testing.TB, raw []byte) (path string) {
+	tb.Helper()
+	path = filepath.Join(tb.TempDir(), sqlite.FileName)
 	if err := os.WriteFile(path, raw, 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	return path
+}
+
+//go:embed v14.db.gz
+var released []byte
+
+// Released gives the path of a registry that the release with version 14 of the tables wrote, with records of every kind and all of their fields.
+func Released(tb testing.TB) string {
+	tb.Helper()
+	from, err := gzip.NewReader(bytes.NewReader(released))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	raw, err := io.ReadAll(from)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return write(tb, raw)
 }
 
 var empty = sync.OnceValues(func() (raw []byte, err error) {
