@@ -13,6 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // Environment variables: how many queries to write, and the seed of the first.
@@ -42,8 +43,19 @@ func number(t *testing.T, name string, standard int) int {
 // the answers must be the same, errors too. The same must hold with either fence taken away: seeds take turns.
 func TestFences(t *testing.T) {
 	all := newTenants(t)
-	library := newLibrary(t, all.db)
-	count, seed := number(t, queriesEnv, 2000), number(t, seedEnv, 1)
+	examineMany(t, all.db, 2000, all.examine)
+	for _, entry := range all.logs.All() {
+		if text := strings.ToLower(fmt.Sprint(entry.Message, entry.ContextMap())); strings.Contains(text, marker) {
+			t.Errorf("a line of the log holds the marker: %s", text)
+		}
+	}
+}
+
+// examineMany examines random queries, as many as the environment or standard says, four at a time.
+func examineMany(t *testing.T, db *schema.Database, standard int, examine func(*testing.T, *generator, string, uint64, *tally)) {
+	t.Helper()
+	library := newLibrary(t, db)
+	count, seed := number(t, queriesEnv, standard), number(t, seedEnv, 1)
 	tally := &tally{refused: map[string]int{}, failed: map[string]int{}}
 	next := make(chan uint64)
 	var workers sync.WaitGroup
@@ -51,7 +63,7 @@ func TestFences(t *testing.T) {
 		workers.Go(func() {
 			for seed := range next {
 				g := library.generator(seed)
-				all.examine(t, g, g.query(), seed, tally)
+				examine(t, g, g.query(), seed, tally)
 			}
 		})
 	}
@@ -63,11 +75,6 @@ func TestFences(t *testing.T) {
 	}
 	close(next)
 	workers.Wait()
-	for _, entry := range all.logs.All() {
-		if text := strings.ToLower(fmt.Sprint(entry.Message, entry.ContextMap())); strings.Contains(text, marker) {
-			t.Errorf("a line of the log holds the marker: %s", text)
-		}
-	}
 	t.Log(tally)
 	if answered := tally.answered.Load(); answered*100 < int64(count)*60 && tally.bad.Load() == 0 {
 		t.Errorf("only %d of %d queries were answered: the generator tells too little", answered, count)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -75,31 +74,7 @@ func newAged(t *testing.T) *aged {
 // be those of a database that never held them, also with either fence alone. The log of queries has rows that are too old, too.
 func TestKept(t *testing.T) {
 	all := newAged(t)
-	library := newLibrary(t, all.db)
-	count, seed := number(t, queriesEnv, 600), number(t, seedEnv, 1)
-	tally := &tally{refused: map[string]int{}, failed: map[string]int{}}
-	next := make(chan uint64)
-	var workers sync.WaitGroup
-	for range 4 {
-		workers.Go(func() {
-			for seed := range next {
-				g := library.generator(seed)
-				all.examine(t, g, g.query(), seed, tally)
-			}
-		})
-	}
-	for i := range count {
-		if tally.bad.Load() >= 10 {
-			break
-		}
-		next <- uint64(seed + i)
-	}
-	close(next)
-	workers.Wait()
-	t.Log(tally)
-	if answered := tally.answered.Load(); answered*100 < int64(count)*60 && tally.bad.Load() == 0 {
-		t.Errorf("only %d of %d queries were answered: the generator tells too little", answered, count)
-	}
+	examineMany(t, all.db, 600, all.examine)
 }
 
 // TestKeptLog: rows of the log of queries that are too old are in no answer, though they are on disk yet.
