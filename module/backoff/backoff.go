@@ -1,5 +1,5 @@
-// Package backoff keeps for how long what an outage has ended is not tried again: a second at first, and twice as long after each failure, up to a
-// minute.
+// Package backoff says which errors are outages, and keeps for how long what one has ended is not tried again: a second at first, and twice as long
+// after each failure, up to a minute.
 package backoff
 
 import (

@@ -11,6 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -133,7 +134,7 @@ func (c *Calculator) compute(n name, place *admission.Place) error {
 	case errors.Is(err, errSuperseded), errors.Is(context.Cause(ctx), errSuperseded):
 		c.metrics.calculations.WithLabelValues(superseded).Inc()
 		return nil
-	case isOutage(err):
+	case backoff.IsOutage(err):
 		return c.postponed(n, err)
 	}
 	return r.fail(err)

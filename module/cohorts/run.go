@@ -13,6 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -78,7 +79,7 @@ func (r *run) settle(ctx context.Context) error {
 	settled, err := settle(context.WithoutCancel(ctx), r.project, r.cohort, r.version, count, time.Now())
 	switch {
 	case err != nil:
-		return &outageError{err}
+		return &backoff.OutageError{Err: err}
 	case !settled:
 		return errSuperseded
 	case same:
@@ -150,21 +151,6 @@ type failureError struct{ message string }
 
 // Error returns the words.
 func (f *failureError) Error() string { return f.message }
-
-// outageError is the failure of what a calculation needs, which says nothing about the cohort.
-type outageError struct{ error }
-
-// Unwrap returns the error itself.
-func (o *outageError) Unwrap() error { return o.error }
-
-// isOutage reports whether an error is no fault of the cohort, so that the same calculation can succeed later.
-func isOutage(err error) bool {
-	if errors.As(err, new(*outageError)) || execution.IsRefusal(err) || errors.Is(err, context.Canceled) {
-		return true
-	}
-	known, ok := errors.AsType[*clickhouse.Error](err)
-	return ok && (known.Kind == clickhouse.Unavailable || known.Kind == clickhouse.Busy)
-}
 
 // fail records why the members can't be computed.
 func (r *run) fail(err error) error {

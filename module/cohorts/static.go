@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -50,7 +51,7 @@ func (r *run) settleStatic(ctx context.Context) error {
 	settled, err := r.Registry.SwapCohort(context.WithoutCancel(ctx), r.project, r.cohort, r.version, count, time.Now())
 	switch {
 	case err != nil:
-		return &outageError{err}
+		return &backoff.OutageError{Err: err}
 	case !settled:
 		return errSuperseded
 	}

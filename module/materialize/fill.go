@@ -13,6 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -88,7 +89,7 @@ func (f *Filler) fill(n name, place *admission.Place) {
 	switch {
 	case errors.Is(err, errSuperseded), errors.Is(context.Cause(ctx), errSuperseded):
 		f.metrics.fills.WithLabelValues(superseded).Inc()
-	case isOutage(err):
+	case backoff.IsOutage(err):
 		f.postponed(n, err)
 	default:
 		r.fail(err)
@@ -171,7 +172,7 @@ func (r *run) settle(ctx context.Context) error {
 		registry.Table{AsOf: r.began, Took: took, Rows: rows, Of: plan.Mark})
 	switch {
 	case err != nil:
-		return &outageError{err}
+		return &backoff.OutageError{Err: err}
 	case !swapped:
 		return errSuperseded
 	}
@@ -221,21 +222,6 @@ func subject(m registry.Materialized) (execution.Subject, error) {
 func (r *run) comment(m registry.Materialized) string {
 	text, _ := json.Marshal(map[string]any{"product": "caddy-analytics", "project": r.project, "endpoint": m.Name, "version": r.version, "fill": r.fill})
 	return string(text)
-}
-
-// outageError is the failure of what a fill needs, which says nothing about the query.
-type outageError struct{ error }
-
-// Unwrap returns the error itself.
-func (o *outageError) Unwrap() error { return o.error }
-
-// isOutage reports whether an error is no fault of the query, so that the same fill can succeed later.
-func isOutage(err error) bool {
-	if errors.As(err, new(*outageError)) || execution.IsRefusal(err) || errors.Is(err, context.Canceled) {
-		return true
-	}
-	known, ok := errors.AsType[*clickhouse.Error](err)
-	return ok && (known.Kind == clickhouse.Unavailable || known.Kind == clickhouse.Busy)
 }
 
 // fail records why the table can't be filled.
