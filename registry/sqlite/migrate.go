@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -56,7 +57,7 @@ var beforeCommit = func() {}
 // migrate brings the tables of the file at path up to date, in one transaction that no other process can write in. What an older
 // version of the program wrote is first copied to a file beside it.
 func migrate(ctx context.Context, path string, write, read *sql.DB) (err error) {
-	tx, err := write.BeginTx(ctx, nil)
+	tx, err := begin(ctx, write)
 	if err != nil {
 		return fmt.Errorf("bringing its tables up to date: %w", err)
 	}
@@ -89,6 +90,25 @@ func migrate(ctx context.Context, path string, write, read *sql.DB) (err error) 
 	}
 	return nil
 }
+
+// begin begins a transaction. While others open a new file too, SQLite may refuse at once to keep a log beside it, and wait for none of them.
+func begin(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
+	for began := time.Now(); ; {
+		tx, err := db.BeginTx(ctx, nil)
+		refused, ok := errors.AsType[*sqlite.Error](err)
+		if !ok || refused.Code() != sqlite3.SQLITE_BUSY || time.Since(began) > newFileTimeout {
+			return tx, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// newFileTimeout is the longest that others may take to make a new file. SQLite waits for longer where it waits.
+const newFileTimeout = 2 * time.Second
 
 // keptAs is the path of the copy of a file that is brought up to date from a version.
 func keptAs(path string, version int64) string { return fmt.Sprintf("%s.v%d", path, version) }

@@ -156,21 +156,23 @@ func TestFilesAreForTheOwnerOnly(t *testing.T) {
 }
 
 func TestOpenOfANewFileByManyAtOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "registry.db")
-	var all sync.WaitGroup
-	for range 6 {
-		all.Go(func() {
-			s, err := sqlite.Open(t.Context(), path)
-			if err != nil {
-				t.Errorf("Open() = %v", err)
-				return
-			}
-			if err := s.Close(); err != nil {
-				t.Errorf("Close() = %v", err)
-			}
-		})
+	for range 20 { // it takes some luck to come in between
+		path := filepath.Join(t.TempDir(), "registry.db")
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				s, err := sqlite.Open(t.Context(), path)
+				if err != nil {
+					t.Errorf("Open() = %v", err)
+					return
+				}
+				if err := s.Close(); err != nil {
+					t.Errorf("Close() = %v", err)
+				}
+			})
+		}
+		all.Wait()
 	}
-	all.Wait()
 }
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
