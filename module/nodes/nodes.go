@@ -108,7 +108,7 @@ type Directory struct {
 	seen     map[string]*seen
 	lastRead time.Time
 	pending  *pending  // the read that somebody waits for; nil for none
-	asked    time.Time // when somebody last had the records read
+	asked    time.Time // when somebody last had the records read, by the clock of timers
 	closed   bool
 
 	beat   uint64 // of the loop alone
