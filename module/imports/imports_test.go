@@ -202,9 +202,15 @@ func TestCancelledStays(t *testing.T) {
 	close(r.release)
 	until(t, s, one, imports.Cancelled)
 	crashed := &runner{began: make(chan string, 10)}
-	until(t, open(t, after, crashed), one, imports.Cancelled)
+	next := open(t, after, crashed)
+	until(t, next, one, imports.Cancelled)
 	if len(crashed.began) > 0 {
 		t.Error("it runs again after a crash")
+	}
+	for _, each := range []*imports.Service{s, next} { // which waits until the files are removed
+		if err := each.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, where := range []string{folder, after} {
 		if n := files(t, where, "1", ".cancelled") + files(t, where, "1", ".data"); n > 0 {

@@ -512,6 +512,7 @@ func between(t *testing.T, dsn string, answer func(http.ResponseWriter, *http.Re
 	}
 	on = new(atomic.Bool)
 	behind := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: u.Host})
+	behind.Transport = ownTransport(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !on.Load() || !answer(w, r) {
 			behind.ServeHTTP(w, r)
@@ -520,6 +521,14 @@ func between(t *testing.T, dsn string, answer func(http.ResponseWriter, *http.Re
 	t.Cleanup(server.Close)
 	u.Host = strings.TrimPrefix(server.URL, "http://")
 	return u.String(), on
+}
+
+// ownTransport has connections of its own: the end of any httptest.Server closes those that all share.
+func ownTransport(t *testing.T) *http.Transport {
+	t.Helper()
+	own := new(http.Transport)
+	t.Cleanup(own.CloseIdleConnections)
+	return own
 }
 
 func isInsert(r *http.Request) bool { return strings.HasPrefix(r.URL.Query().Get("query"), "INSERT") }

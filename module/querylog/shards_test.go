@@ -201,6 +201,7 @@ func TestRefusedAfterAll(t *testing.T) {
 	var refuses atomic.Bool
 	own := ownDatabase(t, "querylog_breaks")
 	behind := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: hostOf(t, own)})
+	behind.Transport = ownTransport(t)
 	dsn, fails := between(t, own, func(w http.ResponseWriter, r *http.Request) bool {
 		if !isInsert(r) {
 			return false
