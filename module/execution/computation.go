@@ -62,7 +62,7 @@ func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.An
 			err = &clickhouse.Error{Kind: clickhouse.TooLarge, Message: err.Error()}
 		}
 		if err == nil {
-			x.query.meter(x.exec.Metrics).answers[got.Status].Inc()
+			x.query.meter(x.exec.Metrics).answer(got.Status)
 		}
 		return got, err
 	}
@@ -89,7 +89,7 @@ func (x *Computation) compute(ctx context.Context) (*cache.Entry, error) {
 	if x.query.Stored != nil {
 		entry, err := x.run(ctx, x.compileStored, x.query.Stored)
 		if err == nil {
-			x.query.meter(x.exec.Metrics).tables[fromTable].Inc()
+			x.query.meter(x.exec.Metrics).table(fromTable)
 			return entry, nil
 		}
 		if !byTable(ctx, err) {

@@ -86,7 +86,7 @@ type Result struct {
 func (e *Executor) Answer(ctx context.Context, c *Caller, q *Query, f *Freshness) (Result, error) {
 	policy := f.Policy(c.Start)
 	if got, ok := e.Cache.Get(q.Key, policy); ok {
-		q.meter(e.Metrics).answers[got.Status].Inc()
+		q.meter(e.Metrics).answer(got.Status)
 		return Result{Answer: got}, nil
 	}
 	return e.await(ctx, c, q, f)
@@ -107,7 +107,7 @@ func (e *Executor) Pinned(q *Query, f *Freshness, ref cache.Ref, now time.Time) 
 	if !ok {
 		return cache.Answer{}, ErrSnapshotGone
 	}
-	q.meter(e.Metrics).answers[got.Status].Inc()
+	q.meter(e.Metrics).answer(got.Status)
 	return got, nil
 }
 
@@ -124,7 +124,7 @@ var ErrSnapshotGone = errors.New("the snapshot is no longer kept")
 func (e *Executor) Refresh(ctx context.Context, c *Caller, q *Query, f *Freshness, from Origin, shows any) (Result, error) {
 	policy := f.Policy(c.Start)
 	if got, ok := e.Cache.Get(q.Key, policy); ok {
-		q.meter(e.Metrics).answers[got.Status].Inc()
+		q.meter(e.Metrics).answer(got.Status)
 		return Result{Answer: got, Run: e.Runs.inProgress(q.Key)}, nil
 	}
 	switch f.Refresh {
@@ -142,7 +142,7 @@ func (e *Executor) Refresh(ctx context.Context, c *Caller, q *Query, f *Freshnes
 		return e.await(ctx, c, q, f)
 	}
 	if ok {
-		q.meter(e.Metrics).answers[stored.Status].Inc()
+		q.meter(e.Metrics).answer(stored.Status)
 	}
 	switch {
 	case f.Refresh == RefreshForceCache, stored.Status == cache.Hit, ok && f.Refresh == RefreshLazyAsync && stored.Age < f.Lazy:

@@ -17,14 +17,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// The results of runs of materialized versions that had a table.
+// The results of runs of materialized versions that had a table, as metrics name them.
 const (
-	fromTable = iota
-	fellBack
+	fromTable = "read"
+	fellBack  = "failed"
 )
-
-// tableResults are their names in metrics.
-var tableResults = [...]string{fromTable: "read", fellBack: "failed"}
 
 // Stored is the table of a materialized version, as a run reads it.
 type Stored struct {
@@ -153,7 +150,7 @@ func byTable(ctx context.Context, err error) bool {
 
 // passOver notes that a table was of no use to a run.
 func (x *Computation) passOver(err error) {
-	x.query.meter(x.exec.Metrics).tables[fellBack].Inc()
+	x.query.meter(x.exec.Metrics).table(fellBack)
 	if x.exec.ReportTable != nil {
 		x.exec.ReportTable(x.query, err)
 	}

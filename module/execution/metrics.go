@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,17 +33,13 @@ type Metrics struct {
 	meters sync.Map // meterKey → *meter
 }
 
-// meter holds the counters of one endpoint, so that counting a hit looks nothing up.
+// meter counts for one endpoint. A counter is made when it counts for the first time, as most would stay at zero: with thousands of endpoints
+// they would take more memory than all else that is known of these.
 type meter struct {
-	answers                   [cache.LastStatus + 1]prometheus.Counter // by cache.Status
-	seconds                   prometheus.Observer
-	rows, readRows, readBytes prometheus.Counter
-	renewals                  prometheus.Counter
-	failures                  func(reason string) prometheus.Counter
-	refused                   func(LimitName) prometheus.Counter
-	tables                    [len(tableResults)]prometheus.Counter // nil counters on the query route
-	buckets                   [len(bucketResults)]prometheus.Counter
-	peers                     func(result string) prometheus.Counter
+	of       *Metrics
+	labels   [2]string                                                // the project and the endpoint
+	gone     atomic.Bool                                              // nothing more is counted
+	answered [cache.LastStatus + 1]atomic.Pointer[prometheus.Counter] // by cache.Status, so that counting a hit looks nothing up
 }
 
 type meterKey struct {
@@ -81,32 +78,45 @@ func (m *Metrics) of(project int64, endpoint string) *meter {
 		known, _ := found.(*meter)
 		return known
 	}
-	id := strconv.FormatInt(project, 10)
-	made := &meter{
-		seconds: m.seconds.WithLabelValues(id, endpoint), rows: m.rows.WithLabelValues(id, endpoint),
-		readRows: m.readRows.WithLabelValues(id, endpoint), readBytes: m.readBytes.WithLabelValues(id, endpoint),
-		renewals: m.renewals.WithLabelValues(id, endpoint),
-		failures: func(reason string) prometheus.Counter { return m.failures.WithLabelValues(id, endpoint, reason) },
-		peers:    func(result string) prometheus.Counter { return m.peers.WithLabelValues(id, endpoint, result) },
-		refused: func(limit LimitName) prometheus.Counter {
-			return m.refused.WithLabelValues(id, endpoint, string(limit))
-		},
-	}
-	for status := cache.Hit; status <= cache.LastStatus; status++ {
-		made.answers[status] = m.answers.WithLabelValues(id, endpoint, status.String())
-	}
-	for i, result := range bucketResults {
-		made.buckets[i] = m.buckets.WithLabelValues(id, endpoint, result)
-	}
-	if endpoint != "" {
-		for i, result := range tableResults {
-			made.tables[i] = m.tables.WithLabelValues(id, endpoint, result)
-		}
-	}
+	made := &meter{of: m, labels: [2]string{strconv.FormatInt(project, 10), endpoint}}
 	found, _ := m.meters.LoadOrStore(key, made)
 	known, _ := found.(*meter)
 	return known
 }
+
+// counter is one of the endpoint's counters. What is still under way when the endpoint was deleted is counted nowhere.
+func (m *meter) counter(vec *prometheus.CounterVec, more ...string) prometheus.Counter {
+	if m.gone.Load() {
+		return prometheus.NewCounter(prometheus.CounterOpts{})
+	}
+	return vec.WithLabelValues(append(m.labels[:len(m.labels):len(m.labels)], more...)...)
+}
+
+// answer counts an answer with rows.
+func (m *meter) answer(status cache.Status) {
+	counter := m.answered[status].Load()
+	if counter == nil {
+		made := m.counter(m.of.answers, status.String())
+		counter = &made
+		m.answered[status].Store(counter)
+	}
+	(*counter).Inc()
+}
+
+// renewal counts a stale result that no query ran for.
+func (m *meter) renewal() { m.counter(m.of.renewals).Inc() }
+
+// table counts a query on the table of a materialized endpoint.
+func (m *meter) table(result string) { m.counter(m.of.tables, result).Inc() }
+
+// together counts the buckets that an answer was put together from.
+func (m *meter) together(b Buckets) {
+	m.counter(m.of.buckets, "computed").Add(float64(b.Computed))
+	m.counter(m.of.buckets, "kept").Add(float64(b.All - b.Computed))
+}
+
+// peer counts a result that was asked of the server that owns it.
+func (m *meter) peer(result string) { m.counter(m.of.peers, result).Inc() }
 
 // AnswersOf are how many answers with rows a project got from the cache, and how many were computed for it.
 func (m *Metrics) AnswersOf(project int64) (cached, computed int64) {
@@ -116,9 +126,10 @@ func (m *Metrics) AnswersOf(project int64) (cached, computed int64) {
 		}
 		counted, _ := value.(*meter)
 		for status := cache.Hit; status <= cache.LastStatus; status++ {
+			counter := counted.answered[status].Load()
 			var now dto.Metric
-			if counted.answers[status].Write(&now) != nil {
-				continue // a counter can always be read
+			if counter == nil || (*counter).Write(&now) != nil { // a counter can always be read
+				continue
 			}
 			if n := int64(now.GetCounter().GetValue()); status.Cached() {
 				cached += n
@@ -133,7 +144,11 @@ func (m *Metrics) AnswersOf(project int64) (cached, computed int64) {
 
 // forget drops the counters of an endpoint that was deleted.
 func (m *Metrics) forget(project int64, endpoint string) {
-	m.meters.Delete(meterKey{project, endpoint})
+	if found, ok := m.meters.LoadAndDelete(meterKey{project, endpoint}); ok {
+		if counted, ok := found.(*meter); ok {
+			counted.gone.Store(true)
+		}
+	}
 	labels := prometheus.Labels{"project": strconv.FormatInt(project, 10), "endpoint": endpoint}
 	m.answers.DeletePartialMatch(labels)
 	m.seconds.DeletePartialMatch(labels)
@@ -145,7 +160,7 @@ func (m *Metrics) forget(project int64, endpoint string) {
 // refused counts a query that a limit refused; other errors are none of its concern.
 func (q *Query) refused(m *Metrics, err error) {
 	if limit, ok := refusedBy(err); ok {
-		q.meter(m).refused(limit).Inc()
+		q.meter(m).counter(m.refused, string(limit)).Inc()
 	}
 }
 
@@ -163,12 +178,14 @@ func failureReason(err error) string {
 
 // ran counts one query that ended.
 func (m *meter) ran(stats clickhouse.Stats, took time.Duration, err error) {
-	m.seconds.Observe(took.Seconds())
-	m.rows.Add(float64(stats.Rows))
-	m.readRows.Add(float64(stats.ReadRows))
-	m.readBytes.Add(float64(stats.ReadBytes))
+	if !m.gone.Load() {
+		m.of.seconds.WithLabelValues(m.labels[:]...).Observe(took.Seconds())
+	}
+	m.counter(m.of.rows).Add(float64(stats.Rows))
+	m.counter(m.of.readRows).Add(float64(stats.ReadRows))
+	m.counter(m.of.readBytes).Add(float64(stats.ReadBytes))
 	if err != nil {
-		m.failures(failureReason(err)).Inc()
+		m.counter(m.of.failures, failureReason(err)).Inc()
 	}
 }
 

@@ -169,7 +169,7 @@ func (x *Computation) fromOwner(ctx context.Context) (_ *cache.Entry, ok bool, _
 	if ctx.Err() != nil {
 		return nil, true, context.Cause(ctx)
 	}
-	x.query.meter(x.exec.Metrics).peers(peerResults[result]).Inc()
+	x.query.meter(x.exec.Metrics).peer(peerResults[result])
 	return entry, entry != nil || err != nil, err
 }
 

@@ -21,15 +21,6 @@ import (
 // that was computed as a whole.
 type Buckets struct{ Computed, All int }
 
-// The ways in which an answer got a bucket.
-const (
-	bucketKept = iota
-	bucketComputed
-)
-
-// bucketResults are their names in metrics.
-var bucketResults = [...]string{bucketKept: "kept", bucketComputed: "computed"}
-
 // errNoPieces says that the pieces do not have the answer, so that the whole query has to run.
 var errNoPieces = errors.New("the answer can't be put together from pieces")
 
@@ -50,9 +41,7 @@ func (x *Computation) settle(ctx context.Context, at *turn, compiled *compiler.C
 	}
 	result, err = x.stitched(ctx, at, compiled, done, began)
 	if err == nil {
-		counted := x.query.meter(x.exec.Metrics)
-		counted.buckets[bucketComputed].Add(float64(done.Buckets.Computed))
-		counted.buckets[bucketKept].Add(float64(done.Buckets.All - done.Buckets.Computed))
+		x.query.meter(x.exec.Metrics).together(done.Buckets)
 		return result, true, nil
 	}
 	done.Buckets = Buckets{}

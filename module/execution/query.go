@@ -93,7 +93,7 @@ func (o *Details) Size() int {
 
 // meter is where the query is counted: looked up once.
 func (q *Query) meter(m *Metrics) *meter {
-	if known := q.counted.Follow(); known != nil {
+	if known := q.counted.Follow(); known != nil && !known.gone.Load() {
 		return known
 	}
 	var name string

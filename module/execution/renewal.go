@@ -123,6 +123,6 @@ func (x *Computation) renewed(of *basis, at time.Time, how Renewal) *cache.Entry
 	if done.Insight != nil {
 		done.over = x.query.isOver(done.Insight, at)
 	}
-	x.query.meter(x.exec.Metrics).renewals.Inc()
+	x.query.meter(x.exec.Metrics).renewal()
 	return stored.Entry.Renew(at, &done, done.Size())
 }

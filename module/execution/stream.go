@@ -172,7 +172,7 @@ func (s *Stream) run(ctx context.Context, ask asking) error {
 	some, err := s.ask(ctx, ask)
 	if s.stored != nil {
 		if err == nil {
-			s.x.query.meter(s.x.exec.Metrics).tables[fromTable].Inc()
+			s.x.query.meter(s.x.exec.Metrics).table(fromTable)
 		}
 		if err == nil || some || !byTable(ctx, err) {
 			return err
