@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -70,6 +71,90 @@ func TestTileMistakes(t *testing.T) {
 	}
 	if after := w.rt.registry.Snapshot().Revision; after != before {
 		t.Errorf("the revision went from %d to %d", before, after)
+	}
+}
+
+// TestWritesWithBadParameters: a write whose answer can't be shown as the query string asks is refused before anything is written.
+func TestWritesWithBadParameters(t *testing.T) {
+	w, _ := powersWorld(t)
+	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:write", "dashboard:write", "query:read")
+	if _, err := w.rt.registry.CreateDashboard(t.Context(), w.project.ID, registry.DashboardFields{}, w.key.ID, began); err != nil {
+		t.Fatal(err)
+	}
+	writes := []struct{ method, route, body string }{
+		{http.MethodPost, "insights/", `{"query": {"kind": "EventsQuery", "select": ["event"]}}`},
+		{http.MethodPut, "insights/1/", `{"query": {"kind": "EventsQuery", "select": ["event"]}}`},
+		{http.MethodPatch, "insights/1/", `{"query": {"kind": "EventsQuery", "select": ["event"]}}`},
+		{http.MethodPost, "dashboards/", `{"name": "new"}`},
+		{http.MethodPut, "dashboards/1/", `{"name": "new"}`},
+		{http.MethodPatch, "dashboards/1/", `{"name": "new"}`},
+		{http.MethodPatch, "dashboards/1/", `{"deleted": true}`},
+		{http.MethodPost, "dashboards/1/reorder_tiles/", `{"tile_order": [1], "layout": "full_width"}`},
+		{http.MethodPost, "dashboards/2/copy_tile/", `{"fromDashboardId": 1, "tileId": 1}`},
+		{http.MethodPost, "dashboards/1/move_tile/", `{"to_dashboard": 2, "tile": {"id": 1}}`},
+		{http.MethodPatch, "dashboards/1/move_tile/", `{"to_dashboard": 2, "tile": {"id": 1}}`},
+	}
+	mistakes := []string{
+		`refresh=bogus`, `client_query_id=a/b`, `filters_override=[]`, `filters_override={"bogus":1}`, `variables_override=x`, `variables_override={"a":1}`,
+	}
+	ask := func(method, route, params, body string) *httptest.ResponseRecorder {
+		return w.send(t, method, "/api/projects/1/"+route+"?"+strings.ReplaceAll(params, `"`, "%22"), body)
+	}
+	for _, tt := range writes {
+		wrong := mistakes
+		if strings.HasPrefix(tt.route, "insights") { // of a kind that no filters go over
+			wrong = append(wrong, `filters_override={"date_from":"-7d"}`)
+		}
+		for _, params := range wrong {
+			before := w.rt.registry.Snapshot().Revision
+			answer := ask(tt.method, tt.route, params, tt.body)
+			if after := w.rt.registry.Snapshot().Revision; answer.Code != http.StatusBadRequest || after != before {
+				t.Errorf("%s %s?%s: %d %s, the revision went from %d to %d", tt.method, tt.route, params, answer.Code, answer.Body, before, after)
+			}
+		}
+	}
+	if answer := ask(http.MethodPatch, "insights/1/", `filters_override={"date_from":"-7d"}`, `{"query": null}`); answer.Code != http.StatusOK {
+		t.Errorf("an insight without a query: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// TestWritesWithoutResults: a write that was made is answered as such, whatever becomes of the result that the answer shows.
+func TestWritesWithoutResults(t *testing.T) {
+	w, _ := powersWorld(t)
+	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:write", "dashboard:write", "query:read")
+	old, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{ // of an older version
+		Query: registry.To(json.RawMessage(`{"kind": "TrendsQuery", "series": "a"}`)),
+	}, w.key.ID, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := func(answer *httptest.ResponseRecorder) string {
+		status, _ := fieldOf(t, answer, "query_status").(map[string]any)
+		return fmt.Sprint(answer.Code, " ", fieldOf(t, answer, "result"), " ", status["error"], " ", status["error_code"])
+	}
+	const wrong = `{"query": {"kind": "HogQLQuery", "query": "select nosuch"}}`
+	oldRoute := fmt.Sprintf("/api/projects/1/insights/%d/", old.ID)
+	for _, tt := range []struct{ name, method, path, body, want string }{
+		{"a new one whose query is wrong", http.MethodPost, "/api/projects/1/insights/?refresh=blocking", wrong, "201 <nil> true hogql_query_error"},
+		{"a change to such a query", http.MethodPatch, "/api/projects/1/insights/1/?refresh=blocking", wrong, "200 <nil> true hogql_query_error"},
+		{"a name for one that can't be read", http.MethodPatch, oldRoute, `{"name": "a"}`, "200 <nil> true parse_error"},
+		{"a name with overrides for it", http.MethodPatch, oldRoute + `?filters_override={%22date_from%22:%22-7d%22}`, `{"name": "b"}`, "200 <nil> true parse_error"},
+	} {
+		if got := shown(w.send(t, tt.method, tt.path, tt.body)); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+	w.rt.Limits = execution.NewLimiter(Rate{Queries: 1, Per: time.Hour})
+	if err := w.spend(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	const right = `{"query": {"kind": "HogQLQuery", "query": "select 1"}}`
+	if got := shown(w.send(t, http.MethodPost, "/api/projects/1/insights/?refresh=force_blocking", right)); got != "201 <nil> true error" {
+		t.Errorf("without an allowance: %s", got)
+	}
+	board := w.send(t, http.MethodPatch, "/api/projects/1/dashboards/1/?refresh=force_blocking", `{"name": "a"}`)
+	if tiles, _ := fieldOf(t, board, "tiles").([]any); board.Code != http.StatusOK || len(tiles) != 1 {
+		t.Errorf("a dashboard without an allowance: %d %s", board.Code, board.Body)
 	}
 }
 

@@ -38,11 +38,10 @@ func (s *Dashboards) Routes() []api.Route {
 }
 
 // answer answers with a dashboard and its insights; their results come in the mode that the request names.
-func (s *Dashboards) answer(ctx context.Context, c *api.Caller, in *api.Input, status int, d *registry.Dashboard) (*api.Response, error) {
-	params, err := readParams(c, in)
-	if err != nil {
-		return nil, err
-	}
+func (s *Dashboards) answer(
+	ctx context.Context, c *api.Caller, in *api.Input, params resultParams, status int, d *registry.Dashboard,
+) (*api.Response, error) {
+	var err error
 	c = c.Now(s.Registry)
 	out := fullDashboard{
 		dashboardRecord: recordDashboard(c, d), PersistedFilters: orNullObject(d.Filters), PersistedVariables: orNullObject(d.Variables),
@@ -68,9 +67,6 @@ const maxDashboardBytes = 64 << 20
 // tiles gives the tiles of a dashboard in the order in which they are shown, with the results of their insights. What is wrong with the query of one
 // is told in its tile.
 func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d *registry.Dashboard, params resultParams) ([]tileRecord, execution.Quotas, error) {
-	if err := params.over.Check(); err != nil {
-		return nil, nil, err
-	}
 	tiles := make([]registry.Tile, 0, len(d.Tiles))
 	for _, t := range d.Tiles {
 		if !t.Deleted && (t.Text != nil || c.Snapshot.Insight(d.Project, t.Insight) != nil) {
@@ -102,7 +98,7 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 		asked := params
 		asked.full = size.Load() > maxDashboardBytes
 		res, err := s.Results.result(ctx, c, in, one, asked)
-		if res, err = ofMany(ctx, res, err); err != nil {
+		if res, err = asked.shown(ctx, res, err); err != nil {
 			return res.Quotas, err
 		}
 		if res.mistake != nil {
@@ -192,10 +188,18 @@ func (s *Dashboards) get(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	if err != nil {
 		return nil, err
 	}
-	return s.answer(ctx, c, in, http.StatusOK, d)
+	params, err := readParams(c, in)
+	if err != nil {
+		return nil, err
+	}
+	return s.answer(ctx, c, in, params, http.StatusOK, d)
 }
 
 func (s *Dashboards) create(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+	params, err := readParams(c, in)
+	if err != nil {
+		return nil, err
+	}
 	fields, err := readDashboard(c, in, true)
 	if err != nil {
 		return nil, err
@@ -204,7 +208,7 @@ func (s *Dashboards) create(ctx context.Context, c *api.Caller, in *api.Input) (
 	if err != nil {
 		return nil, err
 	}
-	return s.answer(ctx, c, in, http.StatusCreated, d)
+	return s.answer(ctx, c, in, params.afterWrite(), http.StatusCreated, d)
 }
 
 // update answers PUT and PATCH. Only a request that restores a deleted dashboard can address it.
@@ -222,11 +226,15 @@ func (s *Dashboards) update(ctx context.Context, c *api.Caller, in *api.Input) (
 
 // change changes a dashboard and answers with what it is then.
 func (s *Dashboards) change(ctx context.Context, c *api.Caller, in *api.Input, id int64, fields registry.DashboardFields) (*api.Response, error) {
+	params, err := readParams(c, in)
+	if err != nil {
+		return nil, err
+	}
 	d, err := s.Registry.UpdateDashboard(ctx, c.Project.ID, id, fields, c.Key.ID, c.Start)
 	if err != nil {
 		return nil, err
 	}
-	return s.answer(ctx, c, in, http.StatusOK, d)
+	return s.answer(ctx, c, in, params.afterWrite(), http.StatusOK, d)
 }
 
 // remove answers DELETE: the dashboard can be restored by a PATCH. Its insights stay.

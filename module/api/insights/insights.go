@@ -64,7 +64,11 @@ func (s *Insights) get(ctx context.Context, c *api.Caller, in *api.Input) (*api.
 	if isSet(in, "basic") {
 		return api.JSON(http.StatusOK, basicOf(c, i)), nil
 	}
-	return s.Results.answer(ctx, c, in, http.StatusOK, i)
+	params, err := readParams(c, in)
+	if err != nil {
+		return nil, err
+	}
+	return s.Results.answer(ctx, c, in, params, http.StatusOK, i)
 }
 
 func (s *Insights) create(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
@@ -72,14 +76,15 @@ func (s *Insights) create(ctx context.Context, c *api.Caller, in *api.Input) (*a
 	if err != nil {
 		return nil, err
 	}
-	if err := mayShow(c, in, nil, fields); err != nil {
+	params, err := showable(c, in, nil, fields)
+	if err != nil {
 		return nil, err
 	}
 	i, err := s.Registry.CreateInsight(ctx, c.Project.ID, fields, c.Key.ID, c.Start)
 	if err != nil {
 		return nil, err
 	}
-	return s.Results.answer(ctx, c, in, http.StatusCreated, i)
+	return s.Results.answer(ctx, c, in, params.afterWrite(), http.StatusCreated, i)
 }
 
 // update answers PUT and PATCH: as no field is required, both change what they are given. Only a PATCH that restores a deleted insight
@@ -93,14 +98,15 @@ func (s *Insights) update(ctx context.Context, c *api.Caller, in *api.Input) (*a
 	if err != nil {
 		return nil, err
 	}
-	if err := mayShow(c, in, i, fields); err != nil {
+	params, err := showable(c, in, i, fields)
+	if err != nil {
 		return nil, err
 	}
 	i, err = s.Registry.UpdateInsight(ctx, c.Project.ID, i.ID, fields, in.Method == http.MethodPatch, c.Key.ID, c.Start)
 	if err != nil {
 		return nil, err
 	}
-	return s.Results.answer(ctx, c, in, http.StatusOK, i)
+	return s.Results.answer(ctx, c, in, params.afterWrite(), http.StatusOK, i)
 }
 
 // remove answers DELETE: the insight can be restored by a PATCH.

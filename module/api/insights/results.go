@@ -104,7 +104,7 @@ func (s *Results) result(ctx context.Context, c *api.Caller, in *api.Input, i sh
 	switch {
 	case withheld && params.mode == execution.RefreshForceCache:
 		return insightResult{}, nil
-	case withheld && !params.many:
+	case withheld && !params.many && !params.written:
 		return insightResult{}, api.MissingScope(result.QueryScope)
 	}
 	p, err := s.plan(c, in, i, params)
@@ -149,26 +149,35 @@ func unplanned(c *api.Caller, i shownInsight) *result.Plan {
 	return &result.Plan{Query: &execution.Query{Key: cache.KeyParts{Project: c.Project.ID, Query: string(i.Query)}.Key()}}
 }
 
-// ofMany is the result of one insight among others, which are shown whatever is wrong with its query. Other errors are those of the whole answer: the
-// caller is gone, or has used up a rate.
-func ofMany(ctx context.Context, res insightResult, err error) (insightResult, error) {
-	mistake := api.ErrorOf(err)
-	if err == nil || ctx.Err() != nil || mistake.Status == http.StatusTooManyRequests || mistake.Status >= http.StatusInternalServerError {
+// shown is the result of an insight in an answer that shows more than it: others, or what was written. That is there whatever is wrong with the query.
+// Other errors are those of the whole answer: the caller is gone, or has used up a rate, which does not undo a write.
+func (p resultParams) shown(ctx context.Context, res insightResult, err error) (insightResult, error) {
+	if err == nil || ctx.Err() != nil {
 		return res, err
 	}
-	return insightResult{plan: res.plan, query: res.query, Result: execution.Result{Quotas: res.Quotas}, failure: mistake.Detail, mistake: mistake}, nil
+	mistake := api.ErrorOf(err)
+	shown := insightResult{plan: res.plan, query: res.query, Result: execution.Result{Quotas: res.Quotas}, failure: mistake.Detail}
+	switch {
+	case mistake.Status >= http.StatusInternalServerError, mistake.Status == http.StatusTooManyRequests && !p.written:
+		return res, err
+	case mistake.Status == http.StatusTooManyRequests:
+		return shown, nil
+	}
+	shown.mistake = mistake
+	return shown, nil
 }
 
 // answer answers with an insight and its result. A body that shows a cached result is kept as a page; as the insight can change while
 // its result does not, clients ask whether it has.
-func (s *Results) answer(ctx context.Context, c *api.Caller, in *api.Input, status int, i *registry.Insight) (*api.Response, error) {
-	params, err := readParams(c, in)
-	if err != nil {
-		return nil, err
-	}
+func (s *Results) answer(
+	ctx context.Context, c *api.Caller, in *api.Input, params resultParams, status int, i *registry.Insight,
+) (*api.Response, error) {
 	c = c.Now(s.Registry)
 	one := shownIn(c, in, i)
 	got, err := s.result(ctx, c, in, one, params)
+	if params.written {
+		got, err = params.shown(ctx, got, err)
+	}
 	if err != nil {
 		return &api.Response{Quotas: got.Quotas}, err
 	}

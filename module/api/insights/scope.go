@@ -50,18 +50,30 @@ func namesHogQL(value any) bool {
 	return false
 }
 
-// mayShow refuses a write of an insight whose answer would run a query that the key may not run. The insight is nil when it is new.
-func mayShow(c *api.Caller, in *api.Input, i *registry.Insight, f registry.InsightFields) error {
+// showable reads how the answer of a write of an insight shows its result, and refuses what it could not show: a query that the key may not run, and
+// overrides that can't go over the query. The insight is nil when it is new.
+func showable(c *api.Caller, in *api.Input, i *registry.Insight, f registry.InsightFields) (resultParams, error) {
 	params, err := readParams(c, in)
 	if err != nil {
-		return err
+		return params, err
 	}
 	restricted := f.Query.Value != nil
 	if i != nil && (!f.Query.Given || registry.SameQuery(i.Query, f.Query.Value)) {
 		restricted = i.NeedsQueryScope
 	}
 	if restricted && f.NoQueryScope && params.mode != execution.RefreshForceCache {
-		return api.MissingScope(result.QueryScope)
+		return params, api.MissingScope(result.QueryScope)
 	}
-	return nil
+	raw := f.Query.Value
+	if i != nil && !f.Query.Given {
+		raw = i.Query
+	}
+	if raw == nil {
+		return params, nil
+	}
+	node, err := compiler.Parse(raw)
+	if err != nil { // it was saved by a version that could read it, and stays
+		return params, nil //nolint:nilerr // which is no mistake of this request
+	}
+	return params, params.over.Fit(node)
 }

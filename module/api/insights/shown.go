@@ -21,11 +21,13 @@ type resultParams struct {
 	clientID string
 	text     bool // results are shown as tables of text
 	many     bool // the insight is one of many in the answer: what is refused to one is no error of all
+	written  bool // the answer is that of a write, which was made whatever becomes of the results
 	full     bool // the answer has no room for the result
 	// only are the numbers of the tiles whose insights are wanted of a dashboard; nil for all.
 	only []int64
 }
 
+// readParams reads them, and refuses what is wrong with them whatever query they are for. What writes reads them before it writes.
 func readParams(c *api.Caller, in *api.Input) (resultParams, error) {
 	given := in.URL.Query()
 	params := resultParams{mode: execution.RefreshForceCache, clientID: given.Get("client_query_id")}
@@ -52,7 +54,16 @@ func readParams(c *api.Caller, in *api.Input) (resultParams, error) {
 			*over.into = jsontext.Append(nil, object)
 		}
 	}
+	if err := params.over.Check(); err != nil {
+		return params, err
+	}
 	return params, result.MayOverride(c.Key, params.over.Filters)
+}
+
+// afterWrite gives the parameters for the answer of a write that was made.
+func (p resultParams) afterWrite() resultParams {
+	p.written = true
+	return p
 }
 
 // several gives the parameters for many insights at once: an id cannot stand for all of their runs.

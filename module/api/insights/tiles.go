@@ -107,11 +107,15 @@ func (s *Dashboards) copyTile(ctx context.Context, c *api.Caller, in *api.Input)
 	case from == d.ID:
 		return nil, api.Invalid("", "invalid_input", "Destination must be a different dashboard than the source.")
 	}
+	params, err := readParams(c, in)
+	if err != nil {
+		return nil, err
+	}
 	copied, err := s.Registry.CopyTile(ctx, c.Project.ID, from, tile, d.ID)
 	if err != nil {
 		return nil, err
 	}
-	return s.answer(ctx, c, in, http.StatusOK, copied)
+	return s.answer(ctx, c, in, params.afterWrite(), http.StatusOK, copied)
 }
 
 // moveTile moves a tile of the dashboard that the address names to another one, and answers with the one that it left. Clients of 2025 name
@@ -130,11 +134,15 @@ func (s *Dashboards) moveTile(ctx context.Context, c *api.Caller, in *api.Input)
 	if r.Err != nil {
 		return nil, r.Err
 	}
+	params, err := readParams(c, in)
+	if err != nil {
+		return nil, err
+	}
 	left, err := s.Registry.MoveTile(ctx, c.Project.ID, d.ID, tile, to)
 	if err != nil {
 		return nil, err
 	}
-	return s.answer(ctx, c, in, http.StatusOK, left)
+	return s.answer(ctx, c, in, params.afterWrite(), http.StatusOK, left)
 }
 
 // movedTile reads the number of a tile, which is a member of an object: clients of 2025 send all of the tile.

@@ -34,6 +34,12 @@ func (o Overrides) Check() error {
 	return nil
 }
 
+// Fit reports why the overrides can't be put over a query.
+func (o Overrides) Fit(node query.Node) error {
+	_, err := o.apply(node)
+	return err
+}
+
 // apply gives the node with the overrides put over it.
 func (o Overrides) apply(node query.Node) (query.Node, error) {
 	q, isHogQL := node.(*query.HogQL)
