@@ -37,6 +37,18 @@ func Properties(events []string) *query.HogQL {
 	}
 }
 
+// PropertiesByEvent asks which properties events have, but for those that SDKs set, whose names begin with $: the latest 50 of each name, among the
+// latest million. A row is the name of an event, that of a property, and the first characters that its values have as JSON, null left out.
+func PropertiesByEvent() *query.HogQL {
+	const order = "order by timestamp desc, uuid"
+	latest := "select uuid from (select event, timestamp, uuid from events " + order + " limit 1000000) " + order + " limit 50 by event limit 1000000"
+	return &query.HogQL{
+		Query: "select event, tupleElement(pair, 1) as name, arraySort(groupUniqArray(substring(tupleElement(pair, 2), 1, 1))) from " +
+			"(select event, arrayJoin(JSONExtractKeysAndValuesRaw(properties)) as pair from events where uuid in (" + latest + ")) " +
+			"where not startsWith(tupleElement(pair, 1), '$') and tupleElement(pair, 2) != 'null' group by event, name order by event, name limit 50000",
+	}
+}
+
 // EventValues asks for the most frequent values that a property has in the events of some names. A row is a value as text, and how
 // many events have it.
 func EventValues(property string, events []string) *query.HogQL {

@@ -38,6 +38,14 @@ func TestQueries(t *testing.T) {
 				"ORDER BY timestamp DESC LIMIT 1000) LIMIT 50000",
 		},
 		{
+			"properties by event", taxonomy.PropertiesByEvent(),
+			"SELECT event, tupleElement(pair, 1) AS name, arraySort(groupUniqArray(substring(tupleElement(pair, 2), 1, 1))) FROM " +
+				"(SELECT event, arrayJoin(JSONExtractKeysAndValuesRaw(properties)) AS pair FROM events WHERE uuid IN " +
+				"(SELECT uuid FROM (SELECT event, timestamp, uuid FROM events ORDER BY timestamp DESC, uuid LIMIT 1000000) ORDER BY timestamp DESC, uuid " +
+				"LIMIT 50 BY event LIMIT 1000000)) WHERE NOT startsWith(tupleElement(pair, 1), '$') AND tupleElement(pair, 2) != 'null' " +
+				"GROUP BY event, name ORDER BY event, name LIMIT 50000",
+		},
+		{
 			"values of events", taxonomy.EventValues("a.b'", []string{"a"}),
 			`SELECT toString(properties['a.b\'']) AS value, count() FROM events WHERE event IN ['a'] AND toString(properties['a.b\'']) IS NOT NULL ` +
 				"GROUP BY value ORDER BY count() DESC, value LIMIT 25",

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -75,6 +76,52 @@ func TestDefinitions(t *testing.T) {
 	}
 	if answer := c.Do(t, http.MethodGet, "event_definitions/", nil); answer.Status != http.StatusForbidden {
 		t.Errorf("a key without the scope gets %d: %s", answer.Status, answer.Raw)
+	}
+}
+
+// TestEventCode asks for the events of a project as code. What the code is like, and that it is valid, is tested where it is written.
+func TestEventCode(t *testing.T) {
+	c := newProject(t)
+	importLines(t, c, `{"event":"$pageview","distinct_id":"ann","timestamp":"2024-03-01T10:00:00Z","properties":{"path":"/a","$browser":"Chrome"}}
+{"event":"$identify","distinct_id":"ann","timestamp":"2024-03-01T10:00:00Z","properties":{"path":"/a"}}
+{"event":"or\"der","distinct_id":"bob","timestamp":"2024-03-01T11:00:00Z","properties":{"amount":12.5,"at":"2024-03-01T11:00:00Z","gift":true,"items":["a"],"to":{"city":"x"},"note":"n","odd":"x","none":null}}
+{"event":"or\"der","distinct_id":"eve","timestamp":"2024-03-03T09:00:00Z","properties":{"amount":1,"odd":[1]}}
+`)
+	reader := c.Server.Client(c.Project, c.Server.Key(t, c.Project, "event_definition:read", "personal"))
+	writer := c.Server.Client(c.Project, c.Server.Key(t, c.Project, "event_definition:write", "personal"))
+	mustDo(t, writer, http.StatusCreated, http.MethodPost, "event_definitions/", fields{"name": "refunded"})
+	hashes := map[any]bool{}
+	for language, want := range map[string][]string{
+		"typescript": {
+			`    "$pageview": {`, `        "path"?: string`, `    "or\"der": {`, `        "amount"?: number`, `        "at"?: string | Date`, `        "gift"?: boolean`,
+			`        "items"?: any[]`, `        "note"?: string`, `        "odd"?: any`, `        "to"?: Record<string, any>`, `    "refunded": Record<string, any>`,
+		},
+		"golang": {`func OrDerWithAt(value time.Time) OrDerOption {`, `func RefundedCapture(distinctID string, options ...RefundedOption) posthog.Capture {`},
+		"python": {`        "items": List[Any],`, `def capture(event: Literal["or\"der"], *, properties: Optional[OrDerProperties] = ..., **kwargs: Any) -> Optional[str]: ...`},
+	} {
+		answer := mustDo(t, reader, http.StatusOK, http.MethodGet, "event_definitions/"+language+"/", nil)
+		content, _ := answer["content"].(string)
+		for _, line := range want {
+			if !strings.Contains(content, "\n"+line+"\n") {
+				t.Errorf("%s has no line %s:\n%s", language, line, content)
+			}
+		}
+		if answer["event_count"] != 3.0 || strings.Contains(content, "identify") || strings.Contains(content, "browser") || strings.Contains(content, "none") {
+			t.Errorf("%s has %v events:\n%s", language, answer["event_count"], content)
+		}
+		hashes[answer["schema_hash"]] = true
+		if again := mustDo(t, reader, http.StatusOK, http.MethodGet, "event_definitions/"+language, nil); again["schema_hash"] != answer["schema_hash"] {
+			t.Errorf("%s has the hashes %v and %v", language, answer["schema_hash"], again["schema_hash"])
+		}
+		if answer := c.Do(t, http.MethodGet, "event_definitions/"+language+"/", nil); answer.Status != http.StatusForbidden {
+			t.Errorf("%s for a key without the scope: %d %s", language, answer.Status, answer.Raw)
+		}
+	}
+	if len(hashes) != 3 {
+		t.Errorf("the hashes are %v", hashes)
+	}
+	if answer := reader.Do(t, http.MethodGet, "event_definitions/cobol/", nil); answer.Status != http.StatusNotFound {
+		t.Errorf("another language: %d %s", answer.Status, answer.Raw)
 	}
 }
 

@@ -53,6 +53,22 @@ func PropertiesOf(ctx context.Context, e *execution.Executor, c *api.Caller, eve
 	return seen, quotas, err
 }
 
+// Property is a property of an event. Kinds are the first characters of its values as JSON.
+type Property struct {
+	Event, Name string
+	Kinds       []string
+}
+
+// PropertiesByEvent returns the properties of the latest events of each name, but for those that SDKs set.
+func PropertiesByEvent(ctx context.Context, e *execution.Executor, c *api.Caller) (all []Property, quotas execution.Quotas, err error) {
+	var one Property
+	quotas, err = Rows(ctx, e, c, taxonomy.PropertiesByEvent(), []any{&one.Event, &one.Name, &one.Kinds}, func() {
+		all = append(all, one)
+		one.Kinds = nil // the next are not to be written over these
+	})
+	return all, quotas, err
+}
+
 // Rows runs a query. It calls each after it has decoded the values of a row into what the pointers point to.
 func Rows(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.HogQL, pointers []any, each func()) (execution.Quotas, error) {
 	got, err := result.Ask(ctx, e, c, q, MaxAge)
