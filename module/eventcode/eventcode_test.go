@@ -67,9 +67,18 @@ var ordered = []eventcode.Event{
 // TestCode pins what is written for each language.
 func TestCode(t *testing.T) {
 	t.Parallel()
-	for language, file := range map[string]string{"typescript": "events.ts", "golang": "events.go.txt", "python": "events.py"} {
-		got := write(t, language, eventcode.Sorted(ordered))
-		file = "testdata/" + file
+	for _, tt := range []struct {
+		language, file string
+		events         []eventcode.Event
+	}{
+		{"typescript", "events.ts", ordered},
+		{"golang", "events.go.txt", ordered},
+		{"python", "events.py", ordered},
+		{"typescript", "hostile.ts", hostileEvents(hostile)},
+		{"typescript", "none.ts", nil}, // for tests/clients, which has a compiler
+	} {
+		got := write(t, tt.language, eventcode.Sorted(tt.events))
+		file := "testdata/" + tt.file
 		if os.Getenv("UPDATE") != "" {
 			if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 				t.Fatal(err)
@@ -80,7 +89,7 @@ func TestCode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s (-want +got); UPDATE=1 writes it:\n%s", language, diff)
+			t.Errorf("%s (-want +got); UPDATE=1 writes it:\n%s", tt.file, diff)
 		}
 	}
 }

@@ -1,0 +1,1856 @@
+// Code generated from the events of a project. DO NOT EDIT.
+
+import original from 'posthog-js'
+import type { CaptureOptions, CaptureResult, PostHog, Properties } from 'posthog-js'
+
+/** The events, each with the properties that are known of it. */
+export interface EventSchemas {
+    "": Record<string, any>
+    "\u0000": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    " ": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "\"": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "\"\"\"": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "#{x}": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "${x}": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "%s %[1]d": Record<string, any>
+    "'": Record<string, any>
+    "'''": Record<string, any>
+    "*/": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "/*": Record<string, any>
+    "//": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "1st": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "</script>": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "A b": Record<string, any>
+    "AB": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "X": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "\\": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "\\\"": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "\\u0022": Record<string, any>
+    "__proto__": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "`": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "a\u000ab": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "a\u000d\u000ab": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "a b": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "a b capture": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "a with b": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "a-b": Record<string, any>
+    "aB": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "a_b": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "class": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "constructor": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "func": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long ": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long ": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "option": Record<string, any>
+    "type": Record<string, any>
+    "with": Record<string, any>
+    "x capture": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "x2": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "xCapture": Record<string, any>
+    "\u007f": Record<string, any>
+    "\u00e9a": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "\u0301x": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "\u0663": Record<string, any>
+    "\u2028": Record<string, any>
+    "\u2029": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "\u65e5\u672c": Record<string, any>
+    "\ud83d\ude00": {
+        ""?: any
+        "\u0000"?: boolean
+        " "?: string
+        "\""?: number
+        "\"\"\""?: string
+        "#{x}"?: Record<string, any>
+        "${x}"?: any[]
+        "%s %[1]d"?: any
+        "'"?: boolean
+        "'''"?: number
+        "*/"?: any[]
+        "/*"?: Record<string, any>
+        "//"?: any
+        "1st"?: any[]
+        "</script>"?: string
+        "A b"?: string
+        "AB"?: number
+        "X"?: string
+        "\\"?: boolean
+        "\\\""?: string | Date
+        "\\u0022"?: any[]
+        "__proto__"?: string | Date
+        "`"?: string | Date
+        "a\u000ab"?: Record<string, any>
+        "a\u000d\u000ab"?: any
+        "a b"?: string | Date
+        "a b capture"?: boolean
+        "a with b"?: any[]
+        "a-b"?: any[]
+        "aB"?: Record<string, any>
+        "a_b"?: any
+        "class"?: number
+        "constructor"?: any[]
+        "func"?: string | Date
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: any
+        "long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long long "?: string
+        "option"?: boolean
+        "type"?: boolean
+        "with"?: string | Date
+        "x capture"?: Record<string, any>
+        "x2"?: number
+        "xCapture"?: any
+        "\u007f"?: string | Date
+        "\u00e9a"?: any
+        "\u0301x"?: boolean
+        "\u0663"?: number
+        "\u2028"?: string
+        "\u2029"?: number
+        "\u65e5\u672c"?: Record<string, any>
+        "\ud83d\ude00"?: string
+        "\ufffd"?: Record<string, any>
+    }
+    "\ufffd": Record<string, any>
+}
+
+export type EventName = keyof EventSchemas
+
+/** The properties of an event: those that are known have their type, and there may be others. */
+export type EventProperties<Name extends EventName> = EventSchemas[Name] & Record<string, any>
+
+/** posthog-js, which knows the properties of each event. */
+export interface TypedPostHog extends Omit<PostHog, 'capture'> {
+    /** Captures an event that is known. */
+    capture<Name extends EventName>(
+        event: Name,
+        properties?: EventProperties<Name> | null,
+        options?: CaptureOptions
+    ): CaptureResult | undefined
+    /** Captures any other event. */
+    capture<Name extends string>(
+        event: Name extends EventName ? never : Name,
+        properties?: Properties | null,
+        options?: CaptureOptions
+    ): CaptureResult | undefined
+    /** Captures an event whose properties are not checked. */
+    captureRaw(event: string, properties?: Properties | null, options?: CaptureOptions): CaptureResult | undefined
+}
+
+const posthog = original as unknown as TypedPostHog
+posthog.captureRaw = (event, properties, options) => original.capture(event, properties, options)
+
+export default posthog
+export * from 'posthog-js'
