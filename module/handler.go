@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -54,7 +53,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // ServeHTTP answers one request of the API.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	captures := capture.Serves(r.URL.Path)
-	if !captures && !strings.HasPrefix(r.URL.Path, api.ApiPrefix) {
+	if !captures && !api.Serves(r.URL.Path) {
 		switch {
 		case h.Console && console.Serves(r.URL.Path):
 			h.console.ServeHTTP(w, r)

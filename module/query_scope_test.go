@@ -107,7 +107,7 @@ var powerless = strings.Fields(`
 	GET_imports POST_imports GET_imports/:name DELETE_imports/:name
 	GET_actions POST_actions GET_actions/:name GET_actions/:name/references PUT_actions/:name PATCH_actions/:name
 	GET_/projects GET_/project GET_/users/:name GET_/personal_api_keys/:name DELETE_/personal_api_keys/:name GET_/organizations GET_/organizations/:name
-	GET_/organizations/:name/projects GET_/organizations/:name/project`)
+	GET_/organizations/:name/projects GET_/organizations/:name/project GET_/feature_flag/local_evaluation`)
 
 // powersWorld is a world with one of each thing that the table of powers names.
 func powersWorld(t *testing.T) (*world, *registry.Key) {

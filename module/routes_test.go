@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // TestRoutesNeedScopes makes sure that no route is open to every key but those that tell a key about itself and revoke it.
@@ -21,5 +22,30 @@ func TestRoutesNeedScopes(t *testing.T) {
 		if run, _, _ := strings.Cut(at.Action, "."); r.SecretKeys && run != "run" && at.Resource != "endpoint_tokens" {
 			t.Errorf("%s %v is open to secret keys", r.Method, at)
 		}
+	}
+}
+
+// TestFlagDefinitions: SDKs with a personal key are told at both paths that there are no flags, and which types of groups there are.
+func TestFlagDefinitions(t *testing.T) {
+	w := newWorld(t)
+	if err := w.rt.registry.Learn(t.Context(), w.project.ID, nil, []registry.GroupType{{Name: "company", Index: 0}}); err != nil {
+		t.Fatal(err)
+	}
+	_, sdk := w.newKey(t, w.project.ID, registry.Personal, "feature_flag:read")
+	_, other := w.newKey(t, w.project.ID, registry.Personal, "query:read")
+	_, secret := w.newKey(t, w.project.ID, registry.Secret, "feature_flag:read")
+	for _, path := range []string{"/api/feature_flag/local_evaluation/?token=phc_x&send_cohorts", "/api/feature_flag/local_evaluation", "/flags/definitions?token=phc_x&send_cohorts", "/flags/definitions/"} {
+		answer := w.as(t, sdk, http.MethodGet, path, "")
+		if got := strings.TrimSpace(answer.Body.String()); answer.Code != http.StatusOK || got != `{"cohorts":{},"flags":[],"group_type_mapping":{"0":"company"}}` {
+			t.Errorf("%s: %d %s", path, answer.Code, got)
+		}
+		for key, want := range map[string]int{other: http.StatusForbidden, secret: http.StatusUnauthorized, "phc_x": http.StatusUnauthorized} {
+			if answer := w.as(t, key, http.MethodGet, path, ""); answer.Code != want {
+				t.Errorf("%s with another key: %d %s, want %d", path, answer.Code, answer.Body, want)
+			}
+		}
+	}
+	if answer := w.as(t, sdk, http.MethodGet, "/flags/definitions/more", ""); answer.Code != http.StatusTeapot { // of the next handler
+		t.Errorf("below it: %d %s", answer.Code, answer.Body)
 	}
 }

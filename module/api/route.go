@@ -140,14 +140,22 @@ func (a *API) Methods(at *Address) Methods {
 	return named[anyName][at.Action]
 }
 
-// ApiPrefix leads every path that is ours; a site may serve other things beside it.
+// ApiPrefix leads every path that is ours but one; a site may serve other things beside it.
 const ApiPrefix = "/api/"
+
+// flagDefinitions is the path at which newer SDKs ask for what older ones ask below ApiPrefix, FlagsResource.
+const flagDefinitions = "/flags/definitions"
+
+// Serves reports whether a path is one of the API's.
+func Serves(path string) bool {
+	return strings.HasPrefix(path, ApiPrefix) || strings.TrimSuffix(path, "/") == flagDefinitions
+}
 
 // parsePath takes /api/{projects|environments}/{project}/{resource}[/{name}[/{action}]][/] apart, and what parseDiscovery knows.
 func parsePath(path string) (project string, at Address, ok bool) {
 	rest, ok := strings.CutPrefix(path, ApiPrefix)
 	if !ok {
-		return "", at, false
+		return CurrentAlias, Address{Resource: FlagsResource, Name: "local_evaluation"}, strings.TrimSuffix(path, "/") == flagDefinitions
 	}
 	prefix, rest, ok := strings.Cut(rest, "/")
 	if !ok || prefix != "projects" && prefix != "environments" {
@@ -178,10 +186,11 @@ const (
 	UsersResource         = "/users"
 	KeysResource          = "/personal_api_keys"
 	OrganizationsResource = "/organizations"
+	FlagsResource         = "/feature_flag"
 )
 
 // parseDiscovery takes the paths apart that name no resource of a project: /api/projects/[7/], /api/users/@me/,
-// /api/personal_api_keys/@current/ and /api/organizations/[id/[projects/[7/]]] or [id/members/[uuid/]]. rest is what follows /api/.
+// /api/personal_api_keys/@current/, /api/feature_flag/local_evaluation/ and /api/organizations/[id/[projects/[7/]]] or [id/members/[uuid/]]. rest is what follows /api/.
 func parseDiscovery(rest string) (project string, at Address, ok bool) {
 	rest = strings.TrimSuffix(rest, "/")
 	first, rest, _ := strings.Cut(rest, "/")
@@ -195,7 +204,7 @@ func parseDiscovery(rest string) (project string, at Address, ok bool) {
 			return CurrentAlias, Address{Resource: ProjectsResource}, true
 		}
 		return name, Address{Resource: ProjectResource}, true
-	case "users", "personal_api_keys":
+	case "users", "personal_api_keys", "feature_flag":
 		return CurrentAlias, Address{Resource: "/" + first, Name: name}, name != "" && !more
 	case "organizations":
 		action, item, below := strings.Cut(action, "/")

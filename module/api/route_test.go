@@ -43,6 +43,11 @@ func TestParsePath(t *testing.T) {
 		{"/api/organizations/o/invites/", parsed{}},
 		{"/api/organizations/o/projects/7/more", parsed{}},
 		{"/api/teams/7/query/", parsed{}},
+		{"/api/feature_flag/local_evaluation/", parsed{"@current", "/feature_flag", "local_evaluation", "", true}},
+		{"/flags/definitions", parsed{"@current", "/feature_flag", "local_evaluation", "", true}},
+		{"/flags/definitions/", parsed{"@current", "/feature_flag", "local_evaluation", "", true}},
+		{"/flags/definitions/more", parsed{}},
+		{"/flags/", parsed{}},
 		{"/apiprojects/7/query/", parsed{}},
 		{"/api/", parsed{}},
 	}

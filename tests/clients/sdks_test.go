@@ -21,6 +21,7 @@ func (c capturing) project(t *testing.T, name string) *harness.Client {
 		t.Fatal(err)
 	}
 	t.Setenv("TOKEN", token)
+	t.Setenv("PERSONAL_KEY", c.Key(t, id, "feature_flag:read", "personal"))
 	return c.Client(id, key)
 }
 
@@ -59,7 +60,7 @@ func TestSDKs(t *testing.T) {
 			client := c.project(t, name)
 			t.Setenv("POSTHOG_CAPTURE_MODE", mode)
 			printed := here.run(t, packages, "node", "--input-type=module", "--eval", string(script))
-			if got := strings.TrimSpace(printed); got != `{"flags":{},"enabled":null}` {
+			if got := strings.TrimSpace(printed); got != `{"defined":0,"flags":{},"enabled":null}` {
 				t.Errorf("the client was told %s", got)
 			}
 			ordered(t, client)

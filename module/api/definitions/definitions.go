@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ func (d *Definitions) Routes() []api.Route {
 		{Method: http.MethodGet, Pattern: "property_definitions/:name", Scope: "property_definition:read", Handler: d.getProperty},
 		{Method: http.MethodPatch, Pattern: "property_definitions/:name", Scope: "property_definition:write", Handler: d.updateProperty},
 		{Method: http.MethodGet, Pattern: "groups_types", Scope: "group:read", Handler: d.listGroupTypes},
+		{Method: http.MethodGet, Pattern: api.FlagsResource + "/local_evaluation", Scope: "feature_flag:read", Handler: flagDefinitions},
 
 		{Method: http.MethodGet, Pattern: "insight_variables", Scope: readVariables, Handler: d.listVariables},
 		{Method: http.MethodPost, Pattern: "insight_variables", Scope: writeVariables, Handler: d.createVariable},
@@ -110,6 +112,16 @@ func searched(in *api.Input, name string) bool {
 		}
 	}
 	return true
+}
+
+// flagDefinitions answers GET /api/feature_flag/local_evaluation/ and /flags/definitions/, which SDKs of servers with a personal key ask every
+// half a minute: there are no flags.
+func flagDefinitions(_ context.Context, c *api.Caller, _ *api.Input) (*api.Response, error) {
+	types := map[string]string{}
+	for _, g := range c.GroupTypes() {
+		types[strconv.Itoa(g.GroupTypeIndex)] = g.GroupType
+	}
+	return api.JSON(http.StatusOK, map[string]any{"flags": []struct{}{}, "group_type_mapping": types, "cohorts": struct{}{}}), nil
 }
 
 // listGroupTypes answers GET groups_types/, which is no page.
