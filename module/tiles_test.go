@@ -118,6 +118,79 @@ func TestWritesWithBadParameters(t *testing.T) {
 	}
 }
 
+// TestTablesOfADashboard: the tables of run_insights have 2,000 characters each and 30,000 together, unless the caller asks for other ones; what there is
+// no room for is named.
+func TestTablesOfADashboard(t *testing.T) {
+	w, first := insightWorld(t)
+	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:read", "dashboard:read", "query:read")
+	var rows []string
+	for i := range 300 {
+		rows = append(rows, fmt.Sprintf(`[%d,"row %d"]`, i, i))
+	}
+	w.cacheInsight(t, first, time.Now(), rows...)
+	board := registry.DashboardFields{Tiles: []registry.TileFields{{Insight: first.ID}, {Text: registry.To(new("text"))}}}
+	for range 44 {
+		i, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Query: registry.To(first.Query)}, w.key.ID, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		board.Tiles = append(board.Tiles, registry.TileFields{Insight: i.ID})
+	}
+	if _, err := w.rt.registry.CreateDashboard(t.Context(), w.project.ID, board, w.key.ID, began); err != nil {
+		t.Fatal(err)
+	}
+	run := func(params string) []any {
+		t.Helper()
+		answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/run_insights/?"+params, "")
+		results, _ := fieldOf(t, answer, "results").([]any)
+		if answer.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", params, answer.Code, answer.Body)
+		}
+		return results
+	}
+	table := func(result any) string {
+		text, _ := result.(map[string]any)["insight"].(map[string]any)["result"].(string)
+		return text
+	}
+	whole := table(run("tile_ids=1&max_result_chars=0")[0])
+	if !strings.Contains(whole, "row 150") || len(whole) < 3000 {
+		t.Fatalf("a whole table is:\n%s", whole)
+	}
+	all := run("")
+	if len(all) != 40 {
+		t.Fatalf("%d tiles are shown, want 15 with tables and 25 without", len(all))
+	}
+	for i, result := range all {
+		text := table(result)
+		switch id := result.(map[string]any)["id"]; {
+		case i < 15 && (len(text) > 2000 || len(text) < 1900 || !strings.Contains(text, "row 0\n") || !strings.Contains(text, "row 299") ||
+			!strings.Contains(text, fmt.Sprintf("rows are left out here. For the whole table, ask with tile_ids=%v and max_result_chars=0.]", id))):
+			t.Errorf("tile %v is:\n%s", id, text)
+		case i >= 15 && !strings.HasPrefix(text, fmt.Sprintf("[Not run: the tables of this response have reached 30000 characters. For this one, ask with tile_ids=%v.]", id)):
+			t.Errorf("tile %v, which has no room, is:\n%s", id, text)
+		case strings.Contains(text, "5 further tiles") != (i == 39):
+			t.Errorf("tile %v says of further ones:\n%s", id, text)
+		}
+	}
+	if some := run("max_result_chars=200"); len(some) != 45 || len(table(some[44])) > 200 || !strings.Contains(table(some[44]), "row") {
+		t.Errorf("%d short tables, the last:\n%s", len(some), table(some[len(some)-1]))
+	}
+	if last := run("tile_ids=46&max_result_chars=0"); len(last) != 1 || table(last[0]) != whole {
+		t.Errorf("the last tile alone: %v", last)
+	}
+	if results := run("output_format=json&max_result_chars=-1"); len(results) != 45 {
+		t.Errorf("%d results as JSON", len(results))
+	}
+	for given, want := range map[string]string{
+		"x": "max_result_chars must be an integer.", "-1": "max_result_chars must be zero or greater.", "199": "max_result_chars must be 200 or greater, or zero for the whole table.",
+	} {
+		answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/run_insights/?max_result_chars="+given, "")
+		if answer.Code != http.StatusBadRequest || fieldOf(t, answer, "detail") != want {
+			t.Errorf("max_result_chars=%s: %d %s", given, answer.Code, answer.Body)
+		}
+	}
+}
+
 // TestWritesWithoutResults: a write that was made is answered as such, whatever becomes of the result that the answer shows.
 func TestWritesWithoutResults(t *testing.T) {
 	w, _ := powersWorld(t)

@@ -83,16 +83,27 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 	readable := c.Key.Allows("insight:read")
 	params = params.several()
 	var size atomic.Int64
+	wanted := func(i int) bool {
+		return tiles[i].Text == nil && (params.only == nil || slices.Contains(params.only, tiles[i].ID))
+	}
+	insights := make([]shownInsight, len(tiles))
+	if params.tables != nil {
+		params.tables.tiles = make([]*table, len(tiles))
+	}
 	quotas, err := sideBySide(len(tiles), func(i int) (execution.Quotas, error) {
 		t := &tiles[i]
 		out[i] = recordTile(c, t)
 		out[i].Order = &i
-		if t.Text != nil || params.only != nil && !slices.Contains(params.only, t.ID) {
+		if !wanted(i) {
 			return nil, nil
 		}
 		one := shownInsight{c.Snapshot.Insight(d.Project, t.Insight), t, d}
 		if !readable { // as PostHog shows what the caller has no access to
 			out[i].Insight = jsontext.Append(nil, map[string]any{"id": one.ID, "short_id": one.ShortID, "user_access_level": level})
+			return nil, nil
+		}
+		insights[i] = one
+		if params.tables != nil && !params.tables.hasRoom(i) {
 			return nil, nil
 		}
 		asked := params
@@ -107,10 +118,21 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 		if entry := res.Answer.Entry; entry != nil {
 			out[i].LastRefresh, out[i].IsCached = &entry.ComputedAt, res.Answer.Status.Cached()
 		}
+		if params.tables != nil {
+			shown := &table{one, res, s.Results.tableOf(c, res)}
+			params.tables.put(i, shown)
+			size.Add(int64(len(shown.text)))
+			return res.Quotas, nil
+		}
 		out[i].Insight = s.Results.append(nil, c, one, res, nil)
 		size.Add(int64(len(out[i].Insight)))
 		return res.Quotas, nil
 	})
+	if err == nil && params.tables != nil && readable {
+		params.tables.show(out, insights, wanted, func(one *table) []byte {
+			return s.Results.append(nil, c, one.shownInsight, one.insightResult, nil)
+		})
+	}
 	return out, quotas, err
 }
 

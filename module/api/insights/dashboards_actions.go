@@ -24,7 +24,7 @@ type runRecord struct {
 }
 
 // run answers GET dashboards/:id/run_insights/: the insights with their results in the mode that refresh names. With
-// output_format=optimized, which is the default, a result is a table of text. tile_ids names the tiles to run.
+// output_format=optimized, which is the default, a result is a table of text, of max_result_chars at most. tile_ids names the tiles to run.
 func (s *Dashboards) run(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	d, err := findDashboard(c, in)
 	if err != nil {
@@ -37,7 +37,11 @@ func (s *Dashboards) run(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	form := in.URL.Query().Get("output_format")
 	switch form {
 	case "", "optimized":
-		params.text = true
+		most, err := readTableLimit(in)
+		if err != nil {
+			return nil, err
+		}
+		params.text, params.tables = true, &tables{most: most}
 	case "json":
 	default:
 		return nil, api.Invalid("output_format", "invalid_choice", "%q is not a valid choice.", form)

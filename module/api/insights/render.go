@@ -89,12 +89,23 @@ func (s *Results) appendResult(dst []byte, c *api.Caller, res insightResult) []b
 
 // appendText appends the result as a table of text.
 func (s *Results) appendText(dst []byte, c *api.Caller, res insightResult) []byte {
+	if res.table == nil {
+		res.table = new(s.tableOf(c, res))
+	}
+	dst = jsontext.Append(append(dst, `,"result":`...), res.table)
+	return s.writer(c).AppendFreshness(dst, res.plan, res.Answer)
+}
+
+// tableOf writes the result as a table of text; it is empty if there is none.
+func (s *Results) tableOf(c *api.Caller, res insightResult) string {
+	if res.Answer.Entry == nil {
+		return ""
+	}
 	text, err := result.FormatResults(res.plan, res.Answer)
 	if err != nil { // our own results cannot be read
 		s.Logger.Error("writing results as text", zap.String("request", c.RequestID), zap.Error(err))
 	}
-	dst = jsontext.Append(append(dst, `,"result":`...), text)
-	return s.writer(c).AppendFreshness(dst, res.plan, res.Answer)
+	return text
 }
 
 // appendNoResult appends the same members for an insight whose result is not there.

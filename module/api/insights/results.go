@@ -83,6 +83,7 @@ type insightResult struct {
 	plan *result.Plan // nil when it has no query
 	execution.Result
 	text    bool            // the result is shown as a table of text
+	table   *string         // that table, if it was written already
 	query   json.RawMessage // as it ran, with overrides put over it; nil when there are none
 	failure string          // why there is no result, for people; empty when nothing failed
 	mistake *api.Error      // what is wrong with the query, when it is shown in place of a result; nil else

@@ -19,10 +19,11 @@ type resultParams struct {
 	mode     execution.RefreshMode
 	over     result.Overrides
 	clientID string
-	text     bool // results are shown as tables of text
-	many     bool // the insight is one of many in the answer: what is refused to one is no error of all
-	written  bool // the answer is that of a write, which was made whatever becomes of the results
-	full     bool // the answer has no room for the result
+	text     bool    // results are shown as tables of text
+	many     bool    // the insight is one of many in the answer: what is refused to one is no error of all
+	written  bool    // the answer is that of a write, which was made whatever becomes of the results
+	full     bool    // the answer has no room for the result
+	tables   *tables // of what is shown as text, if they have a limit
 	// only are the numbers of the tiles whose insights are wanted of a dashboard; nil for all.
 	only []int64
 }
