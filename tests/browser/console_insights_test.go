@@ -259,6 +259,22 @@ func TestConsoleInsight(t *testing.T) {
 		t.Errorf("after discarding, the title is %s", got)
 	}
 
+	c.press(t, "button", "Retention")
+	c.press(t, "button", "Edit as JSON")
+	c.fill(t, "textbox", "Query", `{"kind": `)
+	c.shows(t, "This is no query")
+	if c.evaluate(t, `[...document.querySelectorAll("button")].some((b) => b.textContent === "Save" && !b.disabled) ? "yes" : ""`) != "" {
+		t.Error("text that is no query can be saved")
+	}
+	c.press(t, "link", "Home")
+	c.shows(t, "Leave this page?")
+	c.press(t, "button", "Stay")
+	c.press(t, "button", "Edit as a form")
+	if c.evaluate(t, `[...document.querySelectorAll("button")].some((b) => b.textContent === "Save" && !b.disabled) ? "yes" : ""`) == "" {
+		t.Error("an edited insight cannot be saved")
+	}
+	c.press(t, "button", "Discard")
+
 	c.press(t, "button", "More")
 	c.press(t, "menuitem", "Dashboards…")
 	c.press(t, "button", "Add to Board")

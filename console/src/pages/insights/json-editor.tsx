@@ -8,12 +8,14 @@ import { Field } from "../../ui/basics";
 interface JSONEditorProps {
 	query: QueryNode;
 	onQuery: (query: QueryNode) => void;
+	/** Is told whether the text is one that is not taken. */
+	onWrong: (wrong: boolean) => void;
 	/** The last error of the query. */
 	error?: unknown;
 }
 
 /** A query as JSON text. What is no query is not taken, and the text stays as it was typed. */
-export function JSONEditor({ query, onQuery, error }: JSONEditorProps) {
+export function JSONEditor({ query, onQuery, onWrong, error }: JSONEditorProps) {
 	const [text, setText] = useState(() => stringify(query, 2));
 	const [wrong, setWrong] = useState("");
 	useEffect(() => {
@@ -22,6 +24,8 @@ export function JSONEditor({ query, onQuery, error }: JSONEditorProps) {
 			setWrong("");
 		}
 	}, [query]);
+	useEffect(() => onWrong(wrong !== ""), [wrong]);
+	useEffect(() => () => onWrong(false), []);
 	const edit = (next: string) => {
 		setText(next);
 		const found = parsed(next);

@@ -39,7 +39,7 @@ export default function NewInsight() {
 		<>
 			<PageHead title={<>New insight {draft.changed && <Badge tone="warn">Not saved</Badge>}</>}>
 				{can("insight:write") && (
-					<Button look="primary" onClick={() => setOpen("save")}>
+					<Button look="primary" disabled={draft.wrong} onClick={() => setOpen("save")}>
 						Save
 					</Button>
 				)}
@@ -58,7 +58,7 @@ export default function NewInsight() {
 			{open === "save" && <SaveDialog query={draft.query} dashboard={dashboard} onClose={shut} onSaved={(i) => saved(i.short_id)} />}
 			{open === "code" && <CodeDialog query={draft.query} result={run.ran?.result} onClose={shut} />}
 			{open === "publish" && <PublishDialog query={draft.query} title="" onClose={shut} />}
-			{draft.changed && draft.touched && can("insight:write") && <AskBeforeLeaving what="The new insight is not saved." />}
+			{draft.unsaved && can("insight:write") && <AskBeforeLeaving what="The new insight is not saved." />}
 		</>
 	);
 }

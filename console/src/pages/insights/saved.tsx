@@ -93,7 +93,7 @@ function Whole({ of, insight }: { of: Resource<Insight>; insight: Insight }) {
 					</Button>
 				)}
 				{writes && (
-					<Button look="primary" disabled={!draft.changed} busy={busy} onClick={save}>
+					<Button look="primary" disabled={!draft.changed || draft.wrong} busy={busy} onClick={save}>
 						Save
 					</Button>
 				)}
@@ -121,7 +121,7 @@ function Whole({ of, insight }: { of: Resource<Insight>; insight: Insight }) {
 					<p>It is taken off its dashboards, too. Endpoints made from it stay.</p>
 				</FormDialog>
 			)}
-			{draft.changed && draft.touched && writes && <AskBeforeLeaving what="The changes of this insight are not saved." />}
+			{draft.unsaved && writes && <AskBeforeLeaving what="The changes of this insight are not saved." />}
 		</>
 	);
 }

@@ -24,14 +24,18 @@ export interface Draft {
 	set: (query: QueryNode) => void;
 	/** Whether it differs from where it began. */
 	changed: boolean;
-	/** Whether it was edited here, and did not just come with the address. */
-	touched: boolean;
+	/** Whether something would be lost that was edited here, and did not just come with the address. */
+	unsaved: boolean;
+	/** Whether it is being written as text that is no query, so that it is not what the page shows. */
+	wrong: boolean;
+	setWrong: (wrong: boolean) => void;
 }
 
 /** The query of the page: that in the address, or `base`. Each change, once it has settled, is a step that the back button undoes. */
 export function useDraft(base: QueryNode): Draft {
 	const { path, search } = place.value;
 	const [touched, setTouched] = useState(false);
+	const [wrong, setWrong] = useState(false);
 	const [query, set] = useState(() => whole(base, queryOfAddress(search, window.location.hash)));
 	const written = useRef(search);
 	const began = useRef(path);
@@ -55,7 +59,8 @@ export function useDraft(base: QueryNode): Draft {
 		setTouched(true);
 		set(next);
 	};
-	return { query, set: edit, changed: !same(query, base), touched };
+	const changed = !same(query, base);
+	return { query, set: edit, changed, unsaved: (changed && touched) || wrong, wrong, setWrong };
 }
 
 /** A query from an address in the nodes that it is saved in. */
@@ -72,7 +77,7 @@ export function Workspace({ draft, run, saved }: { draft: Draft; run: Run; saved
 			<Card class="insight-editor">
 				<h2 class="visually-hidden">Query</h2>
 				{can("query:read") ? (
-					<Editor query={source} onQuery={set} error={run.loading ? undefined : run.error} saved={saved} />
+					<Editor query={source} onQuery={set} onWrong={draft.setWrong} error={run.loading ? undefined : run.error} saved={saved} />
 				) : (
 					<p class="hint">Your key may see results but not run other queries.</p>
 				)}
@@ -90,11 +95,12 @@ export function Workspace({ draft, run, saved }: { draft: Draft; run: Run; saved
 interface EditorProps {
 	query: QueryNode;
 	onQuery: (query: QueryNode) => void;
+	onWrong: (wrong: boolean) => void;
 	error: unknown;
 	saved?: Insight;
 }
 
-function Editor({ query, onQuery, error, saved }: EditorProps) {
+function Editor({ query, onQuery, onWrong, error, saved }: EditorProps) {
 	const [asText, setAsText] = useState(false);
 	const formed = !!insightIn(query);
 	return (
@@ -109,7 +115,7 @@ function Editor({ query, onQuery, error, saved }: EditorProps) {
 			{formed && !asText ? (
 				<QueryEditor query={query} onQuery={onQuery} error={error} />
 			) : (
-				<JSONEditor query={query} onQuery={onQuery} error={error} />
+				<JSONEditor query={query} onQuery={onQuery} onWrong={onWrong} error={error} />
 			)}
 			{formed && (
 				<div class="actions">
