@@ -119,7 +119,7 @@ func TestQuotasOfAnswers(t *testing.T) {
 	if err := w.count(w.key, &execution.Query{Endpoint: &limited}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	w.rt.forget(e)
+	w.send(t, http.MethodDelete, "/api/projects/@current/endpoints/orders/", "")
 	if left := w.rt.Limits.OfEndpoint(e.ID, rare).Left(time.Now()); left != 7 {
 		t.Errorf("of what a deleted endpoint may run %d are left", left)
 	}

@@ -99,14 +99,14 @@ func (rt *runtime) endpoints() []api.Route {
 		runs.Routes(),
 		(&endpoints.Documents{Runs: runs}).Routes(),
 		(&endpoints.Endpoints{
-			Executor: rt.Executor, Registry: rt.registry, References: &rt.references, Fill: rt.tables.Wake,
+			Executor: rt.Executor, Registry: rt.registry, Forget: rt.forget, References: &rt.references, Fill: rt.tables.Wake,
 		}).Routes(),
 	)
 }
 
 // files plans and applies endpoints that are kept as files.
 func (rt *runtime) files() *files.Files {
-	return &files.Files{Executor: rt.Executor, Registry: rt.registry, References: &rt.references}
+	return &files.Files{Executor: rt.Executor, Registry: rt.registry, Forget: rt.forget, References: &rt.references}
 }
 
 // insights are the routes of saved insights and dashboards.

@@ -36,7 +36,7 @@ type Config struct {
 	Outdated func(project int64, before, from time.Time)
 	// Forget has this server forget all that it knows of a project that was deleted.
 	Forget func(project int64)
-	// ForgetEndpoint has this server forget what it counted of an endpoint that was deleted, by itself or with its project.
+	// ForgetEndpoint has this server forget what it counted of an endpoint that was deleted, by another server or with its project.
 	ForgetEndpoint func(*registry.Endpoint)
 	// EraseCaptured has the events that were captured so far for a shard leave this server's disk once they are delivered, and waits for it.
 	// Those of deleted projects are delivered to nobody.

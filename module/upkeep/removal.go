@@ -43,6 +43,7 @@ func (k *Keeper) Delete(ctx context.Context, project int64, name string) (Remove
 	ctx = context.WithoutCancel(ctx) // nobody may be waiting any more
 	defer k.wake()
 	k.Forget(project)
+	k.forgetEndpoints(project, snap, k.Registry.Snapshot())
 	if err := k.remove(ctx, project); err != nil {
 		return out, fmt.Errorf("project %d is deleted, and its rows will be removed in the background: %w", project, err)
 	}

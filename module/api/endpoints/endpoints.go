@@ -18,6 +18,7 @@ import (
 type Endpoints struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
+	Forget   func(*registry.Endpoint) // drops what was counted of an endpoint that was deleted
 	// References knows the actions and cohorts that queries use.
 	References *references.Index
 	Fill       func() // has the tables filled that wait for it; returns at once

@@ -80,7 +80,7 @@ func (s *Endpoints) update(ctx context.Context, c *api.Caller, in *api.Input) (*
 		return nil, err
 	}
 	if api.Deref(f.deleted) {
-		if err := s.Registry.DeleteEndpoint(ctx, c.Project.ID, e.Name, c.Start); err != nil {
+		if err := s.drop(ctx, c, e); err != nil {
 			return nil, err
 		}
 		return api.JSON(http.StatusOK, map[string]bool{"success": true}), nil
@@ -238,8 +238,17 @@ func (s *Endpoints) delete(ctx context.Context, c *api.Caller, in *api.Input) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Registry.DeleteEndpoint(ctx, c.Project.ID, e.Name, c.Start); err != nil {
+	if err := s.drop(ctx, c, e); err != nil {
 		return nil, err
 	}
 	return api.NoContent(), nil
+}
+
+// drop deletes an endpoint and what was counted of it.
+func (s *Endpoints) drop(ctx context.Context, c *api.Caller, e *registry.Endpoint) error {
+	if err := s.Registry.DeleteEndpoint(ctx, c.Project.ID, e.Name, c.Start); err != nil {
+		return err
+	}
+	s.Forget(e)
+	return nil
 }

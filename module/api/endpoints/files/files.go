@@ -23,6 +23,7 @@ import (
 type Files struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
+	Forget   func(*registry.Endpoint) // drops what was counted of an endpoint that was deleted
 	// References knows the actions and cohorts that queries use.
 	References *references.Index
 }
@@ -84,7 +85,16 @@ func (s *Files) Apply(ctx context.Context, plan *Plan, now time.Time) error {
 	if !plan.Changed {
 		return nil
 	}
-	return s.Registry.Apply(ctx, plan.Project, plan.batch, now)
+	before := s.Registry.Snapshot()
+	if err := s.Registry.Apply(ctx, plan.Project, plan.batch, now); err != nil {
+		return err
+	}
+	for _, name := range plan.batch.Deleted {
+		if e := before.Endpoint(plan.Project, name); e != nil {
+			s.Forget(e)
+		}
+	}
+	return nil
 }
 
 // endpoint plans the endpoint of a file. ClickHouse is asked about queries that change.
