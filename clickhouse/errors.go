@@ -185,7 +185,7 @@ var (
 	// settingAdvice matches a sentence about a server setting, which the author of a query cannot change.
 	settingAdvice = regexp.MustCompile(`(?is)\.\s+[^.]*\bsettings?\b.*$`)
 	// ungrouped matches a column with the names of its physical database and table, or with that of its table in the query.
-	ungrouped  = regexp.MustCompile("'(?:\\w+\\.){2}(\\w+|`(?:[^`\\\\]|\\\\.)+`)' is not under|'(?:\\w+\\.)?((?:properties|person_properties)__\\w+)' is not under")
+	ungrouped  = regexp.MustCompile(`'(?:\w+\.){2}(\w+|\x60(?:[^\x60\\]|\\.)+\x60)' is not under|'(?:\w+\.)?((?:person_)?properties__\w+)' is not under`)
 	codePrefix = regexp.MustCompile(`^(?:Code: \d+\.\s*)?(?:e\.displayText\(\) = )?(?:DB::\w*Exception:\s*)*`)
 	nameSuffix = regexp.MustCompile(`\s*\([A-Z][A-Z0-9_]{3,}\)\s*$`)
 	// secrets matches what no message may show: paths, addresses, SQL, C++ types.
@@ -194,12 +194,14 @@ var (
 		`\b(?:DB|std|Poco|boost)::`)
 )
 
-// queriedName is how a query names a column: properties.a for `properties.a.:\`Int64\“ and for properties__a.
+// queriedName is how a query names a column: properties.a for the path properties.a with the type of its values, and for properties__a.
 func queriedName(column string) string {
 	name, _, _ := strings.Cut(strings.Trim(column, "`"), ".:") // the type of a path's values
 	name = strings.ReplaceAll(name, "\\`", "`")
-	if document, key, ok := strings.Cut(name, "properties__"); ok {
-		name = document + "properties." + strings.ReplaceAll(key, "__", ".")
+	for _, document := range []string{"properties", "person_properties"} {
+		if key, ok := strings.CutPrefix(name, document+"__"); ok {
+			name = document + "." + strings.ReplaceAll(key, "__", ".")
+		}
 	}
 	if key, ok := strings.CutPrefix(name, "person_properties."); ok {
 		return "person.properties." + key
