@@ -143,6 +143,26 @@ func TestShardsWaitAlone(t *testing.T) {
 	}
 }
 
+// TestOutageIsReportedOnce: a shard that is away fails the delivery of each project in a batch; the status says why once.
+func TestOutageIsReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openLogs(t, filepath.Join(t.TempDir(), "capture"), 1<<20)
+		defer closeLogs(t, l)
+		for project := range int64(5) {
+			if err := send(t, l, 101+project, "one"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g := new(shardsTarget)
+		g.set(true, false)
+		l.Use(g)
+		time.Sleep(time.Minute)
+		if got, want := l.Status().Failing, "shard east: the shard is away"; got != want {
+			t.Errorf("the status says %q, want %q", got, want)
+		}
+	})
+}
+
 // TestShardsFillAlone: the log of a shard that is away gets full, and those of the others do not.
 func TestShardsFillAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -115,7 +115,18 @@ func (w *work) deliverParts(ctx context.Context, target Target) error {
 		}
 	}
 	w.parts = left
-	return errors.Join(failures...)
+	return joinDistinct(failures)
+}
+
+// joinDistinct joins errors. Those with the same text count once: an outage fails every project in the same way.
+func joinDistinct(errs []error) error {
+	var distinct []error
+	for _, err := range errs {
+		if err != nil && !slices.ContainsFunc(distinct, func(known error) bool { return known.Error() == err.Error() }) {
+			distinct = append(distinct, err)
+		}
+	}
+	return errors.Join(distinct...)
 }
 
 func (w *work) deliverPart(ctx context.Context, target Target, p *part) error {
@@ -177,15 +188,13 @@ func (w *work) asideBad(ctx context.Context, p *part, lines []ingest.BadLine) er
 			}
 			refused.Events++
 			refused.Data = append(record.Append(refused.Data, &p.records[at]), '\n')
-			if !slices.ContainsFunc(reasons, func(e error) bool { return e.Error() == reason.Error() }) {
-				reasons = append(reasons, reason)
-			}
+			reasons = append(reasons, reason)
 		}
 		from = p.ends[n]
 		if refused.Events == 0 {
 			continue
 		}
-		if err := w.aside(ctx, refused, errors.Join(reasons...)); err != nil {
+		if err := w.aside(ctx, refused, joinDistinct(reasons)); err != nil {
 			return err
 		}
 	}
