@@ -283,7 +283,7 @@ func Lowered(q query.Node, env Env) (list []Warning) {
 	most := env.most()
 	if limited, ok := q.(interface{ Rows() (int, string) }); ok {
 		if limit, field := limited.Rows(); limit > most {
-			e := &diag.Error{Detail: fmt.Sprintf("A query gives at most %d rows: the limit was lowered to that", most), Hint: strconv.Itoa(most)}
+			e := &diag.Error{Detail: fmt.Sprintf("A query returns at most %d rows: the limit was lowered to that", most), Hint: strconv.Itoa(most)}
 			list = append(list, warning(e, "", field))
 		}
 	}

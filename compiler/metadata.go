@@ -408,7 +408,7 @@ func warnLimit(warnings *diag.List, q hogql.Query, most int) {
 	}
 	if n, ok := limit.N.(*hogql.Const); ok {
 		if rows, ok := n.Value.(int64); ok && rows > int64(most) {
-			e := diag.New(diag.HogQLError, n.Pos, "A query gives at most %d rows", most)
+			e := diag.New(diag.HogQLError, n.Pos, "A query returns at most %d rows", most)
 			e.Fix = strconv.Itoa(most)
 			warnings.Add(e)
 		}

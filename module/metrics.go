@@ -122,8 +122,8 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	cacheBytes           = describe("cache_bytes", "Memory that results and pages take.")
-	cacheMaxBytes        = describe("cache_max_bytes", "Memory that results and pages may take.")
+	cacheBytes           = describe("cache_bytes", "Memory used by results and pages.")
+	cacheMaxBytes        = describe("cache_max_bytes", "Maximum memory of results and pages.")
 	cacheRefreshes       = describe("cache_refreshes_total", "Background refreshes of stale results.")
 	cacheRefreshFailures = describe("cache_refresh_failures_total", "Background refreshes that failed.")
 	cacheRejected        = describe("cache_rejected_total", "Results and pages that were not kept: too large, or asked for too rarely.")
@@ -132,8 +132,8 @@ var (
 	clickhouseHost       = describe("clickhouse_host_reachable", "Whether a host of ClickHouse can be used, where there are several: 1 or 0.", "host")
 	clickhouseMoved      = describe("clickhouse_moved_queries_total", "Queries and statements that went to another host of ClickHouse because one could not be used.")
 	engineUp             = describe("engine_up", "Whether the embedded engine runs and reads its tables: 1 or 0.")
-	engineRestarts       = describe("engine_restarts_total", "Restarts of the embedded engine that nobody asked for.")
-	engineMemory         = describe("engine_resident_memory_bytes", "Memory that the embedded engine takes.")
+	engineRestarts       = describe("engine_restarts_total", "Unexpected restarts of the embedded engine.")
+	engineMemory         = describe("engine_resident_memory_bytes", "Memory used by the embedded engine.")
 	captureAccepted      = describe("capture_accepted_events_total", "Captured events that were accepted and are stored.")
 	captureIgnored       = describe("capture_ignored_events_total", "Captured events that were accepted but are of a kind that is not stored.")
 	captureRefused       = describe("capture_refused_requests_total", "Refused requests of the capture routes, by the code of the response.", "reason")
@@ -143,14 +143,14 @@ var (
 	captureBytes         = describe("capture_buffer_bytes", "Size of the log on disk in which captured events wait.")
 	logWritten           = describe("log_written_rows_total", "Rows of the log of queries and runs that were written to ClickHouse.")
 	logDropped           = describe("log_dropped_rows_total", "Rows of the log of queries and runs that were dropped: too many were waiting, ClickHouse refused them, or the config does not name their shard.")
-	captureMaxBytes      = describe("capture_buffer_max_bytes", "Size that the log on disk may have.")
+	captureMaxBytes      = describe("capture_buffer_max_bytes", "Maximum size of the log on disk.")
 	captureLag           = describe("capture_lag_seconds", "How long the oldest of the captured events has been waiting; 0 if none waits.")
 	captureShardWaiting  = describe("capture_shard_waiting_events", "Captured events on disk that wait for a shard of ClickHouse, where there are several.", "shard")
 	captureShardBytes    = describe("capture_shard_buffer_bytes", "Size of the log on disk in which captured events wait for a shard.", "shard")
 	captureShardLag      = describe("capture_shard_lag_seconds", "How long the oldest of the captured events for a shard has been waiting; 0 if none waits.", "shard")
-	nodesAlive           = describe("nodes", "Servers that share the registry and live, with this one.")
+	nodesAlive           = describe("nodes", "Live servers that share the registry, including this one.")
 	queriesRunning       = describe("queries_running", "Queries that run on ClickHouse.", "project")
-	queriesWaiting       = describe("queries_waiting", "Queries that wait for a free place.", "project")
+	queriesWaiting       = describe("queries_waiting", "Queries that are waiting for a free slot.", "project")
 )
 
 // collector shows the metrics of an app in the registry of its config. What it collects outlives the config.

@@ -82,7 +82,7 @@ func (p *projectState) asking(by *Key) (*Key, error) {
 	}
 	now := p.keys.get(by.ID)
 	if now == nil || !now.RevokedAt.IsZero() || now.Hash != by.Hash {
-		return nil, &DeniedError{Message: "The key that asks was revoked or rolled."}
+		return nil, &DeniedError{Message: "The key of this request was revoked or rolled."}
 	}
 	return &now.Key, nil
 }

@@ -122,7 +122,7 @@ func deletable(snap *Snapshot, id int64, name string) (*Project, error) {
 	case p == nil:
 		return nil, ErrNotFound
 	case p.Name != name:
-		return nil, invalid("confirm", "The name of project %d is another one.", id)
+		return nil, invalid("confirm", "Project %d has another name.", id)
 	default:
 		return p, nil
 	}

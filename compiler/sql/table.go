@@ -187,5 +187,5 @@ func (p *printer) ratio(e resolved.Expr) {
 		p.ratio(n.Args[1])
 		return
 	}
-	p.bug("SAMPLE of something else than a number")
+	p.bug("SAMPLE of something other than a number")
 }

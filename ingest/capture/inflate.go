@@ -75,7 +75,7 @@ func (d *decoder) unzstd(raw []byte) ([]byte, error) {
 	defer zstdDecoders.Put(in)
 	text, err := d.inflate(4*len(raw), func() (io.Reader, error) {
 		if err := in.Reset(bytes.NewReader(raw)); err != nil {
-			return nil, refuse(ParseError, "The payload is said to be zstd, and it is not.")
+			return nil, refuse(ParseError, "The payload is declared as zstd, but it is not.")
 		}
 		return struct{ io.Reader }{in}, nil
 	})

@@ -83,7 +83,7 @@ const (
 
 const maxCodeWidth = 30
 
-var errNoLZ = refuse(ParseError, "The payload is said to be compressed by lz-string, and it is not.")
+var errNoLZ = refuse(ParseError, "The payload is declared as compressed by lz-string, but it is not.")
 
 func (z *lzReader) free() { z.memory.Return(z.taken) }
 

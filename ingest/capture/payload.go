@@ -238,7 +238,7 @@ func (d *decoder) gunzip(raw []byte) ([]byte, error) {
 	defer gunzippers.Put(in)
 	return d.inflate(expected(raw), func() (io.Reader, error) {
 		if err := in.Reset(bytes.NewReader(raw)); err != nil {
-			return nil, refuse(ParseError, "The payload is said to be gzip, and it is not.")
+			return nil, refuse(ParseError, "The payload is declared as gzip, but it is not.")
 		}
 		in.Multistream(false)
 		return in, nil

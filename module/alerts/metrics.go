@@ -38,7 +38,7 @@ func newMetrics() *metrics {
 		}),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "alert_deliveries_total",
-			Help: "Tries to send the message of an alert to its webhook, by result: delivered, retried later, or given up.",
+			Help: "Attempts to send an alert's message to its webhook, by result: delivered, retried later, or given up.",
 		}, []string{"result"}),
 	}
 	for _, result := range []string{firing, notFiring, failed, skipped, superseded, postponed} {

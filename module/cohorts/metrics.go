@@ -25,7 +25,7 @@ func newMetrics() *metrics {
 			Help: "Calculations of cohorts, by result: other members than before (changed), the same (unchanged), failed, superseded by a change of the cohort, or postponed by an outage.",
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: namespace, Name: "cohort_calculation_seconds", Help: "How long calculations of cohorts took that succeeded.",
+			Namespace: namespace, Name: "cohort_calculation_seconds", Help: "How long successful calculations of cohorts took.",
 			Buckets: []float64{.1, .3, 1, 3, 10, 30, 60, 120, 300, 600},
 		}),
 		running: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "cohort_calculations_running", Help: "Cohorts that are being computed on this server."}),

@@ -13,7 +13,7 @@ func alertCommand() *cobra.Command {
 		func(cmd *cobra.Command, _ []string) (any, error) {
 			return call[json.RawMessage](cmd, http.MethodGet, "/analytics/alerts?"+ofProject(cmd), nil)
 		})
-	check := leaf("check --project <id> <alert>", "Has an alert checked now, and returns at once", cobra.ExactArgs(1),
+	check := leaf("check --project <id> <alert>", "Starts a check of an alert, and returns at once", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, args []string) (any, error) {
 			return call[json.RawMessage](cmd, http.MethodPost, "/analytics/alerts/"+url.PathEscape(args[0])+"/check?"+ofProject(cmd), nil)
 		})

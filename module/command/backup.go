@@ -28,7 +28,7 @@ func backupCommand() *cobra.Command {
 }
 
 func createBackup() *cobra.Command {
-	cmd := leaf("create [--keep <number>] [--clickhouse-to <destination>] <folder>", "Adds a backup to a folder, which takes the room of what is new", cobra.ExactArgs(1),
+	cmd := leaf("create [--keep <number>] [--clickhouse-to <destination>] <folder>", "Adds a backup to a folder; only what is new takes up space", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, args []string) (any, error) {
 			folder, err := absolute(args[0])
 			if err != nil {

@@ -9,7 +9,7 @@ import (
 
 func captureCommand() *cobra.Command {
 	return group("capture", "Shows the state of event capture",
-		leaf("status", "Shows how many events wait for ClickHouse and for how long, and how many were accepted, refused and delivered", cobra.NoArgs,
+		leaf("status", "Shows how many events are waiting for ClickHouse and for how long, and how many were accepted, refused and delivered", cobra.NoArgs,
 			func(cmd *cobra.Command, _ []string) (any, error) {
 				return call[json.RawMessage](cmd, http.MethodGet, "/analytics/capture", nil)
 			}))

@@ -25,7 +25,7 @@ func captureTokenCommand() *cobra.Command {
 	}
 	return group("token", "Shows, rotates and revokes the capture tokens of a project",
 		one("show --project <id>", "Shows the capture tokens, newest first; new pages should use the first", http.MethodGet, cobra.NoArgs),
-		one("rotate --project <id>", "Creates a new capture token; the old ones work until they are revoked", http.MethodPost, cobra.NoArgs),
+		one("rotate --project <id>", "Creates a new capture token; the old ones keep working until they are revoked", http.MethodPost, cobra.NoArgs),
 		one("revoke <token> --project <id>", "Revokes a capture token: events sent with it are refused from then on", http.MethodDelete, cobra.ExactArgs(1)),
 	)
 }

@@ -24,7 +24,7 @@ func cohortCommand() *cobra.Command {
 	list := leaf("list --project <id>", "Lists the cohorts of a project", cobra.NoArgs, func(cmd *cobra.Command, _ []string) (any, error) {
 		return call[json.RawMessage](cmd, http.MethodGet, "/analytics/cohorts?"+ofProject(cmd), nil)
 	})
-	rename := leaf("rename --project <id> --name <name> <number>", "Gives a cohort another name", cobra.ExactArgs(1),
+	rename := leaf("rename --project <id> --name <name> <number>", "Renames a cohort", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, args []string) (any, error) {
 			return call[json.RawMessage](cmd, http.MethodPatch, "/analytics/cohorts/"+url.PathEscape(args[0]),
 				adminapi.CohortFields{Project: number(cmd, "project"), Name: text(cmd, "name")})
@@ -32,11 +32,11 @@ func cohortCommand() *cobra.Command {
 	rename.Flags().String("name", "", "the cohort's new name")
 	mustRequire(rename, "name")
 
-	remove := leaf("delete --project <id> <number>", "Deletes a cohort that nothing uses; its number is not given again", cobra.ExactArgs(1),
+	remove := leaf("delete --project <id> <number>", "Deletes a cohort that nothing uses; its ID is not used again", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, args []string) (any, error) {
 			return call[json.RawMessage](cmd, http.MethodDelete, "/analytics/cohorts/"+url.PathEscape(args[0])+"?"+ofProject(cmd), nil)
 		})
-	recalculate := leaf("recalculate --project <id> <number>", "Has the members of a cohort computed now, and returns at once", cobra.ExactArgs(1),
+	recalculate := leaf("recalculate --project <id> <number>", "Starts to compute the members of a cohort, and returns at once", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, args []string) (any, error) {
 			return call[json.RawMessage](cmd, http.MethodPost, "/analytics/cohorts/"+url.PathEscape(args[0])+"/recalculate?"+ofProject(cmd), nil)
 		})

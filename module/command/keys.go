@@ -16,7 +16,7 @@ import (
 
 func keyCommand() *cobra.Command {
 	create := leaf("create --project <id> --scopes <object:action,…> [--kind personal|secret] [--label <text>] [--expires 90d] [--fix <variable>=<value>]… [--endpoints <name,…>]",
-		"Creates a key and shows it this once", cobra.NoArgs,
+		"Creates a key, and shows it only this once", cobra.NoArgs,
 		func(cmd *cobra.Command, _ []string) (any, error) {
 			scopes, _ := cmd.Flags().GetStringSlice("scopes")
 			fix, err := fixFlag(cmd)
@@ -49,7 +49,7 @@ func keyCommand() *cobra.Command {
 	revoke := leaf("revoke <id>", "Revokes a key: it stops working at once", cobra.ExactArgs(1), func(cmd *cobra.Command, args []string) (any, error) {
 		return call[json.RawMessage](cmd, http.MethodPost, "/analytics/keys/"+url.PathEscape(args[0])+"/revoke", nil)
 	})
-	roll := leaf("roll <id>", "Gives a key a new secret, shown this once; the old one stops working at once", cobra.ExactArgs(1),
+	roll := leaf("roll <id>", "Gives a key a new secret, shown only this once; the old one stops working at once", cobra.ExactArgs(1),
 		func(cmd *cobra.Command, args []string) (any, error) {
 			return call[json.RawMessage](cmd, http.MethodPost, "/analytics/keys/"+url.PathEscape(args[0])+"/roll", nil)
 		})

@@ -10,7 +10,7 @@ import (
 )
 
 func tokenCommand() *cobra.Command {
-	rotate := leaf("rotate --project <id> [--revoke]", "Signs tokens for browsers with a new secret; those of the secret before it work on until they expire",
+	rotate := leaf("rotate --project <id> [--revoke]", "Signs tokens for browsers with a new secret; those signed with the previous one keep working until they expire",
 		cobra.NoArgs, func(cmd *cobra.Command, _ []string) (any, error) {
 			return call[json.RawMessage](cmd, http.MethodPost, "/analytics/tokens/rotate", adminapi.RotateTokens{Project: number(cmd, "project"), Revoke: flag(cmd, "revoke")})
 		})

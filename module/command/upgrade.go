@@ -32,5 +32,5 @@ func upgradeCommand() *cobra.Command {
 			return datafolder.Inspect(folder, buildinfo.Read().Version, state)
 		})
 	check.Flags().String("registry", "", "the registry, as in the config; default: registry.db in the data folder")
-	return group("upgrade", "Looks at data folders of other versions", check)
+	return group("upgrade", "Inspects data folders of other versions", check)
 }

@@ -56,7 +56,7 @@ func NewMetrics() *Metrics {
 	return &Metrics{
 		answers: count("answers_total", "Answers with rows, by how the cache took part.", "cache"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "caddy", Subsystem: "analytics", Name: "query_duration_seconds", Help: "Time of queries on ClickHouse, those that failed too.",
+			Namespace: "caddy", Subsystem: "analytics", Name: "query_duration_seconds", Help: "Time of queries on ClickHouse, including those that failed.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"project", "endpoint"}),
 		failures:  count("query_failures_total", "Queries that ClickHouse did not answer, by reason.", "reason"),
@@ -65,8 +65,8 @@ func NewMetrics() *Metrics {
 		readBytes: count("query_read_bytes_total", "Bytes that queries read on ClickHouse."),
 		tables:    count("endpoint_table_reads_total", "Queries on the tables of materialized endpoints: read, or failed, so that the endpoint's own query ran instead.", "result"),
 		buckets:   count("buckets_total", "Buckets of time that answers were put together from: kept, or computed for the answer.", "result"),
-		renewals:  count("renewals_total", "Stale results that no query ran for, because there were no new data."),
-		peers:     count("peer_requests_total", "Results that were asked of the server that owns them, by what came of it.", "result"),
+		renewals:  count("renewals_total", "Stale results that were kept without a query, because there was no new data."),
+		peers:     count("peer_requests_total", "Results that were requested from the server that owns them, by outcome.", "result"),
 		refused:   count("refused_total", "Queries refused by a limit: the rate of an endpoint, a key or a token, or a project's concurrency.", "limit"),
 	}
 }

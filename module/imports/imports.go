@@ -654,7 +654,7 @@ func (s *Service) begin(one *Import, cancel context.CancelCauseFunc) bool {
 		return false
 	}
 	if one.Starts >= maxStarts {
-		err := s.finish(one, Failed, fmt.Sprintf("The server ended %d times while it imported the file.", one.Starts))
+		err := s.finish(one, Failed, fmt.Sprintf("The server stopped %d times while it was importing the file.", one.Starts))
 		if err != nil {
 			s.config.Logger.Error("giving up an import", zap.String("import", one.ID), zap.Error(err))
 		}
@@ -673,13 +673,13 @@ func (s *Service) ended(running context.Context, one *Import, err error) error {
 		return s.finish(one, Cancelled, "")
 	}
 	if errors.Is(context.Cause(running), errTooLong) {
-		return s.finish(one, Failed, fmt.Sprintf("The import took longer than %s. Split the file into smaller ones: what is in already is passed over.", s.config.MaxTime))
+		return s.finish(one, Failed, fmt.Sprintf("The import took longer than %s. Split the file into smaller ones: what was already imported is skipped.", s.config.MaxTime))
 	}
 	if failure, ok := errors.AsType[*FileError](err); ok {
 		return s.finish(one, Failed, failure.Error())
 	}
 	s.config.Logger.Error("an import failed", zap.Int64("project", one.Project), zap.String("import", one.ID), zap.Error(err))
-	return s.finish(one, Failed, "The server could not write all of it. Import the file again: what is in already is passed over.")
+	return s.finish(one, Failed, "The server could not write all of the file. Import it again: what was already imported is skipped.")
 }
 
 // try imports a file, several times if need be.

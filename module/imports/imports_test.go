@@ -122,8 +122,8 @@ func TestOutcomes(t *testing.T) {
 	}{
 		{"good", imports.Completed, ""},
 		{"bad", imports.Failed, "the file is bad"},
-		{"broken", imports.Failed, "The server could not write all of it. Import the file again: what is in already is passed over."},
-		{"panic", imports.Failed, "The server could not write all of it. Import the file again: what is in already is passed over."},
+		{"broken", imports.Failed, "The server could not write all of the file. Import it again: what was already imported is skipped."},
+		{"panic", imports.Failed, "The server could not write all of the file. Import it again: what was already imported is skipped."},
 		{"away", imports.Completed, ""},
 	}
 	for _, tt := range tests {
@@ -293,7 +293,7 @@ func TestCrashes(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open(t, folder, r)
-	if got := until(t, s, one, imports.Failed); got.Error != "The server ended 3 times while it imported the file." {
+	if got := until(t, s, one, imports.Failed); got.Error != "The server stopped 3 times while it was importing the file." {
 		t.Errorf("%+v", got)
 	}
 }
@@ -327,7 +327,7 @@ func TestTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := until(t, s, add(t, s, 1, "wait"), imports.Failed)
-	if want := "The import took longer than 1s. Split the file into smaller ones: what is in already is passed over."; got.Error != want {
+	if want := "The import took longer than 1s. Split the file into smaller ones: what was already imported is skipped."; got.Error != want {
 		t.Errorf("%q", got.Error)
 	}
 	until(t, s, add(t, s, 1, "good"), imports.Completed)

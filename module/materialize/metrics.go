@@ -25,11 +25,11 @@ func newMetrics() *metrics {
 			Help: "Fills of the tables of materialized endpoints, by result: filled, failed, superseded by a change, or postponed by an outage.",
 		}, []string{"result"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: namespace, Name: "endpoint_table_fill_seconds", Help: "How long fills of the tables of materialized endpoints took that succeeded.",
+			Namespace: namespace, Name: "endpoint_table_fill_seconds", Help: "How long successful fills of the tables of materialized endpoints took.",
 			Buckets: []float64{.1, .3, 1, 3, 10, 30, 60, 120, 300, 600},
 		}),
 		running: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: "endpoint_table_fills_running", Help: "Tables of materialized endpoints that this server is filling."}),
-		dropped: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "endpoint_tables_dropped_total", Help: "Tables of materialized endpoints that were dropped after nobody read them any more."}),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: "endpoint_tables_dropped_total", Help: "Tables of materialized endpoints that were dropped, because they are no longer read."}),
 	}
 	for _, result := range []string{filled, failed, superseded, postponed} {
 		m.fills.WithLabelValues(result)

@@ -70,14 +70,14 @@ func answerHeaders() openapi3.Headers {
 		"Cache-Control":       header("How long the answer stays fresh.", text()),
 		"Cache-Status":        header("How the cache took part: RFC 9211.", text()),
 		"Content-Disposition": header("The name of the file.", text()),
-		"ETag":                header("What If-None-Match gets a 304 for.", text()),
-		"Next-Cursor":         header("What cursor takes for the page after this one; absent where none follows.", text()),
-		"RateLimit":           header("What is left of each rate that the query counts on; not of cached answers, which cost nothing.", text()),
+		"ETag":                header("Send it in If-None-Match to get a 304 while nothing has changed.", text()),
+		"Next-Cursor":         header("The cursor for the next page; absent if there is none.", text()),
+		"RateLimit":           header("What is left of each rate that the query counts towards; absent from cached answers, which count towards none.", text()),
 		"RateLimit-Policy":    header("What these rates are: draft-ietf-httpapi-ratelimit-headers.", text()),
 		"Retry-After":         header("Seconds to wait.", int32s()),
 		"Server-Timing":       header("Milliseconds: total, and on a miss compile and clickhouse; buckets says how many buckets of time were computed.", text()),
 		"WWW-Authenticate":    header("Bearer.", text()),
-		"X-Request-Id":        header("The request in the server's log.", text()),
+		"X-Request-Id":        header("The ID of the request, as in the server's log.", text()),
 	}
 }
 

@@ -159,7 +159,7 @@ func (w *writer) refresh() *openapi3.Schema {
 
 func dashboardFilter() *openapi3.Schema {
 	s := described(object(members{"date_from?": orNull(text()), "date_to?": orNull(text())}),
-		"Takes the place of an insight's dates, and adds to its properties: use variables.")
+		"Replaces an insight's dates, and adds to its property filters: use variables.")
 	s.Deprecated = true
 	return s.WithPropertyRef("properties", inline(listOf(refTo("PropertyFilter"))))
 }
@@ -176,8 +176,8 @@ func (w *writer) answer(results *openapi3.SchemaRef) *openapi3.Schema {
 		"warnings?": described(listOf(inline(object(members{
 			"message": text(), "start": orNull(int32s()), "end": orNull(int32s()), "fix": orNull(text()), "attr": orNull(text()),
 		}))), "What is probably wrong with the query though it ran, such as a limit that was lowered."),
-		"endpoint_materialized?":    described(boolean(), "True if the rows are from the table of a version that is materialized."),
-		"endpoint_materialized_at?": described(moment(), "When the table was filled that the rows are from."),
+		"endpoint_materialized?":    described(boolean(), "True if the rows come from the table of a materialized version."),
+		"endpoint_materialized_at?": described(moment(), "When the table that the rows come from was filled."),
 		"hogql?":                    orNull(text()), "clickhouse?": orNull(text()), "cache_key?": orNull(text()),
 	}
 	if w.e.Results == nil {
@@ -187,10 +187,10 @@ func (w *writer) answer(results *openapi3.SchemaRef) *openapi3.Schema {
 		all["columns"], all["types"] = texts(), described(listOf(inline(pair)), "Each column and its ClickHouse type.")
 		all["hasMore"] = described(boolean(), "Whether there are rows after these.")
 		all["limit"], all["offset"] = orNull(openapi3.NewIntegerSchema()), orNull(openapi3.NewIntegerSchema())
-		all["next_cursor"] = described(orNull(text()), "Of a run with limit: what cursor takes for the next page of the same rows; null where no page follows.")
+		all["next_cursor"] = described(orNull(text()), "Of a run with limit: the cursor for the next page of the same rows; null if there is none.")
 	}
 	if w.e.HasMore {
-		all["hasMore?"] = described(boolean(), "Whether there is a rest of a breakdown's values.")
+		all["hasMore?"] = described(boolean(), "Whether the breakdown has more values than these.")
 	}
 	s := object(all)
 	s.WithPropertyRef("results", results)

@@ -50,7 +50,7 @@ func readSampling(r *query.Reader, given any, at query.Place) *Rate {
 		return nil
 	}
 	if rate.Numerator <= 0 || rate.Denominator != nil && *rate.Denominator <= 0 || rate.share() > 1 {
-		r.Add(f.At, "value_error", "Input should be a share from 0 to 1, without 0")
+		r.Add(f.At, "value_error", "Input should be greater than 0 and at most 1")
 		return nil
 	}
 	if !enabled {

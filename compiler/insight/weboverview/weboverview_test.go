@@ -144,7 +144,7 @@ func TestReadMistakes(t *testing.T) {
 		},
 		{
 			"more than all people", node(`, "sampling": {"forceSamplingRate": {"numerator": 2}}`), "sampling.forceSamplingRate",
-			"query.WebOverviewQuery.sampling.forceSamplingRate\n  Input should be a share from 0 to 1, without 0 [type=value_error]",
+			"query.WebOverviewQuery.sampling.forceSamplingRate\n  Input should be greater than 0 and at most 1 [type=value_error]",
 		},
 		{
 			"groups", node(`, "aggregation_group_type_index": 0`), "aggregation_group_type_index",

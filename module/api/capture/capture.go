@@ -223,7 +223,7 @@ const (
 func (c *Capture) keep(ctx context.Context, project int64, now time.Time, batch *capture.Batch) error {
 	if c.Limit != nil {
 		if wait := c.Limit(batch.Token, batch.Events+batch.Ignored, now); wait > 0 {
-			return api.Throttled("This token sends more events than it may.", wait)
+			return api.Throttled("This token sends more events than its limit allows.", wait)
 		}
 	}
 	if batch.Events > 0 {

@@ -184,7 +184,7 @@ func describeInsight(d *openapi.Endpoint, n query.Insight) {
 	for _, name := range query.VariableNames(n) {
 		v := openapi.Variable{Name: name, HasDefault: true, Description: "Keeps the events with this value; an empty text those without one."}
 		if name == "date_from" || name == "date_to" {
-			v.Description = "Takes the place of that end of the range: a date, a time, or relative such as -30d."
+			v.Description = "Replaces that end of the range: a date, a time, or a relative one such as -30d."
 		}
 		d.Variables = append(d.Variables, v)
 	}

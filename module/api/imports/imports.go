@@ -232,9 +232,9 @@ func mistake(err error, most int64) error {
 	case errors.Is(err, imports.ErrSize):
 		return api.FileTooLarge(most)
 	case errors.Is(err, imports.ErrQueue):
-		return api.FullQueue("Too many imports of the project are waiting. Send the file when one of them has ended.")
+		return api.FullQueue("Too many imports of the project are waiting. Send the file again when one of them has finished.")
 	case errors.Is(err, imports.ErrRoom):
-		return api.FullQueue("The files of imports that wait take all the room that there is for them. Send the file when one of them has ended.")
+		return api.FullQueue("The files of waiting imports take up all the space that there is for them. Send the file again when one of them has finished.")
 	case errors.Is(err, imports.ErrDisk):
 		return api.DiskFull(err)
 	case errors.Is(err, errUnknown):

@@ -53,7 +53,7 @@ func (s *People) setProperty(ctx context.Context, c *api.Caller, in *api.Input) 
 		return nil, err
 	}
 	if key == "" {
-		return nil, api.Invalid("key", "invalid_input", "A property has a name.")
+		return nil, api.Invalid("key", "invalid_input", "A property needs a name.")
 	}
 	one, err := json.Marshal(map[string]json.RawMessage{key: value})
 	if err != nil {

@@ -114,7 +114,7 @@ func (s *People) eventValues(ctx context.Context, c *api.Caller, in *api.Input) 
 		}
 	}
 	if len(asked.Others) > maxOthers {
-		return nil, api.Invalid("", "invalid_input", "A request for values can name %d other properties.", maxOthers)
+		return nil, api.Invalid("", "invalid_input", "A request for values can name at most %d other properties.", maxOthers)
 	}
 	var value string
 	var count int64

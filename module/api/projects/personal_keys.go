@@ -101,9 +101,9 @@ func checkScoped(c *api.Caller, fields map[string]json.RawMessage) error {
 	case f.Err != nil:
 		return f.Err
 	case slices.ContainsFunc(teams, func(id int64) bool { return id != c.Project.ID }):
-		return api.Invalid("scoped_teams", "invalid_input", "A key opens the project that it is made in, and no other.")
+		return api.Invalid("scoped_teams", "invalid_input", "A key works in the project that it is made in, and in no other.")
 	case slices.ContainsFunc(organizations, func(id string) bool { return id != organizationID(c.Project.ID) }):
-		return api.Invalid("scoped_organizations", "invalid_input", "A key opens the project that it is made in, and no other.")
+		return api.Invalid("scoped_organizations", "invalid_input", "A key works in the project that it is made in, and in no other.")
 	}
 	return nil
 }
