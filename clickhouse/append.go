@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// appendFloat writes f as the engine does: the shortest digits that read back to f, plain up to 21 digits before
-// the point and 6 zeros behind it, NaN and infinities as null, and zero without a sign where the engine drops it.
+// appendFloat appends f as the engine writes it: the shortest digits that read back as f, without an exponent from 1e-6 to below 1e21. NaN and
+// infinities are null, and a negative zero is -0.
 func appendFloat(b []byte, f float64, bits int) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return append(b, "null"...)

@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// catchUpTime is how long a host may take to get what was written on other replicas.
+	// catchUpTime is how long a host may take to fetch what was written on other replicas.
 	catchUpTime = 30 * time.Second
-	// syncGrace is how much later than asked a host may say that it has not caught up.
+	// syncGrace is how much longer than its own time limit a host may take to report that it has not caught up.
 	syncGrace = 2 * time.Second
-	// timeoutExceeded is the code of a host that says so.
+	// timeoutExceeded is the code of that report.
 	timeoutExceeded = 159
 )
 
-// errBehind is the error of a host that takes too long to catch up with replicas that are there. It is tried again later.
+// errBehind is the error of a host that takes too long to catch up with active replicas. The caller tries again later.
 var errBehind = &Error{Kind: Unavailable, Message: "a replica of ClickHouse is behind the others"}
 
-// CatchUp waits until the host that is asked first has the rows of tables that were written on other hosts before, and returns its address.
-// There is nothing to wait for if the tables are not replicated, nor for tables that are not there. Rows that only replicas have that are
-// away can't be waited for: whole is false if there may be some.
+// CatchUp waits until the host that is asked first has the rows of tables that were written on other hosts before the call, and returns its address.
+// It does not wait if the tables are not replicated, and ignores tables that do not exist. It can't wait for rows that exist only on replicas that
+// are away: whole is false if there may be such rows.
 func (c *Client) CatchUp(ctx context.Context, tables ...string) (at string, whole bool, err error) {
 	there := c.tables.Load()
 	if there == nil || !c.replicated.Load() {
@@ -61,7 +61,7 @@ func (c *Client) CatchUp(ctx context.Context, tables ...string) (at string, whol
 	return at, whole, nil
 }
 
-// catchUp is CatchUp on a host.
+// catchUp does the work of CatchUp on one host.
 func (c *Client) catchUp(ctx context.Context, h *host, tables []string) (whole bool, err error) {
 	replicas, err := c.peers(ctx, h)
 	if err != nil {
@@ -105,14 +105,14 @@ func (c *Client) catchUp(ctx context.Context, h *host, tables []string) (whole b
 // peer is a replica of a table.
 type peer struct {
 	name   string
-	own    bool // the host's
+	own    bool // the replica on the host itself
 	active bool // it has a session in ZooKeeper
 }
 
 const peersSQL = "SELECT table, name, multiIf(name = replica_name, 'own', active = 1, 'active', 'away') FROM system.replicas " +
 	"ARRAY JOIN mapKeys(replica_is_active) AS name, mapValues(replica_is_active) AS active WHERE "
 
-// peers are the replicas of our tables, by table; nil if we may not see them. It notes which ones are the host's.
+// peers returns the replicas of our tables, by table; nil if we may not see them. It stores the host's own replicas in h.replicas.
 func (c *Client) peers(ctx context.Context, h *host) (map[string][]peer, error) {
 	ctx, cancel := c.soon(ctx)
 	defer cancel()
@@ -137,8 +137,8 @@ func (c *Client) peers(ctx context.Context, h *host) (map[string][]peer, error) 
 	return all, nil
 }
 
-// sources are the replicas whose rows of a table a host is to wait for; nil means all. Rows of one that is away may be on another one. If
-// there is none, or it was waited for already, the rows are not waited for, and whole is false.
+// sources returns the replicas whose rows of a table the host has to wait for; nil means all. They include a replica that is away, because an active
+// one may have its rows. If no other replica is active, or the host already waited for this one in vain, it is left out and whole is false.
 func (h *host) sources(table string, all []peer) (from []string, whole bool) {
 	others := slices.ContainsFunc(all, func(p peer) bool { return p.active && !p.own })
 	h.mu.Lock()
@@ -152,7 +152,7 @@ func (h *host) sources(table string, all []peer) (from []string, whole bool) {
 			from = append(from, p.name)
 		}
 	}
-	if passed == nil { // those that are back are waited for again
+	if passed == nil { // wait again for replicas that are back
 		delete(h.passed, table)
 	} else {
 		h.passed[table] = passed
@@ -163,8 +163,8 @@ func (h *host) sources(table string, all []peer) (from []string, whole bool) {
 	return from, false
 }
 
-// pass notes that a host waited in vain for the replicas of a table that are away, and reports whether there are any. One whose host does
-// not answer us is away, too, but may still get rows from others.
+// pass records that a host waited in vain for the replicas of a table that are away, and reports whether there are any. A replica whose host does not
+// answer us counts too, but is not recorded, because it may still exchange rows with other replicas.
 func (c *Client) pass(h *host, table string, all []peer) (some bool) {
 	for _, other := range c.hosts {
 		if other != h && other.out.Load() {
@@ -187,7 +187,8 @@ func (c *Client) pass(h *host, table string, all []peer) (some bool) {
 	return some
 }
 
-// sync waits until a host has what some replicas of a table have now, all if there are none. It is false if that takes too long.
+// sync waits until a host has the rows that the replicas in from have now, or those of all replicas if from is empty. It returns false if that takes
+// longer than most.
 func (h *host) sync(ctx context.Context, table string, from []string, most time.Duration) (done bool, err error) {
 	sql := "SYSTEM SYNC REPLICA " + identifier(table) + " LIGHTWEIGHT"
 	if len(from) > 0 {
@@ -205,11 +206,11 @@ func (h *host) sync(ctx context.Context, table string, from []string, most time.
 	return err == nil, err
 }
 
-// ours is the condition on a table of ClickHouse's own that its rows are about our tables.
+// ours is the condition that restricts a system table of ClickHouse to our tables.
 var ours = "database = currentDatabase() AND table IN (" + literals(physical.Names()) + ")"
 
-// lag is how many seconds our tables on a host are behind, if they are replicated and we may know it. What only replicas have that are
-// away does not count: the host may be the only one left.
+// lag returns by how many seconds our tables on a host are behind; 0 if they are not replicated or we may not ask. Rows that exist only on replicas
+// that are away do not count: the host may be the only one left.
 func (c *Client) lag(ctx context.Context, h *host) (seconds int64, err error) {
 	away := false
 	err = c.Collect(ctx, Query{
@@ -228,7 +229,7 @@ func (c *Client) lag(ctx context.Context, h *host) (seconds int64, err error) {
 	return seconds, nil
 }
 
-// queued is for how many seconds a host has been waiting for rows of replicas that are there.
+// queued returns for how many seconds a host has been waiting for rows of active replicas.
 func (c *Client) queued(ctx context.Context, h *host) (seconds int64, err error) {
 	err = c.Collect(ctx, Query{
 		SQL: "SELECT max(toInt64(toUnixTimestamp(now())) - toInt64(toUnixTimestamp(create_time))) FROM system.replication_queue WHERE " + ours +

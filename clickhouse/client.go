@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Client queries one ClickHouse server, or several ones that have the same tables. It is safe for concurrent use.
+// Client queries one ClickHouse server, or several that have the same tables. It is safe for concurrent use.
 type Client struct {
 	hosts    []*host // in the order of the DSN
 	strategy driver.ConnOpenStrategy
@@ -31,13 +31,13 @@ type Client struct {
 	blind    sync.Once     // for the warning that running inserts cannot be seen
 
 	turn       atomic.Uint64                     // counts the reads that are spread
-	moved      atomic.Uint64                     // counts what went to another host because one could not be used
-	unfinished sync.Map                          // statements that replicas have not done which are away, by their sum
-	tables     atomic.Pointer[map[string]stored] // those that all hosts must have; nil before Migrate
-	replicated atomic.Bool                       // all of them are replicated
-	awaited    atomic.Pointer[time.Time]         // when a server of the cluster did not run a statement in time; nil if all did
+	moved      atomic.Uint64                     // counts requests that went to another host because one could not be used
+	unfinished sync.Map                          // hashes of statements that a replica has not done yet because it is away
+	tables     atomic.Pointer[map[string]stored] // the tables that all hosts must have; nil before Migrate
+	replicated atomic.Bool                       // all these tables are replicated
+	awaited    atomic.Pointer[time.Time]         // when a server of the cluster last failed to run a statement in time; nil if none did
 	behind     sync.Once                         // for the warning that replicas cannot be waited for
-	lacking    atomic.Bool                       // the warning has been given that rows of replicas that are away are missing
+	lacking    atomic.Bool                       // the warning about missing rows of absent replicas was logged
 }
 
 // Open returns a client for the DSN. It does not connect: if the server is down, Ping and every query return an
@@ -81,8 +81,8 @@ func (c *Client) closeHosts() error {
 	return errors.Join(errs...)
 }
 
-// Ping reports whether the server answers and is new enough, of several hosts whether one does. It never waits for queries, and at most a
-// few seconds for the server.
+// Ping returns an error unless the server, or one of several hosts, answers and is new enough. It never waits for queries, and at most a few seconds
+// for the server.
 func (c *Client) Ping(ctx context.Context) error {
 	return c.tryEach(ctx, c.order(false), always, func(ctx context.Context, h *host) error {
 		if _, err := c.server(ctx, h); err != nil {
@@ -155,7 +155,7 @@ func (c *Client) failure(ctx context.Context, doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, known)
 }
 
-// ownFailure is failure for internal statements: whatever is wrong with them is not the caller's mistake.
+// ownFailure is like failure, but for internal statements, whose errors are never the caller's mistake.
 func (c *Client) ownFailure(ctx context.Context, doing string, err error) error {
 	err = c.failure(ctx, doing, err)
 	if known, ok := errors.AsType[*Error](err); ok && known.ByQuery() {

@@ -13,10 +13,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// clusterNames are the names that a cluster may have.
+// clusterNames matches valid names of clusters.
 var clusterNames = regexp.MustCompile(`^[\w.-]{1,200}$`)
 
-// CheckCluster reports what is wrong with the name of a cluster.
+// CheckCluster returns an error if name is not a valid name of a cluster.
 func CheckCluster(name string) error {
 	if !clusterNames.MatchString(name) {
 		return fmt.Errorf("%q is not a valid name of a cluster", name)
@@ -24,7 +24,7 @@ func CheckCluster(name string) error {
 	return nil
 }
 
-// onCluster is the clause that has all servers of the cluster run a statement; empty without a cluster.
+// onCluster returns the clause that makes all servers of the cluster run a statement; empty without a cluster.
 func (c *Client) onCluster() string { return clusterClause(c.config.Cluster) }
 
 func clusterClause(cluster string) string {
@@ -34,8 +34,8 @@ func clusterClause(cluster string) string {
 	return " ON CLUSTER " + identifier(cluster)
 }
 
-// engineOn is a table's engine on a cluster, or without one if the name is empty. Where its replicas find one another is what the servers'
-// own default says: default_replica_path and default_replica_name.
+// engineOn returns a table's engine on a cluster, or on one server if cluster is empty. The replicas find one another by the servers' own defaults:
+// default_replica_path and default_replica_name.
 func engineOn(cluster, engine string) string {
 	if cluster == "" {
 		return engine
@@ -43,23 +43,23 @@ func engineOn(cluster, engine string) string {
 	return "Replicated" + engine
 }
 
-// clusterDeduplication has the replicas know the token of a batch for a week.
+// clusterDeduplication makes the replicas remember the token of a batch for a week.
 const clusterDeduplication = "replicated_deduplication_window = 10000, replicated_deduplication_window_seconds = 604800"
 
 const (
-	// defineTime is how long the servers of a cluster are waited for until they have run a statement.
+	// defineTime is how long define waits for the servers of a cluster to run a statement.
 	defineTime = 30 * time.Second
-	// awayTime is the same while one of them is away, and awayFor is how long that is assumed after it was seen.
+	// awayTime is the same while a server is away. A server that was late is assumed to be away for awayFor.
 	awayTime = 5 * time.Second
 	awayFor  = 10 * time.Minute
 )
 
-// clusterSettings have a server wait for the others until they have run a statement. Those that do not in time run it when they are back.
+// clusterSettings make a server wait until the others have run a statement, for most at the longest. A server that is late runs it when it is back.
 func clusterSettings(most time.Duration) []setting {
 	return []setting{{"distributed_ddl_task_timeout", int(most.Seconds())}, {"distributed_ddl_output_mode", "null_status_on_timeout"}}
 }
 
-// define runs a statement that makes, changes or drops a table, on all servers of the cluster if it has onCluster.
+// define runs a statement that creates, changes or drops a table, on all servers of the cluster if sql has the clause of onCluster.
 func (c *Client) define(ctx context.Context, sql string) error {
 	most := defineTime
 	if last := c.awaited.Load(); last != nil && time.Since(*last) < awayFor {
@@ -106,7 +106,7 @@ func (c *Client) checkCluster(ctx context.Context) error {
 	return shardsError(c.config.Cluster, int(shards), c.config.Shards)
 }
 
-// shardsError says what is wrong with the number of a cluster's shards, of which the config names some.
+// shardsError returns an error unless the config names hosts for each shard of the cluster.
 func shardsError(cluster string, shards, named int) error {
 	switch shards {
 	case 0:
@@ -117,19 +117,19 @@ func shardsError(cluster string, shards, named int) error {
 	return &Error{Message: fmt.Sprintf("the cluster %q has %d shards, but the config names hosts for %d; see docs/clickhouse-hosts.md", cluster, shards, named)}
 }
 
-// stored is how a host keeps a table.
+// stored describes how a host stores a table.
 type stored struct {
 	engine string
 	id     string // the same on two hosts only if they are one server
-	path   string // where a replicated table finds its replicas in ZooKeeper; empty if that is not known
+	path   string // of a replicated table in ZooKeeper; empty if unknown
 }
 
-// own reports whether the rows of a table are on its server alone.
+// own reports whether the table's rows are on its server alone.
 func (s stored) own() bool {
 	return strings.HasSuffix(s.engine, "MergeTree") && !strings.HasPrefix(s.engine, "Replicated") && !strings.HasPrefix(s.engine, "Shared")
 }
 
-// unlike says how a host has other rows in a table than another host; empty if it has not.
+// unlike returns why a table can't have the same rows as the table of another host; empty if it can.
 func (s stored) unlike(name string, other stored) string {
 	switch {
 	case (s.own() || other.own()) && s.id != other.id:
@@ -140,12 +140,12 @@ func (s stored) unlike(name string, other stored) string {
 	return ""
 }
 
-// otherShard reports whether a table is known to be no replica of another host's.
+// otherShard reports whether a table is known not to be a replica of another host's.
 func (s stored) otherShard(other stored) bool {
 	return s.path != "" && other.path != "" && s.path != other.path
 }
 
-// tablesOf are the physical tables that a host has.
+// tablesOf returns the physical tables that a host has.
 func (c *Client) tablesOf(ctx context.Context, h *host) (map[string]stored, error) {
 	tables := map[string]stored{}
 	err := c.Collect(ctx, Query{
@@ -167,7 +167,7 @@ func (c *Client) tablesOf(ctx context.Context, h *host) (map[string]stored, erro
 	return tables, unlessForbidden(err)
 }
 
-// replicaPaths are where the replicated tables of a host find their replicas, by table.
+// replicaPaths returns the ZooKeeper paths of a host's replicated tables, by table.
 func (c *Client) replicaPaths(ctx context.Context, h *host) (map[string]string, error) {
 	paths := map[string]string{}
 	err := c.Collect(ctx, Query{
@@ -180,8 +180,8 @@ func (c *Client) replicaPaths(ctx context.Context, h *host) (map[string]string, 
 	return paths, err
 }
 
-// checkTables returns an error if the hosts, or the servers of the cluster, would give different answers because each keeps rows of its own.
-// It also notes whether all tables are replicated.
+// checkTables returns an error if the hosts, or the servers of the cluster, would give different answers because each keeps rows of its own. It also
+// records the tables, and whether all are replicated.
 func (c *Client) checkTables(ctx context.Context) error {
 	if len(c.hosts) == 1 && c.config.Cluster == "" {
 		return nil
@@ -207,7 +207,7 @@ func (c *Client) checkTables(ctx context.Context) error {
 		err := c.fits(ctx, h)
 		unlike, differs := errors.AsType[*unlikeError](err)
 		switch {
-		case differs && (c.config.Cluster == "" || unlike.shard): // with either one as the first host, projects would be on either shard
+		case differs && (c.config.Cluster == "" || unlike.shard): // the order of the hosts would decide which shard has the projects
 			return &Error{Message: unlike.Error() + ". Several hosts must have the same rows: see docs/clickhouse-hosts.md"}
 		case differs: // it gets the tables when it has caught up
 			c.noteFailure(h, &Error{Kind: Unavailable, Message: unlike.Error(), cause: unlike})
@@ -219,15 +219,15 @@ func (c *Client) checkTables(ctx context.Context) error {
 	return nil
 }
 
-// unlikeError says in what a host differs from the others.
+// unlikeError says how a host differs from the others.
 type unlikeError struct {
 	text  string
-	shard bool // it is of another shard
+	shard bool // it belongs to another shard
 }
 
 func (e *unlikeError) Error() string { return e.text }
 
-// fits returns an *unlikeError for a host whose tables are not those of the others. Such a host is not asked.
+// fits returns an *unlikeError if the tables of a host differ from those of the others. Such a host is not asked.
 func (c *Client) fits(ctx context.Context, h *host) error {
 	want := c.tables.Load()
 	if want == nil { // not known yet
@@ -256,5 +256,5 @@ func (c *Client) fits(ctx context.Context, h *host) error {
 	return nil
 }
 
-// First is the address of the host that is asked first, and gets what is written.
+// First returns the address of the host that is asked first and receives the writes.
 func (c *Client) First() string { return c.order(false)[0].address }

@@ -20,9 +20,9 @@ type Config struct {
 	// The servers, as a DSN: clickhouse:// and tcp:// use the native protocol, http:// and https:// the HTTP
 	// interface. Separate several hosts with commas. See dsnOptions for the options.
 	DSN string
-	// The cluster on whose servers tables are made, as replicated ones. Default: tables are made on one server.
+	// The cluster whose servers get the tables, as replicated tables. Default: tables are created on one server.
 	Cluster string
-	// How many clients share the cluster, each with the hosts of one shard: as many as the cluster has shards. Default: 1.
+	// The number of clients that share the cluster: one per shard, with the hosts of that shard. Default: 1.
 	Shards int
 	// The maximum time of a query. Default: 60s.
 	MaxExecutionTime time.Duration
@@ -70,7 +70,8 @@ func (c Config) Validate() error {
 	return err
 }
 
-// Place says where the rows are: the database, its cluster and its hosts in any order, without secrets. Rows of two places need not be the same.
+// Place identifies where the rows are: the database, its cluster and its hosts in any order, without secrets. Different places may have different
+// rows.
 func (c Config) Place() (string, error) {
 	o, err := c.options()
 	if err != nil {

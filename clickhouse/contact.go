@@ -31,7 +31,7 @@ type contact struct {
 // outage is the reason why ClickHouse cannot be used, and what an operator can do. Neither contains secrets.
 type outage struct{ reason, advice string }
 
-// repeatAfter is how long an outage with the same reason is not logged again, because connections may come and go.
+// repeatAfter is how long the same advice is not logged again, because connections may come and go.
 const repeatAfter = time.Minute
 
 func (k *contact) init(options *driver.Options) {
@@ -41,8 +41,8 @@ func (k *contact) init(options *driver.Options) {
 	k.noticed = map[string]time.Time{}
 }
 
-// Reachable reports whether ClickHouse answered the last time it was contacted, of several hosts whether one did. If not, reason explains
-// why to the operator; it is empty before the first contact.
+// Reachable reports whether ClickHouse answered when it was last contacted; with several hosts, whether one of them did. If not, reason explains why
+// to the operator; it is empty before the first contact.
 func (c *Client) Reachable() (ok bool, reason string) {
 	for _, h := range c.hosts {
 		if h.contact.up.Load() {
@@ -64,7 +64,7 @@ func (k *contact) reason() string {
 	return k.outage.reason
 }
 
-// answered records that a host answered. One whose tables are not those of the others is of no use all the same.
+// answered records that a host answered. It ignores a host whose tables differ from those of the others, because it can't be used anyway.
 func (c *Client) answered(h *host) {
 	k := &h.contact
 	if k.up.Load() || h.unfit.Load() {
@@ -80,8 +80,8 @@ func (c *Client) answered(h *host) {
 	}
 }
 
-// noteFailure records that a host could not be used. It ignores errors of other kinds. If there are others, the host is left out unless
-// the error is about the query.
+// noteFailure records that a host could not be used. It ignores errors of kinds other than Unavailable. If there are several hosts, this one is left
+// out unless the error is about the query.
 func (c *Client) noteFailure(h *host, err *Error) {
 	switch {
 	case err.Kind != Unavailable || c.open.Err() != nil:
@@ -92,7 +92,7 @@ func (c *Client) noteFailure(h *host, err *Error) {
 	}
 }
 
-// login are the codes of a server that does not let us in.
+// login has the codes of errors with which a server denies us access.
 var login = map[int]bool{unknownDatabase: true, 192: true, 193: true, 194: true, 195: true, 291: true, 516: true, 720: true}
 
 // tell logs why a host cannot be used, and what to do.
@@ -138,7 +138,7 @@ func (k *contact) clean(text string) string {
 // Clean removes the DSN's password from a text for the log and limits its length.
 func (c *Client) Clean(text string) string { return c.hosts[0].contact.clean(text) }
 
-// others reports whether another host than one is not left out.
+// others reports whether any other host can be used.
 func (c *Client) others(than *host) bool {
 	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h != than && !h.out.Load() && !h.unfit.Load() })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Deletion is the deletion of rows of one project in a table.
+// Deletion describes the rows of one project to delete from a table.
 type Deletion struct {
 	Table   string
 	Project int64
@@ -26,12 +26,12 @@ type Deletion struct {
 	Partition string
 }
 
-// Delete hides rows of a project: when it returns nil, no query finds them. They stay on the disk until [Client.Erase]. Rows that are
-// written afterwards are not affected, whether the condition holds for them or not. Errors are like those of [Client.Query]; see
-// [Error.Refused] for those of a server that does not let us delete.
+// Delete hides rows of a project: when it returns nil, no query finds them. They stay on the disk until [Client.Erase]. Rows written later are not
+// affected, even if they meet the condition. Errors are like those of [Client.Query]; [Error.Refused] tells whether the server does not let us
+// delete.
 //
-// ClickHouse keeps the text of the statement, with its parameters, until the table had another deletion or was erased. If a replica is away, the
-// error is Unavailable: the rows are hidden on the others, and the same deletion, tried again, is not sent before the replica has done it.
+// ClickHouse keeps the text of the statement, with its parameters, until the next deletion or erasure in the table. If a replica is away, the error
+// is Unavailable: the rows are hidden on the other replicas, and a retry of the same deletion is not sent before that replica has done it.
 func (c *Client) Delete(ctx context.Context, d Deletion) error {
 	if err := checkText(d.Where); err != nil {
 		return fmt.Errorf("BUG: a condition that can't be one: %w", err)
@@ -42,7 +42,7 @@ func (c *Client) Delete(ctx context.Context, d Deletion) error {
 	return c.mutate(ctx, d.Table, d.Params, d.statement(), "deleting rows of the table "+d.Table)
 }
 
-// statement is the whole statement. Whatever the condition is, it holds for rows of the project alone.
+// statement returns the whole statement. Whatever the condition is, only rows of the project are affected.
 func (d *Deletion) statement() string {
 	var b strings.Builder
 	b.WriteString("DELETE FROM " + identifier(d.Table))
@@ -56,18 +56,18 @@ func (d *Deletion) statement() string {
 	return b.String()
 }
 
-// mutateSettings have a statement return when all servers that keep the table have done it. Otherwise a deletion could be over before
-// its rows are hidden.
+// mutateSettings make a statement return only when all servers that keep the table have done it. Otherwise a deletion could return before its rows
+// are hidden.
 var mutateSettings = []setting{{"lightweight_deletes_sync", 2}, {"mutations_sync", 2}, {"alter_sync", 2}}
 
-// unfinished is the code of a statement that goes on in the background, since a replica is away.
+// unfinished is the code of a statement that continues in the background because a replica is away.
 const unfinished = 341
 
 // maxUnfinished is how many unfinished statements are remembered.
 const maxUnfinished = 10_000
 
-// mutate runs a statement that changes rows of a table, and waits until it is done on all replicas. If one is away, the error is Unavailable:
-// ClickHouse goes on when the replica is back. A statement that did not end is not sent again before that, as ClickHouse would keep each one.
+// mutate runs a statement that changes rows of a table, and waits until all replicas have done it. If one is away, the error is Unavailable, and
+// ClickHouse continues when the replica is back. Until then the statement is not sent again, because ClickHouse would keep each copy.
 func (c *Client) mutate(ctx context.Context, table string, params []Param, sql, doing string) error {
 	key := sha256.Sum256(fmt.Appendf(nil, "%q %q", sql, params))
 	if _, sent := c.unfinished.Load(key); sent {
@@ -109,7 +109,7 @@ func errUnfinished(cause error) *Error {
 	return &Error{Kind: Unavailable, Code: unfinished, Name: "unfinished", Message: "a replica of ClickHouse is away, or is not done yet", cause: cause}
 }
 
-// remember notes that a statement is unfinished. Of too many, all are forgotten: to send one again does no harm.
+// remember records that a statement is unfinished. If there are too many, it forgets the others: sending a statement again does no harm.
 func (c *Client) remember(key [sha256.Size]byte) {
 	known := 0
 	c.unfinished.Range(func(any, any) bool {
@@ -122,7 +122,7 @@ func (c *Client) remember(key [sha256.Size]byte) {
 	c.unfinished.Store(key, struct{}{})
 }
 
-// pending reports whether a replica of a table is away, or has not done all statements that change its rows.
+// pending reports whether a replica of a table is away, or has not done all statements that change the table's rows.
 func (c *Client) pending(ctx context.Context, table string) (pending bool, err error) {
 	for _, h := range c.hosts {
 		if h.out.Load() {
@@ -143,16 +143,16 @@ func (c *Client) pending(ctx context.Context, table string) (pending bool, err e
 	return pending, nil
 }
 
-// Refused reports whether a server does not let us do something, whatever the data is: our name may not, or the table's engine can't.
+// Refused reports whether the server does not let us do something, whatever the data: our user lacks the privilege, or the table's engine can't do
+// it.
 func (e *Error) Refused() bool { return forbidden[e.Code] || cannotDelete[e.Code] }
 
-// cannotDelete are the errors of tables whose rows can't be deleted: of an engine without deletions (48, 36), switched off (344), or
-// read only (242, 731).
+// cannotDelete has the codes for tables whose rows can't be deleted: the engine has no deletions (48, 36), they are switched off (344), or the table
+// is read-only (242, 731).
 var cannotDelete = map[int]bool{36: true, 48: true, 242: true, 344: true, 731: true}
 
-// Erase rewrites the parts of a table in which rows were deleted, of whatever project, without those rows, and waits until that is
-// done. The parts that were rewritten stay on the disk for a while: see [Client.Unerased]. It returns the time at which it was done, by
-// ClickHouse's clock.
+// Erase rewrites the parts of a table that have deleted rows, of any project, without those rows, and waits until that is done. The old parts stay on
+// the disk for a while: see [Client.Unerased]. It returns the time at which it was done, by ClickHouse's clock.
 func (c *Client) Erase(ctx context.Context, table string) (time.Time, error) {
 	if err := c.mutate(ctx, table, nil, "ALTER TABLE "+identifier(table)+" APPLY DELETED MASK", "erasing deleted rows of the table "+table); err != nil {
 		return time.Time{}, err
@@ -160,7 +160,7 @@ func (c *Client) Erase(ctx context.Context, table string) (time.Time, error) {
 	return c.serverTime(ctx)
 }
 
-// serverTime is the time by ClickHouse's clock, of several hosts by the one that is ahead.
+// serverTime returns the time by ClickHouse's clock; with several hosts, by the clock that is furthest ahead.
 func (c *Client) serverTime(ctx context.Context) (at time.Time, err error) {
 	err = c.collectAll(ctx, Query{SQL: "SELECT toUnixTimestamp(now())", system: true}, func(cells []Cell) error {
 		seconds, err := cells[0].Int()
@@ -172,7 +172,7 @@ func (c *Client) serverTime(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// collectAll is Collect on each host, for what each keeps by itself. All must answer.
+// collectAll runs Collect on each host, for data that each host keeps by itself. All must answer.
 func (c *Client) collectAll(ctx context.Context, q Query, row func([]Cell) error) error {
 	for _, h := range c.hosts {
 		q.on = h
@@ -183,22 +183,22 @@ func (c *Client) collectAll(ctx context.Context, q Query, row func([]Cell) error
 	return nil
 }
 
-// Remains is what is still on the disk of rows that were deleted in a table.
+// Remains counts what is still on the disk of rows that were deleted from a table.
 type Remains struct {
-	// Masked is how many parts have rows that are hidden.
+	// Masked is the number of parts with hidden rows.
 	Masked int64
-	// Old is how many parts are there that others took the place of.
+	// Old is the number of parts on the disk that others have replaced.
 	Old int64
-	// Statements is how many statements are kept that changed rows, with the values in their text; of tables that other products made,
-	// none is counted, as these may keep them as long as they like.
+	// Statements is the number of kept statements that changed rows, with the values in their text. It does not count those of tables that other
+	// products made, which may keep them as long as they like.
 	Statements int64
 }
 
 // None reports whether nothing is left.
 func (r Remains) None() bool { return r == Remains{} }
 
-// Unerased returns what is left on the disks of all hosts of rows of a table that were deleted before a time by ClickHouse's clock, such as that of
-// [Client.Erase]. Merges and deletions that come later make further old parts, which don't count.
+// Unerased returns what is left on the disks of all hosts of rows that were deleted from a table before a time by ClickHouse's clock, such as the
+// time that [Client.Erase] returned. Parts that merges and deletions replace later don't count.
 func (c *Client) Unerased(ctx context.Context, table string, before time.Time) (r Remains, err error) {
 	const sql = "SELECT (SELECT countIf(active AND has_lightweight_delete AND modification_time <= {before:DateTime('UTC')}) FROM system.parts " + ofTable + "), " +
 		"(SELECT countIf(NOT active AND remove_time <= {before:DateTime('UTC')}) FROM system.parts " + ofTable + "), " +
@@ -222,10 +222,11 @@ func (c *Client) Unerased(ctx context.Context, table string, before time.Time) (
 
 const ofTable = "WHERE database = currentDatabase() AND table = {table:String}"
 
-// fewStatements marks the tables of which ClickHouse keeps no finished statement but the last: see lastStatement.
+// fewStatements marks the tables for which ClickHouse keeps only the last finished statement: see lastStatement.
 const fewStatements = "'finished_mutations_to_keep = 1'"
 
-// CanDelete reports why rows of our tables, but for the logs, can't be deleted here; empty if they can. The error is that of an outage.
+// CanDelete returns the reason why rows of our tables, except the logs, can't be deleted; empty if they can. It returns an error if ClickHouse can't
+// be asked.
 func (c *Client) CanDelete(ctx context.Context) (reason string, err error) {
 	engines := map[string]string{}
 	err = c.Collect(ctx, Query{
@@ -240,7 +241,7 @@ func (c *Client) CanDelete(ctx context.Context) (reason string, err error) {
 	var deletions []string
 	for _, name := range physical.WithoutLogs() {
 		switch engine := engines[name]; {
-		case engine == "": // it is missing, or we may not see what it is: the deletion will tell
+		case engine == "": // it is missing, or we may not see its engine: the deletion will tell
 		case !strings.HasSuffix(engine, "MergeTree"):
 			return fmt.Sprintf("Rows of the table %s can't be deleted, because it is of the engine %s.", name, engine), nil
 		case len(c.hosts) > 1 && !strings.HasPrefix(engine, "Replicated"):
@@ -259,7 +260,7 @@ func (c *Client) CanDelete(ctx context.Context) (reason string, err error) {
 	return "The ClickHouse user of this server may not delete rows of these tables.", nil
 }
 
-// MayDelete reports whether our name surely may delete rows of a table: a server that is too old can't be asked.
+// MayDelete reports whether our user certainly may delete rows of a table. It is false for a server that is too old to be asked.
 func (c *Client) MayDelete(ctx context.Context, table string) (bool, error) {
 	may, err := c.granted(ctx, "ALTER DELETE ON "+identifier(table))
 	if known, ok := errors.AsType[*Error](err); ok && known.Code != 0 && known.Kind != Unavailable {
@@ -268,7 +269,7 @@ func (c *Client) MayDelete(ctx context.Context, table string) (bool, error) {
 	return may, err
 }
 
-// granted reports whether our name has all of some rights, such as ALTER DELETE ON a table.
+// granted reports whether our user has all of the given privileges, such as ALTER DELETE ON a table.
 func (c *Client) granted(ctx context.Context, rights ...string) (all bool, err error) {
 	err = c.Collect(ctx, Query{SQL: "CHECK GRANT " + strings.Join(rights, ", "), system: true, rights: true}, func(cells []Cell) error {
 		all = cells[0].Text() == "1"
@@ -277,8 +278,8 @@ func (c *Client) granted(ctx context.Context, rights ...string) (all bool, err e
 	return all, err
 }
 
-// EraseMaterialized drops the tables of materialized endpoints of a project that were filled before a time, and waits until they are off
-// the disk. It reports whether there is none any more: one that a query still fills comes later.
+// EraseMaterialized drops the tables of a project's materialized endpoints that were filled before a time, and waits until they are off the disk. It
+// reports whether none is left: a table that a query is still filling appears only later.
 func (c *Client) EraseMaterialized(ctx context.Context, project int64, before time.Time) (none bool, err error) {
 	all, err := c.MaterializedTables(ctx)
 	if err != nil {

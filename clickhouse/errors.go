@@ -119,7 +119,8 @@ func unreachable(err error) bool {
 		errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// closedIdle reports whether a server closed a connection that waited while a request was put on it, which it has not read. net/http tells only by a text.
+// closedIdle reports whether the server closed an idle connection just when a request was sent on it, so that it has not read the request. net/http
+// tells only by the error's text.
 func closedIdle(err error) bool {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
@@ -184,7 +185,7 @@ var (
 		`\breceived from\b|maybe you meant: \['?system).*$`)
 	// settingAdvice matches a sentence about a server setting, which the author of a query cannot change.
 	settingAdvice = regexp.MustCompile(`(?is)\.\s+[^.]*\bsettings?\b.*$`)
-	// ungrouped matches a column with the names of its physical database and table, or with that of its table in the query.
+	// ungrouped matches a column that is qualified with its physical database and table, or with its table in the query.
 	ungrouped  = regexp.MustCompile(`'(?:\w+\.){2}(\w+|\x60(?:[^\x60\\]|\\.)+\x60)' is not under|'(?:\w+\.)?((?:person_)?properties__\w+)' is not under`)
 	codePrefix = regexp.MustCompile(`^(?:Code: \d+\.\s*)?(?:e\.displayText\(\) = )?(?:DB::\w*Exception:\s*)*`)
 	nameSuffix = regexp.MustCompile(`\s*\([A-Z][A-Z0-9_]{3,}\)\s*$`)
@@ -194,7 +195,7 @@ var (
 		`\b(?:DB|std|Poco|boost)::`)
 )
 
-// queriedName is how a query names a column: properties.a for the path properties.a with the type of its values, and for properties__a.
+// queriedName returns the name by which a query calls a column: properties.a for the typed path properties.a.:`String` and for properties__a.
 func queriedName(column string) string {
 	name, _, _ := strings.Cut(strings.Trim(column, "`"), ".:") // the type of a path's values
 	name = strings.ReplaceAll(name, "\\`", "`")

@@ -18,15 +18,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Fill is a SELECT whose rows ClickHouse itself writes into a table; none of them comes here.
+// Fill is a SELECT whose rows ClickHouse writes into a table itself, without sending them to us.
 type Fill struct {
 	Query
 	Table   string
-	Columns []string // of the table, in the order of the query's
-	// Further columns of the table, with the number that they have in all rows. The column of the project is always filled in.
+	Columns []string // of the table, in the order of the query's columns
+	// Further columns of the table, each with the same number in all rows. The project's column is always filled in.
 	Fixed []FixedColumn
-	// The maximum time of the query, in place of Config.MaxExecutionTime, which is meant for queries that somebody waits for. At most,
-	// and by default, MaxFillTime.
+	// The maximum time of the query, instead of Config.MaxExecutionTime, which is meant for queries that somebody waits for. Zero, or more than
+	// MaxFillTime, means MaxFillTime.
 	MaxTime time.Duration
 }
 
@@ -36,7 +36,7 @@ type FixedColumn struct {
 	Number uint64
 }
 
-// MaxFillTime is the longest that a Fill may take.
+// MaxFillTime is the maximum time of a Fill.
 const MaxFillTime = 10 * time.Minute
 
 // fillConnections is the size of the pool for fills.
@@ -50,8 +50,8 @@ func openFill(options *driver.Options) (pool, error) {
 	return openPool(&own)
 }
 
-// fillSettings are those in which a fill differs from a query that is read: it may write, and what does not fit into half of its memory
-// goes to disk.
+// fillSettings returns the settings of a fill. Unlike a query whose rows are read, it may write, and it moves to disk what does not fit into half of
+// its memory.
 func (c *Client) fillSettings(ctx context.Context, s *server, q Query, more []setting) driver.Settings {
 	all := c.settings(ctx, s, q)
 	for _, name := range []string{"readonly", "max_result_rows", "max_result_bytes"} {
@@ -74,14 +74,13 @@ func (c *Client) fillSettings(ctx context.Context, s *server, q Query, more []se
 	return all
 }
 
-// Fill runs a SELECT for one project inside ClickHouse and writes its rows into a table. The SELECT has the same fences as one of
-// [Client.Query]. After an error, any part of the rows may be there. When ctx ends, the query is stopped on the server. Errors are like
-// those of [Client.Query].
+// Fill runs a SELECT for one project inside ClickHouse and writes its rows into a table. The SELECT is fenced like one of [Client.Query]. After an
+// error, any part of the rows may have been written. When ctx ends, the query is stopped on the server. Errors are like those of [Client.Query].
 func (c *Client) Fill(ctx context.Context, f Fill) error {
 	return c.write(ctx, f.Query, f.MaxTime, f.statement(), "filling a table")
 }
 
-// write runs a statement that has a query for one project as a subquery, and that writes its rows into a table.
+// write runs a statement that contains a query for one project as a subquery and writes its rows into a table.
 func (c *Client) write(ctx context.Context, q Query, most time.Duration, sql, doing string, more ...setting) error {
 	if q.Project <= 0 {
 		return fmt.Errorf("BUG: a query without a project: %d", q.Project)
@@ -122,7 +121,7 @@ func (h *host) fill(ctx context.Context, settings driver.Settings, q Query, sql 
 	return h.fillHTTP(ctx, settings, q, sql)
 }
 
-// statement is the whole statement. Whatever the query's text is, it is a subquery, so that each row gets the project.
+// statement returns the whole statement. Whatever the query's text is, it is a subquery, so that each row gets the project.
 func (f *Fill) statement() string {
 	columns, values := make([]string, 0, len(f.Columns)+len(f.Fixed)+1), []string{"*"}
 	for _, name := range f.Columns {
@@ -134,10 +133,9 @@ func (f *Fill) statement() string {
 	return "INSERT INTO " + identifier(f.Table) + " (" + strings.Join(columns, ", ") + ")\nSELECT " + strings.Join(values, ", ") + " FROM (\n" + f.SQL + "\n)"
 }
 
-// abandon stops a fill that was ended here. A server goes on with a query that writes when its client hangs up; the embedded engine does
-// not.
+// abandon kills a fill that ended here. When its client hangs up, a server continues a query that writes; the embedded engine does not.
 func (c *Client) abandon(ctx context.Context, h *host, id string) {
-	if ctx.Err() == nil || c.config.Embedded || errors.Is(context.Cause(ctx), errSilent) { // a silent host does not hear of it
+	if ctx.Err() == nil || c.config.Embedded || errors.Is(context.Cause(ctx), errSilent) { // a silent host would not get the request
 		return
 	}
 	if err := c.askToKill(h, id); err != nil && c.open.Err() == nil {

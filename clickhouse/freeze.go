@@ -10,18 +10,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// StoredTable is a table of ours as ClickHouse stores it.
+// StoredTable describes one of our tables as ClickHouse stores it.
 type StoredTable struct {
 	Name    string
 	Create  string            // the statement that made it
-	Folder  string            // where its parts are on the server's machine, with a slash at the end; empty if the server does not say
+	Folder  string            // of its parts on the server's machine, with a slash at the end; empty if unknown
 	Columns []physical.Column // Name and Type only; none for the table of a materialized endpoint
 }
 
 // Materialized reports whether it is the table of a materialized endpoint.
 func (t *StoredTable) Materialized() bool { return len(t.Columns) == 0 }
 
-// StoredTables lists the physical tables that are there, without the logs, and those of materialized endpoints.
+// StoredTables lists the physical tables that exist, without the logs, and the tables of materialized endpoints.
 func (c *Client) StoredTables(ctx context.Context) ([]StoredTable, error) {
 	columns, err := c.PhysicalColumns(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Client) StoredTables(ctx context.Context) ([]StoredTable, error) {
 	return tables, err
 }
 
-// CountByProject counts the rows of a table as they are stored: those that a later version replaces are among them.
+// CountByProject counts the stored rows of a table, including rows that a later version replaces, by project.
 func (c *Client) CountByProject(ctx context.Context, table string) (map[int64]int64, error) {
 	counts := map[int64]int64{}
 	err := c.Collect(ctx, Query{
@@ -66,13 +66,13 @@ func (c *Client) CountByProject(ctx context.Context, table string) (map[int64]in
 	return counts, err
 }
 
-// Freeze links the parts that a table has now into the folder shadow/<name> of the embedded engine. Parts never change, so these stay as
-// they are whatever is written. Whoever called it removes the folder.
+// Freeze links the current parts of a table into the folder shadow/<name> of the embedded engine. Parts never change, so later writes do not affect
+// them. The caller removes the folder.
 func (c *Client) Freeze(ctx context.Context, table, name string) error {
 	return c.run(ctx, "freezing the table "+table, "ALTER TABLE "+identifier(table)+" FREEZE WITH NAME "+literal(name))
 }
 
-// AttachPart makes a part that lies in the folder detached of a table one of the table.
+// AttachPart adds a part in the table's folder detached to the table.
 func (c *Client) AttachPart(ctx context.Context, table, part string) error {
 	return c.run(ctx, "attaching the part "+part+" to the table "+table, "ALTER TABLE "+identifier(table)+" ATTACH PART "+literal(part))
 }
@@ -82,7 +82,7 @@ func (c *Client) Truncate(ctx context.Context, table string) error {
 	return c.run(ctx, "emptying the table "+table, "TRUNCATE TABLE "+identifier(table))
 }
 
-// Recreate makes the table of a materialized endpoint anew, empty, by the statement that StoredTables gave.
+// Recreate creates the table of a materialized endpoint anew and empty, with the statement from StoredTables.
 func (c *Client) Recreate(ctx context.Context, table, create string) error {
 	if _, ours := parseMaterialized(table); !ours {
 		return fmt.Errorf("%q is not the table of a materialized endpoint", table)
@@ -97,7 +97,7 @@ func (c *Client) Recreate(ctx context.Context, table, create string) error {
 	return c.run(ctx, "making the table "+table, "CREATE TABLE "+identifier(table)+" ("+definition)
 }
 
-// BackUp has a ClickHouse server write all rows of tables to a destination of its own, such as Disk('backups', 'name'). That may take long.
+// BackUp makes a ClickHouse server write all rows of tables to a destination of its own, such as Disk('backups', 'name'). That may take long.
 func (c *Client) BackUp(ctx context.Context, tables []string, destination string) error {
 	named := make([]string, len(tables))
 	for i, table := range tables {
@@ -115,7 +115,7 @@ func (c *Client) BackUp(ctx context.Context, tables []string, destination string
 	return nil
 }
 
-// run runs a statement of an operator, who is told what ClickHouse says.
+// run runs a statement for an operator, who sees ClickHouse's error message.
 func (c *Client) run(ctx context.Context, doing, sql string) error {
 	if err := c.exec(ctx, sql); err != nil {
 		return c.failure(ctx, doing, err)

@@ -17,7 +17,7 @@ var (
 // no comments, no heredocs, and quotes all names. So anything outside quotes that could be that keyword, or hide it
 // from this check, is refused.
 //
-// A parenthesis that closes more than was opened would end the subquery that a text may be put into.
+// It also refuses a parenthesis that closes more than was opened, which would end the subquery that the text is put into.
 func checkText(sql string) error {
 	depth := 0
 	for i := 0; i < len(sql); {

@@ -1,21 +1,22 @@
 package clickhouse
 
-// Restarter is a Sink that can begin anew. A query whose host dies is then repeated on another one, however many rows came.
+// Restarter is a Sink that can start over. If the host of a query dies, the query is repeated on another host, however many rows have arrived.
 type Restarter interface {
 	Sink
-	// Restart drops the columns and the rows that came. It reports whether it could.
+	// Restart drops the columns and rows received so far. It reports whether it could.
 	Restart() bool
 }
 
-// heldBytes is how many bytes of rows are kept back while their query may have to be repeated on another host.
+// heldBytes is how many bytes of rows are held back while their query may have to be repeated on another host.
 const heldBytes = 64 << 10
 
-// held keeps the beginning of an answer back, so that the query can be repeated until more comes. A Restarter gets everything at once.
+// held holds back the beginning of a result, so that the query can be repeated until more than heldBytes have arrived. A Restarter gets everything at
+// once.
 type held struct {
 	to      Sink
-	again   func() bool // has to begin anew; nil if it can't
-	passed  bool        // to has got something
-	any     bool        // the columns came
+	again   func() bool // restarts to; nil if it can't
+	passed  bool        // to has received something
+	any     bool        // the columns have arrived
 	columns []Column
 	rows    []byte
 	ends    []int // of the rows in rows
@@ -30,7 +31,7 @@ func (h *held) Columns(columns []Column) error {
 	return nil
 }
 
-// Row keeps a row, or passes it on after those that were kept.
+// Row keeps a row, or passes it on after the rows kept before it.
 func (h *held) Row(json []byte) error {
 	if !h.passed && len(h.rows)+len(json) <= heldBytes {
 		h.rows = append(h.rows, json...)
@@ -63,7 +64,7 @@ func (h *held) flush() error {
 	return nil
 }
 
-// restart forgets what came. It reports whether the answer can begin anew.
+// restart drops what has arrived. It reports whether the result can start over.
 func (h *held) restart() bool {
 	if h.passed && (h.again == nil || !h.again()) {
 		return false

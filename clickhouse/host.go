@@ -32,21 +32,21 @@ type host struct {
 	asked   singleflight.Group
 
 	// Of several hosts:
-	out   atomic.Bool  // it does not answer, so that it is asked last
-	unfit atomic.Bool  // it does not have the tables of the others, so that it is never asked
-	heard atomic.Int64 // when the last byte came from it, in nanoseconds since 1970
+	out   atomic.Bool  // it does not answer, so it is asked last
+	unfit atomic.Bool  // its tables differ from those of the others, so it is not asked
+	heard atomic.Int64 // when its last byte arrived, in nanoseconds since 1970
 
 	mu       sync.Mutex
-	attempts map[*attempt]struct{} // what runs on it
-	watching bool                  // watch runs
-	replicas map[string]string     // its replica of each table, when it was last looked at
-	passed   map[string][]string   // the replicas of tables that are away, and have been waited for in vain
+	attempts map[*attempt]struct{} // what is running on it
+	watching bool                  // watch is running
+	replicas map[string]string     // the name of its replica of each table, as last seen
+	passed   map[string][]string   // by table, the replicas that are away and were waited for in vain
 }
 
-// Host is a server of a client; the zero Host is none.
+// Host is one of a client's servers. The zero Host is none.
 type Host struct{ of *host }
 
-// String is the host's address; empty for none.
+// String returns the host's address; empty for none.
 func (h Host) String() string {
 	if h.of == nil {
 		return ""
@@ -54,7 +54,7 @@ func (h Host) String() string {
 	return h.of.address
 }
 
-// Front is the host that is asked now if it does not matter which one is. It is none if queries are spread over the hosts.
+// Front returns the host that is asked now if any may answer. It is the zero Host if queries are spread over the hosts.
 func (c *Client) Front() Host {
 	if len(c.hosts) > 1 && c.strategy != driver.ConnOpenInOrder {
 		return Host{}
@@ -62,22 +62,22 @@ func (c *Client) Front() Host {
 	return Host{c.order(false)[0]}
 }
 
-// attempt is something that runs on a host.
+// attempt is something that is running on a host.
 type attempt struct{ end context.CancelCauseFunc }
 
 const (
 	// dialTime is how long a dial may take if there are other hosts.
 	dialTime = 500 * time.Millisecond
-	// pingEvery is how often a host is pinged while something runs on it, and pingTime is how long it may take to answer. Together they
-	// are how late it is noticed that a host is silent.
+	// pingEvery is how often a host is pinged while something runs on it, and pingTime is how long it may take to answer. It takes the sum of both to
+	// notice that a host is silent.
 	pingEvery = 150 * time.Millisecond
 	pingTime  = 450 * time.Millisecond
-	// firstReturn and lastReturn are the shortest and the longest time between two looks at a host that does not answer.
+	// firstReturn and lastReturn are the shortest and the longest time between two checks of a host that does not answer.
 	firstReturn = 100 * time.Millisecond
 	lastReturn  = 5 * time.Second
-	// returnTime is how long such a look may take.
+	// returnTime is how long such a check may take.
 	returnTime = 3 * time.Second
-	// maxLag is how many seconds the tables of a host that comes back may be behind those of others.
+	// maxLag is how many seconds the tables of a host that comes back may be behind.
 	maxLag = 10
 )
 
@@ -117,7 +117,7 @@ func (h *host) close() error {
 	return err
 }
 
-// dialer returns a dial function that does not wait for long, and whose connections note when something comes.
+// dialer returns a dial function with a short timeout, whose connections record when bytes arrive.
 func (h *host) dialer(dial dialFunc) dialFunc {
 	dial = dialer(dial, nil)
 	return func(ctx context.Context, address string) (net.Conn, error) {
@@ -146,7 +146,7 @@ func (c *heardConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// pinger asks a host for a sign of life, on connections that nothing else uses. An error that the host itself gives is one.
+// pinger asks a host for a sign of life, on connections that nothing else uses. An error from the host itself is a sign of life too.
 type pinger interface {
 	ping(ctx context.Context) error
 	close() error
@@ -235,14 +235,14 @@ func (h *host) alive(ctx context.Context) error {
 	return err
 }
 
-// unreachableNow reports whether an error says that nobody listens, whatever came on other connections a moment ago.
+// unreachableNow reports whether a dial failed without a timeout, so that the host is down even if bytes arrived on other connections a moment ago.
 func unreachableNow(err error) bool {
 	network, ok := errors.AsType[*net.OpError](err)
 	return ok && network.Op == "dial" && !network.Timeout()
 }
 
-// order returns the hosts as they are to be tried: those that answer first. If it may spread, the DSN says how; else the first host that
-// answers always comes first, so that who writes finds there what it wrote.
+// order returns the hosts in the order in which to try them, those that answer first. With spread, the DSN's strategy picks the first one; without
+// it, the first host that answers always comes first, so that a writer finds there what it wrote.
 func (c *Client) order(spread bool) []*host {
 	n := len(c.hosts)
 	if n == 1 {
@@ -274,7 +274,7 @@ func (c *Client) order(spread bool) []*host {
 	return in
 }
 
-// tryEach runs something on one host after the other, until one answers that it can be used, or again says that it must not be repeated.
+// tryEach calls do for one host after another, until its error is not Unavailable or again reports that it must not be repeated.
 func (c *Client) tryEach(ctx context.Context, hosts []*host, again func(error) bool, do func(context.Context, *host) error) error {
 	for n, h := range hosts {
 		err := c.try(ctx, h, do)
@@ -289,15 +289,15 @@ func (c *Client) tryEach(ctx context.Context, hosts []*host, again func(error) b
 	return errClosed
 }
 
-// send runs a statement that writes. If a host fails, another one gets it only if the statement was not sent, or may be done twice.
+// send runs a statement that writes. If a host fails, another one gets the statement only if it was not sent, or if twice says that it may run twice.
 func (c *Client) send(ctx context.Context, twice bool, do func(context.Context, *host) error) error {
 	return c.tryEach(ctx, c.order(false), func(err error) bool { return twice || unsent(err) }, do)
 }
 
-// always has everything repeated that a host failed to answer.
+// always allows everything to be repeated that a host failed to answer.
 func always(error) bool { return true }
 
-// try runs something on a host, and notes whether the host answers. If the host falls silent while another one answers, it ends with errSilent.
+// try calls do for a host, and records whether the host answers. If the host falls silent while another one answers, the error is errSilent.
 func (c *Client) try(ctx context.Context, h *host, do func(context.Context, *host) error) error {
 	watched, done := c.watched(ctx, h)
 	defer done()
@@ -315,12 +315,12 @@ func (c *Client) try(ctx context.Context, h *host, do func(context.Context, *hos
 	return err
 }
 
-// unsentError is one of something that came before a statement was sent.
+// unsentError is an error that occurred before a statement was sent.
 type unsentError struct{ error }
 
 func (e *unsentError) Unwrap() error { return e.error }
 
-// unsent reports whether a statement that failed was surely not sent.
+// unsent reports whether a statement that failed was certainly not sent.
 func unsent(err error) bool {
 	if _, ok := errors.AsType[*unsentError](err); ok || greetingFailed(err) {
 		return true
@@ -329,7 +329,7 @@ func unsent(err error) bool {
 	return ok && network.Op == "dial"
 }
 
-// watched returns a context that also ends, with errSilent, when the host falls silent while another one answers. The caller calls done.
+// watched returns a context that also ends, with errSilent, when the host falls silent while another one answers. The caller must call done.
 func (c *Client) watched(ctx context.Context, h *host) (watched context.Context, done func()) {
 	if len(c.hosts) == 1 {
 		return ctx, func() {}
@@ -351,8 +351,8 @@ func (c *Client) watched(ctx context.Context, h *host) (watched context.Context,
 	}
 }
 
-// watch pings a host as long as something runs there, on other connections than those that run it: a query may take long before it sends
-// anything, and the host may have gone without a word.
+// watch pings a host while something runs on it, on separate connections: a query may run long before it sends anything, and the host may have gone
+// down without closing the connection.
 func (c *Client) watch(h *host) {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
@@ -383,7 +383,7 @@ func (c *Client) watch(h *host) {
 	}
 }
 
-// abandon ends what runs on a host.
+// abandon ends everything that runs on a host.
 func (h *host) abandon() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -392,7 +392,7 @@ func (h *host) abandon() {
 	}
 }
 
-// anotherAnswers reports whether a host other than one gives a sign of life.
+// anotherAnswers reports whether any other host gives a sign of life.
 func (c *Client) anotherAnswers(than *host) bool {
 	ctx, cancel := context.WithCancel(c.open)
 	defer cancel()
@@ -411,13 +411,13 @@ func (c *Client) anotherAnswers(than *host) bool {
 	return false
 }
 
-// leaveOut has a host asked last until it can be used again, and tells the operator why.
+// leaveOut makes a host be asked last until it can be used again, and tells the operator why.
 func (c *Client) leaveOut(h *host, why *Error) {
 	if h.out.Swap(true) {
 		return
 	}
 	h.contact.up.Store(false)
-	h.known.Store(nil) // it may come back as another version
+	h.known.Store(nil) // it may come back with another version
 	go c.takeBack(h)
 	go c.tell(h, why)
 }
@@ -438,7 +438,7 @@ func (c *Client) takeBack(h *host) {
 	}
 }
 
-// usable reports whether a host answers queries, and has about what the others have.
+// usable reports whether a host answers queries, and its tables and rows are about those of the others.
 func (c *Client) usable(h *host) bool {
 	ctx, cancel := context.WithTimeoutCause(c.open, returnTime, errSilent)
 	defer cancel()
@@ -458,7 +458,8 @@ func (c *Client) usable(h *host) bool {
 	return err == nil && lag <= maxLag
 }
 
-// LookAround asks each of several hosts for a sign of life, so that it is known of those that nobody asks, too. It does nothing if there is one.
+// LookAround asks each of several hosts for a sign of life, so that the state of hosts without queries is known too. It does nothing if there is only
+// one.
 func (c *Client) LookAround(ctx context.Context) {
 	if len(c.hosts) == 1 {
 		return
@@ -467,7 +468,7 @@ func (c *Client) LookAround(ctx context.Context) {
 		if h.out.Load() {
 			continue
 		}
-		_ = c.try(ctx, h, func(ctx context.Context, h *host) error { // which notes what goes wrong
+		_ = c.try(ctx, h, func(ctx context.Context, h *host) error { // try records a failure
 			if h.known.Load() == nil {
 				_, err := c.server(ctx, h)
 				return err
@@ -481,14 +482,14 @@ func (c *Client) LookAround(ctx context.Context) {
 	}
 }
 
-// HostState is what is known of a host.
+// HostState is the known state of a host.
 type HostState struct {
 	Address string // host and port
-	// Reachable is false for a host that did not answer, or differs from the others, until it can be used again, and before it was first asked.
+	// Reachable is false before the host is first asked, and after it did not answer or differed from the others until it can be used again.
 	Reachable bool
 }
 
-// Hosts says how each host of the DSN is.
+// Hosts returns the state of each host of the DSN.
 func (c *Client) Hosts() []HostState {
 	all := make([]HostState, len(c.hosts))
 	for n, h := range c.hosts {
@@ -497,5 +498,5 @@ func (c *Client) Hosts() []HostState {
 	return all
 }
 
-// Moved is how many queries and statements were sent to another host because one could not be used.
+// Moved returns how many queries and statements were sent to another host because one could not be used.
 func (c *Client) Moved() uint64 { return c.moved.Load() }

@@ -257,16 +257,16 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 const (
-	// mostClosed is how many connections in turn may turn out to be closed.
+	// mostClosed is how many connections in a row may turn out to be closed.
 	mostClosed = 8
-	// closedWithin is how soon a connection fails that the server had closed. What fails later may have run.
+	// closedWithin is how soon a request fails on a connection that the server had closed. A request that fails later may have run.
 	closedWithin = time.Second
 )
 
-// again sends a query, and sends it on another connection if it was put on one that the server has closed meanwhile, because nothing was asked on it for a
-// while. net/http does that only for requests that it takes for idempotent.
+// again sends a query, and sends it again on another connection if the server had closed the first one while it was idle. net/http does that only for
+// requests that it considers idempotent.
 func (t *transport) again(req *http.Request) (res *http.Response, err error) {
-	var waited bool // the connection did
+	var waited bool // the connection was idle before
 	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { waited = got.Reused }}
 	req = req.WithContext(httptrace.WithClientTrace(req.Context(), trace))
 	for tries := 0; ; tries++ {
@@ -283,7 +283,7 @@ func (t *transport) again(req *http.Request) (res *http.Response, err error) {
 		}
 		req = req.Clone(req.Context())
 		req.Body = body
-		t.CloseIdleConnections() // others have waited as long
+		t.CloseIdleConnections() // the others have been idle as long
 	}
 }
 

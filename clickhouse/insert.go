@@ -18,11 +18,11 @@ import (
 type Batch struct {
 	Table   string
 	Columns []Column
-	// Token names the rows: of batches of a table with the same token ClickHouse takes the first alone.
+	// Token identifies the rows: ClickHouse ignores a batch if the table already has one with the same token.
 	Token string
-	// Projects are those whose rows it has: see [Client.Writing].
+	// Projects are the projects of the rows: see [Client.Writing].
 	Projects []int64
-	// Rows yields the values of each row in the order of the columns. They need not stay valid after that.
+	// Rows yields the values of each row in the order of the columns. They are valid only until the next row.
 	Rows iter.Seq[[]any]
 }
 
@@ -33,8 +33,8 @@ var insertSettings = []setting{
 	{"insert_deduplicate", 1},
 	{"insert_distributed_sync", 1},
 	{"max_partitions_per_insert_block", 0},
-	// Otherwise the engine merges each block with itself before it writes it, row by row: an insert of 10,000 events takes 1.6 times as
-	// long. A batch holds a row once, and the parts of different batches are never free of duplicates before they are merged.
+	// Otherwise the engine merges the rows of each block before it writes it: an insert of 10,000 events takes 1.6 times as long. A batch has each
+	// row only once, and duplicates between batches remain until their parts are merged anyway.
 	{"optimize_on_insert", 0},
 	{"date_time_input_format", "basic"},
 	{"json_type_escape_dots_in_keys", 1},
@@ -49,11 +49,11 @@ var insertSettings = []setting{
 	{"session_timezone", "UTC"},
 }
 
-// Insert writes a batch. If its host dies, another one gets it if that cannot write the rows twice: the first did not get them, or the tables
-// are replicated and the batch has a token. Its errors are like those of [Client.Query]; see [Error.ByData] for those that a single row can cause.
+// Insert writes a batch. If its host dies, another one gets the batch if that can't write the rows twice: the first host did not get it, or the
+// tables are replicated and the batch has a token. Errors are like those of [Client.Query]; see [Error.ByData] for those that a single row can cause.
 func (c *Client) Insert(ctx context.Context, b Batch) error {
 	sql := "INSERT INTO " + b.Table + " (" + b.names() + ")"
-	twice := c.replicated.Load() && b.Token != "" // the replicas share the tokens of what they took
+	twice := c.replicated.Load() && b.Token != "" // the replicas share the tokens they know
 	var refused error
 	err := c.send(ctx, twice, func(ctx context.Context, h *host) error {
 		server, err := c.server(ctx, h)
@@ -92,10 +92,10 @@ func (b *Batch) names() string {
 	return strings.Join(quoted, ", ")
 }
 
-// flatPaths is a setting of servers that take JSON columns path by path.
+// flatPaths is a setting of servers that accept JSON columns path by path.
 const flatPaths = "output_format_native_use_flattened_dynamic_and_json_serialization"
 
-// insertBlock writes a batch in our own encoding. It does nothing, and reports false, if the server or a column is not for that.
+// insertBlock writes a batch in our own encoding. It does nothing and returns false if the server or a column does not support that.
 func (h *host) insertBlock(ctx context.Context, s *server, settings driver.Settings, sql string, b Batch) (done bool, err error) {
 	if h.http == nil || !s.settings[flatPaths] {
 		return false, nil
@@ -119,7 +119,7 @@ func (h *host) insertBlock(ctx context.Context, s *server, settings driver.Setti
 	return true, h.http.InsertFormat(driver.Context(ctx, driver.WithSettings(settings)), "Native", sql, body)
 }
 
-// insertRows writes a batch by the driver's means.
+// insertRows writes a batch with the driver's own encoding.
 func (h *host) insertRows(ctx context.Context, settings driver.Settings, sql string, b Batch) error {
 	types := make([]driver.ColumnNameAndType, len(b.Columns))
 	for i, column := range b.Columns {
@@ -149,5 +149,5 @@ var dataErrors = map[int]bool{
 	6: true, 26: true, 27: true, 32: true, 33: true, 36: true, 41: true, 53: true, 72: true, 117: true, 130: true, 131: true, 321: true, 469: true,
 }
 
-// ByData reports whether a single row of a batch can be what the server refuses.
+// ByData reports whether a single row of a batch can be the cause of the error.
 func (e *Error) ByData() bool { return dataErrors[e.Code] }

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// MaterializedTable names the table that one fill of a materialized version of an endpoint makes.
+// MaterializedTable identifies the table that one fill of a materialized endpoint version creates.
 type MaterializedTable struct {
 	Project  int64
 	Endpoint uuid.UUID
@@ -20,15 +20,15 @@ type MaterializedTable struct {
 	Fill     int64
 }
 
-// materializedPrefix is how the names of all such tables begin.
+// materializedPrefix is the prefix of the names of all such tables.
 const materializedPrefix = "endpoint_"
 
-// Name is the name of the table in ClickHouse.
+// Name returns the name of the table in ClickHouse.
 func (t MaterializedTable) Name() string {
 	return fmt.Sprintf("%s%d_%s_v%d_%d", materializedPrefix, t.Project, strings.ReplaceAll(t.Endpoint.String(), "-", ""), t.Version, t.Fill)
 }
 
-// parseMaterialized reads the name of such a table.
+// parseMaterialized parses the name of such a table.
 func parseMaterialized(name string) (t MaterializedTable, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(name, materializedPrefix), "_")
 	if !strings.HasPrefix(name, materializedPrefix) || len(parts) != 4 {
@@ -50,27 +50,27 @@ func parseMaterialized(name string) (t MaterializedTable, ok bool) {
 	return t, t.Name() == name
 }
 
-// Materialization is a SELECT for one project whose rows ClickHouse itself keeps in a table of their own. The table also has a column of
-// the project, so that additional_table_filters holds for it as for all others: see [Query.Tables].
+// Materialization is a SELECT for one project whose rows ClickHouse keeps in a table of their own. Like the others, that table has a column for the
+// project, so that additional_table_filters applies to it: see [Query.Tables].
 type Materialization struct {
 	Query
 	Table MaterializedTable
 	Order []string // columns by which the rows are sorted; nil: by none
 }
 
-// MaxMaterializedRows is the most rows that the table of a materialized endpoint may have.
+// MaxMaterializedRows is the maximum number of rows in the table of a materialized endpoint.
 const MaxMaterializedRows = 10_000_000
 
-// materializeSettings let a table have what a query can give.
+// materializeSettings allow a table to have every column that a query can return.
 var materializeSettings = []setting{
 	{"allow_suspicious_low_cardinality_types", 1},
 	{"allow_suspicious_variant_types", 1},
 	{"allow_suspicious_types_in_order_by", 1},
 }
 
-// Materialize makes the table, which must not be there, and fills it. It returns how many rows it has. The SELECT has the same fences as
-// one of [Client.Query], and the limits of [Client.Fill]. After an error the table may be there, with any part of the rows. Errors are
-// like those of [Client.Fill]; more rows than MaxMaterializedRows are TooLarge.
+// Materialize creates the table, which must not exist, and fills it. It returns the number of rows. The SELECT is fenced like one of [Client.Query],
+// and has the limits of [Client.Fill]. After an error the table may exist, with any part of the rows. Errors are like those of [Client.Fill]; more
+// rows than MaxMaterializedRows are TooLarge.
 func (c *Client) Materialize(ctx context.Context, m Materialization) (rows int64, err error) {
 	if m.Table.Project != m.Project {
 		return 0, fmt.Errorf("BUG: a table of project %d for a query of project %d", m.Table.Project, m.Project)
@@ -85,7 +85,7 @@ func (c *Client) Materialize(ctx context.Context, m Materialization) (rows int64
 	return rows, err
 }
 
-// statement is the whole statement. Whatever the query's text is, it is a subquery, so that each row gets the project.
+// statement returns the whole statement. Whatever the query's text is, it is a subquery, so that each row gets the project.
 func (m *Materialization) statement() string {
 	order := make([]string, len(m.Order))
 	for i, name := range m.Order {
@@ -96,7 +96,7 @@ func (m *Materialization) statement() string {
 		" FROM (\n" + m.SQL + "\n) LIMIT " + strconv.Itoa(MaxMaterializedRows+1)
 }
 
-// MaterializedTables lists the tables of materialized endpoints, of all projects and of all who use the database.
+// MaterializedTables lists the tables of materialized endpoints of all projects, including those of others who use the database.
 func (c *Client) MaterializedTables(ctx context.Context) ([]MaterializedTable, error) {
 	var all []MaterializedTable
 	err := c.Collect(ctx, Query{
@@ -111,7 +111,7 @@ func (c *Client) MaterializedTables(ctx context.Context) ([]MaterializedTable, e
 	return all, err
 }
 
-// DropMaterialized drops the table of a materialized endpoint, if it is there.
+// DropMaterialized drops the table of a materialized endpoint, if it exists.
 func (c *Client) DropMaterialized(ctx context.Context, t MaterializedTable) error {
 	if err := c.define(ctx, "DROP TABLE IF EXISTS "+identifier(t.Name())+c.onCluster()); err != nil {
 		return c.ownFailure(ctx, "dropping the table of a materialized endpoint", err)
@@ -119,7 +119,7 @@ func (c *Client) DropMaterialized(ctx context.Context, t MaterializedTable) erro
 	return nil
 }
 
-// CanMaterialize reports why tables for endpoints can't be made here; empty if they can. The error is that of an outage.
+// CanMaterialize returns the reason why tables for endpoints can't be created; empty if they can. It returns an error if ClickHouse can't be asked.
 func (c *Client) CanMaterialize(ctx context.Context) (reason string, err error) {
 	if len(c.hosts) > 1 || c.config.Cluster != "" {
 		return "A table would be on only one of the ClickHouse servers that this server uses.", nil

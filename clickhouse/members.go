@@ -18,8 +18,8 @@ func (c *Client) DropOtherVersions(ctx context.Context, project, cohort int64, v
 	return c.dropMembers(ctx, project, "cohort_id = {cohort:Int64} AND version != {version:UInt64}", cohort, version)
 }
 
-// dropMembers deletes what a condition holds for. Without some, no statement was sent that deletes. To ask first costs less than a deletion of nothing,
-// which looks at every part of the table.
+// dropMembers deletes the members that meet a condition. If some is false, no deletion was sent. Asking first costs less than a deletion that finds
+// nothing, which looks at every part of the table.
 func (c *Client) dropMembers(ctx context.Context, project int64, condition string, cohort int64, version uint64) (some bool, err error) {
 	params := []Param{number("cohort", cohort), versionNumber("version", version)}
 	q := Query{SQL: "SELECT 1 FROM " + physical.ComputedMembers + " WHERE " + condition + " LIMIT 1", Project: project, Params: params}
@@ -53,8 +53,7 @@ const compareSQL = "SELECT countIf(this > 0), countIf((this > 0) != (that > 0)) 
 	"SELECT sumIf(sign, version = {version:UInt64}) AS this, sumIf(sign, version = {other:UInt64}) AS that FROM " + physical.ComputedMembers +
 	" WHERE cohort_id = {cohort:Int64} AND version IN ({version:UInt64}, {other:UInt64}) GROUP BY person_id)"
 
-// LostMembers returns how many members of a version became other persons after a moment, or were deleted, without the version having
-// been told.
+// LostMembers returns how many members of a version became other persons, or were deleted, after a time without the version reflecting that.
 func (c *Client) LostMembers(ctx context.Context, project, cohort int64, version uint64, since time.Time) (count int64, err error) {
 	q := Query{SQL: lostSQL, Project: project, Params: []Param{number("cohort", cohort), versionNumber("version", version), number("since", since.Unix())}}
 	err = c.Collect(ctx, q, func(cells []Cell) error {

@@ -54,7 +54,7 @@ func (c *Client) queryNative(ctx context.Context, h *host, s *server, q Query, s
 	return stats, err
 }
 
-// nativeBlock is the number of rows in a block. A whole block is in memory, and those that the driver reads ahead.
+// nativeBlock is the number of rows in a block. The current block is in memory, and so are those that the driver reads ahead.
 const nativeBlock = 2048
 
 // reader reads a query's result into the sink. It calls hangUp to stop the query early.

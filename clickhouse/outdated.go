@@ -12,13 +12,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Kept says from when on a project keeps its events.
+// Kept is the time from which on a project keeps its events.
 type Kept struct {
 	Project int64
 	From    time.Time
 }
 
-// older is the condition on events that they are older than their project keeps them. It consists of numbers and names of ours.
+// older returns the condition that events are older than their projects keep them. It consists only of numbers and our own names.
 func older(kept []Kept) string {
 	var b strings.Builder
 	for n, k := range kept {
@@ -34,20 +34,20 @@ func (k Kept) older() string {
 	return "timestamp < fromUnixTimestamp64Micro(" + strconv.FormatInt(k.From.UnixMicro(), 10) + ")"
 }
 
-// Outdated is how many events of a project in a partition are older than it keeps them.
+// Outdated counts the events of a project in a partition that are older than the project keeps them.
 type Outdated struct {
 	Project   int64
 	Partition string // its id, as in system.parts
 	Events    int64
 }
 
-// DropOutdated drops the parts of the events that hold nothing but events which are older than their projects keep them, and returns what
-// other parts have of these. What is written in the meantime is in parts of its own, and stays.
+// DropOutdated drops the parts of the events table in which all events are older than their projects keep them. It returns how many events it
+// dropped, and how many such events other parts have left. Events written in the meantime are in parts of their own, and stay.
 func (c *Client) DropOutdated(ctx context.Context, kept []Kept) (dropped int64, left []Outdated, err error) {
 	if len(kept) == 0 {
 		return 0, nil, nil
 	}
-	on := c.order(false)[0] // the names of parts are those of one host
+	on := c.order(false)[0] // names of parts are valid on one host only
 	rows, err := c.rowsOfParts(ctx, on, physical.Events)
 	if err != nil {
 		return 0, nil, err
@@ -83,7 +83,7 @@ func (c *Client) DropOutdated(ctx context.Context, kept []Kept) (dropped int64, 
 	return dropped, left, nil
 }
 
-// rowsOfParts are the rows of the parts of a table, hidden ones too.
+// rowsOfParts returns the number of rows of each part of a table, including hidden ones.
 func (c *Client) rowsOfParts(ctx context.Context, on *host, table string) (map[string]int64, error) {
 	rows := map[string]int64{}
 	err := c.Collect(ctx, Query{
@@ -96,7 +96,7 @@ func (c *Client) rowsOfParts(ctx context.Context, on *host, table string) (map[s
 	return rows, err
 }
 
-// outdatedByPart finds the events that are older than their projects keep them, by part.
+// outdatedByPart counts the events that are older than their projects keep them, by part.
 func (c *Client) outdatedByPart(ctx context.Context, on *host, kept []Kept) (map[string][]Outdated, error) {
 	projects := make([]int64, len(kept))
 	for n, k := range kept {
@@ -122,7 +122,7 @@ func (c *Client) dropPart(ctx context.Context, table, part string) error {
 	return c.mutate(ctx, table, nil, "ALTER TABLE "+identifier(table)+" DROP PART "+literal(part), "dropping a part of the table "+table)
 }
 
-// DeleteOutdated hides the events of a project in a partition that are older than it keeps them: see [Client.Delete].
+// DeleteOutdated hides the events of a project in a partition that are older than the project keeps them: see [Client.Delete].
 func (c *Client) DeleteOutdated(ctx context.Context, k Kept, partition string) error {
 	return c.Delete(ctx, Deletion{Table: physical.Events, Project: k.Project, Where: k.older(), Partition: partition})
 }

@@ -16,24 +16,24 @@ import (
 // Part is a part of a table: rows that never change under its name.
 type Part struct {
 	Table string
-	// Name is that in system.parts. A part that takes the place of others has another one.
+	// Name is the name in system.parts. A part that replaces others has a new name.
 	Name string
-	// ID tells the part apart from any other that had the name, such as that of a table that was dropped since.
+	// ID distinguishes the part from any other with the same name, such as one in a table that was dropped since.
 	ID string
-	// Mutation is the number of the last statement that rewrote its rows, or that rewrote parts beside it before they were written; 0 for none. A merge
-	// leaves it as it is.
+	// Mutation is the number of the last statement that rewrote its rows, or rewrote other parts of the partition before its rows were written; 0 for
+	// none. Merges keep it.
 	Mutation int64
 	Rows     int64
 }
 
-// partsSQL reads the path of a part too, which tells tables apart that have a name one after the other.
+// partsSQL also reads the path of a part, which distinguishes a table from an earlier one of the same name.
 const partsSQL = "SELECT table, name, hex(cityHash64(path, modification_time, rows, bytes_on_disk, marks)), toInt64(rows) FROM system.parts " +
 	"WHERE database = currentDatabase() AND active AND rows > 0 AND table IN {tables:Array(String)} ORDER BY table, name"
 
-// probeTime is how long a question about parts may take, in ClickHouse.
+// probeTime is the time limit of a query about parts, in ClickHouse.
 const probeTime = 10 * time.Second
 
-// Parts lists the parts that tables have on a host, whichever projects their rows are of.
+// Parts lists the parts of tables on a host, of all projects.
 func (c *Client) Parts(ctx context.Context, on Host, tables []string) (parts []Part, err error) {
 	q := Query{SQL: partsSQL, system: true, on: on.of, longest: probeTime, Params: []Param{ArrayParam("tables", "String", tables)}}
 	err = c.Collect(ctx, q, func(cells []Cell) error {
@@ -48,14 +48,14 @@ func (c *Client) Parts(ctx context.Context, on Host, tables []string) (parts []P
 	return parts, err
 }
 
-// marksSQL reads the last block of each partition, and the last statement that rewrote some. Without one, the data version of a part is its first block, which
-// merges change.
+// marksSQL reads the last block of each partition, and the last statement that rewrote one. The data version of a part that none rewrote is its first
+// block, which merges change, so it is left out.
 const marksSQL = "SELECT p.table, toString(t.uuid), p.partition_id, toInt64(max(p.max_block_number)), " +
 	"toInt64(maxIf(p.data_version, p.data_version != p.min_block_number)) FROM system.parts AS p INNER JOIN system.tables AS t ON t.database = p.database AND t.name = p.table " +
 	"WHERE p.database = currentDatabase() AND p.active AND p.rows > 0 AND p.table IN {tables:Array(String)} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
 
-// Marks returns a digest of how much was written to tables and changed in them. It is another one after each write, and the same after merges. It holds for
-// tables of one server.
+// Marks returns a digest of all writes to tables and changes in them. Each write changes it; merges do not. It is only valid for tables of one
+// server.
 func (c *Client) Marks(ctx context.Context, tables []string) (string, error) {
 	sum := sha256.New()
 	q := Query{SQL: marksSQL, system: true, longest: probeTime, Params: []Param{ArrayParam("tables", "String", tables)}}
@@ -68,8 +68,8 @@ func (c *Client) Marks(ctx context.Context, tables []string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
-// setMutations gives parts their mutations. Statements and blocks of rows are numbered together, in each partition or table: a statement rewrites the
-// rows of the blocks with lower numbers.
+// setMutations sets the Mutation of each part. Statements and blocks of rows share one sequence of numbers, in each partition or table: a statement
+// rewrites the rows of the blocks with lower numbers.
 func setMutations(parts []Part) {
 	type partition struct{ table, id string }
 	done := map[partition][]int64{}
@@ -97,7 +97,7 @@ type partName struct {
 	block, mutation int64
 }
 
-// parsePartName reads a name. The id of a partition has no underscore, except that of a part with changes of another.
+// parsePartName parses the name of a part. The id of a partition has no underscore, except for a part that holds changes to another.
 func parsePartName(name string) (out partName) {
 	const without, with = 4, 5
 	fields := strings.Split(name, "_")
@@ -115,8 +115,9 @@ func parsePartName(name string) (out partName) {
 	return out
 }
 
-// Probeable lists our tables on a host whose parts say what a query finds in them there, by name. The text of a table is another one when its columns, or
-// their defaults, are others. None is listed unless the host is one server, which keeps the rows itself, and shows us its parts.
+// Probeable returns our tables on a host whose parts determine what a query there finds in them. For each name it has a digest of the table's
+// definition, which changes with its columns and their defaults. It is empty unless the host is a single server that stores the rows itself and shows
+// us its parts.
 func (c *Client) Probeable(ctx context.Context, on Host) (map[string]string, error) {
 	if on.of == nil {
 		return nil, nil
@@ -146,7 +147,7 @@ func (c *Client) Probeable(ctx context.Context, on Host) (map[string]string, err
 	return definitions, nil
 }
 
-// replicas counts the replicas of our tables that are replicated; of none if we may not see them.
+// replicas returns the number of replicas of each of our replicated tables; empty if we may not see them.
 func (c *Client) replicas(ctx context.Context) (map[string]int64, error) {
 	counts := map[string]int64{}
 	err := c.Collect(ctx, Query{
@@ -158,7 +159,7 @@ func (c *Client) replicas(ctx context.Context) (map[string]int64, error) {
 	return counts, unlessForbidden(err)
 }
 
-// inParts reports whether the rows of tables are in their parts on one server. If a table has several replicas and they are not named as hosts, another one
+// inParts reports whether one server has all rows of tables in its parts. If a table has several replicas that are not named as hosts, another one
 // may answer other queries, as behind a load balancer.
 func inParts(engines map[string]string, replicas map[string]int64, named bool) bool {
 	for table, engine := range engines {
@@ -171,15 +172,15 @@ func inParts(engines map[string]string, replicas map[string]int64, named bool) b
 	return true
 }
 
-// Digest says which rows of a project a part has, of events those of one day.
+// Digest summarizes the rows of a project in a part; for events, those of one day.
 type Digest struct {
 	Part string
 	Day  int64 // since 1970, UTC; 0 for tables without events
 	Rows uint64
-	Sum  uint64 // of hashes of the rows' keys and versions, so that the digests of two parts add up to that of one with the rows of both
+	Sum  uint64 // of hashes of the rows' keys and versions, so that the sums of two parts add up to the sum of a part with the rows of both
 }
 
-// digested are the columns of tables that tell rows apart, of which those are read that a table has. They are narrow.
+// digested lists the narrow columns of each table that distinguish its rows. Those that a table lacks are not read.
 var digested = map[string][]string{
 	physical.Events:          {"uuid", "_timestamp"},
 	"person":                 {"id", "version", "is_deleted"},
@@ -190,8 +191,8 @@ var digested = map[string][]string{
 	physical.StaticMembers:   {"cohort_id", "person_id", "id"},
 }
 
-// Digests reads what parts of a table on a host have of a project. Columns are those that the table has. A part that is no more, and one that has no row of the
-// project, has no digest.
+// Digests returns the digests of a project's rows in parts of a table on a host. columns are the columns that the table has. There is no digest for a
+// part that no longer exists or has no row of the project.
 func (c *Client) Digests(
 	ctx context.Context, on Host, project int64, table string, columns, parts []string, yields bool,
 ) (found []Digest, err error) {
@@ -207,7 +208,7 @@ func (c *Client) Digests(
 	}
 	q := Query{
 		SQL: "SELECT any(_part), " + day + " AS day, toString(count()), toString(sum(cityHash64(" + strings.Join(hashed, ", ") + "))) FROM " + identifier(table) +
-			" WHERE _part IN {parts:Array(String)} GROUP BY _part_index, day", // numbers, which are grouped by faster than names
+			" WHERE _part IN {parts:Array(String)} GROUP BY _part_index, day", // grouping by a number is faster than by a name
 		Project: project, on: on.of, Params: []Param{ArrayParam("parts", "String", parts)}, longest: probeTime, Yields: yields,
 	}
 	err = c.Collect(ctx, q, func(cells []Cell) error {

@@ -13,11 +13,11 @@ import (
 
 // Day is a day on which a project has events.
 type Day struct {
-	Date   string // as ClickHouse has it: 2024-01-31
+	Date   string // as ClickHouse prints it: 2024-01-31
 	Events int64
 }
 
-// EventDays lists the days on which a project has events, in order. With the rest of the table it reads a column of times.
+// EventDays lists the days on which a project has events, in order. It reads little more of the table than the column of times.
 func (c *Client) EventDays(ctx context.Context, project int64, yields bool) (days []Day, err error) {
 	q := Query{
 		SQL:     "SELECT toString(toDate(timestamp) AS day), toInt64(count()) FROM events WHERE team_id = {project:Int64} GROUP BY day ORDER BY day",
@@ -34,31 +34,31 @@ func (c *Client) EventDays(ctx context.Context, project int64, yields bool) (day
 	return days, err
 }
 
-// JSONColumn says which values are looked at: those of a column of ClickHouse's JSON type that a project's rows have.
+// JSONColumn selects the values to look at: those of a column of ClickHouse's JSON type in the rows of a project.
 type JSONColumn struct {
 	Table, Name string
-	From, To    string // the first and the last day, of events; empty for other tables
-	Group       int    // the group type, of the table groups; else 0
+	From, To    string // the first and the last day, for events; empty for other tables
+	Group       int    // the group type, for the table groups; else 0
 }
 
 // Path is a key of the objects in a column.
 type Path struct {
-	Key   string // as ClickHouse has it: a dot is %2E
+	Key   string // as ClickHouse stores it: a dot is %2E
 	Kinds physical.Kinds
 }
 
 const (
-	// pathsTime is how long a question about the values of a column may take, in ClickHouse.
+	// pathsTime is the time limit of a query about the values of a column, in ClickHouse.
 	pathsTime = time.Minute
 	// maxPaths is how many keys a column may have.
 	maxPaths = 50_000
 )
 
-// ErrManyPaths says that a column has too many keys.
+// ErrManyPaths is returned for a column with too many keys.
 var ErrManyPaths = fmt.Errorf("a column of JSON has more than %d keys", maxPaths)
 
-// Paths finds out which keys the objects in a column have, and the kinds of their values. ClickHouse has types for the values of each path in each
-// block of rows, so that it reads the column, and looks at single values of rare paths alone.
+// Paths returns the keys of the objects in a column, and the kinds of their values. ClickHouse stores the types of each path's values in each block
+// of rows, so it reads the column, but looks at single values of rare paths only.
 func (c *Client) Paths(ctx context.Context, project int64, in JSONColumn, yields bool) ([]Path, error) {
 	where, params := "team_id = {project:Int64}", []Param{projectParam(project)}
 	switch in.Table {
@@ -86,7 +86,7 @@ func (c *Client) Paths(ctx context.Context, project int64, in JSONColumn, yields
 	return paths, err
 }
 
-// readPath reads a key, whether anything lies below it, and the types of what lies at it.
+// readPath reads a key, whether there are paths below it, and the types of its values.
 func readPath(cells []Cell) (Path, error) {
 	p := Path{Key: cells[0].Text()}
 	if below, err := cells[1].Int(); err != nil {

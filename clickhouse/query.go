@@ -43,19 +43,18 @@ type Query struct {
 	Yields bool
 	// EventsFrom is the time of the earliest events that the query may see; zero for all.
 	EventsFrom time.Time
-	// Tables are further tables that the query reads, which have a column of the project as the physical ones have: see Materialization.
+	// Tables are additional tables that the query reads. Like the physical ones, they have a column for the project: see Materialization.
 	Tables []string
 
-	// Spread lets any host answer, if the DSN says that queries are spread. Without it, the first host that answers is asked, which has
-	// what was written last.
+	// Spread lets any host answer if the DSN spreads queries. Without it, the first host that answers is asked, which has the latest writes.
 	Spread bool
 	// First is the host that is asked first, if it answers; zero for any.
 	First Host
 
-	on       *host         // the only one that is asked; nil for any
+	on       *host         // the only host to ask; nil for any
 	system   bool          // reads system tables, without the project filter
 	projects []int64       // instead of Project: see CollectOf
-	rights   bool          // asks what our name may do, which is less in a query that may only read
+	rights   bool          // asks what our user may do, which is less in a read-only query
 	inOrder  bool          // groups by the order of the table, without holding all groups in memory
 	longest  time.Duration // in place of Config.MaxExecutionTime; zero for that
 }
@@ -77,7 +76,7 @@ type Stats struct {
 	Rows                uint64 // passed to the sink
 	ReadRows, ReadBytes uint64
 	Elapsed             time.Duration
-	Elsewhere           bool // another host than Query.First answered
+	Elsewhere           bool // a host other than Query.First answered
 }
 
 // Query runs a SELECT and passes its rows to the sink while they arrive. If it returns nil, the sink has received the
@@ -144,7 +143,7 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 	return stats, nil
 }
 
-// hostsOf are the hosts that a query is tried on.
+// hostsOf returns the hosts to try a query on, in order.
 func (c *Client) hostsOf(q *Query) []*host {
 	if q.on != nil {
 		return []*host{q.on}
@@ -157,8 +156,8 @@ func (c *Client) hostsOf(q *Query) []*host {
 	return hosts
 }
 
-// sentTo is the query as a host gets it. One that is repeated has another id: the server that could not be reached may still run it, and
-// may be the same one under another name.
+// sentTo returns the query as it is sent to a host. A repeated query has another id: the server that could not be reached may still run it, and may
+// be the same one under another name.
 func (q Query) sentTo(repeated bool) Query {
 	if repeated {
 		q.ID = uuid.NewString()
@@ -184,7 +183,7 @@ func (o *counter) Row(json []byte) error {
 	return o.err
 }
 
-// restarter has the sink begin anew; it is nil if the sink can't.
+// restarter returns a function that restarts the sink; nil if the sink can't.
 func (o *counter) restarter() func() bool {
 	sink, ok := o.sink.(Restarter)
 	if !ok {

@@ -36,8 +36,8 @@ func (c *Client) Collect(ctx context.Context, q Query, row func([]Cell) error) e
 	return err
 }
 
-// CollectOf is Collect of a query that sees the rows of several projects, for what is read about all of them at once. It is not for
-// queries of anybody outside.
+// CollectOf is like Collect, but the query sees the rows of several projects. It is for internal queries about all of them at once, not for those of
+// users.
 func (c *Client) CollectOf(ctx context.Context, projects []int64, q Query, row func([]Cell) error) error {
 	for _, project := range projects {
 		if project <= 0 {

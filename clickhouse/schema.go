@@ -11,9 +11,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Migrate creates the physical tables that are missing (api.md, section 9.2), on all servers of the cluster if there is one. Tables that are there, such as
-// PostHog's own, are left as they are; those that an earlier version of ours made get the columns, indexes and settings that came later.
-// It logs what it changes before it does. With several hosts or a cluster, it returns an error if they keep rows of their own.
+// Migrate creates the physical tables that are missing (api.md, section 9.2), on all servers of the cluster if there is one. It leaves existing
+// tables of other products, such as PostHog's own, as they are; those of our earlier versions get the columns, indexes and settings added since. It
+// logs each change before making it. With several hosts or a cluster, it returns an error if they keep rows of their own.
 func (c *Client) Migrate(ctx context.Context) error {
 	if err := c.checkCluster(ctx); err != nil {
 		return err
@@ -65,8 +65,8 @@ func (c *Client) Migrate(ctx context.Context) error {
 	return c.checkTables(ctx)
 }
 
-// withoutSingle leaves out tables that nothing needs and that several hosts would not share, as they share those that somebody else made for
-// them: each is made on one host alone.
+// withoutSingle removes optional tables and logs from missing if several hosts share tables that somebody else created for them. We would create each
+// of these tables on one host only.
 func (c *Client) withoutSingle(ctx context.Context, missing []*physical.Table) ([]*physical.Table, error) {
 	if len(missing) == 0 || len(c.hosts) == 1 || c.config.Cluster != "" {
 		return missing, nil
@@ -84,7 +84,7 @@ func (c *Client) withoutSingle(ctx context.Context, missing []*physical.Table) (
 	return missing, nil
 }
 
-// PhysicalColumns lists the columns of the physical tables that are there, in their order.
+// PhysicalColumns lists the columns of the existing physical tables, in their order.
 func (c *Client) PhysicalColumns(ctx context.Context) ([]physical.Column, error) {
 	var columns []physical.Column
 	err := c.Collect(ctx, Query{
@@ -101,10 +101,10 @@ func (c *Client) PhysicalColumns(ctx context.Context) ([]physical.Column, error)
 	return columns, err
 }
 
-// forbidden are the errors of a server on which nobody of our name may create tables.
+// forbidden has the codes of errors about things that our user may not do, such as creating tables.
 var forbidden = map[int]bool{164: true, 497: true}
 
-// createTable is the statement that makes a table on a server that knows some settings, or on all servers of a cluster.
+// createTable returns the statement that creates a table, with the settings that the server knows, on all servers of a cluster if there is one.
 func createTable(t *physical.Table, known map[string]bool, cluster string) string {
 	parts := make([]string, 0, len(t.Columns)+len(t.Indexes))
 	for _, c := range t.Columns {

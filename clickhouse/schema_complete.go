@@ -10,9 +10,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// complete gives the tables that an earlier version made the columns, indexes and settings that came later. have are the columns by
-// table. Rows that are there are not written anew: a column that they lack is computed when it is read, and indexes and settings hold
-// from the next merges on.
+// complete adds to tables of earlier versions the columns, indexes and settings that came later. have lists the columns by table. Existing rows are
+// not rewritten: a column that they lack is computed when it is read, and indexes and settings apply from the next merges on.
 func (c *Client) complete(ctx context.Context, have map[string][]string, known map[string]bool) error {
 	definitions := map[string]string{}
 	err := c.Collect(ctx, Query{
@@ -39,7 +38,7 @@ func (c *Client) complete(ctx context.Context, have map[string][]string, known m
 	return nil
 }
 
-// missingFrom lists what ALTER TABLE has to do to a table that has some columns and a definition.
+// missingFrom returns the changes that ALTER TABLE has to make to a table with the given columns and definition.
 func missingFrom(t *physical.Table, columns []string, definition string, known map[string]bool) (changes []string) {
 	for i := range t.Columns {
 		if slices.Contains(columns, t.Columns[i].Name) {
@@ -64,7 +63,7 @@ func missingFrom(t *physical.Table, columns []string, definition string, known m
 	return changes
 }
 
-// completeTable changes a table that an earlier version made, and logs it before.
+// completeTable changes a table that an earlier version created, and logs the changes first.
 func (c *Client) completeTable(ctx context.Context, t *physical.Table, changes []string) error {
 	if len(changes) == 0 {
 		return nil

@@ -181,7 +181,7 @@ func (c *Client) executionSeconds(ctx context.Context, own time.Duration) int {
 	return max(1, int(math.Ceil(limit.Seconds())))
 }
 
-// owners are the projects whose rows a query may see.
+// owners returns the projects whose rows a query may see.
 func (q Query) owners() []int64 {
 	if q.projects != nil {
 		return q.projects
@@ -189,8 +189,8 @@ func (q Query) owners() []int64 {
 	return []int64{q.Project}
 }
 
-// tableFilters returns the value of additional_table_filters that restricts a query to projects, and to events from a time on; zero for
-// all. It consists only of names that are not the caller's, the configured database and numbers.
+// tableFilters returns the value of additional_table_filters that restricts a query to projects, and to events from a time on; zero for all. It
+// consists only of our own names, the configured database and numbers.
 func tableFilters(database string, projects []int64, from time.Time, more ...string) string {
 	numbers := make([]string, len(projects))
 	for i, project := range projects {
@@ -204,7 +204,8 @@ func tableFilters(database string, projects []int64, from time.Time, more ...str
 	var b strings.Builder
 	b.WriteByte('{')
 	if !from.IsZero() {
-		// The engine takes the first that fits. The short name also fits other tables that a query calls so, which have no such column.
+		// The engine takes the first entry that matches. The short name would also match other tables that a query gives this name, which have no
+		// such column.
 		fmt.Fprintf(&b, "%s:'%s AND timestamp >= fromUnixTimestamp64Micro(%d)',", literal(database+"."+physical.Events), ofProject, from.UnixMicro())
 	}
 	for i, table := range slices.Concat(guardedTables, more) {

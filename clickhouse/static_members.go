@@ -9,17 +9,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Naming says how people are named who are put into a cohort.
+// Naming says how the people to put into a cohort are identified.
 type Naming int
 
-// The namings.
+// The ways to identify people.
 const (
 	ByPersonID Naming = iota
 	ByDistinctID
 	ByEmail // the person property email
 )
 
-// namedPeople are the people of a project by what names them. Persons that were deleted, or became others, are nobody.
+// namedPeople has the query that finds the people of a project for each naming. Persons that were deleted, or became others, are not found.
 var namedPeople = map[Naming]struct{ typ, sql string }{
 	ByPersonID: {"UUID", "SELECT id AS person_id FROM person WHERE team_id = {project:Int64} AND id IN {people:Array(UUID)} " +
 		"GROUP BY id HAVING argMax(is_deleted, version) = 0"},
@@ -30,7 +30,7 @@ var namedPeople = map[Naming]struct{ typ, sql string }{
 		"GROUP BY id HAVING argMax(is_deleted, version) = 0 AND JSONExtractString(argMax(properties, version), 'email') IN {people:Array(String)}"},
 }
 
-// AddMembers puts people into a static cohort who are not in it yet. Names of nobody are left out.
+// AddMembers adds people to a static cohort who are not in it yet. Names that match nobody are ignored.
 func (c *Client) AddMembers(ctx context.Context, project, cohort int64, by Naming, people []string) error {
 	const others = " WHERE person_id NOT IN (SELECT person_id FROM " + physical.StaticMembers + " WHERE team_id = {project:Int64} AND cohort_id = {cohort:Int64})"
 	q := peopleQuery("SELECT person_id AS id, person_id FROM ("+namedPeople[by].sql+")"+others, project, by, people)
@@ -38,7 +38,7 @@ func (c *Client) AddMembers(ctx context.Context, project, cohort int64, by Namin
 	return c.Fill(ctx, StaticFill(q, cohort))
 }
 
-// StaticFill is what writes the rows of a query into a static cohort: the columns are the id of a row and that of a person.
+// StaticFill returns the Fill that writes the rows of a query into a static cohort. The query's columns are the id of a row and the id of a person.
 func StaticFill(q Query, cohort int64) Fill {
 	return Fill{
 		Query: q, Table: physical.StaticMembers, Columns: []string{"id", "person_id"},
@@ -46,7 +46,7 @@ func StaticFill(q Query, cohort int64) Fill {
 	}
 }
 
-// CountPeople returns how many people of a project are named.
+// CountPeople returns how many people of a project match the names.
 func (c *Client) CountPeople(ctx context.Context, project int64, by Naming, people []string) (int64, error) {
 	return c.count(ctx, peopleQuery("SELECT uniqExact(person_id) FROM ("+namedPeople[by].sql+")", project, by, people))
 }
@@ -64,7 +64,7 @@ func (c *Client) CountMembers(ctx context.Context, project, cohort int64) (int64
 	return c.count(ctx, memberQuery(sql, project, cohort))
 }
 
-// RemoveMember takes a person out of a static cohort, and reports whether it was in it. Only then was a statement sent that removes.
+// RemoveMember removes a person from a static cohort, and reports whether it was in it. If not, no deletion was sent.
 func (c *Client) RemoveMember(ctx context.Context, project, cohort int64, person uuid.UUID) (bool, error) {
 	const sql = "SELECT count() FROM " + physical.StaticMembers +
 		" WHERE team_id = {project:Int64} AND cohort_id = {cohort:Int64} AND person_id = {person:UUID}"
@@ -79,7 +79,7 @@ func (c *Client) RemoveMember(ctx context.Context, project, cohort int64, person
 	})
 }
 
-// RemoveMembers takes everybody out of a static cohort, and reports whether there was anybody. Only then was a statement sent that removes.
+// RemoveMembers removes all people from a static cohort, and reports whether there were any. If not, no deletion was sent.
 func (c *Client) RemoveMembers(ctx context.Context, project, cohort int64) (some bool, err error) {
 	q := memberQuery("SELECT count() FROM "+physical.StaticMembers+" WHERE team_id = {project:Int64} AND cohort_id = {cohort:Int64}", project, cohort)
 	found, err := c.count(ctx, q)
@@ -95,7 +95,7 @@ func memberQuery(sql string, project, cohort int64) Query {
 	}}
 }
 
-// count runs a query whose answer is one number.
+// count runs a query that returns one number.
 func (c *Client) count(ctx context.Context, q Query) (n int64, err error) {
 	err = c.Collect(ctx, q, func(cells []Cell) error {
 		n, err = cells[0].Int()

@@ -15,8 +15,8 @@ const obeys = 30 * time.Second
 // maxStopping is the maximum number of concurrent kills. For further queries, hanging up has to suffice.
 const maxStopping = 32
 
-// stop kills a query on the server after a limit ended it here. Hanging up does that too, but a server may not notice: it checks
-// only now and then whether the client is gone, and over the native protocol not while it computes.
+// stop kills a query on the server after a limit ended it here. Hanging up does that too, but a server may not notice: it checks only now and then
+// whether the client is gone, and over the native protocol not while it computes.
 func (c *Client) stop(ctx context.Context, h *host, id string, err error) {
 	if !errors.Is(context.Cause(ctx), errOverdue) && !errors.Is(err, errTooLarge) {
 		return

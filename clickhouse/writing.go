@@ -22,16 +22,16 @@ func insertComment(projects []int64) string {
 	return string(text)
 }
 
-// writingSQL finds the inserts of a project. An insert is listed until its rows are visible, also when its client is gone.
+// writingSQL finds the inserts of a project. An insert is listed until its rows are visible, even if its client is gone.
 const writingSQL = "SELECT query_id, '', '' FROM system.processes WHERE current_database = currentDatabase() AND " +
 	"has(JSONExtract(Settings['log_comment'], 'writes', 'Array(Int64)'), %d) LIMIT 1"
 
-// silentFor is how long an insert may go on at a host that does not answer.
+// silentFor is how long an insert may continue on a host that does not answer.
 const silentFor = time.Minute
 
-// Writing reports whether ClickHouse is still executing an insert of a project, whoever sent it. Of several hosts it asks all that
-// answer. If an insert is doubtful, since nobody knows how it ended, one that does not answer may be executing it for silentFor, unless the
-// tables are replicated: then the insert is not done twice. A user who may not read system.processes is told so in the log, and gets false.
+// Writing reports whether ClickHouse is still executing an insert of a project, whoever sent it. With several hosts, it asks all that answer. If
+// doubtful, the outcome of an insert is unknown: then a host that does not answer counts as executing it for silentFor, unless the tables are
+// replicated, because a retry can't write the rows twice there. If our user may not read system.processes, it logs that once and returns false.
 func (c *Client) Writing(ctx context.Context, project int64, doubtful bool) (bool, error) {
 	writing := false
 	var failed error
@@ -55,7 +55,8 @@ func (c *Client) Writing(ctx context.Context, project int64, doubtful bool) (boo
 	return false, c.withoutProcesses(c.ownFailure(ctx, askingProcesses, failed))
 }
 
-// lastHeard is when something came from a host. Of one from which nothing came yet, another server may have heard until we began.
+// lastHeard returns when something last arrived from a host. If nothing has, it is when this client was opened: another server may have heard from
+// the host until then.
 func (c *Client) lastHeard(h *host) time.Time {
 	if at := time.Unix(0, h.heard.Load()); at.After(c.opened) {
 		return at
@@ -77,7 +78,7 @@ func (c *Client) findOn(ctx context.Context, h *host, sql string, found *bool) e
 	})
 }
 
-// withoutProcesses passes over the refusal of a server on which our user may not see what runs, and logs it once.
+// withoutProcesses returns err, or nil if our user may not see what is running, and logs that once.
 func (c *Client) withoutProcesses(err error) error {
 	if err == nil || unlessForbidden(err) != nil {
 		return err

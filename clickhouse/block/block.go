@@ -11,8 +11,8 @@ import (
 // Column is a column of a table.
 type Column struct{ Name, Type string }
 
-// Rows are rows to be inserted. Those whose JSON values this package understands make one block. The others make a second one, in which
-// these values are texts, which the engine parses.
+// Rows are rows to insert. Those whose JSON values this package understands form one block. The others form a second one, in which JSON values are
+// sent as text for the engine to parse.
 type Rows struct {
 	columns []Column
 	limits  []int // how many paths a column may have; 0 for a column that is not JSON
@@ -34,13 +34,13 @@ type encoder interface {
 	add()
 	// sentAs is the type in which the column is sent. The engine converts it to the type of the table's column.
 	sentAs() string
-	// bytes is about how many bytes write appends.
+	// bytes estimates how many bytes write appends.
 	bytes(rows int) int
-	// write appends the column of so many rows.
+	// write appends the column, which has rows rows.
 	write(out []byte, rows int) []byte
 }
 
-// New returns rows without any. It reports whether this package knows the types of all columns.
+// New returns Rows that are still empty. It reports whether this package knows the types of all columns.
 func New(columns []Column) (*Rows, bool) {
 	r := &Rows{columns: columns, limits: make([]int, len(columns))}
 	for i, c := range columns {
@@ -59,7 +59,7 @@ func New(columns []Column) (*Rows, bool) {
 	return r, true
 }
 
-// Append adds a row. It reports false, and adds nothing, if a value has not the Go type of its column.
+// Append adds a row. It adds nothing and returns false if a value does not have the Go type of its column.
 func (r *Rows) Append(values []any) bool {
 	return len(values) == len(r.columns) && (r.plain.append(values) || r.other.append(values))
 }

@@ -32,7 +32,7 @@ type jsonTexts struct {
 	typ string
 }
 
-// textVersion is the form of a JSON column that holds texts.
+// textVersion is the version of the encoding of a JSON column as text.
 const textVersion = 1
 
 func (c *jsonTexts) sentAs() string { return c.typ }
@@ -51,7 +51,7 @@ func (c *fixed) sentAs() string                 { return c.typ }
 func (c *fixed) bytes(int) int                  { return len(c.out) }
 func (c *fixed) write(out []byte, _ int) []byte { return append(out, c.out...) }
 
-// numbers are integers. Go's type must be that of the column.
+// numbers are integers. Their Go type must match the column's type.
 type numbers struct {
 	fixed
 
@@ -109,7 +109,7 @@ func (c *uuids) read(value any) (ok bool) {
 
 func (c *uuids) sentAs() string { return "UUID" }
 
-// add appends the halves, each with its last byte first.
+// add appends the two halves, each in little-endian order.
 func (c *uuids) add() {
 	c.out = binary.LittleEndian.AppendUint64(c.out, binary.BigEndian.Uint64(c.next[:8]))
 	c.out = binary.LittleEndian.AppendUint64(c.out, binary.BigEndian.Uint64(c.next[8:]))

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// flatVersion is the form of a JSON column, and of the Dynamic column of a path, that has the values of each path, type by type.
+// flatVersion is the version of the encoding of a JSON column, and of the Dynamic column of a path, that has the values of each path type by type.
 const flatVersion = 3
 
 // defaultPaths is the limit of a JSON column whose type does not name one.
@@ -15,7 +15,8 @@ const defaultPaths = 1024
 
 var jsonType = regexp.MustCompile(`^JSON(?:\(max_dynamic_paths=(\d{1,6})\))?$`)
 
-// jsonPaths returns how many paths a JSON column keeps apart. A type with more than that limit is not for this package.
+// jsonPaths returns how many paths a JSON column keeps apart. It reports false for types with further parameters, which this package does not
+// support.
 func jsonPaths(typ string) (limit int, ok bool) {
 	m := jsonType.FindStringSubmatch(typ)
 	switch {
@@ -43,20 +44,20 @@ func newPathsColumn(typ string, limit int) *pathsColumn {
 	return &pathsColumn{typ: typ, limit: limit, byName: map[string]*path{}}
 }
 
-// path is the values of one path.
+// path holds the values of one path.
 type path struct {
 	name   string
-	key    string // as it stands in the text, if the path is a key of the outermost object and has no escapes
-	next   *path  // the path that came after it the last time
+	key    string // as written in the text, with its quotes and colon, if the path is a key of the outermost object
+	next   *path  // the path that followed it the last time
 	row    int    // the last row in which it was found, counted from 1
-	kinds  []byte // for each row up to the last one that has it
+	kinds  []byte // of its value in each row, up to the last row that has one
 	values [kinds]values
 }
 
 // values are the values of a path that have the same type.
 type values struct {
 	out []byte
-	// Of arrays: where each ends, the nulls among their items, and how many items there are.
+	// For arrays: where each one ends, which items are null, and how many items there are.
 	ends, nulls []byte
 	items       uint64
 }
@@ -71,7 +72,7 @@ const (
 	integer
 	float
 	boolean
-	arrays // of text is arrays + text
+	arrays // an array of text is arrays + text
 )
 
 const kinds = int(arrays + arrays)
@@ -84,7 +85,7 @@ var typeNames = [kinds]string{
 
 func (c *pathsColumn) sentAs() string { return c.typ }
 
-// find returns a path, and makes it if there is room for another.
+// find returns a path, and adds it if there is room for another; nil if there is none.
 func (c *pathsColumn) find(name []byte) *path {
 	if p := c.byName[string(name)]; p != nil {
 		return p
@@ -203,7 +204,7 @@ func (p *path) writeTypes(out []byte) []byte {
 	return out
 }
 
-// writeValues appends the type of each row's value, counted from 0, and the values of each type. A row without value has the number of
+// writeValues appends the index of the type of each row's value, then the values of each type. The index of a row without a value is the number of
 // types.
 func (p *path) writeValues(out []byte, rows int) []byte {
 	var place [kinds]byte

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// scanner finds the paths and values of a JSON object. What it does not understand, or what might get another type from the engine, it
-// leaves to the engine.
+// scanner finds the paths and values of a JSON object. It leaves to the engine what it does not understand, and what might get another type there.
 type scanner struct {
 	in    string
 	at    int
 	found []found
 	items []item
 	name  []byte // of the path up to here
-	last  *path  // the last one that was found
+	last  *path  // the last path that was found
 	row   int
 }
 
@@ -27,7 +26,7 @@ type found struct {
 	from, to int // items of an array
 }
 
-// item is an item of an array, or null without a kind.
+// item is an item of an array; null has no kind.
 type item struct {
 	kind   kind
 	scalar scalar
@@ -36,14 +35,14 @@ type item struct {
 // maxDepth is how deeply objects may be nested.
 const maxDepth = 16
 
-// object reads an object from its beginning to its end.
+// object scans an object, which must be all of in.
 func (s *scanner) object(c *pathsColumn, in string) bool {
 	s.in, s.at, s.found, s.items, s.name, s.last = in, 0, s.found[:0], s.items[:0], s.name[:0], nil
-	s.row++ // also of a row that is not added: only that it differs counts
+	s.row++ // also for a row that is not added: the number only has to differ
 	return s.take('{') && s.members(c, 0) && s.at == len(in)
 }
 
-// take passes over a character if it is the next.
+// take skips b if it is the next byte, and reports whether it was.
 func (s *scanner) take(b byte) bool {
 	if s.at < len(s.in) && s.in[s.at] == b {
 		s.at++
@@ -52,10 +51,10 @@ func (s *scanner) take(b byte) bool {
 	return false
 }
 
-// members reads the members of an object after its bracket.
+// members scans the members of an object after its opening brace.
 func (s *scanner) members(c *pathsColumn, depth int) bool {
 	if s.take('}') {
-		return depth == 0 // what the engine makes of an empty object in another one is its own business
+		return depth == 0 // nested empty objects are left to the engine
 	}
 	for {
 		if !s.member(c, depth) {
@@ -70,7 +69,7 @@ func (s *scanner) members(c *pathsColumn, depth int) bool {
 	}
 }
 
-// member reads a key and its value.
+// member scans a key and its value.
 func (s *scanner) member(c *pathsColumn, depth int) bool {
 	if depth == 0 {
 		if p := s.expected(c); p != nil {
@@ -109,7 +108,8 @@ func (s *scanner) member(c *pathsColumn, depth int) bool {
 	return s.value(c, p, depth)
 }
 
-// expected passes over the key that came at this place in the last object, if it comes here again with a value.
+// expected skips the key that was at this place in the last object, and returns its path. It returns nil if another key is here, or if an object or
+// null follows.
 func (s *scanner) expected(c *pathsColumn) *path {
 	p := c.first
 	if s.last != nil {
@@ -126,10 +126,10 @@ func (s *scanner) expected(c *pathsColumn) *path {
 	return p
 }
 
-// value reads the value of a path.
+// value scans the value of a path.
 func (s *scanner) value(c *pathsColumn, p *path, depth int) bool {
 	if p.row == s.row {
-		return false // it is there twice
+		return false // a duplicate key
 	}
 	p.row = s.row
 	if depth == 0 {
@@ -154,7 +154,7 @@ func (s *scanner) value(c *pathsColumn, p *path, depth int) bool {
 	return ok
 }
 
-// array reads the items of an array after its bracket. All of them must have the same type; nulls may be between them.
+// array scans the items of an array after its opening bracket. All must have the same type, except for nulls.
 func (s *scanner) array() (of kind, ok bool) {
 	for {
 		i := item{}
@@ -179,7 +179,7 @@ func (s *scanner) array() (of kind, ok bool) {
 	}
 }
 
-// scalar reads a text, number or boolean.
+// scalar scans a text, number or boolean.
 func (s *scanner) scalar(into *scalar) (k kind, ok bool) {
 	if s.at >= len(s.in) {
 		return none, false
@@ -201,7 +201,7 @@ func (s *scanner) scalar(into *scalar) (k kind, ok bool) {
 	return none, false
 }
 
-// text reads a string.
+// text scans a string.
 func (s *scanner) text() (string, bool) {
 	if !s.take('"') {
 		return "", false
@@ -228,7 +228,7 @@ func (s *scanner) text() (string, bool) {
 	return "", false
 }
 
-// unquote reads a string with escapes. Halves of a pair are left to the engine.
+// unquote decodes a string with escapes. It leaves escaped surrogates to the engine.
 func unquote(quoted string) (out string, ok bool) {
 	raw := []byte(quoted)
 	if bytes.Contains(raw, []byte(`\ud`)) || bytes.Contains(raw, []byte(`\uD`)) {
@@ -238,10 +238,10 @@ func unquote(quoted string) (out string, ok bool) {
 	return out, err == nil
 }
 
-// maxDigits is how many digits an integer has at most that surely fits into 64 bits.
+// maxDigits is the number of digits up to which every integer fits into 64 bits.
 const maxDigits = 18
 
-// number reads a number.
+// number scans a number.
 func (s *scanner) number(into *scalar) (k kind, ok bool) {
 	from := s.at
 	whole := true

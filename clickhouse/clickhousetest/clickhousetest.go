@@ -83,7 +83,7 @@ func (r *Rows) Row(json []byte) error {
 	return nil
 }
 
-// Execute runs a statement on an engine, past the client, as others do who write to its tables. It waits until rows that it changes are changed.
+// Execute runs a statement on an engine directly, as other writers to its tables do. It waits until the rows that the statement changes are changed.
 func Execute(tb testing.TB, e *embedded.Engine, sql string) {
 	tb.Helper()
 	options, err := driver.ParseDSN(e.DSN())
