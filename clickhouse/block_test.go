@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
 )
 
-// randomJSON makes JSON values as events have them.
+// randomJSON makes JSON values like those of events.
 type randomJSON struct {
 	*rand.Rand
 	b []byte
@@ -119,8 +119,8 @@ func (r *randomJSON) object(depth int) {
 	r.b = append(r.b, '}')
 }
 
-// TestBlockIsLikeText inserts random JSON values in our own encoding: paths, types and values are those that the engine makes of each
-// text alone. In a block the engine's types depend on the rows before: after 1.5, 2 is a Float64 too.
+// TestBlockIsLikeText inserts random JSON values in our own encoding: paths, types and values are those that the engine gives each text when it
+// parses it alone. Within a block, the engine's types also depend on earlier rows: after 1.5, 2 is a Float64 too.
 func TestBlockIsLikeText(t *testing.T) {
 	t.Parallel()
 	c := client(t)
@@ -160,10 +160,10 @@ func TestBlockIsLikeText(t *testing.T) {
 	}
 }
 
-// asText is what the engine has of a JSON value.
+// asText selects what the engine stores of a JSON value.
 const asText = "toString(j) || toString(arrayMap(k -> (k, JSONAllPathsWithTypes(j)[k]), arraySort(mapKeys(JSONAllPathsWithTypes(j)))))"
 
-// readBack inserts objects into a table, and returns what the engine has of each.
+// readBack inserts objects into a table, and returns what the engine stores of each.
 func readBack(t *testing.T, c *clickhouse.Client, typ string, objects []string) []string {
 	t.Helper()
 	name := table(t, c, "n Int64, j "+typ)
@@ -174,8 +174,7 @@ func readBack(t *testing.T, c *clickhouse.Client, typ string, objects []string) 
 	return ask(t, c, 1, "SELECT n, "+asText+" FROM "+name+" ORDER BY n")
 }
 
-// readAlone returns what the engine has of each object if types do not depend on the rows before, as they do if paths have columns of
-// their own.
+// readAlone returns what the engine stores of each object if its types do not depend on earlier rows, as they do for paths with columns of their own.
 func readAlone(t *testing.T, c *clickhouse.Client, objects []string) []string {
 	t.Helper()
 	texts, typed := table(t, c, "n Int64, j String"), table(t, c, "n Int64, j JSON(max_dynamic_paths=0)")

@@ -148,7 +148,7 @@ func waitForQuery(t *testing.T, c *clickhouse.Client, project int64, mark string
 func TestBusy(t *testing.T) {
 	c := openWith(t, clickhouse.Config{DSN: engine.DSN(), Concurrency: 1, DialTimeout: 2 * time.Second})
 	p := project()
-	ask(t, c, p, "SELECT 0") // dials: what is short for a full pool must do for that
+	ask(t, c, p, "SELECT 0") // dials: the wait is too short for a full pool, but must do for that
 	_, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT 1", Project: p}, endless{func() error {
 		_, err := c.Query(t.Context(), clickhouse.Query{SQL: "SELECT 2", Project: p}, &rows{})
 		return err

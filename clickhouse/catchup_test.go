@@ -27,10 +27,10 @@ type replica struct {
 	peers   map[string]string // the replicas of each table: own, active, or away
 	missing string            // the replica whose rows it does not get
 	refuses bool              // it does not let us wait
-	shard   string            // of which its tables are
-	lacks   string            // a table that it does not have
+	shard   string            // the shard of its tables
+	lacks   string            // a table that it lacks
 	delay   int               // absolute_delay
-	queued  int               // for how many seconds it has been waiting for replicas that are there
+	queued  int               // for how many seconds it has been waiting for active replicas
 	synced  func(table string)
 }
 
@@ -107,12 +107,12 @@ func (r *replica) sync(w http.ResponseWriter, req *http.Request, sql string) {
 	}
 }
 
-// syncs are the statements by which a host caught up.
+// syncs returns the statements with which a host caught up.
 func (r *replica) syncs() []string {
 	return slices.DeleteFunc(r.statements(), func(sql string) bool { return !strings.HasPrefix(sql, "SYSTEM ") })
 }
 
-// isUp checks which hosts are reachable, and that no query was moved more often than wanted.
+// isUp checks which hosts are reachable, and that the number of moved queries is as wanted.
 func isUp(t *testing.T, c *clickhouse.Client, moved uint64, want ...bool) {
 	t.Helper()
 	var got []bool
@@ -168,8 +168,8 @@ func TestCatchUpWithoutTheDead(t *testing.T) {
 	})
 }
 
-// TestCatchUpTakesTooLong: rows of a replica that is away are waited for once where another one may have them, and those of a replica that is there each
-// time. The host that waits stays in use.
+// TestCatchUpTakesTooLong: rows of a replica that is away are waited for once if another replica may have them; rows of an active replica, each time.
+// The waiting host stays in use.
 func TestCatchUpTakesTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := newReplica(map[string]string{"a": "active", "b": "own", "c": "active"})
@@ -263,7 +263,7 @@ func TestCatchUpMoves(t *testing.T) {
 	})
 }
 
-// TestTakenBackBehindTheDead: a host that is behind is left out, unless it only lacks what replicas have that are away.
+// TestTakenBackBehindTheDead: a host that is behind is left out, unless it lacks only rows of replicas that are away.
 func TestTakenBackBehindTheDead(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
@@ -347,8 +347,8 @@ func TestHostsOfACluster(t *testing.T) {
 	}
 }
 
-// TestDefineWithoutTheAway: a server of the cluster that is away is waited for with the first statement, and hardly with those that follow. The one that
-// was asked stays in use.
+// TestDefineWithoutTheAway: the first statement waits for a server of the cluster that is away, later ones hardly do. The host that was asked stays
+// in use.
 func TestDefineWithoutTheAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := &fakeHost{answer: func(w http.ResponseWriter, r *http.Request, sql string) {
@@ -374,7 +374,7 @@ func TestDefineWithoutTheAway(t *testing.T) {
 	})
 }
 
-// TestReplicaStatements: today's servers can read what is asked about replicas. The embedded engine refuses to wait after it has read the statement.
+// TestReplicaStatements: today's servers can parse the queries about replicas. The embedded engine parses the statement before it refuses to wait.
 func TestReplicaStatements(t *testing.T) {
 	c := client(t)
 	for _, from := range [][]string{nil, {"a"}, {`it's`, "b"}} {

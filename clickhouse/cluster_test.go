@@ -61,7 +61,7 @@ func zookeeper(t *testing.T) (port int) {
 			return err
 		}
 		defer func() { _ = conn.Close() }()
-		// One that connects while ZooKeeper starts may never get an answer.
+		// A client that connects while ZooKeeper starts may never get an answer.
 		if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
 			return err
 		}
@@ -76,8 +76,8 @@ func zookeeper(t *testing.T) (port int) {
 	return ports[0]
 }
 
-// oldCluster starts two of Debian's servers, which are the replicas of the one shard of the cluster "main", and the two shards of "halves". Which shard
-// each takes itself for decides whose replicas its tables are.
+// oldCluster starts two of Debian's servers. They are the replicas of the only shard of the cluster "main", and the two shards of "halves". shards
+// has the number that each server uses for its own shard, which decides whose replicas its tables are.
 func oldCluster(t *testing.T, shards [2]int) (addresses []string) {
 	t.Helper()
 	keeper := zookeeper(t)
@@ -100,8 +100,8 @@ func oldCluster(t *testing.T, shards [2]int) (addresses []string) {
 	return addresses
 }
 
-// textLayout is a statement that makes a table, as a server of 2018 can have it: properties are texts. It has no default for where replicas
-// find one another.
+// textLayout returns a statement that creates a table in a form that a server of 2018 supports: properties are strings. That server has no default
+// path for replicas, so the statement names it.
 func textLayout(name, sql string) string {
 	for _, r := range []struct{ old, by string }{
 		{`JSON\([^)]*\)`, "String"},
@@ -119,8 +119,8 @@ func textLayout(name, sql string) string {
 	return sql
 }
 
-// TestCluster makes the tables on a cluster of two old servers with ZooKeeper: what one gets the other has, changes and drops reach both,
-// and a cluster of two shards is refused.
+// TestCluster creates the tables on a cluster of two old servers with ZooKeeper: each gets the other's rows, changes and drops reach both, and a
+// cluster of two shards is refused.
 func TestCluster(t *testing.T) {
 	addresses := oldCluster(t, [2]int{1, 1})
 	open := func(cluster, address string) *clickhouse.Client {
@@ -160,7 +160,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// oldTables are statements that make the tables of projects on a cluster of old servers, which are too old for the settings of the logs.
+// oldTables returns statements that create the tables of projects on a cluster of old servers. The logs are left out, because these servers do not
+// know their settings.
 func oldTables(cluster string) (statements []string) {
 	for i := range physical.Tables {
 		if table := &physical.Tables[i]; !physical.IsLog(table.Name) {
@@ -173,7 +174,7 @@ func oldTables(cluster string) (statements []string) {
 // replicatedTables counts the replicated tables of a server.
 const replicatedTables = "SELECT count() FROM system.tables WHERE database = 'default' AND engine LIKE 'Replicated%MergeTree'"
 
-// does does something until no server is away: one that crashed is started again.
+// does repeats do until no server is away: one that crashed is started again.
 func does(t *testing.T, do func() error) {
 	t.Helper()
 	var last error
@@ -190,7 +191,7 @@ func does(t *testing.T, do func() error) {
 	}
 }
 
-// shows waits until a query has some rows.
+// shows waits until a query returns the wanted rows.
 func shows(t *testing.T, c *clickhouse.Client, sql string, want ...string) {
 	t.Helper()
 	harness.Eventually(t, patience, func() error {
@@ -205,8 +206,8 @@ func shows(t *testing.T, c *clickhouse.Client, sql string, want ...string) {
 	})
 }
 
-// TestClusterOfShards makes the tables on a cluster of two shards, for a client for each: what one gets the other does not have, and the tables say whose
-// replicas they are.
+// TestClusterOfShards creates the tables on a cluster of two shards, with a client for each: neither gets the other's rows, and the tables name their
+// replicas.
 func TestClusterOfShards(t *testing.T) {
 	addresses := oldCluster(t, [2]int{1, 2})
 	var shards []*clickhouse.Client
@@ -244,7 +245,8 @@ func TestClusterOfShards(t *testing.T) {
 	}
 }
 
-// TestClusterStatements: today's servers can read all statements for a cluster. The embedded engine is in none, and says so after it has.
+// TestClusterStatements: today's servers can parse all statements for a cluster. The embedded engine parses them before it says that it is in no
+// cluster.
 func TestClusterStatements(t *testing.T) {
 	c := openWith(t, clickhouse.Config{DSN: engine.DSN(), Cluster: "main"})
 	statements := []string{
@@ -309,7 +311,7 @@ func TestHostsWithRowsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestInsertMoves: an insert of whose end nobody knows goes to another host only if the tables are replicated, and is there once.
+// TestInsertMoves: an insert whose outcome is unknown goes to another host only if the tables are replicated, and its rows are stored once.
 func TestInsertMoves(t *testing.T) {
 	_, logins, addresses := engines(t)
 	for _, replicated := range []bool{true, false} {

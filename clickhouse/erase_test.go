@@ -33,7 +33,8 @@ func eraseEvents(t *testing.T, projects ...int64) {
 
 const eventsLeft = "SELECT toYear(timestamp), distinct_id, count() FROM events GROUP BY 1, 2 ORDER BY 1, 2"
 
-// TestDelete: rows of other projects, other partitions, and others than those asked for stay; what is deleted is gone from the table after erasure.
+// TestDelete: rows of other projects and partitions, and rows that do not meet the condition, stay; deleted rows are gone from the table after
+// erasure.
 func TestDelete(t *testing.T) {
 	c := client(t)
 	mine, other := project(), project()
@@ -79,7 +80,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// erased erases a table, so that no row is hidden in the parts that are in use. When ClickHouse removes the others, it decides.
+// erased erases a table, so that no row is hidden in its active parts. ClickHouse decides when to remove the old ones.
 func erased(t *testing.T, c *clickhouse.Client, table string) {
 	t.Helper()
 	left, err := c.Unerased(t.Context(), table, time.Now().Add(time.Hour))
@@ -95,7 +96,7 @@ func erased(t *testing.T, c *clickhouse.Client, table string) {
 	}
 }
 
-// TestDeleteRefuses: a deletion says whose rows it is of, and its condition can't get out of its place.
+// TestDeleteRefuses: a deletion must name a project, and its condition can't break out of its place.
 func TestDeleteRefuses(t *testing.T) {
 	c := client(t)
 	mine := project()
@@ -119,7 +120,7 @@ func TestDeleteRefuses(t *testing.T) {
 	}
 }
 
-// TestGranted: it is known before a deletion whether our name may delete.
+// TestGranted: the privilege to delete can be checked before a deletion.
 func TestGranted(t *testing.T) {
 	c := client(t)
 	for right, want := range map[string]bool{"ALTER DELETE ON events": true, "CREATE USER ON *.*": false} {
@@ -132,7 +133,7 @@ func TestGranted(t *testing.T) {
 	}
 }
 
-// TestDeleteWithAReplicaAway: a deletion that a replica has not done can be tried again, and is not sent again before all have done it. The host that was
+// TestDeleteWithAReplicaAway: a deletion that a replica has not done can be retried, and is not sent again before all have done it. The host that was
 // asked stays in use.
 func TestDeleteWithAReplicaAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -197,7 +198,7 @@ func mutatingHost(t *testing.T, pending, sent *atomic.Int64) *fakeHost {
 	}}
 }
 
-// TestMembersWithAReplicaAway: members of cohorts are deleted as other rows are.
+// TestMembersWithAReplicaAway: members of cohorts are deleted like other rows.
 func TestMembersWithAReplicaAway(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -60,7 +60,7 @@ func (c *Client) Forget(name string) {
 // Codes returns the table of error codes.
 var Codes = codes
 
-// InsertComment is the comment of an insert of rows of projects.
+// InsertComment exports insertComment.
 var InsertComment = insertComment
 
 // Exec runs a statement without a result.
@@ -76,7 +76,7 @@ func JSONSettings() (list []string) {
 	return list
 }
 
-// Granted is granted.
+// Granted exports granted.
 func (c *Client) Granted(ctx context.Context, rights ...string) (bool, error) {
 	return c.granted(ctx, rights...)
 }
@@ -102,14 +102,14 @@ func (c *Client) AskAll(ctx context.Context) error {
 	return nil
 }
 
-// TakeBack has a host asked again, and takes it as it is.
+// TakeBack puts a host back into use, as it is.
 func (c *Client) TakeBack(n int) {
 	c.hosts[n].out.Store(false)
 	c.hosts[n].contact.up.Store(true)
 	c.TakeAsItIs()
 }
 
-// CreateTable is the statement that makes a table on a cluster.
+// CreateTable returns the statement that creates a table on a cluster.
 func CreateTable(t *physical.Table, cluster string) string {
 	known := map[string]bool{}
 	for _, s := range tuning(t) {
@@ -118,21 +118,21 @@ func CreateTable(t *physical.Table, cluster string) string {
 	return createTable(t, known, cluster)
 }
 
-// SetReplicated has the client take the tables for replicated ones.
+// SetReplicated makes the client treat the tables as replicated.
 func (c *Client) SetReplicated() { c.replicated.Store(true) }
 
-// ReplicaPaths are where the replicated tables of the host that is asked first find their replicas, by table.
+// ReplicaPaths returns the ZooKeeper paths of the replicated tables on the host that is asked first, by table.
 func (c *Client) ReplicaPaths(ctx context.Context) (map[string]string, error) {
 	return c.replicaPaths(ctx, c.order(false)[0])
 }
 
-// CheckCluster looks at the cluster of the config.
+// CheckCluster exports checkCluster.
 func (c *Client) CheckCluster(ctx context.Context) error { return c.checkCluster(ctx) }
 
-// Define is define.
+// Define exports define.
 func (c *Client) Define(ctx context.Context, sql string) error { return c.define(ctx, sql) }
 
-// SetReplicatedTables has the client take all tables for replicated ones that are there.
+// SetReplicatedTables makes the client treat all existing tables as replicated.
 func (c *Client) SetReplicatedTables() {
 	tables := map[string]stored{}
 	for _, name := range physical.Names() {
@@ -142,7 +142,7 @@ func (c *Client) SetReplicatedTables() {
 	c.replicated.Store(true)
 }
 
-// AskForReplicas asks the first host all that is asked about replicas, and has it wait for some of a table.
+// AskForReplicas runs all queries about replicas on the first host, and makes it wait for some replicas of a table.
 func (c *Client) AskForReplicas(ctx context.Context, table string, from ...string) (sync, others error) {
 	h := c.hosts[0]
 	_, sync = h.sync(ctx, table, from, time.Second)
@@ -153,5 +153,5 @@ func (c *Client) AskForReplicas(ctx context.Context, table string, from ...strin
 	return sync, errors.Join(peers, lag, queued, pending)
 }
 
-// CheckTables is checkTables.
+// CheckTables exports checkTables.
 func (c *Client) CheckTables(ctx context.Context) error { return c.checkTables(ctx) }

@@ -11,8 +11,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestMoveTakesASecond: a query has its answer from another host within a second of the moment at which its host dies, however it dies.
-// The time is that of a bubble, so that it does not depend on the machine.
+// TestMoveTakesASecond: a query gets its answer from another host within a second after its host dies, however it dies. The time is that of a
+// synctest bubble, so it does not depend on the machine.
 func TestMoveTakesASecond(t *testing.T) {
 	const never, idle, running = "never asked", "idle", "running the query"
 	for _, fault := range []struct {
@@ -42,7 +42,7 @@ func TestMoveTakesASecond(t *testing.T) {
 					if before == running {
 						go func() { answered <- ask(t, c, 1, "SELECT 'slow'") }()
 						<-began
-						time.Sleep(30 * time.Second) // it is not moved as long as its host answers pings
+						time.Sleep(30 * time.Second) // the query is not moved while its host answers pings
 					}
 					first.set(fault.is)
 					died := time.Now()

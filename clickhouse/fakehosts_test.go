@@ -21,18 +21,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// vanishes is the fault of a host to which packets get lost: a dial takes as long as it may.
+// vanishes is the fault of a host whose packets get lost: a dial takes the whole time it may.
 const vanishes = harness.Mute + 1
 
 // fakeHost is a host of ClickHouse in memory, for tests in a bubble of package synctest.
 type fakeHost struct {
-	// answer gets the statements that are not the client's own.
+	// answer receives the statements that are not the client's own.
 	answer func(w http.ResponseWriter, r *http.Request, sql string)
 
 	mu      sync.Mutex
 	fault   harness.Fault
 	changed chan struct{} // closed at the next change of fault
-	heard   []string      // the statements that answer got
+	heard   []string      // the statements that answer received
 	open    []net.Conn
 
 	dialed chan net.Conn
@@ -88,7 +88,7 @@ func (h *fakeHost) set(fault harness.Fault) {
 	}
 }
 
-// statements are those that answer got.
+// statements returns the statements that answer received.
 func (h *fakeHost) statements() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,7 +168,7 @@ func (h *fakeHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// await waits as long as nothing comes from the host.
+// await waits while the host sends nothing.
 func (h *fakeHost) await(r *http.Request) {
 	for {
 		h.mu.Lock()

@@ -23,7 +23,7 @@ func members(project int64, sql string, params ...clickhouse.Param) clickhouse.F
 	}
 }
 
-// TestFill: rows are written under the project of the query and no other, and come from that project alone, whatever the SELECT says.
+// TestFill: rows are written for the query's project and no other, and come only from that project, whatever the SELECT says.
 func TestFill(t *testing.T) {
 	c := client(t)
 	mine, other := project(), project()
@@ -76,7 +76,7 @@ func TestFillsFence(t *testing.T) {
 	}
 }
 
-// TestFillsLimits: a fill has a limit of its own on time, the limit on memory, and goes to disk where it can.
+// TestFillsLimits: a fill has its own time limit and the usual memory limit, and spills to disk where it can.
 func TestFillsLimits(t *testing.T) {
 	small := openWith(t, clickhouse.Config{DSN: engine.DSN(), MaxExecutionTime: time.Second, MaxMemory: 200 << 20})
 	slow := members(project(), "SELECT toUUID('00000000-0000-4000-8000-000000000000') FROM numbers(1000000000000) WHERE sipHash64(number) = 0")

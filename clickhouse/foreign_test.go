@@ -15,8 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
-// foreignTables are tables such as a PostHog has: JSON in String columns, group keys made from it, whole seconds,
-// no column that reports whether created_at was given.
+// foreignTables are tables like those of a PostHog: JSON in String columns, group keys made from it, whole seconds, no column that reports whether
+// created_at was given.
 var foreignTables = []string{
 	"CREATE TABLE events (uuid UUID, event String, properties String, timestamp DateTime64(6, 'UTC'), team_id Int64, distinct_id String, " +
 		"elements_chain String, created_at DateTime64(6, 'UTC'), person_id UUID, person_created_at DateTime64(3), person_properties String, " +
@@ -126,7 +126,7 @@ func TestImportIntoForeignTables(t *testing.T) {
 	}
 }
 
-// TestMigrateAgain finds everything there.
+// TestMigrateAgain migrates tables that are complete.
 func TestMigrateAgain(t *testing.T) {
 	c := client(t)
 	before, err := c.PhysicalColumns(t.Context())

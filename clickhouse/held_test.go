@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// heldRows keeps what came, and can begin anew if it is told so.
+// heldRows keeps what it receives.
 type heldRows struct{ texts []string }
 
 func (r *heldRows) Columns(columns []Column) error {
@@ -25,13 +25,13 @@ func (r *heldRows) Row(json []byte) error {
 	return nil
 }
 
-// TestHeld: the beginning of an answer can be forgotten until more than is kept has come, and the sink gets each row of the last try once.
+// TestHeld: the beginning of a result can be dropped until more than the limit has arrived, and the sink gets each row of the last try once.
 func TestHeld(t *testing.T) {
 	long := "[" + strings.Repeat("1", heldBytes) + "]"
 	for _, tt := range []struct {
 		name    string
 		again   bool
-		first   []string // rows of the try that fails
+		first   []string // rows of the failing try
 		repeats bool
 		second  []string
 		want    []string

@@ -20,7 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// lateAnswer is how late an answer may be after its host died, on a machine that runs other tests too.
+// lateAnswer is how late an answer may be after its host died, on a machine that also runs other tests.
 const lateAnswer = 20 * time.Second
 
 // relayed returns a DSN whose hosts are relays to addresses.
@@ -56,7 +56,7 @@ func engines(t *testing.T) (second *embedded.Engine, logins, addresses []string)
 	return second, logins, addresses
 }
 
-// readers read from a client all the time, until stop.
+// readers read from a client continuously, until stop.
 type readers struct {
 	group   sync.WaitGroup
 	stopped atomic.Bool
@@ -76,7 +76,7 @@ func (r *readers) run(t *testing.T, c *clickhouse.Client, n int) {
 				switch (i + round) % 3 {
 				case 1: // takes a moment before its first row
 					want, sql = fmt.Sprintf(`[%d]`, 2_000_000+round), fmt.Sprintf("SELECT count() + %d FROM numbers(2000000) WHERE NOT ignore(sipHash64(number))", round)
-				case 2: // has more rows than are kept back
+				case 2: // has more rows than are held back
 					want, sql = "[29999]", "SELECT number FROM numbers(30000)"
 				}
 				var out restartable
@@ -106,7 +106,7 @@ func (r *readers) note(text string) {
 	r.wrong = append(r.wrong, text)
 }
 
-// restartable keeps rows, and can begin anew.
+// restartable keeps rows, and can start over.
 type restartable struct{ rows }
 
 func (r *restartable) Restart() bool {
@@ -114,7 +114,7 @@ func (r *restartable) Restart() bool {
 	return true
 }
 
-// during reads all the time while something is done with a host, and checks that no reader noticed.
+// during reads continuously while do does something to a host, and checks that no reader noticed.
 func during(t *testing.T, c *clickhouse.Client, do func()) {
 	t.Helper()
 	var r readers
@@ -157,8 +157,8 @@ func wake(t *testing.T, c *clickhouse.Client) {
 	}
 }
 
-// TestHostDies kills, stops and cuts off a host under a load of reads: nobody gets an error, and nobody waits for long. When it is
-// back, it is asked again.
+// TestHostDies kills, stops and cuts off a host under a load of reads: no reader gets an error or waits long. When the host is back, it is used
+// again.
 func TestHostDies(t *testing.T) {
 	second, logins, addresses := engines(t)
 	dsn, relays := relayed(t, "http", logins[1], "", addresses[1], addresses[0])
@@ -183,7 +183,7 @@ func TestHostDies(t *testing.T) {
 	cutOff(t, c, relays[0], func() {})
 }
 
-// cutOff cuts off the first of two hosts in all ways, under a load of reads, and calls back when it is there again.
+// cutOff cuts off the first of two hosts in every way, under a load of reads, and calls back when the host is reachable again.
 func cutOff(t *testing.T, c *clickhouse.Client, first *harness.Relay, back func()) {
 	t.Helper()
 	for _, tt := range []struct {
@@ -254,7 +254,7 @@ func TestNotRepeated(t *testing.T) {
 	})
 	t.Run("a statement that was not sent", func(t *testing.T) {
 		relays[0].Set(harness.Refuses)
-		c := openWith(t, clickhouse.Config{DSN: dsn}) // on a connection that was open, it might have been sent
+		c := openWith(t, clickhouse.Config{DSN: dsn}) // a new client: on an open connection, the statement might have been sent
 		if err := c.Exec(t.Context(), "CREATE TABLE moved (n UInt8) ENGINE = Memory"); err != nil {
 			t.Error(err)
 		}
@@ -282,7 +282,7 @@ func TestNotRepeated(t *testing.T) {
 	})
 }
 
-// TestSpread: reads go to the first host that answers, unless the DSN says otherwise and the query may.
+// TestSpread: reads go to the first host that answers, unless the DSN says otherwise and the query allows it.
 func TestSpread(t *testing.T) {
 	_, logins, addresses := engines(t)
 	for _, tt := range []struct {
@@ -311,7 +311,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestFirst: the host that a query names is asked first as long as it answers, and the caller learns when another one was.
+// TestFirst: the host that a query names is asked first while it answers, and the caller learns when another one answered.
 func TestFirst(t *testing.T) {
 	_, logins, addresses := engines(t)
 	dsn, relays := relayed(t, "http", logins[0], "", addresses[0], addresses[0])
@@ -350,7 +350,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// TestLookAround: a host that nobody asks is known to be there, and to be away.
+// TestLookAround: the state of a host without queries is known.
 func TestLookAround(t *testing.T) {
 	_, logins, addresses := engines(t)
 	dsn, relays := relayed(t, "http", logins[0], "", addresses[0], addresses[0])
@@ -368,7 +368,7 @@ func TestLookAround(t *testing.T) {
 	}
 }
 
-// TestHostsAllAway: with no host there, the error says so, and each host is named once, without the password.
+// TestHostsAllAway: if all hosts are away, the error says so, and names each host once, without the password.
 func TestHostsAllAway(t *testing.T) {
 	c, logs := watched(t, clickhouse.Config{DSN: "http://default:" + secret + "@" + closedPort(t) + "," + closedPort(t)})
 	for range 3 {
@@ -398,7 +398,7 @@ func TestHostsAllAway(t *testing.T) {
 	}
 }
 
-// TestExportMoves: a file of which nothing was written comes from another host.
+// TestExportMoves: a file of which nothing has been written yet comes from another host.
 func TestExportMoves(t *testing.T) {
 	_, logins, addresses := engines(t)
 	dsn, relays := relayed(t, "http", logins[0], "", addresses[0], addresses[0])

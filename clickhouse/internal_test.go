@@ -52,7 +52,7 @@ func TestParseType(t *testing.T) {
 	}
 }
 
-// FuzzTimeWriter rewrites rows of JSON. Values that are no times come out as they went in; times as package time prints them.
+// FuzzTimeWriter rewrites rows of JSON. Values other than times are unchanged; times come out as package time prints them.
 func FuzzTimeWriter(f *testing.F) {
 	f.Add(`"a"`, "2020-01-02T03:04:05.123456Z")
 	f.Add(`[1,{"a":"]\""}]`, "1969-12-31T23:59:59Z")
@@ -150,7 +150,7 @@ func BenchmarkTimes(b *testing.B) {
 	}
 }
 
-// TestUnlikeTables: two hosts have the same rows if they are one server, or replicas of one another.
+// TestUnlikeTables: two hosts have the same rows if they are one server, or replicas of each other.
 func TestUnlikeTables(t *testing.T) {
 	t.Parallel()
 	const kind, replicated = "ReplacingMergeTree", "ReplicatedReplacingMergeTree"

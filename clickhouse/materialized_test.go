@@ -22,7 +22,7 @@ func materialization(project int64, sql string, order ...string) clickhouse.Mate
 	}
 }
 
-// TestMaterialize: a table has the rows of its query, of the project alone, and only queries of the project that name it read them.
+// TestMaterialize: a table has the rows of its query, from one project only, and only queries of that project that name the table read them.
 func TestMaterialize(t *testing.T) {
 	c := client(t)
 	mine, other := project(), project()

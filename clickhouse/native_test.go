@@ -32,7 +32,7 @@ func oldServer(t *testing.T) (address, web string) {
 	return oldServerWith(t, ports[0], "")
 }
 
-// oldServerWith starts one whose native protocol is on a port, with more in its configuration.
+// oldServerWith starts an old server with a given port for the native protocol and additional configuration.
 func oldServerWith(t *testing.T, tcp int, more string) (address, web string) {
 	t.Helper()
 	binary, err := exec.LookPath("clickhouse-server")
@@ -98,11 +98,11 @@ func oldServerWith(t *testing.T, tcp int, more string) (address, web string) {
 	return address, web
 }
 
-// maxCrashes is how often an old server is started again.
+// maxCrashes is how often an old server is restarted.
 const maxCrashes = 3
 
-// keepRunning starts a server, and starts it again when it crashes, as a service manager does: the ZooKeeper client of the old servers may bring one down
-// while the machine is busy.
+// keepRunning starts a server and restarts it when it crashes, like a service manager: on a busy machine, the ZooKeeper client of the old servers may
+// bring one down.
 func keepRunning(t *testing.T, command func() *exec.Cmd) (stop func(), err error) {
 	t.Helper()
 	server := command()
@@ -193,7 +193,7 @@ func nativeValues(t *testing.T, c *clickhouse.Client) {
 	}
 }
 
-// nativeCancel stops queries in every way, many times: the server must stop each, and the pool keep its connections.
+// nativeCancel stops queries in every way, many times: the server must stop each one, and the pool must keep its connections.
 func nativeCancel(t *testing.T, c *clickhouse.Client) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -288,7 +288,7 @@ func nativeLate(t *testing.T, address string) {
 		t.Errorf("got %v, want a timeout", err)
 	}
 	harness.Eventually(t, patience, func() error {
-		if got := ask(t, c, 1, "SELECT count() FROM system.processes WHERE query LIKE '%sipHash64%'"); got[0] != "[1]" { // itself
+		if got := ask(t, c, 1, "SELECT count() FROM system.processes WHERE query LIKE '%sipHash64%'"); got[0] != "[1]" { // the one is this query
 			return fmt.Errorf("the query still runs: %s", got)
 		}
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 )
 
-// TestOutdated: parts that hold nothing but old events go whole, the events of others alone, and no event that is kept.
+// TestOutdated: a part with only outdated events is dropped whole, of other parts only the outdated events are deleted, and no other event is lost.
 func TestOutdated(t *testing.T) {
 	c := client(t)
 	conn := embeddedtest.Connect(t, engine.DSN())

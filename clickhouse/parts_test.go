@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// TestInParts: a table is not probed of which one server may have other rows than another.
+// TestInParts: a table is not probed if its servers may have different rows.
 func TestInParts(t *testing.T) {
 	for _, tt := range []struct {
 		engine   string
@@ -37,7 +37,7 @@ func TestInParts(t *testing.T) {
 	}
 }
 
-// TestMutationsOfParts: a part has the number of the last statement that rewrote its rows, or was before them, and a merge keeps it.
+// TestMutationsOfParts: a part has the number of the last statement that rewrote its rows or came before them, and a merge keeps it.
 func TestMutationsOfParts(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -66,7 +66,7 @@ func TestMutationsOfParts(t *testing.T) {
 	}
 }
 
-// TestProbeable: another column or default shows in the text of its table, and in no other.
+// TestProbeable: a new column or default changes the digest of its table, and of no other.
 func TestProbeable(t *testing.T) {
 	c := client(t)
 	tables := func() map[string]string {
@@ -92,7 +92,7 @@ func TestProbeable(t *testing.T) {
 	}
 }
 
-// TestMarks: each write moves the marks of a table, and a merge does not.
+// TestMarks: each write changes the marks of a table; a merge does not.
 func TestMarks(t *testing.T) {
 	c := client(t)
 	name := table(t, c, "n Int64")

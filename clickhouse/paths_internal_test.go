@@ -7,13 +7,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// FuzzReadPath: a row about a path is refused, or read as kinds that stand for all of its types.
+// FuzzReadPath: a row about a path is refused, or read as the kinds of all its types.
 func FuzzReadPath(f *testing.F) {
 	for _, row := range []string{`["a",0,["String"]]`, `["a",1,[]]`, `["a%2Eb",0,["Int64","Array(Dynamic)"]]`, `["a","x",[]]`, `["a",0,{}]`, `["",0,[1]]`} {
 		f.Add([]byte(row))
 	}
 	f.Fuzz(func(t *testing.T, row []byte) {
-		if !json.Valid(row) { // which no row is
+		if !json.Valid(row) { // rows always are
 			return
 		}
 		c := &collector{columns: 3, row: func(cells []Cell) error {

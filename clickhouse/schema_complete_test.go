@@ -14,8 +14,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 )
 
-// TestOlderTablesAreCompleted: tables that an earlier version made get what came later, and are as new ones. Each change is logged; where
-// there is nothing to change, nothing is. Tables of another product stay as they are.
+// TestOlderTablesAreCompleted: tables of an earlier version get what came later, and are then like new ones. Each change is logged; without changes,
+// nothing is. Tables of another product stay as they are.
 func TestOlderTablesAreCompleted(t *testing.T) {
 	dsn, err := url.Parse(engine.DSN())
 	if err != nil {

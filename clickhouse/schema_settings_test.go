@@ -15,8 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
-// TestTablesBoundPaths: the tables that we make keep rare paths in buckets and sync what is inserted, those that an earlier version made
-// too. Another product's tables are left alone.
+// TestTablesBoundPaths: the tables that we create keep rare paths in buckets and sync inserted rows, and so do those of an earlier version. Another
+// product's tables are unchanged.
 func TestTablesBoundPaths(t *testing.T) {
 	dsn, err := url.Parse(engine.DSN())
 	if err != nil {
@@ -39,7 +39,7 @@ func TestTablesBoundPaths(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = rows.Close() }() // what went wrong is in Scan
+		defer func() { _ = rows.Close() }() // Scan reports errors
 		for rows.Next() {
 			var name string
 			if err := rows.Scan(&name); err != nil {
@@ -55,7 +55,7 @@ func TestTablesBoundPaths(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	load := func(event string) { // with so many names of properties
+	load := func(event string) { // with many property names
 		t.Helper()
 		var properties strings.Builder
 		for n := range 1000 {

@@ -31,8 +31,8 @@ func staticPeople(t *testing.T, c *clickhouse.Client, of int64, own string) (ann
 	return strings.Trim(found[0], `["]`)
 }
 
-// TestStaticMembersFence names people of another project, and writes what looks like SQL in the place of names: nobody becomes a
-// member who is not of the cohort's project, and nothing is done to the cohorts of others.
+// TestStaticMembersFence uses names of people of another project, and SQL in place of names: only people of the cohort's project become members, and
+// other projects' cohorts are unchanged.
 func TestStaticMembersFence(t *testing.T) {
 	c := client(t)
 	mine, other := project(), project()
@@ -106,7 +106,7 @@ func TestStaticMembersFence(t *testing.T) {
 	}
 }
 
-// TestStaticMembersByHostileNames: a name is a value, whatever it looks like, and finds the person who has it.
+// TestStaticMembersByHostileNames: a name is a value, whatever it looks like, and matches the person who has it.
 func TestStaticMembersByHostileNames(t *testing.T) {
 	c := client(t)
 	mine := project()
@@ -133,7 +133,7 @@ func TestStaticMembersByHostileNames(t *testing.T) {
 	}
 }
 
-// hostileNames try to leave their literal, and to name everybody in a project.
+// hostileNames are names that try to break out of their literal, and to match everybody in a project.
 func hostileNames(of int64) []string {
 	return []string{
 		`'`, `\`, `\'`, `'] OR 1 = 1 --`, fmt.Sprintf(`x'] OR team_id = %d --`, of),

@@ -67,8 +67,8 @@ func fakeAnswer(w http.ResponseWriter, r *http.Request) {
 // send writes to a client that may have hung up.
 func send(w io.Writer, b []byte) { _, _ = w.Write(b) }
 
-// greeting answers the driver's first query, in the newest form of Native that the driver knows. The revision 0 in it
-// says that everything later has the oldest form.
+// greeting returns the answer to the driver's first query, in the newest form of Native that the driver knows. Its revision 0 says that everything
+// later has the oldest form.
 func greeting(version string) []byte {
 	info := []byte{1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0}
 	return nativeBlock(info, []byte{0}, [][2]string{{"displayName()", "String"}, {"version()", "String"}, {"revision()", "UInt32"}, {"timezone()", "String"}},
@@ -236,7 +236,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestClosedConnections asks a server that closes connections as soon as they wait, as one does whose keep-alive time is over. No query fails.
+// TestClosedConnections queries a server that closes connections as soon as they are idle, like one whose keep-alive time is over. No query fails.
 func TestClosedConnections(t *testing.T) {
 	var asked atomic.Bool
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -274,7 +274,8 @@ func TestClosedConnections(t *testing.T) {
 	callers.Wait()
 }
 
-// TestFillIsSentOnce asks a server that closes a connection that waited after it has read a fill, which may have run.
+// TestFillIsSentOnce sends fills to a server that reads each one and then closes the reused connection. The fill may have run, so it is not sent
+// again.
 func TestFillIsSentOnce(t *testing.T) {
 	var closes atomic.Bool
 	fills := make(chan string, 10) // the connections that they came on

@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestWriting looks for inserts of projects while one is executed, also with a host that does not answer, and in another database.
+// TestWriting looks for inserts of projects while one is executed, also with a host that does not answer and in another database.
 func TestWriting(t *testing.T) {
 	c := client(t)
 	of := func(change func(*url.URL)) *clickhouse.Client {
@@ -71,8 +71,8 @@ func TestWriting(t *testing.T) {
 	await(false)
 }
 
-// TestWritingOnASilentHost: a host that does not answer may be executing an insert of which nobody knows the end, for a minute. Replicated tables don't
-// take it twice.
+// TestWritingOnASilentHost: for a minute, a host that does not answer may be executing an insert whose outcome is unknown. Replicated tables do not
+// store it twice.
 func TestWritingOnASilentHost(t *testing.T) {
 	for _, tt := range []struct {
 		name                 string

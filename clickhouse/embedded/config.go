@@ -41,10 +41,10 @@ const (
 	shadowFolder = enginePath + "/shadow"
 )
 
-// Folder is the engine's own folder, which has the tables in store/, in a data folder.
+// Folder returns the engine's own folder in a data folder. It has the tables in store/.
 func Folder(dataDir string) string { return filepath.Join(dataDir, enginePath) }
 
-// ShadowFolder is where ALTER TABLE … FREEZE WITH NAME links parts to. It is emptied when the engine starts.
+// ShadowFolder returns the folder in which ALTER TABLE … FREEZE WITH NAME puts links to parts. It is emptied when the engine starts.
 func ShadowFolder(dataDir string) string { return filepath.Join(dataDir, shadowFolder) }
 
 // Subcommand is the argument with which Start runs this executable, unless Config.Command is set. The executable must pass the
@@ -72,8 +72,8 @@ type Config struct {
 	// The interval of the reads that check the engine, and the timeout of each. After three reads that time out, the child is
 	// killed and restarted. Default: 5 seconds.
 	WatchInterval time.Duration
-	// How long a stopped query may keep running. After a twelfth of it, the query gives up its place. After all of it the child
-	// exits, to be restarted, as it also does when there are more such queries than places. Default: 2 minutes.
+	// How long a stopped query may keep running. After a twelfth of that, the query gives up its slot. After all of it, or when there are more such
+	// queries than slots, the child exits and is restarted. Default: 2 minutes.
 	StuckTimeout time.Duration
 	// How long [Engine.Close] waits for running queries before it kills the child. Default: 10 seconds.
 	StopTimeout time.Duration
@@ -91,8 +91,8 @@ func DefaultLibrary() (string, error) {
 	return filepath.Join(cache, "caddy-analytics", "engine", Version, "libchdb.so"), nil
 }
 
-// FindLibrary returns the path of the library that an engine with a configured library loads, and what its file is. An empty one is
-// [DefaultLibrary]. The error of a library that is missing says how to get it.
+// FindLibrary returns the path and the file info of the library that an engine with this Config.Library loads; empty means [DefaultLibrary]. If the
+// library is missing, the error says how to get it.
 func FindLibrary(configured string) (path string, file os.FileInfo, err error) {
 	if path, err = findLibrary(configured); err != nil {
 		return "", nil, err
@@ -103,8 +103,7 @@ func FindLibrary(configured string) (path string, file os.FileInfo, err error) {
 	return path, file, nil
 }
 
-// LibraryVersion returns the version of a library without opening anything with it that is to last: it starts the engine in a new folder,
-// which it removes.
+// LibraryVersion returns the version of a library. It starts the engine in a temporary folder, so that it touches no data folder.
 func LibraryVersion(ctx context.Context, cfg Config, log *zap.Logger) (version string, err error) {
 	if cfg.DataDir, err = os.MkdirTemp("", "engine-version-"); err != nil {
 		return "", fmt.Errorf("making a folder for the engine: %w", err)

@@ -125,7 +125,7 @@ func (cfg *Config) complete() error {
 // DSN returns the DSN for clickhouse-go. It does not change when the child is restarted.
 func (e *Engine) DSN() string { return e.dsn }
 
-// Version returns the version of ClickHouse that the library is, such as 26.7.3.1.
+// Version returns the library's version of ClickHouse, such as 26.7.3.1.
 func (e *Engine) Version() string {
 	version, _ := e.version.Load().(string)
 	return version

@@ -56,7 +56,7 @@ func serve(ctx context.Context, cfg serveConfig) (err error) {
 		return err
 	}
 	defer unlock()
-	if err := os.RemoveAll(filepath.Join(cfg.DataDir, shadowFolder)); err != nil { // of a backup that was broken off
+	if err := os.RemoveAll(filepath.Join(cfg.DataDir, shadowFolder)); err != nil { // left by an interrupted backup
 		return fmt.Errorf("removing frozen parts: %w", err)
 	}
 	s, err := newServer(cfg)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// strays are stopped queries that keep running, because some functions do not check for cancellation while they process one value.
-// They give up their places, and the process ends if there are too many or if one is too old.
+// strays are stopped queries that keep running, because some functions do not check for cancellation while they process one value. They give up their
+// slots, and the process ends if there are too many or if one is too old.
 type strays struct {
 	obeys  time.Duration // how long a stopped query may take to end
 	stuck  time.Duration // how long it may keep running before it counts as stuck
@@ -21,8 +21,7 @@ type strays struct {
 	n  int
 }
 
-// follow watches a query, which has ended when ended is closed. If it keeps running after ctx is done, follow calls leave to give
-// up its place.
+// follow watches a query, which has ended when ended is closed. If it keeps running after ctx is done, follow calls leave to give up its slot.
 func (s *strays) follow(ctx context.Context, ended <-chan struct{}, leave func()) {
 	select {
 	case <-ended:

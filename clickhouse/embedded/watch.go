@@ -69,7 +69,7 @@ func (h *heart) close() {
 	h.conn = nil
 }
 
-// answerWatch responds that the engine can read tables. The body is empty unless the engine answered with an error.
+// answerWatch answers whether the engine can read tables. The body is empty unless the engine answered with an error.
 func (s *server) answerWatch(w http.ResponseWriter, r *http.Request) {
 	if err := s.authenticate(r, nil); err != nil {
 		http.Error(w, err.Error(), http.StatusForbidden)
