@@ -26,8 +26,8 @@ type Config struct {
 	// How long a result may still be served after it has stopped being fresh: immediately while it is
 	// being refreshed, and instead of an error during an outage. Default: not at all.
 	Stale time.Duration
-	// The minimum time that an entry with a ref is kept after another one has replaced it, and after the last use of the ref.
-	// Default: Stale, at least 5m.
+	// The minimum time that an entry with a ref is kept after a newer one has replaced it, and after the last use of the ref. Default: Stale, at
+	// least 5m.
 	Hold time.Duration
 	// The maximum time of a background refresh. Default: 1m.
 	RefreshTimeout time.Duration
@@ -73,13 +73,13 @@ type Cache struct {
 	// pieceGenerations is the same for pieces, which Outdate leaves alone.
 	pieceGenerations atomic.Pointer[map[int64]uint64]
 
-	// pieceErasures has, by project, which pieces may be used at all. The map is replaced, never modified.
+	// pieceErasures says, by project, which pieces must not be used. The map is replaced, never modified.
 	pieceErasures atomic.Pointer[map[int64]pieceErasure]
 
-	// outdated has, by project, when its results were last removed. The map is replaced, never modified.
+	// outdated has the time, by project, when its results were last removed. The map is replaced, never modified.
 	outdated atomic.Pointer[map[int64]time.Time]
 
-	// erased has, by project, from when on results may be served at all: see Erase. The map is replaced, never modified.
+	// erased has the time, by project, before which no result may have been computed that is served: see Erase. The map is replaced, never modified.
 	erased atomic.Pointer[map[int64]time.Time]
 
 	base   context.Context // ends when the cache is closed
@@ -92,7 +92,7 @@ type Cache struct {
 
 	places sync.Mutex // held while records move between places; mu is never taken under it, and no hit takes it
 
-	pieces sync.Mutex // held while pieces are added to others; it is taken under no other lock
+	pieces sync.Mutex // held while stored pieces change; it is taken under no other lock
 
 	renderMu   sync.Mutex
 	renderings map[pageID]*rendering
@@ -179,7 +179,8 @@ func purged(generations *atomic.Pointer[map[int64]uint64], project int64) {
 	generations.Store(&next)
 }
 
-// Outdate removes all results of a project as Purge does, since its data changed. Its pieces stay: the versions of the data tell which of them hold.
+// Outdate removes all results of a project like Purge, because its data changed. Its pieces stay: the versions of the data tell which of them are
+// still valid.
 func (c *Cache) Outdate(project int64) {
 	c.mu.Lock()
 	purged(&c.generations, project)
@@ -208,8 +209,8 @@ func (c *Cache) Outdate(project int64) {
 	c.displace(func() { c.store.drop(records) }, records...)
 }
 
-// OutdatedAt returns when the results of a project were last removed, by Purge, Outdate or Erase: those that were computed before may lack what there is now.
-// It is zero for never.
+// OutdatedAt returns when the results of a project were last removed, by Purge, Outdate or Erase; zero for never. Results computed before then may
+// lack current rows.
 func (c *Cache) OutdatedAt(project int64) time.Time {
 	if times := c.outdated.Load(); times != nil {
 		return (*times)[project]

@@ -57,11 +57,11 @@ const (
 	StaleError                   // stored; computing a new one failed because of an outage
 	Coalesced                    // computed by another call or a refresh that was in progress
 	Refreshed                    // computed by this call because it asked for it (Recompute)
-	Renewed                      // stored, no longer fresh; found by this call to be what a computation would give (Renew)
+	Renewed                      // stored, no longer fresh; this call found that a computation would give the same (Renew)
 	Pinned                       // stored, no longer fresh; looked up by a ref (Snapshot)
 	Fetched                      // stored by another server, and fresh; this call got it from there (Entry.Fetched)
 
-	// LastStatus is the last of them.
+	// LastStatus is the last origin.
 	LastStatus = Fetched
 )
 

@@ -11,9 +11,9 @@ type Entry struct {
 	Result *Result
 	// When the computation began: the rows include everything stored by then.
 	ComputedAt time.Time
-	// The rows were computed earlier than that, and are what a computation then would have given: see Renew.
+	// The rows were computed before ComputedAt, but a computation at that time would have given the same ones: see Renew.
 	Renewed bool
-	// Another server had computed the rows before the call that got them from it.
+	// Another server computed the rows before the call that fetched them from it.
 	Fetched bool
 	// Data that the caller keeps with the rows, such as the text of the query. The cache does not
 	// use it.
@@ -22,7 +22,7 @@ type Entry struct {
 	id       uint64
 	metaSize int
 	referred atomic.Bool // see Refer
-	secured  atomic.Bool // a ref to it can find it
+	secured  atomic.Bool // refs can find it
 }
 
 var lastEntry atomic.Uint64
@@ -33,8 +33,8 @@ func NewEntry(result *Result, computedAt time.Time, meta any, metaSize int) *Ent
 	return &Entry{Result: result, ComputedAt: computedAt, Meta: meta, id: lastEntry.Add(1), metaSize: metaSize}
 }
 
-// Renew returns an entry with the same rows, which are found to be those that a computation which begins at a time would give. A load may return
-// it in the place of what it would compute. Refs to the entry stay refs to it.
+// Renew returns an entry with the same rows, for a load that found that a computation beginning at the given time would return them. The load may
+// return it instead of computing. Refs to e stay refs to it.
 func (e *Entry) Renew(at time.Time, meta any, metaSize int) *Entry {
 	next := NewEntry(e.Result, at, meta, metaSize)
 	next.Renewed = true

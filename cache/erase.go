@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Erase removes all results and pieces of a project that were computed from what there was before a time, also those that refs hold: rows of it
-// are deleted, and nobody is to get them any more. Their refs are no longer valid. Callers that wait for a running computation still
-// get its result.
+// Erase removes all results and pieces of a project whose computation began before a time, including those that are held for refs, because they may
+// have rows that were deleted. Their refs become invalid. Callers that wait for a running computation still get its result.
 func (c *Cache) Erase(project int64, before time.Time) {
 	c.erasePieces(project, func(e *pieceErasure) {
 		if before.After(e.before) {
@@ -17,14 +16,14 @@ func (c *Cache) Erase(project int64, before time.Time) {
 	c.eraseResults(project, before, c.Purge)
 }
 
-// EraseOutdated is Erase for a project whose events are all that is deleted, and only those before from, which is zero if it keeps all from now on. Pieces that
-// no earlier event has decided about stay.
+// EraseOutdated is like Erase if only events before from were deleted; from is zero if the project keeps all events from now on. Pieces that depend
+// on no event before from stay.
 func (c *Cache) EraseOutdated(project int64, before, from time.Time) {
 	c.erasePieces(project, func(e *pieceErasure) { e.from = from })
 	c.eraseResults(project, before, c.Outdate)
 }
 
-// erasePieces changes which pieces of a project may be used.
+// erasePieces changes which pieces of a project may be used, and drops the others.
 func (c *Cache) erasePieces(project int64, change func(*pieceErasure)) {
 	c.pieces.Lock()
 	defer c.pieces.Unlock()
@@ -66,7 +65,7 @@ func (c *Cache) isErased(key Key, e *Entry) bool {
 	return erased != nil && e.ComputedAt.Before((*erased)[key.project])
 }
 
-// dropHeld deletes held snapshots, and their pages.
+// dropHeld deletes the held snapshots that are gone, and their pages.
 func (s *store) dropHeld(gone func(*held) bool) {
 	pass, open := s.gate.enter()
 	defer s.gate.leave(pass)

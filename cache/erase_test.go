@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// TestErase: neither a key nor a ref gives a result of before, whether it is stored, held, or being computed; those of other projects stay.
+// TestErase: neither a key nor a ref gives an older result, whether it is stored, held or being computed; results of other projects stay.
 func TestErase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -26,7 +26,7 @@ type flight struct {
 
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	awaited chan struct{} // closed once a call waits that is not a background call
+	awaited chan struct{} // closed once a call waits, background calls aside
 
 	// Guarded by Cache.mu.
 	waiters    int

@@ -14,8 +14,8 @@ import (
 // where numbers are uvarints, and a column is its name and its type, each with its length in front.
 const resultForm = 1
 
-// AppendForm appends the result in a form that ReadResult reads, in this process or another one: all but its rows, which come last. It returns them by
-// themselves, and they do not belong to the caller.
+// AppendForm encodes the result for ReadResult, in this process or another one. It appends everything but the rows to dst. The rows come last in the
+// encoding; they are returned separately and must not be changed.
 func (r *Result) AppendForm(dst []byte) (head, rows []byte) {
 	more := byte(0)
 	if r.more {
@@ -40,10 +40,10 @@ func (r *Result) AppendForm(dst []byte) (head, rows []byte) {
 
 var errResultForm = errors.New("this is not a result in a form that can be read")
 
-// maxColumns is the most columns of a result that is read.
+// maxColumns is the maximum number of columns of a result that ReadResult accepts.
 const maxColumns = 1 << 16
 
-// ReadResult reads a result of at most so many rows and bytes. It keeps no part of data.
+// ReadResult decodes a result within the limits. It keeps no part of data.
 func ReadResult(data []byte, limits Limits) (*Result, error) {
 	f := form{data: data}
 	if version := f.next(1); version == nil || version[0] != resultForm {
@@ -72,7 +72,7 @@ func ReadResult(data []byte, limits Limits) (*Result, error) {
 		return nil, errResultForm
 	case limits.Keep > 0 && rows > uint64(limits.Keep), size > uint64(most):
 		return nil, fmt.Errorf("%w: %d rows of %d bytes", ErrTooLarge, rows, size)
-	case rows > uint64(len(f.data)): // each takes a byte at least
+	case rows > uint64(len(f.data)): // each row takes at least a byte
 		return nil, errResultForm
 	}
 	r.starts = make([]uint32, 0, rows)
@@ -100,13 +100,13 @@ func ReadResult(data []byte, limits Limits) (*Result, error) {
 	return r, nil
 }
 
-// form reads the parts of a text.
+// form reads the parts of an encoded result.
 type form struct {
 	data []byte
 	bad  bool
 }
 
-// next is the next n bytes; nil if there are fewer.
+// next returns the next n bytes; nil if there are fewer.
 func (f *form) next(n uint64) []byte {
 	if f.bad || n > uint64(len(f.data)) {
 		f.bad = true
@@ -117,7 +117,7 @@ func (f *form) next(n uint64) []byte {
 	return part
 }
 
-// number is the next number, which is at most so large.
+// number returns the next number, which must not exceed most.
 func (f *form) number(most uint64) uint64 {
 	n, size := binary.Uvarint(f.data)
 	if f.bad || size <= 0 || n > most {
@@ -130,10 +130,10 @@ func (f *form) number(most uint64) uint64 {
 
 func (f *form) text() string { return string(f.next(f.number(math.MaxInt32))) }
 
-// First is the number of the first row that is here: what was cut lacks those before it. It is Len if there is none.
+// First returns the index of the first row that the result has: Cut removes those before it. It is Len if there is none.
 func (r *Result) First() int { return r.before }
 
-// Cut returns the rows of a page alone, which count as they do in the whole: HasMore and PageLen of the page are the same.
+// Cut returns the result with the rows of one page only. They keep their indexes, so HasMore and PageLen of the page stay the same.
 func (r *Result) Cut(offset, limit int) *Result {
 	first, last := r.span(offset, limit)
 	cut := &Result{columns: r.columns, more: last < r.Len() || r.more, before: first}

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// numbered is a result of n rows, of which there are more.
+// numbered returns a result of n rows, with more rows beyond them.
 func numbered(tb testing.TB, n int) *cache.Result {
 	tb.Helper()
 	b := cache.NewBuilder(cache.Limits{Keep: max(n, 1)})
@@ -47,7 +47,7 @@ func sameResult(t *testing.T, want, got *cache.Result, offset, limit int) {
 	}
 }
 
-// formOf is all of a result's form.
+// formOf returns the complete encoding of a result.
 func formOf(r *cache.Result) []byte {
 	head, rows := r.AppendForm(nil)
 	return append(head, rows...)
@@ -86,7 +86,7 @@ func TestResultFormLimits(t *testing.T) {
 	}
 }
 
-// TestCut compares pages that were cut, and sent, with those of the whole.
+// TestCut compares pages that were cut, and sent, with pages of the whole result.
 func TestCut(t *testing.T) {
 	whole := numbered(t, 20)
 	for _, page := range [][2]int{{0, 5}, {5, 5}, {15, 5}, {18, 5}, {19, 1}, {20, 5}, {30, 5}, {0, 20}, {7, 0}} {
@@ -113,7 +113,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// FuzzReadResult makes sure that what can be read is a result: it is written again as it was.
+// FuzzReadResult checks that whatever can be read is a result: encoding it again gives the same bytes.
 func FuzzReadResult(f *testing.F) {
 	for _, n := range []int{0, 1, 3} {
 		f.Add(formOf(numbered(f, n)))

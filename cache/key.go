@@ -49,7 +49,7 @@ func (p KeyParts) Key() Key {
 	return keyOf(p.Project, string(text))
 }
 
-// keyOf is the key of a project with encoded parts.
+// keyOf returns the key of a project with encoded parts.
 func keyOf(project int64, text string) Key {
 	return Key{project: project, hash: maphash.String(seed, text), text: text}
 }
@@ -57,7 +57,7 @@ func keyOf(project int64, text string) Key {
 // Project returns the project that the result belongs to.
 func (k Key) Project() int64 { return k.project }
 
-// Digest tells keys apart in all processes. It reveals none of the parts.
+// Digest identifies the key in all processes. It reveals none of the parts.
 func (k Key) Digest() [sha256.Size]byte { return sha256.Sum256([]byte(k.text)) }
 
 // String returns a digest of the key for responses and logs. It is the same in every process, and

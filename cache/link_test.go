@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// TestLink: a link leads to its value for as long as somebody else keeps that.
+// TestLink: a link refers to its value while somebody else keeps the value.
 func TestLink(t *testing.T) {
 	var l cache.Link[[1 << 10]byte]
 	if l.Follow() != nil {

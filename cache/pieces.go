@@ -16,11 +16,11 @@ func SpanOf(from, to time.Time) Span { return Span{from.UnixMicro(), to.UnixMicr
 // Piece is the rows of a query in a span of time. It is immutable.
 type Piece struct {
 	Rows *Result
-	// Which data the rows are of: they are those that the query has now only if the version of the data is the same.
+	// The version of the data that the rows were computed from. They are current only while the data still has it.
 	Version uint64
 	// When the computation began.
 	ComputedAt time.Time
-	// The time of the earliest events that decided about the rows.
+	// The time of the earliest events that the rows depend on.
 	Reach time.Time
 }
 
@@ -32,7 +32,7 @@ func (p *Piece) size() int64 { return pieceOverhead + p.Rows.Size() }
 // maxPieces is how many pieces of one query are kept.
 const maxPieces = 4096
 
-// Pieces are the pieces of a query that are kept. They are immutable.
+// Pieces are the stored pieces of a query. They are immutable.
 type Pieces struct {
 	key        Key
 	generation uint64
@@ -50,8 +50,8 @@ func (p *Pieces) Find(s Span) *Piece { return p.bySpan[s] }
 // pieceLifetime is how long pieces are kept after the last one was added.
 const pieceLifetime = 7 * 24 * time.Hour
 
-// Pieces returns the pieces that are kept under a key, which may be none. No result may have the same key. Pieces from before a purge, and those that
-// were erased, are not among them.
+// Pieces returns the pieces stored under a key, if any, without those from before a purge and those that were erased. No result may have the same
+// key.
 func (c *Cache) Pieces(key Key) *Pieces {
 	if key.text == "" {
 		panic("BUG: a cache key must come from KeyParts.Key")
@@ -64,8 +64,9 @@ func (c *Cache) Pieces(key Key) *Pieces {
 	return c.withoutErased(kept)
 }
 
-// KeepPieces adds pieces to those that were found under a key before they were computed. Pieces of the same span that were computed later stay. Nothing is
-// kept if the project was purged in the meantime. Where there is no room for all, those of the answer's spans stay, and of the others the latest.
+// KeepPieces adds pieces to those that Pieces had found when their computation began. A stored piece of the same span stays if it was computed later.
+// Nothing is stored if the project was purged in the meantime. If there is no room for all, the pieces of the answer's spans stay, and then the
+// latest of the others.
 func (c *Cache) KeepPieces(found *Pieces, columns []Column, computed map[Span]*Piece, answer []Span) {
 	c.pieces.Lock()
 	defer c.pieces.Unlock()
@@ -97,7 +98,7 @@ func (c *Cache) putPieces(next *Pieces, answer []Span) {
 	c.store.settle()
 }
 
-// trim drops pieces until the rest has room.
+// trim drops pieces until the rest fits.
 func (p *Pieces) trim(most int64, answer []Span) {
 	if p.size <= most && len(p.bySpan) <= maxPieces {
 		return
@@ -128,7 +129,7 @@ func (p *Pieces) trim(most int64, answer []Span) {
 	}
 }
 
-// withoutErased returns the pieces of which no row may have been deleted since.
+// withoutErased returns the pieces without those whose rows may have been deleted since.
 func (c *Cache) withoutErased(p *Pieces) *Pieces {
 	erased := c.pieceErasures.Load()
 	if erased == nil {
@@ -153,10 +154,10 @@ func (c *Cache) withoutErased(p *Pieces) *Pieces {
 	return &out
 }
 
-// pieceErasure is which pieces of a project may hold rows that were deleted.
+// pieceErasure says which pieces of a project may hold deleted rows.
 type pieceErasure struct {
-	before time.Time // computed before
-	from   time.Time // of events before
+	before time.Time // those computed before
+	from   time.Time // those that depend on events before
 }
 
 // pieceGeneration returns the number of purges of a project.

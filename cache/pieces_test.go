@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// pieceOf is a piece with one row, which holds a number.
+// pieceOf returns a piece with one row that holds a number.
 func pieceOf(n int, version uint64, at time.Time) *cache.Piece {
 	b := cache.NewBuilder(cache.Limits{})
 	_ = b.Columns(nil)
@@ -21,7 +21,7 @@ func pieceOf(n int, version uint64, at time.Time) *cache.Piece {
 	return &cache.Piece{Rows: b.Result(), Version: version, ComputedAt: at}
 }
 
-// modelPieces is what is kept under a key, as documented.
+// modelPieces are the pieces stored under a key, as documented.
 type modelPieces struct {
 	key    cache.Key
 	purges int
@@ -36,8 +36,8 @@ func (m *modelPieces) drop(gone func(*cache.Piece) bool) {
 	}
 }
 
-// TestPiecesModel: of what was kept, exactly that is found which was neither purged nor erased nor computed again later, whoever
-// keeps pieces meanwhile. Keys of the same hash replace each other, and never find each other's pieces.
+// TestPiecesModel: exactly the stored pieces are found that were neither purged nor erased nor computed again later, whoever else stores pieces. Keys
+// with the same hash replace each other, and never find each other's pieces.
 func TestPiecesModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { rapid.SyncTest(rt, playPieces) })
 }
@@ -150,7 +150,8 @@ func playPieces(rt *rapid.T) {
 	})
 }
 
-// TestErasedPiecesOfRunningComputations: what began before an erasure is not kept after it, even if the computation looked for pieces later.
+// TestErasedPiecesOfRunningComputations: pieces whose computation began before an erasure are not stored after it, even if the computation looked for
+// pieces later.
 func TestErasedPiecesOfRunningComputations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -165,7 +166,7 @@ func TestErasedPiecesOfRunningComputations(t *testing.T) {
 	})
 }
 
-// TestPiecesHaveBounds: neither the number nor the bytes of the pieces of a query grow without end, and those that were asked for last stay.
+// TestPiecesHaveBounds: the number and the bytes of a query's pieces are limited, and the pieces of the last answer stay.
 func TestPiecesHaveBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -202,7 +203,7 @@ func TestPiecesHaveBounds(t *testing.T) {
 		if n := found(0, 600); n < 60 || n == 600 {
 			t.Errorf("%d pieces are left", n)
 		}
-		keep(1000, 50, 900) // earlier than those, but the ones that are asked for
+		keep(1000, 50, 900) // earlier than those, but part of the answer
 		keep(700, 50, 900)
 		if n := found(700, 750); n != 50 {
 			t.Errorf("of 50 earlier pieces %d are there", n)
@@ -214,7 +215,7 @@ func TestPiecesHaveBounds(t *testing.T) {
 	})
 }
 
-// TestPiecesAtOnce: computations that keep pieces of one query at the same time lose none, while others read and purge.
+// TestPiecesAtOnce: computations that store pieces of one query at the same time lose none, while others read and purge.
 func TestPiecesAtOnce(t *testing.T) {
 	w := newWorld(t)
 	var all sync.WaitGroup

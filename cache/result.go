@@ -141,7 +141,7 @@ func fit[E any](s []E) []E {
 type Result struct {
 	columns []Column
 	more    bool
-	before  int      // rows that are not here, before those that are: see Cut
+	before  int      // the number of rows that Cut removed before the first one
 	data    []byte   // the rows, joined by commas
 	starts  []uint32 // where in data each row begins
 }
@@ -149,13 +149,13 @@ type Result struct {
 // Columns returns the columns in order.
 func (r *Result) Columns() []Column { return r.columns }
 
-// Len returns the number of rows.
+// Len returns the number of rows, with those that Cut removed before the first one.
 func (r *Result) Len() int { return r.before + len(r.starts) }
 
 // More reports whether the query has rows beyond those kept.
 func (r *Result) More() bool { return r.more }
 
-// Row returns row i as a JSON array, for i from 0 to Len()-1.
+// Row returns row i as a JSON array, for i from First() to Len()-1.
 func (r *Result) Row(i int) []byte {
 	i -= r.before
 	start, end := r.starts[i], r.end(i)
@@ -208,7 +208,7 @@ func (r *Result) span(offset, limit int) (first, last int) {
 	return first, first + limit
 }
 
-// end returns the offset in data where row i of those that are here ends.
+// end returns the offset in data where the i-th row in it ends.
 func (r *Result) end(i int) int {
 	if i+1 < len(r.starts) {
 		return int(r.starts[i+1]) - 1

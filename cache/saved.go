@@ -27,7 +27,7 @@ type savedPiece struct {
 	Rows       [][]byte
 }
 
-// SavePieces writes the pieces that are kept, for LoadPieces in another process. It returns how many queries have some.
+// SavePieces writes the stored pieces, for LoadPieces in another process. It returns the number of queries that have some.
 func (c *Cache) SavePieces(w io.Writer) (queries int, err error) {
 	to := gob.NewEncoder(w)
 	for _, kept := range c.store.allPieces() {
@@ -50,8 +50,8 @@ func (c *Cache) SavePieces(w io.Writer) (queries int, err error) {
 	return queries, nil
 }
 
-// LoadPieces adds the pieces that SavePieces wrote to a cache that has none, and returns how many queries have some. The caller sees to it that versions
-// of data mean what they meant when they were saved. What comes before a mistake is kept.
+// LoadPieces adds the pieces that SavePieces wrote to a cache that has none, and returns the number of queries that have some. The caller must make
+// sure that versions of the data still mean what they did when they were saved. Pieces before an error are kept.
 func (c *Cache) LoadPieces(r io.Reader) (queries int, err error) {
 	from := gob.NewDecoder(r)
 	for {

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// TestSavedPieces: another cache finds the pieces that were saved, and those of no project whose rows are gone.
+// TestSavedPieces: another cache finds the saved pieces, except those of projects that were purged or erased.
 func TestSavedPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newWorld(t).c, newWorld(t).c
@@ -59,7 +59,7 @@ func TestSavedPieces(t *testing.T) {
 	})
 }
 
-// FuzzLoadPieces: no file makes a cache panic, and what it takes of one can be saved again.
+// FuzzLoadPieces: no file makes a cache panic, and what it accepts can be saved again.
 func FuzzLoadPieces(f *testing.F) {
 	c, err := cache.New(cache.Config{MaxBytes: 1 << 20})
 	if err != nil {

@@ -24,9 +24,8 @@ type heldID struct{ entry uint64 }
 
 func (id heldID) hash() uint64 { return maphash.Comparable(seed, id) }
 
-// Refer returns a ref to an entry that this cache returned for key. When the entry is replaced or purged, it is now kept for
-// another Config.Hold, which starts again with each call of Snapshot. It counts once towards the budget, and may be evicted
-// like any other value.
+// Refer returns a ref to an entry that this cache returned for key. From now on, an entry that is replaced or purged is kept for another Config.Hold,
+// which starts again with each call of Snapshot. It counts once towards the budget, and may be evicted like any other value.
 func (c *Cache) Refer(key Key, e *Entry) Ref {
 	if !e.secured.Load() {
 		e.referred.Store(true) // first, so that displacing it from now on holds it

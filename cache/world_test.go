@@ -27,7 +27,7 @@ const (
 	refreshRetry   = 2 * time.Second
 )
 
-// world is a cache with a database whose every load waits until the test says how it ends.
+// world is a cache with a database in which every load waits until the test says how it ends.
 type world struct {
 	c *cache.Cache
 

@@ -2,11 +2,11 @@ package physical
 
 import "strings"
 
-// Kinds are the kinds of values that a property has ever had, null apart. A query that knows them reads no more than these; none means
+// Kinds is a set of kinds of values: those that a property has ever had, except null. A query that knows them reads only these; an empty set means
 // that they are not known.
 type Kinds uint8
 
-// The kinds of values. They are kept as numbers: never change one.
+// The kinds of values. They are stored as numbers: never change one.
 const (
 	Texts     Kinds = 1 << iota
 	Wholes          // whole numbers that 64-bit floats have exactly
@@ -16,30 +16,30 @@ const (
 	Arrays
 	Objects
 
-	// Earlier stands for values of any kind: the property may have had some before its kinds were noted. It stays beside those that are noted
-	// until somebody has looked at the earlier values.
+	// Earlier stands for values of any kind that the property may have had before its kinds were noted. It stays in the set until somebody has looked
+	// at the earlier values.
 	Earlier
 )
 
-// AllKinds are all of them, without Earlier.
+// AllKinds has all kinds except Earlier.
 const AllKinds = Texts | Wholes | BigWholes | Floats | Booleans | Arrays | Objects
 
-// Known reports whether these are all kinds that the property has had.
+// Known reports whether the property has had no other kinds than these.
 func (k Kinds) Known() bool { return k != 0 && k&Earlier == 0 }
 
-// Only reports whether the kinds are known, and all among others.
+// Only reports whether there are kinds, and all are among others.
 func (k Kinds) Only(others Kinds) bool { return k != 0 && k&^others == 0 }
 
-// longestNoted is how many bytes a name may have whose kinds of values are surely noted: that many characters are.
+// longestNoted is the length in bytes up to which the kinds of a property are noted for certain: the limit is that many characters.
 const longestNoted = 400
 
-// Noted reports whether the kinds of values of a property of this name are noted of each that has values. They are not of names that are too long, that
-// may be stored as others are, or under which an event has no property.
+// Noted reports whether the kinds of every property with this name are noted. They are not if the name is too long, may be stored in the same way as
+// another, or is not the name of a property of events.
 func Noted(name string) bool {
 	return name != "" && len(name) <= longestNoted && !strings.ContainsAny(name, ".%\uFFFD") && !NotAProperty(name)
 }
 
-// NotAProperty reports whether what an event has under this name speaks about its person and groups.
+// NotAProperty reports whether an event's value of this name is about its person, groups or elements, and so no property.
 func NotAProperty(name string) bool {
 	switch name {
 	case "$set", "$set_once", "$unset", "$groups", "$group_set", "$elements", "$elements_chain":
@@ -49,8 +49,7 @@ func NotAProperty(name string) bool {
 	return ok && len(index) == 1 && index[0] >= '0' && index[0] < '0'+GroupTypes
 }
 
-// KindsOfType returns the kinds of the values that ClickHouse has under a type in a column of JSON; [Earlier] for a type that our values do not
-// get.
+// KindsOfType returns the kinds of the values that ClickHouse stores under a type in a JSON column; [Earlier] for a type that our values never get.
 func KindsOfType(typ string) Kinds {
 	switch typ {
 	case "String":

@@ -18,7 +18,7 @@ func TestKindsOfType(t *testing.T) {
 	}
 }
 
-// FuzzKindsOfType: a type has kinds, or is said to be one that nobody knows.
+// FuzzKindsOfType: a type has kinds, or is one that our values never get.
 func FuzzKindsOfType(f *testing.F) {
 	for _, typ := range []string{"String", "Array(Dynamic)", "Array", "Tuple(a Int64)", ""} {
 		f.Add(typ)

@@ -1,4 +1,4 @@
-// Package physical describes the tables in ClickHouse. What creates them and what the compiler takes them to be both come from here.
+// Package physical describes the tables in ClickHouse, both for the statements that create them and for the compiler.
 package physical
 
 import (
@@ -12,7 +12,7 @@ const (
 	Events = "events"
 	// Persons holds the versions of people.
 	Persons = "person"
-	// Overrides says which distinct ids belong to other persons than their events were written with.
+	// Overrides maps distinct ids to persons other than those that their events were written with.
 	Overrides = "person_distinct_id_overrides"
 	// ComputedMembers holds the members of cohorts that PostHog computes.
 	ComputedMembers = "cohortpeople"
@@ -24,28 +24,28 @@ const (
 	RunLog = "run_log"
 )
 
-// LogDays is for how many days rows of the logs are kept.
+// LogDays is how many days the rows of the logs are kept.
 const LogDays = 30
 
-// LogsFrom is the time of the earliest rows of the logs that are shown at a moment. ClickHouse removes older ones when it merges.
+// LogsFrom returns the time from which on rows of the logs are shown. ClickHouse removes older ones when it merges.
 func LogsFrom(now time.Time) time.Time { return now.Add(-LogDays * 24 * time.Hour) }
 
-// CreatedBefore is the time before which people are created who are there at a moment. A clock that is ahead hides nobody for a day.
+// CreatedBefore returns a time before which all people were created who exist now. It leaves a day, so that a clock that is ahead hides nobody.
 func CreatedBefore(now time.Time) time.Time { return now.Add(24 * time.Hour) }
 
-// WithoutLogs lists the tables that hold what projects have.
+// WithoutLogs lists the tables with the data of projects.
 func WithoutLogs() []string { return slices.DeleteFunc(Names(), IsLog) }
 
-// IsLog reports whether a table holds what was asked, and nothing of what a project has. It is no part of backups.
+// IsLog reports whether a table records queries and runs instead of a project's data. Backups leave it out.
 func IsLog(table string) bool { return table == QueryLog || table == RunLog }
 
-// Project is the column that says to which project a row belongs. Every table has it.
+// Project is the column with the project that a row belongs to. Every table has it.
 const Project = "team_id"
 
 // GroupTypes is how many group types a project can have.
 const GroupTypes = 5
 
-// Table is a table as it is created. All but the names of its columns may differ on a server where another product made it.
+// Table is a table as it is created. If another product created it on a server, only the names of the columns are certain.
 type Table struct {
 	Name      string
 	Engine    string
@@ -53,20 +53,20 @@ type Table struct {
 	Partition string // the expression of PARTITION BY; empty for none
 	Sample    string // the expression of SAMPLE BY; empty for none
 	TTL       string // the expression of TTL; empty for rows that stay
-	Settings  string // that it keeps for ever, in addition to those that all tables have; empty for none
+	Settings  string // that never change, in addition to those of all tables; empty for none
 	Tuning    []Setting
 	Columns   []Column
-	Indexes   []string // data-skipping indexes, as CREATE TABLE has them
+	Indexes   []string // data-skipping indexes, as in CREATE TABLE
 	Optional  bool     // queries that do not name it can do without it
 }
 
-// Setting is a setting that a table can get at any time. A server that does not know it does without.
+// Setting is a setting that a table can get at any time. A server that does not know it works without it.
 type Setting struct {
 	Name  string
 	Value string // as SQL
 }
 
-// Column is a column of a table, as system.columns has it.
+// Column is a column of a table, as in system.columns.
 type Column struct {
 	Table, Name string
 	Type        string // as ClickHouse prints it: LowCardinality(String), DateTime64(6, 'UTC')
@@ -94,7 +94,7 @@ var names = func() (list []string) {
 	return list
 }()
 
-// Find returns the table of a name; nil for none.
+// Find returns the table with a name; nil if there is none.
 func Find(name string) *Table {
 	if i := slices.Index(names, name); i >= 0 {
 		return &Tables[i]

@@ -5,9 +5,8 @@ import (
 	"strconv"
 )
 
-// Version counts the changes of Tables: the second one came with cohorts, the index of sessions and settings for rare paths, the third one
-// with the logs.
-// clickhouse.Client.Migrate adds what a table of an earlier version lacks; what else is to change needs a step of its own there.
+// Version counts the changes of Tables: version 2 came with cohorts, the index of sessions and settings for rare paths, version 3 with the logs.
+// clickhouse.Client.Migrate adds what a table of an earlier version lacks; any other change needs a step of its own there.
 const Version = 3
 
 // Tables are all tables, in the order in which they are created. They are shared: never change one.
@@ -17,7 +16,7 @@ var Tables = inTables([]Table{
 		Engine:    "ReplacingMergeTree(_timestamp)",
 		Order:     "team_id, toDate(timestamp), event, cityHash64(distinct_id), cityHash64(uuid)",
 		Partition: yearly,
-		Sample:    "cityHash64(distinct_id)", // takes a share of the people, with all of their events
+		Sample:    "cityHash64(distinct_id)", // samples people, with all of their events
 		Tuning:    []Setting{compactParts},
 		Columns: slices.Concat([]Column{
 			{Name: "uuid", Type: id},
@@ -146,24 +145,24 @@ var Tables = inTables([]Table{
 		Settings:  wholeDays,
 		Columns: []Column{
 			{Name: Project, Type: number},
-			// A run is listed; counts say how many there were in five minutes, of one outcome and duration.
+			// An entry of type run is one run; a count is the number of runs in five minutes with the same outcome and duration.
 			{Name: "entry", Type: "Enum8('run' = 0, 'count' = 1)"},
 			{Name: "endpoint_id", Type: text},
 			{Name: "at", Type: moment},
-			// Which of the rows that one server writes it is.
+			// Identify the row among those that one server writes.
 			{Name: "origin", Type: id},
 			{Name: "sequence", Type: number},
 			{Name: "version", Type: number},
 			{Name: "key_id", Type: text},
 			{Name: "customer", Type: text},
-			// Of runs alone.
+			// Only for runs.
 			{Name: "took", Type: number}, // µs
 			{Name: "execution_id", Type: id},
 			{Name: "status", Type: number},
 			{Name: "cache", Type: word},
 			{Name: "result_rows", Type: number},
 			{Name: "code", Type: word},
-			// Of counts alone.
+			// Only for counts.
 			{Name: "outcome", Type: word},
 			{Name: "duration", Type: number},
 			{Name: "calls", Type: number},
@@ -172,12 +171,12 @@ var Tables = inTables([]Table{
 	},
 })
 
-// ofLog is for how long the rows of a log are kept, by the column of their time.
+// ofLog returns the TTL of a log, by the column with its time.
 func ofLog(column string) string {
 	return "toDateTime(" + column + ") + toIntervalDay(" + strconv.Itoa(LogDays) + ")"
 }
 
-// wholeDays has ClickHouse drop the parts of a day when all of its rows are too old, in place of rewriting them.
+// wholeDays makes ClickHouse drop the parts of a day when all of its rows are too old, instead of rewriting them.
 const wholeDays = "ttl_only_drop_parts = 1"
 
 // The types of columns.
@@ -199,23 +198,22 @@ const (
 var (
 	written = Column{Name: "_timestamp", Type: moment}
 	offset  = Column{Name: "_offset", Type: "UInt64"}
-	// createdGiven says that created_at was given. Otherwise it is the time of the first event, and may still move to an earlier one.
+	// createdGiven says whether created_at was given. Otherwise it is the time of the first event, and may still become earlier.
 	createdGiven = Column{Name: "created_at_given", Type: "UInt8", DefaultKind: "DEFAULT", DefaultExpression: "0"}
 )
 
-// yearly gives events one partition a year. By month, as in PostHog, the import of a project's whole past writes up to a hundred small
-// parts with every batch: for 50,000 events over 14 years an insert took 3 times as long as by year, and a query over all of them 4.5
-// times. A range of time is found by the primary key in either case, at the same speed; without partitions old years could not be
-// dropped at once.
+// yearly gives events one partition per year. With one per month, as in PostHog, the import of a project's whole past writes up to a hundred small
+// parts with every batch: for 50,000 events over 14 years, an insert took 3 times as long, and a query over all of them 4.5 times. The primary key
+// finds a range of time at the same speed in either case; without partitions, old years could not be dropped at once.
 const yearly = "toYear(timestamp)"
 
-// sessionIndex finds the events of one session. Of 12 million events, they took 0.07 s with it and 1 s without; it adds
-// 0.5 % to the size of the table.
+// sessionIndex finds the events of one session. Among 12 million events, that took 0.07 s with the index and 1 s without; it adds 0.5 % to the size
+// of the table.
 const sessionIndex = "INDEX session_id `$session_id` TYPE bloom_filter(0.01) GRANULARITY 1"
 
-// compactParts has small parts in a few files. Every path of a JSON column is a file or two in a wide part, so that each batch of captured
-// events would make a thousand files, and each merge of them again. An insert of 10,000 events took the engine 0.73 of the processor time
-// with 256 MiB in place of 10.
+// compactParts keeps small parts in a few files. In a wide part, every path of a JSON column has a file or two, so each batch of captured events
+// would make a thousand files, and each merge of them again. With 256 MiB instead of 10, an insert of 10,000 events took 0.73 of the engine's
+// processor time.
 var compactParts = Setting{"min_bytes_for_wide_part", "134217728"}
 
 func materialized(name, typ, expression string) Column {
@@ -252,7 +250,7 @@ func distinctIDs(name string) Table {
 	}
 }
 
-// inTables writes into each column the name of its table.
+// inTables sets the table name of each column.
 func inTables(tables []Table) []Table {
 	for _, t := range tables {
 		for i := range t.Columns {
