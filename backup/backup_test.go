@@ -65,7 +65,7 @@ func check(t *testing.T, f *backup.Folder, m *backup.Manifest) error {
 	return f.Check(t.Context(), m, func(int64) {})
 }
 
-// object is where the folder has the content of a file.
+// object returns the path of a file's content.
 func object(t *testing.T, f *backup.Folder, m *backup.Manifest, path string) string {
 	t.Helper()
 	for _, file := range m.Files {
@@ -104,7 +104,7 @@ func TestIncrements(t *testing.T) {
 	}
 }
 
-// TestPruneKeepsTheNewBackup: the backup that was just made stays whole, also if the clock was set back since the others were made.
+// TestPruneKeepsTheNewBackup: the backup that was just made stays complete, even if the clock was set back after the others were made.
 func TestPruneKeepsTheNewBackup(t *testing.T) {
 	f := open(t, t.TempDir())
 	first := add(t, f, map[string]string{"registry/registry.db": "one"})
@@ -247,7 +247,7 @@ func TestBrokenOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	addFile(t, w, "engine/events/1/data.bin", "new")
-	if err := errors.Join(w.Finish(&backup.Manifest{Time: moment}), w.Abort()); err != nil { // what came after it failed
+	if err := errors.Join(w.Finish(&backup.Manifest{Time: moment}), w.Abort()); err != nil { // a later step failed
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, tree(t, f.Path())); diff != "" {
@@ -350,7 +350,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestLinksLeadNowhere: what stands in the folder as a link is neither read, nor written through, nor removed elsewhere.
+// TestLinksLeadNowhere: a link in the folder is not read, nothing is written through it, and its target is not removed.
 func TestLinksLeadNowhere(t *testing.T) {
 	folder, outside := t.TempDir(), t.TempDir()
 	f := open(t, folder)
@@ -385,13 +385,13 @@ func TestLinksLeadNowhere(t *testing.T) {
 	}
 }
 
-// sealed is the text of a manifest's file with a checksum that is right.
+// sealed returns the text of a manifest's file with the right checksum.
 func sealed(inner []byte) []byte {
 	sum := sha256.Sum256(inner)
 	return fmt.Appendf(nil, `{"manifest":%s,"sha256":%q}`, inner, hex.EncodeToString(sum[:]))
 }
 
-// written is the text of a manifest's file as the package writes it.
+// written returns the text of a manifest's file as the package writes it.
 func written(t *testing.T, m *backup.Manifest) []byte {
 	t.Helper()
 	inner, err := json.Marshal(m)
@@ -463,7 +463,7 @@ func TestEveryByteOfAManifestCounts(t *testing.T) {
 	}
 }
 
-// FuzzParseManifest checks that no path of a manifest that is read leads out of a folder.
+// FuzzParseManifest checks that no path of an accepted manifest leads out of a folder.
 func FuzzParseManifest(f *testing.F) {
 	f.Add([]byte(`{"format":1,"name":"20261123T120000Z","files":[{"path":"a/b","size":1,"sha256":"` + strings.Repeat("0", 64) + `"}]}`))
 	f.Add([]byte(`{"format":1,"name":"20261123T120000Z","files":[{"path":"../b","size":1,"sha256":"` + strings.Repeat("0", 64) + `"}]}`))

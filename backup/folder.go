@@ -27,15 +27,15 @@ const (
 )
 
 var (
-	// ErrBusy says that another process, or another call, makes a backup in the folder.
+	// ErrBusy is returned while another process, or another call, makes or restores a backup in the folder.
 	ErrBusy = errors.New("another backup is being made, or restored, in this folder")
-	// ErrForeign says that a folder has something else in it than backups.
+	// ErrForeign is returned for a folder with files that are not those of backups.
 	ErrForeign = errors.New("the folder has files that are not those of backups: use an empty one, or one that does not exist yet")
-	// ErrNone says that there are no backups in a folder.
+	// ErrNone is returned for a folder without backups.
 	ErrNone = errors.New("there are no backups in this folder")
 )
 
-// Folder is a folder of backups. No path leads out of it, not by a symbolic link either.
+// Folder is a folder of backups. No path leads out of it, not even through a symbolic link.
 type Folder struct {
 	path string
 	root *os.Root
@@ -56,7 +56,7 @@ func Open(path string) (*Folder, error) {
 	return &Folder{path, root}, nil
 }
 
-// Create opens a folder for a new backup, and makes it where it is missing.
+// Create opens a folder for a new backup, and creates it if it is missing.
 func Create(path string) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of backups: %w", err)
@@ -72,7 +72,7 @@ func Create(path string) (*Folder, error) {
 	return f, nil
 }
 
-// begin makes the folder of contents, if the folder is one of backups or empty.
+// begin creates the folder of contents. It returns ErrForeign if the folder has other files than those of backups.
 func (f *Folder) begin() error {
 	info, err := f.root.Lstat(objects)
 	switch {
@@ -94,10 +94,10 @@ func (f *Folder) begin() error {
 // Close closes the folder.
 func (f *Folder) Close() error { return f.root.Close() }
 
-// Path is where the folder is.
+// Path returns the path of the folder.
 func (f *Folder) Path() string { return f.path }
 
-// names lists what is in a folder, in order.
+// names returns the names in a folder, in order.
 func (f *Folder) names(folder string) ([]string, error) {
 	d, err := f.root.Open(folder)
 	if err != nil {
@@ -109,7 +109,7 @@ func (f *Folder) names(folder string) ([]string, error) {
 	return names, err
 }
 
-// Lock keeps others from changing the folder, or with write from reading backups in it too, until release is called.
+// Lock keeps others from changing the folder until release is called; with write, also from reading backups in it.
 func (f *Folder) Lock(write bool) (release func(), err error) {
 	path := filepath.Join(f.path, lockFile)
 	if info, err := f.root.Lstat(lockFile); err == nil && !info.Mode().IsRegular() {
@@ -131,7 +131,7 @@ func (f *Folder) Lock(write bool) (release func(), err error) {
 	return func() { _ = lock.Close() }, nil
 }
 
-// Found is a backup in the folder. One whose manifest can't be read has an error in its place.
+// Found is a backup in the folder. If its manifest can't be read, Err says why.
 type Found struct {
 	Name     string
 	Manifest *Manifest
@@ -157,7 +157,7 @@ func (f *Folder) List() ([]Found, error) {
 	return list, nil
 }
 
-// compareNames orders names by their time, and those of one second by their number.
+// compareNames orders names by time, and names of the same second by number.
 func compareNames(a, b string) int {
 	timeA, numberA, _ := strings.Cut(a, "-")
 	timeB, numberB, _ := strings.Cut(b, "-")
@@ -194,7 +194,7 @@ func (f *Folder) Read(name string) (*Manifest, error) {
 	return m, nil
 }
 
-// regular opens a file that is no link.
+// regular opens a regular file. It follows no link.
 func (f *Folder) regular(path string) (*os.File, error) {
 	info, err := f.root.Lstat(path)
 	if err != nil {
@@ -206,13 +206,13 @@ func (f *Folder) regular(path string) (*os.File, error) {
 	return f.root.Open(path)
 }
 
-// objectPath is where a content is.
+// objectPath returns the path of the content with a checksum.
 func objectPath(sum string) string { return objects + "/" + sum[:2] + "/" + sum }
 
 // DamageError says what is wrong with a file of a backup.
 type DamageError struct {
 	File   string // as the manifest names it
-	Stored string // where it is in the folder
+	Stored string // its path in the folder
 	Wrong  string
 }
 
@@ -220,7 +220,7 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("the backup is damaged: the file %s (%s) %s", e.File, e.Stored, e.Wrong)
 }
 
-// Stat looks whether a file is there in its size. The error is a *DamageError.
+// Stat checks that a file exists and has its size. The error is a *DamageError.
 func (f *Folder) Stat(file File) error {
 	damage := &DamageError{File: file.Path, Stored: objectPath(file.SHA256)}
 	info, err := f.root.Lstat(damage.Stored)
@@ -239,8 +239,8 @@ func (f *Folder) Stat(file File) error {
 	return damage
 }
 
-// Check reads all files of a backup, and returns a *DamageError for the first one that is not as it was written. read is called with what
-// was read.
+// Check reads all files of a backup, and returns a *DamageError for the first one that is not as it was written. It calls read with the size of each
+// file that it has read.
 func (f *Folder) Check(ctx context.Context, m *Manifest, read func(bytes int64)) error {
 	checked := make(map[string]bool, len(m.Files))
 	for _, file := range m.Files {
@@ -258,7 +258,7 @@ func (f *Folder) Check(ctx context.Context, m *Manifest, read func(bytes int64))
 	return nil
 }
 
-// copyTo reads a file, and reports whether it was as it was written.
+// copyTo copies a file, and returns a *DamageError if it is not as it was written.
 func (f *Folder) copyTo(ctx context.Context, file File, to io.Writer) error {
 	damage := &DamageError{File: file.Path, Stored: objectPath(file.SHA256)}
 	in, err := f.regular(damage.Stored)
@@ -297,7 +297,7 @@ func (r *untilDone) Read(p []byte) (int, error) {
 	return r.in.Read(p)
 }
 
-// Unpack writes a file of a backup to a path that does not exist, with the folders above it.
+// Unpack writes a file of a backup to a path that does not exist yet, and creates the folders above it.
 func (f *Folder) Unpack(ctx context.Context, file File, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("unpacking the backup: %w", err)

@@ -1,8 +1,7 @@
-// Package backup keeps backups in a folder: their files, each content once, and a manifest for each backup. It knows nothing of what the
-// files contain.
+// Package backup keeps backups in a folder: their files, each content once, and a manifest for each backup. It does not know what the files contain.
 //
-// The folder has the manifests, <name>.json, and in objects/ the contents of files by their SHA-256. A backup is there once its manifest
-// is, which is written last. So a backup that follows another one takes the room of what is new, and is whole when the other one is gone.
+// The folder has the manifests, <name>.json, and in objects/ the contents of files by their SHA-256. A backup exists once its manifest does, which is
+// written last. A backup that follows another one takes only the space of what is new, and stays complete when the other one is removed.
 package backup
 
 import (
@@ -18,30 +17,30 @@ import (
 	"time"
 )
 
-// Format is the form of manifests that this version writes. It reads this one and all before it.
+// Format is the version of manifests that this program writes. It reads this version and all before it.
 const Format = 1
 
 // Manifest describes a backup.
 type Manifest struct {
 	Format  int       `json:"format"`
 	Name    string    `json:"name"`
-	Time    time.Time `json:"time"`    // of the moment that the backup holds
+	Time    time.Time `json:"time"`    // the time whose data the backup has
 	Program string    `json:"program"` // the version of the program that made it
 	Engine  string    `json:"engine"`  // the version of ClickHouse
-	// Projects are those of the registry.
+	// Projects are the projects in the registry.
 	Projects []Project `json:"projects"`
-	// Tables are those whose parts are in the backup.
+	// Tables are the tables whose parts are in the backup.
 	Tables []Table `json:"tables"`
-	// Server says that the tables were on a ClickHouse server, so that the backup does not have them. Destination is where the server
-	// was asked to write them, such as Disk('backups', 'name'); empty if it was not.
+	// Server says that the tables were on a ClickHouse server, so the backup does not have them. Destination is where the server was asked to write
+	// them, such as Disk('backups', 'name'); empty if it was not asked.
 	Server      bool   `json:"server,omitempty"`
 	Destination string `json:"destination,omitempty"`
 	Waiting     int64  `json:"waiting"`   // captured events that were not in ClickHouse yet
-	NewBytes    int64  `json:"new_bytes"` // that no earlier backup in the folder had
+	NewBytes    int64  `json:"new_bytes"` // bytes that no earlier backup in the folder had
 	Files       []File `json:"files"`
 }
 
-// Project is a project with the rows that its tables have.
+// Project is a project with the number of its events.
 type Project struct {
 	ID     int64  `json:"id"`
 	Name   string `json:"name"`
@@ -53,7 +52,7 @@ type Table struct {
 	Name    string          `json:"name"`
 	Create  string          `json:"create"`
 	Columns []Column        `json:"columns"` // none for the table of a materialized endpoint
-	Rows    map[int64]int64 `json:"rows"`    // by project, as they are stored
+	Rows    map[int64]int64 `json:"rows"`    // stored rows by project
 }
 
 // Column is a column of a table.
@@ -69,7 +68,7 @@ type File struct {
 	SHA256 string `json:"sha256"` // 64 digits in lower case
 }
 
-// Bytes is the size of all files.
+// Bytes returns the size of all files.
 func (m *Manifest) Bytes() (sum int64) {
 	for _, f := range m.Files {
 		sum += f.Size
@@ -87,24 +86,23 @@ func (m *Manifest) Below(folder string) (files []File) {
 	return files
 }
 
-// envelope is the form of a manifest's file.
+// envelope is the format of a manifest's file.
 type envelope struct {
 	Manifest json.RawMessage `json:"manifest"`
 	SHA256   string          `json:"sha256"` // of the bytes of Manifest
 }
 
-// NewerError says that a newer version of the program wrote a backup.
+// NewerError is returned for a backup that a newer version of the program wrote.
 type NewerError struct{ Format int }
 
 func (e *NewerError) Error() string {
 	return fmt.Sprintf("it has form %d, and this program knows forms up to %d: a newer version of the program wrote it", e.Format, Format)
 }
 
-// maxManifest is the most bytes that a manifest may have: about 10 million files.
+// maxManifest is the maximum size of a manifest in bytes: about 10 million files.
 const maxManifest = 2 << 30
 
-// ParseManifest reads the text of a manifest's file. It refuses a file that is not as it was written, or that names files outside of the
-// backup.
+// ParseManifest parses the text of a manifest's file. It refuses a file that is not as it was written, or that names files outside the backup.
 func ParseManifest(text []byte) (*Manifest, error) {
 	var e envelope
 	if err := decodeStrict(text, &e); err != nil {
@@ -177,7 +175,7 @@ func (f *File) check() error {
 	return nil
 }
 
-// CheckName reports that a text is not the name of a backup.
+// CheckName returns an error if name is not the name of a backup.
 func CheckName(name string) error {
 	digits := strings.Trim(name, "0123456789TZ-")
 	if name == "" || len(name) > 64 || digits != "" {
@@ -186,7 +184,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// encode is the text of the manifest's file.
+// encode returns the text of the manifest's file.
 func (m *Manifest) encode() ([]byte, error) {
 	inner, err := json.Marshal(m)
 	if err != nil {

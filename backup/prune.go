@@ -10,9 +10,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
-// Prune removes the oldest backups, so that at most keep are left, and the contents that no backup has. The caller holds the lock for
-// writing. The backup made, which the caller has just written, is one of those that are left, even if others have later names because the
-// clock was wrong. Backups that can't be read do not count, and stay; nor are contents removed while there are any, as they may be theirs.
+// Prune removes the oldest backups, so that at most keep are left, and the contents that no backup uses. The caller holds the lock for writing. The
+// backup made, which the caller has just written, stays even if others have later names because the clock was wrong. Backups that can't be read do
+// not count, and stay; while there are any, no contents are removed, because they may be theirs.
 func (f *Folder) Prune(keep int, made string) (removed []string, err error) {
 	list, err := f.List()
 	if err != nil {
@@ -48,7 +48,7 @@ func (f *Folder) Prune(keep int, made string) (removed []string, err error) {
 	return removed, nil
 }
 
-// clean removes what a backup left that was broken off.
+// clean removes what an interrupted backup left.
 func (f *Folder) clean() error {
 	if err := f.root.RemoveAll(unfinished); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (f *Folder) clean() error {
 	return f.sweep(list, damaged)
 }
 
-// sweep removes the contents that no backup of a list has, unless there are others whose contents are not known.
+// sweep removes the contents that no backup in list uses. If there are others, whose contents are not known, it removes none.
 func (f *Folder) sweep(list []Found, others bool) error {
 	if others {
 		return nil

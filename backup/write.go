@@ -15,18 +15,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
-// Writer writes a new backup. One of Finish and Abort ends it.
+// Writer writes a new backup. Finish or Abort ends it.
 type Writer struct {
 	folder  *Folder
 	name    string
 	files   []File
 	written []string        // contents that were not there before
-	synced  map[string]bool // folders whose names are to be synced
+	synced  map[string]bool // folders to sync
 	bytes   int64
 	count   int
 }
 
-// Begin begins a new backup of a moment. The caller holds the lock for writing. What a backup left that was broken off is removed.
+// Begin begins a new backup of the data at a time. The caller holds the lock for writing. Begin removes what an interrupted backup left.
 func (f *Folder) Begin(at time.Time) (*Writer, error) {
 	if err := f.clean(); err != nil {
 		return nil, fmt.Errorf("removing what a broken-off backup left: %w", err)
@@ -46,10 +46,10 @@ func (f *Folder) Begin(at time.Time) (*Writer, error) {
 	return &Writer{folder: f, name: name, synced: map[string]bool{}}, nil
 }
 
-// Name is the name of the backup.
+// Name returns the name of the backup.
 func (w *Writer) Name() string { return w.name }
 
-// Stage makes an empty folder for files that are to be added. It goes with the end of the backup.
+// Stage creates an empty folder for files that are to be added. It is removed when the backup ends.
 func (w *Writer) Stage(name string) (path string, err error) {
 	if err := w.folder.root.Mkdir(unfinished+"/"+name, 0o700); err != nil {
 		return "", fmt.Errorf("making a folder for the backup: %w", err)
@@ -57,7 +57,7 @@ func (w *Writer) Stage(name string) (path string, err error) {
 	return filepath.Join(w.folder.path, unfinished, name), nil
 }
 
-// Keep adds a file of an earlier backup in the folder. It reports false if its content is not there any more.
+// Keep adds a file of an earlier backup in the folder. It returns false if the file's content is missing or has another size.
 func (w *Writer) Keep(file File) bool {
 	if w.folder.Stat(file) != nil {
 		return false
@@ -66,7 +66,7 @@ func (w *Writer) Keep(file File) bool {
 	return true
 }
 
-// Add adds a file that lies somewhere else.
+// Add adds a copy of the file from, which the backup names path.
 func (w *Writer) Add(ctx context.Context, path, from string) (err error) {
 	in, err := os.Open(from) //nolint:gosec // the server's own files
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *Writer) Add(ctx context.Context, path, from string) (err error) {
 	hash := sha256.New()
 	file.Size, err = io.Copy(io.MultiWriter(out, hash), &untilDone{ctx, in})
 	file.SHA256 = hex.EncodeToString(hash.Sum(nil))
-	there := err == nil && w.folder.copyTo(ctx, file, io.Discard) == nil // a content that was damaged is replaced
+	there := err == nil && w.folder.copyTo(ctx, file, io.Discard) == nil // a damaged content is replaced
 	if err == nil && !there {
 		err = out.Sync()
 	}
@@ -108,7 +108,7 @@ func (w *Writer) Add(ctx context.Context, path, from string) (err error) {
 	return nil
 }
 
-// place makes a file one of the contents.
+// place moves a file to the contents.
 func (w *Writer) place(temp string, file File) error {
 	into := objects + "/" + file.SHA256[:2]
 	if err := w.folder.root.Mkdir(into, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -126,7 +126,7 @@ func (w *Writer) place(temp string, file File) error {
 	return nil
 }
 
-// Finish writes the manifest, to which it adds what it knows itself. When it returns nil, the backup is on disk.
+// Finish completes the manifest and writes it. When it returns nil, the backup is on disk.
 func (w *Writer) Finish(m *Manifest) error {
 	m.Format, m.Name, m.Files, m.NewBytes = Format, w.name, w.files, w.bytes
 	text, err := m.encode()
