@@ -92,7 +92,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	return httpcaddyfile.App{Name: "analytics", Value: caddyconfig.JSON(app, nil)}, nil
 }
 
-// parseClickHouse reads the DSN of ClickHouse, and what is said about it.
+// parseClickHouse reads the DSN of ClickHouse and its options.
 func parseClickHouse(d *caddyfile.Dispenser, app *module.App) error {
 	if err := value(d, &app.ClickHouse, dsn(module.CheckClickHouseDSN))(); err != nil {
 		return err
@@ -108,7 +108,7 @@ func parseClickHouse(d *caddyfile.Dispenser, app *module.App) error {
 	}, "shard")
 }
 
-// parseShard reads the name and the DSN of a further shard. The option may be repeated.
+// parseShard reads the name and the DSN of an additional shard. The option may be repeated.
 func parseShard(d *caddyfile.Dispenser, app *module.App) error {
 	if !d.NextArg() {
 		return d.ArgErr()

@@ -9,8 +9,8 @@ import (
 
 func init() {
 	httpcaddyfile.RegisterHandlerDirective("analytics", parseHandler)
-	// What analytics has no route for is left to the others, so that it comes before all that answer. Redirects, rewrites and
-	// authentication come first.
+	// analytics passes on requests that it has no route for, so it comes before all directives that respond. Redirects, rewrites and authentication
+	// come first.
 	httpcaddyfile.RegisterDirectiveOrder("analytics", httpcaddyfile.Before, "invoke")
 }
 
