@@ -1,9 +1,9 @@
-// Package accept reads the header Accept-Encoding.
+// Package accept parses the Accept-Encoding header.
 package accept
 
 import "strings"
 
-// Full is the weight of an encoding without a weight, and the greatest.
+// Full is the maximum weight, and the weight of an encoding without one.
 const Full = 1000
 
 // NextEncoding takes the first element off an Accept-Encoding header. It returns the coding, which may be "*", its weight from 0 to Full, and the rest of

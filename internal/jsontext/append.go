@@ -5,8 +5,8 @@ import "unicode/utf8"
 
 const hexDigits = "0123456789ABCDEF"
 
-// plain marks the bytes that stand for themselves in a JSON string of ClickHouse: it escapes what JSON must
-// escape, and leaves slashes, DEL and everything beyond ASCII alone.
+// plain marks the ASCII characters that ClickHouse does not escape in a JSON string: all but those that JSON must escape, so slashes and DEL are not
+// escaped. Beyond ASCII, it escapes only U+2028 and U+2029.
 var plain = func() (table [utf8.RuneSelf]bool) {
 	for c := range table {
 		table[c] = c >= ' ' && c != '"' && c != '\\'

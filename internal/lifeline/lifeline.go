@@ -1,4 +1,4 @@
-// Package lifeline ends the servers that a test has started when the test's process is gone.
+// Package lifeline ends the servers that a test started when the test's process is gone.
 package lifeline
 
 import (
@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// Hold has a process that was started get a signal when this one ends, however it does: by Ctrl-C, by a panic, or killed. Whoever has waited
-// for the process calls release.
+// Hold sends a signal to a started process when this one ends in any way: by Ctrl-C, by a panic, or killed. The caller calls release after it has
+// waited for the process.
 //
-// A shell waits for the end of a pipe that only this process can write to. It has a group of its own, so that Ctrl-C does not reach it.
+// A shell waits for the end of a pipe that only this process can write to. It runs in its own process group, so that Ctrl-C does not reach it.
 func Hold(cmd *exec.Cmd, signal syscall.Signal) (release func(), err error) {
 	watcher := exec.Command("sh", "-c", `read -r ended || kill "-$2" "$1"`, "lifeline", strconv.Itoa(cmd.Process.Pid), strconv.Itoa(int(signal))) //nolint:gosec // numbers
 	watcher.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -25,7 +25,7 @@ func Hold(cmd *exec.Cmd, signal syscall.Signal) (release func(), err error) {
 		return nil, errors.Join(fmt.Errorf("starting a lifeline: %w", err), line.Close())
 	}
 	return func() {
-		_, _ = io.WriteString(line, "ended\n") // whoever killed the shell does not need it
+		_, _ = io.WriteString(line, "ended\n") // the shell may have been killed
 		_ = watcher.Wait()
 	}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/lifeline"
 )
 
-// end is how a test's process ends: its environment tells it.
+// end is the environment variable that says how a test's process ends.
 const end = "LIFELINE_TEST_END"
 
 func TestMain(m *testing.M) {
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start starts a server, and ends as it is told. The server has our output, which is open for as long as it runs.
+// start starts a server, and ends as told. The server inherits our output, which stays open while it runs.
 func start(how string) {
 	server := exec.Command("sleep", "120")
 	server.Stdout = os.Stdout
@@ -33,7 +33,7 @@ func start(how string) {
 	if _, err := lifeline.Hold(server, syscall.SIGTERM); err != nil {
 		panic(err)
 	}
-	_, _ = os.Stdout.WriteString("started\n") // who reads it would miss it
+	_, _ = os.Stdout.WriteString("started\n") // the reader notices if it is missing
 	switch how {
 	case "panic":
 		panic("as when the time of a test is up")
@@ -43,7 +43,7 @@ func start(how string) {
 	time.Sleep(time.Minute)
 }
 
-// TestHold: however a test's process ends, the server that it has started does, too.
+// TestHold: however a test's process ends, the server that it started ends too.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -89,7 +89,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestRelease: a process that was let go is not ended, and one that has ended is no obstacle.
+// TestRelease: a released process is not ended, and one that has already ended does no harm.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	server := exec.Command("sleep", "120")

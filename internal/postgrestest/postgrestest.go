@@ -29,13 +29,13 @@ type Server struct {
 	Port int
 
 	folder, binaries string
-	credential       *syscall.Credential // nil: those of the test
+	credential       *syscall.Credential // nil: the test's own
 	options          []string
 	mu               sync.Mutex
 	process          *exec.Cmd
 }
 
-// ErrMissing says that PostgreSQL is not installed.
+// ErrMissing is returned if PostgreSQL is not installed.
 var ErrMissing = errors.New("the package postgresql is not installed")
 
 // binaries returns the folder of the newest version's programs.
@@ -57,14 +57,14 @@ func binaries() (string, error) {
 	return "", ErrMissing
 }
 
-// shared is the server of a test's package.
+// shared is the server that the tests of a package share.
 var shared struct {
 	once   sync.Once
 	server *Server
 	err    error
 }
 
-// Main runs the tests of a package, and stops the server that they have used. It returns the status to exit with.
+// Main runs the tests of a package, and stops the server that they used. It returns the exit status.
 func Main(m *testing.M) int {
 	status := m.Run()
 	if shared.server != nil {
@@ -76,11 +76,11 @@ func Main(m *testing.M) int {
 	return status
 }
 
-// databases counts those that were made.
+// databases counts the databases that were created.
 var databases atomic.Int64
 
-// DSN returns that of a new database in the server of the package, which is started with the first one. The package's TestMain calls Main.
-// Without PostgreSQL the test is skipped, but not in CI.
+// DSN returns the DSN of a new database on the package's server, which the first call starts. The package's TestMain must call Main. Without
+// PostgreSQL the test is skipped, but not in CI.
 func DSN(tb testing.TB) string {
 	tb.Helper()
 	shared.once.Do(func() { shared.server, shared.err = Start("-c", "fsync=off", "-c", "max_connections=300") })
@@ -88,7 +88,7 @@ func DSN(tb testing.TB) string {
 	return shared.server.Database(tb)
 }
 
-// New starts a server of the test's own, which waits for the disk as one in use does, and stops it with the test.
+// New starts a server for one test, and stops it when the test ends. Unlike the package's server, it syncs to the disk.
 func New(tb testing.TB) *Server {
 	tb.Helper()
 	s, err := Start()
@@ -112,7 +112,7 @@ func skipMissing(tb testing.TB, err error) {
 	}
 }
 
-// Database makes a database, and returns its DSN.
+// Database creates a database, and returns its DSN.
 func (s *Server) Database(tb testing.TB) string {
 	tb.Helper()
 	name := "test" + strconv.FormatInt(databases.Add(1), 10)
@@ -128,18 +128,18 @@ func (s *Server) Database(tb testing.TB) string {
 	return s.DSN(name)
 }
 
-// DSN returns that of a database.
+// DSN returns the DSN of a database.
 func (s *Server) DSN(database string) string {
 	return fmt.Sprintf("postgres://analytics:secret@127.0.0.1:%d/%s?sslmode=disable", s.Port, database)
 }
 
-// Start makes a folder for a server and starts it with options.
+// Start creates a folder for a server and starts it with options.
 func Start(options ...string) (_ *Server, err error) {
 	s := &Server{options: options}
 	if s.binaries, err = binaries(); err != nil {
 		return nil, err
 	}
-	if os.Geteuid() == 0 { // as which the server does not run
+	if os.Geteuid() == 0 { // the server refuses to run as root
 		if s.credential, err = unprivileged(); err != nil {
 			return nil, err
 		}
@@ -156,7 +156,7 @@ func Start(options ...string) (_ *Server, err error) {
 	return s, nil
 }
 
-// unprivileged is the user that the server runs as.
+// unprivileged returns the user that the server runs as.
 func unprivileged() (*syscall.Credential, error) {
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
@@ -204,7 +204,7 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Run starts the server, also again after it was stopped or killed, and returns when it takes connections.
+// Run starts the server, also after Stop or Kill, and returns when it accepts connections.
 func (s *Server) Run() error {
 	if s.Port == 0 {
 		port, err := freePort()
@@ -259,10 +259,10 @@ func (s *Server) Run() error {
 	return errors.Join(errors.New("PostgreSQL takes no connections"), cmd.Process.Kill())
 }
 
-// Stop stops the server, whoever is connected.
+// Stop stops the server, even if clients are connected.
 func (s *Server) Stop() error { return s.signal(syscall.SIGINT) }
 
-// Kill ends the server without warning, with all of its processes.
+// Kill ends the server and all of its processes without warning.
 func (s *Server) Kill() error { return s.signal(syscall.SIGQUIT) }
 
 func (s *Server) signal(how syscall.Signal) error {

@@ -1,4 +1,4 @@
-// Package sqllayout lays SQL and HogQL out over lines, without losing anything.
+// Package sqllayout breaks SQL and HogQL into lines, without losing anything.
 package sqllayout
 
 import (
@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// width is what the lines of a layout should not exceed.
+// width is the length that lines of a layout should not exceed.
 const width = 120
 
-// MaxBytes is the longest statement that Lay lays out.
+// MaxBytes is the length of the longest statement that Lay breaks into lines.
 const MaxBytes = 256 << 10
 
-// Lay lays a statement out over lines, with clauses, nested queries and arguments indented. [Joined] gives the statement back. It is false
-// for a statement that would not be given back, or that is longer than MaxBytes: that one is returned as it is.
+// Lay breaks a statement into lines, with clauses, nested queries and arguments indented. [Joined] restores the statement. A statement that Joined
+// would not restore, or that is longer than MaxBytes, is returned unchanged, and ok is false.
 func Lay(sql string) (laid string, ok bool) {
 	if len(sql) > MaxBytes {
 		return sql, false
@@ -24,8 +24,7 @@ func Lay(sql string) (laid string, ok bool) {
 	return laid, true
 }
 
-// Joined makes one line of those that Lay made. A line end stands for nothing inside a bracket that it opens or closes, and for a space
-// elsewhere.
+// Joined joins the lines that Lay made. A line end after an opening or before a closing bracket stands for nothing, any other for a space.
 func Joined(laid string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.TrimSuffix(laid, "\n"), "\n") {
@@ -52,13 +51,13 @@ func layOut(sql string) string {
 	return p.b.String()
 }
 
-// word is text without a space that a line can end at. What stands in its brackets are words too.
+// word is text without a space at which a line can end. Its brackets contain words again.
 type word []piece
 
-// piece is text, or what stands between two brackets.
+// piece is text, or the words between two brackets.
 type piece struct {
 	text  string
-	inner []word // of a bracket that can be opened over lines
+	inner []word // of brackets that can be broken into lines
 }
 
 func flat(words []word) string {
@@ -78,16 +77,16 @@ func (w word) String() string {
 	return b.String()
 }
 
-// parse cuts a statement into words.
+// parse splits a statement into words.
 func parse(sql string) []word {
 	words, end := words(sql, 0)
-	if end < len(sql) { // a bracket closes that nobody opened
+	if end < len(sql) { // a closing bracket without an opening one
 		return []word{{{text: sql}}}
 	}
 	return words
 }
 
-// words reads up to the end, or to a bracket that closes.
+// words reads words up to the end, or to a closing bracket without an opening one.
 func words(sql string, at int) (list []word, end int) {
 	var w word
 	from := at
@@ -182,7 +181,7 @@ func (p *printer) lines(parts [][]word, indent int, write func([]word, int)) {
 	}
 }
 
-// clause writes a clause: its items, if they do not fit on its line, on lines below it.
+// clause writes a clause. If its items do not fit on its line, they are on lines below it.
 func (p *printer) clause(words []word, indent int) {
 	head := 1
 	if len(words) > 1 && words[1].String() == "BY" {
@@ -211,7 +210,7 @@ func (p *printer) items(words []word, indent int) {
 	}
 }
 
-// words fills lines, and opens brackets that do not fit.
+// words fills lines with words, and breaks brackets that do not fit.
 func (p *printer) words(words []word, indent int) {
 	for i, w := range words {
 		text := w.String()
@@ -238,7 +237,7 @@ func (p *printer) words(words []word, indent int) {
 	}
 }
 
-// cut cuts a list before words.
+// cut splits a list before each word for which before is true.
 func cut(words []word, before func(words []word, i int) bool) (parts [][]word) {
 	from := 0
 	for i := 1; i < len(words); i++ {
@@ -257,7 +256,7 @@ func conditions(words []word, i int) bool {
 	return text == "AND" || text == "OR"
 }
 
-// The words that begin clauses, and those that stand before JOIN.
+// The words that begin clauses, and those that may precede JOIN.
 var (
 	clauseWords = set("WITH SELECT FROM PREWHERE WHERE GROUP HAVING WINDOW QUALIFY ORDER LIMIT OFFSET UNION EXCEPT INTERSECT SETTINGS")
 	joinWords   = set("GLOBAL ANY ALL ASOF SEMI ANTI LEFT RIGHT FULL INNER OUTER CROSS ARRAY JOIN")

@@ -74,7 +74,7 @@ func TestLay(t *testing.T) {
 	}
 }
 
-// TestLayKeepsDifferences: what differs on one line differs over several.
+// TestLayKeepsDifferences: statements that differ on one line differ over several.
 func TestLayKeepsDifferences(t *testing.T) {
 	long := strings.Repeat(", name", 30)
 	seen := map[string]string{}
@@ -91,7 +91,7 @@ func TestLayKeepsDifferences(t *testing.T) {
 	}
 }
 
-// FuzzLay lays any line out, and joins the lines again.
+// FuzzLay breaks any statement into lines, and joins them again.
 func FuzzLay(f *testing.F) {
 	f.Add("SELECT f(a, [1, 2]) FROM (SELECT `x y`, 'it\\'s' FROM t WHERE a = 1 AND b IN ({p0:String})) AS q", uint8(3))
 	f.Add("a ( b ) [ ]  c )( ' \\", uint8(40))
@@ -103,7 +103,7 @@ func FuzzLay(f *testing.F) {
 	})
 }
 
-// TestLayLeavesAsIs: what could not be given back, or is too long, is not touched.
+// TestLayLeavesAsIs: a statement that could not be restored, or is too long, is unchanged.
 func TestLayLeavesAsIs(t *testing.T) {
 	for _, sql := range []string{"SELECT 'a\n  b' FROM " + strings.Repeat("name, ", 30) + "x", strings.Repeat("a, ", sqllayout.MaxBytes/3+1)} {
 		if laid, ok := sqllayout.Lay(sql); ok || laid != sql {

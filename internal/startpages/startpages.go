@@ -1,5 +1,5 @@
-// Package startpages keeps the memory of an idle process small. Code runs at the start of a process that never runs again, above all the
-// initialization of packages and of libraries; what it touched stays in memory, with its surroundings, until somebody gives it back.
+// Package startpages keeps the memory of an idle process small. Some code runs only when a process starts, mostly the initialization of packages and
+// libraries. The pages that it touched, and those around them, stay in memory until they are given back.
 package startpages
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// settling is how long a process runs until what it needs at its start has run.
+// settling is the age at which a process has run the code that it needs only at its start.
 const settling = 5 * time.Second
 
 var once sync.Once

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Trim takes pages of files that the process has mapped and only reads out of its memory, and returns how many bytes they took. The next
-// access to one maps it again, usually from the page cache. It changes nothing else, so it may be called at any time.
+// Trim drops from memory the pages of files that the process has mapped and only reads, and returns how many bytes they took. The next access maps
+// such a page again, usually from the page cache. Trim changes nothing else, so it may be called at any time.
 func Trim() (bytes int64, err error) {
 	file, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -27,8 +27,8 @@ func Trim() (bytes int64, err error) {
 		if !m.unchanged() {
 			continue
 		}
-		// A mapping that is gone by now is an error of the call; a new one at its place that is not of a file would lose what it has, but nothing
-		// in this process unmaps code.
+		// For a mapping that is gone by now, the call fails. A new mapping in its place that is not of a file would lose its contents, but nothing in
+		// this process unmaps code.
 		if err := advise(m); err == nil {
 			bytes += m.resident
 		}
@@ -42,15 +42,15 @@ type mapping struct {
 	permissions string // such as r-xp
 	path        string // of the file; empty or in brackets for none
 	resident    int64  // bytes in memory
-	changed     int64  // bytes that are no longer those of the file, in memory or swapped out
+	changed     int64  // bytes that differ from the file, in memory or swapped out
 }
 
-// unchanged reports whether all that the mapping has in memory is in its file too, and stays so.
+// unchanged reports whether everything that the mapping has in memory is also in its file, and will be.
 func (m *mapping) unchanged() bool {
 	return strings.HasPrefix(m.path, "/") && strings.HasPrefix(m.permissions, "r-") && strings.HasSuffix(m.permissions, "p") && m.changed == 0 && m.resident > 0
 }
 
-// readMappings reads the form of /proc/self/smaps.
+// readMappings parses the format of /proc/self/smaps.
 func readMappings(r io.Reader) ([]mapping, error) {
 	var out []mapping
 	lines := bufio.NewScanner(r)
@@ -81,7 +81,7 @@ func readMappings(r io.Reader) ([]mapping, error) {
 	return out, lines.Err() //nolint:wrapcheck // the caller says what was read
 }
 
-// readMapping reads the line that begins a mapping: addresses, permissions, offset, device, inode and path.
+// readMapping parses the line that begins a mapping: addresses, permissions, offset, device, inode and path.
 func readMapping(fields []string) (mapping, error) {
 	from, to, ok := strings.Cut(fields[0], "-")
 	start, err := strconv.ParseUint(from, 16, 64)
@@ -105,7 +105,7 @@ func kibibytes(text string) int64 {
 	return n << 10
 }
 
-// advise takes a mapping's pages out of memory.
+// advise drops a mapping's pages from memory.
 func advise(m mapping) error {
 	_, _, errno := unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, unix.MADV_DONTNEED)
 	if errno != 0 {

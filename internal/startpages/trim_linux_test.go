@@ -54,7 +54,7 @@ func TestReadMappings(t *testing.T) {
 	}
 }
 
-// TestTrim maps a file, reads it, and finds its page out of memory after Trim, and its content still there.
+// TestTrim maps a file and reads it. After Trim, its page is out of memory, and its content is still there.
 func TestTrim(t *testing.T) {
 	path := t.TempDir() + "/file"
 	content := strings.Repeat("x", 1<<20)

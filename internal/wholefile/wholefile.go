@@ -1,4 +1,4 @@
-// Package wholefile writes files that are there whole or not at all, also after a power cut.
+// Package wholefile writes files so that they exist completely or not at all, even after a power cut.
 package wholefile
 
 import (
@@ -9,10 +9,10 @@ import (
 	"runtime"
 )
 
-// Suffix is what the names of files end with that are not whole yet. They are only found after a crash, and are overwritten.
+// Suffix ends the names of files that are not complete yet. They only remain after a crash, and are overwritten.
 const Suffix = ".tmp"
 
-// Write writes a file in place of the one that is there. When it returns without error, the file is on disk.
+// Write writes a file, and replaces the one that exists. When it returns nil, the file is on disk.
 func Write(path string, content io.Reader) error {
 	temp := path + Suffix
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // the caller's name

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
-// TestWrite replaces a file, also after a crash that left half of another one. Content that breaks off leaves the file as it was.
+// TestWrite replaces a file, also after a crash that left half of another one. If reading the content fails, the file is unchanged.
 func TestWrite(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "a")

@@ -1,4 +1,4 @@
-// Package layout breaks what goes into golden files over lines, without losing anything.
+// Package layout breaks the text of golden files into lines, without losing anything.
 package layout
 
 import (
@@ -8,13 +8,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/sqllayout"
 )
 
-// MaxLine is how many characters a line of a golden file may have.
+// MaxLine is the maximum number of characters in a line of a golden file.
 const MaxLine = 160
 
-// width is what the lines of a text should not exceed.
+// width is the length that lines of a text should not exceed.
 const width = 120
 
-// SQL lays a statement out as [sqllayout.Lay] does. It fails for one that would lose something.
+// SQL breaks a statement into lines like [sqllayout.Lay]. It fails the test if that would lose something.
 func SQL(tb testing.TB, sql string) string {
 	tb.Helper()
 	laid, ok := sqllayout.Lay(sql)
@@ -24,7 +24,7 @@ func SQL(tb testing.TB, sql string) string {
 	return laid
 }
 
-// Text breaks lines that are too long. A line end with two tabs after it stands for a space.
+// Text breaks lines that are too long. A line end followed by two tabs stands for a space.
 func Text(tb testing.TB, text string) string {
 	tb.Helper()
 	if strings.Contains(text, breakText) {
