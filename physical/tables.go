@@ -149,7 +149,7 @@ var Tables = inTables([]Table{
 			{Name: "entry", Type: "Enum8('run' = 0, 'count' = 1)"},
 			{Name: "endpoint_id", Type: text},
 			{Name: "at", Type: moment},
-			// Identify the row among those that one server writes.
+			// The origin of the row, and its number there: that of the run, or of the batch of counts.
 			{Name: "origin", Type: id},
 			{Name: "sequence", Type: number},
 			{Name: "version", Type: number},
