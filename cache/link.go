@@ -5,8 +5,8 @@ import (
 	"weak"
 )
 
-// Link is a weak reference to a value that somebody else keeps. It is for values of a Memo: what an entry merely looked up, such as the counters of
-// an endpoint, is freed once its owner forgets it, even if the entry stays. The zero Link refers to nothing. All methods are safe for concurrent use;
+// Link is a weak reference to a value that is kept elsewhere. It is for values of a Memo: what an entry merely looked up, such as the counters of an
+// endpoint, is freed once its owner forgets it, even if the entry stays. The zero Link refers to nothing. All methods are safe for concurrent use;
 // following a Link takes about 8 ns and does not allocate.
 type Link[T any] struct {
 	to atomic.Pointer[weak.Pointer[T]]

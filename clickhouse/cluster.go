@@ -54,7 +54,7 @@ const (
 	awayFor  = 10 * time.Minute
 )
 
-// clusterSettings make a server wait until the others have run a statement, for most at the longest. A server that is late runs it when it is back.
+// clusterSettings make a server wait until the others have run a statement, but no longer than most. A server that is late runs it when it is back.
 func clusterSettings(most time.Duration) []setting {
 	return []setting{{"distributed_ddl_task_timeout", int(most.Seconds())}, {"distributed_ddl_output_mode", "null_status_on_timeout"}}
 }
@@ -106,7 +106,7 @@ func (c *Client) checkCluster(ctx context.Context) error {
 	return shardsError(c.config.Cluster, int(shards), c.config.Shards)
 }
 
-// shardsError returns an error unless the config names hosts for each shard of the cluster.
+// shardsError returns an error unless the config names hosts for as many shards as the cluster has.
 func shardsError(cluster string, shards, named int) error {
 	switch shards {
 	case 0:

@@ -70,8 +70,8 @@ func (c Config) Validate() error {
 	return err
 }
 
-// Place identifies where the rows are: the database, its cluster and its hosts in any order, without secrets. Different places may have different
-// rows.
+// Place identifies where the rows are: the database, the cluster, the hosts in any order and the path of the HTTP interface, without secrets.
+// Different places may have different rows.
 func (c Config) Place() (string, error) {
 	o, err := c.options()
 	if err != nil {

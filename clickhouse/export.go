@@ -64,7 +64,7 @@ func (c *Client) Export(ctx context.Context, q Query, format FileFormat, w io.Wr
 		err = exportHTTP(context.WithValue(ctx, exchangeKey{}, exchange), h, c.settings(ctx, s, q), q.SQL, format, out)
 		c.stop(ctx, h, q.ID, err)
 		if out.err != nil {
-			return nil // the host did what it was asked
+			return nil // w failed, not the host
 		}
 		return err
 	})

@@ -25,7 +25,7 @@ type Fill struct {
 	Columns []string // of the table, in the order of the query's columns
 	// Further columns of the table, each with the same number in all rows. The project's column is always filled in.
 	Fixed []FixedColumn
-	// The maximum time of the query, instead of Config.MaxExecutionTime, which is meant for queries that somebody waits for. Zero, or more than
+	// The maximum time of the query, instead of Config.MaxExecutionTime, which is meant for queries that a user waits for. Zero, or more than
 	// MaxFillTime, means MaxFillTime.
 	MaxTime time.Duration
 }

@@ -82,7 +82,7 @@ func (c *Client) Truncate(ctx context.Context, table string) error {
 	return c.run(ctx, "emptying the table "+table, "TRUNCATE TABLE "+identifier(table))
 }
 
-// Recreate creates the table of a materialized endpoint anew and empty, with the statement from StoredTables.
+// Recreate drops the table of a materialized endpoint and creates it again, empty, with the statement from StoredTables.
 func (c *Client) Recreate(ctx context.Context, table, create string) error {
 	if _, ours := parseMaterialized(table); !ours {
 		return fmt.Errorf("%q is not the table of a materialized endpoint", table)

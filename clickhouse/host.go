@@ -438,7 +438,7 @@ func (c *Client) takeBack(h *host) {
 	}
 }
 
-// usable reports whether a host answers queries, and its tables and rows are about those of the others.
+// usable reports whether a host answers queries, has the same tables as the others, and is at most maxLag seconds behind.
 func (c *Client) usable(h *host) bool {
 	ctx, cancel := context.WithTimeoutCause(c.open, returnTime, errSilent)
 	defer cancel()

@@ -125,7 +125,7 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 			err = kept.flush()
 		}
 		if out.err != nil {
-			err = nil // the host did what it was asked
+			err = nil // the sink failed, not the host
 		}
 		return err
 	})

@@ -16,8 +16,8 @@ const (
 	Arrays
 	Objects
 
-	// Earlier stands for values of any kind that the property may have had before its kinds were noted. It stays in the set until somebody has looked
-	// at the earlier values.
+	// Earlier stands for values of any kind that the property may have had before its kinds were noted. It stays in the set until the earlier values
+	// have been looked at.
 	Earlier
 )
 
@@ -30,7 +30,7 @@ func (k Kinds) Known() bool { return k != 0 && k&Earlier == 0 }
 // Only reports whether there are kinds, and all are among others.
 func (k Kinds) Only(others Kinds) bool { return k != 0 && k&^others == 0 }
 
-// longestNoted is the length in bytes up to which the kinds of a property are noted for certain: the limit is that many characters.
+// longestNoted is the length of a name in bytes up to which its kinds are always noted. The limit on names is that many characters.
 const longestNoted = 400
 
 // Noted reports whether the kinds of every property with this name are noted. They are not if the name is too long, may be stored in the same way as
