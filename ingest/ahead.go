@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// ahead reads the next batch of an import while one is written.
+// ahead reads the next batch of an import while the last one is being written.
 type ahead struct {
 	in      Reader
 	project int64
@@ -20,10 +20,10 @@ type ahead struct {
 	full    chan *batch // closed after the last one
 	empty   chan *batch
 	stopped atomic.Bool
-	failed  string // what the reader panicked with, and where; empty if it did not
+	failed  string // the reader's panic and its stack; empty if there was none
 }
 
-// readAhead begins to read. The caller takes batches from full and gives them back to empty, until full is closed.
+// readAhead starts reading. The caller takes batches from full and returns them to empty until full is closed.
 func readAhead(project int64, in Reader, most int) *ahead {
 	const batches = 2
 	a := &ahead{in: in, project: project, most: most, full: make(chan *batch), empty: make(chan *batch, batches)}
@@ -69,7 +69,7 @@ func (a *ahead) fill(b *batch) {
 	}
 }
 
-// stop waits until nothing is read any more.
+// stop stops the reading and waits for its end.
 func (a *ahead) stop() {
 	a.stopped.Store(true)
 	for b := range a.full {
@@ -94,7 +94,7 @@ func (s *session) readAll(ctx context.Context, in Reader, room *room) error {
 	return nil
 }
 
-// take takes in a batch as it was read.
+// take reports the bad records of a batch and writes the others.
 func (s *session) take(ctx context.Context, b *batch, room *room) error {
 	for _, bad := range b.bad {
 		s.bad(bad.Line, bad.Reason)

@@ -8,26 +8,26 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// The namespace of the ids that are made from content. It must never change: importing again relies on it.
+// The namespace of ids derived from content. It must never change: repeated imports rely on it.
 var namespace = uuid.MustParse("6f1d5d0e-3b53-5a7e-9a52-0c3f6f6b9d11")
 
-// eventUUID is the uuid of an event that has none: the same text in the same project has the same one.
+// eventUUID is the uuid of an event that came without one. The same text in the same project yields the same uuid.
 func eventUUID(project int64, text []byte) uuid.UUID {
 	return uuid.NewSHA1(namespace, append(fmt.Appendf(nil, "event %d ", project), text...))
 }
 
-// personUUID is the id of the person that a distinct id makes.
+// personUUID is the id of the person created for a distinct id.
 func personUUID(project int64, distinctID string) uuid.UUID {
 	return uuid.NewSHA1(namespace, fmt.Appendf(nil, "person %d %s", project, distinctID))
 }
 
-// memberUUID is the id of a row of members: the same member has the same one.
+// memberUUID is the id of a row of members. The same member yields the same id.
 func memberUUID(project int64, m cohortMember) uuid.UUID {
 	return uuid.NewSHA1(namespace, fmt.Appendf(nil, "member %d %d %s", project, m.cohort, m.person))
 }
 
-// How much is written at once. An import writes large batches, because of what each costs ClickHouse beside its rows: parts to be merged later, and
-// the columns of JSON paths.
+// How much is written at once. Imports write large batches, because each insert costs ClickHouse more than its rows: parts that must be merged later, and the
+// columns of JSON paths.
 const (
 	deliveredRecords = 10_000
 
@@ -35,12 +35,12 @@ const (
 	importedBytes   = 20 << 20 // of their source
 )
 
-// batch is the records of an import that are written together.
+// batch holds the records of an import that are written together.
 type batch struct {
 	records []record.Record
 	bytes   int
-	bad     []*record.Error // between them
-	end     error           // after them: io.EOF, or what ended the reading; nil if there is more to read
+	bad     []*record.Error // the bad records among them
+	end     error           // what ended the reading after them, io.EOF at the end of the input; nil if there is more to read
 }
 
 func (b *batch) isFull(most int) bool {
@@ -63,10 +63,10 @@ func (b *batch) reset() {
 	*b = batch{records: b.records[:0], bad: b.bad[:0]}
 }
 
-// repeats gives uuids to events that have none. A text that occurs again in the same window is another event. Windows must stay as they are:
-// importing a file again relies on them.
+// repeats assigns uuids to events without one. A text that occurs again within a window is a different event. The size of windows must not change: repeated
+// imports of a file rely on it.
 type repeats struct {
-	seen           map[uuid.UUID]int // how often a text of this window came before
+	seen           map[uuid.UUID]int // how often a text occurred in this window, by its uuid
 	records, bytes int               // of this window
 }
 
@@ -88,7 +88,7 @@ func (w *repeats) eventUUID(project int64, text []byte) uuid.UUID {
 	return eventUUID(project, fmt.Appendf(nil, "%s #%d", text, again))
 }
 
-// count counts a record, and begins a new window after the last one of a window.
+// count counts a record and starts a new window when the current one is full.
 func (w *repeats) count(r *record.Record) {
 	w.records++
 	w.bytes += len(r.Source)

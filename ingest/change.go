@@ -12,31 +12,31 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Change says what of a person changes. Properties that it does not name stay.
+// Change describes a change of a person's properties. Properties that it does not name stay.
 type Change struct {
 	Person uuid.UUID
 	Set    record.Object
 	Unset  []string
 }
 
-// Errors of Ingester.Change. Nothing is changed then.
+// Errors of Ingester.Change that leave everything unchanged.
 var (
 	ErrNoPerson = errors.New("the project has no such person")
 	ErrNoRoom   = errors.New("the person has no room for these properties")
 	ErrRefused  = errors.New("ClickHouse refuses the data of these properties")
 )
 
-// Change changes the properties of a person, in turn with all that is written to the project: it follows the rules of a captured event with
-// $set and $unset, keeps the change as an intent, and learns types. The report has what was learned.
+// Change changes the properties of a person, in turn with all other writes to the project. It follows the rules of a captured event with $set and $unset, keeps
+// the change as an intent, and learns types, which the report lists.
 //
-// After another error than those above, the change may be written.
+// After any other error than those above, the change may have been written.
 func (i *Ingester) Change(ctx context.Context, options Options, c Change) (Report, error) {
 	room, s, done, err := i.captured(ctx, options)
 	if err != nil {
 		return Report{}, err
 	}
 	defer done()
-	var refused error // before anything was written
+	var refused error // why nothing was written
 	err = room.inTurn(ctx, s, func(ctx context.Context) error {
 		err := s.change(ctx, c)
 		if errors.Is(err, ErrNoPerson) || errors.Is(err, ErrNoRoom) {
@@ -52,7 +52,7 @@ func (i *Ingester) Change(ctx context.Context, options Options, c Change) (Repor
 	return s.result(), refused
 }
 
-// changeLine is the line of the only record that a change is.
+// changeLine is the line of the single record that a change consists of.
 const changeLine = 1
 
 func (s *session) change(ctx context.Context, c Change) error {
@@ -84,7 +84,7 @@ func (s *session) change(ctx context.Context, c Change) error {
 	return nil
 }
 
-// with changes the properties of a person, all of them or none, and reports whether any is other than before.
+// with changes all properties that c names or, on an error, none. It reports whether any value differs from before.
 func (p *profile) with(c Change) (changed bool, err error) {
 	next := *p
 	next.properties = slices.Clone(p.properties)
@@ -95,7 +95,7 @@ func (p *profile) with(c Change) (changed bool, err error) {
 	}
 	for _, m := range c.Set {
 		if m.Value.IsNull() && next.properties.Get(m.Key) == nil {
-			continue // a person without the property is one whose property is null
+			continue // a missing property counts as null
 		}
 		set, ok := next.set(m)
 		if !ok {

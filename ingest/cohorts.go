@@ -66,10 +66,10 @@ func (s *session) checkCohort(r *record.Record) error {
 
 var memberColumns = []string{"id", "person_id", "cohort_id"}
 
-// memberRows returns the rows of the people that are new in cohorts, by the records and the merges of a batch. Who is a person is
-// known only when all its records are applied.
+// memberRows returns the rows of people that are new in cohorts, from the records and the merges of a batch. It is called after all records are applied: only
+// then is it known which person has a distinct id.
 func (s *session) memberRows(ctx context.Context) ([]row, error) {
-	wanted := map[cohortMember]int{} // by member, the line
+	wanted := map[cohortMember]int{} // lines by member
 	for _, g := range s.members {
 		wanted[cohortMember{g.cohort, g.id.person.id}] = g.line
 	}
@@ -95,7 +95,7 @@ func (s *session) memberRows(ctx context.Context) ([]row, error) {
 	return sorted(rows), nil
 }
 
-// mergedMembers adds the cohorts of persons that became others.
+// mergedMembers adds the cohorts of merged persons to the persons that they became.
 func (s *store) mergedMembers(ctx context.Context, merged map[uuid.UUID]*person, wanted map[cohortMember]int) error {
 	if len(merged) == 0 || s.layout[physical.StaticMembers] == nil {
 		return nil
@@ -109,7 +109,7 @@ func (s *store) mergedMembers(ctx context.Context, merged map[uuid.UUID]*person,
 	}, personsParam(maps.Keys(merged)))
 }
 
-// survivor is the person that a merged one is now.
+// survivor returns the person that a merged person has become.
 func survivor(merged map[uuid.UUID]*person, id uuid.UUID) *person {
 	target := merged[id]
 	for merged[target.id] != nil {
@@ -118,11 +118,11 @@ func survivor(merged map[uuid.UUID]*person, id uuid.UUID) *person {
 	return target
 }
 
-// computedColumns are all columns of the table of computed members, which has none of those that the others have.
+// computedColumns are all columns of the table of computed members, which lacks the columns that the other tables share.
 var computedColumns = []string{physical.Project, "cohort_id", "version", "person_id", "sign"}
 
-// computedRows returns the rows that put a person in the place of one that became it, in all versions of computed cohorts: also in one
-// that is being written. Who is a member already is not put there once more, since it could not be taken out with one row then.
+// computedRows returns the rows that replace merged persons by their survivors, in all versions of computed cohorts, including a version that is being written.
+// A survivor that is already a member is not added again, because a single row could not take it out then.
 func (s *session) computedRows(ctx context.Context) ([]row, error) {
 	merged := s.people.merged
 	table := s.store.layout[physical.ComputedMembers]
@@ -136,7 +136,7 @@ func (s *session) computedRows(ctx context.Context) ([]row, error) {
 	var rows []row
 	add := func(line int, m computedMember, sign int8, n int64) {
 		var number any = m.version
-		if !strings.HasPrefix(table["version"], "U") { // of a PostHog
+		if !strings.HasPrefix(table["version"], "U") { // a table of PostHog's
 			number = int64(m.version) //nolint:gosec // versions are counted from 1
 		}
 		key := fmt.Sprint(m.cohort, m.version, m.person, sign, n)
@@ -166,8 +166,8 @@ type computedMember struct {
 	person  uuid.UUID
 }
 
-// computedSums looks up in which versions of cohorts merged persons and those that they became are members, with the sum of the signs of their
-// rows. It is 1, but for who became a member twice. The conditions name the columns of the primary key.
+// computedSums finds the versions of cohorts in which merged persons or their survivors are members, with the sum of the signs of their rows. It is 1, or more
+// for a person that became a member twice. The conditions name the columns of the primary key.
 func (s *store) computedSums(ctx context.Context, merged map[uuid.UUID]*person, cohorts []int64, sums map[computedMember]int64) error {
 	persons := make(map[uuid.UUID]bool, 2*len(merged))
 	for id := range merged {
@@ -202,7 +202,7 @@ func numbersParam(name string, numbers []int64) clickhouse.Param {
 	return clickhouse.Param{Name: name, Type: "Array(Int64)", Value: "[" + strings.Join(texts, ",") + "]"}
 }
 
-// withoutKnown takes those out that are members already.
+// withoutKnown removes those from wanted that are members already.
 func (s *store) withoutKnown(ctx context.Context, wanted map[cohortMember]int) error {
 	if len(wanted) == 0 {
 		return nil
@@ -215,7 +215,7 @@ func (s *store) withoutKnown(ctx context.Context, wanted map[cohortMember]int) e
 		func(m cohortMember) { delete(wanted, m) }, numbersParam("cohorts", slices.Sorted(maps.Keys(cohorts))), personsParam(maps.Keys(persons)))
 }
 
-// membersOf looks members up.
+// membersOf calls found for each member that meets a condition.
 func (s *store) membersOf(ctx context.Context, condition string, found func(cohortMember), params ...clickhouse.Param) error {
 	return s.query(ctx, "SELECT DISTINCT cohort_id, person_id FROM "+physical.StaticMembers+" WHERE team_id = {project:Int64} AND "+condition,
 		func(cells []clickhouse.Cell) error {

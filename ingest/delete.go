@@ -14,18 +14,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Named says who is to be deleted: by the ids of persons, by distinct ids, or both. Who is not known is nobody.
+// Named selects the persons to delete: by id, by distinct id, or both. Unknown ids are ignored.
 type Named struct {
 	Persons     []uuid.UUID
 	DistinctIDs []string
-	// Still reports whether a person is the one that is meant, and not one that came since with the same id; nil: all are.
+	// Still reports whether a person is the one that is meant, not a newer one with the same id; nil: all are.
 	Still func(Gone) bool
 }
 
-// Gone is a person that is deleted, or whose events are.
+// Gone is a person that is deleted or whose events are.
 type Gone struct {
 	ID uuid.UUID
-	// Version is that of the person's row which says that it is deleted, or of the one that stays.
+	// Version is the version of the row that marks the person as deleted, or of its current row if it stays.
 	Version uint64
 	Names   []GoneName
 }
@@ -36,27 +36,26 @@ type GoneName struct {
 	Version int64
 }
 
-// Deletions is what was deleted of a project and may still come in.
+// Deletions is what was deleted from a project and may still arrive.
 type Deletions struct {
-	// Late says which captured events come too late, by their distinct id.
+	// Late says, by distinct id, which captured events come too late.
 	Late map[string]Late
-	// Epoch is another one after each deletion, and after the project keeps events for longer. ClickHouse takes rows again that it had before
-	// that.
+	// Epoch changes with each deletion, and when the project begins to keep events for longer. From then on, ClickHouse accepts rows again that it had before.
 	Epoch int64
 }
 
-// Late says which captured events of a distinct id come too late: those that arrived until a time.
+// Late says which captured events of a distinct id come too late: those that arrived no later than Until.
 type Late struct {
 	Until time.Time
-	// Events says that the events are deleted. Otherwise they are kept, and bring the person not back.
+	// Events says that the events are deleted. Otherwise they are kept, but do not bring the person back.
 	Events bool
 }
 
-// Delete finds persons, and deletes them if gone is set: from then on they and their distinct ids are nobody's, and who comes in with one
-// of these is somebody new. Nothing else is written to the project meanwhile, by this server or others: found is called before anything
-// is changed, and hide after the persons are hidden, also if there is nobody.
+// Delete finds persons and, if gone is set, deletes them: from then on they and their distinct ids belong to nobody, and an event with one of these ids makes a
+// new person. Meanwhile neither this server nor another writes anything else to the project. found is called before anything changes, and hide after the
+// persons are hidden; both are called even if there are none.
 //
-// If it is broken off, the persons may be hidden or not; to delete them again completes it. Options.Turn is the turn of the whole deletion.
+// If it is interrupted, the persons may or may not be hidden; deleting them again completes it. Options.Turn is the turn of the whole deletion.
 func (i *Ingester) Delete(ctx context.Context, options Options, who Named, gone bool, found, hide func(context.Context, []Gone) error) error {
 	if err := options.check(); err != nil {
 		return err
@@ -91,7 +90,7 @@ func (i *Ingester) Delete(ctx context.Context, options Options, who Named, gone 
 	return nil
 }
 
-// complete finishes what another batch left, and forgets which events ClickHouse refused: their keys have distinct ids.
+// complete finishes what an earlier batch left, and forgets which events ClickHouse refused, because their keys contain distinct ids.
 func (s *session) complete(ctx context.Context, room *room) error {
 	s.refusals = room.refused
 	s.lookAtDeletions()
@@ -130,7 +129,7 @@ func (s *session) delete(ctx context.Context, who Named, gone bool, found, hide 
 	if err := found(ctx, list); err != nil {
 		return err
 	}
-	if s.options.Deletions != nil { // with this one, so that the rows are none that an earlier one wrote
+	if s.options.Deletions != nil { // including this one, so that its rows differ from those of an earlier deletion
 		s.deletions = s.options.Deletions()
 		s.store.epoch = s.deletions.Epoch
 	}
@@ -142,7 +141,7 @@ func (s *session) delete(ctx context.Context, who Named, gone bool, found, hide 
 	return hide(ctx, list)
 }
 
-// find looks up the persons that are named and there, with all their distinct ids.
+// find looks up the named persons that exist, with all their distinct ids.
 func (p *people) find(ctx context.Context, who Named) ([]*person, error) {
 	if len(who.DistinctIDs) > 0 {
 		unknown := map[string]bool{}
@@ -175,7 +174,7 @@ func (p *people) find(ctx context.Context, who Named) ([]*person, error) {
 	return persons, p.loadIDsOf(ctx, persons...)
 }
 
-// gone is the person as one that is deleted, or stays.
+// gone describes the person as one that is deleted or, if deleted is false, as one that stays.
 func (p *person) gone(deleted bool) Gone {
 	step := int64(flag(deleted))
 	out := Gone{ID: p.id, Version: p.version + uint64(step)} //nolint:gosec // 0 or 1
@@ -186,7 +185,7 @@ func (p *person) gone(deleted bool) Gone {
 	return out
 }
 
-// bury writes that persons and their distinct ids are deleted.
+// bury writes the rows that mark persons and their distinct ids as deleted.
 func (s *session) bury(ctx context.Context, persons []*person, list []Gone) error {
 	var rows, names []row
 	for n, one := range persons {
@@ -208,7 +207,7 @@ func (s *session) bury(ctx context.Context, persons []*person, list []Gone) erro
 	return s.finish(ctx, state, nil)
 }
 
-// lateness reports whether a captured event comes after its person was deleted, and whether it is deleted too.
+// lateness reports whether the person of a captured event was deleted after the event arrived, and whether the event is dropped too.
 func (s *session) lateness(r *record.Record) (late, drop bool) {
 	if !s.options.Captured || len(s.deletions.Late) == 0 || r.Kind != record.Event {
 		return false, false

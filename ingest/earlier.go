@@ -9,15 +9,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// BeginNotes begins to note the values of a project that has some already. It calls note in turn with all that is written to the project, when what was
-// written before is in the tables, and nothing is being written. Whatever comes later is noted by what note has changed.
+// BeginNotes starts to note the values of a project that already has some. It calls note in turn with all other writes to the project, when everything written
+// before is in the tables and nothing is being written. What note changes has all later values noted.
 func (i *Ingester) BeginNotes(ctx context.Context, options Options, note func(context.Context) error) error {
 	room, s, done, err := i.captured(ctx, options)
 	if err != nil {
 		return err
 	}
 	defer done()
-	room.settled = false // an insert whose answer was lost is waited for
+	room.settled = false // so that an insert whose answer was lost is waited for
 	if err := room.inTurn(ctx, s, note); err != nil {
 		room.delivery = nil
 		i.layout.Store(nil)
@@ -26,14 +26,14 @@ func (i *Ingester) BeginNotes(ctx context.Context, options Options, note func(co
 	return nil
 }
 
-// PropertyColumn is a column that has the properties of a scope.
+// PropertyColumn is a column that holds the properties of a scope.
 type PropertyColumn struct {
 	Table, Column string
 	scope         string
 	Group         int // the group type of group properties; else 0
 }
 
-// PropertyColumns lists all of them. What a column of events has of a person or group may be older than what the person's own row has.
+// PropertyColumns lists all columns with properties. Those of events may hold older properties of a person or group than its own row.
 func PropertyColumns() []PropertyColumn {
 	columns := []PropertyColumn{
 		{Table: physical.Events, Column: "properties", scope: eventScope},
@@ -46,12 +46,12 @@ func PropertyColumns() []PropertyColumn {
 	return columns
 }
 
-// Stored adds up which kinds of values properties have in the tables.
+// Stored collects which kinds of values properties have in the tables.
 type Stored struct {
 	kinds map[propertyKey]physical.Kinds
 }
 
-// Add adds what a key of the objects in a column has, as ClickHouse has it.
+// Add adds the kinds of values that a key has in the objects of a column, as ClickHouse stores them.
 func (f *Stored) Add(in PropertyColumn, key string, kinds physical.Kinds) {
 	if f.kinds == nil {
 		f.kinds = map[propertyKey]physical.Kinds{}
@@ -59,8 +59,8 @@ func (f *Stored) Add(in PropertyColumn, key string, kinds physical.Kinds) {
 	f.kinds[propertyKey{in.scope, in.Group, key}] |= kinds
 }
 
-// Of lists what was found, beside those of the known properties that have no value. A name with a dot or a percent sign may be stored as another one is: its
-// kinds have [physical.Earlier], and are not known.
+// Of lists the properties that were found, and the known ones without a value. A name with a dot or a percent sign may be the stored form of another name: its
+// kinds include [physical.Earlier], which means that they are not known.
 func (f *Stored) Of(known []LearnedProperty) []LearnedProperty {
 	all := map[propertyKey]physical.Kinds{}
 	for _, p := range known {
@@ -93,5 +93,5 @@ func (k propertyKey) noted() bool {
 	return k.name != "" && (k.scope != eventScope || !physical.NotAProperty(k.name))
 }
 
-// ambiguous reports whether what is stored under a name may be the property of another one. What is not UTF-8 is read as a sign of its own.
+// ambiguous reports whether what is stored under a name may belong to another property. Invalid UTF-8 is read as U+FFFD.
 func (k propertyKey) ambiguous() bool { return strings.ContainsAny(k.name, ".%\uFFFD") }

@@ -4,17 +4,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// event is a record of an event with what it says about its person.
+// event is the record of an event with what it says about its person.
 type event struct {
 	*record.Record
-	personless   bool // it is sent without profile, or its person was deleted in the meantime
-	deleted      bool // it was deleted in the meantime
+	personless   bool // sent without profile, or its person was deleted in the meantime
+	deleted      bool // the event was deleted in the meantime
 	set, setOnce record.Object
 	unset        []string
 }
 
-// newEvent reads what a record says. Of a captured event it brings the properties into the form that is stored. A late one changes no
-// person.
+// newEvent reads what a record says. It brings the properties of a captured event into the form that is stored. A late event changes no person.
 func newEvent(r *record.Record, captured, late bool) *event {
 	e := &event{Record: r, personless: late || string(r.Properties.Get(profileProperty)) == "false"}
 	if captured {
@@ -29,7 +28,7 @@ func newEvent(r *record.Record, captured, late bool) *event {
 	return e
 }
 
-// profileProperty is false for an event without profile.
+// profileProperty is false in an event without profile.
 const profileProperty = "$process_person_profile"
 
 func (e *event) normalize() {
@@ -45,7 +44,7 @@ func (e *event) normalize() {
 	}
 }
 
-// pointless reports whether an event only speaks about a person or group, and is sent without profile.
+// pointless reports whether an event is only about a person or group, but is sent without profile.
 func (e *event) pointless() bool {
 	switch e.Event {
 	case "$identify", "$create_alias", "$merge_dangerously", "$groupidentify":

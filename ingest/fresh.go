@@ -11,13 +11,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// fresh is what an import knows of its project from the beginning, so that it does not look up each event and each person that it brings:
-// what is not in there is not in ClickHouse. Without it, or before it has loaded what is there, nothing is surely new.
+// fresh is what an import knows about its project from the start, so that it need not look up each event and person that it brings: what is not in fresh is not
+// in ClickHouse. Without fresh, or before it is loaded, nothing is surely new.
 type fresh struct {
 	people sieve
 	loaded bool // people has what ClickHouse has
-	read   int  // records of the import up to now
-	next   int  // after how many records to try to load
+	read   int  // records of the import so far
+	next   int  // number of records at which loading is tried next
 }
 
 // Things in fresh.people: distinct ids that have a row, persons that have a row, and distinct ids that have events without profile.
@@ -25,7 +25,7 @@ var freshIDs, freshPersons, freshAlone = newHasher(), newHasher(), newHasher()
 
 func newFresh(budget *atomic.Int64) *fresh { return &fresh{people: sieve{budget: budget}} }
 
-// forget says that somebody else may have written people.
+// forget empties fresh, because others may have written people.
 func (f *fresh) forget() {
 	if f != nil {
 		f.people.forget()
@@ -33,11 +33,10 @@ func (f *fresh) forget() {
 	}
 }
 
-// most is how many things of a kind are loaded: a few for each record, so that a short import into a large project reads little.
+// most is how many things of a kind are loaded at most: a few for each record, so that a short import into a large project reads little.
 func (f *fresh) most() int { return min(1000+4*f.read, seenLoaded) }
 
-// load loads what ClickHouse has of the project, unless it is there already, or is too much yet. It is tried again when the import has become
-// twice as long.
+// load loads what ClickHouse has of the project, unless it is loaded or is still too much. It tries again when the import has become twice as long.
 func (f *fresh) load(ctx context.Context, st *store, records int) error {
 	if f == nil {
 		return nil
@@ -97,17 +96,17 @@ func (f *fresh) put(h hashed) error {
 	return nil
 }
 
-// lacks reports whether ClickHouse surely does not have a thing.
+// lacks reports whether ClickHouse surely lacks a thing.
 func (f *fresh) lacks(h hashed) bool { return f != nil && f.loaded && !f.people.has(h) }
 
-// add adds a thing that is going to be written.
+// add adds a thing that is about to be written.
 func (f *fresh) add(h hashed) {
 	if f != nil && f.loaded && !f.people.add(h) {
 		f.forget()
 	}
 }
 
-// surelyNew reports whether ClickHouse has no row of a distinct id, nor of the person that it makes.
+// surelyNew reports whether ClickHouse has neither a row of a distinct id nor one of the person that the id makes.
 func (p *people) surelyNew(name string) bool {
 	return p.fresh.lacks(freshIDs.text(name)) && p.fresh.lacks(freshPersons.uuid(personUUID(p.store.project, name)))
 }

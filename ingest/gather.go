@@ -13,20 +13,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// gatherFor is how long a block waits at most for those of other projects.
+// gatherFor is how long a block waits at most for blocks of other projects.
 const gatherFor = 100 * time.Millisecond
 
-// gathering has the projects that are delivered to at the same time share statements: each costs ClickHouse about the same, however few
-// rows it has. A block waits until all deliveries that are under way wait too, and is then inserted with those for the same table. The
-// same goes for what is looked up.
+// gathering lets projects that are delivered to at the same time share statements, because a statement costs ClickHouse about the same, however few its rows. A
+// block waits until all running deliveries wait too, and is then inserted together with the others for the same table. Lookups are shared in the same way.
 type gathering struct {
 	run func(ctx context.Context, blocks []*gathered) error
 	// How long a block waits at most; gatherFor by default.
 	patience time.Duration
 
 	mu        sync.Mutex
-	active    int // deliveries under way
-	inserting int // of these, those whose block is being inserted, or who look something up
+	active    int // running deliveries
+	inserting int // of these, those whose block is being inserted or that look something up
 	waiting   []*gathered
 }
 
@@ -34,16 +33,16 @@ type gathering struct {
 type gathered struct {
 	block
 
-	asked *question // if it is one
+	asked *question // set for a question
 	store *store
 	ctx   context.Context //nolint:containedctx // of the delivery that waits
 	done  chan error
 }
 
-// errAlone says that a block has to be tried by itself: another one may be what ClickHouse refuses.
+// errAlone says that a block must be tried by itself: ClickHouse may have refused another one that was inserted with it.
 var errAlone = errors.New("to be tried alone")
 
-// enter says that a delivery begins, and leave that it has ended.
+// enter marks the start of a delivery, leave its end.
 func (g *gathering) enter() (leave func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -56,7 +55,7 @@ func (g *gathering) enter() (leave func()) {
 	}
 }
 
-// insert inserts a block with those of others. It returns errAlone if it has to be tried alone.
+// insert inserts a block together with others. It returns errAlone if the block must be tried alone.
 func (g *gathering) insert(ctx context.Context, s *store, b block) error {
 	return g.share(ctx, &gathered{block: b, store: s})
 }
@@ -93,7 +92,7 @@ func (g *gathering) beginIfAll() {
 	}
 }
 
-// begin begins to insert all that wait. The caller holds mu.
+// begin starts to insert all waiting blocks. The caller holds mu.
 func (g *gathering) begin() {
 	waiting := g.waiting
 	g.waiting = nil
@@ -119,7 +118,7 @@ func (g *gathering) begin() {
 	}
 }
 
-// count is how many rows it has, or things that it asks for.
+// count is the number of its rows, or of the things that it asks for.
 func (one *gathered) count() int {
 	if one.asked != nil {
 		return one.asked.count()
@@ -127,7 +126,7 @@ func (one *gathered) count() int {
 	return len(one.rows)
 }
 
-// fits reports whether two can be one.
+// fits reports whether two can be combined into one.
 func (one *gathered) fits(other *gathered) bool {
 	if one.asked != nil || other.asked != nil {
 		return one.asked != nil && other.asked != nil && one.asked.sql == other.asked.sql
@@ -135,7 +134,7 @@ func (one *gathered) fits(other *gathered) bool {
 	return one.table == other.table && slices.Equal(one.columns, other.columns) && maps.Equal(one.store.layout[one.table], other.store.layout[other.table])
 }
 
-// insertAll inserts blocks as one. That ends early when nobody waits any more.
+// insertAll inserts blocks as one. It is canceled when nobody waits for it any more.
 func (g *gathering) insertAll(blocks []*gathered) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(blocks[0].ctx))
 	defer cancel()

@@ -27,14 +27,14 @@ type group struct {
 	profile
 	createdAt time.Time
 	given     bool
-	stamp     time.Time // of its newest row
+	stamp     time.Time // _timestamp of its newest row
 	stored    bool
-	described bool // there is a record or a row for it, not only events that name it
+	described bool // it has a record or a row, not only events that name it
 	changed   bool
 	line      int
 }
 
-// seen moves the time of creation of a group to that of an event.
+// seen moves the creation time of a group to that of an earlier event, unless it was given.
 func (g *group) seen(line int, at time.Time) {
 	if !g.given && (g.createdAt.IsZero() || at.Before(g.createdAt)) {
 		g.createdAt = at
@@ -44,14 +44,14 @@ func (g *group) seen(line int, at time.Time) {
 	}
 }
 
-// begin gives a group that has none yet its time of creation.
+// begin sets the creation time of a group that has none.
 func (g *group) begin(line int, at time.Time) {
 	if g.createdAt.IsZero() {
 		g.createdAt, g.given, g.changed, g.line = at, true, true, line
 	}
 }
 
-// created takes the time of creation from a record, if it has one.
+// created takes the creation time from a record that has one.
 func (g *group) created(r *record.Record) {
 	if !r.CreatedAt.IsZero() && (!g.given || !g.createdAt.Equal(r.CreatedAt)) {
 		g.createdAt, g.given, g.changed, g.line = r.CreatedAt, true, true, r.Line
@@ -62,12 +62,12 @@ func (g *group) created(r *record.Record) {
 type groups struct {
 	store  *store
 	types  map[string]int // index by name
-	found  bool           // some of them are not kept
+	found  bool           // some of them are not kept yet
 	known  map[groupID]*group
 	noRoom func(line int) // called for each property that is left out
 }
 
-// begin starts with the group types that are kept.
+// begin starts with the group types that are already kept.
 func (g *groups) begin(types []GroupType) {
 	g.types, g.found = make(map[string]int, len(types)), false
 	for _, t := range types {
@@ -80,7 +80,7 @@ func (g *groups) name(name string, index int) { g.types[name], g.found = index, 
 
 func (g *groups) forget() { g.known = map[groupID]*group{} }
 
-// bytes is about what the properties take.
+// bytes estimates the memory that the properties take.
 func (g *groups) bytes() (size int) {
 	for _, one := range g.known {
 		size += 2 * len(one.json())
@@ -118,8 +118,7 @@ func checkGroupType(name string) error {
 	return nil
 }
 
-// index returns the index of a group type. A new name takes the next free one; there are five. Names that are empty or too long have
-// none.
+// index returns the index of a group type. A new name takes the next free one of five. An empty or too long name has none.
 func (g *groups) index(name string) (int, bool) {
 	if index, ok := g.types[name]; ok {
 		return index, true
@@ -137,7 +136,7 @@ func (g *groups) index(name string) (int, bool) {
 	return 0, false
 }
 
-// share takes over the group types that others found, as far as there is room for them, and gives them all.
+// share takes over the group types that others found, as far as there is room, and copies all group types into types.
 func (g *groups) share(types map[string]int) {
 	taken := slices.Collect(maps.Values(g.types))
 	for name, index := range types {
@@ -192,8 +191,7 @@ func (g *groups) describe(line int, id groupID, properties record.Object) *group
 	return one
 }
 
-// ofEvent returns the key of each group type that an event names: directly from $group_N, and unless the event is personless, from
-// $groups.
+// ofEvent returns the key that an event names for each group type: in $group_N and, unless the event is personless, in $groups.
 func (g *groups) ofEvent(r *record.Record, personless bool) (keys [physical.GroupTypes]string) {
 	var named record.Object
 	if !personless {
@@ -219,10 +217,10 @@ func (g *groups) ofEvent(r *record.Record, personless bool) (keys [physical.Grou
 	return keys
 }
 
-// groupProperty are the properties that name a group by the index of its type.
+// groupProperty holds the properties that name a group, by the index of the group type.
 var groupProperty = [physical.GroupTypes]string{"$group_0", "$group_1", "$group_2", "$group_3", "$group_4"}
 
-// groupIdentify returns what an event $groupidentify says about a group.
+// groupIdentify returns what a $groupidentify event says about a group.
 func groupIdentify(r *record.Record) (name, key string, set record.Object) {
 	if r.Event != "$groupidentify" {
 		return "", "", nil
@@ -235,8 +233,7 @@ func groupIdentify(r *record.Record) (name, key string, set record.Object) {
 	return name, key, r.Properties.Get("$group_set").Object()
 }
 
-// learn gives the group types of an event their index, before its groups are looked up: a batch that broke off may have written groups
-// of types that nobody kept.
+// learn gives the group types of an event an index before its groups are looked up: an interrupted batch may have written groups of types that were not kept.
 func (g *groups) learn(r *record.Record, personless bool) {
 	if !personless {
 		for _, m := range r.Properties.Get("$groups").Object() {
@@ -250,7 +247,7 @@ func (g *groups) learn(r *record.Record, personless bool) {
 	}
 }
 
-// mentioned lists the groups of a record whose type is known.
+// mentioned lists the groups that a record mentions and whose type is known.
 func (g *groups) mentioned(r *record.Record) (ids []groupID) {
 	named := func(name, key string) {
 		if index, ok := g.types[name]; ok && key != "" {
@@ -313,7 +310,7 @@ func (g *groups) load(ctx context.Context, records []record.Record) error {
 	})
 }
 
-// date finds the time of creation of groups that are described after their events.
+// date finds the creation time of groups that are described after their events.
 func (g *groups) date(ctx context.Context) error {
 	undated := func(yield func(groupID) bool) {
 		for id, one := range g.known {
@@ -335,7 +332,7 @@ func (g *groups) date(ctx context.Context) error {
 	})
 }
 
-// byIndex calls ask for the groups of each group type, with their keys as the parameter keys.
+// byIndex calls ask once for each group type, with the keys of its groups as the parameter keys.
 func (*groups) byIndex(ids iter.Seq[groupID], ask func(index int, keys clickhouse.Param) error) error {
 	var byIndex [physical.GroupTypes][]string
 	for id := range ids {
@@ -355,8 +352,7 @@ func (*groups) byIndex(ids iter.Seq[groupID], ask func(index int, keys clickhous
 
 var groupColumns = []string{"group_type_index", "group_key", "created_at", "group_properties", "created_at_given"}
 
-// rows returns the rows of the groups that changed. The newest row of a group is the one with the latest
-// _timestamp, so that each gets a later one than the last.
+// rows returns the rows of the changed groups. The newest row of a group is the one with the latest _timestamp, so each row gets a later one than the last.
 func (g *groups) rows() []row {
 	var rows []row
 	for id, one := range g.known {

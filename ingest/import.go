@@ -15,73 +15,71 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-const maxBad = 100 // bad records that are told one by one
+const maxBad = 100 // bad records that are reported one by one
 
-// Options says whose records are taken in, and what is already known about them.
+// Options says which project the records belong to, and what is already known about it.
 type Options struct {
 	Project int64
 	// Learn the types of properties that have none yet.
 	LearnTypes bool
-	// The time of the import: the creation time of persons and groups without events. It is also the time at which events came in that
-	// do not say it themselves.
+	// The time of the import: the creation time of persons and groups without events, and the arrival time of events that do not state one.
 	Now time.Time
 	// Properties whose type is known and stays as it is.
 	KnownTypes []LearnedProperty
-	// How many properties may have a type, known ones among them; 0: any number.
+	// How many properties may have a type, including known ones; 0: any number.
 	MaxTypes int
-	// Events before this time are left out, and change nobody; zero for none.
+	// Events before this time are left out and change no person; zero for none.
 	EventsFrom time.Time
-	// The cohorts of the project, which records can put people into.
+	// The cohorts of the project that records can put people into.
 	Cohorts []int64
-	// The cohorts of the project whose members are computed. A person that another one becomes is a member in its place.
+	// The cohorts of the project whose members are computed. A person takes the place of those merged into it.
 	Computed []int64
-	// Names of the project's group types. An import adds types that it finds, up to five.
+	// The project's group types. An import adds types that it finds, up to five.
 	GroupTypes []GroupType
-	// Keeps group types that were found, where all who write to the project look for them, and returns all of the project's. It is
-	// called in the turn of each batch: with none before the batch is looked at, and with all of them before the batch is written
-	// if it has new ones. Default: they are kept by the caller, who gets them in the report.
+	// Keeps group types that were found, where all that write to the project look for them, and returns all of the project's. It is called in the turn of each
+	// batch: with none before the batch is looked at and, if the batch brings new ones, with all of them before it is written. Default: the caller keeps them,
+	// from the report.
 	KeepGroupTypes func(ctx context.Context, found []GroupType) (all []GroupType, err error)
-	// Keeps the kinds of values of properties. Default: nobody asks for them.
+	// Keeps the kinds of values of properties. Default: they are not kept.
 	Values Values
-	// The records are events that clients sent now, and follow the rules of capture where those of imports differ:
+	// The records are events that clients have just sent. They follow the rules of capture where these differ from those of imports:
 	//
-	//   - a person is as old as the event that made it, and a group as its first $groupidentify; in an import, as the earliest event;
+	//   - a person is created at the time of the event that made it, and a group at its first $groupidentify; in an import, at their earliest event;
 	//   - the person gets properties of the event such as $browser and utm_source, and their first values as $initial_browser;
 	//   - $exception, $$heatmap and $groupidentify change no person;
-	//   - ids such as "undefined" merge nobody, and $identify gives an id without person to the person of the other, also an identified one;
-	//   - an event without profile loses $set, $set_once and $unset, names no group by $groups, and is dropped if it is one
-	//     that speaks of people or groups alone; if the person is older than a minute, its person_mode is force_upgrade.
+	//   - ids such as "undefined" merge nobody, and $identify gives an id without person to the person of the other id, even an identified one;
+	//   - an event without profile loses $set, $set_once and $unset, names no group by $groups, and is dropped if it is only about people or groups; if the person
+	//     is older than a minute, its person_mode is force_upgrade.
 	Captured bool
-	// What was deleted of the project. It is called in the turn of each batch. Default: nothing.
+	// What was deleted from the project. It is called in the turn of each batch. Default: nothing.
 	Deletions func() Deletions
-	// Read and count, look up what is there, and write nothing. What the records say is remembered as if it were written, for as long as
-	// people are remembered between batches.
+	// Read, count and look up, but write nothing. What the records say is remembered as if it were written, for as long as people are remembered between batches.
 	DryRun bool
-	// Called after each batch of an import with what became of the records so far, without types and group types.
+	// Called after each batch of an import with the report so far, without types and group types.
 	Progress func(Report)
-	// Called before each batch, which is written before done is called. Default: batches do not wait.
+	// Called before each batch; done is called after the batch is written. Default: batches do not wait.
 	Turn func(context.Context) (done func(), err error)
 }
 
-// Report says what became of the records.
+// Report is the outcome for the records.
 type Report struct {
 	Events     int               // events that are in ClickHouse now, duplicates included
 	Duplicates int               // of these, events that were there before
 	Persons    int               // records that describe a person
-	People     int               // people that were not there before; in a dry run two million of them at most
-	Merged     int               // people that were there and became one with another
-	First      time.Time         // of the events' times, also of those that were there before; zero without events
-	Last       time.Time         // of the events' times
-	Line       int               // up to which all records are taken in
+	People     int               // people that were not there before; in a dry run, two million at most
+	Merged     int               // people that were there and were merged into another person
+	First      time.Time         // earliest time of the events, including those that were there before; zero without events
+	Last       time.Time         // latest time of the events
+	Line       int               // all records up to this line are taken in
 	Groups     int               // records that describe a group
 	Cohorts    int               // records that put people into a cohort
-	Members    int               // people that are in a cohort now and were not before
+	Members    int               // people that are new in a cohort
 	Filled     map[int64]bool    // the cohorts of these members
 	Dropped    int               // captured events that are not kept: see Options.Captured
 	TooOld     int               // events that are left out: see Options.EventsFrom
-	LeftOut    int               // properties for which their person or group had no room: see record.MaxNames
-	LeftOutAt  int               // the line of the first record that has one; 0 for none
-	Untyped    bool              // properties were found beyond Options.MaxTypes, and have no type
+	LeftOut    int               // properties left out because their person or group had no room: see record.MaxNames
+	LeftOutAt  int               // line of the first record with such a property; 0 for none
+	Untyped    bool              // more properties than Options.MaxTypes were found; the rest have no type
 	Bad        int               // records that were left out
 	BadLines   []BadLine         // of an import, the first hundred
 	Learned    []LearnedProperty // types that were not known before
@@ -100,7 +98,7 @@ type LearnedProperty struct {
 	GroupTypeIndex int    // for groups
 	Name           string
 	Type           string // String, Numeric, Boolean or DateTime
-	// The kinds of values that it has had; 0 if they are not known. What is learned has none.
+	// The kinds of values that it has had; 0 if they are not known, and for what is learned.
 	Kinds physical.Kinds
 }
 
@@ -112,22 +110,21 @@ type GroupType struct {
 
 // Reader yields records.
 type Reader interface {
-	// Read returns the next record, and io.EOF after the last. Only after a *record.Error is there more to read. It is called by another
-	// goroutine than Import, which is ended before Import returns.
+	// Read returns the next record, and io.EOF after the last. There is nothing more to read after an error other than a *record.Error. It is called in a
+	// goroutine of its own, which ends before Import returns.
 	Read() (record.Record, error)
 }
 
 // Ingester writes records to ClickHouse. It may be used from several goroutines at once.
 type Ingester struct {
-	// Intents keeps what is being written. Without it, people may come out otherwise when a batch that broke off is written again. To
-	// be set before the first use.
+	// Intents keeps what is being written. Without it, people may come out differently when an interrupted batch is written again. Set it before the first use.
 	Intents Intents
 
-	// Alone says that nobody writes events to ClickHouse but this process, and others that call Forget after it. To be set before the
-	// first use. Default: each event is looked up before it is written.
+	// Alone says that only this process writes events to ClickHouse, apart from writes after which Forget is called. Set it before the first use. By default, each
+	// event is looked up before it is written.
 	Alone bool
 
-	// Writes is told of all that is written. To be set before the first use. Default: nobody is.
+	// Writes is told of all writes; nil for none. Set it before the first use.
 	Writes Writes
 
 	client    *clickhouse.Client
@@ -137,7 +134,7 @@ type Ingester struct {
 	mu        sync.Mutex
 	rooms     map[int64]*room // by project
 	layout    atomic.Pointer[layout]
-	recent    []*room // that have deliveries, the last one used last
+	recent    []*room // rooms with deliveries, the one used last at the end
 	gathering gathering
 	reading   chan struct{} // see store
 
@@ -147,7 +144,7 @@ type Ingester struct {
 // maxReading is how many queries of deliveries run at the same time.
 const maxReading = 4
 
-// New returns an ingester that writes with a client. There must be one only for each database.
+// New returns an ingester that writes with a client. There must be only one for each database.
 func New(client *clickhouse.Client) *Ingester {
 	i := &Ingester{client: client, rooms: map[int64]*room{}, reading: make(chan struct{}, maxReading)}
 	i.gathering.run = func(ctx context.Context, all []*gathered) error {
@@ -160,15 +157,12 @@ func New(client *clickhouse.Client) *Ingester {
 	return i
 }
 
-// Import writes what records say, in batches (the form of lines is in the operator's documentation). A bad record is left out and
-// reported.
+// Import writes what records say, in batches (the operator's documentation describes the form of lines). A bad record is left out and reported.
 //
-// Importing the same records again adds nothing: an event without uuid gets one from its text, and from how often
-// the same text occurs before it among about 10,000 records; events that are there already are passed over. An import that
-// broke off is completed by running it again.
+// Importing the same records again adds nothing: an event without uuid gets one derived from its text and from how often the same text occurs before it within
+// about 10,000 records; events that are already there are skipped. An interrupted import is completed by running it again.
 //
-// Imports into one project wait for each other. The report is valid also with an error: it says what was done
-// before.
+// Imports into one project wait for each other. The report is valid even with an error: it says what was done before.
 func (i *Ingester) Import(ctx context.Context, options Options, in Reader) (Report, error) {
 	if err := options.check(); err != nil {
 		return Report{}, err

@@ -14,32 +14,31 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Intents keeps the batch that is being written into each project. What was not finished is written again before anything else, so
-// that a batch changes people once, wherever its writing broke off.
+// Intents keeps the batch that is being written into each project. An unfinished batch is written again before anything else, so that it changes people exactly
+// once, wherever its writing broke off.
 type Intents interface {
-	// Save keeps a batch in place of the project's last one, and returns when it survives the end of the process. An empty batch
-	// says that there is none.
+	// Save replaces the project's batch and returns when the new one would survive the end of the process. An empty batch says that there is none.
 	Save(ctx context.Context, project int64, batch []byte) error
 	// Load returns the project's last batch; nothing if there is none.
 	Load(ctx context.Context, project int64) ([]byte, error)
 }
 
-// IntentForm is the form in which batches are kept, and the newest that is understood.
+// IntentForm is the form in which batches are kept, and the newest that can be read.
 const IntentForm = 2
 
-// What is kept begins with the version of its form. The first one had no refusals.
+// A kept batch begins with the version of its form. The first version had no refusals.
 const (
 	intentVersion = IntentForm
 	firstVersion  = 1
 )
 
-// intent is what is kept of a project: the batch that is being written, and the events that were refused.
+// intent is what is kept for a project: the batch that is being written, and the events that were refused.
 type intent struct {
 	blocks  []block
 	refused *refusals
 }
 
-// encode is the form in which an intent is kept; nothing for an empty one.
+// encode returns the form in which an intent is kept; nothing for an empty one.
 func (i intent) encode() []byte {
 	if len(i.blocks)+len(i.refused.keys) == 0 {
 		return nil
@@ -133,7 +132,7 @@ func (e *encoder) text(s string) {
 	e.out = append(e.out, s...)
 }
 
-// value writes a value of a row, after a letter for its type.
+// value writes a value of a row, preceded by a letter for its type.
 func (e *encoder) value(v any) {
 	switch v := v.(type) {
 	case string:
@@ -158,7 +157,7 @@ func (e *encoder) value(v any) {
 
 var errIntent = errors.New("it is damaged")
 
-// decoder reads what an encoder wrote. After the first mistake it yields zeros.
+// decoder reads what an encoder wrote. After the first error it yields zeros.
 type decoder struct {
 	in  []byte
 	err error
@@ -186,7 +185,7 @@ func (d *decoder) signed() int64 {
 	return n
 }
 
-// sizeOf returns the length of a number in bytes; if it could not be read, more than any input has.
+// sizeOf returns the length of a number in bytes or, if the number could not be read, more than any input has.
 func sizeOf(size int) uint64 {
 	if size <= 0 {
 		return math.MaxUint64
@@ -194,7 +193,7 @@ func sizeOf(size int) uint64 {
 	return uint64(size)
 }
 
-// count reads how many things follow, each of at least a byte.
+// count reads the number of things that follow, each at least a byte long.
 func (d *decoder) count() uint64 {
 	n := d.number()
 	if n > uint64(len(d.in)) {
@@ -230,7 +229,7 @@ func (d *decoder) value() any {
 	return nil
 }
 
-// resume writes again what a batch meant to write that may not have been finished. What is there stays as it is.
+// resume rewrites a batch that may be unfinished. Rows that are already there stay as they are.
 func (s *session) resume(ctx context.Context) error {
 	if s.intents == nil {
 		return s.settle(ctx, false)
@@ -260,7 +259,7 @@ func (s *session) resume(ctx context.Context) error {
 	return s.keep(ctx, nil)
 }
 
-// keep keeps the blocks that are to be written, with what is refused.
+// keep keeps the blocks that are about to be written, with the refusals.
 func (s *session) keep(ctx context.Context, blocks []block) error {
 	if err := s.intents.Save(ctx, s.options.Project, intent{blocks, s.refusals}.encode()); err != nil {
 		return err
@@ -269,7 +268,7 @@ func (s *session) keep(ctx context.Context, blocks []block) error {
 	return nil
 }
 
-// dropKnown takes the events out of a block that are in ClickHouse.
+// dropKnown removes the events from a block that are already in ClickHouse.
 func (s *store) dropKnown(ctx context.Context, b *block) error {
 	place := map[string]int{}
 	for n, name := range b.columns {

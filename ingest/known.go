@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// eventKey is what makes an event the same as another, if they are not more than a day apart.
+// eventKey identifies an event. Events with the same key are the same event if they are at most a day apart.
 type eventKey struct {
 	uuid       uuid.UUID
 	event      string
@@ -40,8 +40,8 @@ type eventOfDay struct {
 	day day
 }
 
-// knownEvents are events that are there. A client that sends an event again may have the time of it corrected by another amount, so
-// that it moves over midnight: the same event on the day before or after is the same.
+// knownEvents are events that are already there. When a client sends an event again, its time may be corrected by a different amount and move over midnight:
+// the same key on the day before or after is the same event.
 type knownEvents map[eventOfDay]struct{}
 
 func (k knownEvents) has(key eventKey, on day) bool {
@@ -105,11 +105,11 @@ func (s *store) knownEvents(ctx context.Context, records []record.Record) (known
 	return known, s.lookUp(ctx, wanted, known)
 }
 
-// maxAsked is how many things are looked up by one query.
+// maxAsked is how many things one query looks up.
 const maxAsked = 10_000
 
-// lookUp adds the events that are found to those that are known. The conditions name every column of the primary key, so that only the parts are read where they could be. That of
-// uuid comes first: of the rows that are read, it leaves nearly none to the others.
+// lookUp adds the events that it finds to known. The conditions name every column of the primary key, so that only the parts that may have the events are read.
+// The condition on uuid comes first: of the rows that are read, it leaves almost none to the others.
 func (s *store) lookUp(ctx context.Context, l *eventLookup, known knownEvents) error {
 	if len(l.ids) == 0 {
 		return nil

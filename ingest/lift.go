@@ -6,8 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// lifted are the properties of events that their person gets too, and the names under which it keeps the first value (contract
-// capture.md section 8).
+// lifted maps the properties of events that their person gets too to the names under which the person keeps the first value (contract capture.md section 8).
 var lifted = func() map[string]string {
 	set := map[string]string{}
 	for name := range strings.FieldsSeq(`
@@ -20,7 +19,7 @@ var lifted = func() map[string]string {
 	return set
 }()
 
-// lift adds the properties of an event that its person gets to what the event sets, unless it sets them itself.
+// lift adds the lifted properties of an event to those that it sets, unless it sets them itself.
 func (e *event) lift() {
 	server := string(e.Properties.Get("$is_server")) == "true"
 	set, once := e.set, e.setOnce
@@ -38,13 +37,13 @@ func (e *event) lift() {
 	}
 }
 
-// neverUpdates reports whether events of a name leave a person as it is.
+// neverUpdates reports whether events of this name leave a person unchanged.
 func neverUpdates(event string) bool {
 	return event == "$exception" || event == "$$heatmap" || event == "$groupidentify"
 }
 
-// worthwhile reports whether an event changes more of a person than where it was last seen: with each page another address would be
-// another row of the person.
+// worthwhile reports whether an event changes more of a person than where it was last seen. Otherwise, the address of each page would write another row of the
+// person.
 func worthwhile(of *person, e *event) bool {
 	switch e.Event {
 	case "$identify", "$set", "$create_alias", "$merge_dangerously":

@@ -7,8 +7,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// mergedID returns the other distinct id that an event joins to its own, and whether it does so even when the
-// other one is identified. It is empty if there is nothing to join.
+// mergedID returns the other distinct id that an event joins to its own, and whether it does so even if the other one is identified. The id is empty if there
+// is nothing to join.
 func (p *people) mergedID(r *record.Record) (id string, force bool) {
 	if r.OtherID != "" && r.OtherID != r.DistinctID {
 		return r.OtherID, false
@@ -34,10 +34,10 @@ func (p *people) mergedID(r *record.Record) (id string, force bool) {
 	return id, force
 }
 
-// maxDistinctID is how many characters of a distinct id count.
+// maxDistinctID is how many characters of a distinct id are significant.
 const maxDistinctID = 200
 
-// cut shortens a distinct id to what counts of it.
+// cut shortens a distinct id to its significant part.
 func cut(id string) string {
 	if len(id) <= maxDistinctID {
 		return id
@@ -51,7 +51,7 @@ func cut(id string) string {
 	return id
 }
 
-// Distinct ids that many people have by mistake (contract capture.md section 9): in any case, and exactly.
+// Distinct ids that many people have by mistake (contract capture.md section 9): compared without regard to case, and exactly.
 var (
 	illegalInAnyCase = []string{
 		"anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email", "undefined", "true", "false",
@@ -61,7 +61,7 @@ var (
 	illegal, illegalLower = quotedToo(illegalExactly), quotedToo(illegalInAnyCase)
 )
 
-// quotedToo is a set of texts, each also in quotes.
+// quotedToo returns a set of texts, each with and without quotes.
 func quotedToo(texts []string) map[string]bool {
 	set := make(map[string]bool, 3*len(texts))
 	for _, text := range texts {
@@ -70,12 +70,12 @@ func quotedToo(texts []string) map[string]bool {
 	return set
 }
 
-// illegalID reports whether a distinct id stems from a mistake in a client, so that it must not join people.
+// illegalID reports whether a distinct id comes from a mistake in a client, so that it must not merge people.
 func illegalID(id string) bool {
 	return strings.TrimSpace(id) == "" || illegal[id] || illegalLower[strings.ToLower(id)]
 }
 
-// merge joins the distinct ids that an event joins.
+// merge applies the merge that an event asks for.
 func (p *people) merge(ctx context.Context, r *record.Record) error {
 	other, force := p.mergedID(r)
 	if other == "" {

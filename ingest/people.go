@@ -20,13 +20,13 @@ type person struct {
 	deleted    bool
 	version    uint64
 	stored     bool // a row of it is in ClickHouse
-	redated    bool // createdAt is another than that row has
-	returned   bool // that row says that it is deleted
+	redated    bool // createdAt differs from that row's
+	returned   bool // that row marks it as deleted
 	changed    bool
-	line       int           // that changed it last
+	line       int           // of its last change
 	ids        []*distinctID // those that are known
 	whole      bool          // all its distinct ids are known
-	asOf       time.Time     // of the latest event that said which properties the person had
+	asOf       time.Time     // time of the latest event that said which properties the person had
 }
 
 func (p *person) change(line int) {
@@ -34,14 +34,14 @@ func (p *person) change(line int) {
 	p.line = line
 }
 
-// date sets the time of creation.
+// date sets the creation time.
 func (p *person) date(line int, at time.Time, given bool) {
 	p.redated = p.redated || !at.Equal(p.createdAt)
 	p.createdAt, p.given = at, given
 	p.change(line)
 }
 
-// seen moves the time of creation to that of an event, unless it was given or is earlier.
+// seen moves the creation time to that of an event, unless it was given or is earlier.
 func (p *person) seen(line int, at time.Time) {
 	if !p.given && (p.createdAt.IsZero() || at.Before(p.createdAt)) {
 		p.date(line, at, false)
@@ -55,9 +55,9 @@ type distinctID struct {
 	version int64
 	stored  bool // a row of it is in ClickHouse
 	changed bool
-	moved   bool // there are events of it with the id of another person, or there may be
-	alone   bool // there are events of it without profile, with the id of the person that it would make
-	joined  bool // it was given to a person that it would not make, and may have such events
+	moved   bool // it has events with the id of another person, or may have
+	alone   bool // it has events without profile, with the id of the person that it would make
+	joined  bool // it was given to a person other than the one it would make, and may have such events
 	line    int
 }
 
@@ -66,11 +66,11 @@ type people struct {
 	store   *store
 	ids     map[string]*distinctID
 	persons map[uuid.UUID]*person
-	merged  map[uuid.UUID]*person // the persons of this batch that became another one, which takes their place
+	merged  map[uuid.UUID]*person // persons of this batch that were merged, with the person that each became
 	became  map[uuid.UUID]uuid.UUID
 	noRoom  func(line int) // called for each property that is left out
 	fresh   *fresh         // nil if people are always looked up
-	// Some person counts as stored whose row ClickHouse refused.
+	// A person counts as stored although ClickHouse refused its row.
 	refused bool
 	// The records are captured events: see Options.Captured.
 	captured bool
@@ -80,7 +80,7 @@ func (p *people) forget() {
 	p.ids, p.persons, p.refused = map[string]*distinctID{}, map[uuid.UUID]*person{}, false
 }
 
-// bytes is about what the properties take.
+// bytes estimates the memory that the properties take.
 func (p *people) bytes() (size int) {
 	for _, one := range p.persons {
 		size += 2 * len(one.json())
@@ -88,7 +88,7 @@ func (p *people) bytes() (size int) {
 	return size
 }
 
-// of returns the person who has a distinct id, or nil.
+// of returns the person that has a distinct id, or nil.
 func (p *people) of(name string) *person {
 	if entry := p.ids[name]; entry != nil {
 		return entry.person
@@ -106,7 +106,7 @@ func (p *people) id(name string) *distinctID {
 	return entry
 }
 
-// owner returns the person of a distinct id, and makes one where there is none.
+// owner returns the person of a distinct id, and creates one if there is none.
 func (p *people) owner(line int, name string) *person {
 	entry := p.id(name)
 	if entry.person == nil {
@@ -127,7 +127,7 @@ func (p *people) create(line int, name string) *person {
 	return one
 }
 
-// revive makes somebody new of a person that is deleted, and has a person that has no row get one.
+// revive turns a deleted person into a new one, and has a person without a row get one.
 func (p *person) revive(line int) {
 	if p.deleted {
 		*p = person{id: p.id, whole: true, version: p.version, stored: p.stored, returned: p.stored}
@@ -138,14 +138,13 @@ func (p *person) revive(line int) {
 	}
 }
 
-// assign gives a distinct id to a person. Events without profile that have the id, if there are any, are recorded with the person that
-// the id would make.
+// assign gives a distinct id to a person. Events of the id without profile, if any, are recorded with the person that the id would make.
 func (p *people) assign(line int, d *distinctID, to *person) {
 	if d.person == to {
 		return
 	}
 	own := to.id == personUUID(p.store.project, d.name)
-	deleted := d.stored && d.person == nil // its events, if they stayed, are those of another person
+	deleted := d.stored && d.person == nil // its events, if they were kept, belong to another person
 	d.moved = d.moved || d.person != nil || deleted || !own && (p.captured || d.alone)
 	d.joined = !own && !d.moved
 	if d.stored || d.person != nil {
@@ -155,7 +154,7 @@ func (p *people) assign(line int, d *distinctID, to *person) {
 	to.ids = append(to.ids, d)
 }
 
-// describe applies a record that describes a person: all its ids belong to one person from now on.
+// describe applies a record that describes a person: from now on, all its ids belong to one person.
 func (p *people) describe(ctx context.Context, r *record.Record) error {
 	var target *person
 	if r.PersonID != uuid.Nil {
@@ -184,8 +183,8 @@ func (p *people) describe(ctx context.Context, r *record.Record) error {
 	return nil
 }
 
-// join gives a distinct id to a person. If it belongs to another one, both become one: the target keeps its
-// properties and gets those that it lacks, and the earlier time of creation.
+// join gives a distinct id to a person. If the id belongs to another person, the two are merged: the target keeps its properties, and gets those that it lacks
+// and the earlier creation time.
 func (p *people) join(ctx context.Context, line int, target *person, name string) error {
 	entry := p.id(name)
 	source := entry.person
@@ -217,7 +216,7 @@ func (p *people) join(ctx context.Context, line int, target *person, name string
 	}
 	p.merged[source.id] = target
 	p.remember(source.id, target.id)
-	delete(p.merged, target.id) // it is there again
+	delete(p.merged, target.id) // it exists again
 	source.deleted = true
 	source.profile = profile{}
 	source.change(line)
@@ -227,7 +226,7 @@ func (p *people) join(ctx context.Context, line int, target *person, name string
 // give sets a property of a person, if there is room for it.
 func (p *people) give(to *person, line int, m record.Member) {
 	if p.captured && m.Value.IsNull() && to.properties.Get(m.Key) == nil {
-		return // a person without the property is one whose property is null
+		return // a missing property counts as null
 	}
 	changed, ok := to.set(m)
 	if !ok {
@@ -264,17 +263,17 @@ func (p *people) rows() []row {
 	return sorted(rows)
 }
 
-// recast returns the distinct ids whose events, of earlier batches and with a profile, may find that their person was created at another time. It is
-// false if nobody knows all of them.
+// recast returns the distinct ids with events, of earlier batches and with a profile, for which the creation time of their person may have changed. ok is false
+// if not all of them are known.
 func (p *people) recast() (names []string, ok bool) {
 	if p.refused {
 		return nil, false
 	}
 	for _, one := range p.persons {
 		if !one.changed || one.deleted || one.stored && !one.redated && !one.returned {
-			continue // whoever is deleted became another one, which has the distinct ids
+			continue // a deleted person was merged into another one, which has its distinct ids
 		}
-		if one.returned || !one.whole { // events may have its id whose distinct ids are those of nobody
+		if one.returned || !one.whole { // events with its id may have distinct ids that belong to nobody
 			return nil, false
 		}
 		for _, d := range one.ids {
@@ -286,8 +285,7 @@ func (p *people) recast() (names []string, ok bool) {
 	return names, true
 }
 
-// idRows returns the rows of distinct ids that changed hands after events were written with another person,
-// and those of all that changed.
+// idRows returns the rows of distinct ids that changed hands after events were written with another person, and the rows of all that changed.
 func (p *people) idRows() (moved, all []row) {
 	for name, entry := range p.ids {
 		if !entry.changed {

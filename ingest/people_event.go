@@ -51,7 +51,7 @@ func (p *people) ofEvent(ctx context.Context, e *event) (eventPerson, error) {
 	return eventPerson{of.id, modeFull, of, name}, nil
 }
 
-// dateOf is when a person was made at the latest whom an event names. One that is ahead dates nobody: the person would not be there until then.
+// dateOf is the time by which the person of an event was created. An event that lies too far ahead counts as now: the person would not exist until then.
 func (p *people) dateOf(e *event) time.Time {
 	if e.Timestamp.Before(physical.CreatedBefore(p.store.now)) {
 		return e.Timestamp
@@ -59,8 +59,8 @@ func (p *people) dateOf(e *event) time.Time {
 	return p.store.now
 }
 
-// withoutProfile is the person of an event without profile. It has the id of a person whom it does not change, or the one that the
-// person would have.
+// withoutProfile returns the person of an event without profile: the id of a known person, which the event does not change, or the id that the person would
+// have.
 func (p *people) withoutProfile(r *record.Record, name *distinctID) eventPerson {
 	known := name.person
 	p.fresh.add(freshAlone.text(name.name))
@@ -74,7 +74,7 @@ func (p *people) withoutProfile(r *record.Record, name *distinctID) eventPerson 
 	return eventPerson{known.id, modeNone, nil, name}
 }
 
-// updateCaptured applies a captured event to its person, who is as old as the first of them.
+// updateCaptured applies a captured event to its person, which is created at the time of the first one.
 func (p *people) updateCaptured(of *person, e *event) {
 	if of.createdAt.IsZero() {
 		of.date(e.Line, e.Timestamp, true)
@@ -103,7 +103,7 @@ func (p *people) update(of *person, e *event) {
 	}
 }
 
-// missing reports whether $set_once has a property to fill: null counts as nothing.
+// missing reports whether $set_once has a property to fill. A null property counts as missing.
 func missing(of *person, m record.Member) bool {
 	old := of.properties.Get(m.Key)
 	return old == nil || old.IsNull() && !m.Value.IsNull()

@@ -10,14 +10,14 @@ import (
 
 // Exports of other products name the person of each event. The importer keeps these ids, by three rules:
 //
-//   - a distinct id without person becomes one of the person that is named;
-//   - a distinct id that has another person shows that the two became one, and the one that is named now stays;
-//   - a person that became another one stays that one, whatever later lines name.
+//   - a distinct id without person goes to the person that is named;
+//   - a distinct id that has another person shows that the two are one, and the one that is named now stays;
+//   - a merged person stays merged, whatever later lines name.
 
-// maxBecame is how many persons that became others are remembered.
+// maxBecame is how many merged persons are remembered.
 const maxBecame = 200_000
 
-// remember notes that a person became another one.
+// remember notes that a person was merged into another one.
 func (p *people) remember(source, target uuid.UUID) {
 	if p.captured {
 		return
@@ -29,7 +29,7 @@ func (p *people) remember(source, target uuid.UUID) {
 	delete(p.became, target)
 }
 
-// now is the id of the person that a person became.
+// now returns the id of the person that a person has become.
 func (p *people) now(id uuid.UUID) uuid.UUID {
 	for {
 		next, ok := p.became[id]
@@ -54,8 +54,8 @@ func (p *people) namedPersons(records []record.Record) map[uuid.UUID]bool {
 	return named
 }
 
-// named returns the person with an id for a distinct id, and makes one where there is none. It is nil for a person that was merged or
-// deleted in an earlier import if the distinct id has another.
+// named returns the person with an id for a distinct id, and creates it if there is none. It is nil for a person that was merged or deleted in an earlier
+// import if the distinct id has another person.
 func (p *people) named(line int, id uuid.UUID, name string) *person {
 	id = p.now(id)
 	one := p.persons[id]
@@ -82,8 +82,7 @@ func (p *people) claim(ctx context.Context, r *record.Record, name string) error
 	return p.join(ctx, r.Line, target, name)
 }
 
-// takeSnapshot gives a person the properties that an event says it had. What a record said of the person itself counts more, and so does
-// a later event.
+// takeSnapshot gives a person the properties that an event says it had. Records of the person itself take precedence, and so do later events.
 func (p *people) takeSnapshot(of *person, e *event) {
 	if len(e.PersonProperties) == 0 {
 		return

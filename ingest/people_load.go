@@ -34,7 +34,7 @@ func (p *people) load(ctx context.Context, records []record.Record) error {
 	return p.loadMerging(ctx, records)
 }
 
-// loadIDs looks up distinct ids and their persons. All of them, and maybe more, are unknown.
+// loadIDs looks up distinct ids and their persons. unknown holds all of ids, and maybe more.
 func (p *people) loadIDs(ctx context.Context, ids []string, unknown map[string]bool) error {
 	owner := map[string]uuid.UUID{}
 	persons := map[uuid.UUID]bool{}
@@ -132,7 +132,7 @@ func (p *people) loadPersons(ctx context.Context, wanted map[uuid.UUID]bool) err
 		}, list{"ids", "UUID", ids})
 }
 
-// loadMerging looks up all distinct ids of the persons whom records may merge.
+// loadMerging looks up all distinct ids of the persons that records may merge.
 func (p *people) loadMerging(ctx context.Context, records []record.Record) error {
 	var persons []*person
 	for n := range records {
@@ -188,8 +188,8 @@ func (p *people) loadIDsOf(ctx context.Context, persons ...*person) error {
 	return nil
 }
 
-// findAlone finds out which distinct ids that a batch joined to persons have earlier events without profile. Few events are without
-// profile in most projects, so that the mode alone sorts out most.
+// findAlone finds which distinct ids that a batch joined to persons have earlier events without profile. In most projects few events are without profile, so
+// the mode alone excludes most.
 func (p *people) findAlone(ctx context.Context) error {
 	var names []string
 	for name, entry := range p.ids {

@@ -10,7 +10,7 @@ import (
 type profile struct {
 	properties record.Object
 	size       profileSize
-	text       string // properties as JSON; empty when it has to be made again
+	text       string // properties as JSON; empty if it must be rendered again
 }
 
 func (p *profile) json() string {
@@ -20,7 +20,8 @@ func (p *profile) json() string {
 	return p.text
 }
 
-// set gives a property a copy of its value, which would keep its whole record. It reports whether that is new, and whether there was room for it.
+// set sets a property to a copy of its value, because the value itself would keep its whole record in memory. It reports whether the property changed, and
+// whether there was room for it.
 func (p *profile) set(m record.Member) (changed, ok bool) {
 	if old := p.properties.Get(m.Key); old != nil && string(old) == string(m.Value) {
 		return false, true
@@ -42,16 +43,16 @@ func (p *profile) unset(key string) bool {
 	return true
 }
 
-// MaxProfile is how many bytes the properties of a person or group may take: each of its events repeats them.
+// MaxProfile is how many bytes the properties of a person or group may take: each event repeats them.
 const MaxProfile = 2 << 20
 
-// profileSize is what the properties of a person or group come to.
+// profileSize is the size of the properties of a person or group.
 type profileSize struct {
 	names, bytes int
 	known        bool
 }
 
-// room reports whether there is room for a property beside those in o, and counts it if so. One that becomes smaller always has room.
+// room reports whether there is room for a property beside those in o, and counts it if so. A property that shrinks always has room.
 func (s *profileSize) room(o record.Object, m record.Member) bool {
 	if !s.known {
 		s.known, s.names, s.bytes = true, 0, 0

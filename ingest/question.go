@@ -11,8 +11,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// question looks things up by lists of their names. Its SQL has a parameter for each list and the parameter projects, and its first column
-// is the project. It is asked for several projects at once with all of their lists, so that it may find more than was asked for.
+// question looks things up by lists of their names. Its SQL has a parameter for each list and the parameter projects, and its first column is the project.
+// Questions of several projects are asked as one with all their lists, so each may find more than it asked for.
 type question struct {
 	sql   string
 	lists []list
@@ -32,7 +32,7 @@ func (q *question) count() (n int) {
 	return n
 }
 
-// ask asks a question, and calls row for each row of the answer. What row may find that it has not asked for is still of the project.
+// ask asks a question and calls row for each row of the answer. Rows that were not asked for are still of the project.
 func (s *store) ask(ctx context.Context, sql string, row func([]clickhouse.Cell) error, lists ...list) error {
 	q := &question{sql: sql, lists: lists}
 	one := &gathered{asked: q, store: s}

@@ -3,12 +3,12 @@ package ingest
 // maxRefusals is how many refused events of a project are remembered.
 const maxRefusals = 1000
 
-// refusals are captured events that ClickHouse did not take, by the key of their row, with the reason. They may come again, from the
-// journal of a server that was killed before it had set them aside, and must not change their person again.
+// refusals are captured events that ClickHouse refused, by the key of their row, with the reason. They may come again from the journal of a server that was
+// killed before it set them aside, and must not change their person again.
 type refusals struct {
 	reasons map[string]string
 	keys    []string // the oldest first
-	changed bool     // since they were kept
+	changed bool     // since they were last kept
 }
 
 func newRefusals() *refusals { return &refusals{reasons: map[string]string{}} }
@@ -25,5 +25,5 @@ func (r *refusals) add(key, reason string) {
 	}
 }
 
-// take replaces the refusals by those that are kept: another server may have added to them.
+// take replaces the refusals by the kept ones, to which another server may have added.
 func (r *refusals) take(kept *refusals) { *r = *kept }

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// rehearse applies a batch to what is known, and writes nothing.
+// rehearse applies a batch to what is known, but writes nothing.
 func (s *session) rehearse(ctx context.Context, write func(context.Context) error) error {
 	s.refusals = new(refusals)
 	if err := s.loadGroupTypes(ctx); err != nil {
@@ -18,16 +18,16 @@ func (s *session) rehearse(ctx context.Context, write func(context.Context) erro
 	return write(ctx)
 }
 
-// tally counts what an import says of itself beyond what is written.
+// tally counts what an import reports beyond what it writes.
 type tally struct {
 	seed   maphash.Seed
-	people map[uint64]bool // that are new in a dry run, by the hash of their id
+	people map[uint64]bool // people that are new in a dry run, by the hash of their id
 }
 
 // maxTally is how many people a dry run tells apart.
 const maxTally = 2_000_000
 
-// noteTimes remembers the first and the last time of events that the project keeps, and the line.
+// noteTimes notes the first and the last time of the events that the project keeps, and the last line.
 func (s *session) noteTimes(records []record.Record) {
 	for n := range records {
 		r := &records[n]
@@ -44,8 +44,8 @@ func (s *session) noteTimes(records []record.Record) {
 	}
 }
 
-// countPeople counts the people that a batch brings, before they are marked as stored. A dry run forgets people between batches, so it
-// remembers which ones it counted.
+// countPeople counts the people that a batch brings, before they are marked as stored. A dry run forgets people between batches, so it remembers which ones it
+// counted.
 func (s *session) countPeople() {
 	for id, one := range s.people.persons {
 		switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// turn is a lock that is waited for with a context.
+// turn is a lock that can be waited for with a context.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
@@ -26,18 +26,18 @@ func (t turn) lock(ctx context.Context) (unlock func(), err error) {
 // room is where the sessions of one project take turns.
 type room struct {
 	importing turn // for a whole import
-	writing   turn // for a batch; it guards what follows
+	writing   turn // for a batch; it guards the following fields
 	delivery  *session
-	last      *session       // the one that wrote last; nil if the state in ClickHouse may have changed since
+	last      *session       // the session that wrote last; nil if the state in ClickHouse may have changed since
 	settled   bool           // no batch is unfinished, and no insert under way
 	types     map[string]int // group types that sessions found
 	refused   *refusals
 	changed   atomic.Bool // another process may have changed the state
 	seen      *seen       // nil if events are always looked up
 	alone     bool        // see Ingester
-	old       bool        // the project had something before all its values were noted
+	old       bool        // the project had data before all its values were noted
 
-	things, bytes atomic.Int64 // what the delivery keeps
+	things, bytes atomic.Int64 // kept by the delivery
 }
 
 func (i *Ingester) room(project int64) *room {
@@ -54,7 +54,7 @@ func (i *Ingester) room(project int64) *room {
 	return r
 }
 
-// write lets a session write a batch. It reads the state of people anew if another one was there before, or broke off.
+// write lets a session write a batch. The session reads the state of people anew if another one has written since, or broke off.
 func (r *room) write(ctx context.Context, s *session, records []record.Record) error {
 	unlock, err := r.writing.lock(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *room) write(ctx context.Context, s *session, records []record.Record) e
 	return r.inTurn(ctx, s, func(ctx context.Context) error { return s.write(ctx, records) })
 }
 
-// inTurn has a session write when it is its turn among all that ask ClickHouse.
+// inTurn lets a session write when it is its turn among all that query ClickHouse.
 func (r *room) inTurn(ctx context.Context, s *session, write func(context.Context) error) error {
 	if s.options.Turn != nil {
 		done, err := s.options.Turn(ctx)
@@ -118,7 +118,7 @@ func (r *room) writeNow(ctx context.Context, s *session, write func(context.Cont
 	return nil
 }
 
-// lookAtDeletions begins a batch with what was deleted. An unfinished batch that is completed first is written as of then too.
+// lookAtDeletions starts a batch with the current deletions. They also apply to an unfinished batch that is completed first.
 func (s *session) lookAtDeletions() {
 	if s.options.Deletions != nil {
 		s.deletions = s.options.Deletions()
@@ -126,15 +126,15 @@ func (s *session) lookAtDeletions() {
 	}
 }
 
-// Forget says that another process may have changed the people of a project: they are looked up again.
+// Forget says that another process may have changed the people of a project, so that they are looked up again.
 func (i *Ingester) Forget(project int64) { i.room(project).changed.Store(true) }
 
-// Deliver writes captured events, in their order, and what they say about people and groups. It sets Options.Captured. Batches of one
-// project follow each other; different projects may be delivered at once. In the report, lines are the places of the records,
-// counted from 1. The properties of the records may be changed.
+// Deliver writes captured events in their order, and what they say about people and groups. It sets Options.Captured. Batches of one project follow each other;
+// different projects may be delivered to at once. Lines in the report are the places of the records, counted from 1. The properties of the records may be
+// changed.
 //
-// After an error some of the records may be written. To deliver the same records again, in batches of any size, completes them: each
-// event is there once, and changed its person once. This needs Ingester.Intents.
+// After an error, some of the records may have been written. Delivering the same records again, in batches of any size, completes them: each event is there
+// once, and changed its person once. This needs Ingester.Intents.
 func (i *Ingester) Deliver(ctx context.Context, options Options, records []record.Record) (Report, error) {
 	room, s, done, err := i.captured(ctx, options)
 	if err != nil {
@@ -154,7 +154,7 @@ func (i *Ingester) Deliver(ctx context.Context, options Options, records []recor
 	return s.result(), nil
 }
 
-// captured takes the turn of a project's deliveries, until done is called.
+// captured takes the turn of a project's deliveries and holds it until done is called.
 func (i *Ingester) captured(ctx context.Context, options Options) (r *room, s *session, done func(), err error) {
 	options.Captured = true
 	if err := options.check(); err != nil {
@@ -188,13 +188,13 @@ func (i *Ingester) delivery(ctx context.Context, room *room, options Options) (*
 	return s, nil
 }
 
-// How much all deliveries together keep of people and groups: see maxState.
+// How much of people and groups all deliveries together keep: see maxState.
 const (
 	maxKept      = 4 * maxState
 	maxKeptBytes = 4 * maxStateBytes
 )
 
-// use makes a room the last one used. The deliveries that were not used for longest are forgotten while all together keep too much.
+// use marks a room as the one used last. While all deliveries together keep too much, those least recently used are forgotten.
 func (i *Ingester) use(used *room) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -12,15 +12,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// seen reports which events of the last days ClickHouse does not have, so that new events are not looked up there: a lookup reads the uuids
-// of a whole day, and takes longer with each event of it. It is a Bloom filter of all events that are there, or that somebody tried to
-// write. An event that is not in it is not in ClickHouse. A few that are in it are not in ClickHouse either; they are looked up.
+// seen reports which events of the last days ClickHouse does not have, so that new events are not looked up there: a lookup reads the uuids of a whole day, and
+// takes longer with each event of it. It is a Bloom filter of all events that are there or that someone tried to write. An event that is not in the filter is
+// not in ClickHouse. A few that are in the filter are not in ClickHouse either; they are looked up.
 //
 // It is forgotten whenever a batch broke off or another process may have written events.
 type seen struct {
 	sieve
-	from, to day       // the days of which it has all events; none if to is before from
-	again    time.Time // not before then are events loaded, after there was no room for them
+	from, to day       // the days whose events are all in it; none if to is before from
+	again    time.Time // events are not loaded before this time, after there was no room for them
 }
 
 const (
@@ -28,7 +28,7 @@ const (
 	seenBytes = 64 << 20
 	// seenLoaded is how many events are loaded when the process starts to write into a project.
 	seenLoaded = 2_000_000
-	// seenPause is how long a project does without, if there is no room for its events.
+	// seenPause is how long a project does without the filter if there is no room for its events.
 	seenPause = 10 * time.Minute
 )
 
@@ -36,7 +36,7 @@ func newSeen(budget *atomic.Int64) *seen { return &seen{sieve: sieve{budget: bud
 
 var seenEvents = newHasher()
 
-// forget knows nothing any more.
+// forget empties the filter.
 func (s *seen) forget() {
 	s.sieve.forget()
 	s.from, s.to = 0, -1
@@ -61,13 +61,13 @@ func (s *seen) add(id uuid.UUID, on day, now time.Time) {
 	}
 }
 
-// load gets the events of the days around now that it does not have yet.
+// load loads the events of those days around now that it does not have yet.
 func (s *seen) load(ctx context.Context, st *store) error {
 	from, to := dayOf(st.now)-2, dayOf(st.now)+2
 	if s.from <= from && to <= s.to || st.now.Before(s.again) {
 		return nil
 	}
-	if s.from > from || s.to < from { // it has none of these days, or not the first ones
+	if s.from > from || s.to < from { // it has none of these days, or lacks the first ones
 		s.forget()
 		s.from, s.to = from, from-1
 	}
@@ -102,7 +102,7 @@ const firstDay, lastDay day = -1 << 40, 1 << 40
 // hasAll reports whether it has the events of all days.
 func (s *seen) hasAll() bool { return s.from == firstDay && s.to == lastDay }
 
-// loadAll gets the events of all days, if there are at most so many. Otherwise it stays as it is.
+// loadAll loads the events of all days if there are no more than most. Otherwise it leaves s as it is.
 func (s *seen) loadAll(ctx context.Context, st *store, most int) error {
 	all := newSeen(s.budget)
 	all.from, all.to = firstDay, lastDay
@@ -120,7 +120,7 @@ func (s *seen) loadAll(ctx context.Context, st *store, most int) error {
 	return nil
 }
 
-// atMost runs a SELECT that has the parameter project, and fails with errTooMany if it has more than so many rows.
+// atMost runs a SELECT with the parameter project. It fails with errTooMany if there are more than most rows.
 func (s *store) atMost(ctx context.Context, most int, sql string, row func([]clickhouse.Cell) error, params ...clickhouse.Param) error {
 	rows := 0
 	params = append(params, clickhouse.Param{Name: "project", Type: "Int64", Value: strconv.FormatInt(s.project, 10)})

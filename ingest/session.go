@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// session is what is known while records of one project are taken in.
+// session is the state of taking in records of one project.
 type session struct {
 	options  Options
 	report   Report
@@ -22,15 +22,15 @@ type session struct {
 	members  []givenMember // of this batch
 	types    typeLearner
 	most     int          // records of a batch of an import
-	state    int          // how much is kept, in place of maxState; 0 by default
-	refused  map[int]bool // lines that the server would not take
+	state    int          // limit in place of maxState; 0 by default
+	refused  map[int]bool // lines that ClickHouse refused
 	refusals *refusals    // of the room
 	// What was deleted of the project, as of this batch.
 	deletions Deletions
 	intents   Intents
 	tally     tally
-	lookUp    time.Time // before which no hours of events are looked up
-	// The store's, but for tests.
+	lookUp    time.Time // hours of events are not looked up before this time
+	// The store's method, except in tests.
 	hoursOf func(ctx context.Context, names []string) ([]time.Time, error)
 }
 
@@ -48,7 +48,7 @@ func (i *Ingester) newSession(ctx context.Context, options Options) (*session, e
 	return s, nil
 }
 
-// begin starts a report with other options. What is known of people and groups is kept.
+// begin starts a report with other options. What is known about people and groups is kept.
 func (s *session) begin(options Options) {
 	s.options, s.report, s.refused = options, Report{}, map[int]bool{}
 	s.store.now = options.Now
@@ -57,7 +57,7 @@ func (s *session) begin(options Options) {
 	s.groups.begin(options.GroupTypes)
 }
 
-// loadGroupTypes begins a batch with the group types that are kept.
+// loadGroupTypes starts a batch with the group types that are kept.
 func (s *session) loadGroupTypes(ctx context.Context) error {
 	if s.options.KeepGroupTypes == nil {
 		return nil
@@ -70,7 +70,7 @@ func (s *session) loadGroupTypes(ctx context.Context) error {
 	return nil
 }
 
-// keepGroupTypes keeps the group types that a batch brings, before anything is written by their index.
+// keepGroupTypes keeps the group types that a batch brings, before anything is written with their index.
 func (s *session) keepGroupTypes(ctx context.Context) error {
 	if s.options.KeepGroupTypes == nil || !s.groups.found || s.options.DryRun {
 		return nil
@@ -104,13 +104,12 @@ func (s *session) leftOut(line int) {
 	}
 }
 
-// How much is kept between batches: distinct ids and groups, and bytes of their properties. Beyond it all is
-// forgotten and looked up again.
+// How much is kept between batches: distinct ids and groups, and bytes of their properties. Beyond that, everything is forgotten and looked up again.
 const (
 	maxState      = 50_000
 	maxStateBytes = 64 << 20
 
-	// An import has larger batches, and would otherwise look up the people of each.
+	// Imports have larger batches, and would otherwise look up the people of each.
 	maxImportState = 2 * maxState
 )
 
@@ -124,7 +123,7 @@ func (s *session) tooMuch() bool {
 	return things > cmp.Or(s.state, most) || bytes > maxStateBytes
 }
 
-// kept is how much is kept.
+// kept returns the number of things kept, and their bytes.
 func (s *session) kept() (things, bytes int) {
 	return 1 + len(s.people.ids) + len(s.groups.known), s.people.bytes() + s.groups.bytes()
 }
@@ -134,7 +133,7 @@ func (s *session) forget() {
 	s.groups.forget()
 }
 
-// load looks up what a batch speaks of and is not known yet.
+// load looks up what a batch mentions and is not known yet.
 func (s *session) load(ctx context.Context, records []record.Record, events []*event) error {
 	for _, e := range events {
 		if e != nil && !s.drops(e) {
@@ -153,10 +152,9 @@ func (s *session) load(ctx context.Context, records []record.Record, events []*e
 	return s.groups.load(ctx, records)
 }
 
-// write applies the records of a batch in their order. Persons and groups are written before the events, because
-// an import that broke off passes over the events that are there, and over what they say, when it is run again.
-// Overrides come first of all: they are found out by comparing with what the other tables hold. What the batch
-// changes is kept as an intent before that, if there is a place for it.
+// write applies the records of a batch in their order. Persons and groups are written before the events, because an interrupted import that is run again skips
+// events that are already there, with what they say. Overrides come first of all, because they are found by comparison with the other tables. Before that, what
+// the batch changes is kept as an intent, if there is a place for it.
 func (s *session) write(ctx context.Context, records []record.Record) error {
 	given := make([]*event, len(records))
 	for n := range records {
@@ -219,8 +217,8 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 	return nil
 }
 
-// finish writes the changes of people and groups, and the events. If there are changes, they are kept as an intent, with the events
-// whose rows would come out otherwise after them.
+// finish writes the changes of people and groups, then the events. If there are changes, it first keeps them as an intent, with the events whose rows would
+// come out differently after them.
 func (s *session) finish(ctx context.Context, state []block, events []eventRow) error {
 	all, unsettled := newBlock(physical.Events, eventColumns, make([]row, len(events))), newBlock(physical.Events, eventColumns, nil)
 	for n := range events {
@@ -251,7 +249,7 @@ func (s *session) finish(ctx context.Context, state []block, events []eventRow) 
 	return nil
 }
 
-// apply takes in what records say, and returns the rows of the events that are new.
+// apply applies records, and returns the rows of the events that are new.
 func (s *session) apply(ctx context.Context, records []record.Record, given []*event) ([]eventRow, error) {
 	known, err := s.store.knownEvents(ctx, records)
 	if err != nil {
@@ -308,7 +306,7 @@ func (s *session) describeGroup(line int, id groupID, properties record.Object) 
 	return s.groups.describe(line, id, properties)
 }
 
-// wasRefused reports a captured event that the server did not take before.
+// wasRefused reports whether ClickHouse refused a captured event before, and counts it as bad if so.
 func (s *session) wasRefused(r *record.Record) bool {
 	if !s.options.Captured || len(s.refusals.keys) == 0 {
 		return false
@@ -327,7 +325,7 @@ func (s *session) drops(e *event) bool {
 
 func (s *session) tooOld(e *event) bool { return e.Timestamp.Before(s.options.EventsFrom) }
 
-// event adds the row of an event that is not known.
+// event applies an event, and appends its row unless the event is known.
 func (s *session) event(ctx context.Context, e *event, known knownEvents, rows []eventRow) ([]eventRow, error) {
 	switch {
 	case s.tooOld(e):
@@ -380,8 +378,8 @@ func (s *session) identifyGroup(e *event) {
 	}
 }
 
-// learn takes the types that an event shows. Events that are there already are asked again: the import
-// that wrote them may have broken off before anyone kept what it had learned.
+// learn learns types from an event. Events that are already there count too: the import that wrote them may have broken off before what it had learned was
+// kept.
 func (s *session) learn(e *event) {
 	s.types.observe(eventScope, 0, e.Properties)
 	s.types.observe(personScope, 0, e.PersonProperties)

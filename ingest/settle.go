@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// listedAfter is after what time ClickHouse has surely begun to execute a request that it got.
+	// listedAfter is the time after which ClickHouse has surely begun to execute a request that it got.
 	listedAfter = 100 * time.Millisecond
-	// lookEvery is how often to look whether an insert has ended, and lookFor is for how long.
+	// lookEvery is how often to check whether an insert has ended, and lookFor is for how long.
 	lookEvery = 100 * time.Millisecond
 	lookFor   = 30 * time.Second
 )
 
 var errWriting = errors.New("ClickHouse is still executing an earlier insert into the project")
 
-// settle waits until nothing is being written to the project. Of a write that just broke off, ClickHouse may not know yet.
+// settle waits until nothing is being written to the project. ClickHouse may not know yet of a write that just broke off.
 func (s *session) settle(ctx context.Context, broken bool) error {
 	doubtful := s.store.writes != nil && s.store.writes.Doubtful(s.store.project)
 	if broken || doubtful {
@@ -33,8 +33,8 @@ func (s *session) settle(ctx context.Context, broken bool) error {
 	return nil
 }
 
-// settle waits until ClickHouse has ended the inserts of whoever wrote to the project last. Whoever that was may be gone: ClickHouse goes
-// on, and what it has not committed would be neither found nor passed over. If an insert is doubtful, a host that does not answer may be at it.
+// settle waits until ClickHouse has ended the inserts of the project's last writer. The writer may be gone, but ClickHouse goes on: rows that are not committed
+// yet would be neither found nor skipped. If an insert is doubtful, a host that does not answer may still be executing it.
 func (s *store) settle(ctx context.Context, doubtful bool) error {
 	for began := time.Now(); ; {
 		writing, err := s.client.Writing(ctx, s.project, doubtful)
@@ -50,7 +50,7 @@ func (s *store) settle(ctx context.Context, doubtful bool) error {
 	}
 }
 
-// pause waits, but not longer than ctx.
+// pause waits for d, but no longer than ctx.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

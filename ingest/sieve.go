@@ -7,10 +7,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// sieve holds things that were added to it, and reports of others that it surely does not hold them. It is made of Bloom filters.
+// sieve is a set of things that reports which things it surely does not hold. It is made of Bloom filters.
 type sieve struct {
 	budget  *atomic.Int64 // bytes that all sieves may still take
-	filters []bloom       // the last one gets what is added
+	filters []bloom       // things are added to the last one
 }
 
 // forget empties the sieve.
@@ -21,7 +21,7 @@ func (s *sieve) forget() {
 	s.filters = nil
 }
 
-// has reports whether a thing may have been added. If it was, it does.
+// has reports whether a thing may have been added. It is always true for a thing that was.
 func (s *sieve) has(h hashed) bool {
 	for i := range s.filters {
 		if s.filters[i].has(h) {
@@ -42,7 +42,7 @@ func (s *sieve) add(h hashed) bool {
 	return true
 }
 
-// grow adds a filter, four times as large as the last one if there is room for that.
+// grow adds a filter, up to four times as large as the last one. It reports whether there was room for it.
 func (s *sieve) grow() bool {
 	const first, most = 1 << 10, 1 << 19 // blocks: 64 KiB, 32 MiB
 	blocks := first
@@ -58,7 +58,7 @@ func (s *sieve) grow() bool {
 	return true
 }
 
-// bloom is a Bloom filter with 16 bits for each thing. All bits of one thing are in one block, which is a line of the processor's cache.
+// bloom is a Bloom filter with 16 bits for each thing. All bits of a thing are in one block, which is as large as a cache line.
 type bloom struct {
 	blocks [][8]uint64
 	things int
@@ -71,7 +71,7 @@ func (f *bloom) full() bool   { return f.things >= blockThings*len(f.blocks) }
 
 type hashed struct{ block, bits uint64 }
 
-// hasher hashes things of one kind. What has the same bytes is another thing for another hasher.
+// hasher hashes things of one kind. Different hashers hash the same bytes differently.
 type hasher [2]maphash.Seed
 
 func newHasher() hasher { return hasher{maphash.MakeSeed(), maphash.MakeSeed()} }
@@ -84,7 +84,7 @@ func (h hasher) text(s string) hashed {
 	return hashed{maphash.String(h[0], s), maphash.String(h[1], s)}
 }
 
-// probes is how many bits a thing has.
+// probes is how many bits are set for a thing.
 const probes = 6
 
 func (f *bloom) add(h hashed) {

@@ -20,11 +20,11 @@ type store struct {
 	layout  map[string]table // by name
 	// Shared by the deliveries; nil for an import.
 	gathering *gathering
-	reading   chan struct{} // has an element for each query of a delivery
+	reading   chan struct{} // has an element for each running query of a delivery
 	seen      *seen         // of the room whose turn it is; nil if events are always looked up
-	// Called before each insert, if it is there: tests break off with it.
+	// Called before each insert if it is set: tests break off with it.
 	inserting func(block) error
-	writes    Writes // nil: nobody is told
+	writes    Writes // nil if nobody is told
 }
 
 // table holds the types of the columns that can be written.
@@ -54,13 +54,13 @@ func (i *Ingester) newStore(ctx context.Context, project int64, now time.Time) (
 	return &store{client: i.client, project: project, now: now, layout: layout, writes: i.Writes}, nil
 }
 
-// layout is the tables by name, as they were found at a time.
+// layout holds the tables by name, as they were found at a time.
 type layout struct {
 	tables map[string]table
 	found  time.Time
 }
 
-// layoutFor is how long the tables are taken to be as they were found. After a batch that failed they are looked at again.
+// layoutFor is how long a layout is trusted. After a batch that failed, the tables are looked at again.
 const layoutFor = time.Minute
 
 // tables returns the tables that records are written to.
@@ -98,7 +98,7 @@ func findTables(ctx context.Context, client *clickhouse.Client) (map[string]tabl
 	return layout, nil
 }
 
-// query runs a SELECT that has the parameter project.
+// query runs a SELECT with the parameter project.
 func (s *store) query(ctx context.Context, sql string, row func([]clickhouse.Cell) error, params ...clickhouse.Param) error {
 	if s.reading != nil {
 		select {

@@ -29,19 +29,19 @@ type propertyKey struct {
 
 // typeLearner learns the type of each property from its first value that is not null, and notes which kinds of values it gets.
 type typeLearner struct {
-	known map[propertyKey]physical.Kinds // of the properties that have a type, as of the turn of the batch; 0 if the kinds are not known
+	known map[propertyKey]physical.Kinds // kinds of the properties that have a type, as of the turn of the batch; 0 if they are not known
 	found map[propertyKey]string
 	learn bool
 	most  int  // how many properties may be known
 	full  bool // there were more
-	// The kinds that properties get which are not known to have had them. They are noted of properties whose other kinds are known, and, if
-	// all is set, of properties that come for the first time.
+	// The kinds that properties get but are not known to have had. They are noted for properties whose other kinds are known and, if all is set, for properties
+	// that come for the first time.
 	fresh map[propertyKey]physical.Kinds
 	all   bool
 	lost  bool // a property without a type has values that cannot be noted
 }
 
-// maxLearnedName is how many bytes a name may have whose type is learned: four for each of the 400 characters of a definition.
+// maxLearnedName is how many bytes a name may have for its type to be learned: four for each of the 400 characters of a definition.
 const maxLearnedName = 1600
 
 func newTypeLearner(known []LearnedProperty, learn bool, most int) typeLearner {
@@ -53,7 +53,7 @@ func newTypeLearner(known []LearnedProperty, learn bool, most int) typeLearner {
 	return l
 }
 
-// know adds what is known of properties. Kinds only grow.
+// know adds what is known about properties. Kinds only grow.
 func (l *typeLearner) know(properties []LearnedProperty) {
 	for _, p := range properties {
 		l.known[propertyKey{p.Scope, p.GroupTypeIndex, p.Name}] |= p.Kinds
@@ -103,7 +103,7 @@ func kindsOf(v record.Value) physical.Kinds {
 		return physical.Arrays
 	case v[0] == 't' || v[0] == 'f':
 		return physical.Booleans
-	case bytes.ContainsAny(v, "eE") || string(v) == "-0": // which ClickHouse may have either way
+	case bytes.ContainsAny(v, "eE") || string(v) == "-0": // ClickHouse may store these either way
 		return physical.Wholes | physical.Floats
 	case bytes.IndexByte(v, '.') >= 0:
 		return physical.Floats
@@ -113,26 +113,26 @@ func kindsOf(v record.Value) physical.Kinds {
 	return physical.Wholes
 }
 
-// exactDigits is how many digits a whole number may have that a 64-bit float surely has exactly.
+// exactDigits is how many digits a whole number may have to surely be exact as a 64-bit float.
 const exactDigits = 15
 
-// Values keeps which kinds of values the properties of a project have had, for queries that then read no more than these.
+// Values keeps which kinds of values the properties of a project have had, so that queries read only these.
 type Values interface {
-	// Known reports whether all values that the project has were noted. It is called in the turn of each batch.
+	// Known reports whether all values of the project were noted. It is called in the turn of each batch.
 	Known() bool
-	// Changed returns all properties that have a type, with their kinds, if that may be more than when it was last called; and the first
-	// time, than Options.KnownTypes. Otherwise it returns none. It is called in the turn of each batch, after
-	// KeepGroupTypes: a session does not know otherwise what others have noted since it began.
+	// Changed returns all properties that have a type, with their kinds, if these may have grown since the last call or, at the first call, since
+	// Options.KnownTypes. Otherwise it returns none. It is called in the turn of each batch, after KeepGroupTypes: a session has no other way to know what others
+	// have noted since it began.
 	Changed() []LearnedProperty
 	// Begin says that the project has no values yet, so that all will have been noted.
 	Begin(ctx context.Context) error
-	// Widen notes kinds that properties are about to get, with the types of those that have none. Lost says that there are also values of
-	// which nothing can be noted. It returns when every query that reads the values will know of them.
+	// Widen notes kinds that properties are about to get, with the types of those that have none. lost says that there are also values of which nothing can be
+	// noted. It returns when every query that reads the values will know of them.
 	Widen(ctx context.Context, found []LearnedProperty, lost bool) error
 }
 
-// beginValues begins a batch with what others noted, and with whether all values are noted. Those of a project that has some already are not, as an earlier version
-// wrote them, or somebody else. Whoever does not write alone cannot know what others write.
+// beginValues starts a batch with what others noted, and with whether all values are noted. They are not in a project that already has some, written by an
+// earlier version or another program. An ingester that does not write alone cannot know what others write.
 func (s *session) beginValues(ctx context.Context, r *room) error {
 	values := s.options.Values
 	s.types.all = values != nil && r.alone && values.Known()
@@ -173,7 +173,7 @@ func (s *store) empty(ctx context.Context) (bool, error) {
 	return empty, nil
 }
 
-// keepValues keeps the kinds of values that a batch brings, before they are written.
+// keepValues keeps the kinds of values that a batch brings, before the values are written.
 func (s *session) keepValues(ctx context.Context) error {
 	l := &s.types
 	for _, one := range s.people.persons {
@@ -206,7 +206,7 @@ func (s *session) keepValues(ctx context.Context) error {
 	return nil
 }
 
-// compare is by scope, group and name.
+// compare orders by scope, group and name.
 func (p LearnedProperty) compare(other LearnedProperty) int {
 	return cmp.Or(cmp.Compare(p.Scope, other.Scope), cmp.Compare(p.GroupTypeIndex, other.GroupTypeIndex), cmp.Compare(p.Name, other.Name))
 }

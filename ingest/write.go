@@ -19,11 +19,11 @@ import (
 // row is a row for one table.
 type row struct {
 	line   int
-	key    string // what makes the row this row: the same key is the same content
+	key    string // identifies the content: rows with the same key have the same content
 	values []any  // by column
 }
 
-// row makes a row, with the columns that all tables have.
+// row makes a row that begins with the columns that all tables have.
 func (s *store) row(line int, key string, values ...any) row {
 	return row{line, key, append([]any{s.project, s.now, uint64(0)}, values...)}
 }
@@ -33,12 +33,12 @@ type block struct {
 	table   string
 	columns []string
 	rows    []row
-	// In the hours of the events that get another person by these overrides, or one that was created at another time by these persons, leaving out
-	// events without a profile; nil if they are not known.
+	// Times in the hours of the events that get another person by these overrides, or another creation time of theirs by these persons, except events without a
+	// profile; nil if they are not known.
 	moved []time.Time
 }
 
-// newBlock makes a block of rows with the columns that all tables have, and others.
+// newBlock makes a block of rows that begin with the columns that all tables have.
 func newBlock(table string, columns []string, rows []row) block {
 	return block{table: table, columns: append([]string{physical.Project, "_timestamp", "_offset"}, columns...), rows: rows}
 }
@@ -51,7 +51,7 @@ type eventRow struct {
 	merges bool
 }
 
-// unsettled reports whether the batch changes what the row was made from, or the row what others are made from.
+// unsettled reports whether the batch changes what the row was made from, or the row changes what other rows are made from.
 func (e *eventRow) unsettled() bool {
 	changed := func(p *person) bool { return p != nil && p.changed }
 	if e.merges || e.person.name.changed || changed(e.person.name.person) || changed(e.person.person) {
@@ -125,7 +125,7 @@ func rowKey(r *record.Record) string {
 	return r.UUID.String() + " " + strconv.FormatInt(r.Timestamp.UnixMicro(), 10) + " " + strconv.Quote(r.Event) + " " + r.DistinctID
 }
 
-// arrival is when an event came in: now at the latest, whatever a file says of it, as a deletion is of what came in before it.
+// arrival is when an event arrived. An import's events arrived now at the latest, whatever the file says, because a deletion covers what arrived before it.
 func (s *session) arrival(r *record.Record) time.Time {
 	if r.Arrived.IsZero() || !s.options.Captured && r.Arrived.After(s.options.Now) {
 		return s.options.Now
@@ -140,15 +140,14 @@ func flag(b bool) int8 {
 	return 0
 }
 
-// sorted puts rows that come from a map into an order of their own.
+// sorted gives rows that come from a map a stable order.
 func sorted(rows []row) []row {
 	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.key, b.key) })
 	return rows
 }
 
-// insert writes a block with a token made from its content, so that the server takes it once even
-// when the first try only seemed to fail. If the server refuses the block for its data, the halves are tried,
-// until the bad rows stand alone.
+// insert writes a block with a token made from its content, so that ClickHouse takes it only once even if the first attempt only seemed to fail. If ClickHouse
+// refuses the block because of its data, each half is tried, until the bad rows stand alone.
 func (s *session) insert(ctx context.Context, b block) error {
 	for n := chunk(b.rows); n < len(b.rows); n = chunk(b.rows) {
 		if err := s.insert(ctx, b.part(0, n)); err != nil {
@@ -188,7 +187,7 @@ func (b block) part(from, to int) block {
 	return b
 }
 
-// refuse reports a row that the server does not take.
+// refuse reports a row that ClickHouse refuses.
 func (s *session) refuse(table string, r row, reason *clickhouse.Error) {
 	err := fmt.Errorf("ClickHouse refuses its data (%s)", reason.Name)
 	s.people.refused = s.people.refused || table == physical.Persons
@@ -207,7 +206,7 @@ func (s *session) refuse(table string, r row, reason *clickhouse.Error) {
 	}
 }
 
-// size is the bytes of the text that a row has.
+// size is the number of bytes of text in a row.
 func (r row) size() (size int) {
 	for _, value := range r.values {
 		if text, ok := value.(string); ok {
@@ -217,7 +216,7 @@ func (r row) size() (size int) {
 	return size
 }
 
-// size is the bytes of the text that a block has.
+// size is the number of bytes of text in a block.
 func (b block) size() (size int) {
 	for _, r := range b.rows {
 		size += r.size()
@@ -225,8 +224,7 @@ func (b block) size() (size int) {
 	return size
 }
 
-// chunk is how many of the rows go into one block, so that its size is bounded also when each event repeats the
-// properties of a large person.
+// chunk is how many of the rows go into one block, so that its size is bounded even if each event repeats the properties of a large person.
 func chunk(rows []row) int {
 	size := 0
 	for n, row := range rows {
@@ -241,7 +239,7 @@ func chunk(rows []row) int {
 // maxBlock is how many bytes of text a block holds, unless a single row has more.
 const maxBlock = 48 << 20
 
-// insert writes a block, with those of other projects if it is gathered.
+// insert writes a block, together with those of other projects if it is gathered.
 func (s *store) insert(ctx context.Context, b block) error {
 	if s.inserting != nil {
 		if err := s.inserting(b); err != nil {
@@ -256,7 +254,7 @@ func (s *store) insert(ctx context.Context, b block) error {
 	return insertBlocks(ctx, s.client, []*gathered{{block: b, store: s}})
 }
 
-// insertBlocks writes blocks of a table as one, in the columns that the table has.
+// insertBlocks writes blocks of a table as one, with only the columns that the table has.
 func insertBlocks(ctx context.Context, client *clickhouse.Client, blocks []*gathered) error {
 	first := blocks[0]
 	var columns []clickhouse.Column

@@ -10,21 +10,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Writes is told which data of which projects changes. Its methods may be called from several goroutines at once.
+// Writes is told which data of which projects changes. Its methods may be called concurrently.
 type Writes interface {
-	// Begin is called before rows of a project are written to a table. times are in the hours of the events that the rows are, or give another person, or
-	// one that was created at another time, but for events without a profile; nil where that is not known. end is called when the rows are there, or with
-	// an error. Unless that is a refusal of the rows, ClickHouse may be writing them still.
+	// Begin is called before rows of a project are written to a table. times yields times in the hours of the events that the rows are, or that get another person
+	// or another creation time of theirs, except events without a profile; it is nil if they are not known. end is called when the rows are there, or with an
+	// error. Unless the error is a refusal of the rows, ClickHouse may still be writing them.
 	Begin(project int64, table string, times iter.Seq[time.Time]) (end func(error))
-	// Watches reports whether it is of use to look up the times of events.
+	// Watches reports whether looking up the times of events is of use.
 	Watches(project int64) bool
-	// Doubtful reports whether a write has ended with an error whose rows may still come.
+	// Doubtful reports whether a write has ended with an error although its rows may still come.
 	Doubtful(project int64) bool
-	// Settled is called when those rows are there or will not come.
+	// Settled is called when those rows are there or can no longer come.
 	Settled(project int64)
 }
 
-// begin tells of a block that is about to be written.
+// begin announces a block that is about to be written.
 func (s *store) begin(b *block) (end func(error)) {
 	if s.writes == nil {
 		return func(error) {}
@@ -32,7 +32,7 @@ func (s *store) begin(b *block) (end func(error)) {
 	return s.writes.Begin(s.project, b.table, b.times())
 }
 
-// times are those for Writes.Begin.
+// times returns the times for Writes.Begin.
 func (b *block) times() iter.Seq[time.Time] {
 	if b.table != physical.Events {
 		if b.moved == nil {
@@ -54,15 +54,15 @@ func (b *block) times() iter.Seq[time.Time] {
 }
 
 const (
-	// movedIDs is of how many distinct ids the events are looked up at most in one batch, and movedHours in how many hours these may be.
+	// movedIDs is how many distinct ids one batch looks up events of at most, and movedHours how many hours these may be in.
 	movedIDs, movedHours = 200, 1000
-	// movedTime is how long that may take. After a lookup of slowLookup or longer there is none for restFor times as long, so that they slow down writing by
-	// a twentieth at most.
+	// movedTime is how long such a lookup may take. After one that took slowLookup or longer there is none for restFor times as long, so that lookups slow down
+	// writing by a twentieth at most.
 	movedTime, slowLookup, restFor = time.Second, movedTime / 4, 20
 )
 
-// findMoved finds out in which hours the events are that blocks of overrides and of persons give another person, or one that was created at another time.
-// Where that is too much, it is not known.
+// findMoved finds the hours of the events that get another person, or another creation time of theirs, by blocks of overrides and of persons. If that is too
+// much, the hours stay unknown.
 func (s *session) findMoved(ctx context.Context, overrides, persons *block) {
 	names, known := s.people.recast()
 	if known && len(names) == 0 {

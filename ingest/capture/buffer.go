@@ -19,7 +19,7 @@ func (b *buffer) tooLarge() *RefusalError {
 	return refuse(TooLarge, "The payload takes more than %d bytes when it is decoded.", b.most)
 }
 
-// Above this size, in bytes, a buffer grows by a quarter, below it doubles.
+// A buffer above this size, in bytes, grows by a quarter; below it, it doubles.
 const largeBuffer = 8 << 20
 
 // reserve makes room for n more bytes.
@@ -45,13 +45,13 @@ func (b *buffer) reserve(n int) error {
 	return nil
 }
 
-// release gives back the memory of a buffer, which is empty then.
+// release gives back the memory of the buffer and leaves it empty.
 func (b *buffer) release() {
 	b.memory.Return(cap(b.b))
 	b.b = nil
 }
 
-// readFrom reads all of a reader. A failure of the reader is returned as it is.
+// readFrom reads a reader to its end. It returns errors of the reader as they are.
 func (b *buffer) readFrom(in io.Reader, expect int) error {
 	if err := b.reserve(min(max(expect, 512), b.most-len(b.b))); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (b *buffer) readFrom(in io.Reader, expect int) error {
 	}
 }
 
-// atEnd checks that a full buffer has all of a reader.
+// atEnd checks that a full buffer holds all of a reader.
 func (b *buffer) atEnd(in io.Reader) error {
 	var more [1]byte
 	switch n, err := io.ReadFull(in, more[:]); {

@@ -1,5 +1,5 @@
-// Package capture reads what clients send to have events captured: it takes a request's bytes and headers, and yields the events as
-// records, or says why not (contract capture.md, sections 1 to 7 and 11). It knows neither HTTP servers nor projects.
+// Package capture decodes the requests by which clients send events: from a request's bytes and headers it yields the events as records, or says why not
+// (contract capture.md, sections 1 to 7 and 11). It knows neither HTTP servers nor projects.
 package capture
 
 import (
@@ -16,13 +16,13 @@ type Request struct {
 	ContentType     string
 	ContentEncoding string
 
-	// From the query string; empty where it does not say.
-	Data        string // a payload in the place of the body
+	// From the query string; empty if it does not have them.
+	Data        string // a payload in place of the body
 	Compression string
 	SentAt      string // milliseconds of the epoch
 	Token       string // for payloads that have none
 
-	// Engage reports that a single event without a name is a $identify.
+	// Engage says that a single event without a name is a $identify.
 	Engage bool
 	// IP is the client's address; empty when it is not known.
 	IP  string
@@ -58,7 +58,7 @@ func (l Limits) withDefaults() Limits {
 type Memory interface {
 	// Take lends bytes. Its error ends the decoding, which returns it.
 	Take(bytes int) error
-	// Return takes back some of what Take lent. What a request has at its end is for its caller to give back.
+	// Return takes back some of what Take lent. The caller gives back what a request still has at its end.
 	Return(bytes int)
 }
 
@@ -69,13 +69,13 @@ func (endless) Return(int)     {}
 
 // Batch is what a request brought.
 type Batch struct {
-	Token string // with which project's token it came; only its form was looked at
-	// Lines are the events to store, each as record.Append writes it, with a line feed after it. All have a UUID.
+	Token string // the project's; only its form was checked
+	// Lines holds the events to store, each as record.Append writes it, followed by a line feed. All have a UUID.
 	Lines  []byte
 	Events int // how many lines there are
-	// Ignored is how many events were accepted that are not stored.
+	// Ignored counts events that were accepted but are not stored.
 	Ignored int
-	// Results say what became of each event, in the order of the request. Only DecodeV1 fills them.
+	// Results holds the outcome of each event, in the order of the request. Only DecodeV1 fills it.
 	Results []Result
 }
 
@@ -95,25 +95,25 @@ const (
 	InvalidKey        Code = "invalid_api_key"
 	TooLarge          Code = "payload_too_large"
 
-	// Of the newest route alone.
+	// Only of the newest route.
 	InvalidHeader   Code = "invalid_header"
 	InvalidBatch    Code = "invalid_batch"
 	UnsupportedType Code = "unsupported_media_type"
 )
 
-// Codes are all codes of refusals.
+// Codes lists all codes of refusals.
 var Codes = []Code{
 	EmptyPayload, ParseError, EmptyBatch, MissingEventName, MissingDistinctID, InvalidEvent, MissingKey, InconsistentKeys, InvalidKey,
 	TooLarge, InvalidHeader, InvalidBatch, UnsupportedType,
 }
 
-// RefusalError says why nothing of a request is taken.
+// RefusalError says why a request is refused as a whole.
 type RefusalError struct {
 	Code   Code
 	Detail string
 	Attr   string // the field; empty for none in particular
-	Index  int    // which event it is about, from 0; -1 for none
-	Token  string // if not empty: a token of no project is what refuses the request in the first place
+	Index  int    // index of the event that it is about, from 0; -1 for none
+	Token  string // the request's token, if it was read: if that belongs to no project, this is the reason that counts
 }
 
 func (e *RefusalError) Error() string { return string(e.Code) + ": " + e.Detail }
@@ -132,18 +132,18 @@ type decoder struct {
 	batch  Batch
 	lines  buffer
 	keys   tokens
-	first  *RefusalError // of an event; what is wrong with the payload or its token comes before it
+	first  *RefusalError // about an event; mistakes in the payload or its token take precedence
 
 	clock              clock
 	sentAt, ip         record.Value // as properties
 	fields, properties record.Object
-	next               uint16 // counts the events that got a UUID
+	next               uint16 // counts the events that were given a UUID
 }
 
 // maxLines is how many bytes the lines of a request may have, whatever its limits.
 const maxLines = 240 << 20
 
-// lineRoom is what lines may have beyond twice the payload, in bytes.
+// lineRoom is how many bytes lines may have beyond twice the payload.
 const lineRoom = 1 << 20
 
 func newDecoder(r *Request) *decoder {
@@ -159,8 +159,7 @@ func newDecoder(r *Request) *decoder {
 	return d
 }
 
-// Decode reads a request of any route but the newest. All its events are taken, or none: the first bad one refuses the request, with
-// a *RefusalError.
+// Decode reads a request of any route but the newest. It takes all events or none: the first bad one refuses the request, with a *RefusalError.
 func Decode(r *Request) (*Batch, error) {
 	d := newDecoder(r)
 	text, err := d.payload()
@@ -208,7 +207,7 @@ func (d *decoder) each(one func(index int) error) error {
 	return nil
 }
 
-// parseError is a refusal of a payload that is no JSON; refusals and what Memory says stay as they are.
+// parseError refuses a payload that is not JSON; it returns refusals and errors of Memory as they are.
 func (d *decoder) parseError(err error) error {
 	if _, ok := errors.AsType[*RefusalError](err); ok {
 		return err
@@ -219,7 +218,7 @@ func (d *decoder) parseError(err error) error {
 	return refuse(ParseError, "The payload cannot be read: %v.", err)
 }
 
-// begin prepares for the events of a text. Lines are a little larger, as a rule.
+// begin prepares to read the events of a text. Their lines are usually a little larger.
 func (d *decoder) begin(text []byte) error {
 	d.in, d.sentAt = record.NewReader(text), d.clock.sentAtValue()
 	return d.lines.reserve(min(len(text)+len(text)/4+4<<10, d.lines.most))
@@ -240,7 +239,7 @@ func (d *decoder) readEvents(text []byte, form form) error {
 	return d.each(func(index int) error { return d.event(index, form.kind) })
 }
 
-// event reads one event and writes it to the lines. It returns what ends the reading; what else is wrong with an event is kept in first.
+// event reads one event and writes it to the lines. It returns an error that ends the reading; any other mistake in the event is kept in first.
 func (d *decoder) event(index int, kind formKind) error {
 	var err error
 	start := d.in.Pos()
@@ -276,7 +275,7 @@ func (d *decoder) event(index int, kind formKind) error {
 	return d.write(&r, size)
 }
 
-// tokensAt finds the tokens of an event that was passed over.
+// tokensAt finds the tokens of an event that was skipped.
 func (d *decoder) tokensAt(start int) (fields, properties record.Object) {
 	for _, name := range tokenFields {
 		if value := d.in.Field(start, name); value != nil {
@@ -289,13 +288,13 @@ func (d *decoder) tokensAt(start int) (fields, properties record.Object) {
 	return fields, properties
 }
 
-// write adds an event to the lines, unless it is of those that are not stored. size is how large it was.
+// write adds an event to the lines, unless it is not stored. size is its size in the request.
 func (d *decoder) write(r *record.Record, size int) error {
 	if notStored[r.Event] {
 		d.batch.Ignored++
 		return nil
 	}
-	// A line separator takes twice as much when it is escaped; what is added is less than this.
+	// A line separator takes twice as much when it is escaped; what is added takes less than this.
 	const added = 2 << 10
 	if err := d.lines.reserve(2*size + len(r.Elements)*2 + added); err != nil {
 		return err
@@ -305,7 +304,7 @@ func (d *decoder) write(r *record.Record, size int) error {
 	return nil
 }
 
-// notStored are the names of what is no analytics event.
+// notStored holds the names of events that are not analytics events.
 var notStored = map[string]bool{
 	"$performance_event": true, "$snapshot": true, "$snapshot_items": true, "$$heatmap": true, "$$client_ingestion_warning": true,
 }

@@ -16,11 +16,11 @@ type clock struct {
 
 const (
 	maxFuture = 23 * time.Hour // how far ahead of us an event may be
-	firstYear = 2021           // of a sent_at in milliseconds: an earlier one is in seconds
+	firstYear = 2021           // a sent_at in milliseconds before this is in seconds
 	maxTime   = 64             // bytes of a time
 )
 
-// setSentAt takes the time of sending from the payload, else from the query string.
+// setSentAt takes the sending time from the payload or, if it has none, from the query string.
 func (c *clock) setSentAt(payload record.Value, query string) {
 	if at, ok := record.ParseTime(textOf(payload)); ok {
 		c.sentAt = at
@@ -43,7 +43,7 @@ func (c *clock) sentAtValue() record.Value {
 	return record.TextValue(c.sentAt.Format("2006-01-02T15:04:05.999999Z07:00"))
 }
 
-// event is when an event happened, from what it says. A text that is not a time counts as none.
+// event returns when an event happened, given its text. A text that is not a time yields now.
 func (c *clock) event(text string, ignoreSentAt bool) time.Time {
 	at, ok := readTime(text)
 	if !ok {
@@ -55,7 +55,7 @@ func (c *clock) event(text string, ignoreSentAt bool) time.Time {
 	return c.corrected(at)
 }
 
-// corrected is a time by our clock, if the client said what its own was when it sent the request.
+// corrected converts a time to our clock, if the client said what its own was when it sent the request.
 func (c *clock) corrected(at time.Time) time.Time {
 	if !c.sentAt.IsZero() {
 		at = c.now.Add(at.Sub(c.sentAt))
@@ -63,13 +63,13 @@ func (c *clock) corrected(at time.Time) time.Time {
 	return c.bounded(at)
 }
 
-// before is when an event happened so many milliseconds ago.
+// before returns the time ms milliseconds ago.
 func (c *clock) before(ms int64) time.Time {
 	const most = int64(1<<63-1) / int64(time.Millisecond)
 	return c.bounded(c.now.Add(-time.Duration(min(max(ms, -most), most)) * time.Millisecond))
 }
 
-// bounded brings a time into what can be stored. One in the future is a mistake of the client's clock.
+// bounded limits a time to what can be stored. A time too far in the future is a mistake of the client's clock.
 func (c *clock) bounded(at time.Time) time.Time {
 	switch {
 	case at.Sub(c.now) > maxFuture:
@@ -89,7 +89,7 @@ func readTime(text string) (time.Time, bool) {
 		return at, true
 	}
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && text[0] != '-' && text[0] != '+' {
-		switch len(text) { // other numbers are none of a time of these years
+		switch len(text) { // numbers of other lengths are not times of these years
 		case 10:
 			return time.Unix(n, 0), true
 		case 13:
@@ -99,14 +99,14 @@ func readTime(text string) (time.Time, bool) {
 		}
 		return time.Time{}, false
 	}
-	if len(text) > 10 && (text[10] == 't' || text[len(text)-1] == 'z') { // RFC 3339 allows small letters
+	if len(text) > 10 && (text[10] == 't' || text[len(text)-1] == 'z') { // RFC 3339 allows lower case
 		return record.ParseTime(upper(text))
 	}
 	at, err := mail.ParseDate(text)
 	return at, err == nil
 }
 
-// upper makes the letters of a time capital.
+// upper turns the letters t and z of a time into capitals.
 func upper(text string) string {
 	b := []byte(text)
 	for i, c := range b {

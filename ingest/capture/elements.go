@@ -14,7 +14,7 @@ const (
 	maxElementLink = 2048 // characters
 )
 
-// elements takes the chain of elements out of the properties, or renders the list of them: contract capture.md, section 7.
+// elements takes the elements chain out of the properties, or renders it from their list of elements: contract capture.md, section 7.
 func (d *decoder) elements() string {
 	chain, list := d.properties.Get(elementsChain), d.properties.Get(elements)
 	if chain == nil && list == nil {
@@ -27,7 +27,7 @@ func (d *decoder) elements() string {
 	case len(list) > 0 && list[0] == '[':
 		text = renderElements(list)
 	}
-	// What is taken out leaves its place to the others: the memory of the properties is used again.
+	// Deleted in place: the memory of the properties is used again.
 	d.properties = slices.DeleteFunc(d.properties, func(m record.Member) bool { return m.Key == elementsChain || m.Key == elements })
 	return text
 }
@@ -91,7 +91,7 @@ func renderElement(chain *strings.Builder, element record.Object) {
 
 func escapeQuotes(text string) string { return strings.ReplaceAll(text, `"`, `\"`) }
 
-// plainText is a value as JavaScript writes it into a text; empty for none.
+// plainText is a value as JavaScript converts it to a string; empty for none.
 func plainText(v record.Value) string {
 	if v == nil || v.IsNull() {
 		return ""
@@ -118,7 +118,7 @@ func orZero(v record.Value) string {
 	return "0"
 }
 
-// classesOf are the classes of an element, sorted: a list, or a text with blanks between them.
+// classesOf returns the sorted classes of an element, given as a list or as a text separated by blanks.
 func classesOf(v record.Value) []string {
 	var classes []string
 	if len(v) > 0 && v[0] == '[' {
@@ -138,7 +138,7 @@ func classesOf(v record.Value) []string {
 	return kept
 }
 
-// compareKeys orders keys as a browser's localeCompare does: punctuation before digits before letters, whose case decides last.
+// compareKeys orders keys like a browser's localeCompare: punctuation before digits before letters; case decides last.
 func compareKeys(a, b string) int {
 	for i := 0; i < len(a) && i < len(b); i++ {
 		if x, y := weight(a[i]), weight(b[i]); x != y {
@@ -148,7 +148,7 @@ func compareKeys(a, b string) int {
 	if len(a) != len(b) {
 		return len(a) - len(b)
 	}
-	return -strings.Compare(a, b) // small letters first
+	return -strings.Compare(a, b) // lower case first
 }
 
 func weight(c byte) int {

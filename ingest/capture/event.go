@@ -20,7 +20,7 @@ const (
 	maxDistinctID = 200 // characters
 )
 
-// What an event says that is read here.
+// Names of what is read from an event here.
 const (
 	setField        = "$set"
 	setOnceField    = "$set_once"
@@ -37,12 +37,12 @@ const (
 	propertiesField = "properties"
 )
 
-// invalid refuses an event for a field. The text goes on after "The event".
+// invalid refuses an event because of a field. The text continues a sentence that begins with "The event".
 func invalid(code Code, attr, format string, args ...any) *RefusalError {
 	return &RefusalError{Code: code, Attr: attr, Detail: fmt.Sprintf(format, args...)}
 }
 
-// fill makes a record of the event that was read. An event without a name is a $identify where engage says so.
+// fill makes a record of the event that was read. If engage is set, an event without a name is a $identify.
 func (d *decoder) fill(r *record.Record, engage bool) *RefusalError {
 	if refused := d.checkProperties(); refused != nil {
 		return refused
@@ -70,7 +70,7 @@ func (d *decoder) fill(r *record.Record, engage bool) *RefusalError {
 	return d.finish(r)
 }
 
-// checkProperties refuses properties that are not an object. Those that are were read as such.
+// checkProperties refuses properties that are not an object. An object has been read already.
 func (d *decoder) checkProperties() *RefusalError {
 	if given := d.fields.Get(propertiesField); given == nil {
 		d.properties = d.properties[:0]
@@ -118,7 +118,7 @@ func eventName(v record.Value, engage bool) (string, *RefusalError) {
 	return cut(name, maxEventName), nil
 }
 
-// cut shortens a text to so many characters.
+// cut shortens a text to at most that many characters.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -131,7 +131,7 @@ func cut(text string, most int) string {
 	return text
 }
 
-// distinctID finds whose event it is. What is not a string stands for its JSON text.
+// distinctID finds the distinct id of an event. A value that is not a string stands for its JSON text.
 func distinctID(fields, properties record.Object) (string, *RefusalError) {
 	v := fields.Get("distinct_id")
 	if v == nil || v.IsNull() {
@@ -170,7 +170,7 @@ func sortedText(v record.Value) string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// uuid reads the UUID of an event, and makes one where there is none.
+// uuid reads the UUID of an event, or makes one if there is none.
 func (d *decoder) uuid(v record.Value) (uuid.UUID, *RefusalError) {
 	if v == nil || v.IsNull() || string(v) == `""` {
 		return d.newUUID(), nil
@@ -201,7 +201,7 @@ func (d *decoder) newUUID() (id uuid.UUID) {
 	return id
 }
 
-// mergeSets moves what an event sets of its person from its fields to its properties, where the fields win.
+// mergeSets moves what an event sets on its person from its fields to its properties. In a conflict, the fields win.
 func (d *decoder) mergeSets() *RefusalError {
 	for _, name := range [...]string{setField, setOnceField} {
 		given := d.fields.Get(name)
@@ -225,7 +225,7 @@ func (d *decoder) mergeSets() *RefusalError {
 	return nil
 }
 
-// merged is an object with the members of another put over it.
+// merged returns the object under with the members of over put over it.
 func merged(under, over record.Value) record.Value {
 	o := under.Object()
 	at := make(map[string]int, len(o))

@@ -21,14 +21,14 @@ type form struct {
 	kind  formKind
 	start int // where the list begins
 
-	// What else a batch says; nil where it does not.
+	// Other fields of a batch; nil if it does not have them.
 	token, sentAt, createdAt record.Value
 }
 
-// maxBeside is how many fields a batch may have beside its events.
+// maxBeside is how many fields a batch may have besides its events.
 const maxBeside = 100
 
-// open looks at the outermost value of a payload, and not at its events.
+// open looks at the outermost value of a payload, but not at its events.
 func (d *decoder) open(text []byte) (form, error) {
 	in := record.NewReader(text)
 	f := form{kind: oneForm, start: -1}
@@ -57,8 +57,7 @@ var (
 	errNoJSON     = errors.New("a field beside its batch is not valid JSON")
 )
 
-// openObject finds out whether an object is a batch. What stands beside the events is checked only in a batch: an event is read as a
-// whole later.
+// openObject finds out whether an object is a batch. Only then does it check the fields beside the events: a single event is read as a whole later.
 func (d *decoder) openObject(in *record.Reader, text []byte, f *form) error {
 	var beside [][2]int
 	err := in.Members(func(key string) error {
@@ -106,7 +105,7 @@ func (d *decoder) openObject(in *record.Reader, text []byte, f *form) error {
 	return nil
 }
 
-// textOf reads a JSON string that was not read into canonical form; empty for other values.
+// textOf decodes a JSON string that is not in canonical form yet; it is empty for other values.
 func textOf(raw record.Value) string {
 	var text string
 	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
@@ -115,8 +114,8 @@ func textOf(raw record.Value) string {
 	return ""
 }
 
-// TokenOf finds the token in a payload that asks for something, such as flags: a JSON object. query is that of the query string. It
-// returns a *RefusalError when there is none.
+// TokenOf finds the token in a payload that asks for something, such as flags: a JSON object. query is the token of the query string. It returns a
+// *RefusalError if there is none.
 func TokenOf(text []byte, query string) (string, error) {
 	var keys tokens
 	if len(text) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The values of Content-Encoding that the newest route takes.
+// The values of Content-Encoding that the newest route accepts.
 const (
 	gzipEncoding    = "gzip"
 	deflateEncoding = "deflate"
@@ -19,7 +19,7 @@ const (
 	zstdEncoding    = "zstd"
 )
 
-// maxWindow is the memory that a decompressor may look back into, in bytes.
+// maxWindow is the largest window of a decompressor, in bytes.
 const maxWindow = 16 << 20
 
 // inflated undoes the Content-Encoding of a body.
@@ -43,7 +43,7 @@ func (d *decoder) inflated(raw []byte, encoding string) ([]byte, error) {
 	return raw, nil
 }
 
-// windowed counts the window of a decompressor while it is at work.
+// windowed accounts for the window of a decompressor while it runs.
 func (d *decoder) windowed(inflate func() ([]byte, error)) ([]byte, error) {
 	if err := d.Memory.Take(maxWindow); err != nil {
 		return nil, err //nolint:wrapcheck // it is the caller's own
@@ -52,7 +52,7 @@ func (d *decoder) windowed(inflate func() ([]byte, error)) ([]byte, error) {
 	return inflate()
 }
 
-// deflated reads deflate with its header, as HTTP has it, or without, as some clients send it.
+// deflated reads deflate with a zlib header, as HTTP defines it, or without, as some clients send it.
 func (d *decoder) deflated(raw []byte) ([]byte, error) {
 	return d.inflate(4*len(raw), func() (io.Reader, error) {
 		if in, err := zlib.NewReader(bytes.NewReader(raw)); err == nil {
@@ -79,6 +79,6 @@ func (d *decoder) unzstd(raw []byte) ([]byte, error) {
 		}
 		return struct{ io.Reader }{in}, nil
 	})
-	_ = in.Reset(nil) // it forgets the body
+	_ = in.Reset(nil) // drops its reference to the body
 	return text, err
 }

@@ -7,9 +7,9 @@ import (
 
 // decompressLZ undoes lz-string's compressToBase64.
 //
-// The format is LZ78 over UTF-16: a stream of codes, least significant bit first, whose width grows with the dictionary. Codes 0
-// and 1 bring a new character of 8 or 16 bits, 2 is the end, and each other code is a phrase. A phrase is always a part of the text
-// before it, so the dictionary keeps places and no texts.
+// The format is LZ78 over UTF-16: a stream of codes, least significant bit first, whose width grows with the dictionary. Codes 0 and 1 introduce a new
+// character of 8 or 16 bits, 2 is the end, and each other code is a phrase. A phrase is always a part of the text before it, so the dictionary stores positions
+// instead of texts.
 func (d *decoder) decompressLZ(raw []byte) ([]byte, error) {
 	z := lzReader{in: raw, most: d.limits.Batch, memory: d.Memory}
 	defer z.free()
@@ -59,7 +59,7 @@ func appendUTF16(dst []byte, units []uint16) []byte {
 type lzReader struct {
 	in     []byte
 	at     int  // the next character
-	value  byte // what is left of the last one
+	value  byte // what is left of the last character
 	bits   int  // how many bits of it are left
 	out    []uint16
 	most   int // units of out
@@ -68,7 +68,7 @@ type lzReader struct {
 
 	phrases []phrase
 	width   int // bits of a code
-	room    int // how many phrases there may be more before codes get wider
+	room    int // how many more phrases there may be before codes get wider
 }
 
 // phrase is a part of the output.
@@ -87,7 +87,7 @@ var errNoLZ = refuse(ParseError, "The payload is declared as compressed by lz-st
 
 func (z *lzReader) free() { z.memory.Return(z.taken) }
 
-// take counts memory that grows.
+// take takes memory for buffers that grow.
 func (z *lzReader) take(bytes int) error {
 	if err := z.memory.Take(bytes); err != nil {
 		return &memoryError{err}
@@ -130,7 +130,7 @@ func (z *lzReader) read() error {
 			code = len(z.phrases) - 1
 			z.grown()
 		}
-		next := phrase{last.start, last.length + 1} // the last phrase, and what comes first in this one
+		next := phrase{last.start, last.length + 1} // the last phrase, and the first unit of this one
 		entry := next
 		switch {
 		case code < len(z.phrases):
@@ -149,7 +149,7 @@ func (z *lzReader) read() error {
 	}
 }
 
-// grown counts a phrase, and makes codes wider when there are more phrases than they can name.
+// grown counts a phrase, and widens the codes when there are more phrases than they can name.
 func (z *lzReader) grown() {
 	if z.room--; z.room == 0 {
 		z.room = 1 << z.width
@@ -157,7 +157,7 @@ func (z *lzReader) grown() {
 	}
 }
 
-// literal adds a new character, which is what comes next.
+// literal defines the phrase of a new character, which comes next.
 func (z *lzReader) literal(kind int) error {
 	width := 8
 	if kind == lzUnit {
@@ -186,7 +186,7 @@ func (z *lzReader) define(p phrase) error {
 	return nil
 }
 
-// emit writes a phrase. It may end with the unit that it writes first.
+// emit writes a phrase, which may end with the first unit that it writes itself.
 func (z *lzReader) emit(p phrase) error {
 	if err := z.ensure(int(p.length)); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (z *lzReader) emit(p phrase) error {
 	return nil
 }
 
-// ensure makes room for more units.
+// ensure makes room for n more units.
 func (z *lzReader) ensure(n int) error {
 	need := len(z.out) + n
 	switch {
@@ -239,7 +239,7 @@ func (z *lzReader) code(width int) (int, error) {
 	return code, nil
 }
 
-// lzAlphabet is the value of each character, -1 for those that are none. Blanks were plus signs, before a form was read.
+// lzAlphabet is the value of each character, -1 for invalid ones. A blank was a plus sign before the form was read.
 var lzAlphabet = func() (values [256]int8) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 	for c := range values {

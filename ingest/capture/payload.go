@@ -74,7 +74,7 @@ func checkUTF8(text []byte) error {
 type compression uint8
 
 const (
-	none compression = iota // also base64, which shows by itself
+	none compression = iota // also for base64, which is recognized by its characters
 	gzipped
 	lz64
 )
@@ -89,8 +89,7 @@ func compressionOf(name string) compression {
 	return none
 }
 
-// unwrap decodes what is base64 as a whole, if it is. What came in a URL may have blanks that were plus signs. lz-string writes
-// base64 of its own, which stays.
+// unwrap decodes a text that is base64 as a whole. In a text from a URL, blanks stand for plus signs. The base64 of lz-string is its own, and stays.
 func (d *decoder) unwrap(text []byte, fromURL bool, said compression) ([]byte, error) {
 	if said == lz64 || len(text) == 0 || len(text)%4 != 0 {
 		return text, nil
@@ -130,7 +129,7 @@ func isFormType(header string) bool {
 	return err == nil && typ == "application/x-www-form-urlencoded"
 }
 
-// isForm reports whether a payload looks like a form that holds another.
+// isForm reports whether a payload looks like a form that holds another payload.
 func isForm(raw []byte) bool {
 	head := raw[:min(len(raw), 128)]
 	for _, field := range [...]string{"data=", "_=", "ip=", "compression="} {
@@ -209,7 +208,7 @@ func hexDigit(c byte) int {
 	return -1
 }
 
-// uncompressed undoes the compression of a payload. Gzip shows by its first bytes.
+// uncompressed undoes the compression of a payload. Gzip is recognized by its first bytes.
 func (d *decoder) uncompressed(raw []byte, said compression) ([]byte, error) {
 	if said == gzipped || bytes.HasPrefix(raw, []byte{0x1f, 0x8b, 8}) {
 		return d.gunzip(raw)
@@ -223,7 +222,7 @@ func (d *decoder) uncompressed(raw []byte, said compression) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(inner) != len(raw) { // some clients encode it once more
+		if len(inner) != len(raw) { // some clients encode it in base64 once more
 			return d.decompressLZ(inner)
 		}
 	}
@@ -245,9 +244,9 @@ func (d *decoder) gunzip(raw []byte) ([]byte, error) {
 	})
 }
 
-// expected is how large a gzip stream says that it is, if that is believable.
+// expected is the size that a gzip stream claims to have, as far as that is believable.
 func expected(raw []byte) int {
-	const likely = 32 // times as large as it is compressed
+	const likely = 32 // times its compressed size
 	if len(raw) < 4 {
 		return 0
 	}
@@ -255,7 +254,7 @@ func expected(raw []byte) int {
 	return min(size, likely*len(raw))
 }
 
-// inflate reads all of what a decompressor gives, which open opens.
+// inflate reads the whole output of the decompressor that open returns.
 func (d *decoder) inflate(expect int, open func() (io.Reader, error)) ([]byte, error) {
 	text, err := d.inflateMeasured(expect, open)
 	if err == nil {
@@ -270,8 +269,8 @@ func (d *decoder) inflate(expect int, open func() (io.Reader, error)) ([]byte, e
 	return nil, refuse(ParseError, "The payload cannot be decompressed: it is damaged, or cut off.")
 }
 
-// inflateMeasured decompresses a large text twice, the first time only to measure it: a text that is too large takes little memory then,
-// and others take no more than their size.
+// inflateMeasured decompresses a large text twice, the first time only to measure it: then a text that is too large takes little memory, and others take no
+// more than their size.
 func (d *decoder) inflateMeasured(expect int, open func() (io.Reader, error)) ([]byte, error) {
 	in, err := open()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// maxToken is how long a token may be, in bytes.
+// maxToken is the length of the longest token, in bytes.
 const maxToken = 64
 
 // tokens collects the tokens of a payload.
@@ -17,17 +17,17 @@ type tokens struct {
 	differ bool
 }
 
-// set takes the token of a batch. A value that is no text is no token either.
+// set takes the token of a batch. A value that is not a string counts as an empty token.
 func (t *tokens) set(raw record.Value) {
 	if raw != nil {
 		t.found, t.text = true, textOf(raw)
 	}
 }
 
-// tokenFields are the fields of an event that its token can be in.
+// tokenFields are the fields of an event that can hold its token.
 var tokenFields = [...]string{"token", "api_key", "$token"}
 
-// of takes the token that an event has.
+// of takes the token of an event, if it has one.
 func (t *tokens) of(fields, properties record.Object) {
 	var value record.Value
 	for _, name := range tokenFields {
@@ -55,7 +55,7 @@ func (t *tokens) of(fields, properties record.Object) {
 	}
 }
 
-// token is the one token of a payload, else that of the query string.
+// token returns the one token of a payload or, if it has none, that of the query string.
 func (t *tokens) token(query string) (string, error) {
 	switch {
 	case t.differ:
@@ -68,7 +68,7 @@ func (t *tokens) token(query string) (string, error) {
 	return "", refuse(MissingKey, "There is no project token: send it as api_key or token.")
 }
 
-// CheckToken trims a token and checks that it can be one, with a *RefusalError where it cannot.
+// CheckToken trims a token and checks its form. It returns a *RefusalError for one that is not valid.
 func CheckToken(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	switch {
@@ -84,7 +84,7 @@ func CheckToken(text string) (string, error) {
 	return text, nil
 }
 
-// UnknownToken refuses a token of no project.
+// UnknownToken refuses a token that belongs to no project.
 func UnknownToken() *RefusalError {
 	return refuse(InvalidKey, "The project token belongs to no project, or was revoked.")
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// Result is what became of an event of the newest route.
+// Result is the outcome for one event of the newest route.
 type Result struct {
 	UUID    uuid.UUID
 	Outcome Outcome
 	Details string // empty for none
 }
 
-// Outcome is what became of an event.
+// Outcome says whether an event was taken.
 type Outcome string
 
 // The outcomes of events.
@@ -28,7 +28,7 @@ const (
 	Dropped Outcome = "drop"
 )
 
-// What is said of events of the newest route.
+// The details of results.
 const (
 	missingName    = "missing_event_name"
 	longName       = "event_name_too_long"
@@ -41,10 +41,10 @@ const (
 	withoutPersons = "person_processing_disabled"
 )
 
-// V1 is what the headers of the newest route say: contract capture.md, section 11.
+// V1 holds what the headers of the newest route say: contract capture.md, section 11.
 type V1 struct {
 	Token string
-	// Encoding is the Content-Encoding in small letters; empty for none.
+	// Encoding is the Content-Encoding in lower case; empty for none.
 	Encoding            string
 	SentAt              time.Time
 	library, libVersion string
@@ -55,8 +55,7 @@ const maxSDKInfo = 256 // bytes
 // v1Headers are the headers that a request of the newest route needs.
 var v1Headers = []string{"User-Agent", "Content-Type", "PostHog-Sdk-Info", "PostHog-Attempt", "PostHog-Request-Id", "PostHog-Request-Timestamp"}
 
-// ReadV1 reads the headers of a request of the newest route, with a *RefusalError for those that are missing or wrong. The token is only
-// looked at for its form.
+// ReadV1 reads the headers of a request of the newest route. It returns a *RefusalError if headers are missing or wrong. It checks only the form of the token.
 func ReadV1(header func(name string) string) (V1, error) {
 	var v V1
 	scheme, token, _ := strings.Cut(header("Authorization"), " ")
@@ -106,7 +105,7 @@ func isUUID(text string) bool {
 	return ok
 }
 
-// libraryOf takes a name/version apart. PostHog does not refuse one that is not of this form either.
+// libraryOf splits a name/version. Like PostHog, it does not refuse a text of another form.
 func libraryOf(info string) (name, version string) {
 	at := strings.LastIndexByte(info, '/')
 	if at < 0 || len(info) > maxSDKInfo {
@@ -127,8 +126,8 @@ func rfc3339(text string) (time.Time, bool) {
 	return at.UTC(), err == nil
 }
 
-// DecodeV1 reads a request of the newest route. Its good events are taken and the bad ones are named in the results; only what is
-// wrong with the whole refuses it, with a *RefusalError.
+// DecodeV1 reads a request of the newest route. It takes the good events and names the bad ones in the results; only a mistake in the request as a whole
+// refuses it, with a *RefusalError.
 func DecodeV1(r *Request, v V1) (*Batch, error) {
 	d := newDecoder(r)
 	if len(d.Body) == 0 {
@@ -175,7 +174,7 @@ type v1Batch struct {
 	library, libVersion record.Value
 }
 
-// read reads one event. What is wrong with it alone is told in its result.
+// read reads one event. A mistake in this event alone is reported in its result.
 func (b *v1Batch) read(index int) error {
 	var err error
 	start := b.in.Pos()
@@ -189,7 +188,7 @@ func (b *v1Batch) read(index int) error {
 	if err != nil {
 		return err
 	}
-	// What is kept of an event, beside its line.
+	// Memory that an event takes besides its line.
 	const kept = 256
 	if err := b.Memory.Take(kept); err != nil {
 		return &memoryError{err}
@@ -213,7 +212,7 @@ func (b *v1Batch) read(index int) error {
 	return b.write(&r, b.in.Pos()-start)
 }
 
-// identify finds the UUID of an event, without which there is no telling what became of it. One that was passed over is looked through.
+// identify finds the UUID of an event, without which its outcome cannot be reported. In an event that was skipped, it searches for it.
 func (b *v1Batch) identify(index, start int, passed bool) (uuid.UUID, error) {
 	given := b.fields.Get("uuid")
 	if passed {
@@ -238,7 +237,7 @@ func (b *v1Batch) fillV1(r *record.Record) (Outcome, string) {
 	switch {
 	case r.Event == "":
 		return Dropped, missingName
-	case len(r.Event) > maxEventName: // bytes here, as by PostHog
+	case len(r.Event) > maxEventName: // in bytes, as PostHog counts
 		return Dropped, longName
 	case r.DistinctID == "":
 		return Dropped, missingID
@@ -280,7 +279,7 @@ func stringOf(v record.Value) (string, bool) {
 	return v.Text()
 }
 
-// addSession makes properties of the fields for session and window. It reports whether they can be.
+// addSession turns the fields for session and window into properties. It reports whether they are valid.
 func (b *v1Batch) addSession() bool {
 	for _, name := range [...]string{"session_id", "window_id"} {
 		given := b.fields.Get(name)
@@ -307,7 +306,7 @@ var v1Options = []struct{ name, property string }{
 	{"product_tour_id", "$product_tour_id"},
 }
 
-// addOptions makes properties of the options. It reports whether they can be read; those that are not known are passed over.
+// addOptions turns the options into properties. It reports whether they are valid; it ignores unknown ones.
 func (b *v1Batch) addOptions(given record.Value) bool {
 	if given == nil || given.IsNull() {
 		return true
@@ -333,7 +332,7 @@ func (b *v1Batch) addOptions(given record.Value) bool {
 	return true
 }
 
-// boolOption reads a boolean that may be a text or a number; nil for what is none.
+// boolOption reads a boolean, which may be a text or a number; nil if it is not one.
 func boolOption(v record.Value) record.Value {
 	if isBool(v) {
 		return v
@@ -357,7 +356,7 @@ func boolOption(v record.Value) record.Value {
 	return trueValue
 }
 
-// textOption reads a text that may be a whole number; nil for what is none.
+// textOption reads a text, which may be a whole number; nil if it is not one.
 func textOption(v record.Value) record.Value {
 	if v[0] == '"' {
 		return v
@@ -368,7 +367,7 @@ func textOption(v record.Value) record.Value {
 	return nil
 }
 
-// illegalIDs are distinct ids that are none: mistakes of those who send them.
+// illegalIDs are distinct ids that clients send by mistake.
 var illegalIDs = func() map[string]bool {
 	ids := map[string]bool{}
 	for _, id := range []string{

@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// decode reads the records of an entry, a line each.
+// decode reads the records of an entry, one per line.
 func decode(entry *journal.Entry, parser *record.Parser) ([]record.Record, error) {
 	records := make([]record.Record, 0, entry.Events)
 	for line := range bytes.Lines(entry.Data) {

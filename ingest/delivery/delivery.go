@@ -1,6 +1,6 @@
-// Package delivery takes captured events from the journal to ClickHouse: in their order, each once, however often ClickHouse is away or
-// the process is killed in between. A batch is forgotten by the journal only when all of it is in ClickHouse; one that is delivered
-// again after a crash adds nothing, because ingestion passes over events that are there.
+// Package delivery takes captured events from the journal to ClickHouse: in order, each once, however often ClickHouse is away or the process is killed in
+// between. The journal forgets a batch only when all of it is in ClickHouse; a batch that is delivered again after a crash adds nothing, because ingestion
+// skips events that are already there.
 package delivery
 
 import (
@@ -18,9 +18,8 @@ import (
 
 // Target is where events are delivered to.
 type Target interface {
-	// Deliver writes the records of a project in their order, those that are not there yet. Records whose data ClickHouse refuses are
-	// in the report, by their line, and do not keep the others out. After an error all of them are delivered again, unless the error
-	// is a *RefusedError.
+	// Deliver writes the records of a project that are not there yet, in order. Records whose data ClickHouse refuses are in the report, by their line, and do not
+	// block the others. After an error all of the records are delivered again, unless the error is a *RefusedError.
 	Deliver(ctx context.Context, project int64, records []record.Record) (ingest.Report, error)
 }
 
@@ -33,14 +32,13 @@ func (e *RefusedError) Error() string { return e.Reason.Error() }
 func (e *RefusedError) Unwrap() error { return e.Reason }
 
 const (
-	// interval is the least time between the beginnings of two deliveries: each writes a part to several tables, and ClickHouse merges
-	// parts at a cost.
+	// interval is the least time between the starts of two deliveries: each writes a part to several tables, and ClickHouse merges parts at a cost.
 	interval = 500 * time.Millisecond
 	// batchBytes is how much of the journal is delivered at once.
 	batchBytes = 16 << 20
-	// firstPause and lastPause are how long to wait after a failure, and after many.
+	// firstPause is how long to wait after a failure, lastPause after many.
 	firstPause, lastPause = 500 * time.Millisecond, 15 * time.Second
-	// lateAfter is from when on a log line tells of events that wait.
+	// lateAfter is how long events wait before a log line says so.
 	lateAfter = 30 * time.Second
 )
 
@@ -59,7 +57,7 @@ type Delivery struct {
 	done sync.WaitGroup
 }
 
-// New begins to deliver what is in a journal as soon as there is a target.
+// New starts to deliver the events of a journal as soon as there is a target.
 func New(j *journal.Journal, logger *zap.Logger) *Delivery { return begin(j, newTargets(), logger) }
 
 func begin(j *journal.Journal, to *targets, logger *zap.Logger) *Delivery {
@@ -110,7 +108,7 @@ func (d *Delivery) until(ctx context.Context, changed <-chan struct{}, do func(c
 	do(ctx)
 }
 
-// sleep waits, and reports whether ctx is still good.
+// sleep waits for d, and reports whether ctx is still valid.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -157,7 +155,7 @@ func (d *Delivery) of(project int64) *projectCounts {
 	return counts
 }
 
-// StatusOf reports how the delivery of a project's events is doing now. Failing is not said: the reason may tell of other projects.
+// StatusOf reports how the delivery of a project's events is doing now. Failing stays empty, because the reason may mention other projects.
 func (d *Delivery) StatusOf(project int64) Status {
 	var s Status
 	if found, ok := d.projects.Load(project); ok {

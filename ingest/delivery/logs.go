@@ -18,9 +18,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
-// Logs are the journals of captured events, one for each shard of ClickHouse. Each has a delivery of its own, so that events wait for their
-// shard alone, whether or not the others can be reached. A journal is made when the first event comes for its shard. Those that are there
-// are emptied even if no config names their shard any more: their events wait for a target that knows it. Deliveries share the targets.
+// Logs are the journals of captured events, one for each shard of ClickHouse. Each has a delivery of its own, so that events wait only for their own shard,
+// whether or not the others can be reached. A journal is created with the first event for its shard. Existing journals are emptied even if no config names
+// their shard any more: their events wait for a target that knows it. The deliveries share the targets.
 type Logs struct {
 	*targets
 
@@ -33,17 +33,17 @@ type Logs struct {
 	logs     map[string]*Log // by the name of the shard
 }
 
-// Log is what waits for one shard.
+// Log is the journal of one shard, with its delivery.
 type Log struct {
 	Shard    string // empty for the main one
 	Journal  *journal.Journal
 	Delivery *Delivery
 }
 
-// shardsDir is the folder with the journals of all shards but the main one, by their names.
+// shardsDir is the folder with the journals of all shards but the main one, each in a folder named after its shard.
 const shardsDir = "shards"
 
-// OpenLogs opens the journals in a folder, which is itself that of the main shard. Each may take maxBytes on disk.
+// OpenLogs opens the journals in a folder, which itself is the journal of the main shard. Each may take maxBytes on disk.
 func OpenLogs(dir string, maxBytes int64, logger *zap.Logger) (*Logs, error) {
 	l := &Logs{targets: newTargets(), dir: dir, logger: logger, maxBytes: maxBytes, logs: map[string]*Log{}}
 	shards, err := os.ReadDir(filepath.Join(dir, shardsDir))
@@ -86,7 +86,7 @@ func (l *Logs) Append(ctx context.Context, shard string, e journal.Entry) error 
 	return one.Journal.Append(ctx, e)
 }
 
-// of returns the log of a shard, which it makes if there is none.
+// of returns the log of a shard, and creates it if there is none.
 func (l *Logs) of(shard string) (*Log, error) {
 	if one := l.Of(shard); one != nil {
 		return one, nil
@@ -118,14 +118,14 @@ func (l *Logs) of(shard string) (*Log, error) {
 	return one, nil
 }
 
-// Of returns the log of a shard; nil if nothing ever came for it.
+// Of returns the log of a shard; nil if no event ever came for it.
 func (l *Logs) Of(shard string) *Log {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.logs[shard]
 }
 
-// All lists the logs: that of the main shard, and the others by name.
+// All lists the logs: the main shard's first, then the others by name.
 func (l *Logs) All() []*Log {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -136,7 +136,7 @@ func (l *Logs) All() []*Log {
 	return all
 }
 
-// SetMaxBytes changes the limit of each journal. What is there already stays.
+// SetMaxBytes changes the limit of each journal. Existing entries stay.
 func (l *Logs) SetMaxBytes(most int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +158,7 @@ func (l *Logs) Stats() (sum journal.Stats) {
 	return sum
 }
 
-// Waiting reports what waits of a project. It does no I/O.
+// Waiting reports what is waiting for a project in all journals. It does no I/O.
 func (l *Logs) Waiting(project int64) (sum journal.Waiting) {
 	for _, one := range l.All() {
 		w := one.Journal.Waiting(project)
@@ -170,8 +170,7 @@ func (l *Logs) Waiting(project int64) (sum journal.Waiting) {
 	return sum
 }
 
-// Status reports how all deliveries are doing now: Lag is the longest, and Failing has the reason of each that fails, with the name of its
-// shard.
+// Status reports how all deliveries are doing now: Lag is the longest one, and Failing has the reason of each delivery that fails, with the name of its shard.
 func (l *Logs) Status() (sum Status) {
 	var failing []string
 	for _, one := range l.All() {
@@ -188,7 +187,7 @@ func (l *Logs) Status() (sum Status) {
 	return sum
 }
 
-// StatusOf is [Delivery.StatusOf].
+// StatusOf sums up [Delivery.StatusOf] over all deliveries.
 func (l *Logs) StatusOf(project int64) (sum Status) {
 	for _, one := range l.All() {
 		sum.add(one.Delivery.StatusOf(project))

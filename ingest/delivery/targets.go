@@ -2,7 +2,7 @@ package delivery
 
 import "sync"
 
-// targets are those that events may be delivered to. Deliveries share them.
+// targets are the targets that events may be delivered to. Deliveries share them.
 type targets struct {
 	mu      sync.Mutex
 	list    []*registered // the newest last
@@ -15,8 +15,8 @@ type registered struct{ Target }
 
 func newTargets() *targets { return &targets{changed: make(chan struct{})} }
 
-// Use makes t the target, until another one takes its place or release is called. Then the one before it is used again. Neither Use
-// nor release returns while a target is in use that is not to be used any more.
+// Use makes t the target until another one takes its place or release is called; after that, the previous one is used again. Neither Use nor release returns
+// while a target that is to be used no longer is in use.
 func (a *targets) Use(t Target) (release func()) {
 	r := &registered{t}
 	a.change(func() { a.list = append(a.list, r) })
@@ -39,10 +39,10 @@ func (a *targets) change(do func()) {
 	a.changed = make(chan struct{})
 	a.mu.Unlock()
 	a.busy.Lock()
-	defer a.busy.Unlock() // whoever used the old target is through
+	defer a.busy.Unlock() // every use of the old target has ended
 }
 
-// target returns the newest target, nil for none, and what is closed when there is another one.
+// target returns the newest target, nil for none, and a channel that is closed when the targets change.
 func (a *targets) target() (*registered, <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -52,7 +52,7 @@ func (a *targets) target() (*registered, <-chan struct{}) {
 	return a.list[len(a.list)-1], a.changed
 }
 
-// hold keeps a target from being taken away until done is called. It reports false if that has happened already.
+// hold keeps a target from being replaced until done is called. It reports false if it has been replaced already.
 func (a *targets) hold(r *registered) (done func(), ok bool) {
 	a.busy.RLock()
 	if newest, _ := a.target(); newest != r {

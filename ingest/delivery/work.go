@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// work is a batch that is being delivered. It stays when the target changes.
+// work is the batch that is being delivered. It survives a change of the target.
 type work struct {
 	*Delivery
 
@@ -25,12 +25,12 @@ type work struct {
 	pause time.Duration // before the next try; 0 after a success
 }
 
-// part is what a batch has of one project.
+// part is the part of a batch that belongs to one project.
 type part struct {
 	project int64
 	entries []journal.Entry
 	records []record.Record
-	ends    []int // by entry, how many records it and those before it have
+	ends    []int // by entry, the number of records up to its end
 	refused error // why it can't be delivered
 }
 
@@ -95,8 +95,7 @@ func (w *work) add(entry journal.Entry, parser *record.Parser) {
 // projectsAtOnce is how many projects are delivered to at the same time. They share their inserts.
 const projectsAtOnce = 64
 
-// deliverParts delivers what is left. A project that can't be delivered to does not keep the others of the batch waiting, but the batches
-// after this one.
+// deliverParts delivers what is left. A project that can't be delivered to does not hold up the other projects of the batch, but it holds up the next batches.
 func (w *work) deliverParts(ctx context.Context, target Target) error {
 	failures := make([]error, len(w.parts))
 	var all errgroup.Group
@@ -157,7 +156,7 @@ func (w *work) deliverPart(ctx context.Context, target Target, p *part) error {
 	return nil
 }
 
-// aside puts what can't be delivered into a file, so that the rest can go on.
+// aside writes what can't be delivered to a file, so that the rest can go on.
 func (w *work) aside(ctx context.Context, entry journal.Entry, reason error) error {
 	path, err := w.journal.SetAside(ctx, entry, reason.Error())
 	if err != nil {
@@ -170,7 +169,7 @@ func (w *work) aside(ctx context.Context, entry journal.Entry, reason error) err
 	return nil
 }
 
-// asideBad sets aside the records that ClickHouse does not take, those of an entry together.
+// asideBad sets aside the records that ClickHouse refuses, those of an entry together.
 func (w *work) asideBad(ctx context.Context, p *part, lines []ingest.BadLine) error {
 	bad := make(map[int]error, len(lines)) // by place
 	for _, line := range lines {
@@ -201,7 +200,7 @@ func (w *work) asideBad(ctx context.Context, p *part, lines []ingest.BadLine) er
 	return nil
 }
 
-// report notes how a try ended, and how long to wait before the next.
+// report notes how an attempt ended, and how long to wait before the next.
 func (w *work) report(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil: // stopped, or the target changed

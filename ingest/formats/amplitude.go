@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// amplitude reads a line of Amplitude's export. An event with user and device says that the device is the user's, unless it is another's.
+// amplitude reads a line of Amplitude's export. An event with a user and a device says that the device is the user's, unless it is another's.
 func amplitude(f *fields) (record.Record, error) {
 	r := event()
 	r.Event = f.need("event_type")
@@ -51,7 +51,7 @@ func amplitude(f *fields) (record.Record, error) {
 
 var amplitudeEvents = map[string]string{"[Amplitude] Page Viewed": "$pageview"}
 
-// amplitudeNames are fields that become properties, under the names that they have here.
+// amplitudeNames are fields that become properties, with the names of the properties.
 var amplitudeNames = [][2]string{
 	{"country", "$geoip_country_name"},
 	{"region", "$geoip_subdivision_1_name"},
@@ -82,7 +82,7 @@ var amplitudePages = [][2]string{
 	{"referring_domain", "$referring_domain"},
 }
 
-// amplitudeIgnored are fields that say how an event went through Amplitude.
+// amplitudeIgnored are fields that say how an event passed through Amplitude.
 var amplitudeIgnored = []string{
 	"amplitude_id", "app", "client_event_time", "client_upload_time", "server_upload_time", "processed_time", "event_id", "$insert_id", "insert_id", "$insert_key", "$schema", "schema",
 	"adid", "idfa", "amplitude_attribution_ids", "amplitude_event_type", "data", "data_type", "dma", "group_properties", "global_user_properties",

@@ -21,7 +21,7 @@ type csvRows struct {
 	line    int // of the last row
 }
 
-// boundedRow fails when one row takes too much: a quote that is never closed would take the rest of the file into memory.
+// boundedRow fails when one row takes too much: a quote that is never closed would pull the rest of the file into memory.
 type boundedRow struct {
 	in   io.Reader
 	left int
@@ -90,7 +90,7 @@ func (c *csvRows) next() (record.Record, error) {
 	return c.table.row(c.r, c.values, c.line, out)
 }
 
-// append appends a cell as JSON: numbers, true and false as what they are, the text of fields as text, and nothing for an empty cell.
+// append appends a cell as JSON: numbers, true and false as such, cells of known fields as strings, and nothing for an empty cell.
 func (c *csvRows) append(out []byte, i int, cell string) []byte {
 	field := c.table.columns[i].field
 	switch {
@@ -107,7 +107,7 @@ func (c *csvRows) append(out []byte, i int, cell string) []byte {
 	return jsontext.AppendString(out, cell)
 }
 
-// isNumber reports whether a text is a number as JSON writes it, with few enough digits to keep them all.
+// isNumber reports whether a text is a number as JSON writes it, with so few digits that none are lost.
 func isNumber(text string) bool {
 	const digits = 15
 	digit := func(i int) bool { return i < len(text) && text[i] >= '0' && text[i] <= '9' }

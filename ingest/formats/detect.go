@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// looks are first bytes of files that are no import, with what they are.
+// looks lists the first bytes of files that cannot be imported, with what these files are.
 var looks = []struct{ start, what string }{
 	{"\xff\xfe", "text in UTF-16: save it as UTF-8, for example with iconv -f UTF-16 -t UTF-8"},
 	{"\xfe\xff", "text in UTF-16: save it as UTF-8, for example with iconv -f UTF-16 -t UTF-8"},
@@ -32,12 +32,12 @@ var looks = []struct{ start, what string }{
 	{"\x28\xb5\x2f\xfd", "zstd data that was compressed twice"},
 }
 
-// unknownFormat says what a file looks like, and what an import takes.
+// unknownFormat says what a file looks like, and what can be imported.
 func unknownFormat(what string) error {
 	return fmt.Errorf("the file looks like %s; %s", what, takes)
 }
 
-// readable names files that are no text.
+// readable refuses files that are not text, and says what they are.
 func readable(start []byte) error {
 	for _, look := range looks {
 		if bytes.HasPrefix(start, []byte(look.start)) {
@@ -56,7 +56,7 @@ func readable(start []byte) error {
 	return nil
 }
 
-// utf16 knows ASCII that is written as UTF-16 without a mark.
+// utf16 recognizes ASCII that is written as UTF-16 without a byte order mark.
 func utf16(start []byte) bool {
 	if len(start) < 4 {
 		return false
@@ -65,7 +65,7 @@ func utf16(start []byte) bool {
 	return start[0] == 0 && start[2] == 0 && ascii(start[1]) && ascii(start[3]) || start[1] == 0 && start[3] == 0 && ascii(start[0]) && ascii(start[2])
 }
 
-// formatOf tells the format of a text from its start. Lines that are no JSON can stand before those that are: they are bad lines.
+// formatOf detects the format of a text from its start. Lines that are not JSON may come before those that are: they are bad lines.
 func formatOf(start []byte) (Format, error) {
 	text := bytes.TrimSpace(start)
 	lower := bytes.ToLower(text[:min(len(text), 100)])
@@ -110,12 +110,12 @@ func firstLine(text []byte) string {
 	return string(bytes.TrimRight(line, "\r"))
 }
 
-// like reports whether a name is, or may be meant to be, one of those known.
+// like returns a function that reports whether a name is a known one, or may be a misspelling of one.
 func like(known []string) func(string) bool {
 	return func(name string) bool { return slices.Contains(known, name) || nearest(name, known) != "" }
 }
 
-// formatOfKeys tells the format of a line from its fields, and from those of its properties.
+// formatOfKeys detects the format of a line from its fields and the fields of its properties.
 func formatOfKeys(keys, properties []string) Format {
 	has := func(name string) bool { return slices.Contains(keys, name) }
 	inside := func(name string) bool { return slices.Contains(properties, name) }
@@ -142,7 +142,7 @@ var postHogMarks = []string{
 	"person_properties", "person_set", "person_set_once", "set", "set_once", "team_id", "inserted_at", "_inserted_at", "site_url", "ip", "elements",
 }
 
-// keysOf lists the fields of an object that may be cut off, and those of its properties.
+// keysOf lists the fields of an object, which may be cut off, and the fields of its properties.
 func keysOf(text []byte) (keys, properties []string) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	depth, inside := 0, false
@@ -183,7 +183,7 @@ func keysOf(text []byte) (keys, properties []string) {
 	return keys, properties
 }
 
-// separator is what stands between the columns of a header; 0 if it is none.
+// separator returns the character that separates the columns of a header; 0 if it is not a header.
 func separator(header string) rune {
 	for _, c := range ",;\t|" {
 		if strings.ContainsRune(header, c) && len(header) < sniffed/2 {

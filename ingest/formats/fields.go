@@ -12,10 +12,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// fields is a line as its fields. What is asked for counts as known.
+// fields holds the fields of a line. A field that was asked for counts as known.
 type fields struct {
 	all        record.Object
-	properties record.Object // of the field properties, if that is an object
+	properties record.Object // members of the field properties, if that is an object
 	known      []string
 	room       [48]string
 	err        error // the first mistake
@@ -30,7 +30,7 @@ func (f *fields) get(name string) record.Value {
 	return nil
 }
 
-// ignore names fields that become nothing, and are known.
+// ignore marks fields as known that become nothing.
 func (f *fields) ignore(names ...string) { f.known = append(f.known, names...) }
 
 // rest calls each for the fields that were not asked for.
@@ -61,7 +61,7 @@ func (f *fields) text(name string) string {
 	return text
 }
 
-// need is text that has to be there.
+// need returns a text that must be there.
 func (f *fields) need(name string) string {
 	text := f.text(name)
 	if text == "" {
@@ -121,7 +121,7 @@ func timeOf(text string) (time.Time, bool) {
 	return at, ok && !at.Before(record.Earliest) && !at.After(record.Latest)
 }
 
-// unixTime reads a number of seconds, milliseconds or microseconds, whichever gives a time that is near: 12 digits of seconds are the year 5138.
+// unixTime reads a number of seconds, milliseconds or microseconds, whichever gives a plausible time: 12 digits of seconds are the year 5138.
 func unixTime(text string) (time.Time, bool) {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || n < 0 {
@@ -138,7 +138,7 @@ func unixTime(text string) (time.Time, bool) {
 	return time.UnixMicro(int64(n * 1e6)).UTC(), true
 }
 
-// needTime is time that has to be there.
+// needTime returns a time that must be there.
 func (f *fields) needTime(name string) time.Time {
 	at := f.time(name)
 	if at.IsZero() {
@@ -167,10 +167,10 @@ func (f *fields) flag(name string) bool {
 	return string(v) == "true" || text == "1" || text == "true"
 }
 
-// namespace makes ids of the ids of other products. It must never change: importing again relies on it.
+// namespace is for ids derived from those of other products. It must never change: repeated imports rely on it.
 var namespace = uuid.MustParse("3c1c9b0e-94d5-5f0a-8f5c-0d7f5a2b7b44")
 
-// idOf is the uuid of an event that another product names otherwise. An id that is a UUID stays.
+// idOf derives the uuid of an event from its id in another product. An id that is a UUID stays.
 func idOf(product, id string) uuid.UUID {
 	if parsed, err := uuid.Parse(id); err == nil && len(id) == len(parsed.String()) {
 		return parsed
@@ -180,10 +180,10 @@ func idOf(product, id string) uuid.UUID {
 
 var errNoIDs = errors.New("it has no distinct id")
 
-// event begins the record of an event.
+// event starts the record of an event.
 func event() record.Record { return record.Record{Kind: record.Event, GroupIndex: -1} }
 
-// addMissing gives an object a member that it does not have.
+// addMissing adds a member to an object that does not have it.
 func addMissing(o *record.Object, name string, v record.Value) {
 	if v != nil && o.Get(name) == nil {
 		*o = append(*o, record.Member{Key: name, Value: v})

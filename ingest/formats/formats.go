@@ -1,5 +1,5 @@
-// Package formats reads records from files: lines of JSON, exports of other products, CSV and Parquet, compressed or not. It tells the
-// format from what the file contains.
+// Package formats reads records from files: lines of JSON, exports of other products, CSV and Parquet, compressed or not. It detects the format from the
+// content.
 package formats
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// Format is a form of files.
+// Format is a file format.
 type Format string
 
 // The formats.
 const (
-	NDJSON         Format = "ndjson"          // the lines of this product
+	NDJSON         Format = "ndjson"          // this product's own lines
 	PostHog        Format = "posthog"         // batch exports of PostHog, events and persons, as lines of JSON
 	Mixpanel       Format = "mixpanel"        // the raw export of events
-	MixpanelPeople Format = "mixpanel-people" // profiles, as /engage answers them
+	MixpanelPeople Format = "mixpanel-people" // profiles, as /engage returns them
 	Amplitude      Format = "amplitude"       // the export of events
 	CSV            Format = "csv"             // with a header
 	Parquet        Format = "parquet"         // of flat columns, such as PostHog's batch exports
@@ -33,7 +33,7 @@ var All = []Format{NDJSON, PostHog, Mixpanel, MixpanelPeople, Amplitude, CSV, Pa
 const takes = "an import takes NDJSON, batch exports of PostHog (JSON lines or Parquet), exports of Mixpanel and Amplitude, CSV with a header, and Parquet, " +
 	"each plain or compressed with gzip or zstd, and several in a ZIP file"
 
-// ParseFormat reads the name of a format. An empty one is none.
+// ParseFormat reads the name of a format. An empty name means none.
 func ParseFormat(name string) (Format, error) {
 	if name == "" || slices.Contains(All, Format(name)) {
 		return Format(name), nil
@@ -47,49 +47,49 @@ func ParseFormat(name string) (Format, error) {
 
 // Options says how a file is read.
 type Options struct {
-	// The format. Default: it is told from what the file contains.
+	// The format. Default: it is detected from the content.
 	Format Format
-	// The name of the file, if it has one. It tells a compression that has no mark of its own: .br is Brotli.
+	// The name of the file, if it has one. It identifies a compression that has no magic number: .br is Brotli.
 	Name string
-	// Which column of CSV or Parquet becomes which field. Default: the one with its name.
+	// The field that each column of CSV or Parquet becomes. Default: the field with its name.
 	Map Mapping
-	// Opens a file to keep what has to be read from its end: Parquet and ZIP. The reader closes and removes it. Default: such files can
-	// only be read if the input is an *os.File.
+	// Opens a file to keep what must be read from its end: Parquet and ZIP. The reader closes and removes it. Default: such files can only be read if the input is
+	// an *os.File.
 	Spool func() (*os.File, error)
-	// How many bytes such files may have that are open together. Default: any number.
+	// How many bytes such files may have together while they are open. Default: any number.
 	MaxSpool int64
-	// Is asked while compressed data is read, which can take long without a record. An error ends the reading. Default: goes on.
+	// Called while compressed data is read, which may take long without a record. An error ends the reading. Default: it goes on.
 	Stopped func() error
 }
 
-// Reader reads records from a file. A line or row that cannot be used is a *record.Error; there is more to read after it.
+// Reader reads records from a file. For a line or row that cannot be used it returns a *record.Error; there is more to read after it.
 type Reader struct {
 	options Options
 	in      io.Reader
 	source  source // nil before the first record
-	err     error  // the end
+	err     error  // why the reading has ended
 	closers []func() error
-	spooled int64 // bytes of files that are kept now
+	spooled int64 // bytes of the kept files that are open
 	sent    func() int64
-	// Bytes that compressed files unfolded to, the files in a ZIP file and what they unfold to included.
+	// Bytes that compressed data unfolded to, including the files in a ZIP file and what those unfold to.
 	unfolded int64
 	summary  Summary
 	unknown  unknownFields
 	parser   record.Parser
 }
 
-// source yields records of one file in one format. Errors other than *record.Error are its end.
+// source yields the records of one file in one format. It has ended after any error but *record.Error and errSkip.
 type source interface {
 	next() (record.Record, error)
 }
 
-// Summary says what a reader met.
+// Summary describes what a reader has met.
 type Summary struct {
 	Format  Format    // of the first file with records; empty before
-	Unknown []Unknown // fields that became nothing, the most frequent first
-	More    int       // names of such fields that are not listed
-	Columns []string  // of CSV and Parquet that became properties because they are no field
-	Skipped int       // lines that are left out on purpose, such as persons that were deleted
+	Unknown []Unknown // fields that became nothing, most frequent first
+	More    int       // number of such fields that are not listed
+	Columns []string  // columns of CSV and Parquet that became properties because they are not fields
+	Skipped int       // lines left out on purpose, such as deleted persons
 }
 
 // New returns a reader of a file.
@@ -99,14 +99,14 @@ func New(in io.Reader, options Options) *Reader {
 	return r
 }
 
-// Summary says what was met so far.
+// Summary describes what was met so far.
 func (r *Reader) Summary() Summary {
 	s := r.summary
 	s.Unknown, s.More = r.unknown.list()
 	return s
 }
 
-// Err is why nothing more can be read; nil before the end, and for a file that was read to its end.
+// Err returns why nothing more can be read; nil before the end, and for a file that was read to its end.
 func (r *Reader) Err() error {
 	if errors.Is(r.err, io.EOF) && !errors.Is(r.err, io.ErrUnexpectedEOF) {
 		return nil
@@ -114,7 +114,7 @@ func (r *Reader) Err() error {
 	return r.err
 }
 
-// Close gives back what the reader took. It leaves the input open.
+// Close releases what the reader holds. It leaves the input open.
 func (r *Reader) Close() error {
 	var errs []error
 	for _, closer := range slices.Backward(r.closers) {
@@ -147,10 +147,10 @@ func (r *Reader) Read() (record.Record, error) {
 	return record.Record{}, r.err
 }
 
-// errSkip is a line that is left out on purpose.
+// errSkip marks a line that is left out on purpose.
 var errSkip = errors.New("left out")
 
-// wrapped says what was done, except of the end.
+// wrapped adds what was being done to an error, except to io.EOF at the end.
 func wrapped(err error, doing string) error {
 	if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return io.EOF
@@ -158,7 +158,7 @@ func wrapped(err error, doing string) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// open looks at the start of the input and returns what reads it.
+// open examines the start of the input and returns a source that reads it.
 func (r *Reader) open() (source, error) {
 	if file, size, ok := regular(r.in); ok {
 		r.sent = func() int64 { return size }
@@ -182,7 +182,7 @@ func (r *Reader) open() (source, error) {
 	return r.openStream(in, r.options.Name, 0)
 }
 
-// unfold counts bytes that something unfolded to. All together are in proportion to what was sent.
+// unfold counts bytes that data unfolded to. All together must be in proportion to what was sent.
 func (r *Reader) unfold(n int64) error {
 	if r.unfolded += n; r.unfolded > freeBytes && r.unfolded > maxRatio*r.sent() {
 		return fmt.Errorf("the file unfolds to more than %d times its size", maxRatio)
@@ -193,7 +193,7 @@ func (r *Reader) unfold(n int64) error {
 	return nil
 }
 
-// openStream opens what a stream contains: compressed data, or text. Parquet and ZIP are spooled.
+// openStream opens the content of a stream: compressed data, or text. Parquet and ZIP are spooled.
 func (r *Reader) openStream(in io.Reader, name string, depth int) (source, error) {
 	text, err := r.uncompressed(in, name)
 	if err != nil {
@@ -224,7 +224,7 @@ func (r *Reader) openStream(in io.Reader, name string, depth int) (source, error
 	return r.openText(text, start)
 }
 
-// openText opens text in the format that it has.
+// openText opens text in its format.
 func (r *Reader) openText(text *textReader, start []byte) (source, error) {
 	if err := readable(start); err != nil {
 		return nil, err

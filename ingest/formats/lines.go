@@ -21,8 +21,8 @@ type lines struct {
 	err  error // the end
 }
 
-// next returns the next line without its end and blanks around it. The line is the caller's. Of one that is too long it returns a
-// *record.Error and goes on after it.
+// next returns the next line without its end and the blanks around it. The caller owns the line. For a line that is too long it returns a *record.Error, and
+// goes on after it.
 func (l *lines) next() ([]byte, error) {
 	for l.err == nil {
 		text, err := l.read()
@@ -32,7 +32,7 @@ func (l *lines) next() ([]byte, error) {
 		}
 		ended := errors.Is(err, io.EOF)
 		if l.err != nil && !ended {
-			break // what came of the line is no line
+			break // the line is incomplete
 		}
 		if !ended || len(text) > 0 {
 			l.line++
@@ -110,7 +110,7 @@ func (o *objectLines) next() (record.Record, error) {
 	return o.r.converted(&f, o.convert, o.line, text)
 }
 
-// converted makes a record of fields.
+// converted makes a record from fields.
 func (r *Reader) converted(f *fields, convert func(*fields) (record.Record, error), line int, text []byte) (record.Record, error) {
 	f.known = f.room[:0]
 	rec, err := convert(f)

@@ -9,8 +9,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// Mapping says which field a column becomes: a field of an event (event, distinct_id, timestamp, uuid, person_id, elements_chain),
-// properties or person for an object in JSON, properties.NAME, person.NAME, groups.TYPE, or - for none.
+// Mapping maps columns to the fields that they become: a field of an event (event, distinct_id, timestamp, uuid, person_id, elements_chain), properties or
+// person for an object in JSON, properties.NAME, person.NAME, groups.TYPE, or - for none.
 type Mapping map[string]string
 
 // tableFields are the fields that columns can become.
@@ -53,7 +53,7 @@ func mappable(field string) bool {
 
 // column is a column of a table, with what it becomes.
 type column struct {
-	name, field string // the field is empty for a column that is not known
+	name, field string // field is empty for an unknown column
 }
 
 // table makes records of the rows of CSV or Parquet.
@@ -64,8 +64,7 @@ type table struct {
 
 const maxColumns = record.MaxNames + 50
 
-// newTable finds out what the columns become. A table with a column of properties says so what they are: other columns count as unknown. In
-// one without, they are properties.
+// newTable finds out what the columns become. If a column holds the properties, other columns count as unknown. Otherwise they become properties.
 func (r *Reader) newTable(names []string) (*table, error) {
 	if len(names) > maxColumns {
 		return nil, fmt.Errorf("the file has %d columns; it can have %d", len(names), maxColumns)
@@ -109,7 +108,7 @@ func (r *Reader) newTable(names []string) (*table, error) {
 	return t, nil
 }
 
-// Columns of PostHog's exports that say nothing of an event or person.
+// Columns of PostHog's exports that say nothing about an event or person.
 var (
 	exportColumns = []string{"team_id", "inserted_at", "_inserted_at", "site_url", "bq_ingested_timestamp", "elements"}
 	personColumns = []string{"team_id", "person_version", "person_distinct_id_version", "is_deleted", "is_identified"}
@@ -141,7 +140,7 @@ func listed(names []string) string {
 	return text
 }
 
-// row makes the record of a row. A value that is nil is not there.
+// row makes the record of a row. A nil value is missing.
 func (t *table) row(r *Reader, values []record.Value, line int, source []byte) (record.Record, error) {
 	f := fields{all: make(record.Object, 0, len(values))}
 	var properties, person, groups record.Object
@@ -169,7 +168,7 @@ func (t *table) row(r *Reader, values []record.Value, line int, source []byte) (
 	return r.converted(&f, func(f *fields) (record.Record, error) { return t.convert(f, properties, person, groups) }, line, source)
 }
 
-// convert is the record of a row, of which some columns are properties by themselves.
+// convert makes the record of a row, some of whose columns are properties.
 func (t *table) convert(f *fields, properties, person, groups record.Object) (record.Record, error) {
 	given := f.object("person")
 	for _, m := range person {

@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// mixpanel reads a line of Mixpanel's raw export. All that it says of an event, but its name, is in its properties.
+// mixpanel reads a line of Mixpanel's raw export. Everything about an event but its name is in its properties.
 func mixpanel(f *fields) (record.Record, error) {
 	r := event()
 	r.Event = f.need("event")
@@ -44,10 +44,10 @@ func mixpanel(f *fields) (record.Record, error) {
 	return r, p.err
 }
 
-// mixpanelDevice stands before a device id that is a distinct id.
+// mixpanelDevice is the prefix of a device id that is a distinct id.
 const mixpanelDevice = "$device:"
 
-// mixpanelMerge reads which ids an event says are of one person.
+// mixpanelMerge finds which ids an event says belong to one person.
 func mixpanelMerge(r *record.Record, p *fields, user, device string) {
 	switch r.Event {
 	case "$identify":
@@ -81,13 +81,13 @@ var (
 	mixpanelNames = map[string]string{
 		"$city": "$geoip_city_name", "$region": "$geoip_subdivision_1_name", "mp_country_code": "$geoip_country_code",
 		"mp_lib": "$lib", "$lib_version": "$lib_version", "current_url": "$current_url",
-		// They are fields, or say how the event went through Mixpanel.
+		// These are fields, or say how the event passed through Mixpanel.
 		"time": "", "distinct_id": "", "$insert_id": "", "mp_processing_time_ms": "", "$mp_api_endpoint": "", "$mp_api_timestamp_ms": "", "$geo_source": "",
 		"$import": "",
 	}
 )
 
-// mixpanelName is the name that a property has here; empty for one that is left out.
+// mixpanelName returns the name that a property has here; empty for one that is left out.
 func mixpanelName(name string) string {
 	if other, ok := mixpanelNames[name]; ok {
 		return other
@@ -95,7 +95,7 @@ func mixpanelName(name string) string {
 	return name
 }
 
-// mixpanelPeople reads a profile as /engage answers it.
+// mixpanelPeople reads a profile as /engage returns it.
 func mixpanelPeople(f *fields) (record.Record, error) {
 	r := record.Record{Kind: record.Person, GroupIndex: -1}
 	r.DistinctIDs = []string{f.need("$distinct_id")}

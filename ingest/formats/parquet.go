@@ -24,8 +24,8 @@ type parquetRows struct {
 	bytes   io.ReaderAt
 	size    int64
 	table   *table
-	convert []func([]byte, parquet.Value) []byte // by leaf column; nil for one that is left out
-	column  []int                                // of the table, by leaf column
+	convert []func([]byte, parquet.Value) []byte // by leaf column; nil for a column that is left out
+	column  []int                                // column of the table, by leaf column
 	values  []record.Value
 	group   int // the next row group
 	rows    parquet.Rows
@@ -34,7 +34,7 @@ type parquetRows struct {
 	line    int
 }
 
-// rowsAtOnce is how many rows are taken from the file together.
+// rowsAtOnce is how many rows are read from the file at a time.
 const rowsAtOnce = 64
 
 func (r *Reader) openParquet(in io.ReaderAt, size int64) (s source, err error) {
@@ -68,7 +68,7 @@ func (r *Reader) openParquet(in io.ReaderAt, size int64) (s source, err error) {
 	return p, nil
 }
 
-// add takes a column of the file. One that is no single value in each row counts as a field that is not known.
+// add takes a column of the file. A column that cannot be converted counts as an unknown field.
 func (p *parquetRows) add(c *parquet.Column, names *[]string) error {
 	leaves := leavesOf(c)
 	if len(p.column)+leaves > maxColumns {
@@ -98,7 +98,7 @@ func leavesOf(c *parquet.Column) int {
 	return n
 }
 
-// damaged makes an error of a panic: the library has them for files that contradict themselves.
+// damaged turns a panic into an error: the library panics on files that contradict themselves.
 func damaged(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the Parquet file is damaged: %v", p)
@@ -179,7 +179,7 @@ func (p *parquetRows) fill() error {
 	return nil
 }
 
-// converter returns what writes the values of a column as JSON; nil for a column that has more or other than one value in each row.
+// converter returns a function that writes the values of a column as JSON; nil for a column that is nested, repeated, or of a type that is not read.
 func converter(c *parquet.Column) func([]byte, parquet.Value) []byte {
 	if !c.Leaf() || c.Repeated() {
 		return nil
@@ -248,7 +248,7 @@ func appendTime(b []byte, t time.Time) []byte {
 	return t.AppendFormat(append(b, '"'), `2006-01-02T15:04:05.999999Z07:00"`)
 }
 
-// integers writes integers by what they stand for.
+// integers returns a function that writes integers by their logical type.
 func integers(logical format.LogicalTypeValue, signed func(parquet.Value) int64, unsigned func(parquet.Value) uint64) func([]byte, parquet.Value) []byte {
 	switch l := logical.(type) {
 	case *format.TimestampType:

@@ -9,13 +9,13 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// The library takes the memory that a file asks for. These are checks of what it asks for, before the library sees it.
+// The library allocates the memory that a file asks for. These checks look at what it asks for before the library does.
 
 const (
 	maxFooter    = 16 << 20
 	maxPage      = 256 << 20
 	maxPageCells = 16 << 20
-	maxOpenPages = 1 << 30 // bytes of the largest page of each column, which are in memory together
+	maxOpenPages = 1 << 30 // bytes of the largest page of each column, all in memory at once
 	maxHeader    = 1 << 20 // bytes of the header of a page
 )
 
@@ -50,14 +50,14 @@ func checkFooter(in io.ReaderAt, size int64) error {
 	return checkSchema(meta.Schema)
 }
 
-// maxNesting is how deeply columns may be nested: the library follows them.
+// maxNesting is how deeply columns may be nested: the library recurses into them.
 const maxNesting = 32
 
 func checkSchema(schema []format.SchemaElement) error {
 	if len(schema) > 4*maxColumns {
 		return fmt.Errorf("the Parquet file has %d columns; it can have %d", len(schema), maxColumns)
 	}
-	left := []int32{1} // how many elements are to come, by depth
+	left := []int32{1} // elements that are still to come, by depth
 	for _, element := range schema {
 		for len(left) > 0 && left[len(left)-1] == 0 {
 			left = left[:len(left)-1]
@@ -76,7 +76,7 @@ func checkSchema(schema []format.SchemaElement) error {
 	return nil
 }
 
-// checkPages checks what the pages of a row group take in memory.
+// checkPages checks how much memory the pages of a row group take.
 func checkPages(in io.ReaderAt, size int64, group *format.RowGroup) error {
 	open := int64(0)
 	for i := range group.Columns {
@@ -100,7 +100,7 @@ func checkPages(in io.ReaderAt, size int64, group *format.RowGroup) error {
 	return nil
 }
 
-// checkChunk goes through the headers of pages, and returns what the largest takes in memory.
+// checkChunk goes through the headers of pages, and returns how much memory the largest page takes.
 func checkChunk(in io.ReaderAt, at, end int64) (most int64, err error) {
 	buffer := make([]byte, 4<<10)
 	for at < end {

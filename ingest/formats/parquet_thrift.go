@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	maxDepth = 64        // of lists and structures in each other: the library skips those that it does not know by recursion
-	maxItems = 128 << 20 // bytes that the items of all lists take in memory, about
-	// The size of an item in memory, about. The largest structure is a column of a row group, which takes 3 bytes in the file.
+	maxDepth = 64        // of nested lists and structures: the library skips unknown ones by recursion
+	maxItems = 128 << 20 // approximate bytes that the items of all lists take in memory
+	// The approximate size of an item in memory. The largest structure is a column of a row group, which takes 3 bytes in the file.
 	structSize = 600
 	itemSize   = 32
 )
@@ -21,7 +21,7 @@ var (
 	errList = errors.New("it has lists that are too long")
 )
 
-// decode reads a thrift structure, and returns how many bytes it takes.
+// decode reads a thrift structure, and returns its length in bytes.
 func decode(text []byte, into any) (int, error) {
 	var compact thrift.CompactProtocol
 	s := scan{in: compact.NewReaderFromBytes(text), left: maxItems}
@@ -33,7 +33,7 @@ func decode(text []byte, into any) (int, error) {
 	return in.BytesRead(), err //nolint:wrapcheck // the caller says what it was
 }
 
-// scan goes through thrift before it is decoded, and refuses what takes too much stack or memory.
+// scan goes through thrift data before it is decoded, and refuses data that would take too much stack or memory.
 type scan struct {
 	in   thrift.Reader
 	left int64 // bytes of memory that items may still take
@@ -124,7 +124,7 @@ func (s *scan) items(n, depth int, types ...thrift.Type) error {
 	return nil
 }
 
-// unexpected says of data that ends within a structure that it does.
+// unexpected turns io.EOF within a structure into io.ErrUnexpectedEOF.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

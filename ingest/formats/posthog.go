@@ -32,12 +32,12 @@ func postHogEvent(f *fields) (record.Record, error) {
 	set(&r.Properties, "$set_once", f.object("person_set_once"))
 	set(&r.Properties, "$set_once", f.object("set_once"))
 	addMissing(&r.Properties, "$ip", f.get("ip"))
-	// They say what the server, the project or the order of the export was, and nothing about the event.
+	// These are about the server, the project or the order of the export, and not about the event.
 	f.ignore("team_id", "inserted_at", "_inserted_at", "site_url", "bq_ingested_timestamp", "elements", "properties", "type")
 	return r, f.err
 }
 
-// set gives an event what it sets, unless its properties say it.
+// set adds what an event sets, unless its properties say it already.
 func set(properties *record.Object, name string, values record.Object) {
 	if len(values) > 0 {
 		addMissing(properties, name, values.Append(nil))

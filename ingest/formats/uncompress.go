@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// sniffed is how many bytes of a text tell its format.
+	// sniffed is how many bytes of a text are examined to detect its format.
 	sniffed = 64 << 10
-	// maxWindow is how much memory zstd may take to go back in the text.
+	// maxWindow is how far back zstd may refer, in bytes of memory.
 	maxWindow = 128 << 20
 	// maxRatio is how many times its size a compressed file may unfold to, beyond the first freeBytes.
 	maxRatio  = 500
 	freeBytes = 256 << 20
 )
 
-// textReader is a text, whatever it was compressed with.
+// textReader is a text, whatever its compression was.
 type textReader struct {
 	*bufio.Reader
 
@@ -40,7 +40,7 @@ func (t *textReader) skipBOM(start []byte) ([]byte, error) {
 	return rest, err //nolint:wrapcheck // what was peeked at can be read
 }
 
-// uncompressed knows gzip and zstd by their first bytes, and Brotli by the name of the file.
+// uncompressed recognizes gzip and zstd by their first bytes, and Brotli by the name of the file.
 func (r *Reader) uncompressed(in io.Reader, name string) (*textReader, error) {
 	packed := bufio.NewReaderSize(in, 64<<10)
 	magic, err := packed.Peek(4)
@@ -83,7 +83,7 @@ func (c *counter) Read(into []byte) (int, error) {
 	return n, err //nolint:wrapcheck // readers compare it
 }
 
-// unfolding reads what compressed data unfolds to, as long as that is in proportion.
+// unfolding reads what compressed data unfolds to, as long as it is in proportion.
 type unfolding struct {
 	in io.Reader
 	r  *Reader
@@ -100,7 +100,7 @@ func (u *unfolding) Read(into []byte) (int, error) {
 	return n, err //nolint:wrapcheck // readers compare it
 }
 
-// cutOff says of compressed data that ends too early that it does.
+// cutOff explains the error of compressed data that ends too early.
 func cutOff(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the compressed data ends too early, as if the file were cut off: %w", io.ErrUnexpectedEOF)
@@ -108,7 +108,7 @@ func cutOff(err error) error {
 	return err
 }
 
-// fileKind is a form of files that are read from their end.
+// fileKind is a kind of file that is read from its end.
 type fileKind int
 
 const (
@@ -127,7 +127,7 @@ func kindOfStart(start []byte) fileKind {
 	return other
 }
 
-// regular returns an input that can be read at any place.
+// regular returns an input that can be read at any offset, and reports whether it is one.
 func regular(in io.Reader) (file io.ReaderAt, size int64, ok bool) {
 	f, ok := in.(*os.File)
 	if !ok {
@@ -149,7 +149,7 @@ func kindOf(file io.ReaderAt) (fileKind, error) {
 	return kindOfStart(start[:n]), nil
 }
 
-// withoutPath leaves out where the server keeps files: the error is for the author of the import.
+// withoutPath removes the server's path from an error that the author of the import gets.
 func withoutPath(err error) error {
 	if at, ok := errors.AsType[*os.PathError](err); ok {
 		return at.Err

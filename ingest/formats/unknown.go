@@ -25,7 +25,7 @@ type unknownFields struct {
 	more   bool
 }
 
-// add counts a field. known lists the fields that it may be meant to be.
+// add counts a field. known lists the fields that it may be a misspelling of.
 func (u *unknownFields) add(name string, known func() []string) {
 	if one := u.counts[name]; one != nil {
 		one.Lines++
@@ -48,7 +48,7 @@ func shortened(name string) string {
 	return strings.ToValidUTF8(name[:maxNameBytes], "") + "…"
 }
 
-// list returns the fields with most lines, and how many there are beside them: at least so many, if there were too many to count.
+// list returns the fields with the most lines, and the number of the others. That is a lower bound if there were too many to count.
 func (u *unknownFields) list() (fields []Unknown, more int) {
 	for _, one := range u.counts {
 		fields = append(fields, *one)
@@ -63,7 +63,7 @@ func (u *unknownFields) list() (fields []Unknown, more int) {
 	return fields, more
 }
 
-// nearest is the known name that another one may be meant to be, or nothing.
+// nearest returns the known name that a name may be a misspelling of, or nothing.
 func nearest(name string, known []string) string {
 	if len(name) > 2*maxNameBytes {
 		return ""
@@ -79,7 +79,7 @@ func nearest(name string, known []string) string {
 	return best
 }
 
-// edits counts the letters that have to be changed, added or taken away to make one text of the other.
+// edits counts the bytes that must be changed, added or removed to turn one text into the other.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// maxZipFiles is how many files a ZIP file may have: the list of them is in memory.
+// maxZipFiles is how many files a ZIP file may have: their list is in memory.
 const maxZipFiles = 50_000
 
 // zipFiles reads the files in a ZIP file, one after the other.
@@ -26,10 +26,10 @@ type zipFiles struct {
 	name    string
 	current source
 	close   func() error
-	closers int // how many the reader had before this file
+	closers int // number of closers that the reader had before this file
 }
 
-// maxDirectory is how many bytes are read to get the list of files: each file in it takes several times its bytes in memory.
+// maxDirectory is how many bytes are read to get the list of files: in memory, each file takes several times the bytes that it has in the list.
 const maxDirectory = 8 << 20
 
 var errDirectory = fmt.Errorf("the ZIP file has too many files; it can have %d, with a list of %d MiB", maxZipFiles, maxDirectory>>20)
@@ -48,8 +48,8 @@ func (d *directory) ReadAt(into []byte, at int64) (int, error) {
 	return d.ReaderAt.ReadAt(into, at) //nolint:wrapcheck // readers compare it
 }
 
-// checkDirectory refuses a ZIP file that says that it has too many files: the library makes room for as many. Only the record of the
-// end that is for large files can say so.
+// checkDirectory refuses a ZIP file that claims to have too many files, because the library makes room for as many. Only the end record for large files (ZIP64)
+// can claim so many.
 func checkDirectory(file io.ReaderAt, size int64) error {
 	const (
 		endSize, locatorSize, largeSize = 22, 20, 56
@@ -107,8 +107,8 @@ func (r *Reader) openZIP(file io.ReaderAt, size int64) (source, error) {
 	return z, nil
 }
 
-// overlap reports whether files share bytes of the ZIP file: a small one could contain any amount. Those that are not where the list
-// says have an error when they are read.
+// overlap reports whether files share bytes of the ZIP file: a small one could contain any amount that way. A file that is not where the list says fails when
+// it is read.
 func overlap(files []*zip.File) bool {
 	type part struct{ from, to int64 }
 	parts := make([]part, 0, len(files))
@@ -153,7 +153,7 @@ func (z *zipFiles) next() (record.Record, error) {
 	}
 }
 
-// open opens the next file. One without records leaves nothing open.
+// open opens the next file. It leaves nothing open for a file without records.
 func (z *zipFiles) open() error {
 	f := z.left[0]
 	z.left, z.name, z.closers = z.left[1:], f.Name, len(z.r.closers)

@@ -15,11 +15,10 @@ type request struct {
 	done chan error
 }
 
-// Append returns nil when the entry is on disk. Those who wait together share one sync. Entry.ID is not looked at; Data is not used after
-// Append has returned.
+// Append returns nil when the entry is on disk. Calls that wait together share one sync. Entry.ID is ignored; Data is not used after Append has returned.
 //
-// When ctx ends first, Append returns its error, and the entry may or may not be kept. ErrFull means that it was not kept. Any other error, such as
-// a full disk, means that it was not kept unless removing what was written of it failed too. Later calls try again.
+// If ctx ends first, Append returns its error, and the entry may or may not be kept. ErrFull means that it was not kept. Any other error, such as a full disk,
+// means that it was not kept unless removing what was written of it failed too. Later calls try again.
 func (j *Journal) Append(ctx context.Context, e Entry) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -146,8 +145,8 @@ func (j *Journal) writable(id uint64) (*segment, error) {
 	return s, nil
 }
 
-// write appends a group and syncs. If that fails, the segment is cut back to what is known to be on disk, and not written to again:
-// after a failed sync, nobody knows what the kernel holds of the file.
+// write appends a group and syncs. If that fails, the segment is cut back to what is known to be on disk, and not written to again: after a failed sync, what
+// the kernel holds of the file is unknown.
 func (j *Journal) write(s *segment, group []*request) error {
 	j.buf = j.buf[:0]
 	for _, r := range group {

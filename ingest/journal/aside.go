@@ -17,11 +17,11 @@ import (
 
 const reasonSuffix = ".reason.txt"
 
-// AsideDir is the folder of what was set aside.
+// AsideDir returns the folder with what was set aside.
 func (j *Journal) AsideDir() string { return filepath.Join(j.dir, "aside") }
 
-// SetAside writes the data of an entry that cannot be delivered to a file of its own, whose path it returns, and the reason to a file
-// beside it. Setting the same entry aside again replaces the files. It does not forget the entry, and nothing here removes the files.
+// SetAside writes the data of an entry that cannot be delivered to a file of its own, whose path it returns, and the reason to a file beside it. Setting the
+// same entry aside again replaces the files. It does not forget the entry. Only EraseAside removes the files.
 func (j *Journal) SetAside(ctx context.Context, e Entry, reason string) (path string, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -44,7 +44,7 @@ func (j *Journal) SetAside(ctx context.Context, e Entry, reason string) (path st
 	return path, j.countAside()
 }
 
-// reportDamage logs that a part of a segment is damaged, and copies it to the folder aside.
+// reportDamage logs that a part of a segment is damaged, and copies it to the aside folder.
 func (j *Journal) reportDamage(s *segment, offset, size int64) error {
 	name := fmt.Sprintf("%s-at-%d.damaged", strings.TrimSuffix(filepath.Base(s.path), ".zst"), offset)
 	path := filepath.Join(j.AsideDir(), name)
@@ -54,7 +54,7 @@ func (j *Journal) reportDamage(s *segment, offset, size int64) error {
 	return errors.Join(err, j.countAside())
 }
 
-// countAside keeps the count for Stats. A person may have removed files.
+// countAside updates the count for Stats. Someone may have removed files.
 func (j *Journal) countAside() error {
 	files, err := os.ReadDir(j.AsideDir())
 	if err != nil {

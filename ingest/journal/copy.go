@@ -14,8 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
-// Copy writes what waits now, and the files set aside, into an empty folder, which Open can open. Nothing is forgotten meanwhile; Append
-// goes on.
+// Copy writes what waits now, and the files set aside, into an empty folder, which Open can open. Nothing is forgotten meanwhile; Append continues.
 func (j *Journal) Copy(ctx context.Context, folder string) error {
 	j.reading.Lock()
 	defer j.reading.Unlock()
@@ -72,8 +71,8 @@ func (j *Journal) copyAside(ctx context.Context, folder string) error {
 	return nil
 }
 
-// AddAside adds files that Copy wrote for what was set aside. Their names have a digest in them: entries of this journal have the same numbers as those of
-// the other. Files that were added before stay.
+// AddAside adds the files set aside that Copy wrote into a folder. Their names get a digest, because entries of the two journals can have the same numbers.
+// Files that were added before stay.
 func (j *Journal) AddAside(ctx context.Context, folder string) error {
 	from := filepath.Join(folder, filepath.Base(j.AsideDir()))
 	files, err := os.ReadDir(from)
@@ -94,7 +93,7 @@ func (j *Journal) AddAside(ctx context.Context, folder string) error {
 	return j.countAside()
 }
 
-// addAside adds a file, and the reason that stands beside it.
+// addAside adds a file, and the reason beside it.
 func (j *Journal) addAside(path string) error {
 	data, err := os.ReadFile(path) //nolint:gosec // of a copy of a journal
 	if err != nil {
@@ -123,7 +122,7 @@ func copyFile(from, to string) error {
 	return copyNew(to, in)
 }
 
-// copyNew writes a file that is not there yet. The caller waits for the disk.
+// copyNew writes a file that does not exist yet. It leaves syncing to the caller.
 func copyNew(path string, content io.Reader) error {
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the caller's folder
 	if err != nil {

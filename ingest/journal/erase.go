@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
-// Rotate has later entries go to another segment than those that are there, and returns the ID of the last one. See Gone.
+// Rotate makes later entries go to a new segment, and returns the ID of the last entry so far. See Gone.
 func (j *Journal) Rotate() uint64 {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -22,7 +22,7 @@ func (j *Journal) Rotate() uint64 {
 	return j.lastID
 }
 
-// Gone reports whether the entries up to an ID that Rotate returned are off the disk. It removes those that are delivered.
+// Gone reports whether the entries up to an ID that Rotate returned are off the disk. It removes segments that are delivered.
 func (j *Journal) Gone(upTo uint64) bool {
 	j.reading.Lock()
 	defer j.reading.Unlock()
@@ -35,8 +35,8 @@ func (j *Journal) Gone(upTo uint64) bool {
 	return len(j.segments) == 0 || j.segments[0].last > upTo
 }
 
-// EraseAside removes the lines for which gone holds from what was set aside, and files of which nothing is left. Damaged parts of the
-// log stay as they are.
+// EraseAside removes the lines for which gone returns true from what was set aside, and files of which nothing is left. Damaged parts of the log stay as they
+// are.
 func (j *Journal) EraseAside(ctx context.Context, gone func(project int64, line []byte) bool) error {
 	files, err := os.ReadDir(j.AsideDir())
 	if err != nil {

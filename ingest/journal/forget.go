@@ -13,9 +13,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
-// Forget says that the entries up to an ID are delivered: Read does not return them again, not even after a restart. It removes the
-// segments of which nothing else is left. So of a log that is delivered, at most a quarter of a segment, 8 MiB, stays on disk. After an error,
-// Read may return the entries again, after a restart at the latest.
+// Forget marks the entries up to an ID as delivered: Read does not return them again, not even after a restart. It removes the segments with nothing else in
+// them, so at most a quarter of a segment, 8 MiB, of a delivered log stays on disk. After an error, Read may return the entries again, after a restart at the
+// latest.
 func (j *Journal) Forget(ctx context.Context, upTo uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (j *Journal) Forget(ctx context.Context, upTo uint64) error {
 	return j.forgetLocked(upTo)
 }
 
-// forgetLocked does what Forget says, and goes on over damaged entries. The caller holds reading.
+// forgetLocked does the work of Forget, and skips damaged entries as well. The caller holds reading.
 func (j *Journal) forgetLocked(upTo uint64) error {
 	j.mu.Lock()
 	before := j.forgotten
@@ -43,7 +43,7 @@ func (j *Journal) forgetLocked(upTo uint64) error {
 	return err
 }
 
-// skipForgotten moves the marks of the segments to the first entry that waits.
+// skipForgotten moves the marks of the segments to the first waiting entry.
 func (j *Journal) skipForgotten() error {
 	j.mu.Lock()
 	segments := j.segments
@@ -99,8 +99,7 @@ func (j *Journal) skipIn(s *segment) (bool, error) {
 	return upTo < s.last, nil
 }
 
-// removeForgotten removes the segments of which nothing waits, except the current one while it is small: its space is used by what
-// comes next.
+// removeForgotten removes the segments in which nothing waits, except the current one while it is small: later entries use its space.
 func (j *Journal) removeForgotten() {
 	for _, s := range j.takeForgotten() {
 		s.remove()
@@ -127,8 +126,8 @@ func (j *Journal) takeForgotten() (gone []*segment) {
 	return gone
 }
 
-// The position is the ID up to which entries are forgotten. Its file has two places, which are overwritten in turn, so a crash leaves one
-// of them whole, and a full disk has room for it.
+// The position is the ID up to which entries are forgotten. Its file has two places that are overwritten in turn, so a crash leaves one of them whole, and a
+// full disk has room for it.
 const (
 	positionFile  = "delivered"
 	positionPlace = 512

@@ -1,12 +1,12 @@
-// Package journal keeps entries on disk, in order, until somebody has delivered them. It knows nothing of what they contain.
+// Package journal keeps entries on disk, in order, until they have been delivered. It does not look at their content.
 //
-// The log is a folder of segments, files to which records are appended. A record is a zstd skippable frame, the header, and then the
-// entry's data as a zstd frame, so `zstd -dc *.zst` prints what waits. Both have a checksum. Records that arrive together are written and
-// synced together. A segment is removed when all of it is delivered.
+// The log is a folder of segments, files to which records are appended. A record is a zstd skippable frame, the header, and then the entry's data as a zstd
+// frame, so `zstd -dc *.zst` prints what waits. Both have a checksum. Records that arrive together are written and synced together. A segment is removed when
+// all of it is delivered.
 //
-// SQLite (WAL, synchronous=FULL, one transaction per group) was measured beside it, with entries of 50 KB. It takes about as many appends
-// per second. But it writes twice as many bytes, needs five times as long to give 1 GiB back, and one damaged bit can cost many entries. Here
-// it costs one. Logs made for Raft and for LSM trees stop at damage, or skip all entries near it.
+// SQLite (WAL, synchronous=FULL, one transaction per group) was measured for comparison, with entries of 50 KB. It manages about as many appends per second.
+// But it writes twice as many bytes, takes five times as long to free 1 GiB, and one damaged bit can cost many entries. Here it costs one. Logs made for Raft
+// and for LSM trees stop at damage, or skip all entries near it.
 package journal
 
 import (
@@ -28,7 +28,7 @@ import (
 var (
 	// ErrFull is returned by Append when the entry would make the log larger than Options.MaxBytes. Nothing of the entry is kept.
 	ErrFull = errors.New("the event log is full")
-	// ErrTooLarge is returned by Append for an entry of more than 256 MiB, or with a number of events that cannot be.
+	// ErrTooLarge is returned by Append for an entry of more than 256 MiB, or with an impossible number of events.
 	ErrTooLarge = errors.New("the entry is too large for the event log")
 	// ErrClosed is returned by all methods after Close.
 	ErrClosed = errors.New("the event log is closed")
@@ -43,7 +43,7 @@ const (
 
 // Entry is what one request brought.
 type Entry struct {
-	ID      uint64 // set by Append: ascending in the order of the log, with gaps, and never given twice
+	ID      uint64 // set by Append: ascending in the order of the log, with gaps, and never reused
 	Project int64
 	Arrived time.Time // to the nanosecond; read back in UTC
 	Events  int       // how many events Data holds; only counted here
@@ -64,7 +64,7 @@ type Stats struct {
 	MaxBytes int64     //
 	Entries  int64     // entries that are not forgotten yet
 	Events   int64     // events in them
-	Oldest   time.Time // when the first of them arrived; zero when there is none
+	Oldest   time.Time // when the first of them arrived; zero if there is none
 	Aside    int       // files set aside: entries that could not be delivered, and damaged parts of the log
 }
 
@@ -87,7 +87,7 @@ type Journal struct {
 	mu      sync.Mutex // guards the rest; never held during I/O
 
 	cursor cursor
-	place  int      // of the position file: where it was written last
+	place  int      // of the position file, the one written last
 	active *segment // the one that is appended to; nil when the next group starts a new one
 	buf    []byte   // of the last write
 
@@ -99,13 +99,13 @@ type Journal struct {
 	lastID    uint64        // the newest entry on disk
 	nextID    uint64        // larger than lastID after a failed write
 	forgotten uint64        // entries up to here are delivered
-	oldest    time.Time     // of the first entry that waits
+	oldest    time.Time     // arrival of the first waiting entry
 	changed   chan struct{} // closed and replaced when entries were added
 	aside     int
 }
 
-// Open opens the journal in the folder dir, and creates it if there is none. Only one process at a time may have it open. What a crash
-// left incomplete at the end is removed.
+// Open opens the journal in the folder dir, and creates it if there is none. Only one process at a time may have it open. Open removes what a crash left
+// incomplete at the end.
 func Open(dir string, o Options) (*Journal, error) {
 	j := &Journal{
 		dir: dir, log: cmp.Or(o.Logger, zap.NewNop()), maxBytes: cmp.Or(o.MaxBytes, defaultMaxBytes),
@@ -149,7 +149,7 @@ func (j *Journal) open() (err error) {
 	return j.countAside()
 }
 
-// takeLock locks the folder until the journal is closed, at the latest when the process ends.
+// takeLock locks the folder until the journal is closed or the process ends.
 func (j *Journal) takeLock() error {
 	locked, err := j.lock.TryLock()
 	if err == nil && !locked {
@@ -158,7 +158,7 @@ func (j *Journal) takeLock() error {
 	return err
 }
 
-// Close waits until what was appended is on disk, and gives the folder back.
+// Close waits until what was appended is on disk, and releases the folder.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {
@@ -211,14 +211,14 @@ func (j *Journal) Stats() Stats {
 	return s
 }
 
-// Waiting describes what waits of one project.
+// Waiting describes the waiting entries of one project.
 type Waiting struct {
 	Entries, Events int64
-	Bytes           int64     // that its entries take
-	Oldest          time.Time // no entry that waits arrived before; zero when there is none
+	Bytes           int64     // size of the entries
+	Oldest          time.Time // no waiting entry arrived before this; zero if there is none
 }
 
-// Waiting reports what waits of a project. It does no I/O.
+// Waiting reports the waiting entries of a project. It does no I/O.
 func (j *Journal) Waiting(project int64) (w Waiting) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -229,7 +229,7 @@ func (j *Journal) Waiting(project int64) (w Waiting) {
 		}
 		if w.Entries == 0 {
 			w.Oldest = time.Unix(0, of.first).UTC()
-			if j.oldest.After(w.Oldest) { // entries are forgotten in their order
+			if j.oldest.After(w.Oldest) { // entries are forgotten in order
 				w.Oldest = j.oldest
 			}
 		}
@@ -238,7 +238,7 @@ func (j *Journal) Waiting(project int64) (w Waiting) {
 	return w
 }
 
-// SetMaxBytes changes the limit of the journal. What is there already stays.
+// SetMaxBytes changes the limit of the journal. Existing entries stay.
 func (j *Journal) SetMaxBytes(most int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// cursor is where the last Read ended, since the next one usually goes on there.
+// cursor is where the last Read ended, because the next one usually continues there.
 type cursor struct {
 	segment *segment
 	off     int64
 	id      uint64
 }
 
-// Read returns the entries after the given ID that are not forgotten, oldest first: as many as have maxBytes of data together, and at
-// least one. It waits until there is one, until ctx ends or until the journal is closed. A damaged part of the log is reported, copied to
-// the folder aside, and left out.
+// Read returns the entries after the given ID that are not forgotten, oldest first: as many as fit into maxBytes of data, and at least one. It waits until
+// there is one, until ctx ends or until the journal is closed. A damaged part of the log is reported, copied to the aside folder, and skipped.
 func (j *Journal) Read(ctx context.Context, after uint64, maxBytes int) ([]Entry, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -35,7 +34,7 @@ func (j *Journal) Read(ctx context.Context, after uint64, maxBytes int) ([]Entry
 	}
 }
 
-// read returns what Read returns, and if that is nothing, what to wait for.
+// read returns what Read returns or, if that is nothing, what to wait for.
 func (j *Journal) read(after uint64, maxBytes int) ([]Entry, <-chan struct{}, error) {
 	j.reading.Lock()
 	defer j.reading.Unlock()
@@ -69,7 +68,7 @@ func (j *Journal) read(after uint64, maxBytes int) ([]Entry, <-chan struct{}, er
 	return b.entries, changed, nil
 }
 
-// part is as much of a segment as was on disk when Read began.
+// part is the part of a segment that was on disk when Read or Copy began.
 type part struct {
 	*segment
 	end int64

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Form is the form of the journal's files, and the newest that is understood.
+// Form is the form of the journal's files, and the newest that can be read.
 const Form = 1
 
 // A record starts with a zstd skippable frame, all numbers in little-endian order:
@@ -60,7 +60,7 @@ func (h header) append(b []byte, salt uint64) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
 
-// parseHeader reads the header at the start of b, and reports whether there is an undamaged one.
+// parseHeader reads the header at the start of b, and reports whether it is there and undamaged.
 func parseHeader(b, prefix []byte) (header, bool) {
 	if len(b) < headerSize || !bytes.HasPrefix(b, prefix) {
 		return header{}, false
@@ -90,8 +90,8 @@ func newScanner(r io.ReaderAt, salt uint64, off, end int64) *scanner {
 	return &scanner{r: r, prefix: prefix(salt), off: off, end: end}
 }
 
-// next returns the next whole header at or after off and where it is, and moves off to the end of its record. If that is not where the
-// record before it ended, the bytes between the two are damaged. At the end of the segment the error is io.EOF, and off stays.
+// next returns the next whole header at or after off and its offset, and moves off to the end of its record. If the header is not where the previous record
+// ended, the bytes in between are damaged. At the end of the segment the error is io.EOF, and off stays.
 func (s *scanner) next() (h header, at int64, err error) {
 	for at = s.off; ; {
 		b, err := s.window(at)
@@ -120,7 +120,7 @@ func (s *scanner) next() (h header, at int64, err error) {
 
 const windowSize = 64 << 10
 
-// window returns the bytes from at on: at least a header's, if the segment has as many.
+// window returns the bytes from at on: at least as many as a header has, if the segment has them.
 func (s *scanner) window(at int64) ([]byte, error) {
 	want := min(headerSize, s.end-at)
 	if have := s.bufAt + int64(len(s.buf)) - at; at >= s.bufAt && have >= want {

@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
-// segment is one file of the log. It is only appended to, and only by the process that made it.
+// segment is one file of the log. It is only appended to, and only by the process that created it.
 type segment struct {
 	path  string
 	salt  uint64
@@ -27,8 +27,8 @@ type segment struct {
 	waiting counts
 
 	// Guarded by Journal.reading.
-	mark     int64 // where the first entry is that is not forgotten
-	reported int64 // damage before this place is reported
+	mark     int64 // offset of the first entry that is not forgotten
+	reported int64 // damage before this offset has been reported
 	damaged  map[uint64]bool
 }
 
@@ -41,7 +41,7 @@ type counts struct {
 // projectCounts are the entries of one project.
 type projectCounts struct {
 	entries, events, bytes int64
-	first                  int64 // when the first of them arrived, in Unix nanoseconds; of those that are gone if there were earlier ones
+	first                  int64 // when the first of them arrived, in Unix nanoseconds; it may be an earlier one that is gone
 }
 
 func (c *counts) add(h header) {
@@ -60,7 +60,7 @@ func (c *counts) add(h header) {
 	c.projects[h.project] = of
 }
 
-// sub takes away what is gone.
+// sub subtracts what is gone.
 func (c *counts) sub(gone counts) {
 	c.entries -= gone.entries
 	c.events -= gone.events
@@ -82,7 +82,7 @@ func parseSegmentName(name string) (first, salt uint64, ok bool) {
 	return first, salt, err == nil && name == segmentName(first, salt)
 }
 
-// createSegment makes an empty segment whose name survives a crash.
+// createSegment creates an empty segment whose name survives a crash.
 func (j *Journal) createSegment(first uint64) (*segment, error) {
 	var salt [8]byte
 	_, _ = rand.Read(salt[:]) // never fails
@@ -127,7 +127,7 @@ func (j *Journal) openSegments() error {
 	return nil
 }
 
-// scan counts what is in a segment of an earlier process, and takes away what follows the last whole record.
+// scan counts what an earlier process left in a segment, and cuts off what follows the last whole record.
 func (j *Journal) scan(s *segment) error {
 	info, err := s.file.Stat()
 	if err != nil {
@@ -149,7 +149,7 @@ func (j *Journal) scan(s *segment) error {
 	s.size = sc.off
 	lost := max(0, info.Size()-s.size)
 	j.lastID = max(j.lastID, s.last)
-	j.nextID = max(j.nextID, s.last+1+uint64(lost)) // an ID of the lost bytes is not given again
+	j.nextID = max(j.nextID, s.last+1+uint64(lost)) // the IDs of lost bytes are not reused
 	j.bytes += s.size
 	if lost == 0 {
 		return nil

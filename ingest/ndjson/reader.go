@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/formats"
 )
 
-// NewReader returns a reader of records from NDJSON, plain or compressed. A line that cannot be used is a *record.Error.
+// NewReader returns a reader of records from NDJSON, plain or compressed. It returns a *record.Error for a line that cannot be used.
 func NewReader(in io.Reader) *formats.Reader {
 	return formats.New(in, formats.Options{Format: formats.NDJSON})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
 )
 
-// Append appends the record as a line of JSON, without its end, that Parse reads back as the same record. Its line number, its source, and
-// what only formats other than lines say of it (PersonProperties, OtherID) are left out. The texts and times of the record must be such as Parse accepts.
+// Append appends the record as a line of JSON, without its end, which Parse reads back as the same record. It leaves out the line number, the source, and what
+// only formats other than lines provide (PersonProperties, OtherID). The texts and times of the record must be such as Parse accepts.
 func Append(dst []byte, r *Record) []byte {
 	switch r.Kind {
 	case Person:
@@ -63,7 +63,7 @@ func appendTexts(dst []byte, texts []string) []byte {
 	return append(dst, ']')
 }
 
-// appendTime writes microseconds, which is what records hold.
+// appendTime appends a time with microseconds, the precision of records.
 func appendTime(dst []byte, t time.Time) []byte {
 	dst = t.UTC().AppendFormat(append(dst, '"'), "2006-01-02T15:04:05.999999Z07:00")
 	return append(dst, '"')

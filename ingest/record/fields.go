@@ -28,8 +28,7 @@ func FieldNames() []string {
 
 func (k Kind) hasField(name string) bool { return slices.Contains(fieldNames[k], name) }
 
-// Fields reads a JSON object into its members. Members of its field properties come apart from the others if they are an object. The
-// first list is good until the next call.
+// Fields reads a JSON object into its members. If its field properties is an object, its members are returned apart. fields is valid until the next call.
 func (p *Parser) Fields(text []byte) (fields, properties Object, err error) {
 	if p.keys == nil {
 		p.keys = map[string]string{}
@@ -68,7 +67,7 @@ func ParseObject(text []byte) (Object, error) {
 	return o, err
 }
 
-// Given reports whether there is a value, and it is not null.
+// Given reports whether there is a value other than null.
 func (v Value) Given() bool { return v.given() }
 
 // personField reads the id of a person. It may be left out, empty or null.

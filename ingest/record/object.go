@@ -1,4 +1,4 @@
-// Package record reads what comes in: events, and lines that describe persons, groups and members of cohorts.
+// Package record reads records: events, and lines that describe persons, groups and members of cohorts.
 package record
 
 import (
@@ -12,9 +12,9 @@ import (
 // maxDepth is how deeply the objects and arrays of a record may be nested.
 const maxDepth = 64
 
-// The bounds of names: each becomes a path of a JSON column, which ClickHouse keeps track of in every part and merge.
+// The limits of names: each becomes a path of a JSON column, which ClickHouse tracks in every part and merge.
 const (
-	// MaxNames is how many names the properties of an event, a person or a group may have, those of nested objects too.
+	// MaxNames is how many names the properties of an event, a person or a group may have, including those of nested objects.
 	MaxNames = 2000
 	// maxRecordNames leaves room for the names of a record itself.
 	maxRecordNames = MaxNames + 50
@@ -24,12 +24,12 @@ var errManyNames = &BoundError{fmt.Sprintf("it has more than %d property names",
 
 var errNoObject = errors.New("it is not a JSON object")
 
-// BoundError is JSON that is valid, but has more of something than a record may have.
+// BoundError reports JSON that is valid, but has more of something than a record may have.
 type BoundError struct{ text string }
 
 func (e *BoundError) Error() string { return e.text }
 
-// Object is a JSON object with its members in their order, each key once.
+// Object is a JSON object with its members in order, each key once.
 type Object []Member
 
 // Member is a member of an object.
@@ -57,7 +57,7 @@ func (o Object) Names() int {
 	return n
 }
 
-// Set puts a value in place of the key's old one, or after the others.
+// Set replaces the value of a key, or adds the key after the others.
 func (o Object) Set(key string, value Value) Object {
 	for i := range o {
 		if o[i].Key == key {
@@ -101,17 +101,17 @@ func (o Object) Append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// Stored reads an object that was written before, however many names it has.
+// Stored reads an object that was written before, with any number of names.
 func Stored(text string) (Object, error) { return parseNames([]byte(text), math.MaxInt) }
 
-// Properties reads the properties of a person as they are sent on their own: those of a record, with its bounds.
+// Properties reads properties of a person that are sent on their own, with the limits of a record.
 func Properties(text []byte) (Object, error) { return parseNames(text, MaxNames) }
 
-// parseObject reads a JSON object and brings its values into a form that the engine's JSON columns take: valid
-// UTF-8, each key once (the last one counts), integers beyond 64 bits as floats, bounded nesting.
+// parseObject reads a JSON object and brings its values into a form that ClickHouse's JSON columns accept: valid UTF-8, each key once (the last one wins),
+// integers beyond 64 bits as floats, limited nesting.
 func parseObject(text []byte) (Object, error) { return parseNames(text, maxRecordNames) }
 
-// parseNames is parseObject for an object that may have so many names at all depths.
+// parseNames is parseObject for an object with a given limit of names at all depths.
 func parseNames(text []byte, most int) (Object, error) {
 	r := Reader{in: text, out: make([]byte, 0, len(text)), names: most}
 	if r.Kind() != '{' {

@@ -9,45 +9,44 @@ import (
 	"strings"
 )
 
-// Reader reads JSON from its start to its end, and writes values in canonical form: see Value. It never reads a text into a tree, so
-// what it needs grows with one value and not with the whole.
+// Reader reads JSON from start to end, and writes values in canonical form: see Value. It never builds a tree, so its memory grows with one value and not with
+// the whole text.
 type Reader struct {
 	in    []byte
 	pos   int
 	out   []byte
 	depth int
-	names int // how many more there may be
+	names int // how many more are allowed
 
-	shared  bool              // values are parts of out, good until the next Event
+	shared  bool              // values are parts of out, valid until the next Event
 	texts   bool              // U+0000 becomes U+FFFD in values too
 	exact   bool              // numbers of the outermost object keep all their digits
-	keys    map[string]string // those seen before
+	keys    map[string]string // keys seen before
 	scratch []byte
-	spans   []span // the members of the objects that are open
+	spans   []span // members of the open objects
 }
 
-// span is where a member of an object stands in the output.
+// span is the position of a member in the output.
 type span struct{ key, keyEnd, value, valueEnd int }
 
 // maxKeys is how many keys a reader of events remembers.
 const maxKeys = 1024
 
-// NewReader returns a reader of events as clients send them: in texts, U+0000 becomes U+FFFD, and what an event says of itself keeps
-// all digits of its numbers.
+// NewReader returns a reader of events as clients send them: in texts, U+0000 becomes U+FFFD, and numbers among an event's own fields keep all their digits.
 func NewReader(in []byte) *Reader {
 	return &Reader{in: in, shared: true, texts: true, exact: true, keys: map[string]string{}}
 }
 
-// Kind is the first byte of the next value; 0 at the end.
+// Kind returns the first byte of the next value; 0 at the end.
 func (r *Reader) Kind() byte {
 	r.space()
 	return r.peek()
 }
 
-// Pos is how many bytes were read.
+// Pos returns how many bytes were read.
 func (r *Reader) Pos() int { return r.pos }
 
-// Seek goes on reading at a place that Pos gave.
+// Seek continues reading at a position that Pos returned.
 func (r *Reader) Seek(pos int) { r.pos = pos }
 
 // End checks that there is nothing left to read.
@@ -58,7 +57,7 @@ func (r *Reader) End() error {
 	return nil
 }
 
-// Members calls each for the members of an object. It has to read the member's value.
+// Members calls each for the members of an object; each has to read the member's value.
 func (r *Reader) Members(each func(key string) error) error {
 	if r.Kind() != '{' {
 		return r.unexpected()
@@ -80,7 +79,7 @@ func (r *Reader) Members(each func(key string) error) error {
 	return nil
 }
 
-// Items calls each for the items of a list. It has to read the item.
+// Items calls each for the items of a list; each has to read the item.
 func (r *Reader) Items(each func() error) error {
 	if r.Kind() != '[' {
 		return r.unexpected()
@@ -98,7 +97,7 @@ func (r *Reader) Items(each func() error) error {
 	return nil
 }
 
-// Skip passes over a value. Of objects and lists it looks at nothing but their ends: it is for what is read in another way, or not at all.
+// Skip skips a value. Of objects and lists it only finds the end: it is for what is read in another way, or not at all.
 func (r *Reader) Skip() error {
 	switch r.Kind() {
 	case '{', '[':
@@ -159,7 +158,7 @@ func (r *Reader) skipString() error {
 	}
 }
 
-// Value reads a value. It is good until the next Event.
+// Value reads a value. It is valid until the next Event.
 func (r *Reader) Value() (Value, error) {
 	start := len(r.out)
 	if err := r.value(); err != nil {
@@ -168,8 +167,8 @@ func (r *Reader) Value() (Value, error) {
 	return r.out[start:len(r.out):len(r.out)], nil
 }
 
-// Event reads an object of at most so many bytes into the fields and properties of an event, which may reuse the memory of others.
-// Properties that are no object are a field. Both are good until the next call. After ErrLong or a *BoundError the object was skipped.
+// Event reads an object of limited size, in bytes, into the fields and properties of an event, reusing the memory of those given. Properties that are not an
+// object count as a field. Both are valid until the next call. After ErrLong or a *BoundError, the object has been skipped.
 func (r *Reader) Event(fields, properties Object, most int) (Object, Object, error) {
 	if r.Kind() != '{' {
 		return nil, nil, r.unexpected()
@@ -197,7 +196,7 @@ func (r *Reader) Event(fields, properties Object, most int) (Object, Object, err
 	return fields, properties, err
 }
 
-// Field looks for a short value of an object that begins at a place, even of one that Event passed over. The path names objects that lead to it.
+// Field finds a short value in the object at a position, even in one that Event skipped. The path names the objects that lead to it.
 func (r *Reader) Field(at int, path ...string) Value {
 	in := NewReader(r.in)
 	in.pos = at
@@ -208,7 +207,7 @@ func (r *Reader) Field(at int, path ...string) Value {
 	return found
 }
 
-// shortField is how long a field may be that is looked for, in bytes.
+// shortField is how long a value may be for Field to find it, in bytes.
 const shortField = 1 << 10
 
 func (r *Reader) field(path []string) (found Value, err error) {
@@ -236,7 +235,7 @@ func (r *Reader) field(path []string) (found Value, err error) {
 	return found, err
 }
 
-// ErrLong is an event that has more bytes than it may have.
+// ErrLong reports an event that is larger than allowed.
 var ErrLong = errors.New("it is too long")
 
 func (r *Reader) peek() byte {
@@ -272,7 +271,7 @@ func (r *Reader) enter() error {
 	return nil
 }
 
-// comma reads what separates a member or an item from the one before.
+// comma reads the comma before a member or an item, unless it is the first.
 func (r *Reader) comma(first bool) error {
 	if first {
 		return nil
@@ -285,13 +284,13 @@ func (r *Reader) comma(first bool) error {
 	return nil
 }
 
-// manyMembers is how many members an object has when looking one up by its key takes a map.
+// manyMembers is the number of members from which keys are looked up in a map.
 const manyMembers = 100
 
-// keyFilter says of most keys that an object does not have them yet.
+// keyFilter tells for most keys that an object does not have them yet.
 type keyFilter [4]uint64
 
-// addKey adds a key, and reports whether it may have been there.
+// addKey adds a key, and reports whether it may have been there before.
 func addKey[T string | []byte](f *keyFilter, key T) bool {
 	hash := uint(len(key))
 	if len(key) > 0 {
@@ -303,7 +302,7 @@ func addKey[T string | []byte](f *keyFilter, key T) bool {
 	return known
 }
 
-// members reads an object, and the object that is its member sub into one of its own. Of members with the same key the last one counts.
+// members reads an object, and its member sub, if that is an object, into inner. Of members with the same key, the last one wins.
 func (r *Reader) members(o Object, sub string, inner Object) (Object, Object, error) {
 	if err := r.enter(); err != nil {
 		return nil, nil, err
@@ -352,10 +351,10 @@ func (r *Reader) members(o Object, sub string, inner Object) (Object, Object, er
 	return o, inner, nil
 }
 
-// nested is the value of a field that was read as an object of its own.
+// nested stands for a field that was read as an object of its own.
 var nested = Value("{}")
 
-// index is where a key stands, or -1. seen says it of many keys.
+// index returns the position of a key, or -1. seen has the positions if there are many keys.
 func (o Object) index(key string, seen map[string]int) int {
 	if seen != nil {
 		if at, ok := seen[key]; ok {
@@ -371,7 +370,7 @@ func (o Object) index(key string, seen map[string]int) int {
 	return -1
 }
 
-// kept reads a value of a member. Unless values are shared it has memory of its own, so that it keeps no others alive.
+// kept reads the value of a member. Unless values are shared, it gets memory of its own, so that it keeps no others alive.
 func (r *Reader) kept() (Value, error) {
 	start := len(r.out)
 	if err := r.value(); err != nil {
@@ -484,7 +483,7 @@ func (r *Reader) seenKeys(outer int) map[string]int {
 	return seen
 }
 
-// sameKey is where the member of the open object stands that has the key of s, or -1.
+// sameKey returns the position of the member of the open object that has the key of s, or -1.
 func (r *Reader) sameKey(outer int, s span, seen map[string]int) int {
 	key := r.out[s.key:s.keyEnd]
 	if seen != nil {
@@ -501,7 +500,7 @@ func (r *Reader) sameKey(outer int, s span, seen map[string]int) int {
 	return -1
 }
 
-// rewrite writes an object in the output again, of these members.
+// rewrite writes an object in the output again, with these members.
 func (r *Reader) rewrite(start int, members []span) {
 	written := bytes.Clone(r.out[start:])
 	r.out = append(r.out[:start], '{')
@@ -538,7 +537,7 @@ func (r *Reader) array() error {
 	return nil
 }
 
-// number reads a number. An integer that no column of the engine can hold becomes a float.
+// number reads a number. An integer that no column of ClickHouse can hold becomes a float.
 func (r *Reader) number() error {
 	start := r.pos
 	integer, exponent := true, false
@@ -570,8 +569,8 @@ func (r *Reader) number() error {
 	}
 	text := r.in[start:r.pos]
 	const (
-		fits   = 18  // digits of an integer that surely has 64 bits
-		finite = 300 // digits of a float that surely is none too large
+		fits   = 18  // digits of an integer that surely fits into 64 bits
+		finite = 300 // digits of a float that surely is not too large
 	)
 	if integer && (len(text) <= fits || r.exact && r.depth == outermost || fits64(string(text))) || !integer && !exponent && len(text) <= finite {
 		r.out = append(r.out, text...)
@@ -608,7 +607,7 @@ func (r *Reader) digits() bool {
 	return r.pos > start
 }
 
-// key reads the key of a member and the colon after it. NUL, which no name of the engine may hold, becomes U+FFFD.
+// key reads the key of a member and the colon after it. NUL, which no name in ClickHouse may hold, becomes U+FFFD.
 func (r *Reader) key() (string, error) {
 	raw, form, err := r.quoted()
 	if err != nil {

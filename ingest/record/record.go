@@ -23,7 +23,7 @@ const (
 	Cohort
 )
 
-// Record is an event, or what is said about a person, a group, or the people of a cohort.
+// Record is an event, or a description of a person, a group, or the people of a cohort.
 type Record struct {
 	Line       int // number of the line, from 1
 	Kind       Kind
@@ -39,12 +39,11 @@ type Record struct {
 	Elements   string
 	Arrived    time.Time // when it came in; zero when that is not known
 
-	// PersonID is the person of an event, or the person that is described, where the record comes from says which it is. Nil when it is
-	// not given: then the distinct ids decide.
+	// PersonID is the person of an event, or the person that is described, if the source of the record names it. Otherwise it is nil, and the distinct ids decide.
 	PersonID uuid.UUID
 	// PersonProperties are the properties that the person had at the time of the event; nil when they are not given.
 	PersonProperties Object
-	// OtherID is another distinct id of the event's person. It joins people as $anon_distinct_id of an $identify does.
+	// OtherID is another distinct id of the event's person. It merges people as the $anon_distinct_id of an $identify does.
 	OtherID string
 
 	// A person, or people of a cohort.
@@ -60,7 +59,7 @@ type Record struct {
 	Source []byte
 }
 
-// Error is a record that cannot be used. Others can be read after it.
+// Error is a record that cannot be used. More can be read after it.
 type Error struct {
 	Line   int // number of the line, from 1
 	Reason error
@@ -73,7 +72,7 @@ func (e *Error) Unwrap() error { return e.Reason }
 
 // Parser reads records one after another, which share the names of their properties. Its zero value is ready for use.
 type Parser struct {
-	// Unknown is called for each field that no record has. Default: it is passed over.
+	// Unknown is called for each field that the kind of record does not have. Default: such fields are ignored.
 	Unknown func(name string)
 
 	keys   map[string]string
@@ -81,8 +80,8 @@ type Parser struct {
 	size   int // how many properties the last record had
 }
 
-// Parse reads a record from a JSON object. Its errors are for the people who sent it. The record keeps text, and each value of its
-// properties keeps all of them.
+// Parse reads a record from a JSON object. Its errors are for the people who sent it. The record keeps text in memory, and each value of its properties keeps
+// all of them.
 func (p *Parser) Parse(text []byte) (Record, error) {
 	r := Record{GroupIndex: -1, Source: text}
 	o, properties, err := p.Fields(text)
@@ -240,7 +239,7 @@ func (r *Record) parseCreatedAt(o Object) error {
 // propertiesField is the field that is read as an object of its own.
 const propertiesField = "properties"
 
-// textField reads a field that is a string. A number is taken for its text. The field may be left out or null.
+// textField reads a field that is a string, or a number, which stands for its text. The field may be left out or null.
 func textField(o Object, name string) (text string, given bool, err error) {
 	value := o.Get(name)
 	if !value.given() {

@@ -16,13 +16,13 @@ var (
 	errDeep      = &BoundError{"its JSON is nested more than " + strconv.Itoa(maxDepth) + " deep"}
 )
 
-// textForm is what a string is made of.
+// textForm says what a string consists of.
 type textForm uint8
 
 const (
 	simpleText  textForm = iota // ASCII that stands for itself
-	unicodeText                 // there is more than ASCII
-	escapedText                 // there are escapes, and maybe more than ASCII
+	unicodeText                 // it has more than ASCII
+	escapedText                 // it has escapes, and maybe more than ASCII
 )
 
 // What a byte means in a string.
@@ -50,7 +50,7 @@ var byteKinds = func() (kinds [256]uint8) {
 	return kinds
 }()
 
-// quoted reads a string and returns what stands between its quotes.
+// quoted reads a string and returns the bytes between its quotes.
 func (r *Reader) quoted() (raw []byte, form textForm, err error) {
 	if r.peek() != '"' {
 		return nil, form, r.unexpected()
@@ -104,8 +104,7 @@ func hasLineSeparator(text []byte) bool {
 	return bytes.Contains(text, []byte("\u2028")) || bytes.Contains(text, []byte("\u2029"))
 }
 
-// unescape appends what stands between the quotes of a string, with its escapes undone. A lone surrogate becomes U+FFFD, and
-// so does NUL if noNUL is set.
+// unescape appends the bytes between the quotes of a string, with its escapes undone. A lone surrogate becomes U+FFFD, and so does NUL if noNUL is set.
 func (r *Reader) unescape(dst, raw []byte, noNUL bool) ([]byte, error) {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {

@@ -15,7 +15,7 @@ var timeLayouts = []string{
 	"2006-01-02",
 }
 
-// The times that records hold: others do not fit the driver's times.
+// The range of times that records can hold: others do not fit the driver's times.
 var (
 	Earliest = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
 	Latest   = time.Date(2261, 12, 31, 23, 59, 59, 999_999_000, time.UTC)
@@ -27,7 +27,7 @@ func parseTime(s string) (time.Time, bool) {
 	return t, ok && t.Year() >= Earliest.Year() && t.Year() <= Latest.Year()
 }
 
-// ParseTime reads an ISO 8601 time, with a blank or a T before the hour. Without offset it is UTC. It may be one that no record can hold.
+// ParseTime reads an ISO 8601 time, with a blank or a T before the hour. Without an offset it is UTC. It may be a time that no record can hold.
 func ParseTime(s string) (time.Time, bool) {
 	if len(s) < len("2006-01-02") || len(s) > 40 || s[4] != '-' || s[7] != '-' {
 		return time.Time{}, false

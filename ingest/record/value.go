@@ -9,10 +9,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
 )
 
-// Value is a JSON value as ClickHouse's JSON columns take it: valid UTF-8, without blanks, each key of an object once. Nil is no value.
+// Value is a JSON value in the form that ClickHouse's JSON columns accept: valid UTF-8, without blanks, each key of an object once. Nil means no value.
 type Value []byte
 
-// TextValue is a value that is a string.
+// TextValue returns a text as a value.
 func TextValue(s string) Value { return jsontext.AppendString(nil, s) }
 
 // Text returns a string, or the digits of a number.
@@ -26,7 +26,7 @@ func (v Value) Text() (string, bool) {
 	return "", false
 }
 
-// Object returns the value as an object; nil when it is none.
+// Object returns the value as an object; nil if it is not one.
 func (v Value) Object() Object {
 	if len(v) == 0 || v[0] != '{' {
 		return nil
@@ -50,7 +50,7 @@ func (v Value) Keys() []string {
 	return keys
 }
 
-// Type returns the type of property that the value shows: String, Numeric, Boolean or DateTime.
+// Type returns the type of property that the value suggests: String, Numeric, Boolean or DateTime.
 func (v Value) Type() string {
 	switch {
 	case v[0] == 't' || v[0] == 'f':
@@ -69,7 +69,7 @@ func (v Value) Type() string {
 // IsNull reports whether the value is null.
 func (v Value) IsNull() bool { return string(v) == "null" }
 
-// Names counts the names of the objects in the value: what is before a colon outside of strings.
+// Names counts the names of the objects in the value: the colons outside of strings.
 func (v Value) Names() (n int) {
 	if len(v) == 0 || v[0] != '{' && v[0] != '[' {
 		return 0
@@ -107,7 +107,7 @@ func (v Value) unquote() (string, bool) {
 	return s, true
 }
 
-// texts reads a list of texts, none of them empty.
+// texts reads a list of texts that are not empty.
 func (v Value) texts() ([]string, bool) {
 	if len(v) == 0 || v[0] != '[' {
 		return nil, false
@@ -127,7 +127,7 @@ func (v Value) texts() ([]string, bool) {
 	return list, true
 }
 
-// Quoted quotes a text for a message, and shortens it.
+// Quoted quotes a text for a message, and shortens a long one.
 func Quoted(s string) string {
 	const most = 60
 	if len(s) > most {
