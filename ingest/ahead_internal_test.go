@@ -11,7 +11,7 @@ type panicking struct{}
 
 func (panicking) Read() (record.Record, error) { panic("a defect") }
 
-// TestPanicsSayWhere: a panic of a reader comes with the stack where it was.
+// TestPanicsSayWhere: a panic of a reader is reported with its stack.
 func TestPanicsSayWhere(t *testing.T) {
 	a := readAhead(1, panicking{}, 10)
 	for range a.full {

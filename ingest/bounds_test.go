@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// names is a JSON object with so many names, the first with a number.
+// names returns a JSON object with count names, numbered from first.
 func names(first, count int) string {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -25,7 +25,7 @@ func names(first, count int) string {
 	return b.String() + "}"
 }
 
-// TestImportBoundsNames: a line with too many names is a bad one, at whatever depth they stand; the others go in.
+// TestImportBoundsNames: a line with too many names, at any depth, is a bad one; the others are imported.
 func TestImportBoundsNames(t *testing.T) {
 	c, p := client(t), project()
 	event := func(properties string) string {
@@ -62,7 +62,7 @@ func TestImportBoundsNames(t *testing.T) {
 	}
 }
 
-// TestImportBoundsProfiles: a person or group has at most so many names, and so many bytes, however many lines name more.
+// TestImportBoundsProfiles: the names and bytes of a person or group are limited, however many lines add more.
 func TestImportBoundsProfiles(t *testing.T) {
 	c, p := client(t), project()
 	person := func(properties string) string {
@@ -90,7 +90,7 @@ func TestImportBoundsProfiles(t *testing.T) {
 		t.Errorf("names: %s", got)
 	}
 
-	// Bytes: a value that does not fit is left out, one that makes room is taken.
+	// Bytes: a value that does not fit is left out; one that makes room is accepted.
 	p = project()
 	options = ingest.Options{Project: p, Now: now}
 	text := func(size int) string { return `"` + strings.Repeat("x", size) + `"` }

@@ -63,7 +63,7 @@ func TestChange(t *testing.T) {
 			if diff := gocmp.Diff([]string{tt.want}, propertiesOfAll(t, c, p)); diff != "" {
 				t.Errorf("properties, version (-want +got):\n%s", diff)
 			}
-			// What comes after it stands on it.
+			// Later events build on the change.
 			deliver(t, i, options, captured(t, `{"event":"later","distinct_id":"x","properties":{"$set":{"later":1}}}`))
 			if got := propertiesOfAll(t, c, p); len(got) != 1 || !strings.Contains(got[0], `"later":1`) || !strings.Contains(got[0], strings.TrimSuffix(strings.Split(tt.want, "}")[0], "}")) {
 				t.Errorf("after another event: %v", got)
@@ -83,7 +83,7 @@ func TestChangeLearnsTypes(t *testing.T) {
 	}
 }
 
-// TestChangeOfNobody: there is no person of an id that nobody has, whose person became another one, or that is in another project.
+// TestChangeOfNobody: there is no person with an id that nobody has, that was merged away, or that is in another project.
 func TestChangeOfNobody(t *testing.T) {
 	c, p, other := client(t), project(), project()
 	i := ingest.New(c)
@@ -103,7 +103,7 @@ func TestChangeOfNobody(t *testing.T) {
 	}
 }
 
-// TestChangeBrokenOff: a change that breaks off before its row is written is completed by the next who writes to the project.
+// TestChangeBrokenOff: a change that breaks off before its row is written is completed by the next writer to the project.
 func TestChangeBrokenOff(t *testing.T) {
 	c, p := client(t), project()
 	intents := ingest.IntentDir(t.TempDir())
@@ -130,7 +130,7 @@ func TestChangeBrokenOff(t *testing.T) {
 	}
 }
 
-// TestChangesAtOnce: changes and deliveries that come at the same time are all there in the end.
+// TestChangesAtOnce: simultaneous changes and deliveries all take effect.
 func TestChangesAtOnce(t *testing.T) {
 	c, p := client(t), project()
 	i, options := ingest.New(c), ingest.Options{Project: p, Now: now}

@@ -17,7 +17,7 @@ const computedToday = `SELECT m.cohort_id, m.version, arrayStringConcat(p.ids, '
 		SELECT distinct_id, argMax(person_id, version) AS person_id FROM person_distinct_id2 GROUP BY distinct_id) GROUP BY person_id) p
 	ON m.person_id = p.person_id ORDER BY ALL`
 
-// TestMergesInComputedCohorts: a person that becomes another one is a member as that one, in each version of each cohort that is named.
+// TestMergesInComputedCohorts: the person that a merged one becomes is a member in its place, in each version of each cohort that is named.
 func TestMergesInComputedCohorts(t *testing.T) {
 	c := client(t)
 	options := ingest.Options{Project: project(), Computed: []int64{5, 6}}
@@ -52,7 +52,7 @@ func TestMergesInComputedCohorts(t *testing.T) {
 	}
 }
 
-// TestMergesOfTwoMembers: who became another person is no member any more, also if both were, and each is a member once.
+// TestMergesOfTwoMembers: a merged person is no longer a member, even if both were, and each is a member once.
 func TestMergesOfTwoMembers(t *testing.T) {
 	c := client(t)
 	options := ingest.Options{Project: project(), Computed: []int64{5}}

@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 )
 
-// remove deletes people, and returns whom it found and who was there when the persons were hidden.
+// remove deletes people, and returns those that it found, and who was there when the persons were hidden.
 func remove(t *testing.T, c *clickhouse.Client, options ingest.Options, gone bool, who ingest.Named) (found []ingest.Gone, left []string) {
 	t.Helper()
 	err := ingest.New(c).Delete(t.Context(), options, who, gone, func(_ context.Context, list []ingest.Gone) error {
@@ -40,7 +40,7 @@ func peopleOf(t *testing.T, c *clickhouse.Client, project int64) []string {
 		ON p.id = i.person_id ORDER BY distinct_id`)
 }
 
-// TestDelete: a person is found by any of its names, with all of them; who comes in with one later is somebody new.
+// TestDelete: a person is found by any of its names, with all of them; a later event with one of them makes a new person.
 func TestDelete(t *testing.T) {
 	c := client(t)
 	options := ingest.Options{Project: project(), Now: now}
@@ -78,15 +78,15 @@ func TestDelete(t *testing.T) {
 	if diff := cmp.Diff(want, peopleOf(t, c, options.Project)); diff != "" {
 		t.Errorf("people after another event (-want +got):\n%s", diff)
 	}
-	// The events of before are those of whoever has the distinct id now, as in PostHog.
+	// Earlier events belong to whoever has the distinct id now, as in PostHog.
 	overrides := ask(t, c, options.Project, "SELECT distinct_id, argMax(person_id, version) FROM person_distinct_id_overrides GROUP BY distinct_id")
 	if want := fmt.Sprintf("[%q, %q]", "anon", ingest.PersonUUID(options.Project, "anon")); !slices.Contains(overrides, want) {
 		t.Errorf("the overrides are %v, want %s among them", overrides, want)
 	}
 }
 
-// TestDeliverLate: captured events that arrived before a deletion bring neither the person nor, if they are deleted too, themselves
-// back, however they name it. Later ones count.
+// TestDeliverLate: captured events that arrived before a deletion do not bring the person back, however they name it, and do not come back themselves if they
+// are deleted too. Later ones count.
 func TestDeliverLate(t *testing.T) {
 	c := client(t)
 	late := now.Add(-time.Minute)
@@ -122,7 +122,7 @@ func TestDeliverLate(t *testing.T) {
 	}
 }
 
-// TestDeliverAfterDeletion: rows are taken again that ClickHouse had before the deletion, although it passes over the same batch twice.
+// TestDeliverAfterDeletion: rows that ClickHouse had before the deletion are accepted again, although it skips the same batch if it comes twice.
 func TestDeliverAfterDeletion(t *testing.T) {
 	c := client(t)
 	options := ingest.Options{Project: project(), Now: now}
@@ -177,7 +177,7 @@ func TestBrokenOffAfterDeletion(t *testing.T) {
 	}
 }
 
-// TestDeleteAgain: who comes back after everything of them was erased can be deleted again.
+// TestDeleteAgain: a person that comes back after everything about it was erased can be deleted again.
 func TestDeleteAgain(t *testing.T) {
 	c := client(t)
 	epoch := int64(0)

@@ -88,8 +88,8 @@ func stateOf(tb testing.TB, c *clickhouse.Client, project int64, ids ...string) 
 	}
 }
 
-// TestDeliverPeople has the rules of persons and merges (contract capture.md, sections 8 and 9) one by one. Each case is delivered at
-// once and event by event, by new ingesters.
+// TestDeliverPeople tests the rules of persons and merges (contract capture.md, sections 8 and 9) one by one. Each case is delivered at once and event by
+// event, by new ingesters.
 func TestDeliverPeople(t *testing.T) {
 	type lines = []string
 	const (
@@ -281,7 +281,7 @@ func TestDeliverPeople(t *testing.T) {
 	}
 }
 
-// TestDeliverIllegalIDs merges nobody by ids that stem from mistakes, on either side.
+// TestDeliverIllegalIDs merges nobody by ids that come from mistakes, on either side.
 func TestDeliverIllegalIDs(t *testing.T) {
 	illegal := []string{"", "  ", "[object Object]", "NaN", "None", "none", "null", "0", "'null'", `"NaN"`, "'Guest'"}
 	for _, id := range []string{"anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email", "undefined", "true", "false"} {
@@ -374,7 +374,7 @@ func TestDeliverOnce(t *testing.T) {
 	}
 }
 
-// broken delivers batches with a failure before one of the writes, and then what was not acknowledged again, as after the end of the process.
+// broken delivers batches with a failure before one of the writes, and then again what was not acknowledged, as after a restart of the process.
 func broken(t *testing.T, c *clickhouse.Client, options ingest.Options, batches [][]record.Record, at, size int) (reached bool) {
 	t.Helper()
 	intents := &failingIntents{IntentDir: ingest.IntentDir(t.TempDir())}
@@ -480,8 +480,8 @@ func withoutVersions(s state) state {
 	return s
 }
 
-// TestDeliverPoison delivers an event that ClickHouse refuses: the others are written, and it is reported, also when the batch that it was
-// in is completed later. It changes its person once.
+// TestDeliverPoison delivers an event that ClickHouse refuses: the others are written, and it is reported, even if its batch is completed later. It changes its
+// person once.
 func TestDeliverPoison(t *testing.T) {
 	c := client(t)
 	records := captured(t, `
@@ -526,7 +526,7 @@ func TestDeliverPoison(t *testing.T) {
 	}
 }
 
-// TestDeliverAfterOthers has another process merge people, and an import describe one, between the deliveries of an ingester.
+// TestDeliverAfterOthers lets another process merge people, and an import describe one, between the deliveries of an ingester.
 func TestDeliverAfterOthers(t *testing.T) {
 	c := client(t)
 	i, other := ingest.New(c), ingest.New(c)
@@ -552,8 +552,8 @@ func TestDeliverAfterOthers(t *testing.T) {
 	}
 }
 
-// TestDeliverRefusedElsewhere has another server complete the batch of one that was killed. ClickHouse refuses one of its events. The
-// first server delivers it again when it is back: it is reported, and does not change its person again.
+// TestDeliverRefusedElsewhere lets another server complete the batch of one that was killed. ClickHouse refuses one of its events. The first server delivers it
+// again when it is back: it is reported, and does not change its person again.
 func TestDeliverRefusedElsewhere(t *testing.T) {
 	c := client(t)
 	records := captured(t, `

@@ -10,12 +10,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Before has f called before each insert, which fails with its error.
+// Before calls f before each insert, which fails with its error.
 func (i *Ingester) Before(f func(table string) error) {
 	i.inserting = func(b block) error { return f(b.table) }
 }
 
-// Poison has ClickHouse refuse every block with an event of a name.
+// Poison makes ClickHouse refuse every block with an event of a name.
 func (i *Ingester) Poison(event string) {
 	i.inserting = func(b block) error {
 		for _, r := range b.rows {
@@ -35,8 +35,8 @@ func (i *Ingester) SurelyNew(project int64, id uuid.UUID, at time.Time) bool {
 	return i.room(project).seen.surelyNew(id, dayOf(at))
 }
 
-// Patient has blocks wait for those of other projects until all of these wait, or ten seconds.
+// Patient makes blocks wait for those of other projects until all of these wait, or for ten seconds.
 func Patient(i *Ingester) { i.gathering.patience = 10 * time.Second }
 
-// Batches has imports write so many records at once, and keep so many people and groups between them.
+// Batches makes imports write that many records at once, and keep that many people and groups in between.
 func (i *Ingester) Batches(records, kept int) { i.most, i.state = records, kept }

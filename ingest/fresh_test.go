@@ -17,8 +17,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
-// TestImportAlone imports the same into two projects, into one of them by an ingester that does not look up what is surely new. Batches break
-// off, events are captured meanwhile, and another process writes: both projects come out the same.
+// TestImportAlone imports the same into two projects, into one of them by an ingester that does not look up what is surely new. Batches break off, events are
+// captured meanwhile, and another process writes: both projects come out the same.
 func TestImportAlone(t *testing.T) {
 	c := client(t)
 	seed := uint64(time.Now().UnixNano())
@@ -44,7 +44,7 @@ func TestImportAlone(t *testing.T) {
 	}
 }
 
-// target is a project that is written to by one process, and sometimes by another.
+// target is a project with a process that writes to it, and another that sometimes does.
 type target struct {
 	project    int64
 	one, other *ingest.Ingester
@@ -138,8 +138,8 @@ func randomLine(r *rand.Rand) string {
 	return fmt.Sprintf(`{"event":%q,"distinct_id":"u%d","timestamp":%q,"uuid":%q,"properties":{%s}}`, event, who, at.Format(time.RFC3339), id, properties)
 }
 
-// TestImportAloneRemembers imports lines one by one, and forgets people between them: what an import wrote itself, and what was delivered
-// meanwhile, is not taken for new.
+// TestImportAloneRemembers imports lines one by one, and forgets people in between: neither what an import wrote itself nor what was delivered meanwhile is
+// taken for new.
 func TestImportAloneRemembers(t *testing.T) {
 	tests := []struct {
 		name, first, delivered, then string

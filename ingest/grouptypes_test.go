@@ -13,8 +13,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 )
 
-// TestGroupTypesAreKeptFirst: ingesters who keep group types in one place give each of them one index, also when a batch breaks off
-// after it was given; and nothing is written by an index that can't be kept.
+// TestGroupTypesAreKeptFirst: ingesters that keep group types in one place give each of them one index, even if a batch breaks off after it was given; and
+// nothing is written with an index that can't be kept.
 func TestGroupTypesAreKeptFirst(t *testing.T) {
 	c := client(t)
 	var kept []ingest.GroupType
@@ -65,7 +65,7 @@ func TestGroupTypesAreKeptFirst(t *testing.T) {
 	}
 }
 
-// TestImportRefusesGroupTypes: a record whose group type has too long a name is left out, and keeps no other out.
+// TestImportRefusesGroupTypes: a record whose group type has too long a name is left out, without affecting the others.
 func TestImportRefusesGroupTypes(t *testing.T) {
 	lines := `{"type":"group","group_type":"` + strings.Repeat("g", 401) + `","group_key":"k"}` + "\n" + `{"type":"group","group_type":"org","group_key":"k"}`
 	report, err := ingest.New(client(t)).Import(t.Context(), ingest.Options{Project: project(), Now: now}, ndjson.NewReader(strings.NewReader(lines)))

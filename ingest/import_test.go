@@ -234,7 +234,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// personOf is the person whom a distinct id belongs to.
+// personOf returns the person that a distinct id belongs to.
 func personOf(t *testing.T, c *clickhouse.Client, project int64, id string) string {
 	t.Helper()
 	got := ask(t, c, project, "SELECT argMax(person_id, version) FROM person_distinct_id2 WHERE distinct_id = {id:String}",
@@ -579,7 +579,7 @@ func TestImportAfterEventsWithoutProfile(t *testing.T) {
 	}
 }
 
-// punctual yields events that came in when they happened, as files of other products say.
+// punctual yields events that arrived when they happened, as files of other products say.
 type punctual struct{ ingest.Reader }
 
 func (p punctual) Read() (record.Record, error) {
@@ -588,8 +588,7 @@ func (p punctual) Read() (record.Record, error) {
 	return r, err
 }
 
-// TestImportAhead: nothing that a file dates into the future is hidden until then, or escapes a deletion: people and events are as old as the
-// import at the latest.
+// TestImportAhead: nothing that a file dates into the future is hidden until then, or escapes a deletion: people and events date from the import at the latest.
 func TestImportAhead(t *testing.T) {
 	c, p := client(t), project()
 	const file = `{"type":"person","distinct_ids":["ahead"],"created_at":"2026-11-22T12:00:00Z"}

@@ -20,9 +20,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// TestInterplay has imports, deliveries, deletions and changes of people, dry runs and the end of retention take turns, also between the
-// batches of an import. One ingester does it all and does not look up what is surely new; in another project, each is done by an ingester
-// of its own that looks everything up, and there are no dry runs. Both projects come out the same.
+// TestInterplay lets imports, deliveries, deletions and changes of people, dry runs and the end of retention take turns, even between the batches of an import.
+// In one project, one ingester does it all and does not look up what is surely new; in another one, each step has its own ingester, which looks everything up,
+// and there are no dry runs. Both projects come out the same.
 func TestInterplay(t *testing.T) {
 	c := client(t)
 	seed := uint64(time.Now().UnixNano())
@@ -48,7 +48,7 @@ func TestInterplay(t *testing.T) {
 type players struct {
 	c       *clickhouse.Client
 	project int64
-	one     *ingest.Ingester // nil for another one each time
+	one     *ingest.Ingester // nil for a new one each time
 	intents ingest.Intents
 	epoch   int64
 	sent    []string
@@ -93,7 +93,7 @@ func (p *players) play(t *testing.T, r *rand.Rand) {
 	}
 }
 
-// importing imports lines. Between its batches there are other things to do.
+// importing imports lines, with other steps between the batches.
 func (p *players) importing(t *testing.T, r *rand.Rand, text string) {
 	t.Helper()
 	i, options := p.ingester(), p.options()
@@ -139,7 +139,7 @@ func (n naming) Read() (record.Record, error) {
 	return r, err
 }
 
-// step is what takes one turn.
+// step takes one turn.
 func (p *players) step(t *testing.T, r *rand.Rand) {
 	t.Helper()
 	i, options, name, events := p.ingester(), p.options(), fewNames[r.IntN(len(fewNames))], r.IntN(2) == 0
@@ -229,8 +229,8 @@ func (p *players) line(r *rand.Rand) string {
 	return fmt.Sprintf(`{"event":%q,"distinct_id":%q,"timestamp":%q,"uuid":%q,"properties":{%s}}`, event, who, at.Format(time.RFC3339), id, said)
 }
 
-// TestImportAgainAfterDeletion: what was imported, deleted and rehearsed is there again after it was imported again, by the same ingester,
-// which does not look up what is surely new.
+// TestImportAgainAfterDeletion: what was imported, deleted and rehearsed is there again after another import by the same ingester, which does not look up what
+// is surely new.
 func TestImportAgainAfterDeletion(t *testing.T) {
 	const text = `{"event":"a","distinct_id":"ann","timestamp":"2024-03-04T10:00:00Z","properties":{"$set":{"plan":"pro"},"of":"boss"}}
 		{"event":"$identify","distinct_id":"ann","timestamp":"2024-03-04T10:01:00Z","properties":{"$anon_distinct_id":"anon"}}

@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// modelPerson and model are the rules of persons in their plainest form.
+// modelPerson and model implement the rules of persons in their plainest form.
 type modelPerson struct {
 	ids        []string
 	properties map[string]int

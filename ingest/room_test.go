@@ -2,7 +2,7 @@ package ingest
 
 import "testing"
 
-// TestKeptDeliveries delivers to many projects: the people of those that were used last are kept, as far as there is room for them.
+// TestKeptDeliveries delivers to many projects: the people of the most recently used ones are kept, as far as there is room.
 func TestKeptDeliveries(t *testing.T) {
 	i := New(nil)
 	use := func(project int64, things, bytes int64) *room {

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 )
 
-// TestTooOld: events before the time from which on a project keeps them are left out, and change neither people nor groups nor types.
+// TestTooOld: events older than a project keeps them are left out, and change neither people nor groups nor types.
 func TestTooOld(t *testing.T) {
 	const (
 		older = `{"event":"old","distinct_id":"a","timestamp":"2023-12-31T23:59:59.999Z","properties":{"$set":{"plan":"free"},"price":1,"$groups":{"org":"x"}}}` + "\n" +

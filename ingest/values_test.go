@@ -60,7 +60,7 @@ func (v *values) Widen(_ context.Context, found []ingest.LearnedProperty, lost b
 	return nil
 }
 
-// of lists what is known of the kinds of a scope's properties.
+// of lists the known kinds of a scope's properties.
 func (v *values) of(scope string) (list []string) {
 	for p, kinds := range v.kinds {
 		if p.Scope == scope {
@@ -78,8 +78,8 @@ func alone(t *testing.T) *ingest.Ingester {
 	return i
 }
 
-// TestValuesAreNotedFirst: before anything of a batch is written, the kinds of its values are noted, also those that people and groups get
-// by other ways than their own records.
+// TestValuesAreNotedFirst: the kinds of a batch's values are noted before any of it is written, including values that people and groups get in other ways than
+// by their own records.
 func TestValuesAreNotedFirst(t *testing.T) {
 	i, noted := alone(t), newValues()
 	p := project()
@@ -146,8 +146,8 @@ func TestValuesWithoutNote(t *testing.T) {
 	}
 }
 
-// TestValuesFromTheFirst: kinds are noted from the first event on, or not at all. Of properties whose kinds are known, new ones are noted
-// also where others are not.
+// TestValuesFromTheFirst: kinds are noted from the first event on, or not at all. New kinds of properties whose kinds are known are noted even if those of
+// others are not.
 func TestValuesFromTheFirst(t *testing.T) {
 	const line = `{"event":"a","distinct_id":"x","timestamp":"2024-01-01","properties":{"v":"text","w":[1]}}`
 	load := func(i *ingest.Ingester, options ingest.Options, lines string) {
@@ -193,8 +193,8 @@ func TestValuesFromTheFirst(t *testing.T) {
 	}
 }
 
-// TestValuesOfALateImport: what others noted since an import began counts for it, so that it notes what it brings for a property that has
-// kinds by now, whether it learns types itself, all values are noted, or there is room for more types.
+// TestValuesOfALateImport: an import takes into account what others have noted since it began. So it notes what it brings for a property that has kinds by now,
+// whether or not it learns types itself, all values are noted, or there is room for more types.
 func TestValuesOfALateImport(t *testing.T) {
 	other := []ingest.LearnedProperty{{Scope: "event", Name: "other", Type: "String"}}
 	for name, tt := range map[string]struct {
@@ -241,7 +241,7 @@ func TestValuesOfChanges(t *testing.T) {
 	}
 }
 
-// TestNotesBeginAfterWhatBrokeOff: what a batch left unwritten that broke off before notes began is in the tables when they begin.
+// TestNotesBeginAfterWhatBrokeOff: when notes begin, the tables have what an earlier, interrupted batch left unwritten.
 func TestNotesBeginAfterWhatBrokeOff(t *testing.T) {
 	c := client(t)
 	intents := ingest.IntentDir(t.TempDir())

@@ -12,12 +12,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// watching is told of writes by which nothing is kept, and finds each lookup of use.
+// watching is a Writes that keeps nothing, and considers each lookup useful.
 type watching struct{ Writes }
 
 func (watching) Watches(int64) bool { return true }
 
-// TestLookupRests: after a slow lookup of hours there is none for 20 times as long as it took, and after a fast one the next comes at once.
+// TestLookupRests: after a slow lookup of hours there is none for 20 times as long as it took; after a fast one the next may come at once.
 func TestLookupRests(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -20,25 +20,25 @@ type Action struct {
 	Project            int64      `json:"-"`
 	Description        string     `json:"description"`
 	Tags               []string   `json:"tags"`
-	PostToSlack        bool       `json:"post_to_slack"`        // kept and shown; it does nothing
+	PostToSlack        bool       `json:"post_to_slack"`        // kept and shown, but has no effect
 	SlackMessageFormat string     `json:"slack_message_format"` // likewise
-	DeletedAt          time.Time  `json:"deleted_at,omitzero"`  // zero: it is not deleted
+	DeletedAt          time.Time  `json:"deleted_at,omitzero"`  // zero if it is not deleted
 	CreatedAt          time.Time  `json:"created_at"`
 	CreatedBy          string     `json:"created_by"` // id of a key
 	ChangedAt          time.Time  `json:"changed_at"` // when the definition changed last
-	PinnedAt           *time.Time `json:"pinned_at"`  // nil: it is not pinned
+	PinnedAt           *time.Time `json:"pinned_at"`  // nil if it is not pinned
 }
 
-// ActionDefinition is what queries follow from an action.
+// ActionDefinition is the part of an action that queries depend on.
 type ActionDefinition struct {
-	ID   int64   `json:"id"`   // from 1, over all projects
-	Name *string `json:"name"` // nil: none was given; no two actions of a project that are not deleted have the same
-	// Steps are the conditions, of which an event has to meet one. Without steps every event matches.
+	ID   int64   `json:"id"`   // from 1, unique over all projects
+	Name *string `json:"name"` // nil if none was given; unique among the actions of a project that are not deleted
+	// Steps are conditions, of which an event has to meet one. Without steps, every event matches.
 	Steps   []ActionStep `json:"steps"`
-	Deleted bool         `json:"deleted"` // queries that ask for it are refused
+	Deleted bool         `json:"deleted"` // queries that use it are refused
 }
 
-// ActionStep is one condition of an action: an event has to have all that the step names. Fields that are nil ask for nothing.
+// ActionStep is one condition of an action: an event has to meet all that the step names. Nil fields ask for nothing.
 type ActionStep struct {
 	Event        *string         `json:"event,omitempty"`
 	Properties   json.RawMessage `json:"properties,omitempty"` // nil, or an array of property filters that the caller has checked
@@ -52,7 +52,7 @@ type ActionStep struct {
 	URLMatching  *TextMatching   `json:"url_matching,omitempty"` // nil: contains
 }
 
-// TextMatching says how a text of a step is compared with that of an event.
+// TextMatching says how the text of a step is compared with an event's.
 type TextMatching string
 
 // The ways to compare texts.
@@ -89,7 +89,7 @@ func (a *Action) size() int {
 }
 
 func (a *Action) checkSize() error {
-	if a.Deleted { // what was too large before there was a limit can be deleted
+	if a.Deleted { // what was too large before there was a limit can still be deleted
 		return nil
 	}
 	return a.checkNew()
@@ -118,7 +118,7 @@ func (a *Action) remove(_ *draft, p *projectState) Stored {
 func (a *Action) key() int64   { return a.ID }
 func (a *Action) listed() bool { return !a.Deleted }
 
-// code returns the name, which a deleted action leaves to others.
+// code returns the name; a deleted action leaves its name to others.
 func (a *Action) code() string {
 	if a.Name == nil || a.Deleted {
 		return ""
@@ -131,12 +131,12 @@ func (a *Action) compare(other *Action) int {
 	return cmp.Or(other.CreatedAt.Compare(a.CreatedAt), cmp.Compare(other.ID, a.ID))
 }
 
-// sameDefinition reports whether queries follow the same from both.
+// sameDefinition reports whether the two make no difference to queries.
 func (a *Action) sameDefinition(other *Action) bool {
 	return reflect.DeepEqual(a.ActionDefinition, other.ActionDefinition)
 }
 
-// ActionFields says what of an action is to be; what is not given stays, or is the default of a new one.
+// ActionFields holds the fields of an action that are to be set. A field that is not given stays as it is, or takes its default in a new action.
 type ActionFields struct {
 	Name               Field[*string] // not blank, at most 400 characters
 	Description        Field[string]
@@ -145,9 +145,9 @@ type ActionFields struct {
 	SlackMessageFormat Field[string]
 	Steps              Field[[]ActionStep] // at most MaxActionSteps
 	Deleted            Field[bool]
-	Pinned             Field[bool] // one that is pinned already keeps its time
-	// Check looks at the action as it is going to be, with the registry as it is at that moment; an error keeps the write from happening.
-	// It may run more than once. Nil checks nothing.
+	Pinned             Field[bool] // an action that is already pinned keeps its time
+	// Check looks at the action as it is going to be, and at the registry as it is at that moment; an error prevents the write. It may run more than once. Nil
+	// checks nothing.
 	Check func(now *Snapshot, a *Action) error
 }
 
@@ -156,7 +156,7 @@ const MaxActionSteps = 100
 
 const (
 	maxActionName = 400
-	stepBytes     = 64 // what a step takes beside its texts, more or less
+	stepBytes     = 64 // approximate size of a step besides its texts
 )
 
 // CreateAction adds an action. Mistakes are *FieldError; an unknown project is ErrNotFound.
@@ -195,7 +195,7 @@ func (r *Registry) CreateAction(ctx context.Context, project int64, f ActionFiel
 	return &created, nil
 }
 
-// UpdateAction changes what f gives of an action, deleted or not. Mistakes are *FieldError; an unknown action is ErrNotFound.
+// UpdateAction changes the given fields of an action, deleted or not. Mistakes are *FieldError; an unknown action is ErrNotFound.
 func (r *Registry) UpdateAction(ctx context.Context, project, id int64, f ActionFields, now time.Time) (*Action, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func (r *Registry) UpdateAction(ctx context.Context, project, id int64, f Action
 		if err := f.check(t, t.draft.project(project), &updated); err != nil {
 			return err
 		}
-		if updated.size() > before.size() { // a deleted one too
+		if updated.size() > before.size() { // also if it is deleted
 			if err := updated.checkNew(); err != nil {
 				return err
 			}
@@ -237,7 +237,7 @@ func (f *ActionFields) check(t *tx, p *projectState, a *Action) error {
 	return f.Check(t.next, a)
 }
 
-// checkAction reports that another action has the name of a.
+// checkAction reports an error if another action has the name of a.
 func (p *projectState) checkAction(a *Action) error {
 	name := a.code()
 	if name == "" {
@@ -273,7 +273,7 @@ func (f *ActionFields) apply(a *Action, at time.Time) {
 	}
 }
 
-// compactSteps copies steps, their filters without spaces; never nil.
+// compactSteps copies steps, without spaces in their filters. It never returns nil.
 func compactSteps(steps []ActionStep) []ActionStep {
 	copied := slices.Concat([]ActionStep{}, steps)
 	for i := range copied {
@@ -334,7 +334,7 @@ func (s *ActionStep) validate(i int) error {
 	return nil
 }
 
-// stepField names a field of a step as PostHog names it in mistakes.
+// stepField returns the name that PostHog gives to a field of a step in errors.
 func stepField(i int, name string) string { return fmt.Sprintf("steps__%d__%s", i, name) }
 
 // Actions returns the actions of a project that are not deleted, newest first.
@@ -345,8 +345,8 @@ func (s *Snapshot) Actions(project int64) []*Action {
 	return nil
 }
 
-// ActionPage returns a part of the actions of a project that are not deleted, newest first, and how many there are in all. It takes as
-// long as offset and limit are, however many there are.
+// ActionPage returns a part of the actions of a project that are not deleted, newest first, and their total number. Its cost grows with offset and limit, not
+// with the number of actions.
 func (s *Snapshot) ActionPage(project int64, offset, limit int) (page []*Action, total int) {
 	if p := s.project(project); p != nil {
 		return p.actions.page(offset, limit), p.actions.list.Len()
@@ -354,7 +354,7 @@ func (s *Snapshot) ActionPage(project int64, offset, limit int) (page []*Action,
 	return nil, 0
 }
 
-// AnyAction returns an action, deleted or not; nil when there is none.
+// AnyAction returns an action, deleted or not; nil if there is none.
 func (s *Snapshot) AnyAction(project, id int64) *Action {
 	if p := s.project(project); p != nil {
 		return p.actions.get(id)

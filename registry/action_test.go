@@ -79,7 +79,7 @@ func TestActionMistakes(t *testing.T) {
 	must(r.CreateAction(t.Context(), p.ID, step(registry.ActionStep{URL: new("a(b"), URLMatching: matching("contains"), TextMatching: matching("regex")}), "k", now))(t)
 }
 
-// TestActionsAndSchema: what queries follow from changes with the definition of an action, and with nothing else of it.
+// TestActionsAndSchema: the schema changes with the definition of an action, and with nothing else of it.
 func TestActionsAndSchema(t *testing.T) {
 	r, p := fresh(t)
 	must(r.CreateAction(t.Context(), p.ID, registry.ActionFields{Name: registry.To(new("a")), Steps: registry.To([]registry.ActionStep{{Event: new("x")}})}, "k", now))(t)

@@ -29,14 +29,14 @@ type Activity struct {
 	Scope    string // ScopeInsight
 	Item     string // number of what changed
 	Activity string // created, updated, deleted or restored
-	Name     string // of what changed, then
+	Name     string // name of what changed, at that time
 	ShortID  string
 	Changes  []FieldChange
 	At       time.Time
 	By       string // id of a key
 }
 
-// FieldChange is what became of one field.
+// FieldChange is the change of one field.
 type FieldChange struct {
 	Type   string          `json:"type"`   // what the field belongs to, such as Insight
 	Action string          `json:"action"` // created, changed or deleted
@@ -45,7 +45,7 @@ type FieldChange struct {
 	After  json.RawMessage `json:"after"`
 }
 
-// ActivityPage says which part of a log is wanted.
+// ActivityPage selects a part of a log.
 type ActivityPage struct {
 	Scope         string
 	Item          string // empty for all
@@ -55,7 +55,7 @@ type ActivityPage struct {
 // activityLog is the name of the log of a scope.
 func activityLog(scope string) string { return "activity/" + scope }
 
-// viewLog is the name of the log of views: one entry for each insight and key, the last view.
+// viewLog is the name of the log of views: it has one entry for each insight and key, the last view.
 const viewLog = "view"
 
 // activityData is the data of an entry of an activity log.
@@ -66,7 +66,7 @@ type activityData struct {
 	Changes  []FieldChange `json:"changes"`
 }
 
-// Activities returns a part of a project's log, newest first, and how long the log is. It asks the store.
+// Activities returns a part of a project's log, newest first, and how long the log is. It queries the store.
 func (r *Registry) Activities(ctx context.Context, project int64, page ActivityPage) (activities []Activity, total int, err error) {
 	if page.Limit == 0 {
 		return nil, 0, nil
@@ -92,19 +92,19 @@ func (r *Registry) Activities(ctx context.Context, project int64, page ActivityP
 	return activities, total, nil
 }
 
-// View is the last time that an insight was looked at with a key.
+// View is the last time that an insight was viewed with a key.
 type View struct {
 	Insight int64
 	Viewer  string // id of a key
 	At      time.Time
 }
 
-// Views returns the views of a project's insights since a time, newest first, then by insight and viewer. It asks the store.
+// Views returns the views of a project's insights since a time, newest first, then by insight and viewer. It queries the store.
 func (r *Registry) Views(ctx context.Context, project int64, since time.Time) ([]View, error) {
 	return r.views(ctx, project, EntryPage{Since: since})
 }
 
-// ViewsOf returns the views of some insights of a project, newest first. It asks the store.
+// ViewsOf returns the views of some insights of a project, newest first. It queries the store.
 func (r *Registry) ViewsOf(ctx context.Context, project int64, insights []int64) ([]View, error) {
 	if len(insights) == 0 {
 		return nil, nil
@@ -135,13 +135,13 @@ func (r *Registry) views(ctx context.Context, project int64, page EntryPage) ([]
 	return views, nil
 }
 
-// view says that an insight was looked at with a key.
+// view records that an insight was viewed with a key.
 func (t *tx) view(i *Insight, viewer string, at time.Time) {
 	item := digits(i.ID)
 	t.write.Append = append(t.write.Append, Entry{Project: i.Project, Log: viewLog, ID: item + "/" + viewer, Item: item, By: viewer, At: at})
 }
 
-// logInsight adds an entry about an insight. One without any name has no log (contract: api.md, section 4.5).
+// logInsight adds an entry about an insight. An insight without any name has no log (contract: api.md, section 4.5).
 func (t *tx) logInsight(activity string, i *Insight, changes []FieldChange, by string, at time.Time) {
 	if i.Title() == "" {
 		return
@@ -196,7 +196,7 @@ func insightChanges(before, after *Insight) []FieldChange {
 	return changes
 }
 
-// changeOf reports what became of a field.
+// changeOf describes the change of a field.
 func changeOf(typ, field string, before, after any) FieldChange {
 	c := FieldChange{Type: typ, Action: "changed", Field: field, Before: mustJSON(before), After: mustJSON(after)}
 	switch {
@@ -208,7 +208,7 @@ func changeOf(typ, field string, before, after any) FieldChange {
 	return c
 }
 
-// names returns what a log records of dashboards.
+// names returns what a log records about dashboards.
 func names(dashboards []Dashboard) any {
 	type named struct {
 		ID   int64   `json:"id"`

@@ -25,15 +25,15 @@ type Alert struct {
 	// Condition says what is compared with the threshold, and Config which series of the insight: JSON that the caller has checked.
 	Condition json.RawMessage `json:"condition"`
 	Config    json.RawMessage `json:"config"`
-	// Interval is how often the alert is checked. On weekends it is not if SkipWeekend says so, and in QuietHours never.
+	// Interval is how often the alert is checked. It is not checked on weekends if SkipWeekend is true, and never in QuietHours.
 	Interval    AlertInterval `json:"interval"`
-	SkipWeekend *bool         `json:"skip_weekend"` // nil: as false
+	SkipWeekend *bool         `json:"skip_weekend"` // nil: like false
 	QuietHours  []QuietHours  `json:"quiet_hours,omitempty"`
 	Enabled     bool          `json:"enabled"`
 	State       AlertState    `json:"state"`
 	Webhook     AlertWebhook  `json:"webhook,omitzero"`
-	Deliveries  []Delivery    `json:"deliveries,omitempty"` // that wait, oldest first; at most MaxDeliveries
-	LastValue   *float64      `json:"last_value,omitempty"` // of the latest check; nil when it has none
+	Deliveries  []Delivery    `json:"deliveries,omitempty"` // those that wait, oldest first; at most MaxDeliveries
+	LastValue   *float64      `json:"last_value,omitempty"` // of the latest check; nil if it has none
 
 	SnoozedUntil   time.Time `json:"snoozed_until,omitzero"`
 	LastNotifiedAt time.Time `json:"last_notified_at,omitzero"`
@@ -41,8 +41,8 @@ type Alert struct {
 	NextCheckAt    time.Time `json:"next_check_at,omitzero"` // zero: soon after ChangedAt
 	CreatedAt      time.Time `json:"created_at"`
 	CreatedBy      string    `json:"created_by,omitempty"` // id of a key; empty for the operator
-	ChangedAt      time.Time `json:"changed_at,omitzero"`  // when it was made or last updated; zero: long ago
-	Changes        uint64    `json:"changes,omitempty"`    // how many updates there were: what a check of an older one found is not recorded
+	ChangedAt      time.Time `json:"changed_at,omitzero"`  // when it was created or last updated; zero: long ago
+	Changes        uint64    `json:"changes,omitempty"`    // number of updates: what a check of an older state found is not recorded
 }
 
 // Threshold is what the number of an alert is compared with.
@@ -53,14 +53,14 @@ type Threshold struct {
 	CreatedAt     time.Time       `json:"created_at"`
 }
 
-// AlertWebhook is where an alert is sent; zero for the place that the operator has set.
+// AlertWebhook is where an alert is sent; zero for the operator's webhook.
 type AlertWebhook struct {
 	URL    string `json:"url,omitempty"`
-	Secret string `json:"secret,omitempty"` // that signs what is sent; empty for no signature
+	Secret string `json:"secret,omitempty"` // signs what is sent; empty for no signature
 }
 
-// QuietHours is a part of each day in which an alert is not checked, in minutes from midnight in the project's zone. The end is not a
-// part of it; one before the start is of the next day.
+// QuietHours is a part of each day in which an alert is not checked, in minutes from midnight in the project's time zone. The end is exclusive; an end before
+// the start is on the next day.
 type QuietHours struct {
 	Start int `json:"start"`
 	End   int `json:"end"`
@@ -114,11 +114,11 @@ type Delivery struct {
 }
 
 const (
-	// MaxDeliveries is how many messages of an alert wait at most; the oldest give way.
+	// MaxDeliveries is how many messages of an alert can wait; beyond it, the oldest are dropped.
 	MaxDeliveries = 10
 	// MaxDeliveryBody is the most bytes of a message.
 	MaxDeliveryBody = 16 << 10
-	// MaxAlertChecks and maxAlertCheckBytes bound the checks of an alert that are kept: the oldest go first.
+	// MaxAlertChecks and maxAlertCheckBytes limit the checks of an alert that are kept: the oldest go first.
 	MaxAlertChecks     = 1000
 	maxAlertCheckBytes = 1 << 20
 	maxAlertName       = 255
@@ -146,7 +146,7 @@ func (a *Alert) size() int {
 	return size
 }
 
-// ownSize is the size without the messages that wait, which have a bound of their own.
+// ownSize is the size without the waiting messages, which have a limit of their own.
 func (a *Alert) ownSize() int {
 	return len(a.Condition) + len(a.Config) + len(a.Threshold.Configuration) + 8*len(a.Subscribers) +
 		textBytes(&a.Name, &a.Threshold.Name, &a.Webhook.URL, &a.Webhook.Secret)
@@ -168,7 +168,7 @@ func (a *Alert) compare(other *Alert) int {
 func (a *Alert) put(_ *draft, p *projectState) (Stored, error) { return p.alerts.put(a), nil }
 func (a *Alert) remove(_ *draft, p *projectState) Stored       { return p.alerts.remove(a.ID) }
 
-// AlertFields says what of an alert is to be; what is not given stays, or is the default of a new one.
+// AlertFields holds the fields of an alert that are to be set. A field that is not given stays as it is, or takes its default in a new alert.
 type AlertFields struct {
 	Insight       Field[int64]
 	Name          Field[string] // at most 255 characters
@@ -181,13 +181,13 @@ type AlertFields struct {
 	SkipWeekend   Field[*bool]
 	QuietHours    Field[[]QuietHours]
 	Enabled       Field[bool]
-	SnoozedUntil  Field[time.Time] // zero: no longer
-	WebhookURL    Field[string]    // empty: that of the operator
+	SnoozedUntil  Field[time.Time] // zero: not any longer
+	WebhookURL    Field[string]    // empty: the operator's
 	WebhookSecret Field[string]
-	// Next says when an alert whose quiet hours change is checked next. Nil: soon.
+	// Next returns when an alert whose quiet hours change is checked next. Nil: soon.
 	Next func(now *Snapshot, a *Alert) time.Time
-	// Check looks at the alert as it is going to be, with the registry as it is at that moment; an error keeps the write from happening.
-	// It may run more than once. Nil checks nothing.
+	// Check looks at the alert as it is going to be, and at the registry as it is at that moment; an error prevents the write. It may run more than once. Nil
+	// checks nothing.
 	Check func(now *Snapshot, a *Alert) error
 }
 
@@ -216,9 +216,8 @@ func (r *Registry) CreateAlert(ctx context.Context, project int64, f AlertFields
 	return created, nil
 }
 
-// UpdateAlert changes what f gives of an alert, as it is stored at that moment: the last write wins. What changes what is found makes the
-// alert wait for a check, and not fire until then. Mistakes are *FieldError; an alert that is unknown, or whose insight is deleted, is
-// ErrNotFound.
+// UpdateAlert changes the given fields of an alert, as it is stored at that moment: the last write wins. If the number or the threshold changes, the alert
+// waits for a check, and does not fire until then. Mistakes are *FieldError; an alert that is unknown, or whose insight is deleted, is ErrNotFound.
 func (r *Registry) UpdateAlert(ctx context.Context, project int64, id string, f AlertFields, now time.Time) (*Alert, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
@@ -304,8 +303,7 @@ func (f *AlertFields) validate() error {
 	return nil
 }
 
-// DeleteAlert removes an alert for good, with its checks and the messages that wait. One that is unknown, or whose insight is deleted, is
-// ErrNotFound.
+// DeleteAlert removes an alert for good, with its checks and waiting messages. An alert that is unknown, or whose insight is deleted, is ErrNotFound.
 func (r *Registry) DeleteAlert(ctx context.Context, project int64, id string) error {
 	err := r.write(ctx, project, func(t *tx) error {
 		a := t.next.Alert(project, id)
@@ -333,19 +331,19 @@ func (t *tx) removeAlertsOf(p *projectState, insight int64) {
 	}
 }
 
-// CheckedAlert is what a check of an alert found, and what follows.
+// CheckedAlert is what a check of an alert found, and what follows from it.
 type CheckedAlert struct {
 	AlertCheck
 
-	Changes     uint64 // of the alert that was checked
+	Changes     uint64 // those of the alert that was checked
 	NextCheckAt time.Time
 	Disable     bool // it can't be checked until its author has changed it
 	// Body is the message to send about it; nil for none.
 	Body json.RawMessage
 }
 
-// RecordAlertCheck records what a check found, together with the message that is to be sent, and reports whether it counts: it does not
-// when the alert was updated or deleted in the meantime, and then nothing changes.
+// RecordAlertCheck records what a check found, together with the message to send, and reports whether the check counts. It does not if the alert was updated or
+// deleted in the meantime; then nothing changes.
 func (r *Registry) RecordAlertCheck(ctx context.Context, project int64, id string, found CheckedAlert) (bool, error) {
 	found.At, found.Error = moment(found.At), shortened(found.Error)
 	return r.settleAlert(ctx, project, id, found.Changes, func(t *tx, a *Alert) {
@@ -363,13 +361,12 @@ func (r *Registry) RecordAlertCheck(ctx context.Context, project int64, id strin
 	})
 }
 
-// PostponeAlert says when an alert is checked next that was due and was not checked, and reports whether that counts, as
-// RecordAlertCheck does.
+// PostponeAlert sets the next check of an alert that was due but was not checked, and reports whether that counts, like RecordAlertCheck.
 func (r *Registry) PostponeAlert(ctx context.Context, project int64, id string, changes uint64, next time.Time) (bool, error) {
 	return r.settleAlert(ctx, project, id, changes, func(_ *tx, a *Alert) { a.NextCheckAt = moment(next) })
 }
 
-// AskAlertCheck has an alert checked now, whenever it is due. An unknown one is ErrNotFound.
+// AskAlertCheck makes an alert due now. An unknown alert is ErrNotFound.
 func (r *Registry) AskAlertCheck(ctx context.Context, project int64, id string) (*Alert, error) {
 	return r.changeAlert(ctx, project, id, func(t *tx, a *Alert) error {
 		a.NextCheckAt, a.ChangedAt = time.Time{}, time.Time{}
@@ -377,14 +374,14 @@ func (r *Registry) AskAlertCheck(ctx context.Context, project int64, id string) 
 	})
 }
 
-// Sent is what became of a message.
+// Sent is the outcome of sending a message.
 type Sent struct {
-	// NextTryAt is when to send it again; zero: it was delivered, or is given up.
+	// NextTryAt is when to send it again; zero: it was delivered, or given up.
 	NextTryAt time.Time
-	Error     string // why it was not delivered; empty: it was
+	Error     string // why it was not delivered; empty if it was
 }
 
-// RecordDelivery records what became of a message of an alert. A message that does not wait, or whose alert is deleted, changes nothing.
+// RecordDelivery records the outcome of sending a message of an alert. If the message does not wait, or its alert is deleted, nothing changes.
 func (r *Registry) RecordDelivery(ctx context.Context, project int64, id, delivery string, sent Sent, now time.Time) error {
 	_, err := r.changeAlert(ctx, project, id, func(t *tx, a *Alert) error {
 		at := slices.IndexFunc(a.Deliveries, func(d Delivery) bool { return d.ID == delivery })
@@ -412,7 +409,7 @@ func (r *Registry) RecordDelivery(ctx context.Context, project int64, id, delive
 	return err
 }
 
-// settleAlert writes what was found of an alert, unless it was updated or deleted since.
+// settleAlert writes what was found about an alert, unless the alert was updated or deleted since.
 func (r *Registry) settleAlert(ctx context.Context, project int64, id string, changes uint64, settle func(*tx, *Alert)) (bool, error) {
 	_, err := r.changeAlert(ctx, project, id, func(t *tx, a *Alert) error {
 		if a.Changes != changes || !a.Enabled {
@@ -427,7 +424,7 @@ func (r *Registry) settleAlert(ctx context.Context, project int64, id string, ch
 	return err == nil, err
 }
 
-// changeAlert has change write an alert, and returns it; errUnchanged writes nothing. One that is not shown is ErrNotFound.
+// changeAlert writes an alert that change has changed, and returns it; errUnchanged writes nothing. An alert that is not shown is ErrNotFound.
 func (r *Registry) changeAlert(ctx context.Context, project int64, id string, change func(*tx, *Alert) error) (*Alert, error) {
 	var changed *Alert
 	err := r.write(ctx, project, func(t *tx) error {
@@ -451,13 +448,13 @@ func (r *Registry) changeAlert(ctx context.Context, project int64, id string, ch
 // checkLog is the name of the log of the checks of an alert.
 func checkLog(alert string) string { return "alert_check/" + alert }
 
-// logCheck records a check of an alert, in place of the one of its id.
+// logCheck records a check of an alert, in place of the one with the same id.
 func (t *tx) logCheck(a *Alert, c AlertCheck) {
 	t.write.Append = append(t.write.Append, Entry{Project: a.Project, Log: checkLog(a.ID), ID: c.ID, Item: a.ID, At: c.At, Data: encode(c)})
 	t.write.Bounds = []Bound{{Project: a.Project, Log: checkLog(a.ID), Entries: MaxAlertChecks, Bytes: maxAlertCheckBytes}}
 }
 
-// AlertChecks returns the checks of an alert since a time, newest first. It asks the store.
+// AlertChecks returns the checks of an alert since a time, newest first. It queries the store.
 func (r *Registry) AlertChecks(ctx context.Context, project int64, alert string, since time.Time) ([]AlertCheck, error) {
 	entries, _, err := r.store.Entries(ctx, project, checkLog(alert), EntryPage{Since: since})
 	if err != nil {
@@ -473,7 +470,7 @@ func (r *Registry) AlertChecks(ctx context.Context, project int64, alert string,
 	return checks, nil
 }
 
-// Alerts returns the alerts of a project whose insights are not deleted, newest first. It takes as long as there are alerts.
+// Alerts returns the alerts of a project whose insights are not deleted, newest first. Its cost grows with the number of alerts.
 func (s *Snapshot) Alerts(project int64) []*Alert {
 	p := s.project(project)
 	if p == nil {
@@ -482,7 +479,7 @@ func (s *Snapshot) Alerts(project int64) []*Alert {
 	return valuesOf(p.alerts.list, p.showsAlert)
 }
 
-// Alert returns an alert; nil when there is none, or its insight is deleted.
+// Alert returns an alert; nil if there is none, or its insight is deleted.
 func (s *Snapshot) Alert(project int64, id string) *Alert {
 	p := s.project(project)
 	if p == nil {
@@ -494,13 +491,13 @@ func (s *Snapshot) Alert(project int64, id string) *Alert {
 	return nil
 }
 
-// showsAlert reports whether the insight of an alert is there.
+// showsAlert reports whether the insight of an alert exists and is not deleted.
 func (p *projectState) showsAlert(a *Alert) bool {
 	i := p.insights.get(a.Insight)
 	return i != nil && !i.Deleted
 }
 
-// HasAlerts reports whether a query is of the kind that an alert can watch.
+// HasAlerts reports whether a query is of a kind that alerts can watch.
 func HasAlerts(raw json.RawMessage) bool {
 	for range 10 { // more wrappers than there may be
 		var node struct {

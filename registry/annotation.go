@@ -38,7 +38,7 @@ const (
 	OnOrganization AnnotationScope = "organization"
 )
 
-// AnnotationScopes are those that there are.
+// AnnotationScopes lists all scopes.
 var AnnotationScopes = []AnnotationScope{OnInsight, OnDashboard, OnProject, OnOrganization}
 
 const (
@@ -67,7 +67,7 @@ func (a *Annotation) key() int64   { return a.ID }
 func (a *Annotation) code() string { return "" }
 func (a *Annotation) listed() bool { return !a.Deleted }
 
-// compare puts the latest moment first; those without one come before.
+// compare puts the latest moment first, after annotations without one.
 func (a *Annotation) compare(other *Annotation) int {
 	switch {
 	case a.At.IsZero() != other.At.IsZero() && a.At.IsZero():
@@ -82,7 +82,7 @@ func (a *Annotation) put(_ *draft, p *projectState) (Stored, error) { return p.a
 
 func (a *Annotation) remove(_ *draft, p *projectState) Stored { return p.annotations.remove(a.ID) }
 
-// AnnotationFields says what of an annotation is to be; what is not given stays, or is the default of a new one.
+// AnnotationFields holds the fields of an annotation that are to be set. A field that is not given stays as it is, or takes its default in a new annotation.
 type AnnotationFields struct {
 	Content   Field[*string] // at most 8192 characters
 	At        Field[time.Time]
@@ -120,8 +120,8 @@ func (r *Registry) CreateAnnotation(ctx context.Context, project int64, f Annota
 	return created, nil
 }
 
-// UpdateAnnotation changes what f gives of an annotation, deleted or not. Mistakes are *FieldError; an unknown annotation, and one whose
-// insight or dashboard is deleted, is ErrNotFound.
+// UpdateAnnotation changes the given fields of an annotation, deleted or not. Mistakes are *FieldError; an annotation that is unknown, or whose insight or
+// dashboard is deleted, is ErrNotFound.
 func (r *Registry) UpdateAnnotation(ctx context.Context, project, id int64, f AnnotationFields, now time.Time) (*Annotation, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (f *AnnotationFields) validate() error {
 	return nil
 }
 
-// checkParents refuses an insight or a dashboard that is not there.
+// checkParents refuses an insight or a dashboard that does not exist or is deleted.
 func (f *AnnotationFields) checkParents(s *Snapshot, project int64) error {
 	if id := f.Dashboard.Value; id != nil && s.Dashboard(project, *id) == nil {
 		return invalid("dashboard_id", "Dashboard not found.")
@@ -183,7 +183,7 @@ func (f *AnnotationFields) checkParents(s *Snapshot, project int64) error {
 	return nil
 }
 
-// AnyAnnotation returns an annotation, deleted or not; nil when there is none, or when the insight or dashboard that it is on is deleted.
+// AnyAnnotation returns an annotation, deleted or not; nil if there is none, or if its insight or dashboard is deleted.
 func (s *Snapshot) AnyAnnotation(project, id int64) *Annotation {
 	if p := s.project(project); p != nil {
 		if a := p.annotations.get(id); a != nil && s.visible(a) {
@@ -193,7 +193,7 @@ func (s *Snapshot) AnyAnnotation(project, id int64) *Annotation {
 	return nil
 }
 
-// Annotation is AnyAnnotation for those that are not deleted.
+// Annotation is like AnyAnnotation, but returns nil for deleted annotations.
 func (s *Snapshot) Annotation(project, id int64) *Annotation {
 	if a := s.AnyAnnotation(project, id); a != nil && !a.Deleted {
 		return a
@@ -201,7 +201,7 @@ func (s *Snapshot) Annotation(project, id int64) *Annotation {
 	return nil
 }
 
-// Annotations returns the annotations of a project that are not deleted, and neither is what they are on: the latest moment first.
+// Annotations returns the annotations of a project that are not deleted, on insights and dashboards that are not deleted either: the latest moment first.
 func (s *Snapshot) Annotations(project int64) []*Annotation {
 	if p := s.project(project); p != nil {
 		return valuesOf(p.annotations.list, s.visible)
@@ -209,7 +209,7 @@ func (s *Snapshot) Annotations(project int64) []*Annotation {
 	return nil
 }
 
-// visible reports whether what an annotation is on is not deleted.
+// visible reports whether the insight or dashboard of an annotation, if it has one, is not deleted.
 func (s *Snapshot) visible(a *Annotation) bool {
 	switch {
 	case a.Scope == OnInsight && a.Insight != nil:

@@ -6,24 +6,24 @@ import (
 	"fmt"
 )
 
-// Copier is a Store that can be copied while it is in use. The copies of all stores have one form, so that each takes those of the others.
+// Copier is a Store that can be copied while it is in use. All stores write copies in the same form, so each store accepts those of the others.
 type Copier interface {
-	// Copy writes all that the store holds, with what is kept but for what nodes keep of themselves, as files into an empty folder: the
-	// state of one moment. Others go on writing.
+	// Copy writes all that the store holds as of one moment as files into an empty folder. That includes kept data, but not what nodes keep about themselves.
+	// Others can go on writing.
 	Copy(ctx context.Context, folder string) error
-	// Examine brings a folder that Copy wrote, also with an earlier version of the program, up to date. It reports why the store can't
-	// take what it has, such as that a newer version wrote it.
+	// Examine brings a folder that Copy wrote up to date, even one of an earlier version of the program. Its error says why the store can't take the content, for
+	// example because a newer version wrote it.
 	Examine(ctx context.Context, folder string) error
-	// Replace replaces all that the store holds by what a folder has that was examined, but for what nodes keep of themselves. The records
-	// are replaced in one step, and put by a revision that is later than any before, so that all who share the store read everything anew
-	// and what they have not seen is not written over. A store whose revision is not before is left as it is: ErrStale.
+	// Replace replaces all that the store holds, except what nodes keep about themselves, with the content of an examined folder. It replaces the records in one
+	// step, with a revision that is later than any before, so that all processes that share the store read everything anew and do not overwrite what they have not
+	// seen. If the revision of the store is not before, nothing changes: ErrStale.
 	Replace(ctx context.Context, folder string, before uint64) error
 }
 
-// ErrNoCopy says that the store of the registry can't be copied by the server.
+// ErrNoCopy says that the server can't copy the store of the registry.
 var ErrNoCopy = errors.New("this registry can't be copied by the server: use the backup of its database")
 
-// Copy is that of the store: see Copier.
+// Copy copies the store: see Copier.
 func (r *Registry) Copy(ctx context.Context, folder string) error {
 	c, ok := r.store.(Copier)
 	if !ok {
@@ -32,7 +32,7 @@ func (r *Registry) Copy(ctx context.Context, folder string) error {
 	return c.Copy(ctx, folder)
 }
 
-// Examine is that of the store: see Copier.
+// Examine examines a copy of the store: see Copier.
 func (r *Registry) Examine(ctx context.Context, folder string) error {
 	c, ok := r.store.(Copier)
 	if !ok {
@@ -44,8 +44,8 @@ func (r *Registry) Examine(ctx context.Context, folder string) error {
 	return nil
 }
 
-// Replace replaces all records by those of a copy that was examined, and returns when the snapshot has them. If any were written after the
-// snapshot before, nothing is changed: that is ErrStale.
+// Replace replaces all records with those of an examined copy, and returns when the snapshot has them. If any records were written after the snapshot before,
+// nothing changes: ErrStale.
 func (r *Registry) Replace(ctx context.Context, folder string, before *Snapshot) error {
 	c, ok := r.store.(Copier)
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Batch is changes to the variables and endpoints of one project that happen together or not at all, in the order of the
-// fields. Projects of its parts are set by who takes it.
+// Batch is a set of changes to the variables and endpoints of one project. All of them happen, in the order of the fields, or none. Apply and Preview set the
+// projects of its parts.
 type Batch struct {
 	NewVariables []NewVariable
 	Variables    []NamedVariableUpdate
@@ -28,8 +28,7 @@ type NamedEndpointUpdate struct {
 	EndpointUpdate
 }
 
-// Apply makes the changes of a batch in one transaction. Mistakes are *FieldError; what is not there is ErrNotFound; then
-// nothing is changed.
+// Apply makes the changes of a batch in one transaction. Mistakes are *FieldError; what does not exist is ErrNotFound. After an error, nothing is changed.
 func (r *Registry) Apply(ctx context.Context, project int64, b Batch, now time.Time) error {
 	at := moment(now)
 	made, err := b.prepare(project, at)
@@ -73,7 +72,7 @@ func (r *Registry) Apply(ctx context.Context, project int64, b Batch, now time.T
 	return nil
 }
 
-// prepared is what of a batch is new.
+// prepared holds what is new in a batch.
 type prepared struct {
 	variables []Variable
 	endpoints []Endpoint
@@ -107,8 +106,8 @@ func (b Batch) prepare(project int64, at time.Time) (made prepared, err error) {
 	return made, nil
 }
 
-// Preview is the snapshot as it would be with the variables of a batch: what queries are checked against that come in the same
-// batch. Mistakes are *FieldError; an unknown variable is ErrNotFound.
+// Preview returns the snapshot as it would be with the variables of a batch: queries of the same batch are checked against it. Mistakes are *FieldError; an
+// unknown variable is ErrNotFound.
 func (s *Snapshot) Preview(project int64, b Batch, now time.Time) (*Snapshot, error) {
 	made, err := Batch{NewVariables: b.NewVariables}.prepare(project, moment(now))
 	if err != nil {

@@ -194,7 +194,7 @@ func BenchmarkInsightPage(b *testing.B) {
 	}
 }
 
-// putter puts a record of project 1, whose JSON is a format.
+// putter puts a record of project 1; data is a format for its JSON.
 type putter func(kind registry.Kind, id, data string, args ...any)
 
 // filledWith makes a store with one project and what unit puts and adds for each number up to many, and returns its path.
@@ -246,7 +246,7 @@ func filled(tb testing.TB, many int) string {
 	})
 }
 
-// TestWritesDoNotGrowWithTheProject holds that neither a write nor a page touches all entities of a kind: what they allocate stays.
+// TestWritesDoNotGrowWithTheProject checks that neither a write nor a page touches all entities of a kind: what they allocate stays the same.
 func TestWritesDoNotGrowWithTheProject(t *testing.T) {
 	few, more := costs(t, 10), costs(t, 5000)
 	for what, cost := range more {

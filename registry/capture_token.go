@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// CaptureToken is a token that events are captured with. It is not a secret: it is in the pages that send events, and can only write.
-// Each project has at least one. The newest is the one that clients are told to use; older ones are good until they are revoked.
+// CaptureToken is a token that events are captured with. It is not a secret: the pages that send events contain it, and it can only write. Each project has at
+// least one. Clients are told to use the newest; older ones are valid until they are revoked.
 type CaptureToken struct {
 	Token     string    `json:"-"` // phc_…
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// CaptureTokenPrefix is what every capture token begins with.
+// CaptureTokenPrefix is the prefix of every capture token.
 const CaptureTokenPrefix = "phc_"
 
 const (
@@ -71,7 +71,7 @@ func (s *Snapshot) CaptureTokens(project int64) []CaptureToken {
 	return nil
 }
 
-// CaptureToken returns the capture token that clients of a project are told to use; empty when there is no such project.
+// CaptureToken returns the capture token that clients of a project are told to use; empty if there is no such project.
 func (s *Snapshot) CaptureToken(project int64) string {
 	if tokens := s.CaptureTokens(project); len(tokens) > 0 {
 		return tokens[0].Token
@@ -87,8 +87,8 @@ func (s *Snapshot) ProjectOfCaptureToken(token string) (int64, bool) {
 	return s.captureTokens.Get(token)
 }
 
-// RotateCaptureToken gives a project a new capture token. The others are good until they are revoked. An unknown project is
-// ErrNotFound, and one that has as many as it can have a *FieldError.
+// RotateCaptureToken gives a project a new capture token. The others are valid until they are revoked. An unknown project is ErrNotFound, a project that can
+// have no more tokens a *FieldError.
 func (r *Registry) RotateCaptureToken(ctx context.Context, project int64, now time.Time) (token CaptureToken, err error) {
 	err = r.write(ctx, project, func(t *tx) error {
 		p, err := t.state()
@@ -107,8 +107,8 @@ func (r *Registry) RotateCaptureToken(ctx context.Context, project int64, now ti
 	return token, nil
 }
 
-// RevokeCaptureToken ends a capture token: events that come with it are refused from now on. A project keeps at least one, so the only
-// one is a *FieldError. A token that the project does not have is ErrNotFound.
+// RevokeCaptureToken revokes a capture token: events with it are refused from now on. A project keeps at least one, so revoking the only one is a *FieldError.
+// A token that the project does not have is ErrNotFound.
 func (r *Registry) RevokeCaptureToken(ctx context.Context, project int64, token string) error {
 	err := r.write(ctx, project, func(t *tx) error {
 		p, err := t.state()
@@ -130,7 +130,7 @@ func (r *Registry) RevokeCaptureToken(ctx context.Context, project int64, token 
 	return nil
 }
 
-// AddCaptureTokens gives a capture token to each project that has none, because it was made before there were any.
+// AddCaptureTokens gives a capture token to each project that was created before there were any.
 func (r *Registry) AddCaptureTokens(ctx context.Context, now time.Time) error {
 	for _, project := range r.Snapshot().Projects() {
 		if r.Snapshot().CaptureToken(project.ID) != "" {
@@ -149,7 +149,7 @@ func (r *Registry) AddCaptureTokens(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// newCaptureToken makes a token that is newer than those known, whatever the clock says.
+// newCaptureToken makes a token that is newer than the known ones, whatever the clock says.
 func newCaptureToken(now time.Time, known []CaptureToken) CaptureToken {
 	c := CaptureToken{Token: CaptureTokenPrefix + randomText(captureTokenBytes), CreatedAt: moment(now)}
 	if len(known) > 0 && !c.CreatedAt.After(known[0].CreatedAt) {

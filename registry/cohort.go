@@ -13,33 +13,31 @@ import (
 	"unicode/utf8"
 )
 
-// Cohort is a set of people of a project (contract: cohorts.md). Who they are is known to ClickHouse alone.
+// Cohort is a set of people of a project (contract: cohorts.md). Only ClickHouse knows the members.
 type Cohort struct {
 	ID          int64   `json:"-"` // unique within the project
 	Project     int64   `json:"-"`
-	Name        *string `json:"name"` // nil: none was given; several cohorts may have the same
+	Name        *string `json:"name"` // nil if none was given; need not be unique
 	Description string  `json:"description,omitempty"`
-	// Static says that people are put into the cohort and stay until they are taken out. The members of any other are computed.
+	// Static says that people are put into the cohort and stay until they are taken out. The members of other cohorts are computed.
 	Static bool `json:"static,omitempty"`
-	// Filters and Groups, the older form, say who is a member of a cohort that is computed; Filters win. Query says who is put into a
-	// static one. Each is nil for none.
+	// Filters and Groups, the older form, define the members of a computed cohort; Filters win. Query defines who is put into a static one. Each is nil for none.
 	Filters json.RawMessage `json:"filters,omitempty"`
 	Groups  json.RawMessage `json:"groups,omitempty"`
 	Query   json.RawMessage `json:"query,omitempty"`
 
-	// Version is the version of the members that queries read; it changes whenever they do. 0: nothing was ever computed, or put into
-	// a static cohort.
+	// Version is the version of the members that queries read; it changes whenever they do. 0: no members were ever computed or, if the cohort is static, put into
+	// it.
 	Version uint64 `json:"version,omitempty"`
 	// PendingVersion is the version that is being computed, or waits to be; 0 for none.
 	PendingVersion uint64 `json:"pending_version,omitempty"`
-	// LastVersion is the greatest version that was ever given. None is given twice, since a calculation that fails may leave members.
+	// LastVersion is the greatest version ever used. Versions are not reused, because a failed calculation may leave members.
 	LastVersion uint64 `json:"last_version,omitempty"`
-	// Count is how many members Version has; nil when that is not known.
+	// Count is how many members Version has; nil if that is not known.
 	Count *int64 `json:"count,omitempty"`
 	// LastCalculation is when Version was computed, or the members of a static cohort were last changed; zero for never.
 	LastCalculation time.Time `json:"last_calculation,omitzero"`
-	// Errors is how many calculations failed since the last one that did not, LastError what was wrong with the last one, and
-	// LastErrorAt when that was.
+	// Errors counts the failed calculations since the last successful one, LastError says what was wrong with the last one, and LastErrorAt when that was.
 	Errors      int       `json:"errors,omitempty"`
 	LastError   string    `json:"last_error,omitempty"`
 	LastErrorAt time.Time `json:"last_error_at,omitzero"`
@@ -48,11 +46,11 @@ type Cohort struct {
 	DeletedAt time.Time `json:"deleted_at,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
 	CreatedBy string    `json:"created_by,omitempty"` // id of a key; empty for the operator
-	// ChangedAt is when an update last changed who is a member, or that it is deleted; zero for never.
+	// ChangedAt is when an update last changed who is a member, or whether the cohort is deleted; zero for never.
 	ChangedAt time.Time `json:"changed_at,omitzero"`
 }
 
-// SchemaCohort is what queries need of a cohort.
+// SchemaCohort is what queries need to know about a cohort.
 type SchemaCohort struct {
 	ID              int64
 	Name            string // empty for none
@@ -60,7 +58,7 @@ type SchemaCohort struct {
 	Version         uint64
 }
 
-// Title is what a cohort is called where something has to be shown: its name, else Cohort and its number.
+// Title returns the name to show for a cohort: its own or, if it has none, Cohort and its number.
 func (c *SchemaCohort) Title() string {
 	if c.Name != "" {
 		return c.Name
@@ -68,7 +66,7 @@ func (c *SchemaCohort) Title() string {
 	return "Cohort " + digits(c.ID)
 }
 
-// Title is what a cohort is called where something has to be shown: its name, else Cohort and its number.
+// Title returns the name to show for a cohort: its own or, if it has none, Cohort and its number.
 func (c *Cohort) Title() string {
 	s := c.schema()
 	return s.Title()
@@ -86,8 +84,7 @@ func readCohort(rec *Record) (entity, error) {
 	return c, decode(rec, c)
 }
 
-// cohortHistory is what became of the records of cohorts. Before they could be computed all were static, and of a deleted one the
-// record said only when that was.
+// cohortHistory is the history of cohort records. Before cohorts could be computed, all were static, and a deleted one had only the time of its deletion.
 var cohortHistory = []upgrade{func(fields map[string]json.RawMessage) error {
 	fields["static"] = json.RawMessage("true")
 	if at := fields["deleted_at"]; at != nil && string(at) != "null" {
@@ -172,32 +169,31 @@ const (
 	cohortTaken          = "A cohort with this id exists already."
 )
 
-// CohortFields says what of a cohort is to be; what is not given stays, or is the default of a new one.
+// CohortFields holds the fields of a cohort that are to be set. A field that is not given stays as it is, or takes its default in a new cohort.
 type CohortFields struct {
 	Name                   Field[*string] // at most 400 characters
 	Description            Field[string]  // at most 1000 characters
 	Static                 Field[bool]
 	Filters, Groups, Query Field[json.RawMessage] // nil, or JSON that the caller has checked
 	Deleted                Field[bool]
-	// Calculate asks for a calculation even if nothing changes that decides who is a member. Static cohorts have none.
+	// Calculate asks for a calculation even if what defines the members does not change. Static cohorts have none.
 	Calculate bool
-	// Check looks at the cohort as it is going to be, with the registry as it is at that moment; an error keeps the write from
-	// happening. It may run more than once. Nil checks nothing.
+	// Check looks at the cohort as it is going to be, and at the registry as it is at that moment; an error prevents the write. It may run more than once. Nil
+	// checks nothing.
 	Check func(now *Snapshot, c *Cohort) error
 }
 
-// NewCohort says what a cohort is to be.
+// NewCohort describes a new cohort.
 type NewCohort struct {
 	CohortFields
 
 	Project int64
-	// ID is the number of a cohort whose members are in ClickHouse already; 0: one above the greatest that the project ever had.
+	// ID is the number of a cohort whose members are in ClickHouse already; 0: one above the greatest number that the project ever had.
 	ID        int64
 	CreatedBy string // id of a key; empty for the operator
 }
 
-// CreateCohort adds a cohort. One that is computed waits for its calculation. Mistakes are *FieldError; an unknown project is
-// ErrNotFound.
+// CreateCohort adds a cohort. A computed one waits for its calculation. Mistakes are *FieldError; an unknown project is ErrNotFound.
 func (r *Registry) CreateCohort(ctx context.Context, n NewCohort, now time.Time) (*Cohort, error) {
 	if err := n.validate(); err != nil {
 		return nil, err
@@ -236,9 +232,8 @@ func (r *Registry) CreateCohort(ctx context.Context, n NewCohort, now time.Time)
 	return &created, nil
 }
 
-// UpdateCohort changes what f gives of a cohort, deleted or not, as it is stored at that moment: the last write wins. What decides who
-// is a member, once changed, makes the cohort wait for a calculation, and so does a restoration. Mistakes are *FieldError; an unknown
-// cohort is ErrNotFound.
+// UpdateCohort changes the given fields of a cohort, deleted or not, as it is stored at that moment: the last write wins. A change of what defines the members
+// makes the cohort wait for a calculation, and so does restoring it. Mistakes are *FieldError; an unknown cohort is ErrNotFound.
 func (r *Registry) UpdateCohort(ctx context.Context, project, id int64, f CohortFields, now time.Time) (*Cohort, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
@@ -256,16 +251,16 @@ func (r *Registry) UpdateCohort(ctx context.Context, project, id int64, f Cohort
 	})
 }
 
-// sameDefinition reports whether the same people are members of both.
+// sameDefinition reports whether the same people are members of both, and both or neither are deleted.
 func (c *Cohort) sameDefinition(other *Cohort) bool {
 	return c.Deleted == other.Deleted && c.Static == other.Static && bytes.Equal(c.Filters, other.Filters) && bytes.Equal(c.Groups, other.Groups) &&
 		bytes.Equal(c.Query, other.Query)
 }
 
-// errUnchanged says that a cohort is to stay as it is.
+// errUnchanged says that a cohort or an alert is to stay as it is.
 var errUnchanged = errors.New("unchanged")
 
-// changeCohort writes a cohort that change has changed, and returns it; errUnchanged writes nothing. An unknown one is ErrNotFound.
+// changeCohort writes a cohort that change has changed, and returns it; errUnchanged writes nothing. An unknown cohort is ErrNotFound.
 func (r *Registry) changeCohort(ctx context.Context, project, id int64, change func(*tx, *Cohort) error) (*Cohort, error) {
 	var changed Cohort
 	err := r.write(ctx, project, func(t *tx) error {
@@ -307,7 +302,7 @@ func checkCohortID(id int64) error {
 	return inRange("id", int(max(math.MinInt32, min(id, maxCohortID+1))), 1, maxCohortID)
 }
 
-// apply writes the fields into a cohort, and has it wait for a calculation if it needs one.
+// apply writes the fields into a cohort, and makes it wait for a calculation if it needs one.
 func (f *CohortFields) apply(c *Cohort, now time.Time) {
 	before := *c
 	if f.Name.Given {
@@ -325,7 +320,7 @@ func (f *CohortFields) apply(c *Cohort, now time.Time) {
 		}
 	}
 	f.become(c)
-	if before.Deleted && !c.Deleted && !c.Static { // what was computed may be gone
+	if before.Deleted && !c.Deleted && !c.Static { // the computed members may be gone
 		c.Version, c.Count = 0, nil
 	}
 	never := c.Version == 0 && c.PendingVersion == 0 && c.Errors == 0
@@ -339,7 +334,7 @@ func (f *CohortFields) apply(c *Cohort, now time.Time) {
 	}
 }
 
-// become makes a static cohort of one that is computed, or the other way round. The members that it had are not those of the other.
+// become turns a computed cohort into a static one, or the other way round. It forgets the members that the cohort had.
 func (f *CohortFields) become(c *Cohort) {
 	if !f.Static.Given || f.Static.Value == c.Static {
 		return
@@ -349,7 +344,7 @@ func (f *CohortFields) become(c *Cohort) {
 	c.Errors, c.LastError, c.LastErrorAt = 0, "", time.Time{}
 }
 
-// canonical is the value of a field without its spaces.
+// canonical returns the value of a field without spaces, or before if it is not given.
 func canonical(f Field[json.RawMessage], before json.RawMessage) json.RawMessage {
 	switch {
 	case !f.Given:
@@ -360,13 +355,13 @@ func canonical(f Field[json.RawMessage], before json.RawMessage) json.RawMessage
 	return compact(f.Value)
 }
 
-// await has the cohort wait for a new calculation; one that is on its way counts no more.
+// await makes the cohort wait for a new calculation; one in progress no longer counts.
 func (c *Cohort) await() {
 	c.LastVersion++
 	c.PendingVersion = c.LastVersion
 }
 
-// Cohorts returns the cohorts of a project that are not deleted, newest first. It takes as long as there are cohorts.
+// Cohorts returns the cohorts of a project that are not deleted, newest first. Its cost grows with the number of cohorts.
 func (s *Snapshot) Cohorts(project int64) []*Cohort {
 	if p := s.project(project); p != nil {
 		return valuesOf(p.cohorts.list, nil)
@@ -374,7 +369,7 @@ func (s *Snapshot) Cohorts(project int64) []*Cohort {
 	return nil
 }
 
-// AllCohorts returns the cohorts of a project, deleted ones too, by number.
+// AllCohorts returns the cohorts of a project by number, including deleted ones.
 func (s *Snapshot) AllCohorts(project int64) []*Cohort {
 	if p := s.project(project); p != nil {
 		return valuesOf(p.cohorts.byID, nil)

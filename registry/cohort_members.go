@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// errSuperseded says that a version is not the one that the cohort waits for any more.
+// errSuperseded says that a result is no longer awaited.
 var errSuperseded = errors.New("another version is awaited")
 
-// AwaitCohort has a cohort wait for a calculation, unless it does already. A deleted or unknown cohort is ErrNotFound, and one that is
-// static a *FieldError.
+// AwaitCohort makes a cohort wait for a calculation, unless it already does. A deleted or unknown cohort is ErrNotFound, a static one a *FieldError.
 func (r *Registry) AwaitCohort(ctx context.Context, project, id int64) (*Cohort, error) {
 	return r.changeCohort(ctx, project, id, func(_ *tx, c *Cohort) error {
 		switch {
@@ -26,8 +25,8 @@ func (r *Registry) AwaitCohort(ctx context.Context, project, id int64) (*Cohort,
 	})
 }
 
-// BeginCohort gives a cohort that waits for a calculation a new pending version, and returns it: earlier tries may have left members
-// under the old one. A cohort that is deleted, unknown, or waits for nothing is ErrNotFound.
+// BeginCohort gives a cohort that waits for a calculation a new pending version, and returns the cohort: earlier attempts may have left members under the old
+// version. A cohort that is deleted, unknown, or waits for nothing is ErrNotFound.
 func (r *Registry) BeginCohort(ctx context.Context, project, id int64) (*Cohort, error) {
 	return r.changeCohort(ctx, project, id, func(_ *tx, c *Cohort) error {
 		if c.Deleted || c.PendingVersion == 0 {
@@ -38,8 +37,8 @@ func (r *Registry) BeginCohort(ctx context.Context, project, id int64) (*Cohort,
 	})
 }
 
-// SwapCohort makes a version that was computed the one that queries read, and reports whether it is: it is not when the cohort was
-// changed or deleted in the meantime, and then nothing changes.
+// SwapCohort makes a computed version the one that queries read, and reports whether it did. It does not if the cohort was changed or deleted in the meantime;
+// then nothing changes.
 func (r *Registry) SwapCohort(ctx context.Context, project, id int64, version uint64, count int64, now time.Time) (bool, error) {
 	return r.settleCohort(ctx, project, id, version, func(c *Cohort) {
 		c.Version = version
@@ -47,14 +46,14 @@ func (r *Registry) SwapCohort(ctx context.Context, project, id int64, version ui
 	})
 }
 
-// ConfirmCohort records that a version that was computed has the same members as the one that queries read, which they go on reading,
-// and reports whether it was awaited.
+// ConfirmCohort records that a computed version has the same members as the one that queries read, which they go on reading. It reports whether the cohort
+// waited for it.
 func (r *Registry) ConfirmCohort(ctx context.Context, project, id int64, version uint64, count int64, now time.Time) (bool, error) {
 	return r.settleCohort(ctx, project, id, version, func(c *Cohort) { c.counted(count, now) })
 }
 
-// FailCohort records that the calculation of a version failed, and reports whether the cohort waited for it. The version that queries
-// read stays. The message is shown to users; what goes beyond 1000 bytes of it is left out.
+// FailCohort records that the calculation of a version failed, and reports whether the cohort waited for it. The version that queries read stays. The message
+// is shown to users; it is cut to 1000 bytes.
 func (r *Registry) FailCohort(ctx context.Context, project, id int64, version uint64, message string, now time.Time) (bool, error) {
 	return r.settleCohort(ctx, project, id, version, func(c *Cohort) {
 		c.Errors++
@@ -78,8 +77,8 @@ func (r *Registry) settleCohort(ctx context.Context, project, id int64, version 
 	return err == nil, err
 }
 
-// SetCohortMembers records that the members of a static cohort have changed, and how many there are now, so that answers with the
-// members of before are not used any more. A cohort that is deleted or unknown is ErrNotFound, and one that is computed a *FieldError.
+// SetCohortMembers records that the members of a static cohort have changed, and how many there are now, so that answers with the earlier members are no longer
+// used. A cohort that is deleted or unknown is ErrNotFound, a computed one a *FieldError.
 func (r *Registry) SetCohortMembers(ctx context.Context, project, id, count int64, now time.Time) (*Cohort, error) {
 	return r.changeCohort(ctx, project, id, func(_ *tx, c *Cohort) error {
 		switch {
@@ -101,10 +100,10 @@ func (c *Cohort) counted(count int64, now time.Time) {
 	c.Errors, c.LastError, c.LastErrorAt = 0, "", time.Time{}
 }
 
-// maxError is the most bytes that are kept of what was wrong with a calculation, a fill, a check or a delivery.
+// maxError is how many bytes are kept of the error of a calculation, a fill, a check or a delivery.
 const maxError = 1000
 
-// shortened returns the beginning of what was wrong, without half a character at the end.
+// shortened returns the beginning of an error, without half a character at the end.
 func shortened(text string) string {
 	if len(text) <= maxError {
 		return text

@@ -59,7 +59,7 @@ func TestCohorts(t *testing.T) {
 	}
 }
 
-// TestCohortSchema: the schema changes with what queries need of a cohort, and with nothing else, since plans are made anew with it.
+// TestCohortSchema: the schema changes only with what queries need to know about a cohort, because plans are made anew with it.
 func TestCohortSchema(t *testing.T) {
 	r, p := fresh(t)
 	c := must(r.CreateCohort(t.Context(), registry.NewCohort{Project: p.ID, CohortFields: registry.CohortFields{Filters: someFilters}}, now))(t)
@@ -97,7 +97,7 @@ func TestCohortSchema(t *testing.T) {
 	}
 }
 
-// TestCohortCalculations: which writes have a cohort wait for a calculation.
+// TestCohortCalculations: which writes make a cohort wait for a calculation.
 func TestCohortCalculations(t *testing.T) {
 	dynamic := registry.CohortFields{Filters: someFilters}
 	selected := registry.To(json.RawMessage(`{"kind":"HogQLQuery"}`))
@@ -151,7 +151,7 @@ func TestCohortCalculations(t *testing.T) {
 	})
 }
 
-// TestCohortVersions: no version is given twice, and only the one that is awaited becomes the one that queries read.
+// TestCohortVersions: no version is reused, and only the awaited one becomes the one that queries read.
 func TestCohortVersions(t *testing.T) {
 	r, p := fresh(t)
 	c := must(r.CreateCohort(t.Context(), registry.NewCohort{Project: p.ID, CohortFields: registry.CohortFields{Filters: someFilters}}, now))(t)
@@ -189,14 +189,14 @@ func TestCohortVersions(t *testing.T) {
 	if got := must(r.SwapCohort(t.Context(), p.ID, 99, 1, 5, now))(t); got {
 		t.Error("SwapCohort() of an unknown cohort = true")
 	}
-	// A number that is given again goes on with the versions.
+	// A reused number continues with the versions.
 	must(r.UpdateCohort(t.Context(), p.ID, c.ID, registry.CohortFields{Deleted: registry.To(true)}, now))(t)
 	if again := must(r.CreateCohort(t.Context(), registry.NewCohort{Project: p.ID, ID: c.ID}, now))(t); again.PendingVersion != 4 {
 		t.Errorf("a cohort with the number of a deleted one waits for version %d, want 4", again.PendingVersion)
 	}
 }
 
-// TestCohortCheck: a check sees the registry as it is when the cohort is written, and its error keeps that from happening.
+// TestCohortCheck: a check sees the registry as it is when the cohort is written, and its error prevents the write.
 func TestCohortCheck(t *testing.T) {
 	r, p := fresh(t)
 	refused := errors.New("refused")

@@ -12,22 +12,22 @@ import (
 
 // Dashboard is a named list of insights.
 type Dashboard struct {
-	ID             int64           `json:"id"` // from 1, over all projects
+	ID             int64           `json:"id"` // from 1, unique over all projects
 	Project        int64           `json:"-"`
 	Name           *string         `json:"name"`
 	Description    string          `json:"description"`
 	Pinned         bool            `json:"pinned"`
 	Deleted        bool            `json:"deleted"`             // its tiles stay as they are, and come back with it
 	DeletedAt      time.Time       `json:"deleted_at,omitzero"` // zero: it is not deleted
-	Filters        json.RawMessage `json:"filters"`             // an object: filters that are put over its insights
+	Filters        json.RawMessage `json:"filters"`             // an object: filters that are applied to its insights
 	Variables      json.RawMessage `json:"variables"`           // an object: values of insight variables, by id
-	BreakdownColor json.RawMessage `json:"breakdown_color"`     // colours of breakdown values, for those who draw it
+	BreakdownColor json.RawMessage `json:"breakdown_color"`     // colours of breakdown values, for clients that draw it
 	ColorTheme     *int            `json:"color_theme"`
 	Tags           []string        `json:"tags"`
 	Duplicate      bool            `json:"duplicate,omitempty"` // it was made from another dashboard
 	CreatedAt      time.Time       `json:"created_at"`
 	CreatedBy      string          `json:"created_by"` // id of a key
-	Tiles          []Tile          `json:"-"`          // by number, those that are deleted too
+	Tiles          []Tile          `json:"-"`          // by number, including deleted ones
 }
 
 // Tile is one insight or one text on a dashboard.
@@ -39,7 +39,7 @@ type Tile struct {
 	Text      *Text           `json:"text,omitempty"`    // nil for an insight
 	Layouts   json.RawMessage `json:"layouts"`           // an object: place and size by width of the screen
 	Color     *string         `json:"color"`
-	// ShowDescription reports whether to show the insight's description; nil leaves it to who draws it.
+	// ShowDescription reports whether to show the insight's description; nil leaves that to the client.
 	ShowDescription *bool           `json:"show_description"`
 	FilterOverrides json.RawMessage `json:"filter_overrides"` // an object: filters in place of the dashboard's
 	Deleted         bool            `json:"deleted"`
@@ -64,7 +64,7 @@ func (d *Dashboard) size() int {
 }
 
 func (d *Dashboard) checkSize() error {
-	if d.Deleted { // what was too large before there was a limit can be deleted
+	if d.Deleted { // what was too large before there was a limit can still be deleted
 		return nil
 	}
 	return d.checkNew()
@@ -75,7 +75,7 @@ func (d *Dashboard) checkNew() error {
 	return checkSize("filters", "This dashboard", d.size(), MaxRecord)
 }
 
-// put shows the dashboard with the tiles that it has there.
+// put shows the dashboard with the tiles that the draft has of it.
 func (d *Dashboard) put(in *draft, p *projectState) (Stored, error) {
 	next := *d
 	next.Tiles = nil
@@ -131,7 +131,7 @@ func (t *Tile) unique() []string {
 	if t.Insight == 0 {
 		return nil
 	}
-	return []string{digits(t.Dashboard) + " " + digits(t.Insight)} // a dashboard has an insight once
+	return []string{digits(t.Dashboard) + " " + digits(t.Insight)} // a dashboard has an insight only once
 }
 
 func (t *Tile) size() int {
@@ -143,7 +143,7 @@ func (t *Tile) size() int {
 }
 
 func (t *Tile) checkSize() error {
-	if t.Deleted { // what was too large before there was a limit can be deleted
+	if t.Deleted { // what was too large before there was a limit can still be deleted
 		return nil
 	}
 	return t.checkNew()
@@ -225,7 +225,7 @@ func (p *projectState) show(t *Tile, on bool) {
 	p.tiles = p.tiles.Set(t.Insight, tiles)
 }
 
-// place records that an insight or a text has a tile on a dashboard, deleted or not, or that it no longer has.
+// place records that an insight or a text has a tile on a dashboard, deleted or not, or that it no longer does.
 func (p *projectState) place(t *Tile, on bool) {
 	shown := t.contents()
 	if shown == 0 {
@@ -243,7 +243,7 @@ func (p *projectState) place(t *Tile, on bool) {
 	p.placed = p.placed.Set(shown, boards)
 }
 
-// tilesWith returns the tiles that show an insight or a text, deleted ones too, and those on dashboards that are deleted.
+// tilesWith returns the tiles that show an insight or a text, including deleted tiles and tiles on deleted dashboards.
 func (p *projectState) tilesWith(contents int64) []Tile {
 	boards, _ := p.placed.Get(contents)
 	var tiles []Tile
@@ -259,7 +259,7 @@ func (p *projectState) tilesWith(contents int64) []Tile {
 
 // Text is what a tile without an insight shows.
 type Text struct {
-	ID             int64     `json:"id,omitempty"` // of the tile that it was written for; 0: of its own
+	ID             int64     `json:"id,omitempty"` // number of the tile that it was written for; 0: its own tile
 	Body           *string   `json:"body"`         // Markdown, at most 4000 characters; nil for none
 	CreatedBy      string    `json:"created_by"`
 	LastModifiedBy string    `json:"last_modified_by"` // id of a key, as CreatedBy; empty while nobody has changed the text
@@ -273,7 +273,7 @@ func (t *Tile) delete(deleted bool, at time.Time) {
 	t.Deleted = deleted
 }
 
-// since is from when on something is deleted: from at, unless it was before.
+// since returns the time of a deletion: at, unless it was deleted before.
 func since(before time.Time, deleted bool, at time.Time) time.Time {
 	switch {
 	case !deleted:
@@ -289,32 +289,32 @@ func newTile(project, dashboard, insight int64) Tile {
 	return Tile{Project: project, Dashboard: dashboard, Insight: insight, Layouts: empty, FilterOverrides: empty}
 }
 
-// DashboardFields says what of a dashboard is to be; what is not given stays, or is the default of a new one.
+// DashboardFields holds the fields of a dashboard that are to be set. A field that is not given stays as it is, or takes its default in a new dashboard.
 type DashboardFields struct {
 	Name           Field[*string] // at most 400 characters
 	Description    Field[string]
 	Pinned         Field[bool]
 	Deleted        Field[bool]
-	DeleteInsights bool                   // with Deleted: also the insights that are on no other dashboard
+	DeleteInsights bool                   // with Deleted: also delete the insights that are on no other dashboard
 	Filters        Field[json.RawMessage] // a JSON object
 	Variables      Field[json.RawMessage] // a JSON object
 	BreakdownColor Field[json.RawMessage] // any JSON
 	ColorTheme     Field[*int]
 	Tags           Field[[]string]
 	Tiles          []TileFields
-	// From is the dashboard that a new one is made from, with its tiles, variables and colours, and with its filters unless there are some here;
-	// 0 for none. With CopyContents the tiles show copies of its insights and texts, not the same ones.
+	// From is the dashboard that a new one is made from, with its tiles, variables and colours, and with its filters unless Filters are given; 0 for none. With
+	// CopyContents, the tiles show copies of its insights and texts instead of the same ones.
 	From         int64
 	CopyContents bool
-	// Duplicate names tiles of the dashboard, by ID, which are added to it once more with copies of what they show, at their Layouts.
+	// Duplicate names tiles of the dashboard by ID. Each is added to it once more with a copy of what it shows, at its Layouts.
 	Duplicate []TileFields
 }
 
-// TileFields says what of a tile is to be.
+// TileFields holds the fields of a tile that are to be set.
 type TileFields struct {
 	ID              int64          // 0: a new tile, or the one that Insight has on the dashboard
 	Insight         int64          // of a new tile
-	Text            Field[*string] // the body of a text; a new tile that is given one shows it
+	Text            Field[*string] // the body of a text; a new tile with one shows it
 	Layouts         Field[json.RawMessage]
 	Color           Field[*string]
 	ShowDescription Field[*bool]
@@ -369,8 +369,8 @@ func (r *Registry) CreateDashboard(ctx context.Context, project int64, f Dashboa
 	return &created, nil
 }
 
-// UpdateDashboard changes what f gives of a dashboard, as it is stored at that moment. One that is deleted can only be
-// restored, with the insights that are on it; anything else is ErrNotFound. Mistakes are *FieldError.
+// UpdateDashboard changes the given fields of a dashboard, as it is stored at that moment. A deleted one can only be restored, with the insights that are on
+// it; anything else is ErrNotFound. Mistakes are *FieldError.
 func (r *Registry) UpdateDashboard(ctx context.Context, project, id int64, f DashboardFields, by string, now time.Time) (*Dashboard, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
@@ -413,14 +413,14 @@ func (f *DashboardFields) put(t *tx, p *projectState, d *Dashboard, by author) e
 	return f.duplicate(t, p, d.ID, by)
 }
 
-// deleteAlong deletes or restores the insights of a dashboard that are on no other one, as the dashboard itself was.
+// deleteAlong deletes or restores the insights of a dashboard that are on no other one, along with the dashboard.
 func (t *tx) deleteAlong(p *projectState, d *Dashboard, by string, at time.Time) error {
 	for _, tile := range d.Tiles {
 		if tile.Deleted || tile.Insight == 0 {
 			continue
 		}
 		before := t.next.AnyInsight(d.Project, tile.Insight)
-		if before == nil || before.Deleted == d.Deleted || d.Deleted && len(p.dashboardsOf(tile.Insight)) > 0 { // d itself counts no more
+		if before == nil || before.Deleted == d.Deleted || d.Deleted && len(p.dashboardsOf(tile.Insight)) > 0 { // d itself no longer counts
 			continue
 		}
 		after := *before
@@ -494,13 +494,13 @@ func (f *DashboardFields) apply(d *Dashboard, at time.Time) {
 	}
 }
 
-// author is who changes something, and when.
+// author is the key that changes something, and when.
 type author struct {
 	key string
 	at  time.Time
 }
 
-// put changes a tile of a dashboard, or adds one; at is its place in the request.
+// put changes a tile of a dashboard, or adds one; at is its position in the request.
 func (f *TileFields) put(t *tx, p *projectState, dashboard int64, at int, by author) error {
 	d := p.dashboards.get(dashboard)
 	found := slices.IndexFunc(d.Tiles, func(t Tile) bool {
@@ -557,7 +557,7 @@ func (t *tx) addTile(p *projectState, tile Tile) (int64, error) {
 	return tile.ID, t.put(&tile)
 }
 
-// checkRoom reports that a dashboard can have no more tiles.
+// checkRoom returns an error if a dashboard can have no more tiles.
 func (p *projectState) checkRoom(dashboard int64) error {
 	if n := len(p.dashboards.get(dashboard).Tiles); n >= MaxTiles {
 		return limitReached("Dashboard %d has %d tiles, which is the most it can have. Delete some; deleted ones count until they are purged, "+
@@ -566,7 +566,7 @@ func (p *projectState) checkRoom(dashboard int64) error {
 	return nil
 }
 
-// changed returns the text with another body. A nil text is one that is not there yet.
+// changed returns the text with another body. A nil text does not exist yet.
 func (t *Text) changed(body *string, by author) *Text {
 	if t == nil {
 		return &Text{Body: body, CreatedBy: by.key, LastModifiedAt: by.at}
@@ -574,7 +574,7 @@ func (t *Text) changed(body *string, by author) *Text {
 	return &Text{ID: t.ID, Body: body, CreatedBy: t.CreatedBy, LastModifiedBy: by.key, LastModifiedAt: by.at}
 }
 
-// checkDashboard reports that an insight can't be put on a dashboard.
+// checkDashboard returns an error if an insight can't be put on a dashboard.
 func (p *projectState) checkDashboard(id int64) error {
 	if d := p.dashboards.get(id); d == nil || d.Deleted {
 		return &FieldError{Field: "dashboards", Code: CodeNoObject, Message: fmt.Sprintf("Invalid pk \"%d\" - object does not exist.", id)}

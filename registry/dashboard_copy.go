@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// source returns the dashboard that a new one is made from, and gives the new one what its fields leave to it; nil for none.
+// source returns the dashboard that a new one is made from, nil for none, and gives the new one what its fields do not set.
 func (f *DashboardFields) source(p *projectState, created *Dashboard) (*Dashboard, error) {
 	if f.From == 0 {
 		return nil, nil
@@ -30,7 +30,7 @@ func (f *DashboardFields) source(p *projectState, created *Dashboard) (*Dashboar
 	return from, nil
 }
 
-// fill puts what is on a dashboard on another one, which is new.
+// fill puts the content of a dashboard on another one, which is new.
 func (t *tx) fill(p *projectState, to int64, from *Dashboard, copies bool, by author) error {
 	if from == nil {
 		return nil
@@ -111,7 +111,7 @@ func (t *tx) copyInsight(p *projectState, from *Insight, by author) (*Insight, e
 	return &next, nil
 }
 
-// firstCharacters is a text cut to a number of characters.
+// firstCharacters cuts a text to a number of characters.
 func firstCharacters(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most])

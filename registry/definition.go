@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// Definition is what people wrote about an event or a property (contract: clients.md, section 4). What nobody wrote about has none.
+// Definition is what people wrote about an event or a property (contract: clients.md, section 4). There is none if nobody wrote anything.
 type Definition struct {
 	ID      string `json:"-"` // UUID
 	Project int64  `json:"-"`
 	Event   string `json:"event,omitempty"` // the name of an event; empty for a property
 	// Property is the property, without its type; zero for an event.
 	Property PropertyDefinition `json:"property,omitzero"`
-	// ShownType is what the type of a property that reads as text is called instead: PropertyDuration or NoType; empty for what it is.
+	// ShownType is the type that is shown for a property that reads as text: PropertyDuration or NoType; empty for its own type.
 	ShownType   PropertyType `json:"shown_type,omitempty"`
 	Description *string      `json:"description,omitempty"`
 	Tags        []string     `json:"tags,omitempty"`
@@ -32,7 +32,7 @@ type Definition struct {
 	CreatedAt time.Time `json:"created_at,omitzero"`
 }
 
-// What properties that read as text can be called.
+// Types that can be shown for properties that read as text.
 const (
 	PropertyDuration PropertyType = "Duration"
 	NoType           PropertyType = "none"
@@ -66,7 +66,7 @@ func (d *Definition) put(_ *draft, p *projectState) (Stored, error) { return p.d
 
 func (d *Definition) remove(_ *draft, p *projectState) Stored { return p.definitions.remove(d.ID) }
 
-// DefinitionFields says what of a definition is to be; what is not given stays.
+// DefinitionFields holds the fields of a definition that are to be set. A field that is not given stays as it is.
 type DefinitionFields struct {
 	Description Field[*string]
 	Tags        Field[[]string] // at most 255 characters each
@@ -75,13 +75,13 @@ type DefinitionFields struct {
 	Type        Field[PropertyType]
 }
 
-// Define changes the definition of an event or a property, and adds it if there is none. The id of subject, its project, and its event or
-// property say which; the rest of subject counts for nothing. Mistakes are *FieldError; an unknown project is ErrNotFound.
+// Define changes the definition of an event or a property, and adds it if there is none. subject is identified by its id, its project, and its event or
+// property; its other fields are ignored. Mistakes are *FieldError; an unknown project is ErrNotFound.
 func (r *Registry) Define(ctx context.Context, subject Definition, f DefinitionFields, by string, now time.Time) (*Definition, error) {
 	return r.define(ctx, subject, f, by, now, false)
 }
 
-// CreateEvent defines an event that was not seen yet. One that has a definition is a *FieldError.
+// CreateEvent defines an event that was not seen yet. An event that has a definition is a *FieldError.
 func (r *Registry) CreateEvent(ctx context.Context, subject Definition, f DefinitionFields, by string, now time.Time) (*Definition, error) {
 	switch {
 	case strings.TrimSpace(subject.Event) == "":
@@ -163,7 +163,7 @@ func (f *DefinitionFields) putType(t *tx, p *projectState, d *Definition) error 
 	return t.putProperties(p, []PropertyDefinition{def}, false)
 }
 
-// plainTags are tags in small letters without blanks around them, each once.
+// plainTags returns tags in lower case without blanks around them, each once.
 func plainTags(given []string) []string {
 	var tags []string
 	for _, tag := range given {
@@ -174,7 +174,7 @@ func plainTags(given []string) []string {
 	return tags
 }
 
-// Definition returns what people wrote about an event or a property; nil for nothing.
+// Definition returns what people wrote about an event or a property; nil if nobody did.
 func (s *Snapshot) Definition(project int64, id string) *Definition {
 	if p := s.project(project); p != nil {
 		return p.definitions.get(id)
@@ -182,7 +182,7 @@ func (s *Snapshot) Definition(project int64, id string) *Definition {
 	return nil
 }
 
-// Definitions returns what people wrote about the events and properties of a project: first of properties, then of events by name.
+// Definitions returns what people wrote about a project: first about properties, then about events by name.
 func (s *Snapshot) Definitions(project int64) []*Definition {
 	if p := s.project(project); p != nil {
 		return valuesOf(p.definitions.list, nil)

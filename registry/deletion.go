@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Deletion is the deletion of a person, of its events, or of both. It tells the servers of a registry what they must not show any more,
-// and users how far it is. Once it is erased, it does not say who the person was.
+// Deletion is the deletion of a person, of its events, or of both. It tells the servers that share the registry what they must no longer show, and users how
+// far it is. Once it is erased, it does not say who the person was.
 type Deletion struct {
 	ID      string `json:"-"` // a UUID
 	Project int64  `json:"-"`
@@ -18,17 +18,17 @@ type Deletion struct {
 	// Gone says that the person is deleted, and Events that its events are.
 	Gone   bool `json:"gone,omitempty"`
 	Events bool `json:"events,omitempty"`
-	// Names are the distinct ids of the person, with the version of each that is deleted. They are there until everything is erased.
+	// Names are the distinct ids of the person, with the version of each that is deleted. They are kept until everything is erased.
 	Names []DeletedName `json:"names,omitempty"`
-	// Version is that of the person that is deleted.
+	// Version is the version of the person that is deleted.
 	Version uint64 `json:"version,omitempty"`
-	// DistinctIDs and EventCount say how many there were; of events, those that were in ClickHouse.
+	// DistinctIDs and EventCount say how many there were; for events, how many were in ClickHouse.
 	DistinctIDs int   `json:"distinct_ids"`
 	EventCount  int64 `json:"event_count,omitempty"`
 
 	By          string    `json:"by,omitempty"` // id of a key; empty for the operator
 	RequestedAt time.Time `json:"requested_at"`
-	// HiddenAt is from when on nothing of it is in any answer, and ErasedAt from when on nothing of it is on the disk; zero until then.
+	// HiddenAt is when it was gone from all answers, and ErasedAt when it was gone from the disk; zero until then.
 	HiddenAt time.Time `json:"hidden_at,omitzero"`
 	ErasedAt time.Time `json:"erased_at,omitzero"`
 }
@@ -61,7 +61,7 @@ func (d *Deletion) key() string  { return d.ID }
 func (d *Deletion) code() string { return "" }
 func (d *Deletion) listed() bool { return true }
 
-// compare puts those that are under way first, and then the newest.
+// compare puts those in progress first, and then the newest.
 func (d *Deletion) compare(other *Deletion) int {
 	if d.ErasedAt.IsZero() != other.ErasedAt.IsZero() {
 		if d.ErasedAt.IsZero() {
@@ -75,8 +75,7 @@ func (d *Deletion) compare(other *Deletion) int {
 func (d *Deletion) put(_ *draft, p *projectState) (Stored, error) { return p.deletions.put(d), nil }
 func (d *Deletion) remove(_ *draft, p *projectState) Stored       { return p.deletions.remove(d.ID) }
 
-// AddDeletions records that something is to be deleted, and returns the records, in the order in which they were given. An unknown
-// project is ErrNotFound.
+// AddDeletions records that something is to be deleted, and returns the records in the order given. An unknown project is ErrNotFound.
 func (r *Registry) AddDeletions(ctx context.Context, project int64, asked []Deletion, now time.Time) ([]*Deletion, error) {
 	added := make([]*Deletion, len(asked))
 	err := r.write(ctx, project, func(t *tx) error {
@@ -105,8 +104,8 @@ func (r *Registry) AddDeletions(ctx context.Context, project int64, asked []Dele
 	return added, nil
 }
 
-// HideDeletions records that deletions are no longer in any answer, with what else is known of them now. No run reads the tables of
-// materialized endpoints of before: they are filled anew. Deletions that are unknown are passed over.
+// HideDeletions records that deletions are no longer in any answer, with what else is known about them now. Runs no longer read the current tables of
+// materialized endpoints, which are filled anew. Unknown deletions are skipped.
 func (r *Registry) HideDeletions(ctx context.Context, project int64, hidden []*Deletion, now time.Time) error {
 	err := r.changeDeletions(ctx, project, hidden, func(d, given *Deletion) {
 		*d = *given
@@ -118,7 +117,7 @@ func (r *Registry) HideDeletions(ctx context.Context, project int64, hidden []*D
 	return nil
 }
 
-// RemoveDeletions removes the records of deletions that are not to be: nothing of them is hidden yet.
+// RemoveDeletions removes the records of deletions that were refused: nothing of them is hidden yet.
 func (r *Registry) RemoveDeletions(ctx context.Context, project int64, refused []*Deletion) error {
 	err := r.write(ctx, project, func(t *tx) error {
 		p, err := t.state()
@@ -138,8 +137,7 @@ func (r *Registry) RemoveDeletions(ctx context.Context, project int64, refused [
 	return nil
 }
 
-// EraseDeletions records that deletions are no longer on the disk, and forgets whom they were of. Deletions that are unknown are passed
-// over.
+// EraseDeletions records that deletions are no longer on the disk, and forgets whose they were. Unknown deletions are skipped.
 func (r *Registry) EraseDeletions(ctx context.Context, project int64, erased []*Deletion, now time.Time) error {
 	err := r.changeDeletions(ctx, project, erased, func(d, _ *Deletion) {
 		d.Names, d.ErasedAt = nil, moment(now)
@@ -150,7 +148,7 @@ func (r *Registry) EraseDeletions(ctx context.Context, project int64, erased []*
 	return nil
 }
 
-// ForgetDeleted forgets the distinct ids that deletions have, which are about to be erased.
+// ForgetDeleted forgets the distinct ids of deletions that are about to be erased.
 func (r *Registry) ForgetDeleted(ctx context.Context, project int64, deleted []*Deletion) error {
 	err := r.changeDeletions(ctx, project, deleted, func(d, _ *Deletion) { d.Names = nil }, nil)
 	if err != nil {
@@ -159,8 +157,7 @@ func (r *Registry) ForgetDeleted(ctx context.Context, project int64, deleted []*
 	return nil
 }
 
-// EraseRemoved has what was removed and overwritten leave the disk, of a store that can do that. Others do it by themselves, sooner or
-// later.
+// EraseRemoved makes removed and overwritten data leave the disk, if the store can do that. Other stores do it by themselves, sooner or later.
 func (r *Registry) EraseRemoved(ctx context.Context) error {
 	s, ok := r.store.(interface{ EraseRemoved(context.Context) error })
 	if !ok {
@@ -172,7 +169,7 @@ func (r *Registry) EraseRemoved(ctx context.Context) error {
 	return nil
 }
 
-// changeDeletions changes those that are there, and then does what is to be done with it.
+// changeDeletions changes those deletions that exist, and then calls then.
 func (r *Registry) changeDeletions(
 	ctx context.Context, project int64, given []*Deletion, change func(d, given *Deletion), then func(*tx, *projectState) error,
 ) error {
@@ -199,7 +196,7 @@ func (r *Registry) changeDeletions(
 	})
 }
 
-// refill has runs of the project read no table of a materialized endpoint that is there now.
+// refill makes runs of the project stop reading the current tables of materialized endpoints.
 func (t *tx) refill(p *projectState, now time.Time) error {
 	for _, e := range valuesOf(p.endpoints.byID, func(e *endpointEntry) bool { return e.deleted.IsZero() }) {
 		for i := range e.Versions {
@@ -236,7 +233,7 @@ func (s *Snapshot) DeletionPage(project int64, offset, limit int) ([]*Deletion, 
 	return p.deletions.page(offset, limit), p.deletions.list.Len()
 }
 
-// PendingDeletions returns the deletions of a project that are not erased yet. It takes as long as there are of these.
+// PendingDeletions returns the deletions of a project that are not erased yet. Its cost grows with their number.
 func (s *Snapshot) PendingDeletions(project int64) []*Deletion {
 	p := s.project(project)
 	if p == nil {
@@ -253,7 +250,7 @@ func (s *Snapshot) PendingDeletions(project int64) []*Deletion {
 	return pending
 }
 
-// deletions removes the records of what was erased before a time.
+// deletions removes the records of deletions that were erased before the time of the purge.
 func (u *purge) deletions() {
 	for _, d := range valuesOf(u.p.deletions.byID, func(d *Deletion) bool { return u.due(d.ErasedAt) }) {
 		u.remove(d)

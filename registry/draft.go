@@ -9,11 +9,11 @@ import (
 	"github.com/benbjohnson/immutable"
 )
 
-// draft is the next snapshot in the making. What is not changed stays shared with the one before.
+// draft is the next snapshot in the making. What does not change stays shared with the one before.
 type draft struct {
 	next      *Snapshot
 	own       map[int64]*ownParts
-	sequences bool // are the draft's own
+	sequences bool // next.sequences is the draft's own
 }
 
 // ownParts are the parts of a project that the draft has copied already.
@@ -60,7 +60,7 @@ func (d *draft) ownSequences() map[Kind]int64 {
 	return d.next.sequences
 }
 
-// put shows an entity in place of the one of its name. What belongs to a project that is not there is left out.
+// put shows an entity in place of the one with the same name. It ignores entities of a project that does not exist.
 func (d *draft) put(e entity) error {
 	name := e.name()
 	p := d.project(name.project)
@@ -79,7 +79,7 @@ func (d *draft) put(e entity) error {
 	return nil
 }
 
-// remove takes out the entity of a name.
+// remove takes out the entity with the name of e.
 func (d *draft) remove(e entity) {
 	name := e.name()
 	p := d.project(name.project)
@@ -92,7 +92,7 @@ func (d *draft) remove(e entity) {
 	}
 }
 
-// load shows what a store has found. It returns the projects that can't be used, and leaves them out.
+// load shows the records that a store returned. It returns the projects that can't be used, and leaves them out.
 func (d *draft) load(records []Record) map[int64]error {
 	broken := make(map[int64]error)
 	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(turn(&a), turn(&b)) })
@@ -131,8 +131,8 @@ func (d *draft) load(records []Record) map[int64]error {
 	return broken
 }
 
-// turn is when a record is loaded: first go those that are removed, parts before what they are parts of; then come the others, the
-// other way round. A kind that only a newer version of the program knows comes at any time.
+// turn orders the records to load: removed ones come first, parts before what they are parts of; then come the others, in the opposite order. A kind that only
+// a newer version of the program knows can come at any time.
 func turn(rec *Record) int {
 	if rec.Data == nil {
 		return -1 - ranks[rec.Kind]
@@ -157,7 +157,7 @@ func (d *draft) leaveOut(id int64) {
 	delete(d.own, id)
 }
 
-// check reports what keeps a project from being used.
+// check returns an error if a project can't be used.
 func (p *projectState) check(own *ownParts) error {
 	for _, e := range own.versions {
 		if e.CurrentVersion < 1 || e.CurrentVersion > len(e.Versions) {

@@ -27,16 +27,16 @@ type Endpoint struct {
 	Active             bool      `json:"active"`
 	DerivedFromInsight string    `json:"derived_from_insight"` // short id of an insight; empty for none
 	Tags               []string  `json:"tags"`
-	RateLimit          Rate      `json:"rate_limit,omitzero"` // of the queries that its runs cause, whoever sends them; zero: the server's default
-	CurrentVersion     int       `json:"current_version"`     // the version that runs; others may be newer: drafts, and versions that were rolled back
+	RateLimit          Rate      `json:"rate_limit,omitzero"` // of the queries that its runs cause, whoever starts them; zero: the server's default
+	CurrentVersion     int       `json:"current_version"`     // the version that runs; drafts and versions that were rolled back may be newer
 	CreatedAt          time.Time `json:"created_at"`
 	UpdatedAt          time.Time `json:"updated_at"`
-	CreatedBy          string    `json:"created_by"`                // id of a key; empty when an operator made it
-	LastExecutedAt     time.Time `json:"last_executed_at,omitzero"` // as earlier versions wrote it here: see [Snapshot.LastExecuted]
+	CreatedBy          string    `json:"created_by"`                // id of a key; empty if an operator created it
+	LastExecutedAt     time.Time `json:"last_executed_at,omitzero"` // written by earlier versions: see [Snapshot.LastExecuted]
 	Versions           []Version `json:"-"`                         // 1, 2, 3…
 }
 
-// Version is one immutable query of an endpoint with the settings that go with it.
+// Version is one immutable query of an endpoint, with its settings.
 type Version struct {
 	ID               string          `json:"id"` // UUID
 	Number           int             `json:"number"`
@@ -44,15 +44,15 @@ type Version struct {
 	Description      string          `json:"description"`
 	FreshnessSeconds int             `json:"freshness_seconds"`
 	Active           bool            `json:"active"`
-	Columns          []Column        `json:"columns"` // nil: not known
+	Columns          []Column        `json:"columns"` // nil if they are not known
 	CreatedAt        time.Time       `json:"created_at"`
 	UpdatedAt        time.Time       `json:"updated_at"`
 	CreatedBy        string          `json:"created_by"`
-	LastExecutedAt   time.Time       `json:"last_executed_at,omitzero"` // the same
+	LastExecutedAt   time.Time       `json:"last_executed_at,omitzero"` // written by earlier versions
 	PublishedAt      time.Time       `json:"published_at,omitzero"`     // when it last became the current one; zero for a draft
-	DeprecatedAt     time.Time       `json:"deprecated_at,omitzero"`    // from when callers should leave it; zero: they need not
-	SunsetAt         time.Time       `json:"sunset_at,omitzero"`        // when it is to end; zero: that is not said
-	// The breakdowns of an insight that a run of a materialized version may leave out.
+	DeprecatedAt     time.Time       `json:"deprecated_at,omitzero"`    // when callers should stop using it; zero: they need not
+	SunsetAt         time.Time       `json:"sunset_at,omitzero"`        // when it will end; zero if that is not known
+	// The breakdowns of an insight that runs of a materialized version may leave out.
 	OptionalBreakdowns []string `json:"optional_breakdowns"`
 	Table              *Table   `json:"table,omitempty"` // nil: the version is not materialized
 }
@@ -86,7 +86,7 @@ func (e *endpointRecord) checkSize() error {
 	return checkSize("tags", "This endpoint", listBytes(e.Tags), MaxSmallRecord)
 }
 
-// put shows the endpoint with the versions that it has there.
+// put shows the endpoint with the versions that the draft has of it.
 func (e *endpointRecord) put(d *draft, p *projectState) (Stored, error) {
 	next := &endpointEntry{Endpoint: *e.Endpoint, deleted: e.DeletedAt}
 	next.Versions = nil
@@ -115,7 +115,7 @@ func (e *endpointEntry) compare(other *endpointEntry) int {
 	return cmp.Or(other.CreatedAt.Compare(e.CreatedAt), cmp.Compare(other.ID, e.ID))
 }
 
-// putEndpoint shows an endpoint in place of the one of its id, and returns what was there.
+// putEndpoint shows an endpoint in place of the one with the same id, and returns what was there.
 func (d *draft) putEndpoint(p *projectState, e *endpointEntry) Stored {
 	was := p.endpoints.put(e)
 	p.endpointsChanged()
@@ -132,7 +132,7 @@ func (d *draft) forgetName(p *projectState, id string) {
 	}
 }
 
-// endpointsChanged makes the list of endpoints anew, when it is next asked for.
+// endpointsChanged has the list of endpoints made anew when it is next asked for.
 func (p *projectState) endpointsChanged() {
 	list := p.endpoints.list
 	p.endpointList = sync.OnceValue(func() []*Endpoint {
@@ -218,7 +218,7 @@ func (v *versionRecord) put(d *draft, p *projectState) (was Stored, err error) {
 	return was, nil
 }
 
-// remove counts the version out; it goes with its endpoint.
+// remove subtracts the version from the usage; the version itself goes with its endpoint.
 func (v *versionRecord) remove(_ *draft, p *projectState) Stored {
 	entry := p.endpoints.get(v.endpoint)
 	if entry == nil || v.Number > len(entry.Versions) {
@@ -227,7 +227,7 @@ func (v *versionRecord) remove(_ *draft, p *projectState) Stored {
 	return Stored{1, int64((&versionRecord{Version: entry.Versions[v.Number-1]}).size())}
 }
 
-// endpoint returns the endpoint of a name, to be changed; ErrNotFound when there is none.
+// endpoint returns the endpoint with a name, to be changed; ErrNotFound if there is none.
 func (t *tx) endpoint(name string) (Endpoint, error) {
 	if before := t.next.Endpoint(t.project, name); before != nil {
 		e := *before
@@ -237,7 +237,7 @@ func (t *tx) endpoint(name string) (Endpoint, error) {
 	return Endpoint{}, ErrNotFound
 }
 
-// putEndpoint puts an endpoint, and those of its versions that are named by number.
+// putEndpoint puts an endpoint, and those of its versions whose numbers are given.
 func (t *tx) putEndpoint(e Endpoint, versions ...int) error {
 	if err := t.put(&endpointRecord{Endpoint: &e}); err != nil {
 		return err
@@ -261,7 +261,7 @@ func (t *tx) addEndpoint(e Endpoint) error {
 	return t.putEndpoint(e, 1)
 }
 
-// deleteEndpoint takes an endpoint away and frees its name.
+// deleteEndpoint deletes an endpoint and frees its name.
 func (t *tx) deleteEndpoint(name string, at time.Time) error {
 	e, err := t.endpoint(name)
 	if err != nil {
@@ -275,18 +275,18 @@ func (t *tx) deleteEndpoint(name string, at time.Time) error {
 	return t.put(&endpointRecord{&e, at})
 }
 
-// Draft reports whether the version never was the current one.
+// Draft reports whether the version was never the current one.
 func (v *Version) Draft() bool { return v.PublishedAt.IsZero() }
 
-// Column is a column of a version's answer. Type is one of integer, float, string, datetime, date, boolean, array, json, unknown.
+// Column is a column of a version's results. Type is one of integer, float, string, datetime, date, boolean, array, json, unknown.
 type Column struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
-	// ClickHouse is the type in ClickHouse's words, such as Array(Nullable(String)); empty when it is not known.
+	// ClickHouse is the type in ClickHouse's words, such as Array(Nullable(String)); empty if it is not known.
 	ClickHouse string `json:"clickhouse_type,omitempty"`
 }
 
-// Version returns the version of a number, 0 standing for the current one; nil when there is none.
+// Version returns the version with a number, 0 for the current one; nil if there is none.
 func (e *Endpoint) Version(number int) *Version {
 	if number == 0 {
 		number = e.CurrentVersion
@@ -319,14 +319,14 @@ var endpointName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,127}$`)
 // ValidEndpointName reports whether an endpoint may have a name: a letter, then letters, digits, - and _; at most 128 in all.
 func ValidEndpointName(name string) bool { return endpointName.MatchString(name) }
 
-// NewEndpoint says what an endpoint is to be.
+// NewEndpoint describes a new endpoint.
 type NewEndpoint struct {
 	Project            int64
 	Name               string          // a letter, then letters, digits, - and _; at most 128
 	Query              json.RawMessage // required; a JSON object that the caller has checked
 	Description        string
 	FreshnessSeconds   int  // 1 to 604800; 0 for the default
-	Inactive           bool // made switched off
+	Inactive           bool // created switched off
 	DerivedFromInsight string
 	Tags               []string
 	RateLimit          Rate // zero for the server's default
@@ -354,7 +354,7 @@ func (r *Registry) CreateEndpoint(ctx context.Context, n NewEndpoint, now time.T
 	return &e, nil
 }
 
-// endpoint is what a valid NewEndpoint becomes.
+// endpoint returns the endpoint that a valid NewEndpoint describes.
 func (n NewEndpoint) endpoint(at time.Time) Endpoint {
 	return Endpoint{
 		ID:                 newID(),
@@ -410,7 +410,7 @@ func (n NewEndpoint) validate() error {
 	return inRange("data_freshness_seconds", n.FreshnessSeconds, MinFreshness, MaxFreshness)
 }
 
-// DeleteEndpoint takes an endpoint away and frees its name. An unknown one is ErrNotFound.
+// DeleteEndpoint deletes an endpoint and frees its name. An unknown endpoint is ErrNotFound.
 func (r *Registry) DeleteEndpoint(ctx context.Context, project int64, name string, now time.Time) error {
 	err := r.write(ctx, project, func(t *tx) error { return t.deleteEndpoint(name, moment(now)) })
 	if err != nil {
@@ -446,7 +446,7 @@ func validateTags(tags []string) error {
 	return nil
 }
 
-// once returns the texts in the order given, each once; never nil.
+// once returns the texts in the order given, each once. It never returns nil.
 func once(texts []string) []string {
 	kept := make([]string, 0, len(texts))
 	for _, text := range texts {

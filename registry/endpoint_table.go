@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Table is the table in ClickHouse that a materialized version has: it holds what the version's query gives, and is filled anew from time
-// to time. Each fill makes a table of its own, which then takes the place of the one before. A Table is never changed, but replaced.
+// Table is the table in ClickHouse of a materialized version: it holds the result of the version's query, and is filled anew from time to time. Each fill makes
+// a table of its own, which then replaces the one before. A Table is never changed, only replaced.
 type Table struct {
-	// ID is a UUID that stays the same until the version is no longer materialized.
+	// ID is a UUID that stays the same while the version is materialized.
 	ID string `json:"id"`
-	// Buckets are the lengths of time by which columns with ranges are kept, where they are not the default: column to length.
+	// Buckets are the bucket lengths of columns with ranges, where they are not the default: column to length.
 	Buckets map[string]string `json:"buckets,omitempty"`
 	// Fill is the number of the fill that runs read; 0 for none.
 	Fill int64 `json:"fill,omitempty"`
@@ -21,21 +21,20 @@ type Table struct {
 	AsOf time.Time `json:"as_of,omitzero"`
 	// Took is how long that fill took.
 	Took time.Duration `json:"took,omitempty"`
-	// Rows is how many rows it has.
+	// Rows is how many rows that fill has.
 	Rows int64 `json:"rows,omitempty"`
-	// Of tells apart the settings of a project, and the forms of the table, that a fill depends on.
+	// Of identifies the settings of a project, and the form of the table, that a fill depends on.
 	Of string `json:"of,omitempty"`
 	// Pending is the number of the fill that is awaited, or under way if Running is set; 0 for none.
 	Pending int64 `json:"pending,omitempty"`
 	Running bool  `json:"running,omitempty"`
-	// Errors is how many fills failed since the last one that did not, LastError what was wrong with the last one, and LastErrorAt when
-	// that was.
+	// Errors counts the failed fills since the last successful one, LastError says what was wrong with the last one, and LastErrorAt when that was.
 	Errors      int       `json:"errors,omitempty"`
 	LastError   string    `json:"last_error,omitempty"`
 	LastErrorAt time.Time `json:"last_error_at,omitzero"`
 }
 
-// size returns the bytes of its texts, more or less.
+// size returns the approximate size of its texts in bytes.
 func (t *Table) size() int {
 	if t == nil {
 		return 0
@@ -47,17 +46,17 @@ func (t *Table) size() int {
 	return size
 }
 
-// TableUpdate says whether a version is to be materialized.
+// TableUpdate says whether to materialize a version.
 type TableUpdate struct {
-	// On says so; nil: it stays as it is, and a new version is like the current one.
+	// On says whether; nil: unchanged, and a new version is like the current one.
 	On *bool
-	// Buckets are as in Table; nil: they stay, and those of a new version are like the current one's.
+	// Buckets are as in Table; nil: unchanged, and a new version takes those of the current one.
 	Buckets map[string]string
-	// Impossible says that the query of the update can't be materialized: a new version is not, whatever the current one is.
+	// Impossible says that the query of the update can't be materialized: a new version is not, even if the current one is.
 	Impossible bool
 }
 
-// of is the table that a version has after the update. before is the one that it has, and for a new version that of the current one.
+// of returns the table of a version after the update. before is its table so far or, for a new version, that of the current one.
 func (u TableUpdate) of(before *Table, renewed bool, at time.Time) *Table {
 	wanted := before != nil && (!renewed || !u.Impossible)
 	if u.On != nil {
@@ -78,18 +77,17 @@ func (u TableUpdate) of(before *Table, renewed bool, at time.Time) *Table {
 	return &Table{ID: before.ID, Buckets: u.Buckets, Pending: nextFill(before.last(), at)}
 }
 
-// last is the greatest number of a fill that is known.
+// last returns the greatest known number of a fill.
 func (t *Table) last() int64 { return max(t.Fill, t.Pending) }
 
-// nextFill is the number of a new fill. Numbers follow the clock, so that none is given twice, not even to a version that was not
-// materialized for a while.
+// nextFill returns the number of a new fill. Numbers follow the clock, so that none is reused, even if a version was not materialized for a while.
 func nextFill(last int64, at time.Time) int64 { return max(last+1, at.UnixMilli()) }
 
-// errNoTable says that a version has no table, or another one.
+// errNoTable says that a version has no table, or does not wait for the fill.
 var errNoTable = errors.New("the version is not materialized")
 
-// BeginFill gives the table of a version a new fill, which is under way from then on, and returns the table. A version that is not
-// materialized, or of an endpoint that is deleted, is ErrNotFound.
+// BeginFill starts a new fill of the table of a version, and returns the table. A version that is not materialized, or whose endpoint is deleted, is
+// ErrNotFound.
 func (r *Registry) BeginFill(ctx context.Context, project int64, endpoint string, version int, now time.Time) (*Table, error) {
 	return r.changeTable(ctx, project, endpoint, version, func(t *Table) error {
 		t.Pending, t.Running = nextFill(t.last(), now), true
@@ -97,8 +95,8 @@ func (r *Registry) BeginFill(ctx context.Context, project int64, endpoint string
 	})
 }
 
-// SwapFill has runs read a fill that is complete, and reports whether they do: they do not if the version is no longer materialized, or
-// waits for another fill. done says what there is to know of it: AsOf, Took, Rows and Of.
+// SwapFill makes runs read a complete fill, and reports whether they do. They do not if the version is no longer materialized, or waits for another fill. done
+// has what is known about the fill: AsOf, Took, Rows and Of.
 func (r *Registry) SwapFill(ctx context.Context, project int64, endpoint string, version int, fill int64, done Table) (bool, error) {
 	return r.settleFill(ctx, project, endpoint, version, fill, func(t *Table) {
 		t.Fill, t.AsOf, t.Took, t.Rows, t.Of = fill, moment(done.AsOf), done.Took, done.Rows, done.Of
@@ -106,8 +104,8 @@ func (r *Registry) SwapFill(ctx context.Context, project int64, endpoint string,
 	})
 }
 
-// FailFill records that a fill failed, and reports whether the version waited for it. What runs read stays. The message is shown to
-// users; what goes beyond 1000 bytes of it is left out.
+// FailFill records that a fill failed, and reports whether the version waited for it. Runs go on reading what they read before. The message is shown to users;
+// it is cut to 1000 bytes.
 func (r *Registry) FailFill(ctx context.Context, project int64, endpoint string, version int, fill int64, message string, now time.Time) (bool, error) {
 	return r.settleFill(ctx, project, endpoint, version, fill, func(t *Table) {
 		t.Errors++
@@ -130,7 +128,7 @@ func (r *Registry) settleFill(ctx context.Context, project int64, endpoint strin
 	return err == nil, err
 }
 
-// changeTable changes the table of a version. The endpoint is named by its id.
+// changeTable changes the table of a version. endpoint is an id.
 func (r *Registry) changeTable(ctx context.Context, project int64, endpoint string, version int, change func(*Table) error) (*Table, error) {
 	var changed *Table
 	err := r.write(ctx, project, func(t *tx) error {
@@ -156,7 +154,7 @@ func (r *Registry) changeTable(ctx context.Context, project int64, endpoint stri
 	return changed, nil
 }
 
-// withoutTables takes the tables from all versions of an endpoint, and returns the numbers of those that had one.
+// withoutTables removes the tables of all versions of an endpoint, and returns the numbers of the versions that had one.
 func (e *Endpoint) withoutTables() (changed []int) {
 	for i := range e.Versions {
 		if v := &e.Versions[i]; v.Table != nil {
@@ -185,14 +183,13 @@ func (s *Snapshot) Materialized(project int64) []Materialized {
 	return all
 }
 
-// KnowsEndpoint reports whether a project has, or had, an endpoint of an id. It forgets those that were deleted long ago: see
-// [Registry.Purge].
+// KnowsEndpoint reports whether a project has, or had, an endpoint with an id. Endpoints that were deleted long ago are forgotten: see [Registry.Purge].
 func (s *Snapshot) KnowsEndpoint(project int64, id string) bool {
 	p := s.project(project)
 	return p != nil && p.endpoints.get(id) != nil
 }
 
-// versionsWith lists numbers in order, each once.
+// versionsWith returns the numbers in order, each once.
 func versionsWith(numbers []int, more ...int) []int {
 	all := append(slices.Clone(numbers), more...)
 	slices.Sort(all)

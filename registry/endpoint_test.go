@@ -222,7 +222,7 @@ func TestUpdateEndpoint(t *testing.T) {
 	}
 }
 
-// TestOptionalBreakdownsOfANewVersion: a new version keeps what could be left out of the one before, as far as its query has it.
+// TestOptionalBreakdownsOfANewVersion: a new version keeps the optional breakdowns of the one before, as far as its query has them.
 func TestOptionalBreakdownsOfANewVersion(t *testing.T) {
 	r := openAt(t, sqlitetest.Path(t), quiet)
 	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "p"}, now))(t)

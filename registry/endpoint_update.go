@@ -9,39 +9,38 @@ import (
 	"time"
 )
 
-// EndpointUpdate says what of an endpoint is to change; nil fields stay. Description, freshness, columns, times and optional
-// breakdowns belong to a version: the one named, else the current one, which is the new one when the query differs.
+// EndpointUpdate is a change of an endpoint; nil fields stay. Description, freshness, columns, times and optional breakdowns belong to a version: the named
+// one, else the current one, which is new if the query differs.
 type EndpointUpdate struct {
 	Version   int             // the version to change; 0: the endpoint and its current version
-	Query     json.RawMessage // makes a new version when it differs from the current one's
+	Query     json.RawMessage // makes a new version if it differs from the current one's
 	SameQuery func(current json.RawMessage) bool
-	// Draft keeps a new version from becoming the current one. A version is made unless the newest one is a draft with the
-	// same query; the other fields that belong to a version go to that draft.
+	// Draft keeps a new version from becoming the current one. If the newest version is a draft with the same query, no version is made, and the other fields that
+	// belong to a version go to that draft.
 	Draft              bool
-	Check              VersionCheck // asked before a new version becomes the current one; nil: nobody
+	Check              VersionCheck // asked before a new version becomes the current one; may be nil
 	Description        *string
 	FreshnessSeconds   *int
-	Active             *bool // of the version when one is named, else of the endpoint
+	Active             *bool // of the version if one is named, else of the endpoint
 	Tags               *[]string
 	RateLimit          *Rate // the zero Rate for the server's default
 	Columns            []Column
-	DeprecatedAt       *time.Time // the zero time takes it away
-	SunsetAt           *time.Time // the same; not before DeprecatedAt
+	DeprecatedAt       *time.Time // the zero time removes it
+	SunsetAt           *time.Time // likewise; not before DeprecatedAt
 	OptionalBreakdowns *[]string
-	// HasBreakdown reports whether the query has a breakdown. A new version keeps the optional ones of the current version that it has; nil: none.
+	// HasBreakdown reports whether the query has a breakdown. A new version keeps those optional breakdowns of the current version that it has; nil: none.
 	HasBreakdown func(name string) bool
-	// Table says whether the version is materialized. A draft is only if it says so; a version or an endpoint that is switched off is not.
+	// Table says whether the version is materialized. A draft is only if Table says so; a version or an endpoint that is switched off is not.
 	Table TableUpdate
-	By    string // id of the key that asks; becomes CreatedBy of a new version
+	By    string // id of the key that asks, which is CreatedBy of a new version
 }
 
-// VersionCheck looks at a change of the current version before it is made. Its error refuses the change, and is returned as
-// it is. It runs inside of the write transaction, perhaps more than once, so it must not call the registry.
+// VersionCheck examines a change of the current version before it is made. Its error refuses the change, and is returned as it is. It runs inside the write
+// transaction, perhaps more than once, so it must not call the registry.
 type VersionCheck func(from, to *Version) error
 
-// UpdateEndpoint changes an endpoint (contract: api.md, sections 5.2 and 5.3). SameQuery decides whether the query in force
-// means the same as the one given; without it they are compared as JSON values. Mistakes are *FieldError; an unknown
-// endpoint is ErrNotFound.
+// UpdateEndpoint changes an endpoint (contract: api.md, sections 5.2 and 5.3). SameQuery decides whether the current query means the same as the given one;
+// without it they are compared as JSON values. Mistakes are *FieldError; an unknown endpoint is ErrNotFound.
 func (r *Registry) UpdateEndpoint(ctx context.Context, project int64, name string, u EndpointUpdate, now time.Time) (*Endpoint, error) {
 	if err := u.validate(); err != nil {
 		return nil, err
@@ -148,7 +147,7 @@ func (u EndpointUpdate) apply(t *tx, e *Endpoint, at time.Time) error {
 	return t.putEndpoint(*e, put...)
 }
 
-// target is the version that the update is about, and whether that is a new one.
+// target returns the version that the update changes, and whether it is a new one.
 func (u EndpointUpdate) target(e *Endpoint, at time.Time) (v Version, renewed bool) {
 	v = *e.Version(u.Version)
 	if u.Draft {
@@ -172,7 +171,7 @@ func (u EndpointUpdate) target(e *Endpoint, at time.Time) (v Version, renewed bo
 	}, true
 }
 
-// kept are the optional breakdowns that a new version takes over.
+// kept returns the optional breakdowns that a new version takes over.
 func (u EndpointUpdate) kept(names []string) []string {
 	if u.HasBreakdown == nil {
 		return nil
@@ -180,7 +179,7 @@ func (u EndpointUpdate) kept(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !u.HasBreakdown(name) })
 }
 
-// change changes the fields that belong to a version, and reports whether there are any.
+// change changes the fields that belong to a version, and reports whether any is given.
 func (u EndpointUpdate) change(v *Version) bool {
 	set(&v.Description, u.Description)
 	set(&v.FreshnessSeconds, u.FreshnessSeconds)
@@ -203,7 +202,7 @@ func (u EndpointUpdate) change(v *Version) bool {
 		u.Columns != nil || u.Active != nil && u.Version != 0
 }
 
-// set replaces a value by one that was given.
+// set sets a value if one is given.
 func set[T any](value, given *T) {
 	if given != nil {
 		*value = *given
@@ -219,9 +218,8 @@ func (u EndpointUpdate) sameQuery(current json.RawMessage) bool {
 	return errA == nil && errB == nil && reflect.DeepEqual(a, b)
 }
 
-// Promote makes a version the current one: a draft, or one that was the current one before (rolling back). One that is the
-// current one already stays so, and nothing is written. check may be nil. An unknown or inactive version is a *FieldError; an
-// unknown endpoint is ErrNotFound.
+// Promote makes a version the current one: a draft, or an earlier current version (a rollback). If it is the current one already, nothing is written. check may
+// be nil. An unknown or inactive version is a *FieldError; an unknown endpoint is ErrNotFound.
 func (r *Registry) Promote(ctx context.Context, project int64, name string, version int, check VersionCheck, now time.Time) (*Endpoint, error) {
 	var e Endpoint
 	err := r.write(ctx, project, func(t *tx) (err error) {

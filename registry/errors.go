@@ -13,13 +13,13 @@ var (
 	ErrRevoked = errors.New("the key is revoked")
 	// ErrClosed says that the registry was closed.
 	ErrClosed = errors.New("the registry is closed")
-	// ErrUnavailable says that the store can't be reached now, or takes no writes now. What was asked for did not happen.
+	// ErrUnavailable says that the store can't be reached now, or takes no writes now. Nothing was changed.
 	ErrUnavailable = errors.New("the registry is not available")
-	// ErrInDoubt says that the connection to the store was lost while it finished a write, and that nobody could find out whether it did.
+	// ErrInDoubt says that the connection to the store was lost while it finished a write, and that it is not known whether it did.
 	ErrInDoubt = errors.New("the connection to the registry was lost during a write, which may or may not have been applied")
 )
 
-// Code names a family of field mistakes for programs; it is the code of the error body (contract: api.md, section 7).
+// Code identifies a kind of field mistake for programs; it is the code of the error body (contract: api.md, section 7).
 type Code string
 
 // The codes of field mistakes.
@@ -44,7 +44,7 @@ type FieldError struct {
 	Message string // for people, in PostHog's words where it has them
 }
 
-// Error returns the message, led by the field.
+// Error returns the message, preceded by the field.
 func (e *FieldError) Error() string {
 	if e.Field == "" {
 		return e.Message
@@ -52,7 +52,7 @@ func (e *FieldError) Error() string {
 	return e.Field + ": " + e.Message
 }
 
-// ScopeError says that a key was to give out scopes that it lacks.
+// ScopeError says that a key would give out scopes that it lacks.
 type ScopeError struct {
 	Missing []string // sorted
 }

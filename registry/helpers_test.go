@@ -88,7 +88,7 @@ type projectRecord struct {
 	Cohorts       []*registry.Cohort
 	SchemaCohorts []registry.SchemaCohort
 	Actions       []registry.Action           // in the order of a list
-	Defined       []registry.ActionDefinition // deleted ones too
+	Defined       []registry.ActionDefinition // including deleted ones
 	Alerts        []*registry.Alert
 	TokenSecrets  []registry.TokenSecret
 	Deleted       []registry.Insight   // of the first numbers

@@ -14,16 +14,16 @@ import (
 
 // Insight is a saved query (contract: api.md, section 4.3).
 type Insight struct {
-	ID          int64           `json:"id"`       // from 1, over all projects
+	ID          int64           `json:"id"`       // from 1, unique over all projects
 	ShortID     string          `json:"short_id"` // 8 letters and digits, with a letter among them; unique in its project
 	Project     int64           `json:"-"`
-	Name        *string         `json:"name"` // nil: none was given
+	Name        *string         `json:"name"` // nil if none was given
 	DerivedName *string         `json:"derived_name"`
 	Description *string         `json:"description"`
-	Query       json.RawMessage `json:"query,omitempty"` // nil: none
-	// NeedsQueryScope says that a key without query:read saved the query. It then runs for keys that have that scope alone.
+	Query       json.RawMessage `json:"query,omitempty"` // nil for none
+	// NeedsQueryScope says that a key without query:read saved the query. It then runs only for keys that have that scope.
 	NeedsQueryScope bool            `json:"needs_query_scope"`
-	Filters         json.RawMessage `json:"filters"` // an object of PostHog's older form; kept, never run
+	Filters         json.RawMessage `json:"filters"` // an object of PostHog's older form; kept, but never run
 	Order           *int            `json:"order"`
 	Deleted         bool            `json:"deleted"`
 	Favorited       bool            `json:"favorited"`
@@ -31,7 +31,7 @@ type Insight struct {
 	Tags            []string        `json:"tags"`
 	CreatedAt       time.Time       `json:"created_at"`
 	UpdatedAt       time.Time       `json:"updated_at"`
-	// LastModifiedAt moves when the name, the description or the filters are written.
+	// LastModifiedAt changes when the name, the description or the filters are written.
 	LastModifiedAt time.Time `json:"last_modified_at"`
 	CreatedBy      string    `json:"created_by"`       // id of a key
 	LastModifiedBy string    `json:"last_modified_by"` // id of a key
@@ -54,7 +54,7 @@ func (i *Insight) size() int {
 }
 
 func (i *Insight) checkSize() error {
-	if i.Deleted { // what was too large before there was a limit can be deleted
+	if i.Deleted { // what was too large before there was a limit can still be deleted
 		return nil
 	}
 	return i.checkNew()
@@ -85,7 +85,7 @@ func (i *Insight) compare(other *Insight) int {
 func (i *Insight) put(_ *draft, p *projectState) (Stored, error) { return p.insights.put(i), nil }
 func (i *Insight) remove(_ *draft, p *projectState) Stored       { return p.insights.remove(i.ID) }
 
-// Title is what an insight is called in its activity log: its name, else its derived name, else nothing.
+// Title returns the name of an insight in its activity log: its name, else its derived name, else nothing.
 func (i *Insight) Title() string {
 	for _, name := range []*string{i.Name, i.DerivedName} {
 		if name != nil && *name != "" {
@@ -95,16 +95,16 @@ func (i *Insight) Title() string {
 	return ""
 }
 
-// Field is one field of an update: a value, or nothing said of it.
+// Field is one field of an update, which may be given or not.
 type Field[T any] struct {
 	Value T
 	Given bool
 }
 
-// To is a field that is to become v.
+// To returns a field that is given as v.
 func To[T any](v T) Field[T] { return Field[T]{Value: v, Given: true} }
 
-// or is the field's value, what it was before when none is given.
+// or returns the value of the field, or before if it is not given.
 func (f Field[T]) or(before T) T {
 	if f.Given {
 		return f.Value
@@ -112,18 +112,18 @@ func (f Field[T]) or(before T) T {
 	return before
 }
 
-// InsightFields says what of an insight is to be; what is not given stays, or is the default of a new one.
+// InsightFields holds the fields of an insight that are to be set. A field that is not given stays as it is, or takes its default in a new insight.
 type InsightFields struct {
 	Name, DerivedName, Description Field[*string]         // at most 400 characters
 	Query                          Field[json.RawMessage] // nil, or a JSON object that the caller has checked
-	NoQueryScope                   bool                   // who gives the query has no scope query:read
+	NoQueryScope                   bool                   // the key that gives the query lacks the scope query:read
 	Filters                        Field[json.RawMessage] // a JSON object
 	Order                          Field[*int]
 	Deleted                        Field[bool]
 	Favorited                      Field[bool]
-	Saved                          Field[bool] // true unless given, in an update too
+	Saved                          Field[bool] // true unless given, even in an update
 	Tags                           Field[[]string]
-	Dashboards                     Field[[]int64] // the numbers of those that it is on
+	Dashboards                     Field[[]int64] // numbers of the dashboards that it is on
 }
 
 const (
@@ -169,11 +169,10 @@ func (r *Registry) CreateInsight(ctx context.Context, project int64, f InsightFi
 	return &created, nil
 }
 
-// newShortID returns 8 random letters and digits that no insight of the project has. One of digits alone could be taken for a number,
-// so there is none.
+// newShortID returns 8 random letters and digits that no insight of the project has. One of them is a letter, so that it can't be taken for a number.
 func newShortID(p *projectState) string {
 	for {
-		text := randomText(2 * shortIDLength) // many more characters than are needed, so that the last ones are evenly spread
+		text := randomText(2 * shortIDLength) // more characters than are needed, so that the last ones are evenly distributed
 		text = text[max(0, len(text)-shortIDLength):]
 		if p.insights.coded(text) == nil && len(text) == shortIDLength && strings.ContainsFunc(text, func(c rune) bool { return c > '9' }) {
 			return text
@@ -181,8 +180,8 @@ func newShortID(p *projectState) string {
 	}
 }
 
-// UpdateInsight changes what f gives of an insight, as it is stored at that moment: the last write wins. One that is deleted
-// can only be restored, which is ErrNotFound unless restore allows it. Its alerts go if they can't watch its new query. Mistakes are *FieldError; an unknown insight is
+// UpdateInsight changes the given fields of an insight, as it is stored at that moment: the last write wins. A deleted one can only be restored, and only if
+// restore allows it; anything else is ErrNotFound. Its alerts are removed if they can't watch its new query. Mistakes are *FieldError; an unknown insight is
 // ErrNotFound.
 func (r *Registry) UpdateInsight(ctx context.Context, project, id int64, f InsightFields, restore bool, by string, now time.Time) (*Insight, error) {
 	if err := f.validate(); err != nil {
@@ -225,8 +224,7 @@ func (r *Registry) UpdateInsight(ctx context.Context, project, id int64, f Insig
 	return &updated, nil
 }
 
-// RecordViews says that insights were looked at with a key. Those that the project does not have, or that are deleted, are
-// left out.
+// RecordViews records that insights were viewed with a key. Insights that are deleted, or that the project does not have, are left out.
 func (r *Registry) RecordViews(ctx context.Context, project int64, viewer string, insights []int64, now time.Time) error {
 	err := r.write(ctx, 0, func(t *tx) error {
 		for _, id := range insights {
@@ -262,7 +260,7 @@ func (f *InsightFields) validate() error {
 	return validateTags(f.Tags.Value)
 }
 
-// SameQuery reports whether a query that is given is, byte for byte but for spaces, the one that is stored. Either may be nil.
+// SameQuery reports whether a given query is the stored one, byte for byte except for spaces. Either may be nil.
 func SameQuery(stored, given json.RawMessage) bool {
 	return (stored == nil) == (given == nil) && (given == nil || bytes.Equal(stored, compact(given)))
 }
@@ -287,7 +285,7 @@ func (f *InsightFields) apply(i *Insight, at time.Time) {
 		if f.Query.Value != nil {
 			next = compact(f.Query.Value)
 		}
-		if !f.NoQueryScope || !SameQuery(i.Query, next) { // to send back what is there changes nothing
+		if !f.NoQueryScope || !SameQuery(i.Query, next) { // sending back what is stored changes nothing
 			i.NeedsQueryScope = f.NoQueryScope && next != nil
 		}
 		i.Query = next
@@ -319,7 +317,7 @@ func (f *InsightFields) place(t *tx, p *projectState, i *Insight, at time.Time) 
 		if on == !tile.Deleted {
 			continue
 		}
-		if on { // an older tile is used again
+		if on { // an older tile is reused
 			if err := p.checkDashboard(tile.Dashboard); err != nil {
 				return err
 			}

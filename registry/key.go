@@ -18,16 +18,16 @@ import (
 	"unicode/utf8"
 )
 
-// KeyKind says who uses a key: a person or a project.
+// KeyKind says whose a key is: a person's or a project's.
 type KeyKind string
 
 // The kinds of keys (contract: api.md, sections 6.2 and 6.3).
 const (
-	Personal KeyKind = "personal" // phx_…: a person's, good for what its scopes say
+	Personal KeyKind = "personal" // phx_…: a person's, with what its scopes allow
 	Secret   KeyKind = "secret"   // phs_…: a project's own, for running endpoints
 )
 
-// Prefix returns what every key of the kind begins with.
+// Prefix returns the prefix of every key of the kind.
 func (k KeyKind) Prefix() string {
 	if k == Secret {
 		return "phs_"
@@ -35,10 +35,10 @@ func (k KeyKind) Prefix() string {
 	return "phx_"
 }
 
-// Key is a credential. The text of the key itself is nowhere: only its hash.
+// Key is a credential. The text of the key itself is not stored, only its hash.
 type Key struct {
 	ID           string    `json:"id"`
-	User         int64     `json:"user,omitempty"` // number of the user that a personal key is, from 1 over all projects; 0 for a secret key, which is nobody
+	User         int64     `json:"user,omitempty"` // number of the user that a personal key stands for, from 1 over all projects; 0 for a secret key
 	Kind         KeyKind   `json:"kind"`
 	Label        string    `json:"label"`
 	Mask         string    `json:"mask"` // first and last four characters of the key
@@ -47,20 +47,20 @@ type Key struct {
 	Scopes       []string  `json:"scopes"`
 	CreatedAt    time.Time `json:"created_at"`
 	ExpiresAt    time.Time `json:"expires_at,omitzero"`     // zero: never
-	LastUsedAt   time.Time `json:"last_used_at,omitzero"`   // as earlier versions wrote it here: see [Snapshot.LastUsed]
+	LastUsedAt   time.Time `json:"last_used_at,omitzero"`   // written by earlier versions: see [Snapshot.LastUsed]
 	LastRolledAt time.Time `json:"last_rolled_at,omitzero"` // zero: never
 	RevokedAt    time.Time `json:"revoked_at,omitzero"`     // zero: not revoked
 
-	// Fixed are the variables that every run with the key has, whatever its caller says: a JSON object with its names in order,
-	// so that equal ones are equal texts; empty for none. They are the filter of the rows that a customer may see.
+	// Fixed holds the variables that every run with the key has, whatever its caller says: a JSON object with sorted names, so that equal objects are equal texts;
+	// empty for none. They limit the rows that a customer may see.
 	Fixed string `json:"fixed,omitempty"`
 	// Endpoints are the names of the endpoints that the key may run, sorted; nil for all.
 	Endpoints []string `json:"endpoints"`
-	// CreatedBy is the id of the personal key that made this one; empty when an operator did.
+	// CreatedBy is the id of the personal key that made this one; empty if an operator did.
 	CreatedBy string `json:"created_by,omitempty"`
-	// Session reports that somebody got the key by signing in, and not to keep it: it is purged soon after it ended.
+	// Session reports that the key came from signing in, and is not meant to be kept: it is purged soon after it has ended.
 	Session bool `json:"session,omitempty"`
-	// Parent is the id of the personal key that this one ends with; empty when it ends with none.
+	// Parent is the id of the personal key that this one ends with; empty for none.
 	Parent string `json:"parent,omitempty"`
 }
 
@@ -97,7 +97,7 @@ func (k *Key) unique() []string {
 	return keys
 }
 
-// labels reports whether no other secret key of the project may have the key's label.
+// labels reports whether the key has a label that no other secret key of the project may have.
 func (k *Key) labels() bool { return k.Kind == Secret && k.RevokedAt.IsZero() && k.Label != "" }
 
 func (k *Key) size() int {
@@ -128,7 +128,7 @@ func (k *Key) remove(d *draft, p *projectState) Stored {
 
 func (e *keyEntry) key() string { return e.ID }
 
-// code returns the label of a secret key: it finds another key that has it.
+// code returns the label of a secret key, by which another key with the same label is found.
 func (e *keyEntry) code() string {
 	if e.labels() {
 		return e.Label
@@ -144,7 +144,7 @@ func (e *keyEntry) compare(other *keyEntry) int {
 	return cmp.Or(other.CreatedAt.Compare(e.CreatedAt), cmp.Compare(e.ID, other.ID))
 }
 
-// checkLabel reports that another secret key of the project has the label of k.
+// checkLabel returns an error if another secret key of the project has the label of k.
 func (p *projectState) checkLabel(k *Key) error {
 	if !k.labels() {
 		return nil
@@ -155,10 +155,10 @@ func (p *projectState) checkLabel(k *Key) error {
 	return nil
 }
 
-// Bound reports whether the key is held to fixed variables or to some endpoints. Such a key runs endpoints and does nothing else.
+// Bound reports whether the key is limited to fixed variables or to some endpoints. Such a key can only run endpoints.
 func (k *Key) Bound() bool { return k.Fixed != "" || k.Endpoints != nil }
 
-// MayRun reports whether the key may run the endpoint of this name, as far as its list of endpoints goes.
+// MayRun reports whether the key's list of endpoints allows it to run the endpoint with this name.
 func (k *Key) MayRun(endpoint string) bool {
 	if k.Endpoints == nil {
 		return true
@@ -167,7 +167,7 @@ func (k *Key) MayRun(endpoint string) bool {
 	return found
 }
 
-// Expired reports whether the key's time is over.
+// Expired reports whether the key has expired.
 func (k *Key) Expired(now time.Time) bool {
 	return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt)
 }
@@ -187,7 +187,7 @@ func (k *Key) Allows(scope string) bool {
 	return false
 }
 
-// mayGive refuses scopes that the key lacks: a key gives out no more than it has. A nil key is an operator, who gives all.
+// mayGive refuses scopes that the key lacks: a key gives out no more than it has. A nil key is an operator, who can give all.
 func (k *Key) mayGive(scopes []string) error {
 	if k == nil {
 		return nil
@@ -200,8 +200,7 @@ func (k *Key) mayGive(scopes []string) error {
 	return &ScopeError{Missing: slices.Compact(missing)}
 }
 
-// HashKey returns what a key is stored and found by: the SHA-256 of its text. A fast hash is enough, since a key is 280
-// random bits.
+// HashKey returns the SHA-256 of a key's text, by which the key is stored and found. A fast hash is enough, because a key has 280 random bits.
 func HashKey(key string) [sha256.Size]byte {
 	var room [128]byte // keeps the conversion off the heap for any key that we made
 	return sha256.Sum256(append(room[:0], key...))
@@ -211,13 +210,13 @@ func HashKey(key string) [sha256.Size]byte {
 const (
 	maxKeyLabel   = 40
 	maxSecretKeys = 50
-	maxFixed      = 4 << 10 // bytes; beyond the contract, as is the next
+	maxFixed      = 4 << 10 // bytes; not in the contract, like the next
 	maxKeyTargets = 200
 	keyBytes      = 35
 	keyIDBytes    = 16
 )
 
-// NewKey says what a key is to be.
+// NewKey describes a new key.
 type NewKey struct {
 	Project   int64
 	Kind      KeyKind        // empty for Personal
@@ -227,16 +226,16 @@ type NewKey struct {
 	Fixed     map[string]any // JSON values by the names of variables, in the types of their definitions; none may be null or empty
 	Endpoints []string       // names; nil for all
 	CreatedBy string         // id of the personal key that asks; empty for an operator
-	Session   bool           // somebody signs in with it; it is personal and expires
-	// Grantor is who asks: the key can have only scopes that it has, and a personal key ends with it unless it is of a session. Nil for an
-	// operator.
+	Session   bool           // for signing in; it is personal and expires
+	// Grantor is the key that asks: the new key can have only scopes that the grantor has, and a personal key ends with it unless the grantor is a session's. Nil
+	// for an operator.
 	Grantor *Key
 
 	parent string // see inherit
 }
 
-// CreateKey adds a key and returns its text, which can't be had again. Mistakes are *FieldError; an unknown project is
-// ErrNotFound. Scopes that the grantor lacks are a *ScopeError, and what else it may not do is a *DeniedError.
+// CreateKey adds a key and returns its text, which can't be had again. Mistakes are *FieldError; an unknown project is ErrNotFound. Scopes that the grantor
+// lacks are a *ScopeError, and anything else that it may not do is a *DeniedError.
 func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *Key, text string, err error) {
 	if n.Kind == "" {
 		n.Kind = Personal
@@ -300,19 +299,19 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey, now time.Time) (k *K
 	return &created, text, nil
 }
 
-// labelTaken is the message of a label that another secret key of the project has.
+// labelTaken says that another secret key of the project has the label.
 const labelTaken = "A key with this label already exists for this project."
 
-// KeyUpdate says what of a key is to change; nil fields stay.
+// KeyUpdate is a change of a key; nil fields stay.
 type KeyUpdate struct {
 	Label   *string
 	Scopes  []string
-	Grantor *Key // who asks: only scopes that it has can be added; nil for an operator
+	Grantor *Key // the key that asks: it can only add scopes that it has; nil for an operator
 }
 
-// UpdateKey changes the label and the scopes of a key. Mistakes are *FieldError; an unknown id is ErrNotFound, a revoked key
-// ErrRevoked. Scopes that are added and that the grantor lacks are a *ScopeError; to a personal key only those may add some who rule it,
-// which is a *DeniedError. Keys that were made with it are revoked when they have a scope that it loses.
+// UpdateKey changes the label and the scopes of a key. Mistakes are *FieldError; an unknown id is ErrNotFound, a revoked key ErrRevoked. Adding scopes that the
+// grantor lacks is a *ScopeError, and adding scopes to a personal key that it does not rule is a *DeniedError. Keys that were made with the key are revoked if
+// they have a scope that it loses.
 func (r *Registry) UpdateKey(ctx context.Context, id string, u KeyUpdate, now time.Time) (*Key, error) {
 	k, err := r.changeKey(ctx, id, func(t *tx, k *Key) error {
 		if !k.RevokedAt.IsZero() {
@@ -342,7 +341,7 @@ func (r *Registry) UpdateKey(ctx context.Context, id string, u KeyUpdate, now ti
 	return k, nil
 }
 
-// checkKey checks what can be changed of a key. Mistakes are *FieldError.
+// checkKey checks the fields of a key that can be changed. Mistakes are *FieldError.
 func checkKey(kind KeyKind, label string, scopes []string) error {
 	switch {
 	case utf8.RuneCountInString(label) > maxKeyLabel:
@@ -353,7 +352,7 @@ func checkKey(kind KeyKind, label string, scopes []string) error {
 	return validateScopes(kind, scopes)
 }
 
-// Validate reports what is wrong with n, whatever the project has. Mistakes are *FieldError.
+// Validate reports what is wrong with n, regardless of what the project has. Mistakes are *FieldError.
 func (n NewKey) Validate(now time.Time) error {
 	kind := cmp.Or(n.Kind, Personal)
 	switch {
@@ -371,8 +370,8 @@ func (n NewKey) Validate(now time.Time) error {
 	return checkKey(kind, n.Label, n.Scopes)
 }
 
-// FixedText is what the field Fixed of a key holds for these values. Mistakes are *FieldError. A value that is null or empty is one:
-// it is a slip more often than a wish, and queries tend to take it for "all".
+// FixedText returns the value of Key.Fixed for these values. Mistakes are *FieldError. A value that is null or empty is one: it is more often a slip than
+// intended, and queries tend to take it for "all".
 func FixedText(values map[string]any) (string, error) {
 	if len(values) == 0 {
 		return "", nil
@@ -393,9 +392,9 @@ func FixedText(values map[string]any) (string, error) {
 	return string(text), nil
 }
 
-// RollKey gives a key a new text under the same id; the old text stops working at once. An unknown id is ErrNotFound, a
-// revoked key ErrRevoked. Who rolls a key gets to use it: scopes that by lacks are a *ScopeError, and a personal key that it does not rule
-// is a *DeniedError; by is nil for an operator. Keys that were made with it are revoked.
+// RollKey gives a key a new text under the same id; the old text stops working at once. An unknown id is ErrNotFound, a revoked key ErrRevoked. Whoever rolls a
+// key can use it: scopes that by lacks are a *ScopeError, and a personal key that by does not rule is a *DeniedError; by is nil for an operator. Keys that were
+// made with the key are revoked.
 func (r *Registry) RollKey(ctx context.Context, id string, by *Key, now time.Time) (k *Key, text string, err error) {
 	rolled, err := r.changeKey(ctx, id, func(t *tx, k *Key) error {
 		if !k.RevokedAt.IsZero() {
@@ -415,7 +414,7 @@ func (r *Registry) RollKey(ctx context.Context, id string, by *Key, now time.Tim
 	return rolled, text, nil
 }
 
-// RevokeKey ends a key for good, and those that were made with it; when it returns, they no longer work on this node. Revoking one again changes nothing.
+// RevokeKey ends a key for good, with the keys that were made with it; when it returns, they no longer work on this node. Revoking a key again changes nothing.
 // An unknown id is ErrNotFound.
 func (r *Registry) RevokeKey(ctx context.Context, id string, now time.Time) (*Key, error) {
 	revoked, err := r.changeKey(ctx, id, func(t *tx, k *Key) error {
@@ -454,7 +453,7 @@ func (r *Registry) changeKey(ctx context.Context, id string, change func(*tx, *K
 	return &changed, nil
 }
 
-// anyKey returns the key of an id in any project; nil when there is none.
+// anyKey returns the key with an id, in any project; nil if there is none.
 func (s *Snapshot) anyKey(id string) *keyEntry {
 	if s.projects == nil {
 		return nil
@@ -504,12 +503,11 @@ func scopeExists(scope string) bool {
 	return known
 }
 
-// secretScopes are what a project secret key may hold (contract: api.md, section 6.3): PostHog's list and, as its
-// documentation has it, query:read. Only endpoint:read opens anything here; the others are taken so that a key's record
-// can be carried over as it is.
+// secretScopes are the scopes that a project secret key may have (contract: api.md, section 6.3): PostHog's list and, as in its documentation, query:read. Only
+// endpoint:read allows anything here; the others are accepted so that the record of a key can be copied as it is.
 var secretScopes = []string{"account:read", "endpoint:read", "experiment:read", "feature_flag:read", "loop:write", "query:read"}
 
-// scopeObjects is PostHog's list of objects that a personal key can be given, sorted. Most have no route here.
+// scopeObjects is PostHog's list of objects that scopes of a personal key can name, sorted. Most have no route here.
 var scopeObjects = []string{
 	"access_control", "account", "action", "activity_log", "ai_observability_clusters", "alert", "annotation", "approvals",
 	"batch_export", "batch_import", "batch_import_support", "billing", "business_knowledge",

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// A personal key that is made with another one ends with it: it expires no later, has no scopes that the other lacks, and is revoked when
-// the other is revoked or rolled, or loses one of its scopes. So the holder of a key that was given away for a time keeps nothing after
-// it. A session's key stands for the operator who gave out its code, and what is made with it ends with nothing.
+// A personal key that is made with another one ends with it: it expires no later, has no scopes that the other lacks, and is revoked when the other is revoked
+// or rolled, or loses one of its scopes. So the holder of a key that was lent for a time keeps nothing afterwards. A session's key stands for the operator who
+// gave out its code, and keys that are made with it do not end with it.
 
-// maxMadeKeys is how many keys that were made with one key can be there at a time.
+// maxMadeKeys is how many keys that were made with one key can be in use at a time.
 const maxMadeKeys = 50
 
-// Rules reports whether k may give another personal key a new text or more scopes: whoever can do that to a key can use it. It may for
-// itself, for keys that were made with it, and for all if it is of a session. A nil key is an operator.
+// Rules reports whether k may give another personal key a new text or more scopes, and so use it. A key rules itself and the keys that were made with it; a
+// session's key rules all. A nil key is an operator.
 func (k *Key) Rules(other *Key) bool {
 	return k == nil || k.Session || k.ID == other.ID || k.ID == other.Parent
 }
@@ -21,8 +21,7 @@ func (k *Key) Rules(other *Key) bool {
 // Covers reports whether k has all scopes of another key.
 func (k *Key) Covers(other *Key) bool { return k.mayGive(other.Scopes) == nil }
 
-// Payer returns the id of the key on whose rate the queries of k count: a key that is made with another one shares its rate, so that
-// making keys does not raise it.
+// Payer returns the id of the key whose rate the queries of k use: a key that was made with another one shares its rate, so that making keys does not raise it.
 func (k *Key) Payer() string {
 	if k.Parent != "" {
 		return k.Parent
@@ -30,7 +29,7 @@ func (k *Key) Payer() string {
 	return k.ID
 }
 
-// checkRules refuses a write to a personal key that only those may do who rule it. Other keys belong to the project.
+// checkRules refuses a write to a personal key that k does not rule. Other keys belong to the project.
 func (k *Key) checkRules(other *Key) error {
 	if other.Kind == Personal && !k.Rules(other) {
 		return &DeniedError{Message: "A key can only be rolled or given scopes by itself, by the key that it was made with, or in a session of the console."}
@@ -55,7 +54,7 @@ func (n *NewKey) inherit() error {
 	return nil
 }
 
-// checkGrantor refuses what a key gives out that was revoked or rolled in between, or lost the scopes, and more keys than one can make.
+// checkGrantor refuses a new key if its grantor was revoked or rolled in the meantime, or lost the scopes, or has made as many keys as it can.
 func (p *projectState) checkGrantor(n *NewKey, now time.Time) error {
 	by, err := p.asking(n.Grantor)
 	if by == nil || err != nil {
@@ -74,8 +73,8 @@ func (p *projectState) checkGrantor(n *NewKey, now time.Time) error {
 	return nil
 }
 
-// asking returns the key that asks as it is now: it may have been changed since the request began. One that was revoked or rolled is a
-// *DeniedError; nil stands for an operator.
+// asking returns the current state of the key that asks, which may have changed since the request began. A key that was revoked or rolled is a *DeniedError;
+// nil stands for an operator.
 func (p *projectState) asking(by *Key) (*Key, error) {
 	if by == nil {
 		return nil, nil //nolint:nilnil // an operator has no key
@@ -92,7 +91,7 @@ func (p *projectState) madeWith(id string) []*keyEntry {
 	return valuesOf(p.keys.byID, func(e *keyEntry) bool { return e.Parent == id && e.RevokedAt.IsZero() })
 }
 
-// endFamily revokes the keys that were made with a key, those for which ends holds; all for nil.
+// endFamily revokes the keys that were made with a key and for which ends returns true; all if ends is nil.
 func (t *tx) endFamily(of *Key, now time.Time, ends func(*Key) bool) error {
 	for _, e := range t.draft.project(of.Project).madeWith(of.ID) {
 		if ends != nil && !ends(&e.Key) {

@@ -26,7 +26,7 @@ func newFamily(t *testing.T) *family {
 	return &family{Registry: r, t: t, project: p.ID, texts: map[string]string{}}
 }
 
-// create makes a key, as the key of another label asks; "" is an operator.
+// create makes a key, as the key with the label by asks; "" is an operator.
 func (f *family) create(by, label string, n registry.NewKey, scopes ...string) error {
 	n.Project, n.Label, n.Scopes = f.project, label, scopes
 	if by != "" {
@@ -57,7 +57,7 @@ func (f *family) key(label string) *registry.Key {
 	return nil
 }
 
-// works are the labels of the keys whose texts open the project.
+// works returns the labels of the keys whose texts open the project.
 func (f *family) works() (labels []string) {
 	for label, text := range f.texts {
 		if f.Snapshot().KeyByHash(registry.HashKey(text)) != nil {
@@ -90,7 +90,7 @@ func mistaken(err error) bool {
 	return ok
 }
 
-// TestKeysEndWithTheirMaker: what is made with a key that was given away for a time is of no use after it.
+// TestKeysEndWithTheirMaker: what is made with a key that was lent for a time is of no use afterwards.
 func TestKeysEndWithTheirMaker(t *testing.T) {
 	for _, tt := range []struct {
 		name string

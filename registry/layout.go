@@ -8,24 +8,23 @@ import (
 	"strconv"
 )
 
-// box is the place of a tile in the grid of one width of the screen, in columns and rows. What a client has stored there that is no number
-// counts as not given.
+// box is the place of a tile in the grid of one screen width, in columns and rows. Stored values that are not numbers count as missing.
 type box struct{ x, y, w, h float64 }
 
-// placedBox is a box on its way up, and the layout that it was read from.
+// placedBox is a box that moves up, with the layout that it was read from.
 type placedBox struct {
 	box
-	order    box                        // says which come first: those without a place come last
+	order    box                        // by which boxes are sorted: those without a place come last
 	from, to map[string]json.RawMessage // a tile's layouts by width, and the members of this one
 	width    string
 	tile     int64
 }
 
-// lastPlace is the row and column that tiles without a place have in the order of tiles, as in PostHog.
+// lastPlace is the row and column by which tiles without a place are sorted, as in PostHog.
 const lastPlace = 100
 
-// closeGaps moves the tiles up as far as the grid lets them, for each width of the screen, as PostHog's dashboards are drawn. It returns the
-// new layouts of those that moved, by number of the tile.
+// closeGaps moves the tiles up as far as the grid allows, for each screen width, as PostHog draws dashboards. It returns the new layouts of the tiles that
+// moved, by number of the tile.
 func closeGaps(tiles []Tile) map[int64]json.RawMessage {
 	widths := make(map[string][]placedBox)
 	for i := range tiles {
@@ -58,7 +57,7 @@ func closeGaps(tiles []Tile) map[int64]json.RawMessage {
 	return out
 }
 
-// maxPlace is the greatest number that a place in the grid may have: a float above it does not have all integers.
+// maxPlace is the greatest row or column: above it, floats can't represent all integers.
 const maxPlace = 1 << 53
 
 func member(members map[string]json.RawMessage, name string, otherwise float64) float64 {
@@ -69,7 +68,7 @@ func member(members map[string]json.RawMessage, name string, otherwise float64) 
 	return n
 }
 
-// moveUp puts each box into the first row that is free for it, in the order in which they are drawn, and returns those that moved.
+// moveUp puts each box into the first row that is free for it, in the order in which they are drawn, and returns the boxes that moved.
 func moveUp(boxes []placedBox) (moved []placedBox) {
 	slices.SortStableFunc(boxes, func(a, b placedBox) int {
 		return cmp.Or(cmp.Compare(a.order.y, b.order.y), cmp.Compare(a.order.x, b.order.x), cmp.Compare(a.tile, b.tile))
@@ -87,8 +86,8 @@ func moveUp(boxes []placedBox) (moved []placedBox) {
 	return moved
 }
 
-// firstRow returns the first row, from 0 on, where the box meets none of those that are done, which are in the order of their rows. It
-// passes over a box that is in the way, and does not look at each row.
+// firstRow returns the first row, from 0 on, in which the box overlaps none of the boxes in done, which are sorted by row. It skips over a box that is in the
+// way instead of trying each row.
 func (b *box) firstRow(done []box) float64 {
 	row, end := 0.0, 0.0 // end is below all boxes that begin above the end of this one
 	for i := 0; ; row = end {

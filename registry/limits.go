@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Limits bound what one project keeps, and so what it costs in memory: the snapshot holds all of it. What is there already stays
-// when a limit is lowered; it cannot grow.
+// Limits bound what one project keeps, and so what it costs in memory: the snapshot holds all of it. When a limit is lowered, what is there stays, but cannot
+// grow.
 type Limits struct {
-	// Records is how many of each Kind a project may have, deleted ones that are not purged yet among them. Default: 10,000.
+	// Records is how many records of each Kind a project may have, including deleted ones that are not purged yet. Default: 10,000.
 	Records int
-	// Bytes is what all records of a project may take together. Default: 256 MiB.
+	// Bytes is how many bytes all records of a project may take together. Default: 256 MiB.
 	Bytes int64
 }
 
@@ -21,34 +21,33 @@ const (
 	DefaultRecordsBytes = 256 << 20
 )
 
-// The limits that are the same for everybody.
+// The limits that are the same for all projects.
 const (
 	// MaxRecord is the most bytes of an insight, a dashboard without its tiles, a version of an endpoint, an action, or a project's settings.
 	MaxRecord = 1 << 20
-	// MaxSmallRecord is the most bytes of a variable, a tile, an alert, an annotation, a definition, or what else of an endpoint is not in its versions.
+	// MaxSmallRecord is the most bytes of a variable, a tile, an alert, an annotation, a definition, or an endpoint without its versions.
 	MaxSmallRecord = 64 << 10
-	// MaxTiles is the most tiles of a dashboard, deleted ones that are not purged yet among them.
+	// MaxTiles is the most tiles of a dashboard, including deleted ones that are not purged yet.
 	MaxTiles = 500
 	// MaxVersions is the most versions of an endpoint.
 	MaxVersions = 1000
 	// MaxProperties is the most properties of a project that have a type.
 	MaxProperties = 20_000
-	// MaxActivities and MaxActivityBytes bound the activity log of a project: the oldest entries go first.
+	// MaxActivities and MaxActivityBytes limit the activity log of a project: the oldest entries go first.
 	MaxActivities    = 10_000
 	MaxActivityBytes = 64 << 20
-	// maxLoggedValue is the most bytes of a value that the activity log shows whole.
+	// maxLoggedValue is the most bytes of a value that the activity log records in full.
 	maxLoggedValue = 64 << 10
 )
 
-// PurgeAfter is how long a record that was deleted, revoked or has expired can be looked at or restored, unless an operator purges
-// sooner.
+// PurgeAfter is how long a record that was deleted, revoked or has expired can be viewed or restored, unless an operator purges it sooner.
 const PurgeAfter = 30 * 24 * time.Hour
 
-// PurgeSessionsAfter is how long the key of a session that ended is kept.
+// PurgeSessionsAfter is how long the key of a session is kept after it has ended.
 const PurgeSessionsAfter = 24 * time.Hour
 
-// counted are the kinds of which a project may have as many as Limits.Records says, or a multiple of it, with what their records are
-// called. The others have limits of their own, and all count in bytes.
+// counted lists the kinds whose number in a project is limited by Limits.Records, or a multiple of it, with the name of their records. The other kinds have
+// limits of their own. All count towards Limits.Bytes.
 var counted = []struct {
 	kind  Kind
 	many  string
@@ -75,7 +74,7 @@ const usedKinds = 24
 // Usage is what a project keeps, by rank of the kind.
 type Usage [usedKinds]Stored
 
-// Stored is how many records there are, deleted ones too, and what their texts take.
+// Stored is the number of records, including deleted ones, and the bytes of their texts.
 type Stored struct {
 	Records int
 	Bytes   int64
@@ -84,14 +83,14 @@ type Stored struct {
 // of returns what there is of a kind.
 func (u *Usage) of(kind Kind) Stored { return u[ranks[kind]] }
 
-// count counts something in place of what was there.
+// count counts is in place of was.
 func (u *Usage) count(kind Kind, was, is Stored) {
 	stored := &u[ranks[kind]]
 	stored.Records += is.Records - was.Records
 	stored.Bytes += is.Bytes - was.Bytes
 }
 
-// bytes is what all records take.
+// bytes returns how many bytes all records take.
 func (u *Usage) bytes() (total int64) {
 	for _, stored := range u {
 		total += stored.Bytes
@@ -105,7 +104,7 @@ func (r *Registry) SetLimits(l Limits) {
 	r.limits.Store(&l)
 }
 
-// check refuses what makes a project go beyond its limits, or further beyond them.
+// check refuses a write that makes a project exceed its limits, or exceed them further.
 func (l *Limits) check(t *tx) error {
 	p := t.next.project(t.project)
 	if p == nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
-// large is a valid query of about so many bytes.
+// large returns a valid query of about that many bytes.
 func large(bytes int) json.RawMessage { return query(strings.Repeat("x", bytes)) }
 
 // code is the code of a mistake; empty for none.
@@ -180,7 +180,7 @@ func TestRecordsOfAProjectAreBounded(t *testing.T) {
 	if _, err := r.CreateInsight(ctx, other.ID, named("i"), "k", now); err != nil {
 		t.Errorf("another project: %v", err)
 	}
-	// What changes nothing of the number goes on, also under a lower limit.
+	// Writes that do not change the number go on, even under a lower limit.
 	r.SetLimits(registry.Limits{Records: 1})
 	first := r.Snapshot().Insights(p.ID)[0]
 	must(r.UpdateInsight(ctx, p.ID, first.ID, registry.InsightFields{Description: registry.To(new("d"))}, false, "k", now))(t)
@@ -377,7 +377,7 @@ func TestPurgeInTheBackground(t *testing.T) {
 	}
 }
 
-// countedEntries counts what logs are asked.
+// countedEntries counts the queries of logs.
 type countedEntries struct {
 	registry.Store
 
@@ -389,7 +389,8 @@ func (s *countedEntries) Entries(ctx context.Context, project int64, log string,
 	return s.Store.Entries(ctx, project, log, page)
 }
 
-// TestPurgeOfManyKeys: a purge asks the activity log about some hundred keys at most, the next ones about the others, and none twice about one that stays.
+// TestPurgeOfManyKeys: a purge looks up some hundred keys at most in the activity log, and later ones look up the others. A key that stays is not looked up
+// twice.
 func TestPurgeOfManyKeys(t *testing.T) {
 	path := sqlitetest.Path(t)
 	store, err := registry.OpenStore(t.Context(), "sqlite:"+path, filepath.Dir(path))

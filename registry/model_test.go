@@ -58,7 +58,7 @@ func TestSnapshotIsWhatTheStoreHas(t *testing.T) {
 	})
 }
 
-// writes are the random writes. Those that name something that isn't there, or is taken, must be refused as such.
+// writes are the random writes. Those that name something that doesn't exist, or is taken, must be refused as such.
 func writes(ctx context.Context, both []*registry.Registry, at *time.Time) map[string]func(*rapid.T) {
 	one := func(rt *rapid.T) (*registry.Registry, int64, time.Time) {
 		*at = at.Add(time.Second)

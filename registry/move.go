@@ -14,32 +14,31 @@ type Movable interface {
 	Store
 	// Contents calls read with all that the store holds. Until read returns, nobody writes records or logs.
 	Contents(ctx context.Context, read func(*Contents) error) error
-	// Fill puts contents into a store that holds nothing, as they are. It puts all of the records and logs or none. A store that holds
-	// something is ErrNotEmpty.
+	// Fill puts contents as they are into a store that holds nothing. It puts all of the records and logs or none. A store that holds something is ErrNotEmpty.
 	Fill(ctx context.Context, c *Contents) error
 }
 
-// Contents are all that a store holds. Texts are in the order of their bytes.
+// Contents is all that a store holds. Texts are in the order of their bytes.
 type Contents struct {
 	Revision uint64
-	Records  iter.Seq2[*Record, error] // by project, kind and id, with their unique keys; none that was removed
+	Records  iter.Seq2[*Record, error] // by project, kind and id, with their unique keys, without removed ones
 	Entries  iter.Seq2[*Entry, error]  // by project, log and id
 	Kept     iter.Seq2[*Kept, error]   // by name
 }
 
-// Kept is what a store keeps under a name.
+// Kept is data that a store keeps under a name.
 type Kept struct {
 	Name string
 	Data []byte
 }
 
-// Rows are the rows that a database answers with.
+// Rows are the rows of a database's answer.
 type Rows interface {
 	Next() bool
 	Err() error
 }
 
-// Scanned returns the rows of a query as values. The rows are closed when nobody asks for more.
+// Scanned returns the rows of a query as values. It closes the rows when the iteration ends.
 func Scanned[R Rows, T any](query func() (R, error), closeRows func(R), scan func(R, *T) error) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		rows, err := query()
@@ -67,7 +66,7 @@ func Scanned[R Rows, T any](query func() (R, error), closeRows func(R), scan fun
 // ErrNotEmpty says that a store holds something, and so can't be filled.
 var ErrNotEmpty = errors.New("the registry to move to is not empty")
 
-// Moved counts what was moved, and found again.
+// Moved counts what was moved and verified.
 type Moved struct {
 	Revision   uint64 `json:"revision"`
 	Records    int    `json:"records"`
@@ -76,9 +75,9 @@ type Moved struct {
 	Kept       int    `json:"kept"`
 }
 
-// Move copies all that a store holds into another one that is empty, and compares the two, record by record. Nobody writes records and logs of
-// the store meanwhile. What is kept, which is not locked, is compared too: if it changed meanwhile, that is an error. What nodes keep of themselves
-// stays behind: those of the other store are others.
+// Move copies all that a store holds into another one, which is empty, and compares the two record by record. Records and logs of the store are not written
+// meanwhile. Kept data, which is not locked, is compared too: if it changed meanwhile, that is an error. What nodes keep about themselves stays behind: the
+// other store has other nodes.
 func Move(ctx context.Context, from, to Movable) (moved Moved, err error) {
 	err = from.Contents(ctx, func(source *Contents) error {
 		source = source.WithoutNodes()
@@ -96,7 +95,7 @@ func Move(ctx context.Context, from, to Movable) (moved Moved, err error) {
 	return moved, nil
 }
 
-// WithoutNodes returns contents without what nodes keep of themselves.
+// WithoutNodes returns the contents without what nodes keep about themselves.
 func (c *Contents) WithoutNodes() *Contents {
 	left := *c
 	left.Kept = func(yield func(*Kept, error) bool) {
@@ -112,7 +111,7 @@ func (c *Contents) WithoutNodes() *Contents {
 	return &left
 }
 
-// compare counts what two stores hold, which has to be the same.
+// compare counts what two stores hold, which must be the same.
 func compare(a, b *Contents) (n Moved, err error) {
 	if a.Revision != b.Revision {
 		return n, fmt.Errorf("the revision is %d, and was %d", b.Revision, a.Revision)
@@ -139,7 +138,7 @@ func compare(a, b *Contents) (n Moved, err error) {
 	return n, err
 }
 
-// compareAll counts the values of two sequences, which have to be the same.
+// compareAll counts the values of two sequences, which must be the same.
 func compareAll[T any](what string, a, b iter.Seq2[*T, error], same func(x, y *T) bool, name func(*T) string) (n int, err error) {
 	next, stop := iter.Pull2(b)
 	defer stop()

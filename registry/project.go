@@ -22,35 +22,33 @@ type Project struct {
 	Timezone  string    `json:"timezone"`   // IANA name
 	WeekStart int       `json:"week_start"` // 0 Sunday, 1 Monday
 	CreatedAt time.Time `json:"created_at"`
-	// UpdatedAt is when a change was last made; zero for never.
+	// UpdatedAt is the time of the last change; zero for never.
 	UpdatedAt time.Time `json:"updated_at,omitzero"`
-	// TestAccountFilters is a JSON list of property filters that all must hold for an event that is none of a test account's
-	// (contract: api.md, section 2.1); empty for none.
+	// TestAccountFilters is a JSON list of property filters. An event for which all of them hold is not a test account's (contract: api.md, section 2.1); empty
+	// for none.
 	TestAccountFilters string `json:"test_account_filters,omitempty"`
 	// PathCleaningFilters is a JSON list of rules that clean the names of steps (contract: paths.md); empty for none.
 	PathCleaningFilters string `json:"path_cleaning_filters,omitempty"`
-	// DisplayNames is a JSON list of the properties that name a person, the best first; empty for the usual ones.
+	// DisplayNames is a JSON list of the properties that name a person, best first; empty for the usual ones.
 	DisplayNames string `json:"person_display_name_properties,omitempty"`
-	// Retention is for how many days events are kept; 0 for ever. See [ProjectSchema.EventsFrom].
+	// Retention is how many days events are kept; 0 for ever. See [ProjectSchema.EventsFrom].
 	Retention int `json:"retention_days,omitempty"`
-	// Epoch is a greater one after each deletion of people or events, and after events are to be kept for another time: what ClickHouse had
-	// before that may come in again.
+	// Epoch grows with each deletion of people or events, and when the retention changes: what ClickHouse had before may come in again.
 	Epoch int64 `json:"epoch,omitempty"`
-	// Shard is the name of the part of ClickHouse that has its rows; empty for the one that the DSN names. It never changes.
+	// Shard is the name of the shard of ClickHouse that has its rows; empty for the one that the DSN names. It never changes.
 	Shard string `json:"shard,omitempty"`
-	// ValuesKnown says that all values of its properties are noted: from its first event on, or from the beginning of the last probe on. See
-	// [Registry.Widen].
+	// ValuesKnown says that all values of its properties are noted: since its first event, or since the last probe began. See [Registry.Widen].
 	ValuesKnown bool `json:"values_known,omitempty"`
-	// ValuesProbe is how far the search for values from before is.
+	// ValuesProbe is the state of the search for earlier values.
 	ValuesProbe ValuesProbe `json:"values_probe,omitzero"`
-	// Others is a JSON object of settings that clients keep here, and that change nothing; empty for none.
+	// Others is a JSON object of settings that clients keep here and that have no effect; empty for none.
 	Others string `json:"others,omitempty"`
 }
 
-// projectHistory is what became of the records of projects. The first two steps change nothing. They are there for versions that note no values,
-// and for those that do not know of values from before: they do not open a registry with them, and so write none that [Project.ValuesKnown] is
-// wrong about. The third one is there for versions that know of no shards, and would look for rows elsewhere. The fourth one gives an epoch
-// to projects of versions that went by the times of deletions: it is none of these.
+// projectHistory is the history of project records. The first two steps change nothing. They keep out versions that note no values, or do not know about
+// earlier values: these do not open such a registry, and so write nothing that makes [Project.ValuesKnown] wrong. The third step keeps out versions that know
+// no shards, and would look for rows elsewhere. The fourth step gives an epoch to projects of versions that used the times of deletions instead; it differs
+// from all such times.
 var projectHistory = []upgrade{unchanged, unchanged, unchanged, func(fields map[string]json.RawMessage) error {
 	fields["epoch"] = json.RawMessage("1")
 	return nil
@@ -60,11 +58,10 @@ func unchanged(map[string]json.RawMessage) error { return nil }
 
 // ValuesProbe is a search for the kinds of values that the properties of a project had before they were noted.
 type ValuesProbe struct {
-	Number int64 `json:"number"` // of the last one, from 1; 0 for none
-	// Open says that there may be values from before it that nobody knows the kinds of. Then a property of which nothing is noted may have had
-	// some, too.
+	Number int64 `json:"number"` // number of the last probe, from 1; 0 for none
+	// Open says that there may be earlier values whose kinds are not known. Then a property of which nothing is noted may have had some, too.
 	Open bool `json:"open,omitempty"`
-	// Ended is when one has ended last, whatever it found; zero for never.
+	// Ended is when a probe last ended, whatever it found; zero for never.
 	Ended time.Time `json:"ended,omitzero"`
 }
 
@@ -75,7 +72,7 @@ func readProject(rec *Record) (entity, error) {
 
 func (p *Project) name() recordName { return recordName{project: p.ID, kind: KindProject} }
 func (p *Project) unique() []string { return nil }
-func (p *Project) size() int        { return 0 } // the settings count on no limit of what a project keeps
+func (p *Project) size() int        { return 0 } // the settings do not count towards the limits of a project
 
 func (p *Project) checkSize() error {
 	return checkSize("", "The settings of the project",
@@ -111,7 +108,7 @@ func (p *Project) remove(d *draft, _ *projectState) Stored {
 	return Stored{}
 }
 
-// NewProject says what a project is to be.
+// NewProject describes a new project.
 type NewProject struct {
 	Name      string // required, at most 200 characters; need not be unique
 	Timezone  string // IANA name; empty for UTC
@@ -123,7 +120,7 @@ type NewProject struct {
 	Shard               string // as in Project
 }
 
-// ProjectChange says what of a project is to change; nil leaves a field as it is.
+// ProjectChange is a change of a project; nil fields stay.
 type ProjectChange struct {
 	Name                *string
 	Timezone            *string
@@ -132,8 +129,8 @@ type ProjectChange struct {
 	PathCleaningFilters *string
 	Retention           *int                       // as in Project
 	DisplayNames        *string                    // a JSON list of texts, or empty for the usual ones
-	Others              map[string]json.RawMessage // those that change; nil is for one that goes
-	// At is when the change is made; zero leaves when the last one was.
+	Others              map[string]json.RawMessage // those that change; a nil value removes one
+	// At is when the change is made; zero keeps UpdatedAt as it is.
 	At time.Time
 }
 
@@ -187,7 +184,7 @@ func (r *Registry) UpdateProject(ctx context.Context, id int64, change ProjectCh
 	return &p, nil
 }
 
-// LastChange is when the project was last changed, or made.
+// LastChange returns when the project was last changed, or created.
 func (p *Project) LastChange() time.Time {
 	if p.UpdatedAt.IsZero() {
 		return p.CreatedAt
@@ -231,7 +228,7 @@ func (c *ProjectChange) apply(p *Project) {
 	}
 }
 
-// OtherSettings are the settings that clients keep here, and that change nothing.
+// OtherSettings returns the settings that clients keep here and that have no effect.
 func (p *Project) OtherSettings() map[string]json.RawMessage {
 	others := map[string]json.RawMessage{}
 	if p.Others != "" {
@@ -240,7 +237,7 @@ func (p *Project) OtherSettings() map[string]json.RawMessage {
 	return others
 }
 
-// check finds what is wrong with a project. Lists that hold nothing become empty.
+// check returns what is wrong with a project. It empties lists without items.
 func (p *Project) check() error {
 	switch {
 	case p.Name == "":
@@ -320,7 +317,7 @@ func pathCleaning(p *Project) ([]query.PathCleaning, error) {
 	return query.ParsePathCleaning([]byte(p.PathCleaningFilters)) // the caller names the field
 }
 
-// loadZone finds an IANA zone of those that queries may name.
+// loadZone loads an IANA zone, if it is one that queries may name.
 func loadZone(name string) (*time.Location, error) {
 	if _, ok := schema.LookupZone(name); !ok {
 		return nil, fmt.Errorf("unknown time zone %q", name)
@@ -337,7 +334,7 @@ func unknownZone(name string) *FieldError {
 	return mistake
 }
 
-// moment cuts a time to what every store can hold: UTC, microseconds.
+// moment truncates a time to what every store can hold: UTC, microseconds.
 func moment(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}

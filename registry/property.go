@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// PropertyScope reports what a property belongs to.
+// PropertyScope says what a property belongs to.
 type PropertyScope string
 
 // The scopes of properties.
@@ -22,7 +22,7 @@ const (
 	GroupProperty  PropertyScope = "group"
 )
 
-// PropertyType is how a property reads in queries; one without a definition reads as PropertyString.
+// PropertyType is how queries read a property; one without a definition reads as PropertyString.
 type PropertyType string
 
 // The types of properties.
@@ -51,7 +51,7 @@ type property struct {
 	id      string // of a record that is removed
 }
 
-// propertyState is what is known of a property.
+// propertyState is what is known about a property.
 type propertyState struct {
 	typ   PropertyType
 	kinds physical.Kinds // of its values; 0 if they are not known
@@ -87,7 +87,7 @@ func (p *property) put(_ *draft, in *projectState) (Stored, error) {
 	return was, nil
 }
 
-// remove does nothing: a property that has a type keeps one.
+// remove does nothing: a property never loses its type.
 func (p *property) remove(*draft, *projectState) Stored { return Stored{} }
 
 // place is a definition without its type.
@@ -96,14 +96,14 @@ func (d PropertyDefinition) place() PropertyDefinition {
 	return d
 }
 
-// propertyOrder is by scope, group type index and name.
+// propertyOrder orders by scope, group type index and name.
 type propertyOrder struct{}
 
 func (propertyOrder) Compare(a, b PropertyDefinition) int {
 	return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.GroupTypeIndex, b.GroupTypeIndex), cmp.Compare(a.Name, b.Name))
 }
 
-// GroupType gives one of a project's five kinds of groups a name.
+// GroupType names one of a project's five kinds of groups.
 type GroupType struct {
 	Name  string `json:"name"`
 	Index int    `json:"index"` // 0 to 4
@@ -154,7 +154,7 @@ func (g *groupType) remove(_ *draft, p *projectState) Stored {
 	return Stored{1, 0}
 }
 
-// schemaChanged makes the schema anew, when it is next asked for.
+// schemaChanged has the schema made anew when it is next asked for.
 func (p *projectState) schemaChanged() {
 	p.querySerial = serials.Add(1)
 	next, properties, cohorts, actions := p.settings, p.properties, p.cohorts.byID, p.actions.byID
@@ -201,9 +201,9 @@ func (r *Registry) SetProperty(ctx context.Context, project int64, d PropertyDef
 	return r.putSchema(ctx, project, []PropertyDefinition{d}, nil, false)
 }
 
-// Learn records, in one write, what an import found out: types of properties, which never replace one that is there, and
-// group types. Of two definitions of one property the first counts; those beyond MaxProperties count for nothing. Mistakes are *FieldError, a group type that contradicts
-// one that is there among them; then nothing is recorded. An unknown project is ErrNotFound.
+// Learn records, in one write, what an import found: types of properties, which never replace an existing one, and group types. Of two definitions of one
+// property the first counts; those beyond MaxProperties are ignored. Mistakes are *FieldError, including a group type that contradicts an existing one; then
+// nothing is recorded. An unknown project is ErrNotFound.
 func (r *Registry) Learn(ctx context.Context, project int64, defs []PropertyDefinition, groups []GroupType) error {
 	for _, d := range defs {
 		if err := d.validate(); err != nil {
@@ -248,15 +248,15 @@ func (r *Registry) putSchema(ctx context.Context, project int64, defs []Property
 
 // PropertyValues says which kinds of values a property is about to get.
 type PropertyValues struct {
-	PropertyDefinition // with the type that it gets if it has none; one without a type gets none
+	PropertyDefinition // with the type for a property that has none yet; without a type it gets none
 
 	Kinds physical.Kinds
 }
 
-// Widen notes, in one write, which kinds of values properties are about to get, and the types of those that have none. It has to be called
-// before the values are written, in the turn of who writes to the project: so what [ProjectSchema] says of a property covers all of its
-// values that can be read. Lost says that there are also values of which nothing can be noted; so it is with those of properties for which
-// the project has no room. Nothing is noted any more then of properties of which nothing is. An unknown project is ErrNotFound.
+// Widen notes, in one write, which kinds of values properties are about to get, and the types of those that have none. It must be called before the values are
+// written, in the turn of the project's writer: then what [ProjectSchema] says of a property covers all of its values that can be read. lost says that there
+// are also values of which nothing can be noted; properties for which the project has no room count as such. From then on, nothing is noted of properties
+// without noted kinds. An unknown project is ErrNotFound.
 func (r *Registry) Widen(ctx context.Context, project int64, list []PropertyValues, lost bool) error {
 	err := r.write(ctx, project, func(t *tx) error {
 		p, err := t.state()
@@ -303,8 +303,8 @@ func (r *Registry) Widen(ctx context.Context, project int64, list []PropertyValu
 	return nil
 }
 
-// KnowValues says that nothing was ever written to a project, or taken out of it again, so that what is noted of its properties from now on
-// is all there is. It has to be called in the turn of who writes to the project. An unknown project is ErrNotFound.
+// KnowValues says that a project is empty, so that what is noted of its properties from now on is complete: nothing was ever written to it, or all was taken
+// out again. It must be called in the turn of the project's writer. An unknown project is ErrNotFound.
 func (r *Registry) KnowValues(ctx context.Context, project int64) error {
 	err := r.write(ctx, project, func(t *tx) error {
 		p, err := t.state()
@@ -314,7 +314,7 @@ func (r *Registry) KnowValues(ctx context.Context, project int64) error {
 		if p.settings.Project.ValuesProbe.Open {
 			changed := p.settings.Project
 			changed.ValuesKnown, changed.ValuesProbe.Open = true, false
-			changed.ValuesProbe.Number++ // what a probe finds that is under way is not wanted
+			changed.ValuesProbe.Number++ // the result of a probe in progress is not wanted
 			return t.put(&changed)
 		}
 		return t.putValuesKnown(p, true)
@@ -325,10 +325,9 @@ func (r *Registry) KnowValues(ctx context.Context, project int64) error {
 	return nil
 }
 
-// BeginValuesProbe begins to note the values of a project that has some already, and so a probe for these. It has to be called in the turn of who
-// writes to the project, when nothing is being written. A property of which nothing is noted has [physical.Earlier] from then on. What is to
-// be read of the project after that has all values that are not noted. The number is for [Registry.EndValuesProbe]. An unknown project is
-// ErrNotFound.
+// BeginValuesProbe starts to note the values of a project that already has some, and starts a probe for these. It must be called in the turn of the project's
+// writer, when nothing is being written. From then on, a property of which nothing is noted has [physical.Earlier]. What can be read of the project afterwards
+// includes all values that are not noted. The number is for [Registry.EndValuesProbe]. An unknown project is ErrNotFound.
 func (r *Registry) BeginValuesProbe(ctx context.Context, project int64) (number int64, err error) {
 	err = r.write(ctx, project, func(t *tx) error {
 		p, err := t.state()
@@ -361,15 +360,15 @@ func (r *Registry) BeginValuesProbe(ctx context.Context, project int64) (number 
 	return number, nil
 }
 
-// EndValuesProbe notes what the probe with a number has found, unless another one has begun since. The list has the kinds of all properties that have
-// values, and those that have none, as far as they were asked for: their kinds are known now, unless they have [physical.Earlier]. Others
-// stay as they are. An unknown project is ErrNotFound.
+// EndValuesProbe notes what the probe with a number has found, unless another one has begun since. The list has the kinds of all properties with values, and
+// the properties without values, as far as they were asked for: their kinds are known now, unless they include [physical.Earlier]. Other properties stay as
+// they are. An unknown project is ErrNotFound.
 func (r *Registry) EndValuesProbe(ctx context.Context, project, number int64, list []PropertyValues, now time.Time) error {
 	err := r.endProbe(ctx, project, number, now, func(t *tx, p *projectState, changed *Project) error {
 		changed.ValuesProbe.Open = false
 		for _, v := range list {
 			before, there := p.properties.Get(v.place())
-			if !there { // it gets no type by a probe, and so its kinds have no place
+			if !there { // a probe gives it no type, and so its kinds have no place
 				changed.ValuesProbe.Open = changed.ValuesProbe.Open || utf8.RuneCountInString(v.Name) <= maxPropertyName
 				continue
 			}
@@ -392,7 +391,7 @@ func (r *Registry) EndValuesProbe(ctx context.Context, project, number int64, li
 	return nil
 }
 
-// FailValuesProbe notes that the probe with a number has ended without an answer.
+// FailValuesProbe notes that the probe with a number has ended without a result.
 func (r *Registry) FailValuesProbe(ctx context.Context, project, number int64, now time.Time) error {
 	err := r.endProbe(ctx, project, number, now, func(*tx, *projectState, *Project) error { return nil })
 	if err != nil {
@@ -401,7 +400,7 @@ func (r *Registry) FailValuesProbe(ctx context.Context, project, number int64, n
 	return nil
 }
 
-// endProbe notes that the probe with a number has ended, with what note changes; nothing if another one has begun since.
+// endProbe notes that the probe with a number has ended, with the changes of note. It does nothing if another probe has begun since.
 func (r *Registry) endProbe(
 	ctx context.Context, project, number int64, now time.Time, note func(t *tx, p *projectState, changed *Project) error,
 ) error {
@@ -431,8 +430,7 @@ func (t *tx) putValuesKnown(p *projectState, known bool) error {
 	return t.put(&changed)
 }
 
-// putProperties sets the types of properties. What an import learns never replaces a type, and reads as a String when the project
-// has no room for it.
+// putProperties sets the types of properties. What an import learns never replaces a type; if the project has no room for it, the property reads as a String.
 func (t *tx) putProperties(p *projectState, defs []PropertyDefinition, learn bool) error {
 	for _, d := range defs {
 		before, there := p.properties.Get(d.place())

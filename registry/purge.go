@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Purged says what of a project was removed for good.
+// Purged lists what was removed from a project for good.
 type Purged struct {
 	Insights    []int64  // numbers
 	Dashboards  []int64  // numbers
@@ -19,7 +19,7 @@ type Purged struct {
 	Cohorts     int
 	Actions     int
 	Annotations int
-	Deletions   int // records of what was erased
+	Deletions   int // records of deletions that were erased
 }
 
 // Empty reports whether nothing was removed.
@@ -27,9 +27,9 @@ func (p *Purged) Empty() bool {
 	return len(p.Insights)+len(p.Dashboards)+len(p.Tiles)+p.Endpoints+len(p.Keys)+p.Cohorts+p.Actions+p.Annotations+p.Deletions == 0
 }
 
-// Purge removes for good what was deleted before a time: insights, dashboards, tiles, endpoints, cohorts, actions, annotations, records of
-// deletions that were erased, and keys that were revoked or have expired. A personal key that is named as the author of something stays, and so do the versions of endpoints that are there. An
-// unknown project is ErrNotFound.
+// Purge removes for good what was deleted before a time: insights, dashboards, tiles, endpoints, cohorts, actions, annotations, records of deletions that were
+// erased, and keys that were revoked or have expired. A personal key that is named as the author of something stays, and so do the versions of existing
+// endpoints. An unknown project is ErrNotFound.
 func (r *Registry) Purge(ctx context.Context, project int64, before time.Time) (Purged, error) {
 	return r.purge(ctx, project, before, func(u *purge, logged map[string]bool) {
 		u.insights()
@@ -43,8 +43,8 @@ func (r *Registry) Purge(ctx context.Context, project int64, before time.Time) (
 	})
 }
 
-// PurgeSessions removes for good the keys of sessions that ended before a time, but those that are named as the author of something. An
-// unknown project is ErrNotFound.
+// PurgeSessions removes for good the keys of sessions that ended before a time, except those named as the author of something. An unknown project is
+// ErrNotFound.
 func (r *Registry) PurgeSessions(ctx context.Context, project int64, before time.Time) (Purged, error) {
 	return r.purge(ctx, project, before, func(u *purge, logged map[string]bool) {
 		u.keys(logged, func(k *keyEntry) bool { return k.Session })
@@ -75,7 +75,7 @@ func (r *Registry) purge(ctx context.Context, project int64, before time.Time, r
 	return purged, nil
 }
 
-// purge is a purge on its way.
+// purge is a purge in progress.
 type purge struct {
 	*tx
 
@@ -84,7 +84,7 @@ type purge struct {
 	out    Purged
 }
 
-// due reports whether what was deleted then is to go.
+// due reports whether what was deleted at a time is to be removed.
 func (u *purge) due(deleted time.Time) bool { return !deleted.IsZero() && !deleted.After(u.before) }
 
 func (u *purge) insights() {
@@ -130,7 +130,7 @@ func (u *purge) endpoints() {
 	}
 }
 
-// keys removes the keys of a kind, nil for all, that are due, but personal ones that are the author of something that stays.
+// keys removes the keys that are due, of those that kind selects, nil for all. Personal ones that are the author of something that stays are kept.
 func (u *purge) keys(logged map[string]bool, kind func(*keyEntry) bool) {
 	authors := u.p.authors()
 	for _, k := range valuesOf(u.p.keys.byID, kind) {
@@ -143,7 +143,7 @@ func (u *purge) keys(logged map[string]bool, kind func(*keyEntry) bool) {
 	}
 }
 
-// cohorts removes those that are due but the one with the greatest number, so that it is not given again.
+// cohorts removes those that are due, except the one with the greatest number, so that the number is not reused.
 func (u *purge) cohorts() {
 	last := u.p.lastCohort()
 	for _, c := range valuesOf(u.p.cohorts.byID, func(c *Cohort) bool { return c.ID < last && u.due(c.DeletedAt) }) {
@@ -218,11 +218,11 @@ func (p *projectState) authors() map[string]bool {
 	return named
 }
 
-// maxAsked is about how many keys a purge asks the activity log. It asks about each by itself, in the time that one purge of a project has.
+// maxAsked is about how many keys a purge looks up in the activity log: each takes a query of its own, and the purge of a project has limited time.
 const maxAsked = 500
 
-// authors returns those of the personal keys of a project that were revoked or expired before a time and are in its activity log, and those that it
-// is asked about only in a later purge. The log keeps who is in it, so that nobody is asked about again.
+// authors returns the personal keys of a project that were revoked or expired before a time and are in its activity log, and those that only a later purge
+// looks up. The keys found in the log are remembered, so that none is looked up again.
 func (r *Registry) authors(ctx context.Context, project int64, before time.Time) (map[string]bool, error) {
 	named := make(map[string]bool)
 	u, asked := purge{before: before}, 0

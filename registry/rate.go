@@ -45,7 +45,7 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%d/%s", r.Queries, r.Per)
 }
 
-// MarshalText writes the rate as it is read.
+// MarshalText writes the rate in the form that ParseRate reads.
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText reads a rate.

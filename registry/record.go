@@ -7,24 +7,24 @@ import (
 	"strconv"
 )
 
-// entity is what a record holds: an insight, a key, a version of an endpoint. A type of entity is one file of this package, which
-// has its fields, its checks, its place in the snapshot, and the history of its JSON; and one row in kinds.
+// entity is the content of a record: an insight, a key, a version of an endpoint. Each type of entity is one file of this package, with its fields, its checks,
+// its place in the snapshot and the history of its JSON; and one row in kinds.
 type entity interface {
-	// name returns what names the record.
+	// name returns the name of the record.
 	name() recordName
-	// unique returns what no two entities of the kind may share. Limits of a project are part of the text.
+	// unique returns the keys that no two entities of the kind may share. A key that is unique only within a project contains the project.
 	unique() []string
-	// size returns the bytes of its texts, more or less.
+	// size returns the approximate size of its texts in bytes.
 	size() int
-	// checkSize reports that the entity is too large.
+	// checkSize returns an error if the entity is too large.
 	checkSize() error
-	// put shows the entity in a draft, and returns what it took the place of.
+	// put shows the entity in a draft, and returns what it replaced.
 	put(d *draft, p *projectState) (Stored, error)
-	// remove takes the entity of the same name out of a draft, and returns what was there.
+	// remove takes the entity with the same name out of a draft, and returns what was there.
 	remove(d *draft, p *projectState) Stored
 }
 
-// recordName is what names a record.
+// recordName identifies a record.
 type recordName struct {
 	project int64
 	kind    Kind
@@ -34,17 +34,17 @@ type recordName struct {
 // kindOf is a row of kinds.
 type kindOf struct {
 	kind Kind
-	// read returns the entity of a record. Without Data it has its name alone, and is there to be removed.
+	// read returns the entity of a record. Without Data it has only its name, and is there to be removed.
 	read func(rec *Record) (entity, error)
-	// history is what became of the kind's JSON since its first release, oldest first. A field that is added needs no entry as long
-	// as its zero value is right for older records, and what it says stays true when a version works that does not know it.
+	// history lists the upgrades of the kind's JSON since its first release, oldest first. A new field needs no entry if its zero value is right for older
+	// records, and if what it says stays true while a version works that does not know it.
 	history []upgrade
 }
 
 // upgrade brings the fields of an older record to the next form.
 type upgrade func(fields map[string]json.RawMessage) error
 
-// kinds are all kinds of records, each after those that it is a part of.
+// kinds lists all kinds of records, each after those that it is a part of.
 var kinds = []kindOf{
 	{kind: kindSequence, read: readSequence},
 	{kind: kindRemoval, read: readRemoval, history: removalHistory},
@@ -91,10 +91,10 @@ const (
 
 	kindSequence Kind = "sequence"
 	kindRemoval  Kind = "removal"
-	kindUser     Kind = "user" // has a sequence alone
+	kindUser     Kind = "user" // only has a sequence
 )
 
-// ranks are the places of the kinds in kinds.
+// ranks are the positions of the kinds in kinds.
 var ranks = func() map[Kind]int {
 	ranks := make(map[Kind]int, len(kinds))
 	for i := range kinds {
@@ -103,7 +103,7 @@ var ranks = func() map[Kind]int {
 	return ranks
 }()
 
-// formField is the field of a record's JSON that says how many upgrades of its kind's history it has; absent for none.
+// formField is the field of a record's JSON with the number of upgrades that it has had; absent for none.
 const formField = "$form"
 
 // record returns the record of an entity.
@@ -120,7 +120,7 @@ func (k *kindOf) record(e entity) Record {
 	return Record{Project: name.project, Kind: name.kind, ID: name.id, Unique: e.unique(), Data: data}
 }
 
-// entity returns what a record holds, brought to the form of today.
+// entity returns the content of a record, upgraded to the current form.
 func (k *kindOf) entity(rec *Record) (entity, error) {
 	if rec.Data == nil {
 		return k.read(rec)
@@ -154,8 +154,8 @@ func (k *kindOf) entity(rec *Record) (entity, error) {
 	return e, nil
 }
 
-// Form numbers what records hold: it grows with each kind that is added, and with each step of a kind's history. A program doesn't
-// understand records of a greater form than its own.
+// Form numbers the form of records: it grows with each kind that is added, and with each step of a kind's history. A program can't read records of a greater
+// form than its own.
 func Form() int {
 	form := len(kinds)
 	for i := range kinds {
@@ -164,7 +164,7 @@ func Form() int {
 	return form
 }
 
-// encode writes a value as JSON whose texts stay as they are: queries are compared byte for byte.
+// encode writes a value as JSON without changing its texts: queries are compared byte for byte.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -183,7 +183,7 @@ func decode(rec *Record, v any) error {
 	return json.Unmarshal(rec.Data, v)
 }
 
-// number returns the number that is the id of a record.
+// number returns the id of a record as a number.
 func number(rec *Record) (int64, error) {
 	n, err := strconv.ParseInt(rec.ID, 10, 64)
 	if err != nil {
@@ -194,13 +194,13 @@ func number(rec *Record) (int64, error) {
 
 func digits(n int64) string { return strconv.FormatInt(n, 10) }
 
-// IDText returns a text that a user chose in the form that it has as a part of a record's id or unique key.
+// IDText returns a text that a user chose in the form that it has in a record's id or unique key.
 func IDText(text string) string { return string(encode(text)) }
 
-// within limits a unique key to a project.
+// within makes a key unique within a project only.
 func within(project int64, key string) string { return digits(project) + " " + key }
 
-// sequence is the last number that was given of a kind.
+// sequence is the last number that was used for a kind.
 type sequence struct {
 	kind Kind
 	Last int64 `json:"last"`
@@ -226,8 +226,8 @@ func (s *sequence) remove(d *draft, _ *projectState) Stored {
 	return Stored{}
 }
 
-// UniqueKeys returns the unique keys of a record that was made without them, and reports whether it can be read. Stores use it to
-// bring what an earlier release wrote up to date.
+// UniqueKeys returns the unique keys of a record that was stored without them, and an error if it can't be read. Stores use it to upgrade what an earlier
+// release wrote.
 func UniqueKeys(rec *Record) ([]string, error) {
 	rank, known := ranks[rec.Kind]
 	if !known {

@@ -100,7 +100,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestVersionsWithoutValues: a version that notes no values, or knows of no earlier ones, does not understand what this one wrote.
+// TestVersionsWithoutValues: a version that notes no values, or knows of no earlier ones, can't read what this one wrote.
 func TestVersionsWithoutValues(t *testing.T) {
 	written := kinds[ranks[KindProject]].record(&Project{ID: 1, Name: "p", Timezone: "UTC", ValuesKnown: true})
 	for steps := range projectHistory {
@@ -114,7 +114,7 @@ func TestVersionsWithoutValues(t *testing.T) {
 	}
 }
 
-// TestVersionsWithoutShards: a version that knows of no shards does not understand which projects were deleted, and notes nothing of them.
+// TestVersionsWithoutShards: a version that knows of no shards can't read which projects were deleted, and notes nothing about them.
 func TestVersionsWithoutShards(t *testing.T) {
 	row := kinds[ranks[kindRemoval]]
 	written := row.record(&Removal{Project: 3, Shard: "east"})
@@ -153,7 +153,7 @@ func TestBrokenProject(t *testing.T) {
 	}
 }
 
-// FuzzRecord checks that whatever stands in a store is refused or shown, and that what is shown can be written and read again.
+// FuzzRecord checks that any content of a store is refused or shown, and that what is shown can be written and read again.
 func FuzzRecord(f *testing.F) {
 	for _, k := range kinds {
 		for _, id := range []string{"", "7", "5/6", "e/1", "event/0/\"x\""} {

@@ -12,11 +12,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// Options tune a Registry; the zero value is good.
+// Options tune a Registry; the zero value is ready for use.
 type Options struct {
-	// How often to ask the store whether another process wrote. Default: 500ms, so that others see a write within a second if they are not told of it.
+	// How often to ask the store whether another process wrote. Default: 500ms, so that others see a write within a second even if they are not told of it.
 	Poll time.Duration
-	// How long to gather uses of keys and endpoints before they are written together. Default: 20s.
+	// How long to gather uses of keys and endpoints before writing them together. Default: 20s.
 	Gather time.Duration
 	// How often to read the uses that other processes wrote. Default: 1m.
 	Uses time.Duration
@@ -32,29 +32,29 @@ type Options struct {
 const defaultPoll = 500 * time.Millisecond
 
 const (
-	// storeTimeout bounds what the registry asks of the store in the background, if it is little.
+	// storeTimeout limits background requests to the store that are small.
 	storeTimeout = 10 * time.Second
-	// readTimeout bounds what may be much, such as all records. It is longer than any registry takes: one that was cut short would begin anew each time.
+	// readTimeout limits those that may be large, such as all records. It is longer than any registry takes: a read that is cut short would start over each time.
 	readTimeout = 15 * time.Minute
 )
 
-// Registry is the one place for reads and writes of what Store keeps. It is safe for concurrent use.
+// Registry is the one place for reads and writes of what a Store keeps. It is safe for concurrent use.
 type Registry struct {
 	store    Store
 	log      *zap.Logger
 	snapshot atomic.Pointer[Snapshot]
 	uses     chan timedUse
 	limits   atomic.Pointer[Limits]
-	logged   sync.Map // has the ids of keys that ended and are known to be in an activity log
+	logged   sync.Map // ids of ended keys that are known to be in an activity log
 
-	turn   chan struct{} // holds a value while somebody replaces the snapshot
-	closed atomic.Bool   // set by who has the turn
+	turn   chan struct{} // holds a value while someone replaces the snapshot
+	closed atomic.Bool   // set in the turn
 
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
-// Open reads the store whole. The registry owns the store from then on, unless Open fails.
+// Open reads the whole store. From then on the registry owns the store, unless Open fails.
 func Open(ctx context.Context, store Store, opts Options) (*Registry, error) {
 	r := &Registry{store: store, log: cmp.Or(opts.Logger, zap.NewNop()), uses: make(chan timedUse, usesWaiting), turn: make(chan struct{}, 1)}
 	r.snapshot.Store(&Snapshot{})
@@ -87,7 +87,7 @@ func (r *Registry) Close() error {
 	return nil
 }
 
-// wait waits until ctx ends for the turn to replace the snapshot. Who got it calls next.
+// wait waits for the turn to replace the snapshot, until ctx ends. Whoever gets it calls next.
 func (r *Registry) wait(ctx context.Context) error {
 	select {
 	case r.turn <- struct{}{}:
@@ -112,7 +112,7 @@ func (r *Registry) Refresh(ctx context.Context) error {
 	if r.closed.Load() {
 		return ErrClosed
 	}
-	// Writers need not wait for this while the store says nothing.
+	// Ask first without the turn, so that writers do not wait for a store that does not answer.
 	if behind, err := r.behind(ctx); err != nil || !behind {
 		return err
 	}
@@ -124,7 +124,7 @@ func (r *Registry) Refresh(ctx context.Context) error {
 	return err
 }
 
-// Ping asks the store for a sign of life. It waits for no writer.
+// Ping checks that the store answers. It does not wait for writers.
 func (r *Registry) Ping(ctx context.Context) error {
 	if r.closed.Load() {
 		return ErrClosed
@@ -133,7 +133,7 @@ func (r *Registry) Ping(ctx context.Context) error {
 	return err
 }
 
-// behind reports whether the store has what the snapshot does not show.
+// behind reports whether the store has something that the snapshot does not show.
 func (r *Registry) behind(ctx context.Context) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -165,7 +165,7 @@ func (r *Registry) reload(ctx context.Context) error {
 	}
 	setBack := changes.SinceMark != from.mark
 	if !changes.Whole && (setBack || slices.ContainsFunc(changes.Records, func(rec Record) bool { return from.broken[rec.Project] })) {
-		if changes, err = r.store.Load(ctx, 0); err != nil { // the rest, also of a project that was left out, is not known here
+		if changes, err = r.store.Load(ctx, 0); err != nil { // the rest is not known here, nor is a project that was left out
 			return err
 		}
 	}
@@ -189,7 +189,7 @@ func (r *Registry) reload(ctx context.Context) error {
 	return nil
 }
 
-// watch refreshes as soon as the store says that another process wrote, until ctx ends.
+// watch refreshes as soon as the store reports a write of another process, until ctx ends.
 func (r *Registry) watch(ctx context.Context, again time.Duration) {
 	for ctx.Err() == nil {
 		err := r.store.Watch(ctx, func() {
@@ -207,8 +207,7 @@ func (r *Registry) watch(ctx context.Context, again time.Duration) {
 	}
 }
 
-// pollAway is the time between polls while the store can't be reached: a node that has not heard of a revocation when others have is to hear of it soon
-// after the store is back.
+// pollAway is the time between polls while the store can't be reached: a node that has missed a revocation must learn of it soon after the store is back.
 const pollAway = 100 * time.Millisecond
 
 func (r *Registry) poll(ctx context.Context, every time.Duration) {
@@ -242,7 +241,7 @@ func (r *Registry) poll(ctx context.Context, every time.Duration) {
 	}
 }
 
-// Lock takes a lock that one caller holds at a time, of all processes that share the store: see [Store.Lock].
+// Lock takes a lock that one caller at a time holds, among all processes that share the store: see [Store.Lock].
 func (r *Registry) Lock(ctx context.Context, name, holder string) (others bool, release func(), err error) {
 	return r.store.Lock(ctx, name, holder)
 }

@@ -101,7 +101,7 @@ func (s *switched) Entries(ctx context.Context, project int64, log string, page 
 	return s.Store.Entries(ctx, project, log, page)
 }
 
-// Watch leaves it to the poll, so that tests say when what others wrote is seen.
+// Watch reports nothing: tests decide by the poll when they see what others wrote.
 func (s *switched) Watch(ctx context.Context, _ func()) error {
 	<-ctx.Done()
 	return nil
@@ -359,7 +359,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestWritersThatGoAway: who waits for the write of another gives up with its context.
+// TestWritersThatGoAway: a writer that waits for another write gives up when its context ends.
 func TestWritersThatGoAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, s := openSwitched(t, sqlitetest.Path(t), quiet)
@@ -405,7 +405,7 @@ func TestNobodyWaitsForTheAnswerToAPoll(t *testing.T) {
 	})
 }
 
-// TestReadingMuch: what another process wrote is seen also if reading it takes minutes.
+// TestReadingMuch: what another process wrote is seen even if reading it takes minutes.
 func TestReadingMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := sqlitetest.Path(t)
@@ -422,7 +422,7 @@ func TestReadingMuch(t *testing.T) {
 	})
 }
 
-// TestDeletedAndNotRead: a project that was deleted is gone, and its keys with it, also if the store can't be read after that.
+// TestDeletedAndNotRead: a deleted project is gone, and its keys with it, even if the store can't be read afterwards.
 func TestDeletedAndNotRead(t *testing.T) {
 	path := sqlitetest.Path(t)
 	r, s := openSwitched(t, path, quiet)

@@ -11,25 +11,24 @@ import (
 	"go.uber.org/zap"
 )
 
-// Removal is a project that was deleted, with what became of its data. It stays, so that nobody has to ask what the number was.
+// Removal is a project that was deleted, with the state of its data. It is kept, so that nobody has to ask what the number was.
 type Removal struct {
 	Project int64 `json:"-"`
 	// Records is how many records the project had, by kind.
 	Records map[Kind]int `json:"records"`
-	// Shard is where its rows were, as in [Project].
+	// Shard is the shard of its rows, as in [Project].
 	Shard string `json:"shard,omitempty"`
 
 	RequestedAt time.Time `json:"requested_at"`
-	// RemovedAt is from when on ClickHouse gave no row of the project, and ErasedAt from when on nothing of it was on the disk; zero until
-	// then.
+	// RemovedAt is when ClickHouse no longer returned any row of the project, and ErasedAt when nothing of it was on the disk any more; zero until then.
 	RemovedAt time.Time `json:"removed_at,omitzero"`
 	ErasedAt  time.Time `json:"erased_at,omitzero"`
-	// Checked says that it was looked for rows once more, when all that was under way had ended.
+	// Checked says that its rows were looked for once more, after everything in progress had ended.
 	Checked bool `json:"checked,omitempty"`
 }
 
-// removalHistory is what became of the records of removals. The step changes nothing. It is there for versions that know of no shards: they
-// would look for the rows on the main one, note that nothing is left, and drop the field.
+// removalHistory is the history of removal records. The step changes nothing. It keeps out versions that know no shards: they would look for the rows on the
+// main one, note that nothing is left, and drop the field.
 var removalHistory = []upgrade{unchanged}
 
 func readRemoval(rec *Record) (entity, error) {
@@ -62,10 +61,10 @@ func (m *Removal) remove(d *draft, _ *projectState) Stored {
 	return Stored{}
 }
 
-// Removal returns what is known of a project that was deleted; nil for none.
+// Removal returns what is known about a deleted project; nil for none.
 func (s *Snapshot) Removal(project int64) *Removal { return s.removals[project] }
 
-// ShardOf is the name of the shard of a project, also of one that was deleted; see [Project].
+// ShardOf returns the name of the shard of a project, even of a deleted one; see [Project].
 func (s *Snapshot) ShardOf(project int64) string {
 	if p := s.Project(project); p != nil {
 		return p.Shard
@@ -76,14 +75,13 @@ func (s *Snapshot) ShardOf(project int64) string {
 	return ""
 }
 
-// Removals are the projects that were deleted, by number.
+// Removals returns the deleted projects, by number.
 func (s *Snapshot) Removals() []*Removal {
 	return slices.SortedFunc(maps.Values(s.removals), func(a, b *Removal) int { return int(a.Project - b.Project) })
 }
 
-// DeleteProject deletes a project with all of its records, in one write: its keys and tokens are worth nothing from then on. Its number is
-// not given again. The name has to be that of the project, else nothing changes and the error is a *FieldError. An unknown project is
-// ErrNotFound.
+// DeleteProject deletes a project with all of its records, in one write: its keys and tokens stop working. Its number is not reused. The name must be the
+// project's, else nothing changes and the error is a *FieldError. An unknown project is ErrNotFound.
 func (r *Registry) DeleteProject(ctx context.Context, id int64, name string, now time.Time) (*Removal, error) {
 	removal, err := r.deleteProject(ctx, id, name, now)
 	if err != nil {
@@ -116,7 +114,7 @@ func (r *Registry) deleteProject(ctx context.Context, id int64, name string, now
 	}
 }
 
-// deletable returns the project of a number, if it has the name.
+// deletable returns the project with a number, if it has the name.
 func deletable(snap *Snapshot, id int64, name string) (*Project, error) {
 	switch p := snap.Project(id); {
 	case p == nil:
@@ -195,7 +193,7 @@ func (r *Registry) tryDeletion(ctx context.Context, records *projectRecords, nam
 	return removal, nil
 }
 
-// NoteRemoval changes what is known of a project that was deleted.
+// NoteRemoval changes what is known about a deleted project.
 func (r *Registry) NoteRemoval(ctx context.Context, project int64, change func(*Removal)) error {
 	err := r.write(ctx, 0, func(t *tx) error {
 		before := t.next.Removal(project)
@@ -213,8 +211,8 @@ func (r *Registry) NoteRemoval(ctx context.Context, project int64, change func(*
 	return nil
 }
 
-// ForgetProject has the store forget the logs of a project that was deleted, and the names of its records. A store that can't keeps
-// these names, as it does with all that is removed, until it forgets them by itself.
+// ForgetProject makes the store forget the logs of a deleted project, and the names of its records. A store that can't do that keeps the names, like those of
+// all removed records, until it forgets them by itself.
 func (r *Registry) ForgetProject(ctx context.Context, project int64) error {
 	// Another process may have written some after the project was deleted.
 	if _, err := r.store.Write(ctx, &Write{Forget: []Forgotten{forgetUsesIn(project)}}); err != nil {

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// NodePrefix begins the names under which nodes keep what others are to know of them.
+// NodePrefix is the prefix of the names under which nodes keep what others need to know about them.
 const NodePrefix = "node-"
 
 // Sharer is a Store that several nodes share.
 type Sharer interface {
-	// KeptAll returns what is kept under all names that begin with prefix.
+	// KeptAll returns the data that is kept under all names with a prefix.
 	KeptAll(ctx context.Context, prefix string) (map[string][]byte, error)
-	// Take takes up to want queries out of an allowance that all nodes share, by the store's clock. It returns how many it got and, if that is fewer than
-	// wanted, when there is one again. A negative want gives back what was not used.
+	// Take takes up to want queries out of an allowance that all nodes share, by the store's clock. It returns how many it got and, if that is fewer than wanted,
+	// how long until there is one again. A negative want gives back what was not used.
 	Take(ctx context.Context, allowance string, rate Rate, want int) (got int, again time.Duration, err error)
 }
 
-// Sharer returns the store as one that several nodes share, if it is such a store.
+// Sharer returns the store as a Sharer, if it is one.
 func (r *Registry) Sharer() (Sharer, bool) {
 	s, ok := r.store.(Sharer)
 	return s, ok

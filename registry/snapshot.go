@@ -16,21 +16,21 @@ import (
 // Snapshot is the registry at one moment. It never changes, nor do the values that it returns: they are shared, and must not be
 // modified. Lookups of a single thing take no lock and allocate nothing.
 type Snapshot struct {
-	// Revision is the store's revision that the snapshot shows. It may show a write of its own beyond that, and a store that was
-	// restored counts the same revisions again.
+	// Revision is the store's revision that the snapshot shows. The snapshot may also show its own write beyond that. A store that was restored counts the same
+	// revisions again.
 	Revision uint64
-	mark     int64 // of Revision, by which it is told from another one that the store has after it was set back
+	mark     int64 // of Revision: tells it from the same revision of a store that was set back
 
-	keys          *immutable.Map[[32]byte, *keyEntry]         // those that are not revoked, by hash
-	endpoints     *immutable.Map[endpointKey, *endpointEntry] // those that are not deleted
+	keys          *immutable.Map[[32]byte, *keyEntry]         // that are not revoked, by hash
+	endpoints     *immutable.Map[endpointKey, *endpointEntry] // that are not deleted
 	captureTokens *immutable.Map[string, int64]               // projects by token
 	projects      *immutable.Map[int64, *projectState]
-	sequences     map[Kind]int64 // the last number given of each kind
+	sequences     map[Kind]int64 // the last number used for each kind
 	removals      map[int64]*Removal
 	broken        map[int64]bool // projects that are left out
 }
 
-// serials counts the states of all projects in this process, so that no two of them have the same number.
+// serials numbers the states of all projects in this process, so that no two of them have the same number.
 var serials atomic.Uint64
 
 // projectState is all of one project.
@@ -38,7 +38,7 @@ type projectState struct {
 	serial      uint64 // see Snapshot.Serial
 	querySerial uint64 // see Snapshot.QuerySerial
 
-	settings      ProjectSchema // without lists that are in tables
+	settings      ProjectSchema // without the lists that are in tables
 	usage         Usage
 	tokenSecrets  []TokenSecret  // newest first
 	captureTokens []CaptureToken // newest first
@@ -56,10 +56,10 @@ type projectState struct {
 	deletions   table[string, *Deletion]
 	properties  *immutable.SortedMap[PropertyDefinition, propertyState] // by the definition without its type
 
-	tiles  *immutable.SortedMap[int64, []*Tile] // by insight, those that are not deleted on dashboards that are not
+	tiles  *immutable.SortedMap[int64, []*Tile] // by insight: tiles that are not deleted, on dashboards that are not
 	placed *immutable.SortedMap[int64, []int64] // by insight, or minus the number of a text: the dashboards that have a tile of it, deleted or not
 
-	// What is made of the tables when it is first asked for. Snapshots share it until a write changes it.
+	// Derived from the tables when first asked for. Snapshots share it until a write changes it.
 	schema       func() *ProjectSchema
 	endpointList func() []*Endpoint
 	defaults     func() map[string]any
@@ -88,8 +88,8 @@ func (s *Snapshot) project(id int64) *projectState {
 	return p
 }
 
-// Serial returns a number that is another one for each state of a project in this process, so it can be the key of what is derived from
-// any part of the project; 0 when there is no such project. A write to another project leaves it as it is.
+// Serial returns a number that differs for each state of a project in this process, so it can be the key of what is derived from any part of the project; 0 if
+// there is no such project. A write to another project does not change it.
 func (s *Snapshot) Serial(project int64) uint64 {
 	if p := s.project(project); p != nil {
 		return p.serial
@@ -97,8 +97,8 @@ func (s *Snapshot) Serial(project int64) uint64 {
 	return 0
 }
 
-// QuerySerial is like Serial, but changes only with what decides what the queries of a project mean: what Schema holds, and the insight
-// variables. Endpoints, insights, dashboards, alerts, annotations and keys are no part of that.
+// QuerySerial is like Serial, but changes only with what determines the meaning of the project's queries: what Schema returns, and the insight variables.
+// Endpoints, insights, dashboards, alerts, annotations and keys do not affect it.
 func (s *Snapshot) QuerySerial(project int64) uint64 {
 	if p := s.project(project); p != nil {
 		return p.querySerial
@@ -106,7 +106,7 @@ func (s *Snapshot) QuerySerial(project int64) uint64 {
 	return 0
 }
 
-// What the maps of all projects ask of their keys.
+// Hashers of the maps over all projects.
 type (
 	projectHasher  struct{}
 	hashHasher     struct{}
@@ -136,29 +136,29 @@ type keyEntry struct {
 
 type endpointEntry struct {
 	Endpoint
-	deleted  time.Time       // zero: it is not deleted
-	executed []*atomic.Int64 // the same for the executions of each version
+	deleted  time.Time       // zero if it is not deleted
+	executed []*atomic.Int64 // likewise for the executions of each version
 }
 
-// ProjectSchema is what decides how a project's queries are compiled. Snapshots share one value as long as nothing of it
-// changes, so its address is a key for what is derived from it.
+// ProjectSchema determines how a project's queries are compiled. Snapshots share one value until something in it changes, so its address is a key for what is
+// derived from it.
 type ProjectSchema struct {
 	Project    Project
 	Location   *time.Location       // the project's zone
 	Properties []PropertyDefinition // by scope, group type index and name
-	// Values has the kinds of values of properties, by the definition without its type, as far as they are noted; see [Registry.Widen].
+	// Values has the noted kinds of values of properties, by the definition without its type; see [Registry.Widen].
 	Values     map[PropertyDefinition]physical.Kinds
 	GroupTypes []GroupType        // by index
-	Cohorts    []SchemaCohort     // by number, deleted ones too
-	Actions    []ActionDefinition // by number; deleted ones too, which errors name
-	// TestAccounts and PathCleaning are what the project's settings of these names say; nil for nothing.
+	Cohorts    []SchemaCohort     // by number, including deleted ones
+	Actions    []ActionDefinition // by number, including deleted ones, which errors name
+	// TestAccounts and PathCleaning are the parsed settings of these names; nil for none.
 	TestAccounts *query.Condition
 	PathCleaning []query.PathCleaning
-	// DisplayNames are the properties that name a person, the best first; nil for the usual ones.
+	// DisplayNames are the properties that name a person, best first; nil for the usual ones.
 	DisplayNames []string
 }
 
-// KeyByHash returns the key whose text has this hash; nil for one that is unknown or revoked. The caller looks at Expired.
+// KeyByHash returns the key whose text has this hash; nil if it is unknown or revoked. The caller checks Expired.
 func (s *Snapshot) KeyByHash(hash [32]byte) *Key {
 	if s.keys == nil {
 		return nil
@@ -169,7 +169,7 @@ func (s *Snapshot) KeyByHash(hash [32]byte) *Key {
 	return nil
 }
 
-// Keys returns the keys of a project, revoked ones too, newest first.
+// Keys returns the keys of a project, including revoked ones, newest first.
 func (s *Snapshot) Keys(project int64) []*Key {
 	p := s.project(project)
 	if p == nil {
@@ -196,7 +196,7 @@ func keysOf(entries []*keyEntry) []*Key {
 	return keys
 }
 
-// KeyByID returns a key of a project, revoked ones too; nil when there is none.
+// KeyByID returns a key of a project, even a revoked one; nil if there is none.
 func (s *Snapshot) KeyByID(project int64, id string) *Key {
 	if p := s.project(project); p != nil {
 		if e := p.keys.get(id); e != nil {
@@ -206,7 +206,7 @@ func (s *Snapshot) KeyByID(project int64, id string) *Key {
 	return nil
 }
 
-// TokenSecrets returns the secrets for tokens of a project, the one that signs first.
+// TokenSecrets returns the token secrets of a project, the one that signs first.
 func (s *Snapshot) TokenSecrets(project int64) []TokenSecret {
 	if p := s.project(project); p != nil {
 		return p.tokenSecrets
@@ -236,7 +236,7 @@ func (s *Snapshot) Projects() []*Project {
 	return projects
 }
 
-// Schema returns what decides how a project's queries are compiled; nil when there is no such project.
+// Schema returns what determines how a project's queries are compiled; nil if there is no such project.
 func (s *Snapshot) Schema(project int64) *ProjectSchema {
 	if p := s.project(project); p != nil {
 		return p.schema()
@@ -244,7 +244,7 @@ func (s *Snapshot) Schema(project int64) *ProjectSchema {
 	return nil
 }
 
-// Endpoint returns the endpoint of this name; nil when there is none.
+// Endpoint returns the endpoint with this name; nil if there is none.
 func (s *Snapshot) Endpoint(project int64, name string) *Endpoint {
 	if e := s.endpoint(project, name); e != nil {
 		return &e.Endpoint
@@ -276,8 +276,8 @@ func (s *Snapshot) Variables(project int64) []*Variable {
 	return nil
 }
 
-// VariablePage returns a part of the insight variables of a project, oldest first, and how many there are in all. It takes as long as
-// offset and limit are, however many there are.
+// VariablePage returns a part of the insight variables of a project, oldest first, and their total number. Its cost grows with offset and limit, not with the
+// number of variables.
 func (s *Snapshot) VariablePage(project int64, offset, limit int) (page []*Variable, total int) {
 	if p := s.project(project); p != nil {
 		return p.variables.page(offset, limit), p.variables.list.Len()
@@ -285,7 +285,7 @@ func (s *Snapshot) VariablePage(project int64, offset, limit int) (page []*Varia
 	return nil, 0
 }
 
-// VariableByCode returns the insight variable of a code name; nil when there is none.
+// VariableByCode returns the insight variable with a code name; nil if there is none.
 func (s *Snapshot) VariableByCode(project int64, code string) *Variable {
 	if p := s.project(project); p != nil {
 		return p.variables.coded(code)
@@ -317,7 +317,7 @@ func (s *Snapshot) PropertyDefinitions(project int64) []PropertyDefinition {
 	return nil
 }
 
-// ValuesOf returns the kinds of values that are noted of a property; 0 for none. The type of the definition counts for nothing.
+// ValuesOf returns the noted kinds of values of a property; 0 for none. The type of the definition is ignored.
 func (s *Snapshot) ValuesOf(project int64, d PropertyDefinition) physical.Kinds {
 	if p := s.project(project); p != nil {
 		state, _ := p.properties.Get(d.place())
@@ -334,7 +334,7 @@ func (s *Snapshot) GroupTypes(project int64) []GroupType {
 	return nil
 }
 
-// Insights returns the insights of a project that are not deleted, by number. It takes as long as there are insights; see InsightPage.
+// Insights returns the insights of a project that are not deleted, by number. Its cost grows with the number of insights; see InsightPage.
 func (s *Snapshot) Insights(project int64) []*Insight {
 	if p := s.project(project); p != nil {
 		return valuesOf(p.insights.byID, func(i *Insight) bool { return !i.Deleted })
@@ -342,7 +342,7 @@ func (s *Snapshot) Insights(project int64) []*Insight {
 	return nil
 }
 
-// AllInsights returns the insights of a project, those that are deleted too, by number.
+// AllInsights returns the insights of a project by number, including deleted ones.
 func (s *Snapshot) AllInsights(project int64) []*Insight {
 	if p := s.project(project); p != nil {
 		return valuesOf(p.insights.byID, nil)
@@ -350,8 +350,8 @@ func (s *Snapshot) AllInsights(project int64) []*Insight {
 	return nil
 }
 
-// InsightPage returns a part of the insights of a project that are not deleted, by Order, those without one last, and then by number;
-// and how many there are in all. It takes as long as offset and limit are, however many there are.
+// InsightPage returns a part of the insights of a project that are not deleted, by Order, those without one last, and then by number; and their total number.
+// Its cost grows with offset and limit, not with the number of insights.
 func (s *Snapshot) InsightPage(project int64, offset, limit int) (page []*Insight, total int) {
 	if p := s.project(project); p != nil {
 		return p.insights.page(offset, limit), p.insights.list.Len()
@@ -400,7 +400,7 @@ func (s *Snapshot) Dashboards(project int64) []*Dashboard {
 	return nil
 }
 
-// AllDashboards returns the dashboards of a project, those that are deleted too, by number.
+// AllDashboards returns the dashboards of a project by number, including deleted ones.
 func (s *Snapshot) AllDashboards(project int64) []*Dashboard {
 	if p := s.project(project); p != nil {
 		return valuesOf(p.dashboards.byID, nil)

@@ -6,32 +6,30 @@ import (
 	"time"
 )
 
-// Store keeps records and logs. It knows nothing of what they mean. It is safe for concurrent use, by several processes too
-// where it can be shared. registrytest.Run examines one.
+// Store keeps records and logs, without interpreting them. It is safe for concurrent use, and for use by several processes if it can be shared.
+// registrytest.Run tests an implementation.
 type Store interface {
-	// Revision returns the number of the last write that put a record, and its mark; 0 for an empty store. Marks are random numbers that tell
-	// writes of the same revision apart, where the data can be set back while others have them open: by a failover that loses the latest
-	// writes, or a backup that is restored. In stores where that can't be, all marks are 0.
+	// Revision returns the number of the last write that put a record, and its mark; 0 for an empty store. Marks are random numbers that tell writes of the same
+	// revision apart, where the data can be set back while others have it open: by a failover that loses the latest writes, or a backup that is restored. In
+	// stores where that can't happen, all marks are 0.
 	Revision(ctx context.Context) (revision uint64, mark int64, err error)
-	// Load returns the records that were put after revision since, as of one moment and in any order; 0 asks for all that are
-	// there. What it reads grows with what changed, not with what the store holds. Whoever asks compares the mark of since: if it is another
-	// one, the changes do not follow on what was read before.
+	// Load returns the records that were put after revision since, as of one moment and in any order; 0 asks for all that exist. Its cost grows with what changed,
+	// not with what the store holds. The caller compares the mark of since: if it differs, the changes do not follow what was read before.
 	Load(ctx context.Context, since uint64) (*Changes, error)
-	// Write does all of w in one transaction, or nothing. When it returns nil, w is durable. The revision is the next number, and 0
-	// when w puts no record. An expectation that does not hold is ErrStale, a unique key of another record a *ConflictError.
+	// Write does all of w in one transaction, or nothing. When it returns nil, w is durable. The revision is the next number, or 0 if w puts no record. If an
+	// expectation does not hold, the error is ErrStale; if another record has a unique key, it is a *ConflictError.
 	Write(ctx context.Context, w *Write) (revision uint64, err error)
-	// Entries returns a part of a log, latest first and then by greatest id, and how many entries there are in all parts.
+	// Entries returns a part of a log, latest first and then by greatest id, and how many entries all parts have.
 	Entries(ctx context.Context, project int64, log string, page EntryPage) (entries []Entry, total int, err error)
-	// Watch calls changed after another process, or another store on the same data, may have put records. It returns nil when ctx
-	// ends. It may miss some writes and report others that were not there: the registry also asks for the revision from time to time.
-	// An error says that it can't watch now.
+	// Watch calls changed after another process, or another store on the same data, may have put records. It returns nil when ctx ends, and an error if it can't
+	// watch now. It may miss writes, and report some that did not happen: the registry also asks for the revision from time to time.
 	Watch(ctx context.Context, changed func()) error
-	// Lock waits until ctx ends for a lock that one caller holds at a time, of all processes that share the store. Names of locks and
-	// holders are made of letters, digits and hyphens. The lock of a process that dies is released. others reports whether another
-	// holder may have had it since this one did, and so have changed what it protects.
+	// Lock waits, until ctx ends, for a lock that one caller at a time holds, among all processes that share the store. Names of locks and holders consist of
+	// letters, digits and hyphens. The lock of a process that dies is released. others reports whether another holder may have had it since this one did, and so
+	// may have changed what it protects.
 	Lock(ctx context.Context, name, holder string) (others bool, release func(), err error)
-	// Keep keeps data of up to 256 MiB under a name, in place of what was there; none keeps nothing. When it returns nil, the data is
-	// durable. It is for data that a lock protects, and no record: nobody is told of it.
+	// Keep keeps data of up to 256 MiB under a name, in place of what was there; empty data keeps nothing. When it returns nil, the data is durable. It is meant
+	// for data that a lock protects. It is not a record: nobody is told of it.
 	Keep(ctx context.Context, name string, data []byte) error
 	// Kept returns what is kept under a name; nil for nothing.
 	Kept(ctx context.Context, name string) ([]byte, error)
@@ -42,52 +40,51 @@ type Store interface {
 // Kind is a kind of records.
 type Kind string
 
-// Record is one thing that a store keeps. Project, Kind and ID name it. No text of it holds a NUL.
+// Record is one item that a store keeps. Project, Kind and ID identify it. None of its texts contains a NUL.
 type Record struct {
-	Project int64 // 0 for what belongs to none
+	Project int64 // 0 if it belongs to none
 	Kind    Kind
 	ID      string
 	Unique  []string // keys that no two records of a kind may share
 	Data    []byte   // JSON; nil: the record is removed
-	// Revision is that of the write that put it. Load sets it; Write does not look at it.
+	// Revision is the revision of the write that put it. Load sets it; Write ignores it.
 	Revision uint64
 }
 
-// Changes is what Store.Load found.
+// Changes is the result of Store.Load.
 type Changes struct {
 	Revision uint64
-	// Whole says that Records are all there are: what is not among them is gone. It is set when since is 0, later than Revision (an
-	// older state was restored), or so early that the store has forgotten what was removed since. Otherwise records that were
-	// removed are among the others.
+	// Whole says that Records are all records: what is not among them is gone. It is set if since is 0, later than Revision (an older state was restored), or so
+	// early that the store has forgotten what was removed since. Otherwise Records includes removed records.
 	Whole   bool
 	Records []Record
-	// Mark is that of Revision, and SinceMark that of the revision that was asked about; 0 where it is not known.
+	// Mark is the mark of Revision, and SinceMark that of since; 0 if it is not known.
 	Mark, SinceMark int64
 }
 
-// Write is what happens together.
+// Write is a set of changes that happen together.
 type Write struct {
 	Expect []Expectation
 	Put    []Record // each named once
 	Append []Entry
 	Forget []Forgotten
 	Bounds []Bound // of logs that are appended to
-	// Mark is that of the revision, if there is one. Store.Write sets it.
+	// Mark is the mark of the revision, if there is one. Store.Write sets it.
 	Mark int64
 }
 
-// Expectation says that nothing of a project was put or removed after a revision. Kind limits it to records of a kind, ID to one
-// record. It does not hold when the store has forgotten anything that was removed since: nobody knows then of what that was.
+// Expectation says that nothing of a project was put or removed after a revision. Kind limits it to records of a kind, ID to one record. It does not hold if
+// the store has forgotten any removal since, because then it is not known what was removed.
 type Expectation struct {
 	Project  int64
-	Kind     Kind   // empty: of any kind, whatever ID says
+	Kind     Kind   // empty: any kind, whatever ID says
 	ID       string // with a Kind; see One
-	One      bool   // the record of this ID alone
+	One      bool   // only the record with this ID
 	Revision uint64
 	Mark     int64 // of Revision: if the store has another one, the expectation does not hold; 0: any will do
 }
 
-// Entry is one entry of a log. One whose ID the log has already takes the place of the other, unless that one is later.
+// Entry is one entry of a log. It replaces an entry of the same ID, unless that one is later.
 type Entry struct {
 	Project int64
 	Log     string
@@ -98,7 +95,7 @@ type Entry struct {
 	Data    []byte // JSON; nil for none
 }
 
-// EntryPage says which part of a log is wanted.
+// EntryPage selects a part of a log.
 type EntryPage struct {
 	Items         []string // only entries about one of these; nil: about anything
 	By            string   // only entries by this key; empty: by anyone
@@ -106,7 +103,7 @@ type EntryPage struct {
 	Limit, Offset int // a Limit of 0: all
 }
 
-// Forgotten names entries of a log that are removed: those about Item, or those by a key.
+// Forgotten selects entries of a log to remove: those about Item, or those by a key.
 type Forgotten struct {
 	Project int64
 	Log     string
@@ -114,7 +111,7 @@ type Forgotten struct {
 	By      string
 }
 
-// Bound limits a log. When it has more entries, or its Data takes more bytes, the oldest go until it has nine tenths of both.
+// Bound limits a log. When it has more entries, or its Data takes more bytes, the oldest go until it is down to nine tenths of both.
 type Bound struct {
 	Project int64
 	Log     string
@@ -125,7 +122,7 @@ type Bound struct {
 // ErrStale says that an expectation of a write does not hold.
 var ErrStale = errors.New("another write came first")
 
-// ConflictError is how a Store refuses a record whose unique key another record of the kind has.
+// ConflictError refuses a record whose unique key another record of the kind has.
 type ConflictError struct {
 	Kind Kind
 	Key  string // may hold what a user wrote; not in the error's text

@@ -12,20 +12,20 @@ type row[K cmp.Ordered, V any] interface {
 	comparable
 	// key returns its id within the project.
 	key() K
-	// code returns what else names it, such as the name of an endpoint; empty for nothing.
+	// code returns another name of it, such as the name of an endpoint; empty for none.
 	code() string
 	// listed reports whether lists show it.
 	listed() bool
-	// compare returns the order of lists.
+	// compare compares two entities in the order of lists.
 	compare(V) int
-	// size returns the bytes of its texts, more or less.
+	// size returns the approximate size of its texts in bytes.
 	size() int
 }
 
 // table holds the entities of one kind of a project in persistent trees. A write copies a path of each tree, so that it costs the same
 // however many entities there are, and snapshots share the rest.
 type table[K cmp.Ordered, V row[K, V]] struct {
-	byID   *immutable.SortedMap[K, V] // deleted ones too
+	byID   *immutable.SortedMap[K, V] // including deleted ones
 	byCode *immutable.Map[string, V]
 	list   *immutable.SortedMap[V, V]
 }
@@ -38,20 +38,19 @@ func newTable[K cmp.Ordered, V row[K, V]]() table[K, V] {
 	}
 }
 
-// get returns the entity of an id; the zero value when there is none.
+// get returns the entity with an id; the zero value if there is none.
 func (t *table[K, V]) get(id K) V {
 	v, _ := t.byID.Get(id)
 	return v
 }
 
-// coded returns the entity of a code; the zero value when there is none.
+// coded returns the entity with a code; the zero value if there is none.
 func (t *table[K, V]) coded(code string) V {
 	v, _ := t.byCode.Get(code)
 	return v
 }
 
-// put adds an entity, and returns what it took the place of. While it is in a table its key, its code and its place in lists must not
-// change.
+// put adds an entity, and returns what it replaced. While an entity is in a table, its key, its code and its place in lists must not change.
 func (t *table[K, V]) put(v V) Stored {
 	was := t.remove(v.key())
 	t.byID = t.byID.Set(v.key(), v)
@@ -64,14 +63,14 @@ func (t *table[K, V]) put(v V) Stored {
 	return was
 }
 
-// remove takes out the entity of an id, and returns what was there.
+// remove takes out the entity with an id, and returns what was there.
 func (t *table[K, V]) remove(id K) Stored {
 	was, ok := t.byID.Get(id)
 	if !ok {
 		return Stored{}
 	}
 	t.byID = t.byID.Delete(id)
-	if code := was.code(); code != "" && t.coded(code) == was { // another may have taken it over
+	if code := was.code(); code != "" && t.coded(code) == was { // another entity may have taken it over
 		t.byCode = t.byCode.Delete(code)
 	}
 	if was.listed() {
@@ -80,11 +79,11 @@ func (t *table[K, V]) remove(id K) Stored {
 	return Stored{1, int64(was.size())}
 }
 
-// page returns a part of the list. It takes as long as offset and limit are, however many entities there are.
+// page returns a part of the list. Its cost grows with offset and limit, not with the number of entities.
 func (t *table[K, V]) page(offset, limit int) []V {
 	var page []V
 	each := t.list.Iterator()
-	for at := 0; len(page) < limit && !each.Done(); at++ { // offset + limit may not fit
+	for at := 0; len(page) < limit && !each.Done(); at++ { // offset + limit may overflow
 		if _, v, _ := each.Next(); at >= offset {
 			page = append(page, v)
 		}
@@ -92,7 +91,7 @@ func (t *table[K, V]) page(offset, limit int) []V {
 	return page
 }
 
-// valuesOf returns the values of a tree in its order for which keep holds; all for nil.
+// valuesOf returns the values of a tree, in its order, for which keep returns true; all if keep is nil.
 func valuesOf[K, V any](tree *immutable.SortedMap[K, V], keep func(V) bool) []V {
 	values := []V{}
 	if keep == nil {
@@ -106,7 +105,7 @@ func valuesOf[K, V any](tree *immutable.SortedMap[K, V], keep func(V) bool) []V 
 	return values
 }
 
-// What the persistent maps and trees ask of their keys.
+// Hashers and comparers for the keys of the persistent maps and trees.
 type (
 	textHasher                            struct{}
 	ascending[K cmp.Ordered]              struct{}

@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// contents names what a tile shows, which can be on several dashboards and on each of them once: the number of the insight, or the
-// number of the text, which is negative here.
+// contents identifies what a tile shows, which can be on several dashboards, once on each: the number of the insight, or the number of the text, made negative.
 func (t *Tile) contents() int64 {
 	if t.Text != nil {
 		return -t.TextID()
@@ -17,7 +16,7 @@ func (t *Tile) contents() int64 {
 	return t.Insight
 }
 
-// TextID is the number of the text of a tile: that of the tile that it was written for.
+// TextID returns the number of the text of a tile: the number of the tile that it was written for.
 func (t *Tile) TextID() int64 {
 	if t.Text.ID != 0 {
 		return t.Text.ID
@@ -25,8 +24,7 @@ func (t *Tile) TextID() int64 {
 	return t.ID
 }
 
-// AddText puts a new text on a dashboard, and returns its tile. A dashboard that is not there or is deleted is ErrNotFound; mistakes are
-// *FieldError.
+// AddText puts a new text on a dashboard, and returns its tile. A dashboard that does not exist or is deleted is ErrNotFound; mistakes are *FieldError.
 func (r *Registry) AddText(ctx context.Context, project, dashboard int64, f TileFields, by string, now time.Time) (*Tile, error) {
 	if err := f.validateText(); err != nil {
 		return nil, err
@@ -53,8 +51,8 @@ func (r *Registry) AddText(ctx context.Context, project, dashboard int64, f Tile
 	return &added, nil
 }
 
-// ChangeText changes what f gives of a text tile; a text that is on several dashboards changes on all of them. A tile that is not there or
-// is deleted is ErrNotFound; one that shows an insight, and other mistakes, are *FieldError.
+// ChangeText changes the given fields of a text tile; a text that is on several dashboards changes on all of them. A tile that does not exist or is deleted is
+// ErrNotFound; a tile that shows an insight, and other mistakes, are *FieldError.
 func (r *Registry) ChangeText(ctx context.Context, project, dashboard, tile int64, f TileFields, by string, now time.Time) (*Tile, error) {
 	if err := f.validateText(); err != nil {
 		return nil, err
@@ -86,8 +84,7 @@ func (r *Registry) ChangeText(ctx context.Context, project, dashboard, tile int6
 	return &changed, nil
 }
 
-// DeleteTile takes a tile off a dashboard, and moves those below it up. What the tile showed stays. A tile that is not there or is deleted
-// is ErrNotFound.
+// DeleteTile takes a tile off a dashboard, and moves those below it up. What the tile showed stays. A tile that does not exist or is deleted is ErrNotFound.
 func (r *Registry) DeleteTile(ctx context.Context, project, dashboard, tile int64, now time.Time) error {
 	err := r.write(ctx, project, func(t *tx) error {
 		_, d, err := t.board(dashboard)
@@ -122,8 +119,8 @@ func (r *Registry) DeleteTile(ctx context.Context, project, dashboard, tile int6
 	return nil
 }
 
-// CopyTile puts what a tile of one dashboard shows on another one, in the same place and colour, and returns that one. A dashboard or tile
-// that is not there or is deleted is ErrNotFound; what is on the other dashboard already is a *FieldError.
+// CopyTile puts what a tile of one dashboard shows on another one, in the same place and colour, and returns the other dashboard. A dashboard or tile that does
+// not exist or is deleted is ErrNotFound; what is already on the other dashboard is a *FieldError.
 func (r *Registry) CopyTile(ctx context.Context, project, from, tile, to int64) (*Dashboard, error) {
 	var copied Dashboard
 	err := r.write(ctx, project, func(t *tx) error {
@@ -151,8 +148,8 @@ func (r *Registry) CopyTile(ctx context.Context, project, from, tile, to int64) 
 	return &copied, nil
 }
 
-// MoveTile moves a tile to another dashboard, where it keeps its number, and returns the dashboard that it left. A dashboard or tile that is
-// not there or is deleted is ErrNotFound; what is on the other dashboard already is a *FieldError.
+// MoveTile moves a tile to another dashboard, where it keeps its number, and returns the dashboard that it left. A dashboard or tile that does not exist or is
+// deleted is ErrNotFound; what is already on the other dashboard is a *FieldError.
 func (r *Registry) MoveTile(ctx context.Context, project, from, tile, to int64) (*Dashboard, error) {
 	var left Dashboard
 	err := r.write(ctx, project, func(t *tx) error {
@@ -183,7 +180,7 @@ func (r *Registry) MoveTile(ctx context.Context, project, from, tile, to int64) 
 	return &left, nil
 }
 
-// moveTile puts a tile into the place of what it was. An older tile of the same there, which is deleted, goes for good.
+// moveTile puts moved in place of was. An older, deleted tile with the same contents on the other dashboard is removed for good.
 func (t *tx) moveTile(p *projectState, was, moved *Tile) error {
 	older := p.tileOf(moved.Dashboard, was.contents())
 	switch {
@@ -201,7 +198,7 @@ func (t *tx) moveTile(p *projectState, was, moved *Tile) error {
 	return t.put(moved)
 }
 
-// copyTile puts what a tile shows on another dashboard. An older tile of the same there, which is deleted, is used again.
+// copyTile puts what a tile shows on another dashboard. An older, deleted tile with the same contents there is reused.
 func (t *tx) copyTile(p *projectState, from *Tile, to int64) error {
 	next := *from
 	next.Dashboard = to
@@ -222,7 +219,7 @@ func (t *tx) copyTile(p *projectState, from *Tile, to int64) error {
 	return err
 }
 
-// textOn returns the text of a tile as another tile of that number shows it; nil when the tile shows an insight.
+// textOn returns the text of a tile in the form for the tile with another number; nil if the tile shows an insight.
 func (t *Tile) textOn(other int64) *Text {
 	if t.Text == nil {
 		return nil
@@ -234,7 +231,7 @@ func (t *Tile) textOn(other int64) *Text {
 	return &text
 }
 
-// putText gives the text of a tile to all other tiles that show it, deleted ones too.
+// putText gives the text of a tile to all other tiles that show it, including deleted ones.
 func (t *tx) putText(p *projectState, from *Tile) error {
 	for _, other := range p.tilesWith(from.contents()) {
 		if other.ID == from.ID {
@@ -248,7 +245,7 @@ func (t *tx) putText(p *projectState, from *Tile) error {
 	return nil
 }
 
-// board returns a dashboard of the project that the write is about, and the project. One that is not there or is deleted is ErrNotFound.
+// board returns a dashboard of the write's project, and the project. A dashboard that does not exist or is deleted is ErrNotFound.
 func (t *tx) board(id int64) (*projectState, *Dashboard, error) {
 	p, err := t.state()
 	if err != nil {
@@ -261,7 +258,7 @@ func (t *tx) board(id int64) (*projectState, *Dashboard, error) {
 	return p, d, nil
 }
 
-// tile returns a tile that is not deleted; nil when there is none.
+// tile returns a tile that is not deleted; nil if there is none.
 func (d *Dashboard) tile(id int64) *Tile {
 	if at := slices.IndexFunc(d.Tiles, func(t Tile) bool { return t.ID == id && !t.Deleted }); at >= 0 {
 		return &d.Tiles[at]
@@ -269,7 +266,7 @@ func (d *Dashboard) tile(id int64) *Tile {
 	return nil
 }
 
-// shows reports whether there is something that the tile shows: its insight may be deleted.
+// shows reports whether the tile has something to show: its insight may be deleted.
 func (s *Snapshot) shows(t *Tile) bool {
 	return t.Text != nil || s.Insight(t.Project, t.Insight) != nil
 }
@@ -283,7 +280,7 @@ func (p *projectState) tileOf(dashboard, contents int64) *Tile {
 	return nil
 }
 
-// validateText refuses what a text tile can't have.
+// validateText refuses fields that a text tile can't have.
 func (f *TileFields) validateText() error {
 	switch {
 	case f.Layouts.Given && !isObject(f.Layouts.Value):
@@ -296,7 +293,7 @@ func (f *TileFields) validateText() error {
 	return nil
 }
 
-// apply writes what f gives of how a tile is drawn into it.
+// apply writes the given fields about how a tile is drawn into it.
 func (f *TileFields) apply(t *Tile) {
 	t.Color, t.ShowDescription = f.Color.or(t.Color), f.ShowDescription.or(t.ShowDescription)
 	if f.Layouts.Given {

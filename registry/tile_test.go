@@ -65,7 +65,7 @@ func TestTextOnSeveralDashboards(t *testing.T) {
 	if _, err := r.CopyTile(ctx, p.ID, from.ID, added.ID, to.ID); mistake(t, err).Message != "This text card is already on the destination dashboard." {
 		t.Errorf("a second copy: %v", err)
 	}
-	// A change of either is one of both, and of one that is deleted; what is not the text is each one's own.
+	// A change of either text changes both, even if one is deleted; what is not the text is each one's own.
 	changed := text("two")
 	changed.Color = registry.To[*string](nil)
 	must(r.ChangeText(ctx, p.ID, to.ID, 3, changed, "editor", now.Add(time.Hour)))(t)
@@ -117,7 +117,7 @@ func TestMoveTile(t *testing.T) {
 	}
 	must(r.MoveTile(ctx, p.ID, to.ID, 1, to.ID))(t) // stays
 	expectTiles(t, r, p.ID, to.ID, "1 insight 1 {} red", `2 text 2 "one" by author {} -`)
-	// An older tile of the same makes room if it is deleted.
+	// An older tile with the same contents makes room if it is deleted.
 	must(r.CopyTile(ctx, p.ID, to.ID, 1, from.ID))(t)
 	if _, err := r.MoveTile(ctx, p.ID, to.ID, 1, from.ID); mistake(t, err).Message != "Invalid request data for moving tile." {
 		t.Errorf("a move to where it is: %v", err)
@@ -197,7 +197,7 @@ func TestDashboardFromAnother(t *testing.T) {
 	}
 }
 
-// TestTilesStayInTheirProject: no number of another project, of a deleted dashboard or of nothing moves a tile.
+// TestTilesStayInTheirProject: the number of another project, of a deleted dashboard or of nothing at all moves no tile.
 func TestTilesStayInTheirProject(t *testing.T) {
 	r, p, _, from, to := boards(t)
 	other := must(r.CreateProject(t.Context(), registry.NewProject{Name: "other"}, now))(t)

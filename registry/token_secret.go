@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// TokenSecret is what the tokens for browsers of a project are signed with. A project has at most two: the newest signs, and the one
-// before it is accepted until it is rotated out.
+// TokenSecret signs a project's tokens for browsers. A project has at most two: the newest signs, and the one before it is accepted until it is rotated out.
 type TokenSecret struct {
 	ID        string // is part of tokens
 	Secret    [32]byte
@@ -84,16 +83,16 @@ func (l *tokenSecretList) remove(_ *draft, p *projectState) Stored {
 	return Stored{}
 }
 
-// String names the secret without giving it away.
+// String identifies the secret without revealing it.
 func (s TokenSecret) String() string { return "token secret " + s.ID }
 
-// GoString is String: a secret is not for logs.
+// GoString is String: a secret must not get into logs.
 func (s TokenSecret) GoString() string { return s.String() }
 
-// tokenSecrets is how many secrets of a project are believed.
+// tokenSecrets is how many secrets of a project are accepted.
 const tokenSecrets = 2
 
-// TokenSecret returns the secret that signs a project's tokens, and makes one when there is none. An unknown project is ErrNotFound.
+// TokenSecret returns the secret that signs a project's tokens, and makes one if there is none. An unknown project is ErrNotFound.
 func (r *Registry) TokenSecret(ctx context.Context, project int64, now time.Time) (TokenSecret, error) {
 	if known := r.Snapshot().TokenSecrets(project); len(known) > 0 {
 		return known[0], nil
@@ -110,8 +109,8 @@ func (r *Registry) TokenSecret(ctx context.Context, project int64, now time.Time
 	return secrets[0], nil
 }
 
-// RotateTokenSecret gives a project a new secret for its tokens. Tokens that the secret before it has signed are believed until the
-// next rotation, or with revoke no more from now on. An unknown project is ErrNotFound.
+// RotateTokenSecret gives a project a new secret for its tokens. Tokens that the previous secret has signed are accepted until the next rotation or, with
+// revoke, no longer from now on. An unknown project is ErrNotFound.
 func (r *Registry) RotateTokenSecret(ctx context.Context, project int64, revoke bool, now time.Time) (TokenSecret, error) {
 	secrets, err := r.changeTokenSecrets(ctx, project, func(known []TokenSecret) []TokenSecret {
 		kept := []TokenSecret{newTokenSecret(now, known)}
@@ -138,7 +137,7 @@ func (r *Registry) changeTokenSecrets(ctx context.Context, project int64, change
 	return secrets, err
 }
 
-// newTokenSecret makes a secret that is newer than those known, whatever the clock says.
+// newTokenSecret makes a secret that is newer than the known ones, whatever the clock says.
 func newTokenSecret(now time.Time, known []TokenSecret) TokenSecret {
 	s := TokenSecret{ID: randomText(keyIDBytes), CreatedAt: moment(now)}
 	if len(known) > 0 && !s.CreatedAt.After(known[0].CreatedAt) {

@@ -8,15 +8,15 @@ import (
 	"go.uber.org/zap"
 )
 
-// tx is a write in the making. It reads the snapshot and what it has put itself; the store takes it only if nothing of it was
-// written in between.
+// tx is a write in the making. It reads the snapshot and what it has put itself; the store accepts it only if nothing that it depends on was written in
+// between.
 type tx struct {
 	*draft
 
-	project int64 // what is expected to be as it was, and is held to its limits; 0 for none
+	project int64 // must be unchanged since, and is held to its limits; 0 for none
 	before  Usage
 	write   Write
-	changed map[recordName]int // places in puts
+	changed map[recordName]int // positions in puts
 	puts    []change
 }
 
@@ -42,7 +42,7 @@ func (t *tx) expect(project int64) {
 	t.write.Expect = append(t.write.Expect, Expectation{Project: project, Revision: t.next.Revision, Mark: t.next.mark})
 }
 
-// state returns what there is of the project; one that is not there is ErrNotFound.
+// state returns the state of the project. If there is no such project, the error is ErrNotFound.
 func (t *tx) state() (*projectState, error) {
 	if p := t.draft.project(t.project); p != nil {
 		return p, nil
@@ -50,7 +50,7 @@ func (t *tx) state() (*projectState, error) {
 	return nil, fmt.Errorf("project %d: %w", t.project, ErrNotFound)
 }
 
-// put adds an entity or changes it. One that is too large is a *FieldError.
+// put adds or changes an entity. One that is too large is a *FieldError.
 func (t *tx) put(e entity) error {
 	if err := e.checkSize(); err != nil {
 		return err
@@ -103,12 +103,11 @@ func (t *tx) finished() *Write {
 	return &t.write
 }
 
-// writeTries is how often a write is tried while others come first: each time one of them has succeeded.
+// writeTries is how often a write is tried while others come first: each time, another write has succeeded.
 const writeTries = 1000
 
-// write persists what do does to a project, and then shows it. Nothing is shown that isn't persisted. The project is held to its
-// limits; 0 means a write that adds nothing to any. do may run more than once: what it finds wrong counts only when the
-// snapshot that it has seen was the latest.
+// write persists what do does to a project, and then shows it. Nothing is shown that isn't persisted. The project is held to its limits; 0 means a write that
+// adds nothing to any project. do may run more than once: its errors count only if it has seen the latest snapshot.
 func (r *Registry) write(ctx context.Context, project int64, do func(*tx) error) error {
 	if err := r.wait(ctx); err != nil {
 		return err
@@ -151,7 +150,7 @@ func (r *Registry) show(ctx context.Context, d *draft, now *Snapshot, revision u
 		r.snapshot.Store(d.finish(revision))
 		return
 	}
-	// Others wrote in between. Our own change must show at once even if theirs can't be read.
+	// Others wrote in between. Our own change must show at once, even if theirs can't be read.
 	r.snapshot.Store(d.finish(now.Revision))
 	if err := r.reload(ctx); err != nil {
 		r.log.Warn("reading what another process wrote; trying again with the next poll", zap.Error(err))

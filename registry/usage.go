@@ -19,18 +19,18 @@ const (
 	usesWaiting  = 1024
 	usesTogether = 500 // in one write, which others wait for
 
-	// usesOverlap is how much earlier than the last reading uses are read again: for what was gathered then, and for clocks that differ.
+	// usesOverlap is how far before the last reading uses are read again, because some were still being gathered then, and clocks differ.
 	usesOverlap = 2 * time.Minute
-	// Once in lateUsesEvery the uses of lateUses are read, for those that a process could not write in time.
+	// Every lateUsesEvery, the uses of the last lateUses are read again, for those that a process could not write in time.
 	lateUsesEvery = time.Hour
 	lateUses      = 24 * time.Hour
 )
 
-// useLog is the name of the log of uses, which belongs to no project: one entry for each key, and for each version of an endpoint, the last
-// use. It is no part of the records, since other processes read all of these at once, and uses from time to time.
+// useLog is the name of the log of uses, which belongs to no project. For each key, and each version of an endpoint, it has one entry: the last use. Uses are
+// not records, because other processes read all changes of records at once, but uses only from time to time.
 const useLog = "use"
 
-// use names what was used: a key, or a version of an endpoint.
+// use identifies what was used: a key, or a version of an endpoint.
 type use struct {
 	project  int64
 	key      string // id; empty for an endpoint
@@ -44,7 +44,7 @@ const (
 	usedVersion = "version"
 )
 
-// entry returns the entry of the log. Item is what was used, and By the number of its project, so that both can be forgotten.
+// entry returns the log entry of a use. Item is what was used, and By the number of its project, so that both can be forgotten.
 func (u use) entry(at time.Time) Entry {
 	e := Entry{Log: useLog, By: digits(u.project), At: at}
 	if u.key != "" {
@@ -55,7 +55,7 @@ func (u use) entry(at time.Time) Entry {
 	return e
 }
 
-// useOf returns what an entry of the log is about; the zero use if that is not known.
+// useOf returns what a log entry is about; the zero use if that is not known.
 func useOf(e *Entry) use {
 	project, err := strconv.ParseInt(e.By, 10, 64)
 	if err != nil {
@@ -74,10 +74,10 @@ func useOf(e *Entry) use {
 	return use{}
 }
 
-// forgetUses are the uses of a key or an endpoint that is removed for good.
+// forgetUses selects the uses of a key or an endpoint that is removed for good.
 func forgetUses(id string) Forgotten { return Forgotten{Log: useLog, Item: id} }
 
-// forgetUsesIn are the uses of all that a project had.
+// forgetUsesIn selects all uses in a project.
 func forgetUsesIn(project int64) Forgotten { return Forgotten{Log: useLog, By: digits(project)} }
 
 type timedUse struct {
@@ -85,7 +85,7 @@ type timedUse struct {
 	at time.Time
 }
 
-// Touch says that a key was used. It never waits: the time is written later, together with others, and at most once an hour.
+// Touch notes that a key was used. It never waits: the time is written later, together with others, and at most once an hour.
 func (r *Registry) Touch(k *Key, now time.Time) {
 	snap := r.Snapshot()
 	if snap.keys == nil {
@@ -98,8 +98,8 @@ func (r *Registry) Touch(k *Key, now time.Time) {
 	r.offer(e.used, keyUseEvery, now, use{project: e.Project, key: e.ID})
 }
 
-// Executed says that a version of an endpoint was run with a key. It never waits: the time is written later, together with
-// others, and at most every half hour.
+// Executed notes that a version of an endpoint was run with a key. It never waits: the time is written later, together with others, and at most every half
+// hour.
 func (r *Registry) Executed(e *Endpoint, version int, now time.Time) {
 	entry := r.Snapshot().endpoint(e.Project, e.Name)
 	if entry == nil || entry.ID != e.ID || version < 1 || version > len(entry.executed) {
@@ -108,8 +108,8 @@ func (r *Registry) Executed(e *Endpoint, version int, now time.Time) {
 	r.offer(entry.executed[version-1], executionEvery, now, use{project: e.Project, endpoint: e.ID, version: version})
 }
 
-// LastUsed is when a key was last used, as of now: what [Registry.Touch] has yet to write counts too. The zero time means never. It is up to
-// an hour late, and that of a use on another server two minutes more.
+// LastUsed returns when a key was last used, including uses that [Registry.Touch] has yet to write. The zero time means never. It may be up to an hour late,
+// and two minutes more for a use on another server.
 func (s *Snapshot) LastUsed(k *Key) time.Time {
 	clock := s.clock(use{project: k.Project, key: k.ID})
 	if clock == nil {
@@ -126,9 +126,8 @@ func timeOf(clock int64) time.Time {
 	return time.UnixMicro(clock).UTC()
 }
 
-// LastExecuted is when a version of an endpoint was last run with a key, as of now: what [Registry.Executed] has yet to write
-// counts too. Version 0 means all of them. The zero time means never. It is up to half an hour late, and that of a run on another server two
-// minutes more.
+// LastExecuted returns when a version of an endpoint was last run with a key, including runs that [Registry.Executed] has yet to write. Version 0 means all of
+// them. The zero time means never. It may be up to half an hour late, and two minutes more for a run on another server.
 func (s *Snapshot) LastExecuted(e *Endpoint, version int) time.Time {
 	entry := s.endpoint(e.Project, e.Name)
 	if entry == nil || entry.ID != e.ID {
@@ -143,8 +142,7 @@ func (s *Snapshot) LastExecuted(e *Endpoint, version int) time.Time {
 	return timeOf(last)
 }
 
-// offer hands a use to the background when the last one is long enough ago. When too many wait it is dropped, and the next
-// use tries again.
+// offer hands a use to the background if the last one is long enough ago. If too many are waiting, it is dropped, and the next use tries again.
 func (r *Registry) offer(clock *atomic.Int64, every time.Duration, now time.Time, u use) {
 	was := clock.Load()
 	at := now.UnixMicro()
@@ -158,7 +156,7 @@ func (r *Registry) offer(clock *atomic.Int64, every time.Duration, now time.Time
 	}
 }
 
-// recordUses writes the uses until ctx ends, and then what is left.
+// recordUses writes uses until ctx ends, and then what is left.
 func (r *Registry) recordUses(ctx context.Context, gather time.Duration) {
 	pending := make(map[use]time.Time)
 	ticker := time.NewTicker(gather)
@@ -184,7 +182,7 @@ func (r *Registry) recordUses(ctx context.Context, gather time.Duration) {
 	}
 }
 
-// writeUses writes the uses, and forgets them. When the store fails they stay for the next time.
+// writeUses writes the pending uses, and forgets them. If the store fails, they stay for the next time.
 func (r *Registry) writeUses(ctx context.Context, pending map[use]time.Time) {
 	if len(pending) == 0 {
 		return
@@ -195,7 +193,7 @@ func (r *Registry) writeUses(ctx context.Context, pending map[use]time.Time) {
 	snap := r.Snapshot()
 	for u, at := range pending {
 		clock := snap.clock(u)
-		if clock == nil || clock.Load() > at.UnixMicro() { // it is gone, or another process wrote a later use
+		if clock == nil || clock.Load() > at.UnixMicro() { // gone, or another process wrote a later use
 			delete(pending, u)
 			continue
 		}
@@ -213,12 +211,12 @@ func (r *Registry) writeUses(ctx context.Context, pending map[use]time.Time) {
 	}
 }
 
-// readUses reads from time to time which uses other processes wrote, until ctx ends. All that were written before are known by then.
+// readUses reads from time to time which uses other processes wrote, until ctx ends. All that were written before it starts are known.
 func (r *Registry) readUses(ctx context.Context, every time.Duration) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	read := time.Now() // up to when all but late ones are known
-	again := read      // when late ones were looked for
+	read := time.Now() // all but late uses are known up to this time
+	again := read      // when late ones were last looked for
 	for {
 		select {
 		case <-ctx.Done():
@@ -243,7 +241,7 @@ func (r *Registry) readUses(ctx context.Context, every time.Duration) {
 	}
 }
 
-// noteUses moves the clocks to the uses that a store has.
+// noteUses moves the clocks forward to the uses in a store.
 func (s *Snapshot) noteUses(entries []Entry) {
 	for i := range entries {
 		if clock := s.clock(useOf(&entries[i])); clock != nil {
@@ -252,7 +250,7 @@ func (s *Snapshot) noteUses(entries []Entry) {
 	}
 }
 
-// clock returns the last use that is known of a key or a version, in Unix microseconds; nil for what is gone.
+// clock returns the last known use of a key or a version, in Unix microseconds; nil if it is gone.
 func (s *Snapshot) clock(u use) *atomic.Int64 {
 	p := s.project(u.project)
 	if p == nil {

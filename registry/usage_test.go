@@ -241,7 +241,7 @@ func TestUsesAreSeenByOtherProcesses(t *testing.T) {
 	})
 }
 
-// TestUsesOfARestoredStore: the times are those of the copy, also where later ones were known.
+// TestUsesOfARestoredStore: the times are those of the copy, even where later ones were known.
 func TestUsesOfARestoredStore(t *testing.T) {
 	r, p := fresh(t)
 	k, _ := createKey(t, r, p.ID)

@@ -29,7 +29,7 @@ const (
 	VariableDate    VariableType = "Date"
 )
 
-// Variable is the definition of a {variables.x} of a project's queries (contract: api.md, section 4.6).
+// Variable is the definition of {variables.x} in a project's queries (contract: api.md, section 4.6).
 type Variable struct {
 	ID        string       `json:"id"` // UUID
 	Project   int64        `json:"-"`
@@ -103,7 +103,7 @@ func (v *Variable) compare(other *Variable) int {
 	return cmp.Or(v.CreatedAt.Compare(other.CreatedAt), cmp.Compare(v.ID, other.ID))
 }
 
-// variablesChanged makes what follows from the variables anew, when it is next asked for.
+// variablesChanged has what is derived from the variables made anew when it is next asked for.
 func (p *projectState) variablesChanged() {
 	p.querySerial = serials.Add(1)
 	list := p.variables.list
@@ -121,21 +121,21 @@ const (
 	variableTaken   = "Variable with this code name already exists"
 )
 
-// NewVariable says what a variable is to be.
+// NewVariable describes a new variable.
 type NewVariable struct {
-	ID        string // UUID; empty: one is made
+	ID        string // UUID; empty: a new one
 	Project   int64
 	Name      string          // required, at most 400 characters
 	Type      VariableType    // required
 	Default   json.RawMessage // empty for null
-	Values    json.RawMessage // a JSON array of plain values, of a List only; empty for none
+	Values    json.RawMessage // a JSON array of plain values, only of a List; empty for none
 	IsMulti   bool
 	CreatedBy string
-	Check     VariableCheck // asked before it is added; nil: nobody
+	Check     VariableCheck // asked before it is added; may be nil
 }
 
-// VariableCheck looks at a variable as it is to be, and may put its default in the form of its type. Its error refuses the
-// write, and is returned as it is. It may run inside of the write transaction, more than once, so it must not call the registry.
+// VariableCheck examines a variable as it is going to be, and may bring its default into the form of its type. Its error refuses the write, and is returned as
+// it is. It may run inside the write transaction, more than once, so it must not call the registry.
 type VariableCheck func(v *Variable) error
 
 // CreateVariable adds an insight variable. Mistakes are *FieldError; an unknown project is ErrNotFound.
@@ -151,7 +151,7 @@ func (r *Registry) CreateVariable(ctx context.Context, n NewVariable, now time.T
 	return &v, nil
 }
 
-// variable is what a NewVariable becomes. Mistakes are *FieldError.
+// variable returns the variable that a NewVariable describes. Mistakes are *FieldError.
 func (n NewVariable) variable(at time.Time) (Variable, error) {
 	n.Name = strings.TrimSpace(n.Name)
 	v := Variable{
@@ -190,14 +190,14 @@ func (t *tx) updateVariable(id string, u VariableUpdate) (v Variable, err error)
 	return v, t.put(&changed)
 }
 
-// VariableUpdate says what of a variable is to change; nil fields stay.
+// VariableUpdate is a change of a variable; nil fields stay.
 type VariableUpdate struct {
 	Name    *string // the code name stays: queries use it
 	Type    *VariableType
-	Default json.RawMessage // null takes the default away
+	Default json.RawMessage // null removes the default
 	Values  json.RawMessage
 	IsMulti *bool
-	Check   VariableCheck // asked before it is changed; nil: nobody
+	Check   VariableCheck // asked before it is changed; may be nil
 }
 
 // UpdateVariable changes an insight variable. Mistakes are *FieldError; an unknown one is ErrNotFound.
@@ -242,7 +242,7 @@ func (r *Registry) DeleteVariable(ctx context.Context, project int64, id string)
 	return nil
 }
 
-// setJSON takes over the JSON fields that were given.
+// setJSON sets the JSON fields that are given.
 func (v *Variable) setJSON(def, values json.RawMessage) error {
 	if len(def) > 0 {
 		d, err := DecodeJSON(def)
@@ -276,7 +276,7 @@ func (v *Variable) setJSON(def, values json.RawMessage) error {
 	return nil
 }
 
-// finish brings a variable that was changed in order, and asks check.
+// finish validates a variable that was changed, and asks check.
 func (v *Variable) finish(check VariableCheck) error {
 	if err := v.validate(); err != nil {
 		return err
@@ -307,7 +307,7 @@ func (v *Variable) validate() error {
 	return nil
 }
 
-// CodeName makes the name that queries use of a variable's name: letters, digits, _ for spaces, lower case (contract: api.md, section 4.6).
+// CodeName derives the name that queries use from a variable's name: letters, digits, _ for spaces, lower case (contract: api.md, section 4.6).
 func CodeName(name string) string {
 	return strings.ToLower(strings.Map(func(c rune) rune {
 		switch {

@@ -31,7 +31,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// cpuTime is what the process has used: other programs on the machine do not change it.
+// cpuTime is the CPU time of the process: other programs on the machine do not change it.
 func cpuTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var used syscall.Rusage

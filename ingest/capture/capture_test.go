@@ -20,12 +20,12 @@ var now = time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)
 
 const id = "0190f3c2-aaaa-7abc-8def-000000000001"
 
-// one is an event with what is under test in it.
+// one returns an event with the fields under test.
 func one(fields string) string {
 	return `{"api_key":"` + token + `","event":"e","distinct_id":"d","uuid":"` + id + `"` + fields + "}"
 }
 
-// lines decodes a request and gives its lines; else its refusal.
+// lines decodes a request and returns its lines, or its refusal.
 func lines(r *capture.Request) string {
 	r.Now = now
 	batch, err := capture.Decode(r)
@@ -44,7 +44,7 @@ func refusal(err error) string {
 	return strings.TrimRight(fmt.Sprintf("%s %d %s", refused.Code, refused.Index, refused.Attr), " ")
 }
 
-// line is the line of the event of one.
+// line returns the line of the event of one.
 func line(properties string) string {
 	if properties != "" {
 		properties = `,"properties":{` + properties + "}"
@@ -287,7 +287,7 @@ func names(n int) string {
 	return strings.Join(all, ",")
 }
 
-// TestMadeUUIDs checks those of events that bring none: of version 7, different, and in the order of the events.
+// TestMadeUUIDs checks the UUIDs of events that bring none: version 7, different, and in the order of the events.
 func TestMadeUUIDs(t *testing.T) {
 	var events []string
 	for _, given := range []string{"", `,"uuid":null`, `,"uuid":""`} {
@@ -327,7 +327,7 @@ func TestEngage(t *testing.T) {
 	}
 }
 
-// TestEventSize refuses an event that is too large, and not its neighbours.
+// TestEventSize refuses an event that is too large, but not its neighbours.
 func TestEventSize(t *testing.T) {
 	const most = 1000
 	sized := func(n int) string {

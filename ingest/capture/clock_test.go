@@ -92,7 +92,7 @@ func TestTimestamps(t *testing.T) {
 	}
 }
 
-// FuzzTimestamps reads any text as a time. What comes of it is one that a record can hold, and not far ahead.
+// FuzzTimestamps reads any text as a time. The result is a time that a record can hold, and not far ahead.
 func FuzzTimestamps(f *testing.F) {
 	for _, seed := range []string{"2024-06-01T10:00:00.5+02", "1717236000250", "Sat, 1 Jun 2024 10:00:00 +0200", "2024-06-01t10:00:00z", "9999-12-31", "(((((("} {
 		f.Add(seed, "2024-06-01T13:00:05Z", int64(60))

@@ -50,7 +50,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzLZ decompresses anything, which yields no more than it may.
+// FuzzLZ decompresses any input, which yields no more than allowed.
 func FuzzLZ(f *testing.F) {
 	for _, seed := range lzTexts {
 		f.Add([]byte(compressLZ(seed)))

@@ -43,7 +43,7 @@ func (c *counted) Take(n int) error {
 
 func (c *counted) Return(n int) { c.now -= n }
 
-// zeros compresses so many of a byte.
+// zeros compresses n times the byte c.
 func zeros(tb testing.TB, n int, c byte, open func(io.Writer) io.WriteCloser) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -62,7 +62,7 @@ func zeros(tb testing.TB, n int, c byte, open func(io.Writer) io.WriteCloser) []
 
 func gzipWriter(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }
 
-// TestHostile sends what is meant to cost much. It is refused for what it is, and costs no more than the limits say.
+// TestHostile sends input that is meant to be expensive. It is refused for what it is, and costs no more than the limits allow.
 func TestHostile(t *testing.T) {
 	const batch = 4 << 20
 	bomb := zeros(t, 64<<20, ' ', gzipWriter)
@@ -130,7 +130,7 @@ func TestHostileLZ(t *testing.T) {
 	}
 }
 
-// TestHostileV1 inflates what is meant to cost much.
+// TestHostileV1 inflates input that is meant to be expensive.
 func TestHostileV1(t *testing.T) {
 	body := zeros(t, 64<<20, ' ', func(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) })
 	h, err := capture.ReadV1(headers("Content-Encoding", "br"))
@@ -148,7 +148,7 @@ func TestHostileV1(t *testing.T) {
 	}
 }
 
-// TestMemory decodes with less and less memory. It is asked for before it is used, and its own error comes back when there is none.
+// TestMemory decodes with less and less memory. Memory is taken before it is used, and its own error is returned when there is none.
 func TestMemory(t *testing.T) {
 	body := typical(500)
 	for name, in := range map[string]capture.Request{
@@ -176,7 +176,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestLargeInflated inflates what is large. What is too large takes little memory before it is refused, and what is not takes its size.
+// TestLargeInflated inflates large input. A text that is too large takes little memory before it is refused, and any other no more than its size.
 func TestLargeInflated(t *testing.T) {
 	const batch = 32 << 20
 	encodings := map[string]func(io.Writer) io.WriteCloser{

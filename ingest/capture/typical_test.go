@@ -9,7 +9,7 @@ import (
 
 const token = "phc_Zm9ydHktdGhyZWUtY2hhcmFjdGVycy1vZi10b2tlbg"
 
-// pageview is what posthog-js sends of a page that was looked at.
+// pageview is what posthog-js sends for a page view.
 const pageview = `{"uuid":"0190f3c2-aaaa-7abc-8def-%012d","event":"$pageview","properties":{"$os":"Mac OS X","$os_version":"10.15.7","$browser":"Chrome",` +
 	`"$device_type":"Desktop","$current_url":"https://app.example.com/projects/%[1]d?tab=activity&utm_source=newsletter","$host":"app.example.com",` +
 	`"$pathname":"/projects/%[1]d","$browser_version":128,"$browser_language":"en-GB","$screen_height":1117,"$screen_width":1728,"$viewport_height":992,` +

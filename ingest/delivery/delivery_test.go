@@ -21,7 +21,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// target notes what is delivered. It fails as often as it is told, and refuses events of bad names and the project 13.
+// target notes what is delivered. It fails as often as it is told, and refuses events of bad names and project 13.
 type target struct {
 	mu       sync.Mutex
 	failures int
@@ -204,7 +204,7 @@ func TestSetsAside(t *testing.T) {
 	}
 }
 
-// TestTargets changes the target under way: nothing is lost, and none is used when Use or release has returned.
+// TestTargets changes the target during deliveries: nothing is lost, and an old target is not used after Use or release has returned.
 func TestTargets(t *testing.T) {
 	j := openJournal(t, t.TempDir())
 	d := start(t, j)

@@ -23,7 +23,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// shardsTarget has the projects from 100 on upon a shard that may be away. Project 199 can't be delivered to.
+// shardsTarget has the projects from 100 on in a shard that may be away. Project 199 can't be delivered to.
 type shardsTarget struct {
 	target
 

@@ -120,7 +120,7 @@ func withFooter(footer string) string {
 	return "PAR1" + footer + string(binary.LittleEndian.AppendUint32(nil, uint32(len(footer)))) + "PAR1"
 }
 
-// TestDamagedParquet cuts, and lies.
+// TestDamagedParquet cuts files off, and makes them lie.
 func TestDamagedParquet(t *testing.T) {
 	good := parquetFile(t, exportedRows(100))
 	footer := func(length uint32) string {
@@ -140,7 +140,7 @@ func TestDamagedParquet(t *testing.T) {
 		{"lists in lists", withFooter("\xf9" + strings.Repeat("\x19", 8<<20)), "nested too deeply"},
 		{"structures in structures", withFooter(strings.Repeat("\xfc", 1<<20)), "nested too deeply"},
 		{"maps in maps", withFooter("\xfb" + strings.Repeat("\x01\xbb", 1<<20)), "nested too deeply"},
-		// A row group of 60,000 columns, which are a structure with one empty one each, and so on: no list is long, all together are.
+		// Row groups of 60,000 columns, each a structure with one empty structure: no list is long, but all together are.
 		{"many lists", withFooter("\x49\x9c" + strings.Repeat(columns, 9)), "lists that are too long"},
 	}
 	for _, tt := range tests {

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/formats"
 )
 
-// zipOf is a ZIP file with a list of files of so many entries, and an end that tells their number to readers of large files.
+// zipOf returns a ZIP file with a list of entries files, and an end record for large files that claims the number said.
 func zipOf(entries int, said uint64) string {
 	const entrySize = 46
 	entry := append([]byte("PK\x01\x02"), make([]byte, entrySize-4)...)
@@ -34,7 +34,7 @@ func zipOf(entries int, said uint64) string {
 	return string(append(b, 0, 0))
 }
 
-// TestManyFilesInZIP are lists of files that take more memory than they should, whatever number they say.
+// TestManyFilesInZIP reads lists of files that take more memory than they should, whatever number they claim.
 func TestManyFilesInZIP(t *testing.T) {
 	tests := []struct {
 		name, in string
@@ -82,7 +82,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestFilesTogether: each file in a ZIP file is in proportion, all together are not.
+// TestFilesTogether: each file in a ZIP file is in proportion, but all together are not.
 func TestFilesTogether(t *testing.T) {
 	blank := strings.Repeat(strings.Repeat(" ", 1<<20-1)+"\n", 100)
 	inner := zipped(t, "a.json", line+blank, "b.json", line+blank, "c.json", line+blank)

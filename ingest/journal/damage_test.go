@@ -77,7 +77,7 @@ func TestTornTail(t *testing.T) {
 	}
 }
 
-// Never more than the entry that it belongs to is lost, and the loss is reported.
+// At most the entry that the bit belongs to is lost, and the loss is reported.
 func TestFlippedBit(t *testing.T) {
 	name, content, starts := sample(t)
 	for at := 0; at < len(content); at += 3 {

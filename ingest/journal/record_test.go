@@ -71,7 +71,7 @@ func TestSegmentName(t *testing.T) {
 	}
 }
 
-// Those who come while a group is being written are written together.
+// Entries that arrive while a group is being written are written together.
 func TestGroups(t *testing.T) {
 	j, err := Open(t.TempDir(), Options{})
 	if err != nil {
@@ -120,7 +120,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// A group has a limit, and one entry may be larger than that.
+// A group has a limit, but a single entry may exceed it.
 func TestLargeGroups(t *testing.T) {
 	var j Journal
 	for _, size := range []uint32{maxGroup + 1, 10, 10, maxGroup, 10} {

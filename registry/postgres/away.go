@@ -18,19 +18,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// rest is how long nobody tries again to reach a database that could not be reached, and the longest that others wait for the one who
-// tries. It is shorter than the time between two polls, so that a poll that failed does not cost the next one too.
+// rest is how long a database that could not be reached is not tried again, and how long other callers wait at most for a trial. It is shorter than the time
+// between two polls, so that a poll that failed does not cost the next one too.
 const rest = 200 * time.Millisecond
 
-// breaker remembers that the database could not be reached, and finds out when it can be again. Nobody else waits for a database that
-// says nothing meanwhile.
+// breaker remembers that the database could not be reached, and finds out when it can be again. Meanwhile, other callers do not wait for a database that does
+// not answer.
 type breaker struct {
-	heard atomic.Int64 // when a server said something last, in Unix nanoseconds
+	heard atomic.Int64 // when a server last sent something, in Unix nanoseconds
 
 	mu     sync.Mutex
-	away   error         // why it can't be reached; nil when it can
-	until  time.Time     // nobody tries before
-	trial  chan struct{} // closed when the trial that is under way has ended; nil for none
+	away   error         // why it can't be reached; nil if it can
+	until  time.Time     // no trial before this time
+	trial  chan struct{} // closed when the trial in progress has ended; nil for none
 	trials sync.WaitGroup
 	closed bool
 }
@@ -42,7 +42,7 @@ func (b *breaker) fail(err error, again time.Duration) {
 	b.away, b.until = err, time.Now().Add(again)
 }
 
-// enter returns nil when the database can be reached, for all that is known. If it could not be, it has try find out, and waits for that for a short while.
+// enter returns nil if the database can be reached, as far as is known. If it could not be, it has try find out, and waits for that for a short while.
 func (b *breaker) enter(ctx context.Context, try func() error) error {
 	var enough <-chan time.Time
 	for {
@@ -88,7 +88,7 @@ func (b *breaker) look(try func() error) (trial <-chan struct{}, err error) {
 	return b.trial, err
 }
 
-// close waits for the trial that is under way.
+// close waits for the trial in progress.
 func (b *breaker) close() {
 	b.mu.Lock()
 	b.closed = true
@@ -96,12 +96,12 @@ func (b *breaker) close() {
 	b.trials.Wait()
 }
 
-// tryServer reports whether the database takes a connection. Those of the pool from before are dropped then: they may lead to a machine that is gone.
+// tryServer checks that the database accepts a connection. If so, it drops the older ones of the pool: they may lead to a machine that is gone.
 func (s *Store) tryServer() error {
 	limited, cancel := context.WithTimeout(s.ctx, s.connecting()+patience)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(limited, s.session)
-	if said, ok := errors.AsType[*pgconn.PgError](err); ok && said.Code == tooManyConnections { // it can be reached over those that there are
+	if said, ok := errors.AsType[*pgconn.PgError](err); ok && said.Code == tooManyConnections { // it can be reached over the existing ones
 		return nil
 	}
 	if err != nil {
@@ -112,15 +112,15 @@ func (s *Store) tryServer() error {
 	return nil
 }
 
-// tooManyConnections is how a server refuses one more.
+// tooManyConnections is the code with which a server refuses another connection.
 const tooManyConnections = "53300"
 
-// connecting is how long it may take to find the server that takes writes, among those of the DSN.
+// connecting is how long it may take to find the server that accepts writes, among those of the DSN.
 func (s *Store) connecting() time.Duration {
 	return time.Duration(1+len(s.session.Fallbacks)) * s.session.ConnectTimeout
 }
 
-// listened notes when something comes over a connection.
+// listened notes when something arrives over a connection.
 type listened struct {
 	net.Conn
 
@@ -136,7 +136,7 @@ func (l *listened) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// limited returns a context for statements, which ends after most. It is an error at once while the database is known to be away.
+// limited returns a context for statements, which ends after most. It fails at once while the database is known to be away.
 func (s *Store) limited(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc, error) {
 	if err := s.reachable(ctx); err != nil {
 		return nil, nil, err
@@ -152,7 +152,7 @@ func (s *Store) reachable(ctx context.Context) error {
 	return s.away.enter(ctx, s.tryServer)
 }
 
-// reading returns a context for reading what may be much. It ends when nothing has come for as long as patience. Whoever reads calls more with each row.
+// reading returns a context for reading what may be much. It ends when nothing has arrived for as long as patience. The reader calls more with each row.
 func (s *Store) reading(ctx context.Context) (reading context.Context, more func(), cancel context.CancelFunc, err error) {
 	if err := s.reachable(ctx); err != nil {
 		return nil, nil, nil, err
@@ -165,7 +165,7 @@ func (s *Store) reading(ctx context.Context) (reading context.Context, more func
 	}, nil
 }
 
-// watched is a context that may end for silence, which is as a deadline.
+// watched is a context that may end because of silence, which counts as an exceeded deadline.
 type watched struct{ context.Context }
 
 // Err implements context.Context.
@@ -177,7 +177,7 @@ func (w watched) Err() error {
 	return err
 }
 
-// told returns an error of the database as callers are to know it: the caller's own end, ErrUnavailable, or what the database said.
+// told returns an error of the database in the form for callers: the end of their own context, ErrUnavailable, or what the database said.
 func (s *Store) told(ctx context.Context, doing string, err error) error {
 	switch said, ok := errors.AsType[*pgconn.PgError](err); {
 	case err == nil:
@@ -195,13 +195,13 @@ func (s *Store) told(ctx context.Context, doing string, err error) error {
 	switch {
 	case !s.isCrowded(err):
 		s.away.fail(err, rest)
-	case time.Since(time.Unix(0, s.away.heard.Load())) > patience: // those who use the connections hear nothing either
+	case time.Since(time.Unix(0, s.away.heard.Load())) > patience: // those that use the connections hear nothing either
 		s.away.fail(err, 0)
 	}
 	return fmt.Errorf("%s: %w: %w", doing, registry.ErrUnavailable, err)
 }
 
-// uncertain is told for a statement that was sent and writes by itself: when its answer is lost, it may have been done.
+// uncertain is told for a statement that was sent and writes by itself: if its answer is lost, it may have been executed.
 func (s *Store) uncertain(ctx context.Context, doing string, err error) error {
 	told := s.told(ctx, doing, err)
 	_, answered := errors.AsType[*pgconn.PgError](err)
@@ -213,15 +213,15 @@ func (s *Store) uncertain(ctx context.Context, doing string, err error) error {
 
 // isCrowded reports whether a statement only waited for a connection while others used all of them.
 func (s *Store) isCrowded(err error) bool {
-	if !errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err) || isConnecting(err) { // a statement that was sent tells of its timeout otherwise
+	if !errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err) || isConnecting(err) { // a statement that was sent reports its timeout differently
 		return false
 	}
 	stat := s.pool.Stat()
 	return stat.AcquiredConns() >= stat.MaxConns()
 }
 
-// opening returns why a database can't be opened: ErrUnavailable for what may pass without anybody's doing. What has to be mended is told as it
-// is: a password, a database that is not there, a certificate that is not trusted, tables of a newer version.
+// opening returns why a database can't be opened: ErrUnavailable for what may pass by itself. What must be mended is returned as it is: a wrong password, a
+// missing database, a certificate that is not trusted, tables of a newer version.
 func opening(err error) error {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	_, distrusted := errors.AsType[*tls.CertificateVerificationError](err)
@@ -240,8 +240,8 @@ func isConnecting(err error) bool {
 	return ok
 }
 
-// isPassing reports whether an error of the server, by its code, says nothing of the statement: it starts, stops, lacks room or
-// connections, is a standby, or others were in the way.
+// isPassing reports whether the code of a server error says nothing about the statement: the server starts, stops, lacks room or connections, or is a standby,
+// or others were in the way.
 func isPassing(code string) bool {
 	switch code {
 	case "25006", "25P03", "40001", "40P01", "55P03", "57014", "57P01", "57P02", "57P03", "57P05":

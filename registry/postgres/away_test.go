@@ -133,7 +133,7 @@ type proxy struct {
 	silent  atomic.Pointer[chan struct{}] // until it is closed nothing comes through, and connections stay; nil for none
 }
 
-// silence has nothing come through, either way, until loud is called.
+// silence lets nothing through, either way, until loud is called.
 func (p *proxy) silence() (loud func()) {
 	until := make(chan struct{})
 	p.silent.Store(&until)
@@ -242,7 +242,7 @@ func (p *proxy) serve(client net.Conn, target string) {
 	}
 }
 
-// TestLostCommits: whether a write whose connection was lost in its commit was done is found out where that is possible.
+// TestLostCommits: if the connection is lost during a commit, the store finds out whether the write was done, where that is possible.
 func TestLostCommits(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	p, through := throughProxy(t, dsn)
@@ -273,7 +273,7 @@ func TestLostCommits(t *testing.T) {
 	}
 	p.refuses.Store(false)
 	answers(t, s)
-	// What others don't list by a number is in doubt.
+	// What has no number that is listed is in doubt.
 	p.cut.Store(loseAnswer)
 	if err := s.ForgetProject(t.Context(), 1); !errors.Is(err, registry.ErrInDoubt) {
 		t.Errorf("forgetting a project: %v", err)
@@ -307,7 +307,7 @@ func TestLostCommits(t *testing.T) {
 	}
 }
 
-// TestSilentServer: when the server says nothing any more, whoever waits for it gives up soon, and all who come then are refused at once.
+// TestSilentServer: when the server goes silent, those that wait for it give up soon, and later callers are refused at once.
 func TestSilentServer(t *testing.T) {
 	p, dsn := throughProxy(t, postgrestest.DSN(t))
 	s := open(t, dsn+"&connect_timeout=1")
@@ -348,7 +348,7 @@ func TestSilentServer(t *testing.T) {
 	answers(t, s)
 }
 
-// TestSilentServerAndNoConnectionLeft: those who only wait for a connection find out that the server says nothing.
+// TestSilentServerAndNoConnectionLeft: callers that only wait for a connection find out that the server is silent.
 func TestSilentServerAndNoConnectionLeft(t *testing.T) {
 	p, dsn := throughProxy(t, postgrestest.DSN(t))
 	s := open(t, dsn+"&connect_timeout=1&pool_max_conns=1")
@@ -370,7 +370,7 @@ func TestSilentServerAndNoConnectionLeft(t *testing.T) {
 	answers(t, s)
 }
 
-// TestLockBehindSilentServers: a lock is had however many servers of the DSN say nothing, each for as long as the DSN allows.
+// TestLockBehindSilentServers: a lock can be taken however many servers of the DSN are silent, each for as long as the DSN allows.
 func TestLockBehindSilentServers(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	hosts := "@"
@@ -390,7 +390,7 @@ func TestLockBehindSilentServers(t *testing.T) {
 	release()
 }
 
-// TestNobodyAnswers: a server that takes connections and says nothing is away.
+// TestNobodyAnswers: a server that accepts connections but stays silent is away.
 func TestNobodyAnswers(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -404,7 +404,7 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-// TestLostSession: who has lost a lock with its connection keeps nothing more once another has the lock.
+// TestLostSession: a store that has lost a lock with its connection keeps nothing more once another one has the lock.
 func TestLostSession(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	one, other := open(t, dsn), open(t, dsn)
@@ -442,7 +442,7 @@ func TestLostSession(t *testing.T) {
 	}
 }
 
-// TestOthersInTheWay: waiting for other writers, or for a connection while others use them all, fails, and is no outage.
+// TestOthersInTheWay: waiting for other writers, or for a connection while others use them all, fails, but is no outage.
 func TestOthersInTheWay(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	one, other := open(t, dsn+"&pool_max_conns=1"), open(t, dsn)
@@ -472,7 +472,7 @@ func TestOthersInTheWay(t *testing.T) {
 	}
 }
 
-// TestLockLostWhileKeeping: who keeps something while another is getting the lock waits for that, and keeps nothing.
+// TestLockLostWhileKeeping: a store that keeps something while another is getting the lock waits for that, and keeps nothing.
 func TestLockLostWhileKeeping(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	s, conn := open(t, dsn), connect(t, dsn)
@@ -512,8 +512,7 @@ func TestLockLostWhileKeeping(t *testing.T) {
 	}
 }
 
-// TestRegistryWhileAway: while the database is away, a registry shows what it knows and refuses writes; then it goes on, with what others
-// wrote.
+// TestRegistryWhileAway: while the database is away, a registry shows what it knows and refuses writes; then it goes on, including what others wrote.
 func TestRegistryWhileAway(t *testing.T) {
 	server := postgrestest.New(t)
 	dsn := server.Database(t)

@@ -88,7 +88,7 @@ func (s *seen) key(tb testing.TB) (made, revoked time.Duration) {
 	return made, s.everywhere(tb, func(snap *registry.Snapshot) bool { return snap.KeyByHash(key.Hash) == nil })
 }
 
-// TestWritesAreSeen: a new key and its revocation are seen by all others within a second after the write returned, also when notifications are lost.
+// TestWritesAreSeen: all others see a new key and its revocation within a second after the write returned, even if notifications are lost.
 func TestWritesAreSeen(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -11,13 +11,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// moving is how long a registry may take to be moved.
+// moving is how long moving a registry may take.
 const moving = time.Hour
 
-// neverIdle has a transaction wait for as long as what it is read into, or filled from, takes.
+// neverIdle lets a transaction stay idle for as long as reading from it, or filling it, takes.
 const neverIdle = `SET LOCAL idle_in_transaction_session_timeout = 0`
 
-// Contents implements registry.Movable: all nodes wait with their writes.
+// Contents implements registry.Movable. The writes of all nodes wait meanwhile.
 func (s *Store) Contents(ctx context.Context, read func(*registry.Contents) error) error {
 	return s.contents(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, []string{
 		`LOCK TABLE analytics_kept IN SHARE MODE`, `SELECT 1 FROM analytics_registry FOR UPDATE`,
@@ -71,7 +71,7 @@ func (s *Store) contents(ctx context.Context, options pgx.TxOptions, begin []str
 	return s.told(ctx, "reading the registry", err)
 }
 
-// rowsOf are the rows of a query.
+// rowsOf returns the rows of a query.
 func rowsOf[T any](ctx context.Context, tx pgx.Tx, scan func(pgx.Rows, *T) error, query string) iter.Seq2[*T, error] {
 	return registry.Scanned(func() (pgx.Rows, error) { return tx.Query(ctx, query) }, pgx.Rows.Close, scan)
 }
@@ -116,7 +116,7 @@ func (s *Store) Fill(ctx context.Context, c *registry.Contents) error {
 	return s.told(ctx, doing, err)
 }
 
-// fill puts contents into the tables. What goes wrong with reading them is given apart from what goes wrong here.
+// fill puts contents into the tables. It returns errors of reading them apart from those of writing.
 func fill(ctx context.Context, tx pgx.Tx, c *registry.Contents) (given, err error) {
 	if _, err := tx.Exec(ctx, `UPDATE analytics_registry SET revision = $1, forgotten = $1`, int64(c.Revision)); err != nil { //nolint:gosec // as in Load
 		return nil, err
@@ -127,7 +127,7 @@ func fill(ctx context.Context, tx pgx.Tx, c *registry.Contents) (given, err erro
 	if _, err := tx.Exec(ctx, `INSERT INTO analytics_marks (revision, mark) VALUES ($1, $2)`, int64(c.Revision), newMark()); err != nil { //nolint:gosec // as in Load
 		return nil, err
 	}
-	// Unique keys wait until all records are there: one connection takes one copy at a time.
+	// Unique keys wait until all records are there: a connection does one copy at a time.
 	var keys [][]any
 	records := copied(c.Records, func(rec *registry.Record) []any {
 		for _, key := range rec.Unique {
@@ -162,7 +162,7 @@ func fill(ctx context.Context, tx pgx.Tx, c *registry.Contents) (given, err erro
 	return nil, err
 }
 
-// rowSource gives values as rows to be copied.
+// rowSource yields values as rows to be copied.
 type rowSource struct {
 	next func() ([]any, error, bool)
 	stop func()
@@ -170,7 +170,7 @@ type rowSource struct {
 	err  error
 }
 
-// copied returns what begins to read values as rows. Whoever calls it calls stop.
+// copied returns a function that starts to read values as rows. Its caller must call stop.
 func copied[T any](values iter.Seq2[*T, error], row func(*T) []any) func() *rowSource {
 	return func() *rowSource {
 		next, stop := iter.Pull2(values)

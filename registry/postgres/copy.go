@@ -31,7 +31,7 @@ func (*Store) Examine(ctx context.Context, folder string) error {
 	return sqlite.ExamineCopy(ctx, folder)
 }
 
-// Replace implements registry.Copier. What is kept is replaced in the same step as the records.
+// Replace implements registry.Copier. Kept data is replaced in the same step as the records.
 func (s *Store) Replace(ctx context.Context, folder string, before uint64) (err error) {
 	copied, err := sqlite.OpenCopy(ctx, folder)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Store) Replace(ctx context.Context, folder string, before uint64) (err 
 	return copied.Contents(ctx, func(c *registry.Contents) error { return s.replace(ctx, c.WithoutNodes(), before) })
 }
 
-// emptyAll removes all but what nodes keep of themselves. That of the logs goes first, so that the trigger has nothing to count.
+// emptyAll removes all records and log entries. The table of logs goes first, so that the trigger has nothing to count.
 var emptyAll = []string{
 	`DELETE FROM analytics_logs`,
 	`DELETE FROM analytics_entries`,
@@ -63,7 +63,7 @@ func (s *Store) replace(ctx context.Context, c *registry.Contents, before uint64
 		}
 		var current int64
 		var found int
-		// Other writers wait, and those who keep something too.
+		// Other writers wait, and so do those that keep something.
 		if err := tx.QueryRow(limited, `UPDATE analytics_registry SET writes = writes + 1 RETURNING revision, version`).Scan(&current, &found); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (s *Store) replace(ctx context.Context, c *registry.Contents, before uint64
 		if _, err := tx.Exec(limited, `DELETE FROM analytics_kept WHERE NOT starts_with(name, $1)`, registry.NodePrefix); err != nil {
 			return err
 		}
-		// Whoever had a lock has seen what it protected before.
+		// Whoever had a lock has seen the earlier state of what it protects.
 		if _, err := tx.Exec(limited, `UPDATE analytics_locks SET holder = '', turn = turn + 1`); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (s *Store) replace(ctx context.Context, c *registry.Contents, before uint64
 	return s.told(ctx, doing, err)
 }
 
-// putAt returns contents all of whose records are put by one revision.
+// putAt returns contents whose records were all put by one revision.
 func putAt(revision uint64, c *registry.Contents) *registry.Contents {
 	return &registry.Contents{Revision: revision, Entries: c.Entries, Kept: c.Kept, Records: func(yield func(*registry.Record, error) bool) {
 		for rec, err := range c.Records {

@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
 
-// held is all that a store holds, but for the revisions, which are others after a restore.
+// held is all that a store holds, except the revisions, which differ after a restore.
 type held struct {
 	Records []registry.Record
 	Entries []registry.Entry
@@ -64,7 +64,7 @@ type copiable interface {
 	registry.Copier
 }
 
-// readable is a store with all that a registry can hold, of kinds that there are.
+// readable is a store with all that a registry can hold, but only of known kinds.
 func readable(t *testing.T) *sqlite.Store {
 	t.Helper()
 	s := released(t)
@@ -281,7 +281,7 @@ func TestNobodyWaitsForACopy(t *testing.T) {
 	}
 }
 
-// TestRestoreWhileOthersRun: nodes that run see what one of them restores, and nothing that they knew before is written over it.
+// TestRestoreWhileOthersRun: running nodes see what one of them restores, and do not overwrite it with what they knew before.
 func TestRestoreWhileOthersRun(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	openNode := func(dsn string) *registry.Registry {
@@ -346,7 +346,7 @@ func TestRestoreWhileOthersRun(t *testing.T) {
 	if got := other.Snapshot(); !slices.Equal(names(got), []string{"restored"}) || len(got.Keys(p.ID)) != 1 {
 		t.Errorf("another node has %q and %d keys", names(got), len(got.Keys(p.ID)))
 	}
-	// What was decided by what was known before is refused, whatever it is about.
+	// What was decided on the earlier state is refused, whatever it is about.
 	stale := &registry.Write{
 		Expect: []registry.Expectation{{Project: p.ID, Revision: known.Revision}},
 		Put:    []registry.Record{{Project: p.ID, Kind: "insight", ID: "1", Data: []byte(`{}`)}},

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// BenchmarkStore measures what a write costs who makes it, and what it costs each node that reads it. The server waits for the disk.
+// BenchmarkStore measures what a write costs the writer, and what it costs each node that reads it. The server waits for the disk.
 func BenchmarkStore(b *testing.B) {
 	dsn := postgrestest.New(b).Database(b)
 	s := open(b, dsn)
@@ -77,7 +77,7 @@ func BenchmarkStore(b *testing.B) {
 	})
 }
 
-// analyze has the server count what is in the tables, as it does by itself within a minute.
+// analyze makes the server count what is in the tables, as it does by itself within a minute.
 func analyze(b *testing.B, dsn string) {
 	b.Helper()
 	conn, err := pgx.Connect(b.Context(), dsn)

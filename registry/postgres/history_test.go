@@ -42,7 +42,7 @@ func (h history) exec(statements ...string) {
 	}
 }
 
-// alone begins a time in which nobody is connected to the database, and ends it.
+// alone executes statements while nobody is connected to the database.
 func (h history) alone(do ...string) {
 	h.Helper()
 	h.exec(`ALTER DATABASE {db} ALLOW_CONNECTIONS false`)
@@ -88,8 +88,8 @@ func createKey(t *testing.T, r *registry.Registry, project int64) (k *registry.K
 	return k, text
 }
 
-// TestSetBack: a registry whose database is set back under it, and counts the same revisions again, reads everything anew: when it looks for
-// others' writes, or when it writes. Until then what it shows may be lost.
+// TestSetBack: a registry whose database is set back under it, and counts the same revisions again, reads everything anew when it looks for others' writes, or
+// when it writes. Until then, it may show what was lost.
 func TestSetBack(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -170,7 +170,7 @@ func deletes(t *testing.T, r *registry.Registry, project int64) error {
 	return err
 }
 
-// TestUpgrade: tables of the first version are brought up to date, with what they hold.
+// TestUpgrade: tables of the first version are upgraded, with what they hold.
 func TestUpgrade(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	first, err := os.ReadFile("migrations/1.sql")

@@ -14,9 +14,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// locks are the locks of a store: advisory locks of one session, which the server frees when the session ends. A session that is lost
-// while somebody has a lock can't be noticed by the holder, so each lock has a number that grows with each holder: what it
-// protects is kept only while the number is the same.
+// locks are the locks of a store: advisory locks of one session, which the server frees when the session ends. The holder of a lock can't notice that the
+// session is lost, so each lock has a number that grows with each holder: what it protects is kept only while the number is the same.
 type locks struct {
 	store *Store
 
@@ -27,11 +26,11 @@ type locks struct {
 	conn   *pgx.Conn  // nil before the first lock
 	closed bool
 
-	holding sync.Mutex // guards held; nobody who has it waits for the server
+	holding sync.Mutex // guards held; never held while waiting for the server
 	held    map[string]int64
 }
 
-// A lock that another node has is tried again after lockRetry at first, and after twice as long each time, up to lockRetryMost.
+// A lock that another node has is tried again after lockRetry, and then after twice as long each time, up to lockRetryMost.
 const (
 	lockRetry     = 10 * time.Millisecond
 	lockRetryMost = 250 * time.Millisecond
@@ -68,7 +67,7 @@ func (s *Store) Lock(ctx context.Context, name, holder string) (others bool, rel
 	}
 }
 
-// turn returns what the goroutines of this process take turns with.
+// turn returns the channel by which the goroutines of this process take turns.
 func (l *locks) turn(name string) chan struct{} {
 	l.waiting.Lock()
 	defer l.waiting.Unlock()
@@ -80,8 +79,8 @@ func (l *locks) turn(name string) chan struct{} {
 	return turn
 }
 
-// try takes a lock if it is free, and returns the session that has it. The session is used whether or not the caller goes away meanwhile: to break off would lose all
-// locks.
+// try takes a lock if it is free, and returns the session that has it. It does not stop using the session if the caller goes away meanwhile: to break off would
+// lose all locks.
 func (l *locks) try(ctx context.Context, name, holder string) (session *pgx.Conn, others bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +98,7 @@ func (l *locks) try(ctx context.Context, name, holder string) (session *pgx.Conn
 	if err == nil {
 		err = ask()
 	}
-	if err != nil && used { // it may have ended since it was used last
+	if err != nil && used { // the session may have ended since it was last used
 		if err = l.reconnect(ctx); err == nil {
 			err = ask()
 		}
@@ -144,7 +143,7 @@ func (l *locks) drop(name string) {
 	delete(l.held, name)
 }
 
-// connect has a session ready. It reports whether it was there.
+// connect makes sure that there is a session. It reports whether there was one already.
 func (l *locks) connect(ctx context.Context) (used bool, err error) {
 	if l.closed {
 		return false, registry.ErrClosed
@@ -155,7 +154,7 @@ func (l *locks) connect(ctx context.Context) (used bool, err error) {
 	return false, l.reconnect(ctx)
 }
 
-// reconnect makes a new session. Each server of the DSN has as long to answer as the DSN allows.
+// reconnect opens a new session. Each server of the DSN has as long to answer as the DSN allows.
 func (l *locks) reconnect(ctx context.Context) (err error) {
 	limited, cancel := context.WithTimeout(ctx, l.store.connecting()+patience)
 	defer cancel()
@@ -166,7 +165,7 @@ func (l *locks) reconnect(ctx context.Context) (err error) {
 	return err
 }
 
-// note notes who has a lock now.
+// note records who has a lock now.
 func (l *locks) note(ctx context.Context, name, holder string) (turn int64, others bool, err error) {
 	err = l.conn.QueryRow(ctx, `INSERT INTO analytics_locks AS known (name, holder, turn) VALUES ($1, $2, 1)
 		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, turn = known.turn + 1 WHERE known.holder <> excluded.holder RETURNING turn`, name, holder).Scan(&turn)
@@ -177,7 +176,7 @@ func (l *locks) note(ctx context.Context, name, holder string) (turn int64, othe
 	return turn, true, err
 }
 
-// release gives a lock back that a session has. When the session was lost, the server did it.
+// release frees a lock that a session has. If the session was lost, the server has freed it.
 func (l *locks) release(name string, session *pgx.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,7 +189,7 @@ func (l *locks) release(name string, session *pgx.Conn) {
 	l.unlock(limited, name)
 }
 
-// unlock frees a lock of the session; one that can't do that is closed.
+// unlock frees a lock of the session; a session that can't do that is closed.
 func (l *locks) unlock(ctx context.Context, name string) {
 	if _, err := l.conn.Exec(ctx, `SELECT pg_advisory_unlock($1)`, lockNumber(l.store.schema, name)); err != nil {
 		_ = l.conn.Close(ctx) // the server frees all locks
@@ -208,10 +207,10 @@ func (l *locks) close() {
 	}
 }
 
-// errLockLost says that another node has got the lock in between.
+// errLockLost says that another node has got the lock in the meantime.
 var errLockLost = errors.New("the connection that had its lock was lost, and another node has it now")
 
-// Keep implements registry.Store. What a lock of this name protects is kept only as long as nobody else has got the lock.
+// Keep implements registry.Store. What a lock of this name protects is kept only if nobody else has got the lock in the meantime.
 func (s *Store) Keep(ctx context.Context, name string, data []byte) error {
 	doing := "keeping " + name
 	conn, err := s.acquire(ctx)
@@ -222,7 +221,7 @@ func (s *Store) Keep(ctx context.Context, name string, data []byte) error {
 	limited, cancel := context.WithTimeout(ctx, patienceFor(len(data)))
 	defer cancel()
 	turn, held := s.locks.turnOf(name)
-	// Until the statement ends, nobody else gets the lock; it waits for who is about to get it, and sees that.
+	// Until the statement ends, nobody else gets the lock. If another node is about to get it, the statement waits, and sees that.
 	const mine, fence = `WITH mine AS MATERIALIZED (SELECT 1 FROM analytics_locks WHERE name = $1 AND turn = $3 FOR SHARE)`, `(NOT $2::boolean OR EXISTS (SELECT 1 FROM mine))`
 	query, args := mine+` INSERT INTO analytics_kept (name, data) SELECT $1, $4::bytea WHERE `+fence+` ON CONFLICT (name) DO UPDATE SET data = excluded.data RETURNING true`,
 		[]any{name, held, turn, data}
@@ -237,7 +236,7 @@ func (s *Store) Keep(ctx context.Context, name string, data []byte) error {
 	return s.uncertain(ctx, doing, err)
 }
 
-// small is the most bytes of what is kept that no more time is given for than for a small statement.
+// small is the most bytes of kept data that get no more time than a small statement.
 const small = 1 << 20
 
 func patienceFor(size int) time.Duration {
@@ -247,7 +246,7 @@ func patienceFor(size int) time.Duration {
 	return patience
 }
 
-// acquire returns a connection that the caller releases.
+// acquire returns a connection, which the caller releases.
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	limited, cancel, err := s.limited(ctx, patience)
 	if err != nil {
@@ -265,7 +264,7 @@ func (s *Store) Kept(ctx context.Context, name string) (data []byte, err error) 
 		return nil, s.told(ctx, doing, err)
 	}
 	defer conn.Release()
-	for _, most := range []int{small, math.MaxInt32} { // what is large is not known before
+	for _, most := range []int{small, math.MaxInt32} { // the size is not known before
 		var size int
 		if data, size, err = kept(ctx, conn, name, most); err != nil {
 			return nil, s.told(ctx, doing, err)
@@ -277,7 +276,7 @@ func (s *Store) Kept(ctx context.Context, name string) (data []byte, err error) 
 	return data, nil
 }
 
-// kept returns what is kept under a name, and its size. What has more bytes than most is left out.
+// kept returns the data kept under a name, and its size. Data of more than most bytes is left out.
 func kept(ctx context.Context, conn *pgxpool.Conn, name string, most int) (data []byte, size int, err error) {
 	limited, cancel := context.WithTimeout(ctx, patienceFor(most))
 	defer cancel()

@@ -15,14 +15,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// version is that of the tables.
+// version is the version of the tables.
 const version = 2
 
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate brings the tables up to date, in one transaction and one node at a time, and returns the schema that they are in. The schema
-// that the DSN names is made if it is missing.
+// migrate upgrades the tables in one transaction, one node at a time, and returns the schema that they are in. It creates the schema that the DSN names if it
+// is missing.
 func migrate(ctx context.Context, config *pgx.ConnConfig) (schema string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longPatience)
 	defer cancel()
@@ -36,7 +36,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) (schema string, err er
 		return "", err
 	}
 	defer rollBack(ctx, tx)
-	// Everybody who brings up to date a registry in this database waits here, in whatever schema it is.
+	// Everyone that upgrades a registry in this database waits here, whatever its schema is.
 	if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = 0`); err != nil {
 		return "", err
 	}
@@ -82,14 +82,14 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) (schema string, err er
 	return *found, nil
 }
 
-// closeConn closes a connection on which nothing is left to be said.
+// closeConn closes a connection that is no longer needed.
 func closeConn(ctx context.Context, conn *pgx.Conn) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	_ = conn.Close(limited) // its socket is closed in any case
 }
 
-// makeSchema makes a schema unless it is there: for that a role needs no right to make one.
+// makeSchema creates a schema unless it exists: a role that finds it needs no right to create one.
 func makeSchema(ctx context.Context, tx pgx.Tx, schema string) error {
 	var there bool
 	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)`, schema).Scan(&there); err != nil || there {
@@ -140,7 +140,7 @@ func inspect(ctx context.Context, dsn string) (state registry.StoreState, err er
 	return state, nil
 }
 
-// lockNumber is the number of an advisory lock: all programs that use the database share these.
+// lockNumber returns the number of an advisory lock: all programs that use the database share these.
 func lockNumber(schema, name string) int64 {
 	sum := sha256.Sum256([]byte("caddy-analytics\x00" + schema + "\x00" + name))
 	return int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // any number will do

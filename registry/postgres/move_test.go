@@ -72,7 +72,7 @@ func logs(t *testing.T, s registry.Movable) (all [][2]any) {
 	return all
 }
 
-// shown is what a store answers, without what is made for moving it.
+// shown is what a store returns, other than by the methods for moving it.
 func shown(t *testing.T, s registry.Store, of [][2]any) (all struct {
 	Records *registry.Changes
 	Entries [][]registry.Entry
@@ -188,7 +188,7 @@ func TestNobodyWritesDuringAMove(t *testing.T) {
 	}
 }
 
-// damaged is a store that changes what it was filled with.
+// damaged is a store that changes what it is filled with.
 type damaged struct {
 	*postgres.Store
 

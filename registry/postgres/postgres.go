@@ -1,7 +1,7 @@
 // Package postgres keeps the registry in a PostgreSQL database (version 13 or later), which many nodes share.
 //
-// Writers take turns by the lock of one row, which also counts the revision up, so that no reader sees a revision before an earlier one.
-// A commit is acknowledged when it is on the disk of the server, whatever its synchronous_commit says.
+// Writers take turns by locking one row, which also counts the revision, so that readers see revisions in order. A commit is acknowledged when it is on the
+// server's disk, whatever its synchronous_commit says.
 package postgres
 
 import (
@@ -22,23 +22,22 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Schemes are what DSNs of this store begin with.
+// Schemes are the schemes of this store's DSNs.
 var Schemes = []string{"postgres", "postgresql"}
 
 const (
-	// patience is the longest that a small statement, or a write, may take.
+	// patience is how long a small statement, or a write, may take.
 	patience = 5 * time.Second
-	// longPatience is the longest that reading or writing much may take.
+	// longPatience is how long reading or writing much may take.
 	longPatience = 2 * time.Minute
-	// connectTimeout is the longest that a connection to one server may take where the DSN has no connect_timeout.
+	// connectTimeout is how long a connection to one server may take if the DSN has no connect_timeout.
 	connectTimeout = 3 * time.Second
-	// pingTimeout is the longest that a connection of the pool that was idle may take to show that it works.
+	// pingTimeout is how long an idle connection of the pool may take to show that it works.
 	pingTimeout = time.Second
 )
 
-// settings are what sessions begin with, unless the DSN says otherwise. The lock of a machine that is gone is freed after 25 seconds, and
-// a write that its node does not go on with ends after 10. Who waits for a lock
-// gives up before patience ends: a lock that others have is no outage.
+// settings are what sessions begin with, unless the DSN says otherwise. The lock of a machine that is gone is freed after 25 seconds, and a write that its node
+// does not continue ends after 10. Waiting for a lock ends before patience does: a lock that others have is not an outage.
 var settings = map[string]string{
 	"application_name":                    "caddy-analytics",
 	"tcp_keepalives_idle":                 "10",
@@ -66,20 +65,20 @@ func init() {
 // Store is a registry.Store in a PostgreSQL database.
 type Store struct {
 	pool    *pgxpool.Pool
-	session *pgx.ConnConfig // of connections that are not of the pool
-	schema  string          // that the tables are in
-	id      string          // of this store, in what it tells others
+	session *pgx.ConnConfig // of connections outside of the pool
+	schema  string          // of the tables
+	id      string          // of this store, in its notifications
 	away    breaker
 
-	ctx  context.Context // of what is done in the background
+	ctx  context.Context // of background work
 	stop context.CancelFunc
 
 	locks  *locks
 	shares shares
 }
 
-// Open opens the database of a DSN, and brings its tables up to date. A database that a newer version of this program has written is
-// refused; one that can't be reached now is registry.ErrUnavailable.
+// Open opens the database of a DSN, and upgrades its tables. A database that a newer version of this program has written is refused; one that can't be reached
+// now is registry.ErrUnavailable.
 func Open(ctx context.Context, dsn string) (_ *Store, err error) {
 	config, err := parse(dsn)
 	if err != nil {
@@ -107,7 +106,7 @@ func Open(ctx context.Context, dsn string) (_ *Store, err error) {
 	return s, nil
 }
 
-// Close closes all connections, and so gives up all locks.
+// Close closes all connections, which frees all locks.
 func (s *Store) Close() error {
 	s.stop()
 	s.shares.close()
@@ -163,11 +162,10 @@ func parse(dsn string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// waitForDisk has commits wait for the disk. It sets the value that is there, too, so that a change of the server's config does not
-// reach the session.
+// waitForDisk makes commits wait for the disk. It also sets a value that is right already, so that a change of the server's config does not reach the session.
 const waitForDisk = `SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`
 
-// harmless returns what is wrong with a DSN, without any part of it that may be secret.
+// harmless says what is wrong with a DSN, without any part of it that may be secret.
 func harmless(err error, given *url.URL) string {
 	_, text, _ := strings.Cut(err.Error(), "`: ")
 	password, _ := given.User.Password()

@@ -103,7 +103,7 @@ func TestStoreInItsOwnSchema(t *testing.T) {
 	}
 }
 
-// TestLongSchema: a schema may have a name as long as PostgreSQL allows, and who writes in it tells the others.
+// TestLongSchema: a schema may have a name as long as PostgreSQL allows, and its writers notify the others.
 func TestLongSchema(t *testing.T) {
 	dsn := postgrestest.DSN(t) + "&search_path=" + strings.Repeat("s", 63)
 	writer, watcher := open(t, dsn), open(t, dsn)

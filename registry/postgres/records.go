@@ -15,10 +15,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// remembered is for how many revisions it is known which records were removed.
+// remembered is for how many revisions removed records are remembered.
 const remembered = 10_000
 
-// recent is how many writes are listed by the numbers that they have drawn.
+// recent is how many of the latest writes are listed, by the random numbers that they have drawn.
 const recent = 128
 
 // Revision returns the number of the last write that put a record, and its mark.
@@ -37,7 +37,7 @@ func (s *Store) Revision(ctx context.Context) (revision uint64, mark int64, err 
 	return unsigned(found), mark, nil
 }
 
-// oneMoment has all statements of a transaction see the same state.
+// oneMoment makes all statements of a transaction see the same state.
 var oneMoment = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 
 // Load returns the records that were put after a revision.
@@ -117,15 +117,15 @@ func (s *Store) Write(ctx context.Context, w *registry.Write) (revision uint64, 
 	return unsigned(p.revision), s.commit(ctx, doing, tx, p)
 }
 
-// rollBack undoes a transaction, whether or not its caller waits still. After a commit it does nothing.
+// rollBack undoes a transaction, whether or not its caller still waits. After a commit it does nothing.
 func rollBack(ctx context.Context, tx pgx.Tx) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	_ = tx.Rollback(limited) // the server does it when the connection ends
 }
 
-// commit ends a write, whether or not its caller waits still. When the answer is lost, it finds out whether the write was done. The number of the
-// transaction would not tell: after a crash of the server another one may have it.
+// commit ends a write, whether or not its caller still waits. If the answer is lost, it finds out whether the write was done. The number of the transaction
+// would not tell: after a crash of the server, another one may have it.
 func (s *Store) commit(ctx context.Context, doing string, tx pgx.Tx, p *plan) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
@@ -141,14 +141,14 @@ func (s *Store) commit(ctx context.Context, doing string, tx pgx.Tx, p *plan) er
 	for {
 		var done bool
 		var writes int64
-		// The lock of the row waits for the write, if it goes on.
+		// The lock of the row waits for the write, if it is still in progress.
 		err := s.pool.QueryRow(asking, `SELECT $1 = ANY(recent), writes FROM analytics_registry FOR SHARE`, p.drawn).Scan(&done, &writes)
 		switch {
 		case err == nil && done:
 			return nil
 		case err == nil && writes < p.number+recent:
 			return fmt.Errorf("%s: %w: %w", doing, registry.ErrUnavailable, lost)
-		case err == nil: // so many others came later that it would not be listed
+		case err == nil: // too many others came later for it to be listed
 			return fmt.Errorf("%s: %w: %w", doing, registry.ErrInDoubt, lost)
 		}
 		select {
@@ -162,10 +162,10 @@ func (s *Store) commit(ctx context.Context, doing string, tx pgx.Tx, p *plan) er
 // plan is a write as statements that are sent together.
 type plan struct {
 	batch    pgx.Batch
-	revision int64 // 0 when no record is put
-	number   int64 // of the write, among all
-	drawn    int64 // at random, by which it is found; the mark of its revision
-	failed   error // what the write is refused for, which is no error of the database
+	revision int64 // 0 if no record is put
+	number   int64 // of the write, among all writes
+	drawn    int64 // at random, to find the write by; the mark of its revision
+	failed   error // why the write is refused, other than by an error of the database
 }
 
 // The statements of a write. The first ones wait for other writers.
@@ -173,7 +173,7 @@ const (
 	beginWrite = `UPDATE analytics_registry SET revision = revision + $1::bigint, writes = writes + 1,
 		recent = (recent || $2::bigint)[greatest(1, cardinality(recent) + 2 - $3::integer):] RETURNING revision * $1::bigint, version, writes`
 	tellOthers = `SELECT pg_notify($1, $2)`
-	// addMark forgets old marks: whoever has read up to one of these reads all records again.
+	// addMark removes old marks: a process that has read only up to one of these reads all records again.
 	addMark = `WITH old AS (DELETE FROM analytics_marks WHERE revision <= (SELECT revision FROM analytics_registry) - $2)
 		INSERT INTO analytics_marks (revision, mark) SELECT revision, $1 FROM analytics_registry ON CONFLICT (revision) DO UPDATE SET mark = excluded.mark`
 	otherMark = `SELECT NOT EXISTS (SELECT 1 FROM analytics_marks WHERE revision = $1 AND mark = $2)`
@@ -194,8 +194,8 @@ const (
 		SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[])
 		ON CONFLICT (project, log, id) DO UPDATE SET item = excluded.item, by = excluded.by, at = excluded.at, data = excluded.data WHERE known.at <= excluded.at`
 	forgetEntries = `DELETE FROM analytics_entries WHERE project = $1 AND log = $2 AND CASE WHEN $3::text <> '' THEN item = $3 ELSE by = $4 END`
-	// cutLog deletes the latest entry that is too much, and all before it. It is found once: a list of ids would be made anew for each entry by a
-	// server that does not know yet how many entries there are.
+	// cutLog deletes the latest entry beyond the limits, and all before it. It finds that entry once: a server that does not know yet how many entries there are
+	// would make a list of ids anew for each entry.
 	cutLog = `DELETE FROM analytics_entries WHERE project = $1 AND log = $2
 		AND EXISTS (SELECT 1 FROM analytics_logs WHERE project = $1 AND log = $2 AND (entries > $3::bigint OR bytes > $4::bigint))
 		AND (at, id) <= (
@@ -205,10 +205,10 @@ const (
 			) AS ranked WHERE place > $3::bigint * 9 / 10 OR taken > $4::bigint * 9 / 10 ORDER BY at DESC, id DESC LIMIT 1)`
 )
 
-// newMark draws a number that no other write has, and that is not 0.
+// newMark draws a random number that is not 0, so that no other write has it.
 func newMark() int64 { return 1 + rand.Int64N(math.MaxInt64) } //nolint:gosec // it keeps no secret
 
-// newPlan says how a write is done. Statements follow each other whatever came of those before: who finds failed set undoes them all.
+// newPlan returns the statements of a write. All are executed, whatever came of those before: a caller that finds failed set undoes them.
 func newPlan(s *Store, w *registry.Write) *plan {
 	p := &plan{drawn: newMark()}
 	p.batch.Queue(beginWrite, min(1, len(w.Put)), p.drawn, recent).QueryRow(func(row pgx.Row) error {
@@ -238,7 +238,7 @@ func newPlan(s *Store, w *registry.Write) *plan {
 	return p
 }
 
-// fail notes the first thing that a write is refused for.
+// fail notes the first reason to refuse a write.
 func (p *plan) fail(err error) {
 	if p.failed == nil {
 		p.failed = err
@@ -256,7 +256,7 @@ func (p *plan) expect(e registry.Expectation) {
 	p.refuse(query+`)`, args...)
 }
 
-// refuse refuses the write as stale if a query says so.
+// refuse refuses the write as stale if a query returns true.
 func (p *plan) refuse(query string, args ...any) {
 	p.batch.Queue(query, args...).QueryRow(func(row pgx.Row) error {
 		var stale bool
@@ -327,7 +327,7 @@ func (p *plan) missing(wanted, taken []uniqueKey) {
 	}
 }
 
-// columns are records as a statement takes them.
+// columns holds records in the form of a statement's parameters.
 type columns struct {
 	projects   []int64
 	kinds, ids []string
@@ -338,7 +338,7 @@ func (c *columns) add(rec *registry.Record) {
 	c.projects, c.kinds, c.ids, c.data = append(c.projects, rec.Project), append(c.kinds, string(rec.Kind)), append(c.ids, rec.ID), append(c.data, textOf(rec.Data))
 }
 
-// log writes to logs what w says.
+// log changes logs as w says.
 func (p *plan) log(w *registry.Write) {
 	if entries := latestOnly(w.Append); len(entries) > 0 {
 		p.batch.Queue(appendEntries, entryColumns(entries)...)
@@ -351,7 +351,7 @@ func (p *plan) log(w *registry.Write) {
 	}
 }
 
-// latestOnly leaves out entries that others of the same write take the place of: a statement changes a row once.
+// latestOnly leaves out entries that others of the same write replace: a statement can change a row only once.
 func latestOnly(entries []registry.Entry) []registry.Entry {
 	type name struct {
 		project int64
@@ -373,7 +373,7 @@ func latestOnly(entries []registry.Entry) []registry.Entry {
 	return left
 }
 
-// entryColumns are entries as appendEntries takes them.
+// entryColumns returns entries as the parameters of appendEntries.
 func entryColumns(entries []registry.Entry) []any {
 	var projects, at []int64
 	var logs, ids, items, by []string
@@ -432,8 +432,7 @@ func (s *Store) Entries(ctx context.Context, project int64, log string, page reg
 	return entries, max(total, len(entries)), nil
 }
 
-// ForgetProject removes the logs of a project, and the names of its records that were removed. Who has not read of their removal yet reads
-// all records again.
+// ForgetProject removes the logs of a project, and the names of its removed records. A process that has not read of their removal yet reads all records again.
 func (s *Store) ForgetProject(ctx context.Context, project int64) error {
 	doing := fmt.Sprintf("forgetting project %d", project)
 	limited, cancel, err := s.limited(ctx, longPatience)
@@ -462,8 +461,8 @@ func (s *Store) ForgetProject(ctx context.Context, project int64) error {
 	return s.uncertain(ctx, doing, tx.Commit(limited))
 }
 
-// EraseRemoved has the server clean up after what was removed or overwritten, so that its room in the tables is used again. Bytes of it may stay
-// on the disk until then, in the server's log of writes until that is recycled, and in whatever backups there are: those are the operator's.
+// EraseRemoved makes the server clean up what was removed or overwritten, so that its room in the tables is used again. Its bytes may stay on the disk until
+// then, in the write-ahead log of the server until that is recycled, and in backups, which are up to the operator.
 func (s *Store) EraseRemoved(ctx context.Context) error {
 	const doing = "erasing what was removed from the registry"
 	limited, cancel, err := s.limited(ctx, 10*longPatience)
@@ -479,7 +478,7 @@ func (s *Store) EraseRemoved(ctx context.Context) error {
 	return nil
 }
 
-// textOf is what JSON is stored as; nil becomes NULL.
+// textOf returns JSON as it is stored; nil becomes NULL.
 func textOf(data []byte) *string {
 	if data == nil {
 		return nil
@@ -495,7 +494,7 @@ func bytesOf(text *string) []byte {
 	return []byte(*text)
 }
 
-// unsigned turns a revision as the database holds it into what the registry counts in.
+// unsigned converts a revision of the database to a revision of the registry.
 func unsigned(revision int64) uint64 {
 	if revision < 0 {
 		return 0

@@ -11,13 +11,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// shares is what a store remembers of the allowances that nodes share.
+// shares is what a store remembers about the allowances that nodes share.
 type shares struct {
 	done sync.WaitGroup
 
 	mu      sync.Mutex
 	closed  bool
-	cleaned time.Time // when unused ones were removed last
+	cleaned time.Time // when unused ones were last removed
 }
 
 // KeptAll implements registry.Sharer.
@@ -46,8 +46,8 @@ func (s *Store) KeptAll(ctx context.Context, prefix string) (map[string][]byte, 
 	return all, nil
 }
 
-// takeShare takes queries out of an allowance: $2 is how long one takes to come back, $3 how many there are when nothing is spent, $4 how many are
-// wanted. Whoever waits for another taker sees what that one left. No more can be spent than there is, also if the clock was set back or the rate was another one.
+// takeShare takes queries out of an allowance: $2 is how long one takes to come back, $3 how many there are when nothing is spent, $4 how many are wanted. A
+// taker that waits for another one sees what that one left. No more can be spent than there is, even if the clock was set back or the rate has changed.
 const takeShare = `INSERT INTO analytics_allowances AS known (name, whole, got)
 	SELECT $1, now + got * $2::bigint, got
 	FROM (SELECT (extract(epoch FROM statement_timestamp()) * 1000000000)::bigint AS now, greatest(0, least($3::bigint, $4::bigint)) AS got) AS fresh
@@ -80,17 +80,17 @@ func (s *Store) Take(ctx context.Context, allowance string, rate registry.Rate, 
 }
 
 const (
-	// keepUnused is how long an allowance of which nothing is spent is kept: it would begin anew as it is.
+	// keepUnused is how long an allowance of which nothing is spent is kept: a new one would be the same.
 	keepUnused = time.Minute
-	// cleanAtOnce is how many of these are removed in one statement. Who takes of one of them meanwhile waits for that.
+	// cleanAtOnce is how many of these are removed in one statement. A taker of one of them waits for it meanwhile.
 	cleanAtOnce = 5000
 )
 
-// removeUnused leaves out those that somebody is about to take of.
+// removeUnused skips those that somebody is about to take from.
 const removeUnused = `DELETE FROM analytics_allowances WHERE name = ANY(ARRAY(SELECT name FROM analytics_allowances
 	WHERE whole < (extract(epoch FROM statement_timestamp()) * 1000000000)::bigint - $1::bigint LIMIT $2 FOR UPDATE SKIP LOCKED))`
 
-// cleanShares removes allowances that nobody spends, from time to time. It does so in the background: there may be many, and nobody waits for it.
+// cleanShares removes unused allowances from time to time. It does so in the background, because there may be many.
 func (s *Store) cleanShares() {
 	s.shares.mu.Lock()
 	defer s.shares.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *Store) cleanShares() {
 	})
 }
 
-// close waits for what is done in the background.
+// close waits for the background work.
 func (s *shares) close() {
 	s.mu.Lock()
 	s.closed = true

@@ -40,7 +40,7 @@ func TestTake(t *testing.T) {
 	if got, _ := take(t, s, "b", slow, 1000); got != 100 {
 		t.Errorf("of another allowance %d were taken, want 100", got)
 	}
-	// What is given back makes no more of it than the whole.
+	// Giving back makes no more of it than the whole.
 	take(t, s, "b", slow, -1000)
 	if got, _ := take(t, s, "b", slow, 1000); got != 100 {
 		t.Errorf("of one that got back more than was taken %d were taken, want 100", got)
@@ -110,8 +110,8 @@ func TestTakeByMany(t *testing.T) {
 	}
 }
 
-// TestUnusedAllowancesGo: allowances that nobody spends are removed, also if they are many, except one that somebody is about to take of. Nobody
-// waits for that.
+// TestUnusedAllowancesGo: allowances that nobody spends are removed, even if they are many, except one that somebody is about to take from. Nobody waits for
+// that.
 func TestUnusedAllowancesGo(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	take(t, open(t, dsn), "used", slow, 1)

@@ -72,7 +72,7 @@ func serveTLS(t *testing.T, admin *pgx.Conn, cert, key string) {
 	}
 }
 
-// TestTLS has two nodes reach their registry with TLS alone, and refuses a server whose certificate nobody vouches for.
+// TestTLS lets two nodes reach their registry only by TLS, and refuses a server whose certificate is not trusted.
 func TestTLS(t *testing.T) {
 	server := postgrestest.New(t)
 	plain := server.Database(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// channel is what writers of the schema notify. The name of a schema may be as long as that of a channel, and so is no part of it.
+// channel is the channel that writers of the schema notify. It does not contain the name of the schema, which may be as long as that of a channel.
 func (s *Store) channel() string {
 	return fmt.Sprintf("caddy_analytics_%016x", uint64(lockNumber(s.schema, "changes"))) //nolint:gosec // any number will do
 }
@@ -30,13 +30,13 @@ func (s *Store) listen(ctx context.Context, changed func()) error {
 	if _, err := conn.Exec(ctx, `LISTEN `+pgx.Identifier{s.channel()}.Sanitize()); err != nil {
 		return err
 	}
-	changed() // nobody told of what was written before
+	changed() // writes before this sent no notification
 	for {
 		told, err := conn.WaitForNotification(ctx)
 		if err != nil {
 			return err
 		}
-		if told.Payload != s.id { // what this store wrote is known here
+		if told.Payload != s.id { // this store knows what it wrote itself
 			changed()
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// alertOn are the fields of an alert on an insight.
+// alertOn returns the fields of an alert on an insight.
 func alertOn(insight int64, name string) registry.AlertFields {
 	return registry.AlertFields{
 		Insight: registry.To(insight), Name: registry.To(name), Condition: registry.To(json.RawMessage(`{"type": "absolute_value"}`)),
@@ -102,7 +102,7 @@ func (p pair) alertChecks(a *registry.Alert) {
 	same(p.exam, "the messages that wait", []any{registry.MaxDeliveries, `{"n":2}`}, []any{len(many), string(many[0].Body)})
 }
 
-// alertStates has updates of an alert change its state.
+// alertStates updates an alert in ways that change its state.
 func (p pair) alertStates(a *registry.Alert) {
 	p.Helper()
 	ctx, now := p.Context(), at

@@ -46,7 +46,7 @@ func testCohorts(t exam) {
 	next.Deleted, next.DeletedAt, next.ChangedAt = true, at, at
 	are(paying, given, next)
 
-	// The number of a deleted one is given again to those alone who ask for it.
+	// The number of a deleted cohort is reused only for callers that ask for it.
 	again := must(p.other.CreateCohort(ctx, registry.NewCohort{Project: shop.ID, CohortFields: staticCohort("next"), CreatedBy: "key"}, at))(t)
 	asked := add(shop.ID, next.ID, staticCohort("asked for"))
 	if again.ID != 43 || asked.ID != 42 {
@@ -55,7 +55,7 @@ func testCohorts(t exam) {
 	are(paying, given, asked, *again)
 }
 
-// testCohortVersions has one process compute what another asks for.
+// testCohortVersions lets one process compute what another one asks for.
 func testCohortVersions(t exam) {
 	p := newPair(t)
 	shop := p.project()

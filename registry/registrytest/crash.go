@@ -14,8 +14,8 @@ import (
 // acknowledged is how many writes Crash waits for before it kills.
 const acknowledged = 60
 
-// WriteUntilKilled puts records, each with an entry of a log, without end, and prints the id of each one on a line of out after the store
-// has acknowledged it. It returns only when the store or out fails. It is what the child of Crash does.
+// WriteUntilKilled puts records without end, each with a log entry, and prints the id of each one on a line of out after the store has acknowledged it. It
+// returns only if the store or out fails. The child of Crash runs it.
 func WriteUntilKilled(s registry.Store, out io.Writer) error {
 	ctx := context.Background()
 	_, err := s.Write(ctx, &registry.Write{Put: []registry.Record{rec(1, "", `{"name":"crash"}`)}})
@@ -29,8 +29,8 @@ func WriteUntilKilled(s registry.Store, out io.Writer) error {
 	return err
 }
 
-// Crash starts child, a process that runs WriteUntilKilled on place with its standard output as out, kills it without
-// warning in the midst of its writes, and checks that everything it acknowledged is there, and that the store works on.
+// Crash starts child, a process that runs WriteUntilKilled on place with its standard output as out, kills it without warning in the midst of its writes, and
+// checks that everything it acknowledged is there, and that the store still works.
 func Crash(t *testing.T, place Place, child *exec.Cmd) {
 	t.Helper()
 	out, err := child.StdoutPipe()

@@ -69,7 +69,7 @@ func testKeyConflicts(t exam) {
 		_, err := p.UpdateKey(t.Context(), again.ID, registry.KeyUpdate{Label: new("backend")}, at)
 		return err
 	})
-	// The other registry has not seen the label that is taken when it asks for it.
+	// The other registry has not seen the taken label when it asks for it.
 	p.key(secret(shop.ID, "fresh"))
 	if _, _, err := p.other.CreateKey(t.Context(), secret(shop.ID, "fresh"), at); err == nil {
 		t.Error("two processes gave the same label")

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// brief is how long to wait for a lock that is not to be had.
+// brief is how long to wait for a lock that can't be had.
 const brief = 50 * time.Millisecond
 
 func testLocks(t exam) {
@@ -116,8 +116,7 @@ func testLocksContended(t exam) {
 	}
 }
 
-// HoldLock takes a lock and holds it until the process is killed. It is what the child of LockOfTheDead does; ready is called when it
-// has the lock.
+// HoldLock takes a lock and holds it until the process is killed. The child of LockOfTheDead runs it; ready is called when it has the lock.
 func HoldLock(s registry.Store, ready func()) error {
 	if _, _, err := s.Lock(context.Background(), "people-1", "dead"); err != nil {
 		return err
@@ -128,7 +127,7 @@ func HoldLock(s registry.Store, ready func()) error {
 	}
 }
 
-// LockOfTheDead checks that the lock of a process that runs HoldLock on place is not to be had before it is killed, and is after.
+// LockOfTheDead checks that the lock of a process that runs HoldLock on place can't be taken until the process is killed.
 func LockOfTheDead(t *testing.T, place Place, kill func()) {
 	t.Helper()
 	s := open(exam{t, place})

@@ -22,7 +22,7 @@ type pair struct {
 	other *registry.Registry
 }
 
-// wholeJSON compares JSON at once, where cmp would look at one byte after the other.
+// wholeJSON compares JSON as a whole, where cmp would compare it byte by byte.
 var wholeJSON = cmp.FilterValues(func(a, b json.RawMessage) bool { return len(a) > 0 && len(b) > 0 }, cmp.Comparer(func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }))
 
 // quiet leaves the background work to other tests.
@@ -119,8 +119,8 @@ func values[T any](list []*T) (out []T) {
 	return out
 }
 
-// settled checks that the registry shows what the store has, and that the other one comes to the same by reading what changed. It
-// returns what a registry shows that reads the store whole.
+// settled checks that the registry shows what the store has, and that the other one gets there by reading what changed. It returns what a registry shows that
+// reads the whole store.
 func (p pair) settled() []project {
 	p.Helper()
 	if err := p.other.Refresh(p.Context()); err != nil {

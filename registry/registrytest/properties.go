@@ -148,7 +148,7 @@ func testPropertyValues(t exam) {
 	}
 }
 
-// testValuesProbes: what is noted from the beginning of a probe on, and what the probe finds, add up. A probe counts for nothing once another one has begun.
+// testValuesProbes: what is noted from the start of a probe, and what the probe finds, add up. A probe no longer counts once another one has begun.
 func testValuesProbes(t exam) {
 	p := newPair(t)
 	shop := p.project()

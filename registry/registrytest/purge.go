@@ -56,7 +56,7 @@ func testUsage(t exam) {
 	p.endpoint(shop.ID, "third")
 	p.settled()
 
-	// What is purged with something else, versions and tiles, counts no longer either, in no process.
+	// What is purged along with something else, versions and tiles, no longer counts either, in any process.
 	fill := func(r *registry.Registry, n int) {
 		t.Helper()
 		name := fmt.Sprint("many", n)
@@ -154,7 +154,7 @@ func testPurge(t exam) {
 	if views := must(p.ViewsOf(ctx, shop.ID, []int64{kept.ID}))(t); !slices.ContainsFunc(views, func(v registry.View) bool { return v.Viewer == keptKey.ID }) {
 		t.Errorf("the views of what stays are %+v", views)
 	}
-	// No number is given again; short ids, names and labels are free.
+	// No number is reused; short ids, names and labels are free.
 	if k := p.key(registry.NewKey{Project: shop.ID}); k.User != last.User+1 {
 		t.Errorf("the next user is %d, after %d", k.User, last.User)
 	}

@@ -63,7 +63,7 @@ func refuse(t exam, s registry.Store, want error, w registry.Write) {
 	}
 }
 
-// load returns what changed, in order, and without the unique keys that no store gives.
+// load returns what changed, in order, without unique keys, which no store returns.
 func load(t exam, s registry.Store, since uint64) *registry.Changes {
 	t.Helper()
 	changes, err := s.Load(t.Context(), since)
@@ -85,7 +85,7 @@ func shown(changes *registry.Changes) []string {
 	return all
 }
 
-// expect compares records with texts as shown gives them.
+// expect compares records with texts as shown returns them.
 func expect(t exam, changes *registry.Changes, want ...string) {
 	t.Helper()
 	if diff := gocmp.Diff(want, shown(changes), cmpopts.EquateEmpty()); diff != "" {
@@ -182,7 +182,7 @@ func testExpectations(t exam) {
 	}
 }
 
-// testExpectationsForgotten: a write that was made from a state before something was forgotten is stale, since nobody knows what that was.
+// testExpectationsForgotten: a write made from a state before something was forgotten is stale, because it is not known what that was.
 func testExpectationsForgotten(t exam) {
 	s := open(t)
 	f, ok := s.(interface {
@@ -388,7 +388,7 @@ func testCancelled(t exam) {
 	if _, err := s.Write(ctx, &registry.Write{Put: []registry.Record{rec(1, "x", `2`)}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Write() = %v, want %v", err, context.Canceled)
 	}
-	// Wherever a write is cut off, it is there whole or not at all, and says which.
+	// Wherever a write is cut off, it is done completely or not at all, and says which.
 	for i := range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
 		var both sync.WaitGroup

@@ -1,5 +1,4 @@
-// Package registrytest examines any registry.Store: what it does with records and logs, and that a registry on it keeps all that a
-// project has.
+// Package registrytest tests any registry.Store: what it does with records and logs, and that a registry on it keeps all that a project has.
 package registrytest
 
 import (
@@ -9,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Place is an empty home for one store. Each call opens a store on the same data; the one who opens closes.
+// Place is an empty home for one store. Each call opens a store on the same data, which the caller closes.
 type Place func(t *testing.T) registry.Store
 
 // exam is a test of the stores at one place.
@@ -24,7 +23,7 @@ func (t exam) sub(name string, run func(exam)) {
 	t.Run(name, func(inner *testing.T) { run(exam{inner, t.place}) })
 }
 
-// Run examines the stores that open on the places made by newPlace.
+// Run tests the stores that open on the places made by newPlace.
 func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 	t.Helper()
 	tests := []struct {
@@ -96,7 +95,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 	}
 }
 
-// at is when everything happens in these tests: the microseconds must survive.
+// at is the time of everything in these tests: its microseconds must survive.
 var at = time.Date(2026, 2, 3, 4, 5, 6, 789012000, time.UTC)
 
 // open opens a store that is closed with the test.

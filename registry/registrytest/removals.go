@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// testRemovals deletes a project: all of its records go, what becomes of it is noted, and its number is not given again.
+// testRemovals deletes a project: all of its records go, the state of its data is noted, and its number is not reused.
 func testRemovals(t exam) {
 	p := newPair(t)
 	ctx, stays, shop := t.Context(), p.project(), p.project()

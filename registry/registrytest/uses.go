@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// usedBy has a process of its own note uses, and end.
+// usedBy lets a process of its own note uses, and end.
 func usedBy(t exam, use func(*registry.Registry)) {
 	t.Helper()
 	r := must(registry.Open(t.Context(), t.place(t.T), quiet))(t)
@@ -20,7 +20,7 @@ func usedBy(t exam, use func(*registry.Registry)) {
 	}
 }
 
-// readsUses opens a registry that looks for uses all the time.
+// readsUses opens a registry that reads uses all the time.
 func readsUses(t exam) *registry.Registry {
 	t.Helper()
 	often := quiet
@@ -30,7 +30,7 @@ func readsUses(t exam) *registry.Registry {
 	return r
 }
 
-// areUses checks what a process reads that begins, and what one comes to that is there already. No record changed.
+// areUses checks what a new process reads, and what an existing one arrives at. No record changes.
 func areUses(t exam, what string, there *registry.Registry, want []time.Time, uses func(*registry.Snapshot) []time.Time) {
 	t.Helper()
 	fresh := openRegistry(t).Snapshot()
@@ -85,7 +85,7 @@ func testExecuted(t exam) {
 	}
 }
 
-// testUsesInRecords: earlier versions wrote uses into the records. What they wrote stays, until there is a later one.
+// testUsesInRecords: earlier versions wrote uses into the records. Their times stay until there is a later one.
 func testUsesInRecords(t exam) {
 	p := newPair(t)
 	shop := p.project()

@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Contents implements registry.Movable: it begins a write, so that no other process writes, and writes nothing.
+// Contents implements registry.Movable: it begins a write, so that no other process writes, but writes nothing.
 func (s *Store) Contents(ctx context.Context, read func(*registry.Contents) error) error {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
@@ -50,12 +50,12 @@ func (s *Store) Contents(ctx context.Context, read func(*registry.Contents) erro
 	})
 }
 
-// rowsOf are the rows of a query.
+// rowsOf returns the rows of a query.
 func rowsOf[T any](ctx context.Context, tx *sql.Tx, scan func(*sql.Rows, *T) error, query string) iter.Seq2[*T, error] {
 	return registry.Scanned(func() (*sql.Rows, error) { return tx.QueryContext(ctx, query) }, func(rows *sql.Rows) { _ = rows.Close() }, scan) // what went wrong is in rows.Err
 }
 
-// allKept is what is kept, by name.
+// allKept returns the kept data, by name.
 func (s *Store) allKept(ctx context.Context) iter.Seq2[*registry.Kept, error] {
 	return func(yield func(*registry.Kept, error) bool) {
 		files, err := os.ReadDir(s.locks.dir) // in the order of names
@@ -69,7 +69,7 @@ func (s *Store) allKept(ctx context.Context) iter.Seq2[*registry.Kept, error] {
 				names = append(names, name)
 			}
 		}
-		slices.Sort(names) // without the suffix the order is another one
+		slices.Sort(names) // without the suffix, the order differs
 		for _, name := range names {
 			data, err := s.Kept(ctx, name)
 			if err == nil && len(data) == 0 {

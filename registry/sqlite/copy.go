@@ -13,14 +13,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// What a copy of a registry consists of: a file of this store, and a folder of what is kept. Other stores copy themselves in this form too.
+// The parts of a copy of a registry: a file of this store, and a folder of kept data. Other stores write their copies in this form too.
 const (
 	copyFile   = FileName
 	copyFolder = "kept"
 	keptSuffix = ".kept"
 )
 
-// CreateCopy makes an empty copy in an empty folder, as a store to be filled.
+// CreateCopy creates an empty copy in an empty folder, as a store to be filled.
 func CreateCopy(ctx context.Context, folder string) (*Store, error) {
 	s, err := Open(ctx, filepath.Join(folder, copyFile))
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Store) Copy(ctx context.Context, folder string) error {
 	return nil
 }
 
-// copyKept copies the files of what is kept, if there are any.
+// copyKept copies the files of kept data, if there are any.
 func copyKept(from, to string) error {
 	files, err := os.ReadDir(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,8 +84,7 @@ func copyFileWhole(from, to string) error {
 // Examine implements registry.Copier.
 func (*Store) Examine(ctx context.Context, folder string) error { return ExamineCopy(ctx, folder) }
 
-// ExamineCopy brings the copy of a registry up to date, and reads all of it: the file must be whole, and all records must be ones that can
-// be read.
+// ExamineCopy brings the copy of a registry up to date, and reads all of it: the file must be undamaged, and all records readable.
 func ExamineCopy(ctx context.Context, folder string) (err error) {
 	copied, err := OpenCopy(ctx, folder)
 	if err != nil {
@@ -129,9 +128,8 @@ func (s *Store) replaceKept(folder string) error {
 	return copyKept(folder, s.locks.dir)
 }
 
-// replaceAll copies the tables of an attached file. The revision is later than any that a reader of this file has seen, and all records
-// that were there before are forgotten, so that readers read everything anew. All records are put by this revision, so that nothing is
-// written over them by who has not seen them.
+// replaceAll copies the tables of an attached file. The revision is later than any that a reader of this file has seen, and everything before it is forgotten,
+// so that readers read everything anew. All records get this revision, so that nobody overwrites those that they have not seen.
 const replaceAll = `
 	DELETE FROM unique_keys; DELETE FROM records; DELETE FROM entries; DELETE FROM logs;
 	UPDATE registry SET revision = max(revision, (SELECT revision FROM copied.registry)) + 1;

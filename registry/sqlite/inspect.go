@@ -40,7 +40,7 @@ func inspect(ctx context.Context, path string) (registry.StoreState, error) {
 func versionOf(ctx context.Context, path string) (int64, error) {
 	options := url.Values{"mode": {"ro"}, "_busy_timeout": {busyTimeout}}
 	if _, err := os.Stat(path + "-wal"); errors.Is(err, os.ErrNotExist) {
-		options.Set("immutable", "1") // all is in the file, and no other one is made beside it
+		options.Set("immutable", "1") // all is in the file, and no other file is made beside it
 	}
 	db, err := sql.Open("sqlite", fileURL(path, options))
 	if err != nil {

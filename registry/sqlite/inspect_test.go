@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
-// TestInspect: what is said of a file is what Open does to it, and saying it changes nothing.
+// TestInspect: Open does to a file what inspecting it says, and inspecting changes nothing.
 func TestInspect(t *testing.T) {
 	inspect := func(path string) registry.StoreState {
 		t.Helper()

@@ -15,9 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 )
 
-// locks are the locks of a store, and what is kept for those who have them: files in a folder beside the registry. The file of a lock
-// holds the name of its last holder. SQLite's own locks would do for this only if a write transaction were kept open, and what is
-// kept would be in the way of writes if it were in the registry.
+// locks are the locks of a store, and the data kept for their holders: files in a folder beside the registry. The file of a lock holds the name of its last
+// holder. SQLite's own locks would work for this only if a write transaction were kept open, and kept data in the registry would be in the way of writes.
 type locks struct {
 	dir  string
 	mu   sync.Mutex
@@ -57,7 +56,7 @@ func (l *locks) take(ctx context.Context, name, holder string) (others bool, rel
 	}, nil
 }
 
-// turn returns what the goroutines of this process take turns with.
+// turn returns the channel by which the goroutines of this process take turns.
 func (l *locks) turn(name string) chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// The version of the tables. Up to version 14 each kind of record had tables of its own; old has the steps to there.
+// The version of the tables. Up to version 14, each kind of record had tables of its own; old has the steps up to that.
 const (
 	recordsVersion = 15
 	version        = recordsVersion
@@ -33,7 +33,7 @@ var (
 	convert string
 )
 
-// versionTable has the version of the tables. Its name is that of earlier releases, which so refuse a file of this one.
+// versionTable holds the version of the tables. It has the name that earlier releases use, so that they refuse a file of this one.
 const versionTable = `CREATE TABLE IF NOT EXISTS goose_db_version (
 	id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')))`
 
@@ -51,11 +51,11 @@ func init() {
 	})
 }
 
-// beforeCommit is called when a migration is done but for its commit. Tests crash here.
+// beforeCommit is called when a migration is done except for its commit. Tests crash here.
 var beforeCommit = func() {}
 
-// migrate brings the tables of the file at path up to date, in one transaction that no other process can write in. What an older
-// version of the program wrote is first copied to a file beside it.
+// migrate upgrades the tables of the file at path, in one transaction that keeps other processes from writing. A file of an older version of the program is
+// first copied to a file beside it.
 func migrate(ctx context.Context, path string, write, read *sql.DB) (err error) {
 	tx, err := begin(ctx, write)
 	if err != nil {
@@ -91,7 +91,7 @@ func migrate(ctx context.Context, path string, write, read *sql.DB) (err error) 
 	return nil
 }
 
-// begin begins a transaction. While others open a new file too, SQLite may refuse at once to keep a log beside it, and wait for none of them.
+// begin begins a transaction. While others open a new file too, SQLite may at once refuse to create the log beside it, without waiting for them.
 func begin(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
 	for began := time.Now(); ; {
 		tx, err := db.BeginTx(ctx, nil)
@@ -107,10 +107,10 @@ func begin(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
 	}
 }
 
-// newFileTimeout is the longest that others may take to make a new file. SQLite waits for longer where it waits.
+// newFileTimeout is how long others may take to create a new file. Where SQLite does wait, it waits longer.
 const newFileTimeout = 2 * time.Second
 
-// keptAs is the path of the copy of a file that is brought up to date from a version.
+// keptAs returns the path of the copy of a file that is upgraded from a version.
 func keptAs(path string, version int64) string { return fmt.Sprintf("%s.v%d", path, version) }
 
 // fileVersion returns the version of the tables; 0 for a new file.
@@ -129,7 +129,7 @@ type rowQuerier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// keep copies what is committed to a file, and waits for the disk. The file appears whole or not at all.
+// keep copies what is committed to a file, and syncs it. The file appears whole or not at all.
 func keep(ctx context.Context, read *sql.DB, path string) error {
 	unfinished := path + ".unfinished"
 	if err := os.Remove(unfinished); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -160,7 +160,7 @@ func keep(ctx context.Context, read *sql.DB, path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// fromTables makes records of the tables that earlier releases wrote.
+// fromTables converts the tables that earlier releases wrote to records.
 func fromTables(ctx context.Context, tx *sql.Tx, current int64) error {
 	steps, err := old.ReadDir("old")
 	if err != nil {
@@ -181,7 +181,7 @@ func fromTables(ctx context.Context, tx *sql.Tx, current int64) error {
 	return addUniqueKeys(ctx, tx)
 }
 
-// addUniqueKeys adds the unique keys of all records, and finds those that can't be read.
+// addUniqueKeys adds the unique keys of all records. It fails if one of them can't be read.
 func addUniqueKeys(ctx context.Context, tx *sql.Tx) error {
 	const together = 500
 	for last := int64(0); ; {
@@ -201,7 +201,7 @@ func addUniqueKeys(ctx context.Context, tx *sql.Tx) error {
 	}
 }
 
-// recordsAfter returns some records in the order of the file.
+// recordsAfter returns up to limit records in the order of the file.
 func recordsAfter(ctx context.Context, tx *sql.Tx, last int64, limit int) (records []registry.Record, reached int64, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT rowid, project, kind, id, data FROM records WHERE rowid > ? ORDER BY rowid LIMIT ?`, last, limit)
 	if err != nil {

@@ -162,7 +162,7 @@ func TestOpenRefusesANewerFile(t *testing.T) {
 	}
 }
 
-// TestMigrateOnce: a second start finds the tables as they are to be, and leaves the older file beside alone.
+// TestMigrateOnce: a second start finds the tables up to date, and leaves the older file beside it alone.
 func TestMigrateOnce(t *testing.T) {
 	path := fileAt(t, 14, `INSERT INTO projects (name, timezone, week_start, created_at, revision) VALUES ('Shop', 'UTC', 0, 1, 1)`)
 	times := 0
@@ -239,7 +239,7 @@ func checkTables(t *testing.T, path string, version int64) {
 // crashMigration names the file that a child of TestMigrateThatIsKilled migrates; in its absence this is no such child.
 const crashMigration = "REGISTRY_CRASH_MIGRATION"
 
-// TestMigrateThatIsKilled kills a process when it has migrated a file but for the commit.
+// TestMigrateThatIsKilled kills a process when it has migrated a file except for the commit.
 func TestMigrateThatIsKilled(t *testing.T) {
 	if path := os.Getenv(crashMigration); path != "" {
 		beforeCommit = func() {

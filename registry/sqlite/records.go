@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// remembered is for how many revisions it is known which records were removed.
+// remembered is for how many revisions removed records are remembered.
 const remembered = 10_000
 
 // Revision returns the number of the last write that put a record. There are no marks: nobody sets back a file that is open.
@@ -68,7 +68,7 @@ func (s *Store) Write(ctx context.Context, w *registry.Write) (revision uint64, 
 	if err != nil {
 		return 0, fmt.Errorf("beginning a write: %w", err)
 	}
-	defer func() { _ = tx.Rollback() }() // after a commit it does nothing; before one, the first error is the one to tell
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing; before one, the first error is the one to report
 	for _, e := range w.Expect {
 		if err := expect(ctx, tx, e); err != nil {
 			return 0, err
@@ -156,7 +156,7 @@ func insertUnique(ctx context.Context, tx *sql.Tx, records []registry.Record) er
 	})
 }
 
-// each calls row for each value with a function that runs a statement.
+// each calls row for each value, with a function that executes a statement.
 func each[T any](ctx context.Context, tx *sql.Tx, statement string, values []T, row func(value *T, do func(args ...any) error) error) error {
 	if len(values) == 0 {
 		return nil
@@ -178,7 +178,7 @@ func each[T any](ctx context.Context, tx *sql.Tx, statement string, values []T, 
 	return nil
 }
 
-// log writes to logs what w says.
+// log changes logs as w says.
 func log(ctx context.Context, tx *sql.Tx, w *registry.Write) error {
 	err := each(ctx, tx, `INSERT INTO entries (project, log, id, item, by, at, data) VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET item = excluded.item, by = excluded.by, at = excluded.at, data = excluded.data WHERE at <= excluded.at`,
@@ -201,7 +201,7 @@ func log(ctx context.Context, tx *sql.Tx, w *registry.Write) error {
 	return nil
 }
 
-// bound cuts a log that is beyond its bound.
+// bound cuts a log that exceeds its bound.
 func bound(ctx context.Context, tx *sql.Tx, b registry.Bound) error {
 	var beyond bool
 	err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM logs WHERE project = ? AND log = ? AND (entries > ? OR bytes > ?))`,
@@ -217,8 +217,7 @@ func bound(ctx context.Context, tx *sql.Tx, b registry.Bound) error {
 	return err
 }
 
-// ForgetProject removes the logs of a project, and the names of its records that were removed. Who has not read of their removal yet reads
-// all records again.
+// ForgetProject removes the logs of a project, and the names of its removed records. A process that has not read of their removal yet reads all records again.
 func (s *Store) ForgetProject(ctx context.Context, project int64) error {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
@@ -257,7 +256,7 @@ func (s *Store) Entries(ctx context.Context, project int64, log string, page reg
 		}
 		index, where, args = "entries_item", where+` AND item IN (SELECT value FROM json_each(?))`, append(args, string(items))
 	}
-	// Left alone, SQLite goes through the whole log to find some items in the order of time.
+	// Without this, SQLite goes through the whole log to find some items in the order of time.
 	where = ` FROM entries INDEXED BY ` + index + where
 	part := ` ORDER BY at DESC, id DESC`
 	if page.Limit > 0 {
@@ -286,7 +285,7 @@ func (s *Store) Entries(ctx context.Context, project int64, log string, page reg
 	return entries, max(total, len(entries)), nil
 }
 
-// watchEvery is how often Watch asks whether another process wrote. It takes microseconds.
+// watchEvery is how often Watch checks whether another process wrote. A check takes microseconds.
 const watchEvery = 200 * time.Millisecond
 
 // Watch calls changed after another connection has written to the file, until ctx ends.
@@ -318,12 +317,12 @@ func (s *Store) Watch(ctx context.Context, changed func()) error {
 	}
 }
 
-// text is what JSON is stored as; nil becomes NULL.
+// text returns JSON as it is stored; nil becomes NULL.
 func text(data []byte) sql.NullString {
 	return sql.NullString{String: string(data), Valid: data != nil}
 }
 
-// unsigned turns a revision as SQLite holds it into what the registry counts in.
+// unsigned converts a revision of SQLite to a revision of the registry.
 func unsigned(revision int64) uint64 {
 	if revision < 0 {
 		return 0

@@ -108,7 +108,7 @@ func listing(t *testing.T, r *registry.Registry) string {
 	return b.String()
 }
 
-// plain turns a value into one of maps, lists, texts and numbers, whatever its type says of JSON.
+// plain converts a value to maps, lists, texts and numbers, whatever its type says about JSON.
 func plain(v reflect.Value) any {
 	switch value := v.Interface().(type) {
 	case time.Time:
@@ -156,7 +156,7 @@ func plain(v reflect.Value) any {
 	return v.Interface()
 }
 
-// TestGoesOnWhereTheLastReleaseEnded: no number is given again, and what was unique still is.
+// TestGoesOnWhereTheLastReleaseEnded: no number is reused, and what was unique still is.
 func TestGoesOnWhereTheLastReleaseEnded(t *testing.T) {
 	path := sqlitetest.Released(t)
 	r := openRegistry(t, path)
@@ -217,7 +217,7 @@ func TestGoesOnWhereTheLastReleaseEnded(t *testing.T) {
 	}
 }
 
-// cohorts are those of a project by number, deleted ones too.
+// cohorts returns the cohorts of a project by number, including deleted ones.
 func cohorts(snap *registry.Snapshot, project int64) (all []*registry.Cohort) {
 	for _, c := range snap.Schema(project).Cohorts {
 		all = append(all, snap.AnyCohort(project, c.ID))

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// Scheme is what a DSN of this store begins with.
+	// Scheme is the scheme of this store's DSNs.
 	Scheme = "sqlite"
-	// FileName is the name of the file in the data folder when no DSN says otherwise.
+	// FileName is the name of the file in the data folder unless a DSN says otherwise.
 	FileName = "registry.db"
 
 	readers     = 5      // one of them watches
@@ -82,8 +82,7 @@ type Store struct {
 	locks *locks
 }
 
-// Open opens the file at path, makes it where it is missing, and brings its tables up to date. A file that a newer version
-// of this program has written is refused.
+// Open opens the file at path, creates it if it is missing, and upgrades its tables. A file that a newer version of this program has written is refused.
 func Open(ctx context.Context, path string) (_ *Store, err error) {
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, fmt.Errorf("opening the registry: %w", err)
@@ -109,7 +108,7 @@ func Open(ctx context.Context, path string) (_ *Store, err error) {
 	return s, nil
 }
 
-// create makes the file, and its folder, readable by nobody else. SQLite gives its side files the same permissions.
+// create creates the file and its folder, readable by nobody else. SQLite gives its side files the same permissions.
 func create(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil { //nolint:gosec // the operator says where the file is
 		return err
@@ -129,7 +128,7 @@ func connect(path, option, value string) *sql.DB {
 		"_foreign_keys": {"1"},
 		"_defensive":    {"1"},
 		"_dqs":          {"0"},
-		"_pragma":       {"secure_delete(1)"}, // what is removed does not stay in free pages
+		"_pragma":       {"secure_delete(1)"}, // removed data does not stay in free pages
 		option:          {value},
 	}
 	db, err := sql.Open("sqlite", fileURL(path, options))
@@ -139,8 +138,7 @@ func connect(path, option, value string) *sql.DB {
 	return db
 }
 
-// EraseRemoved has what was removed or overwritten leave the disk: the file has no trace of it, and the log beside it, which has, is
-// emptied.
+// EraseRemoved makes removed and overwritten data leave the disk: the file has no trace of it, and the write-ahead log, which has, is emptied.
 func (s *Store) EraseRemoved(ctx context.Context) error {
 	for tries := 0; ; tries++ {
 		var busy, pages, moved int
@@ -164,7 +162,7 @@ func (s *Store) EraseRemoved(ctx context.Context) error {
 // checkpointTries is how often to try again to empty the log, a second apart, while others read it.
 const checkpointTries = 30
 
-// fileURL is what SQLite opens a file by.
+// fileURL returns the URL by which SQLite opens a file.
 func fileURL(path string, options url.Values) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {

@@ -216,7 +216,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// TestLocksOfALink: whoever opens the file by another name gets the same locks.
+// TestLocksOfALink: a process that opens the file by another name gets the same locks.
 func TestLocksOfALink(t *testing.T) {
 	folder := t.TempDir()
 	file, link := filepath.Join(folder, "registry.db"), filepath.Join(folder, "link.db")

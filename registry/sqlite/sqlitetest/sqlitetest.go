@@ -16,8 +16,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
 
-// Path gives the path of a new registry whose tables are up to date. They are made once and copied from then on: making them
-// takes most of the time of a small test.
+// Path returns the path of a new registry whose tables are up to date. The tables are created once and then copied: creating them takes most of the time of a
+// small test.
 func Path(tb testing.TB) string {
 	tb.Helper()
 	raw, err := empty()
@@ -39,7 +39,7 @@ func write(tb testing.TB, raw []byte) (path string) {
 //go:embed v14.db.gz
 var released []byte
 
-// Released gives the path of a registry that the release with version 14 of the tables wrote, with records of every kind and all of their fields.
+// Released returns the path of a registry that the release with version 14 of the tables wrote, with records of every kind and all of their fields.
 func Released(tb testing.TB) string {
 	tb.Helper()
 	from, err := gzip.NewReader(bytes.NewReader(released))
