@@ -20,7 +20,7 @@ type fresh struct {
 	next   int  // number of records at which loading is tried next
 }
 
-// Things in fresh.people: distinct ids that have a row, persons that have a row, and distinct ids that have events without profile.
+// The kinds of things in fresh.people: distinct ids that have a row, persons that have a row, and distinct ids that have events without profile.
 var freshIDs, freshPersons, freshAlone = newHasher(), newHasher(), newHasher()
 
 func newFresh(budget *atomic.Int64) *fresh { return &fresh{people: sieve{budget: budget}} }

@@ -115,7 +115,7 @@ type Reader interface {
 	Read() (record.Record, error)
 }
 
-// Ingester writes records to ClickHouse. It may be used from several goroutines at once.
+// Ingester writes records to ClickHouse. It may be used concurrently.
 type Ingester struct {
 	// Intents keeps what is being written. Without it, people may come out differently when an interrupted batch is written again. Set it before the first use.
 	Intents Intents

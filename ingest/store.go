@@ -38,7 +38,7 @@ func (t table) text(column string) string {
 	return column
 }
 
-// or is a column, or another expression where the table has no such column.
+// or returns a column, or another expression if the table has no such column.
 func (t table) or(column, other string) string {
 	if t[column] == "" {
 		return other

@@ -124,7 +124,7 @@ type Values interface {
 	// Options.KnownTypes. Otherwise it returns none. It is called in the turn of each batch, after KeepGroupTypes: a session has no other way to know what others
 	// have noted since it began.
 	Changed() []LearnedProperty
-	// Begin says that the project has no values yet, so that all will have been noted.
+	// Begin says that the project has no values yet, so that from now on all will be noted.
 	Begin(ctx context.Context) error
 	// Widen notes kinds that properties are about to get, with the types of those that have none. lost says that there are also values of which nothing can be
 	// noted. It returns when every query that reads the values will know of them.

@@ -33,8 +33,8 @@ type block struct {
 	table   string
 	columns []string
 	rows    []row
-	// Times in the hours of the events that get another person by these overrides, or another creation time of theirs by these persons, except events without a
-	// profile; nil if they are not known.
+	// Times in the hours of the events for which these rows change the person (overrides) or its creation time (persons), except events without a profile; nil if
+	// they are not known.
 	moved []time.Time
 }
 

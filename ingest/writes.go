@@ -12,9 +12,9 @@ import (
 
 // Writes is told which data of which projects changes. Its methods may be called concurrently.
 type Writes interface {
-	// Begin is called before rows of a project are written to a table. times yields times in the hours of the events that the rows are, or that get another person
-	// or another creation time of theirs, except events without a profile; it is nil if they are not known. end is called when the rows are there, or with an
-	// error. Unless the error is a refusal of the rows, ClickHouse may still be writing them.
+	// Begin is called before rows of a project are written to a table. times yields times in the hours of the events that the rows are, or for which they change
+	// the person or its creation time, except events without a profile; it is nil if they are not known. end is called when the rows are there, or with an error.
+	// Unless the error is a refusal of the rows, ClickHouse may still be writing them.
 	Begin(project int64, table string, times iter.Seq[time.Time]) (end func(error))
 	// Watches reports whether looking up the times of events is of use.
 	Watches(project int64) bool
@@ -61,8 +61,8 @@ const (
 	movedTime, slowLookup, restFor = time.Second, movedTime / 4, 20
 )
 
-// findMoved finds the hours of the events that get another person, or another creation time of theirs, by blocks of overrides and of persons. If that is too
-// much, the hours stay unknown.
+// findMoved finds the hours of the events for which blocks of overrides and of persons change the person or its creation time. If that is too much, the hours
+// stay unknown.
 func (s *session) findMoved(ctx context.Context, overrides, persons *block) {
 	names, known := s.people.recast()
 	if known && len(names) == 0 {

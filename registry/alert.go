@@ -216,8 +216,8 @@ func (r *Registry) CreateAlert(ctx context.Context, project int64, f AlertFields
 	return created, nil
 }
 
-// UpdateAlert changes the given fields of an alert, as it is stored at that moment: the last write wins. If the number or the threshold changes, the alert
-// waits for a check, and does not fire until then. Mistakes are *FieldError; an alert that is unknown, or whose insight is deleted, is ErrNotFound.
+// UpdateAlert changes the given fields of an alert, as it is stored at that moment: the last write wins. If what it compares changes, the alert waits for a
+// check, and does not fire until then. Mistakes are *FieldError; an alert that is unknown, or whose insight is deleted, is ErrNotFound.
 func (r *Registry) UpdateAlert(ctx context.Context, project int64, id string, f AlertFields, now time.Time) (*Alert, error) {
 	if err := f.validate(); err != nil {
 		return nil, err

@@ -141,7 +141,7 @@ func (c *Cohort) schema() SchemaCohort {
 	return s
 }
 
-// cohort returns a cohort that is not deleted; nil when there is none.
+// cohort returns a cohort that is not deleted; nil if there is none.
 func (p *projectState) cohort(id int64) *Cohort {
 	if p == nil {
 		return nil
@@ -377,12 +377,12 @@ func (s *Snapshot) AllCohorts(project int64) []*Cohort {
 	return nil
 }
 
-// Cohort returns a cohort; nil when there is none, or it is deleted.
+// Cohort returns a cohort; nil if there is none, or it is deleted.
 func (s *Snapshot) Cohort(project, id int64) *Cohort {
 	return s.project(project).cohort(id)
 }
 
-// AnyCohort returns a cohort, deleted or not; nil when there is none.
+// AnyCohort returns a cohort, deleted or not; nil if there is none.
 func (s *Snapshot) AnyCohort(project, id int64) *Cohort {
 	if p := s.project(project); p != nil {
 		return p.cohorts.get(id)

@@ -189,7 +189,7 @@ func (t *Tile) remove(in *draft, p *projectState) Stored {
 	return was
 }
 
-// ownTiles returns a dashboard whose tiles are the draft's own; nil when there is no such dashboard.
+// ownTiles returns a dashboard whose tiles are the draft's own; nil if there is no such dashboard.
 func (d *draft) ownTiles(p *projectState, project, id int64) *Dashboard {
 	own := d.own[project].tiles
 	if board := own[id]; board != nil {

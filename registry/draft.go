@@ -32,7 +32,7 @@ func newDraft(from *Snapshot) *draft {
 	return &draft{next: &next, own: make(map[int64]*ownParts)}
 }
 
-// project returns the draft's own state of a project, nil when there is no such project.
+// project returns the draft's own state of a project, nil if there is no such project.
 func (d *draft) project(id int64) *projectState {
 	p := d.next.project(id)
 	if p == nil || d.own[id] != nil {

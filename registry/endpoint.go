@@ -132,7 +132,7 @@ func (d *draft) forgetName(p *projectState, id string) {
 	}
 }
 
-// endpointsChanged has the list of endpoints made anew when it is next asked for.
+// endpointsChanged invalidates the list of endpoints, which is made again on its next use.
 func (p *projectState) endpointsChanged() {
 	list := p.endpoints.list
 	p.endpointList = sync.OnceValue(func() []*Endpoint {
@@ -144,7 +144,7 @@ func (p *projectState) endpointsChanged() {
 	})
 }
 
-// ownVersions returns the entry of an endpoint whose versions are the draft's own; nil when there is no such endpoint.
+// ownVersions returns the entry of an endpoint whose versions are the draft's own; nil if there is no such endpoint.
 func (d *draft) ownVersions(p *projectState, project int64, id string) *endpointEntry {
 	own := d.own[project].versions
 	if entry := own[id]; entry != nil {

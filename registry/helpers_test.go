@@ -64,7 +64,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// mistake is the field mistake in err, nil when there is none.
+// mistake is the field mistake in err, nil if there is none.
 func mistake(t *testing.T, err error) *registry.FieldError {
 	t.Helper()
 	found, ok := errors.AsType[*registry.FieldError](err)

@@ -12,7 +12,7 @@ import (
 // Movable is a Store whose contents can be moved to another one.
 type Movable interface {
 	Store
-	// Contents calls read with all that the store holds. Until read returns, nobody writes records or logs.
+	// Contents calls read with all that the store holds. No records or logs are written until read returns.
 	Contents(ctx context.Context, read func(*Contents) error) error
 	// Fill puts contents as they are into a store that holds nothing. It puts all of the records and logs or none. A store that holds something is ErrNotEmpty.
 	Fill(ctx context.Context, c *Contents) error

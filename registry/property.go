@@ -154,7 +154,7 @@ func (g *groupType) remove(_ *draft, p *projectState) Stored {
 	return Stored{1, 0}
 }
 
-// schemaChanged has the schema made anew when it is next asked for.
+// schemaChanged invalidates the schema, which is made again on its next use.
 func (p *projectState) schemaChanged() {
 	p.querySerial = serials.Add(1)
 	next, properties, cohorts, actions := p.settings, p.properties, p.cohorts.byID, p.actions.byID

@@ -13,7 +13,7 @@ type Rate struct {
 	Per     time.Duration
 }
 
-// maxRate is the most queries of a period: with more of them less than a nanosecond would lie between two.
+// maxRate is the most queries per period: with more, less than a nanosecond would lie between two.
 const maxRate = 1_000_000_000
 
 var ratePeriods = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}

@@ -79,7 +79,7 @@ func newProjectState() *projectState {
 	return p
 }
 
-// project returns the state of a project; nil when there is none.
+// project returns the state of a project; nil if there is none.
 func (s *Snapshot) project(id int64) *projectState {
 	if s.projects == nil {
 		return nil
@@ -214,7 +214,7 @@ func (s *Snapshot) TokenSecrets(project int64) []TokenSecret {
 	return nil
 }
 
-// Project returns a project; nil when there is none.
+// Project returns a project; nil if there is none.
 func (s *Snapshot) Project(id int64) *Project {
 	if p := s.project(id); p != nil {
 		return &p.settings.Project
@@ -293,7 +293,7 @@ func (s *Snapshot) VariableByCode(project int64, code string) *Variable {
 	return nil
 }
 
-// VariableByID returns an insight variable; nil when there is none.
+// VariableByID returns an insight variable; nil if there is none.
 func (s *Snapshot) VariableByID(project int64, id string) *Variable {
 	if p := s.project(project); p != nil {
 		return p.variables.get(id)
@@ -359,7 +359,7 @@ func (s *Snapshot) InsightPage(project int64, offset, limit int) (page []*Insigh
 	return nil, 0
 }
 
-// Insight returns an insight; nil when there is none, or it is deleted.
+// Insight returns an insight; nil if there is none, or it is deleted.
 func (s *Snapshot) Insight(project, id int64) *Insight {
 	if i := s.AnyInsight(project, id); i != nil && !i.Deleted {
 		return i
@@ -367,7 +367,7 @@ func (s *Snapshot) Insight(project, id int64) *Insight {
 	return nil
 }
 
-// AnyInsight returns an insight, deleted or not; nil when there is none.
+// AnyInsight returns an insight, deleted or not; nil if there is none.
 func (s *Snapshot) AnyInsight(project, id int64) *Insight {
 	if p := s.project(project); p != nil {
 		return p.insights.get(id)
@@ -375,7 +375,7 @@ func (s *Snapshot) AnyInsight(project, id int64) *Insight {
 	return nil
 }
 
-// AnyInsightByShortID returns an insight, deleted or not; nil when there is none.
+// AnyInsightByShortID returns an insight, deleted or not; nil if there is none.
 func (s *Snapshot) AnyInsightByShortID(project int64, shortID string) *Insight {
 	if p := s.project(project); p != nil {
 		return p.insights.coded(shortID)
@@ -408,7 +408,7 @@ func (s *Snapshot) AllDashboards(project int64) []*Dashboard {
 	return nil
 }
 
-// Dashboard returns a dashboard; nil when there is none, or it is deleted.
+// Dashboard returns a dashboard; nil if there is none, or it is deleted.
 func (s *Snapshot) Dashboard(project, id int64) *Dashboard {
 	if d := s.AnyDashboard(project, id); d != nil && !d.Deleted {
 		return d
@@ -416,7 +416,7 @@ func (s *Snapshot) Dashboard(project, id int64) *Dashboard {
 	return nil
 }
 
-// AnyDashboard returns a dashboard, deleted or not; nil when there is none.
+// AnyDashboard returns a dashboard, deleted or not; nil if there is none.
 func (s *Snapshot) AnyDashboard(project, id int64) *Dashboard {
 	if p := s.project(project); p != nil {
 		return p.dashboards.get(id)

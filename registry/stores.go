@@ -9,7 +9,7 @@ import (
 type StoreType struct {
 	Scheme string
 	// Open opens the store of a DSN, and creates it if it does not exist. An empty DSN means the default store in dataDir. If the store can't be reached now, but
-	// may be later by itself, the error is ErrUnavailable.
+	// may become reachable by itself, the error is ErrUnavailable.
 	Open func(ctx context.Context, dsn, dataDir string) (Store, error)
 	// Inspect says what Open would do to the data of a DSN, and changes nothing. Its errors are like those of Open. Nil for stores that can't tell.
 	Inspect func(ctx context.Context, dsn, dataDir string) (StoreState, error)

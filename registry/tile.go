@@ -271,7 +271,7 @@ func (s *Snapshot) shows(t *Tile) bool {
 	return t.Text != nil || s.Insight(t.Project, t.Insight) != nil
 }
 
-// tileOf returns the tile of an insight or text on a dashboard, deleted or not; nil when there is none.
+// tileOf returns the tile of an insight or text on a dashboard, deleted or not; nil if there is none.
 func (p *projectState) tileOf(dashboard, contents int64) *Tile {
 	d := p.dashboards.get(dashboard)
 	if at := slices.IndexFunc(d.Tiles, func(t Tile) bool { return t.contents() == contents }); at >= 0 {

@@ -103,7 +103,7 @@ func (v *Variable) compare(other *Variable) int {
 	return cmp.Or(v.CreatedAt.Compare(other.CreatedAt), cmp.Compare(v.ID, other.ID))
 }
 
-// variablesChanged has what is derived from the variables made anew when it is next asked for.
+// variablesChanged invalidates what is derived from the variables, which is made again on its next use.
 func (p *projectState) variablesChanged() {
 	p.querySerial = serials.Add(1)
 	list := p.variables.list

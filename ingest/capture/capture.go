@@ -24,7 +24,7 @@ type Request struct {
 
 	// Engage says that a single event without a name is a $identify.
 	Engage bool
-	// IP is the client's address; empty when it is not known.
+	// IP is the client's address; empty if it is not known.
 	IP  string
 	Now time.Time // when it arrived
 
@@ -113,7 +113,7 @@ type RefusalError struct {
 	Detail string
 	Attr   string // the field; empty for none in particular
 	Index  int    // index of the event that it is about, from 0; -1 for none
-	Token  string // the request's token, if it was read: if that belongs to no project, this is the reason that counts
+	Token  string // if not empty, the token of the request: if no project has it, that is reported instead
 }
 
 func (e *RefusalError) Error() string { return string(e.Code) + ": " + e.Detail }

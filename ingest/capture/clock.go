@@ -35,7 +35,7 @@ func (c *clock) setSentAt(payload record.Value, query string) {
 	}
 }
 
-// sentAtValue is the time of sending as a property; nil when it is not known.
+// sentAtValue is the time of sending as a property; nil if it is not known.
 func (c *clock) sentAtValue() record.Value {
 	if c.sentAt.IsZero() {
 		return nil

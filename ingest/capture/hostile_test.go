@@ -148,7 +148,7 @@ func TestHostileV1(t *testing.T) {
 	}
 }
 
-// TestMemory decodes with less and less memory. Memory is taken before it is used, and its own error is returned when there is none.
+// TestMemory decodes with less and less memory. Memory is taken before it is used, and its own error is returned if there is none.
 func TestMemory(t *testing.T) {
 	body := typical(500)
 	for name, in := range map[string]capture.Request{

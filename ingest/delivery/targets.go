@@ -15,8 +15,8 @@ type registered struct{ Target }
 
 func newTargets() *targets { return &targets{changed: make(chan struct{})} }
 
-// Use makes t the target until another one takes its place or release is called; after that, the previous one is used again. Neither Use nor release returns
-// while a target that is to be used no longer is in use.
+// Use makes t the target until another one takes its place or release is called; after that, the previous one is used again. Both Use and release wait until no
+// target is in use that has been replaced.
 func (a *targets) Use(t Target) (release func()) {
 	r := &registered{t}
 	a.change(func() { a.list = append(a.list, r) })

@@ -57,7 +57,7 @@ func (j *Journal) skipForgotten() error {
 	return nil
 }
 
-// skipIn moves the mark of one segment, and reports whether an entry in it waits.
+// skipIn moves the mark of one segment, and reports whether an entry in it still waits.
 func (j *Journal) skipIn(s *segment) (bool, error) {
 	j.mu.Lock()
 	end, last, upTo := s.size, s.last, j.forgotten

@@ -28,7 +28,7 @@ type Record struct {
 	Line       int // number of the line, from 1
 	Kind       Kind
 	Properties Object
-	CreatedAt  time.Time // of a person or group; zero when it is not given
+	CreatedAt  time.Time // of a person or group; zero if it is not given
 
 	// An event.
 	Event      string
@@ -41,7 +41,7 @@ type Record struct {
 
 	// PersonID is the person of an event, or the person that is described, if the source of the record names it. Otherwise it is nil, and the distinct ids decide.
 	PersonID uuid.UUID
-	// PersonProperties are the properties that the person had at the time of the event; nil when they are not given.
+	// PersonProperties are the properties that the person had at the time of the event; nil if they are not given.
 	PersonProperties Object
 	// OtherID is another distinct id of the event's person. It merges people as the $anon_distinct_id of an $identify does.
 	OtherID string
@@ -52,7 +52,7 @@ type Record struct {
 
 	// A group.
 	GroupType  string
-	GroupIndex int // -1 when it is not given
+	GroupIndex int // -1 if it is not given
 	GroupKey   string
 
 	// Source is the text of the record.

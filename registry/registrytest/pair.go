@@ -143,7 +143,7 @@ func same(t exam, what string, want, got any) {
 	}
 }
 
-// refused checks that do fails with want, or with a mistake of its code, and changes nothing.
+// refused checks that do fails with want, or with a mistake that has its code, and changes nothing.
 func (p pair) refused(what string, want error, do func() error) {
 	p.Helper()
 	before := contents(p.Snapshot())

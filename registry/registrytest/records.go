@@ -309,7 +309,7 @@ func testReopen(t exam) {
 	refuse(t, again, &registry.ConflictError{Kind: "a", Key: "k"}, registry.Write{Put: []registry.Record{rec(2, "x", `1`, "k")}})
 }
 
-// testConcurrentWriters counts a record up from several stores at once. Two writes must not both follow the same state.
+// testConcurrentWriters increments a record from several stores at once. No two writes may follow the same state.
 func testConcurrentWriters(t exam) {
 	const writers, each = 4, 15
 	stores := []registry.Store{open(t), open(t)} // as two processes

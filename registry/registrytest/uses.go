@@ -137,7 +137,7 @@ func withField(t exam, object []byte, name string, value any) []byte {
 	return must(json.Marshal(fields))(t)
 }
 
-// testUsesForgotten: uses go for good with what was used, and with its project.
+// testUsesForgotten: uses are removed with what was used, and with its project.
 func testUsesForgotten(t exam) {
 	p := newPair(t)
 	ctx, s := t.Context(), open(t)

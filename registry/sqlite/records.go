@@ -17,7 +17,7 @@ import (
 // remembered is for how many revisions removed records are remembered.
 const remembered = 10_000
 
-// Revision returns the number of the last write that put a record. There are no marks: nobody sets back a file that is open.
+// Revision returns the number of the last write that put a record. There are no marks, because an open file is not set back.
 func (s *Store) Revision(ctx context.Context) (revision uint64, mark int64, err error) {
 	var found int64
 	if err := s.read.QueryRowContext(ctx, `SELECT revision FROM registry`).Scan(&found); err != nil {

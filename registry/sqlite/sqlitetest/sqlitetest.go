@@ -1,4 +1,4 @@
-// Package sqlitetest gives tests registries in SQLite that are ready at once.
+// Package sqlitetest provides registries in SQLite that tests can use at once.
 package sqlitetest
 
 import (
