@@ -44,7 +44,7 @@ type Options struct {
 	Values Values
 	// The records are events that clients have just sent. They follow the rules of capture where these differ from those of imports:
 	//
-	//   - a person is created at the time of the event that made it, and a group at its first $groupidentify; in an import, at their earliest event;
+	//   - a person is created at the time of the event that made it, and a group at its first $groupidentify; in an import, each at its earliest event;
 	//   - the person gets properties of the event such as $browser and utm_source, and their first values as $initial_browser;
 	//   - $exception, $$heatmap and $groupidentify change no person;
 	//   - ids such as "undefined" merge nobody, and $identify gives an id without person to the person of the other id, even an identified one;
@@ -61,7 +61,7 @@ type Options struct {
 	Turn func(context.Context) (done func(), err error)
 }
 
-// Report is the outcome for the records.
+// Report says what was done with the records.
 type Report struct {
 	Events     int               // events that are in ClickHouse now, duplicates included
 	Duplicates int               // of these, events that were there before

@@ -102,7 +102,7 @@ const firstDay, lastDay day = -1 << 40, 1 << 40
 // hasAll reports whether it has the events of all days.
 func (s *seen) hasAll() bool { return s.from == firstDay && s.to == lastDay }
 
-// loadAll loads the events of all days if there are no more than most. Otherwise it leaves s as it is.
+// loadAll loads the events of all days, up to a number of events. If there are more, it leaves s as it is.
 func (s *seen) loadAll(ctx context.Context, st *store, most int) error {
 	all := newSeen(s.budget)
 	all.from, all.to = firstDay, lastDay
@@ -120,7 +120,7 @@ func (s *seen) loadAll(ctx context.Context, st *store, most int) error {
 	return nil
 }
 
-// atMost runs a SELECT with the parameter project. It fails with errTooMany if there are more than most rows.
+// atMost runs a SELECT with the parameter project. It fails with errTooMany if the result has more rows than most.
 func (s *store) atMost(ctx context.Context, most int, sql string, row func([]clickhouse.Cell) error, params ...clickhouse.Param) error {
 	rows := 0
 	params = append(params, clickhouse.Param{Name: "project", Type: "Int64", Value: strconv.FormatInt(s.project, 10)})

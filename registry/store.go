@@ -17,7 +17,7 @@ type Store interface {
 	// not with what the store holds. The caller compares the mark of since: if it differs, the changes do not follow what was read before.
 	Load(ctx context.Context, since uint64) (*Changes, error)
 	// Write does all of w in one transaction, or nothing. When it returns nil, w is durable. The revision is the next number, or 0 if w puts no record. If an
-	// expectation does not hold, the error is ErrStale; if another record has a unique key, it is a *ConflictError.
+	// expectation does not hold, the error is ErrStale; if another record has one of its unique keys, it is a *ConflictError.
 	Write(ctx context.Context, w *Write) (revision uint64, err error)
 	// Entries returns a part of a log, latest first and then by greatest id, and how many entries all parts have.
 	Entries(ctx context.Context, project int64, log string, page EntryPage) (entries []Entry, total int, err error)
