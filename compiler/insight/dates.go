@@ -300,6 +300,11 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 	return p, nil
 }
 
+// Shifted gives the time that lies as far from the start of r as t does from the start of another range, on the clock on the wall.
+func (r *Range) Shifted(t time.Time, other *Range) time.Time {
+	return unwall(wall(r.From).Add(wall(t).Sub(wall(other.From))), r.From.Location())
+}
+
 // unfinishedDay reports whether a range of hours begins with a day and ends with the present: it is compared with all of the days
 // before.
 func (r *Range) unfinishedDay() bool {

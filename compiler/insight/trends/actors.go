@@ -101,8 +101,9 @@ func textOf(value any) string {
 // dates: it cuts what lies outside.
 func (d *drill) span() (r insight.Range, from, end time.Time, err error) {
 	r = d.periods[d.lane.period]
+	given := d.at.Day != nil && *d.at.Day != ""
 	if d.total() {
-		if d.at.Day != nil {
+		if given {
 			return r, from, end, diag.Field(diag.InvalidInput, d.at.Field("day"), "A `day` is forbidden for trends actors queries with total value aggregation")
 		}
 		from = r.Lower
@@ -111,7 +112,7 @@ func (d *drill) span() (r insight.Range, from, end time.Time, err error) {
 		}
 		return r, from, end, nil
 	}
-	if d.at.Day == nil {
+	if !given {
 		return r, from, end, diag.Field(diag.InvalidInput, d.at.Field("day"), "A `day` is required for trends actors queries without total value aggregation")
 	}
 	last, err := d.day()
@@ -140,7 +141,7 @@ func (d *drill) span() (r insight.Range, from, end time.Time, err error) {
 }
 
 // day is the time that is asked for. One of the previous period may be named by itself, or, as in PostHog, by the time that it is
-// compared with.
+// compared with. A time in neither period is compared with the one that lies as far before it as the periods are apart.
 func (d *drill) day() (time.Time, error) {
 	current := &d.periods[0]
 	day, err := insight.ReadDay(d.w, *d.at.Day, d.at.Field("day"))
@@ -158,7 +159,10 @@ func (d *drill) day() (time.Time, error) {
 		}
 		return day, diag.Field(diag.InvalidInput, d.at.Field("day"), "The previous period has no bucket at this place")
 	}
-	return previous.Floor(day), nil
+	if own := previous.Floor(day); slices.ContainsFunc(theirs, own.Equal) {
+		return own, nil
+	}
+	return previous.Floor(previous.Shifted(day, current)), nil
 }
 
 // window is the time of the windows that end with some buckets.
