@@ -91,6 +91,11 @@ func Field(typ, key string, group int, s Subject) (hogql.Expr, schema.PropertyTy
 		return s.field("session", key), schema.StringProperty, nil
 	case "event_metadata":
 		return s.field(key), schema.StringProperty, nil
+	case "person_metadata":
+		if key != "created_at" {
+			return nil, "", s.refuse("Filters of type 'person_metadata' look at created_at, not at '%s'", diag.Shown(key))
+		}
+		return s.field("person", key), schema.DateTimeProperty, nil
 	}
 	return nil, "", s.refuse("Property filters of type '%s' are not supported", typ)
 }

@@ -172,7 +172,9 @@ func (r *Reader) filters(o *Object) *Filters {
 }
 
 // propertyTypes are the types of property filters that mean something here.
-var propertyTypes = []string{"event", "person", "group", "session", "cohort", "behavioral", "element", "event_metadata", "feature", "hogql"}
+var propertyTypes = []string{
+	"event", "person", "group", "session", "cohort", "behavioral", "element", "event_metadata", "person_metadata", "feature", "hogql",
+}
 
 // property reads one property filter. It returns false for the empty filter, which filters nothing.
 func (r *Reader) property(v any, at Place) (Property, bool) {
@@ -189,7 +191,10 @@ func (r *Reader) property(v any, at Place) (Property, bool) {
 	case filter.BehavioralType:
 		return r.behavior(o), true
 	}
-	p := Property{Type: typ, Key: o.Need("key"), Operator: o.Text("operator")}
+	p := Property{Type: typ, Operator: o.Text("operator")}
+	if p.Key = "id"; typ != CohortType || o.Has("key") { // a cohort has no other
+		p.Key = o.Need("key")
+	}
 	p.Value, _ = o.Take("value")
 	if typ == CohortType && o.Flag("negation") { // the older form
 		p.Operator = "not_in"

@@ -177,7 +177,7 @@ func TestRunOverrides(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"date_from": "-7d"}`:                                      "",
 		`{"date_form": "-7d", "interval": "eon"}`:                   "filters_override.interval: Input should be 'second', 'minute', 'hour', 'day', 'week', 'month', 'quarter' or 'year'",
-		`{"properties": [{"key": "a"}, {"type": "x", "key": "b"}]}`: "filters_override.properties.1.type: Input tag 'x' found using 'type' does not match any of the expected tags: 'event', 'person', 'group', 'session', 'cohort', 'behavioral', 'element', 'event_metadata', 'feature', 'hogql'",
+		`{"properties": [{"key": "a"}, {"type": "x", "key": "b"}]}`: "filters_override.properties.1.type: Input tag 'x' found using 'type' does not match any of the expected tags: 'event', 'person', 'group', 'session', 'cohort', 'behavioral', 'element', 'event_metadata', 'person_metadata', 'feature', 'hogql'",
 		`5`: "filters_override: Input should be a valid dictionary",
 	} {
 		over, err := query.ParseRunOverrides([]byte(raw))

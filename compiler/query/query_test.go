@@ -108,7 +108,7 @@ func TestParseMistakes(t *testing.T) {
 			"a filter of an unknown type", `{"kind": "HogQLQuery", "query": "", "filters": {"properties": [{"type": "moon", "key": "k", "value": {}}]}}`,
 			"filters.properties.0.type", "JSON parse error - 2 validation errors for QueryRequest\n" +
 				"query.HogQLQuery.filters.properties.0.type\n  Input tag 'moon' found using 'type' does not match any of the expected tags: " +
-				"'event', 'person', 'group', 'session', 'cohort', 'behavioral', 'element', 'event_metadata', 'feature', 'hogql' [type=union_tag_invalid]\n" +
+				"'event', 'person', 'group', 'session', 'cohort', 'behavioral', 'element', 'event_metadata', 'person_metadata', 'feature', 'hogql' [type=union_tag_invalid]\n" +
 				"query.HogQLQuery.filters.properties.0.value\n  Input should be a string, a number, a boolean or a list of them [type=value_error]",
 		},
 		{"a kind that cannot be run", `{"kind": "SavedInsightNode", "shortId": "x"}`, "", "Unsupported query kind: SavedInsightNode"},
