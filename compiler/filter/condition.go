@@ -96,6 +96,12 @@ func Field(typ, key string, group int, s Subject) (hogql.Expr, schema.PropertyTy
 			return nil, "", s.refuse("Filters of type 'person_metadata' look at created_at, not at '%s'", diag.Shown(key))
 		}
 		return s.field("person", key), schema.DateTimeProperty, nil
+	case "element":
+		value := Clicked(key, s)
+		if value == nil {
+			return nil, "", s.refuse("Breakdowns of type 'element' are by tag_name, text or href, not by '%s'", diag.Shown(key))
+		}
+		return value, schema.StringProperty, nil
 	}
 	return nil, "", s.refuse("Property filters of type '%s' are not supported", typ)
 }

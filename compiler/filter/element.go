@@ -46,6 +46,27 @@ func elementCondition(f Property, s Subject) (hogql.Expr, error) {
 	return out, nil
 }
 
+// Clicked gives what breakdowns tell clicks apart by: of the elements that were clicked, from the inside to the outside, the first text or
+// the first name that is kept, or the link; empty where there is none. It is nil for other keys.
+func Clicked(key string, s Subject) hogql.Expr {
+	const one = "one"
+	first := func(column string) hogql.Expr {
+		c := propertyCondition{at: s.At, subject: s}
+		item := &hogql.Field{Pos: s.At, Chain: []hogql.Name{{Pos: s.At, Text: one}}}
+		texts := c.call("arrayMap", &hogql.Lambda{Pos: s.At, Params: []string{one}, Body: c.call("toString", item)}, s.field(column))
+		return c.call("arrayElement", texts, &hogql.Const{Pos: s.At, Value: int64(1)})
+	}
+	switch key {
+	case "text":
+		return first("elements_chain_texts")
+	case "tag_name":
+		return first("elements_chain_elements")
+	case "href":
+		return s.field("elements_chain_href")
+	}
+	return nil
+}
+
 // link looks at where the clicked link leads; it is empty where nothing has a link.
 func (s Subject) link(f Property) (hogql.Expr, bool) {
 	c := propertyCondition{at: s.At, field: s.field("elements_chain_href"), column: true, subject: s}

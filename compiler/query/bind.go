@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
@@ -70,12 +71,20 @@ func (b *Breakdown) filter(value any) (*Condition, error) {
 	if value == nil || value == "" {
 		p.Operator, p.Value = "is_not_set", nil
 	}
-	if b.Type != "hogql" {
+	var x hogql.Expr
+	switch b.Type {
+	case "hogql":
+		var err error
+		if x, err = hogql.ParseExpr(b.Property); err != nil {
+			return nil, fmt.Errorf("its expression cannot be read: %w", err)
+		}
+	case "element": // a filter of this type looks at all elements
+		if x = filter.Clicked(b.Property, filter.Subject{}); x == nil {
+			return &Condition{Filter: &p}, nil // compiling says what is wrong with it
+		}
+		x = &hogql.Call{Name: "nullIf", Args: []hogql.Expr{x, &hogql.Const{Value: ""}}}
+	default:
 		return &Condition{Filter: &p}, nil
-	}
-	x, err := hogql.ParseExpr(b.Property)
-	if err != nil {
-		return nil, fmt.Errorf("its expression cannot be read: %w", err)
 	}
 	p = Property{Type: "hogql", Key: hogql.PrintExpr(&hogql.Compare{
 		Op: hogql.Equals, Left: &hogql.Call{Name: "toString", Args: []hogql.Expr{x}}, Right: &hogql.Const{Value: textOf(value)},

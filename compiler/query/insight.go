@@ -206,7 +206,7 @@ semver_gt semver_gte semver_lt semver_lte semver_tilde semver_caret semver_wildc
 not_starts_with ends_with not_ends_with`)
 
 // breakdownTypes are the types of breakdowns that mean something here.
-var breakdownTypes = []string{"cohort", "person", "event", "event_metadata", "group", "session", "hogql"}
+var breakdownTypes = []string{"cohort", "person", "event", "event_metadata", "group", "session", "element", "hogql"}
 
 // maxConditions bounds the filters of a node, and maxBreakdowns the properties to split by.
 const (
