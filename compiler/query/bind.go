@@ -59,7 +59,7 @@ func Bind(n Insight, values map[string]any) (Insight, error) {
 				return nil, diag.Field(diag.InvalidInput, "variables."+diag.Shown(name), "%v", err)
 			}
 			filter.At = "variables." + diag.Shown(name)
-			parts.Properties = both(parts.Properties, filter)
+			parts.Properties = Both(parts.Properties, filter)
 		}
 	}
 	return out, nil

@@ -97,7 +97,7 @@ func (ov *Overrides) Apply(n Insight) Insight {
 	if ov.ExplicitDate != nil {
 		parts.DateRange.Explicit = *ov.ExplicitDate
 	}
-	parts.Properties = both(parts.Properties, ov.Properties)
+	parts.Properties = Both(parts.Properties, ov.Properties)
 	if (ov.Breakdowns != nil || ov.NoBreakdown) && parts.Breakdowns != nil {
 		*parts.Breakdowns = ov.Breakdowns
 	}
@@ -110,8 +110,41 @@ func (ov *Overrides) Apply(n Insight) Insight {
 	return out
 }
 
-// both joins two conditions by AND; either may be nil.
-func both(a, b *Condition) *Condition {
+// Overridable is a node other than an insight or SQL that overrides can be put over: one about an insight, or a list of events.
+type Overridable interface {
+	Node
+	// Overridden gives the node with overrides put over it, or over what it is about; nil when there is nothing that they could
+	// go over. It leaves the node as it is. The error is a *diag.Error.
+	Overridden(ov *Overrides) (Node, error)
+}
+
+// EventLister is an Overridable that lists events.
+type EventLister interface {
+	Overridable
+	// Filters is the condition that properties are added to; nil for none.
+	Filters() *Condition
+}
+
+// ApplyTo puts the overrides over a node of any kind: over an insight or SQL, also where the node asks for the actors behind it. It
+// gives nil for a node that takes none, and leaves n as it is. The error is a *diag.Error.
+func (ov *Overrides) ApplyTo(n Node) (Node, error) {
+	switch n := n.(type) {
+	case Insight:
+		return ov.Apply(n), nil
+	case *HogQL:
+		q, err := ov.ApplyHogQL(n)
+		if err != nil {
+			return nil, err // not the nil *HogQL
+		}
+		return q, nil
+	case Overridable:
+		return n.Overridden(ov)
+	}
+	return nil, nil
+}
+
+// Both joins two conditions by AND; either may be nil.
+func Both(a, b *Condition) *Condition {
 	if a == nil {
 		return b
 	}

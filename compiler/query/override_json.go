@@ -39,17 +39,22 @@ func (k Kinds) Overlaid(raw, filters, variables []byte) ([]byte, error) {
 	if err := json.Unmarshal(raw, &outer); err != nil {
 		return nil, fmt.Errorf("reading a query that was parsed: %w", err)
 	}
-	n, isInsight := node.(Insight)
-	_, isHogQL := node.(*HogQL)
-	if !isInsight && !isHogQL {
+	var change func(members) error
+	switch n := bottom(node).(type) {
+	case Insight:
+		change = func(q members) error { return q.overlayInsight(n, over, parsed) }
+	case *HogQL:
+		change = func(q members) error { return q.overlayFilters(over) }
+		if n == node {
+			change = func(q members) error { return errors.Join(q.overlayFilters(over), q.overlayVariables(given)) }
+		}
+	case EventLister:
+		change = func(q members) error { return q.overlayEvents(n, over, parsed) }
+	}
+	if change == nil {
 		return raw, nil
 	}
-	err = outer.inner(func(q members) error {
-		if isInsight {
-			return q.overlayInsight(n, over, parsed)
-		}
-		return errors.Join(q.overlayFilters(over), q.overlayVariables(given))
-	})
+	err = outer.inner(func(q members) error { return q.below(bottom(node) != node, change) })
 	if err != nil {
 		return nil, fmt.Errorf("putting overrides over a query: %w", err)
 	}
@@ -92,6 +97,35 @@ func (m members) inner(change func(members) error) error {
 		return err
 	}
 	return errors.Join(source.inner(change), m.set("source", source))
+}
+
+// bottom is the query that overrides go over: the insight or the SQL that a node is about, or the node itself.
+func bottom(n Node) Node {
+	if people, ok := n.(PeopleSource); ok {
+		return people.Behind()
+	}
+	if _, lists := n.(EventLister); lists {
+		return n
+	}
+	if _, ok := n.(Overridable); ok {
+		if about, ok := n.(interface{ Around() (Modifiers, Node) }); ok {
+			_, source := about.Around()
+			return bottom(source)
+		}
+	}
+	return n
+}
+
+// below changes the query that a node is about, at the bottom of all members source, or the node itself.
+func (m members) below(sources bool, change func(members) error) error {
+	if !sources || !m.has("source") {
+		return change(m)
+	}
+	source, err := m.object("source")
+	if err != nil {
+		return err
+	}
+	return errors.Join(source.below(true, change), m.set("source", source))
 }
 
 // overlayDates puts the dates of overrides into a member dateRange: either replaces both.
@@ -137,14 +171,35 @@ func (m members) overlayInsight(n Insight, over members, parsed *Overrides) erro
 	if over.has("breakdown_filter") && parts.Breakdowns != nil {
 		m["breakdownFilter"] = over["breakdown_filter"]
 	}
+	return m.overlayProperties(parts.Properties, over, parsed)
+}
+
+// overlayProperties adds the properties of overrides to those that a query has.
+func (m members) overlayProperties(own *Condition, over members, parsed *Overrides) error {
 	switch { // a list or group without filters counts as none
 	case parsed.Properties == nil:
 		return nil
-	case parts.Properties == nil:
+	case own == nil:
 		m["properties"] = over["properties"]
 		return nil
 	}
 	return m.set("properties", map[string]any{"type": "AND", "values": []any{group(m["properties"]), group(over["properties"])}})
+}
+
+// overlayEvents does to the JSON of a list of events what Overridden does to n.
+func (m members) overlayEvents(n EventLister, over members, parsed *Overrides) error {
+	if over.has("date_from") || over.has("date_to") {
+		for name, given := range map[string]string{"after": "date_from", "before": "date_to"} {
+			delete(m, name)
+			if over.has(given) {
+				m[name] = over[given]
+			}
+		}
+	}
+	if over.has("filterTestAccounts") {
+		m["filterTestAccounts"] = over["filterTestAccounts"]
+	}
+	return m.overlayProperties(n.Filters(), over, parsed)
 }
 
 // group gives a list of property filters as a group; a group stays as it is.

@@ -52,7 +52,38 @@ func TestOverlaid(t *testing.T) {
 			`{"kind":"DataVisualizationNode","source":{"filters":{"dateRange":{"date_from":"-3d"},"properties":[{"type":"event","key":"k"},{"type":"event","key":"l"}]},"kind":"HogQLQuery",` +
 				`"query":"select 1","variables":{"v":{"code_name":"c","isNull":true,"variableId":"v"},"w":{"variableId":"w","code_name":"d"}}}}`,
 		},
-		{"a kind that takes none", `{"kind": "EventsQuery", "select": ["event"]}`, `{"date_from":"-3d"}`, ``, `{"kind": "EventsQuery", "select": ["event"]}`},
+		{
+			"events", `{"kind":"DataTableNode","source":{"kind":"EventsQuery","select":["event"],"before":"-1d","properties":[{"key":"k"}]}}`,
+			`{"date_from":"-3d","properties":[{"key":"l"}],"interval":"week","filterTestAccounts":true}`, ``,
+			`{"kind":"DataTableNode","source":{"after":"-3d","filterTestAccounts":true,"kind":"EventsQuery",` +
+				`"properties":{"type":"AND","values":[{"type":"AND","values":[{"key":"k"}]},{"type":"AND","values":[{"key":"l"}]}]},"select":["event"]}}`,
+		},
+		{
+			"events of the actors behind an insight", `{"kind":"EventsQuery","select":["event"],"source":{"kind":"InsightActorsQuery","source":` + trends + `}}`, `{"date_to":"-3d"}`, ``,
+			`{"before":"-3d","kind":"EventsQuery","select":["event"],"source":{"kind":"InsightActorsQuery","source":` + trends + `}}`,
+		},
+		{
+			"actors behind an insight", `{"kind":"ActorsQuery","select":["id"],"properties":[{"key":"p","type":"person"}],"source":{"kind":"InsightActorsQuery","source":` + trends + `}}`,
+			`{"date_from":"-3d","properties":[{"key":"l"}]}`, ``,
+			`{"kind":"ActorsQuery","properties":[{"key":"p","type":"person"}],"select":["id"],"source":{"kind":"InsightActorsQuery","source":` +
+				`{"dateRange":{"date_from":"-3d"},"kind":"TrendsQuery","properties":[{"key":"l"}],"series":[{"event":"a"}]}}}`,
+		},
+		{
+			"actors behind stickiness", `{"kind":"StickinessActorsQuery","source":{"kind":"StickinessQuery","series":[{"event":"a"}]}}`, `{"date_from":"-3d"}`, ``,
+			`{"kind":"StickinessActorsQuery","source":{"dateRange":{"date_from":"-3d"},"kind":"StickinessQuery","series":[{"event":"a"}]}}`,
+		},
+		{
+			"actors behind a correlation", `{"kind":"ActorsQuery","source":{"kind":"FunnelCorrelationActorsQuery","source":{"kind":"FunnelCorrelationQuery","funnelCorrelationType":"events",` +
+				`"source":{"kind":"FunnelsActorsQuery","source":{"kind":"FunnelsQuery","series":[{"event":"a"},{"event":"b"}]}}}}}`, `{"date_from":"-3d"}`, ``,
+			`{"kind":"ActorsQuery","source":{"kind":"FunnelCorrelationActorsQuery","source":{"funnelCorrelationType":"events","kind":"FunnelCorrelationQuery",` +
+				`"source":{"kind":"FunnelsActorsQuery","source":{"dateRange":{"date_from":"-3d"},"kind":"FunnelsQuery","series":[{"event":"a"},{"event":"b"}]}}}}}`,
+		},
+		{
+			"actors that SQL finds", `{"kind":"ActorsQuery","source":{"kind":"HogQLQuery","query":"select id from persons where {filters}"}}`, `{"date_from":"-3d"}`, ``,
+			`{"kind":"ActorsQuery","source":{"filters":{"dateRange":{"date_from":"-3d"}},"kind":"HogQLQuery","query":"select id from persons where {filters}"}}`,
+		},
+		{"all people", `{"kind": "ActorsQuery", "select": ["id"]}`, `{"date_from":"-3d"}`, ``, `{"kind": "ActorsQuery", "select": ["id"]}`},
+		{"a kind that takes none", `{"kind": "HogQLMetadata", "language": "hogQL", "query": "select 1"}`, `{"date_from":"-3d"}`, ``, `{"kind": "HogQLMetadata", "language": "hogQL", "query": "select 1"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -91,15 +122,16 @@ func applied(t *testing.T, in, filters, variables string) []byte {
 			t.Fatal(err)
 		}
 	}
-	if n, ok := node.(query.Insight); ok {
-		node = over.Apply(n)
+	if filters != "" {
+		applied, err := over.ApplyTo(node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if applied != nil {
+			node = applied
+		}
 	}
 	if q, ok := node.(*query.HogQL); ok {
-		if filters != "" {
-			if q, err = over.ApplyHogQL(q); err != nil {
-				t.Fatal(err)
-			}
-		}
 		node = q.WithVariables(given)
 	}
 	return node.Canonical()
@@ -110,17 +142,15 @@ func FuzzOverlaid(f *testing.F) {
 	f.Add(`{"kind":"TrendsQuery","series":[{"event":"a"}],"properties":[{"key":"k"}]}`, `{"properties":{"type":"OR","values":[]},"date_from":"all"}`)
 	f.Add(`{"kind":"InsightVizNode","source":{"kind":"FunnelsQuery","series":[{"event":"a"},{"event":"b"}]}}`, `{"breakdown_filter":{"breakdown":"x"},"interval":"hour","explicitDate":true}`)
 	f.Add(`{"kind":"DataTableNode","source":{"kind":"HogQLQuery","query":"select 1","filters":{"properties":[]}}}`, `{"date_to":"-1d","properties":[{"key":"k"}],"filterTestAccounts":false}`)
+	f.Add(`{"kind":"ActorsQuery","source":{"kind":"InsightActorsQuery","source":{"kind":"PathsQuery","pathsFilter":{}}}}`, `{"date_to":"-1d","properties":[{"key":"k"}]}`)
+	f.Add(`{"kind":"EventsQuery","select":["*"],"after":"all","properties":{"type":"OR","values":[]}}`, `{"date_to":"-1d","properties":[{"key":"k"}],"filterTestAccounts":true}`)
 	f.Fuzz(func(t *testing.T, in, filters string) {
 		node, err := compiler.Parse([]byte(in))
 		over, overErr := query.ParseOverrides([]byte(filters))
 		if err != nil || overErr != nil {
 			return
 		}
-		if n, ok := node.(query.Insight); ok {
-			node = over.Apply(n)
-		} else if q, ok := node.(*query.HogQL); !ok {
-			return
-		} else if node, err = over.ApplyHogQL(q); err != nil {
+		if node, err = over.ApplyTo(node); node == nil || err != nil {
 			return
 		}
 		got, err := compiler.Overlaid([]byte(in), []byte(filters), nil)

@@ -64,6 +64,13 @@ func (*InsightActors) Kind() string { return "InsightActorsQuery" }
 // Behind is the insight.
 func (q *InsightActors) Behind() Insight { return q.Source }
 
+// Overridden puts the overrides over the insight.
+func (q *InsightActors) Overridden(ov *Overrides) (Node, error) {
+	out := *q
+	out.Source = ov.Apply(q.Source)
+	return &out, nil
+}
+
 // Canonical leaves out what only changes how the insight is shown.
 func (q *InsightActors) Canonical() []byte { return CanonicalOver(q.Kind(), q.Source, q) }
 

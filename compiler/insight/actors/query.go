@@ -47,6 +47,17 @@ func (q *Query) Field(name string) string { return (&query.Common{At: q.At}).Fie
 // Around gives the modifiers of the node itself, and the query inside it; nil for none.
 func (q *Query) Around() (query.Modifiers, query.Node) { return q.Modifiers, q.Source }
 
+// Overridden puts the overrides over the source; the list of all people takes none.
+func (q *Query) Overridden(ov *query.Overrides) (query.Node, error) {
+	source, err := ov.ApplyTo(q.Source)
+	if source == nil || err != nil {
+		return nil, err
+	}
+	out := *q
+	out.Source = source
+	return &out, nil
+}
+
 // Rows gives the limit that is asked for, 0 for none, and its field.
 func (q *Query) Rows() (limit int, field string) { return q.Limit, q.Field("limit") }
 

@@ -31,6 +31,17 @@ func (q *ActorsQuery) OwnModifiers() query.Modifiers {
 	return q.Source.Source.OwnModifiers().Over(q.Source.Modifiers).Over(q.Modifiers)
 }
 
+// Overridden puts the overrides over the funnel.
+func (q *ActorsQuery) Overridden(ov *query.Overrides) (query.Node, error) {
+	source, err := q.Source.Overridden(ov)
+	if err != nil {
+		return nil, err
+	}
+	out := *q
+	out.Source = source.(*Query)
+	return &out, nil
+}
+
 // Canonical leaves out what only changes how the funnel is shown.
 func (q *ActorsQuery) Canonical() []byte { return query.CanonicalOver(q.Kind(), q.Source, q) }
 

@@ -54,6 +54,17 @@ func (q *Query) Field(name string) string { return (&query.Common{At: q.At}).Fie
 // Around gives the modifiers of the node itself, and the query inside it.
 func (q *Query) Around() (query.Modifiers, query.Node) { return q.Modifiers, q.Source }
 
+// Overridden puts the overrides over the funnel.
+func (q *Query) Overridden(ov *query.Overrides) (query.Node, error) {
+	source, err := q.Source.Overridden(ov)
+	if err != nil {
+		return nil, err
+	}
+	out := *q
+	out.Source = source.(*funnels.ActorsQuery)
+	return &out, nil
+}
+
 // Names gives the events and the properties of actors that are asked for.
 func (q Query) Names() []query.Named {
 	var out []query.Named

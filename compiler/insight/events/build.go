@@ -167,7 +167,7 @@ var person = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]
 // span is the condition on the time of events. Events that are a little ahead of our clock count when no end is given.
 func (b builder) span() (hogql.Expr, error) {
 	const ahead = 5 * time.Second
-	before, err := b.bound(b.query.Before, "before", b.world.Now.Add(ahead))
+	before, err := b.bound(b.query.Before, b.query.beforeField(), b.world.Now.Add(ahead))
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (b builder) span() (hogql.Expr, error) {
 	if b.query.After == "all" {
 		return end, nil
 	}
-	after, err := b.bound(b.query.After, "after", b.world.Now.Add(-24*time.Hour))
+	after, err := b.bound(b.query.After, b.query.afterField(), b.world.Now.Add(-24*time.Hour))
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (b builder) bound(text, field string, without time.Time) (time.Time, error)
 	}
 	t, ok := filter.Date(text, b.world.Now, b.world.Zone())
 	if !ok {
-		return t, diag.Field(diag.InvalidInput, b.query.Field(field), "The date is neither ISO 8601 nor relative, such as -7d")
+		return t, diag.Field(diag.InvalidInput, field, "The date is neither ISO 8601 nor relative, such as -7d")
 	}
 	return t, nil
 }

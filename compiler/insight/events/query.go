@@ -1,6 +1,8 @@
 package events
 
 import (
+	"cmp"
+
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
@@ -27,6 +29,9 @@ type Query struct {
 	// After and Before are dates as in a DateRange, both excluded; empty for the last day and for now.
 	After  string `json:"after,omitempty"`
 	Before string `json:"before,omitempty"`
+	// AfterAt and BeforeAt are the fields that they come from where those are not after and before.
+	AfterAt  string `json:"-"`
+	BeforeAt string `json:"-"`
 	// OrderBy are HogQL expressions, each with ASC or DESC after it; nil for the default order.
 	OrderBy   []string        `json:"orderBy,omitempty"`
 	Limit     int             `json:"limit,omitempty"` // 0 for the default
@@ -69,7 +74,28 @@ func (q Query) ActionID() (id int64, ok bool) {
 func (q *Query) Rows() (limit int, field string) { return q.Limit, q.Field("limit") }
 
 // Between gives the ends of the range of time that is asked for, and the field of the second.
-func (q *Query) Between() (from, to, field string) { return q.After, q.Before, q.Field("before") }
+func (q *Query) Between() (from, to, field string) { return q.After, q.Before, q.beforeField() }
+
+func (q *Query) afterField() string  { return cmp.Or(q.AfterAt, q.Field("after")) }
+func (q *Query) beforeField() string { return cmp.Or(q.BeforeAt, q.Field("before")) }
+
+// Filters is the condition in the field properties.
+func (q *Query) Filters() *query.Condition { return q.Properties }
+
+// Overridden puts the overrides over the events: either date replaces both, and properties are added. An insight whose actors'
+// events are listed stays as it is.
+func (q *Query) Overridden(ov *query.Overrides) (query.Node, error) {
+	out := *q
+	if ov.DateFrom != "" || ov.DateTo != "" {
+		out.After, out.Before = ov.DateFrom, ov.DateTo
+		out.AfterAt, out.BeforeAt = "filters_override.date_from", "filters_override.date_to"
+	}
+	out.Properties = query.Both(q.Properties, ov.Properties)
+	if ov.FilterTestAccounts != nil {
+		out.FilterTestAccounts = *ov.FilterTestAccounts
+	}
+	return &out, nil
+}
 
 // Read reads an EventsQuery.
 func Read(r *query.Reader, o *query.Object) query.Node {

@@ -27,6 +27,13 @@ func (*ActorsQuery) Kind() string { return "StickinessActorsQuery" }
 // Behind is the insight.
 func (q *ActorsQuery) Behind() query.Insight { return q.Source }
 
+// Overridden puts the overrides over the insight.
+func (q *ActorsQuery) Overridden(ov *query.Overrides) (query.Node, error) {
+	out := *q
+	out.Source = ov.Apply(q.Source).(*Query)
+	return &out, nil
+}
+
 // Canonical leaves out what only changes how the insight is shown.
 func (q *ActorsQuery) Canonical() []byte { return query.CanonicalOver(q.Kind(), q.Source, q) }
 

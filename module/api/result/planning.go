@@ -49,21 +49,10 @@ func (o Overrides) apply(node query.Node) (query.Node, error) {
 			return nil, err // a mistake of the request, told as it is
 		}
 		if isHogQL {
-			q = q.WithVariables(variables)
-			node = q
+			node = q.WithVariables(variables)
 		}
 	}
-	if len(o.Filters) == 0 || api.IsNull(o.Filters) || !isHogQL {
-		return overrideFilters(node, o.Filters)
-	}
-	filters, err := query.ParseOverrides(o.Filters)
-	if err != nil {
-		return nil, err // a mistake of the request, told as it is
-	}
-	if q, err = filters.ApplyHogQL(q); err != nil {
-		return nil, err // a mistake of the request, told as it is
-	}
-	return q, nil
+	return overrideFilters(node, o.Filters)
 }
 
 // PlanNode plans a query of the query route, or that of a saved insight: both share their answers.
@@ -144,20 +133,20 @@ func VariableMarks(c *execution.Caller, node query.Node) string {
 	return string(jsontext.Append(nil, values)) // maps are encoded in the order of their keys
 }
 
-// overrideFilters puts a request's filters_override over an insight: contract section 2.4.
+// overrideFilters puts a request's filters_override over a query: contract section 2.4.
 func overrideFilters(node query.Node, raw json.RawMessage) (query.Node, error) {
 	if len(raw) == 0 || api.IsNull(raw) {
 		return node, nil
-	}
-	n, ok := node.(query.Insight)
-	if !ok {
-		return nil, api.Invalid("filters_override", "invalid_input", "filters_override is not supported for %s; put filters into the query.", node.Kind())
 	}
 	overrides, err := query.ParseOverrides(raw)
 	if err != nil {
 		return nil, err // a mistake of the request, told as it is
 	}
-	return overrides.Apply(n), nil
+	over, err := overrides.ApplyTo(node)
+	if err == nil && over == nil {
+		err = api.Invalid("filters_override", "invalid_input", "filters_override is not supported for %s; put filters into the query.", node.Kind())
+	}
+	return over, err // a mistake of the request, told as it is
 }
 
 // MaxQueryID is the most characters of the id that a caller gives a query.
