@@ -134,7 +134,11 @@ func Condition(f Property, s Subject) (hogql.Expr, error) {
 		return nil, err
 	}
 	c := propertyCondition{at: s.At, field: field, typ: typ, subject: s, column: f.Type == "event_metadata" || f.Type == "session"}
-	out, ok := c.build(f)
+	build := c.build
+	if s.isTextList(f) {
+		build = c.members
+	}
+	out, ok := build(f)
 	if !ok {
 		return nil, s.unsupported(f)
 	}
