@@ -89,6 +89,23 @@ func TestWithoutPieces(t *testing.T) {
 	}
 }
 
+// TestPiecesOfIntervals: buckets of each length are pieces, the longest ones too.
+func TestPiecesOfIntervals(t *testing.T) {
+	t.Parallel()
+	for interval, from := range map[string]string{"hour": "-1d", "day": "-7d", "week": "-60d", "month": "-6m", "quarter": "-1y", "year": "-3y"} {
+		for _, kind := range []string{"TrendsQuery", "LifecycleQuery"} {
+			if piecesOf(t, `{"kind": "`+kind+`", "interval": "`+interval+`", "dateRange": {"date_from": "`+from+`"}, "series": [{"event": "a"}]}`) == nil {
+				t.Errorf("a %s by %s has no pieces", kind, interval)
+			}
+		}
+	}
+	for _, start := range []string{"toStartOfWeek", "toStartOfMonth", "toStartOfQuarter", "toStartOfYear"} {
+		if piecesOf(t, hogqlOf(t, "select "+start+"(timestamp) as start, count() from events where timestamp >= '2020-01-01' and timestamp < '2024-01-01' group by start order by start")) == nil {
+			t.Errorf("HogQL by %s has no pieces", start)
+		}
+	}
+}
+
 // TestPieceTexts: the same question of other days has the same text, another question another.
 func TestPieceTexts(t *testing.T) {
 	t.Parallel()

@@ -72,7 +72,7 @@ func (w *World) CutUp(ranges []Range) (*Parts, bool) {
 	out := &Parts{Of: make([][]int, len(ranges))}
 	for i := range ranges {
 		r := &ranges[i]
-		if r.All || r.Lower.Before(r.Floor(r.From)) || r.To.Sub(r.From) > MostPieces*r.longest() {
+		if r.All || r.Lower.Before(r.Floor(r.From)) || r.To.Sub(r.From)/MostPieces > r.longest() { // 4000 months are more than a Duration holds
 			return nil, false
 		}
 		starts := r.Buckets()

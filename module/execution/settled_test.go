@@ -253,7 +253,9 @@ func settledQueries(computed, static, action int64) []string {
 		trend("day", "-20d", fmt.Sprintf(`{"kind":"ActionsNode","id":%d}`, action), ""),
 		trend("day", "-20d", series(""), `,"breakdownFilter":{"breakdown":"k","breakdown_type":"event"}`),
 		`{"kind":"LifecycleQuery","interval":"day","dateRange":{"date_from":"-20d"},"series":[` + series("") + `]}`,
+		`{"kind":"LifecycleQuery","interval":"month","dateRange":{"date_from":"-3m"},"series":[` + series("") + `]}`,
 		`{"kind":"StickinessQuery","interval":"day","dateRange":{"date_from":"-20d"},"series":[` + series("") + `]}`,
+		`{"kind":"HogQLQuery","query":"select toStartOfQuarter(timestamp) as quarter, count() from events where timestamp >= today() - interval 400 day group by quarter order by quarter"}`,
 		`{"kind":"HogQLQuery","query":"select toStartOfDay(timestamp) as day, count(), uniq(person_id), sum(toFloat(properties.n)) from events where event = 'a' and timestamp >= today() - interval 20 day group by day order by day"}`,
 		`{"kind":"HogQLQuery","query":"select toStartOfWeek(timestamp) as week, properties.k as k, count() from events where timestamp > now() - interval 60 day group by week, k having count() > 1 order by week desc, k limit 20"}`,
 	}
