@@ -3,8 +3,6 @@
 package caddyfile
 
 import (
-	"strings"
-
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -75,10 +73,10 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 	app := new(module.App)
 	err := block(d, map[string]func() error{
 		"clickhouse":     func() error { return parseClickHouse(d, app) },
-		"registry":       value(d, &app.Registry, dsn(module.CheckRegistryDSN)),
+		"registry":       value(d, &app.Registry, unlessPlaceholder(module.CheckRegistryDSN)),
 		"data_dir":       text(d, &app.DataDir),
 		"engine_library": text(d, &app.EngineLibrary),
-		"public_url":     text(d, &app.PublicURL),
+		"public_url":     value(d, &app.PublicURL, unlessPlaceholder(module.CheckPublicURL)),
 		"endpoints":      func() error { return parseEndpoints(d, app) },
 		"capture":        func() error { return parseCapture(d, &app.Capture) },
 		"alerts":         func() error { return parseAlerts(d, &app.Alerts) },
@@ -94,17 +92,12 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 
 // parseClickHouse reads the DSN of ClickHouse and its options.
 func parseClickHouse(d *caddyfile.Dispenser, app *module.App) error {
-	if err := value(d, &app.ClickHouse, dsn(module.CheckClickHouseDSN))(); err != nil {
+	if err := value(d, &app.ClickHouse, unlessPlaceholder(module.CheckClickHouseDSN))(); err != nil {
 		return err
 	}
 	return block(d, map[string]func() error{
-		"cluster": value(d, &app.Cluster, func(s string) (string, error) {
-			if strings.Contains(s, "{") { // a placeholder
-				return s, nil
-			}
-			return s, module.CheckCluster(s)
-		}),
-		"shard": func() error { return parseShard(d, app) },
+		"cluster": value(d, &app.Cluster, unlessPlaceholder(module.CheckCluster)),
+		"shard":   func() error { return parseShard(d, app) },
 	}, "shard")
 }
 
@@ -121,7 +114,7 @@ func parseShard(d *caddyfile.Dispenser, app *module.App) error {
 		return d.Errf("the shard %s is set twice", name)
 	}
 	var server string
-	if err := value(d, &server, dsn(module.CheckClickHouseDSN))(); err != nil {
+	if err := value(d, &server, unlessPlaceholder(module.CheckClickHouseDSN))(); err != nil {
 		return err
 	}
 	if app.Shards == nil {
@@ -166,8 +159,8 @@ func parseCapture(d *caddyfile.Dispenser, c *module.CaptureConfig) error {
 
 func parseAlerts(d *caddyfile.Dispenser, a *module.AlertsConfig) error {
 	return block(d, map[string]func() error{
-		"webhook":          text(d, &a.Webhook),
-		"webhook_secret":   text(d, &a.WebhookSecret),
+		"webhook":          value(d, &a.Webhook, unlessPlaceholder(module.CheckWebhook)),
+		"webhook_secret":   value(d, &a.WebhookSecret, unlessPlaceholder(module.CheckWebhookSecret)),
 		"private_webhooks": flag(d, &a.PrivateWebhooks),
 	})
 }
@@ -178,8 +171,8 @@ func parsePeers(d *caddyfile.Dispenser, app *module.App) error {
 		return d.ArgErr()
 	}
 	err := block(d, map[string]func() error{
-		"listen":    value(d, &app.Peers.Listen, dsn(module.CheckPeersListen)),
-		"advertise": value(d, &app.Peers.Advertise, dsn(module.CheckPeersAdvertise)),
+		"listen":    value(d, &app.Peers.Listen, unlessPlaceholder(module.CheckPeersListen)),
+		"advertise": value(d, &app.Peers.Advertise, unlessPlaceholder(module.CheckPeersAdvertise)),
 	})
 	if err == nil && app.Peers.Listen == "" {
 		err = d.Err("peers needs an address to listen at, such as listen :9443")

@@ -77,8 +77,8 @@ func within[T any](parse func(string) (T, error), check func(T) error) func(stri
 	}
 }
 
-// dsn returns a parser for DSNs and addresses that check accepts. One with placeholders is checked later, once they are replaced.
-func dsn(check func(string) error) func(string) (string, error) {
+// unlessPlaceholder returns a parser for texts that check accepts. One with placeholders is checked later, once they are replaced.
+func unlessPlaceholder(check func(string) error) func(string) (string, error) {
 	return func(s string) (string, error) {
 		if strings.Contains(s, "{") {
 			return s, nil

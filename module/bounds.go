@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -62,6 +63,21 @@ func CheckPublicURL(text string) error {
 		return fmt.Errorf("%q is not a valid scheme and host (want, for example, https://api.example.com)", text)
 	}
 	return nil
+}
+
+// CheckWebhook reports what is wrong with the address that messages of alerts are sent to.
+func CheckWebhook(address string) error { return phrase(alerts.CheckURL(address)) }
+
+// CheckWebhookSecret reports what is wrong with the secret that signs these messages. Its error does not hold the secret.
+func CheckWebhookSecret(secret string) error { return phrase(alerts.CheckSecret(secret)) }
+
+// phrase is an error that is a sentence of the API, as a part of a longer message.
+func phrase(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := strings.TrimSuffix(err.Error(), ".")
+	return errors.New(strings.ToLower(text[:1]) + text[1:])
 }
 
 // CheckTTL reports what is wrong with the freshness of the query route.
@@ -138,13 +154,13 @@ func (a *App) Validate() error {
 		check("limits rate", errNotPositive)
 	}
 	if a.Alerts.Webhook != "" {
-		check("alerts webhook", alerts.CheckURL(a.Alerts.Webhook))
+		check("alerts webhook:", CheckWebhook(a.Alerts.Webhook))
 	}
 	if a.Alerts.WebhookSecret != "" {
-		check("alerts webhook_secret", alerts.CheckSecret(a.Alerts.WebhookSecret))
+		check("alerts webhook_secret:", CheckWebhookSecret(a.Alerts.WebhookSecret))
 	}
 	if a.PublicURL != "" {
-		check("public_url", CheckPublicURL(a.PublicURL))
+		check("public_url:", CheckPublicURL(a.PublicURL))
 	}
 	if a.ClickHouse != "" {
 		wrong = append(wrong, CheckClickHouseDSN(a.ClickHouse))

@@ -66,7 +66,7 @@ func TestReload(t *testing.T) {
 		{"a field that is not there", map[string]any{"clickhose": "x"}, "unknown field"},
 		{"other limits", map[string]any{"limits": map[string]any{"rate": "5/s"}}, ""},
 		{"a secret that is not set", map[string]any{"alerts": map[string]any{"webhook": "https://example.com/", "webhook_secret": "{env.NO_SECRET_HERE}0123456789abcdef"}}, "alerts webhook_secret"},
-		{"a short secret", map[string]any{"alerts": map[string]any{"webhook_secret": "x"}}, "alerts webhook_secret The secret must have"},
+		{"a short secret", map[string]any{"alerts": map[string]any{"webhook_secret": "x"}}, "alerts webhook_secret: the secret must have"},
 		{"another webhook", map[string]any{"alerts": map[string]any{"webhook": "https://example.com/", "private_webhooks": true}}, ""},
 	}
 	for _, step := range steps {

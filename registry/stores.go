@@ -2,6 +2,9 @@ package registry
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -48,7 +51,13 @@ func InspectStore(ctx context.Context, dsn, dataDir string) (StoreState, error) 
 }
 
 // CheckDSN reports what is wrong with the DSN of a store. Its error contains no password.
-func CheckDSN(dsn string) error { return storeType(dsn).Check(dsn) }
+func CheckDSN(dsn string) error {
+	scheme, _, _ := strings.Cut(dsn, ":")
+	if _, known := storeTypes[scheme]; !known && dsn != "" {
+		return fmt.Errorf("the DSN has none of the schemes %s", strings.Join(slices.Sorted(maps.Keys(storeTypes)), ", "))
+	}
+	return storeType(dsn).Check(dsn)
+}
 
 func storeType(dsn string) StoreType {
 	scheme, _, _ := strings.Cut(dsn, ":")
