@@ -132,8 +132,13 @@ func adminError(err error) error {
 var errBadRequest = errors.New("bad request")
 
 func badRequest(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", errBadRequest, fmt.Errorf(format, args...))
+	return badRequestError{fmt.Errorf(format, args...)}
 }
+
+// badRequestError is errBadRequest, and says only what is wrong.
+type badRequestError struct{ error }
+
+func (e badRequestError) Unwrap() []error { return []error{errBadRequest, e.error} }
 
 func readAdmin[T any](r *http.Request) (T, error) {
 	var body T

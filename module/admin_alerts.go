@@ -1,6 +1,7 @@
 package module
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
@@ -44,7 +45,7 @@ func adminCheckAlert(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 	known := rt.registry.Snapshot().Alert(project.ID, r.PathValue("id"))
 	switch {
 	case known == nil:
-		return nil, registry.ErrNotFound
+		return nil, fmt.Errorf("alert %s of project %d: %w", r.PathValue("id"), project.ID, registry.ErrNotFound)
 	case !known.Enabled:
 		return nil, badRequest("the alert is disabled: it is not checked")
 	}

@@ -1,6 +1,7 @@
 package module
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -59,6 +60,10 @@ func adminListCohorts(rt *runtime, _ http.ResponseWriter, r *http.Request) (any,
 	return map[string]any{"cohorts": records}, nil
 }
 
+func noCohort(project, id int64) error {
+	return fmt.Errorf("cohort %d of project %d: %w", id, project, registry.ErrNotFound)
+}
+
 func adminRenameCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
 	body, err := readAdmin[adminapi.CohortFields](r)
 	if err != nil {
@@ -72,7 +77,7 @@ func adminRenameCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 		return nil, err
 	}
 	if rt.registry.Snapshot().Cohort(body.Project, id) == nil {
-		return nil, registry.ErrNotFound
+		return nil, noCohort(body.Project, id)
 	}
 	c, err := rt.registry.UpdateCohort(r.Context(), body.Project, id, registry.CohortFields{Name: registry.To(&body.Name)}, time.Now())
 	if err != nil {
@@ -91,7 +96,7 @@ func adminDeleteCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 		return nil, err
 	}
 	if rt.registry.Snapshot().Cohort(project.ID, id) == nil {
-		return nil, registry.ErrNotFound
+		return nil, noCohort(project.ID, id)
 	}
 	deleted := registry.CohortFields{Deleted: registry.To(true), Check: func(now *registry.Snapshot, c *registry.Cohort) error {
 		if err := rt.references.Of(now, c.Project).RefuseDeletion(c.ID, nil); err != nil {
@@ -118,7 +123,7 @@ func adminRecalculateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request)
 	known := rt.registry.Snapshot().Cohort(project.ID, id)
 	switch {
 	case known == nil:
-		return nil, registry.ErrNotFound
+		return nil, noCohort(project.ID, id)
 	case known.Static:
 		return nil, badRequest("cohort %d is static: its members are not computed", id)
 	}

@@ -118,7 +118,7 @@ func follow[T any](cmd *cobra.Command, uri string, body any) (T, error) {
 	}
 	resp, err := caddycmd.AdminAPIRequest(text(cmd, "address"), http.MethodPost, uri, http.Header{}, bytes.NewReader(raw))
 	if err != nil {
-		return out, fmt.Errorf("asking the server at %s: %w", text(cmd, "address"), err)
+		return out, refusal(text(cmd, "address"), err)
 	}
 	defer resp.Body.Close()
 	bar := newBar(cmd.ErrOrStderr())

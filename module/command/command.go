@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
@@ -112,11 +114,32 @@ func call[T any](cmd *cobra.Command, method, uri string, body any) (T, error) {
 	}
 	resp, err := caddycmd.AdminAPIRequest(text(cmd, "address"), method, uri, header, reader)
 	if err != nil {
-		return out, fmt.Errorf("asking the server at %s: %w", text(cmd, "address"), err)
+		return out, refusal(text(cmd, "address"), err)
 	}
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
 		return out, fmt.Errorf("reading the server's answer: %w", err)
 	}
 	return out, nil
+}
+
+// refusal is what an error of Caddy's admin client means for an operator: the reason that the server gave, or else which server was asked.
+func refusal(address string, err error) error {
+	var answer struct {
+		Error string `json:"error"`
+	}
+	if _, response, answered := strings.Cut(err.Error(), "caddy responded with error: HTTP "); answered {
+		if _, body, _ := strings.Cut(response, ": "); json.Unmarshal([]byte(body), &answer) == nil && answer.Error != "" {
+			return errors.New(answer.Error)
+		}
+	}
+	return fmt.Errorf("asking the server at %s (--address names another one): %w", address, err)
+}
+
+// counted is a number with the word for so many.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
 }

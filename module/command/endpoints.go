@@ -117,9 +117,9 @@ func describe(w io.Writer, p *adminapi.FilesPlan) {
 			fmt.Fprintf(w, "      endpoint %s: %s\n", e.Name, change.Detail)
 		}
 	}
-	fmt.Fprintf(w, "%d endpoints match their files\n", kept)
+	fmt.Fprintln(w, counted(kept, "endpoint matches its file", "endpoints match their files"))
 	if len(p.Unmanaged) > 0 {
-		fmt.Fprintf(w, "%d endpoints have no file and stay: %s\n", len(p.Unmanaged), strings.Join(p.Unmanaged, ", "))
+		fmt.Fprintf(w, "%s: %s\n", counted(len(p.Unmanaged), "endpoint has no file and stays", "endpoints have no file and stay"), strings.Join(p.Unmanaged, ", "))
 	}
 }
 
@@ -175,7 +175,7 @@ func pullFiles(cmd *cobra.Command, args []string) (any, error) {
 		report.Unknown = append(report.Unknown, f.Path)
 	}
 	slices.Sort(report.Unknown)
-	fmt.Fprintf(cmd.ErrOrStderr(), "wrote %d files to %s; %d already matched the server\n", len(report.Written), dir, len(report.Unchanged))
+	fmt.Fprintf(cmd.ErrOrStderr(), "wrote %s to %s; %d already matched the server\n", counted(len(report.Written), "file", "files"), dir, len(report.Unchanged))
 	return report, nil
 }
 

@@ -176,8 +176,8 @@ func tell(stderr io.Writer, report *adminapi.Import) {
 	if report.DryRun {
 		did = "would import"
 	}
-	fmt.Fprintf(stderr, "%s %d events (%d were there before), %d persons and %d groups from %s\n",
-		did, report.Events, report.Duplicates, report.Persons, report.Groups, report.File)
+	fmt.Fprintf(stderr, "%s %s (%s there before), %s and %s from %s\n", did, counted(report.Events, "event", "events"), counted(report.Duplicates, "was", "were"),
+		counted(report.Persons, "person", "persons"), counted(report.Groups, "group", "groups"), report.File)
 	if report.DryRun {
 		tellRehearsal(stderr, report)
 	}
@@ -200,7 +200,7 @@ func tell(stderr io.Writer, report *adminapi.Import) {
 
 // tellRehearsal says what a dry run found out.
 func tellRehearsal(stderr io.Writer, report *adminapi.Import) {
-	fmt.Fprintf(stderr, "nothing was written; the format is %s; %d people would be new\n", report.Format, report.People)
+	fmt.Fprintf(stderr, "nothing was written; the format is %s; %s would be new\n", report.Format, counted(report.People, "person", "people"))
 	if report.First != nil {
 		fmt.Fprintf(stderr, "events from %s to %s\n", report.First.Format(time.RFC3339), report.Last.Format(time.RFC3339))
 	}

@@ -48,12 +48,13 @@ func runDeletePersons(cmd *cobra.Command, args []string) (any, error) {
 			eraseAt = *d.EraseAt
 		}
 	}
-	what := fmt.Sprintf("deleted %d people", len(persons))
+	people, gone := counted(len(persons), "person", "people"), counted(int(events), "event", "events")
+	what := "deleted " + people
 	switch {
 	case flag(cmd, "keep-person"):
-		what = fmt.Sprintf("deleted %d events of %d people", events, len(persons))
+		what = "deleted " + gone + " of " + people
 	case flag(cmd, "events"):
-		what += fmt.Sprintf(" and %d events", events)
+		what += " and " + gone
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s: no answer has them any more. They leave the disk after %s\n", what, eraseAt.Local().Format(time.DateTime))
 	switch {

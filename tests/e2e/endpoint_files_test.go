@@ -161,7 +161,7 @@ func TestEndpointFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stderr, status = endpointsCommand(t, c.Server, c.Project, "apply", dir)
-	if status != 0 || !strings.HasSuffix(stderr, "1 endpoints have no file and stay: visits\n") {
+	if status != 0 || !strings.HasSuffix(stderr, "1 endpoint has no file and stays: visits\n") {
 		t.Errorf("apply without a file: status %d: %s", status, stderr)
 	}
 	must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{"name": "by_hand", "query": hogql("select {variables.plan} as p")})

@@ -1,0 +1,28 @@
+package command
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestRefusal(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"the server's reason", `caddy responded with error: HTTP 400: {"error":"there are 2 projects: say which with --project"}` + "\n", "there are 2 projects: say which with --project"},
+		{"a reason that is quoted", `caddy responded with error: HTTP 404: {"error":"no person \"a\": not found"}` + "\n", `no person "a": not found`},
+		{
+			"an answer of another server", "caddy responded with error: HTTP 404: 404 page not found",
+			"asking the server at localhost:2019 (--address names another one): caddy responded with error: HTTP 404: 404 page not found",
+		},
+		{
+			"no answer", "performing request: connection refused",
+			"asking the server at localhost:2019 (--address names another one): performing request: connection refused",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := refusal("localhost:2019", errors.New(tt.in)).Error(); got != tt.want {
+				t.Errorf("refusal(%q) = %q, want %q", tt.in, got, tt.want)
+			}
+		})
+	}
+}
