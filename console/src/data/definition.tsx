@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { patch } from "../api/client";
-import { Badge, Checkbox, Field, Select, TextInput } from "../ui/basics";
+import { Badge, Checkbox, Field, Select, TextArea, TextInput } from "../ui/basics";
 import { FormDialog } from "../ui/dialog";
 import type { Definition } from "./definitions";
 import { typeName } from "./definitions";
@@ -58,9 +58,7 @@ export function EditDefinition<T extends Definition & { property_type?: string |
 	};
 	return (
 		<FormDialog title={`Edit ${definition.name}`} action="Save" onSubmit={save} onClose={onClose}>
-			<Field label="Description">
-				{(id) => <textarea id={id} rows={3} value={description} onInput={(event) => setDescription(event.currentTarget.value)} />}
-			</Field>
+			<Field label="Description">{(id) => <TextArea id={id} value={description} onValue={setDescription} />}</Field>
 			<Field label="Tags" hint="Separated by commas.">
 				{(id) => <TextInput id={id} value={tags} onValue={setTags} />}
 			</Field>

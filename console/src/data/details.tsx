@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { Field, TextInput } from "../ui/basics";
+import { Field, TextArea, TextInput } from "../ui/basics";
 import { FormDialog } from "../ui/dialog";
 import { readTags } from "./definition";
 
@@ -36,7 +36,7 @@ export function DetailsDialog({
 	return (
 		<FormDialog title={title} action={action} onSubmit={save} onClose={onClose}>
 			<Field label="Name">{(id) => <TextInput id={id} value={name} onValue={setName} required maxLength={400} autofocus />}</Field>
-			<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} />}</Field>
+			<Field label="Description">{(id) => <TextArea id={id} value={description} onValue={setDescription} />}</Field>
 			<Field label="Tags" hint="Separated by commas.">
 				{(id) => <TextInput id={id} value={tags} onValue={setTags} />}
 			</Field>

@@ -95,6 +95,16 @@ export function TextInput({ onValue, ...rest }: TextProps) {
 	return <input type="text" autocomplete="off" spellcheck={false} {...rest} onInput={(event) => onValue(event.currentTarget.value)} />;
 }
 
+type AreaProps = Omit<JSX.TextareaHTMLAttributes<HTMLTextAreaElement>, "onInput" | "value"> & {
+	value: string;
+	onValue: (value: string) => void;
+};
+
+/** A field for a text of several lines, such as a description. */
+export function TextArea({ onValue, ...rest }: AreaProps) {
+	return <textarea rows={3} {...rest} onInput={(event) => onValue(event.currentTarget.value)} />;
+}
+
 export interface Choice<T extends string> {
 	value: T;
 	label: string;

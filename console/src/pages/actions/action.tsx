@@ -13,7 +13,7 @@ import { useSettledJSON } from "../../data/use";
 import { LoadedPage } from "../../data/page";
 import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
-import { Badge, Button, Card, Failure, Field, PageHead, Select, TextInput } from "../../ui/basics";
+import { Badge, Button, Card, Failure, Field, PageHead, Select, TextArea, TextInput } from "../../ui/basics";
 import { attempt, FormDialog, toast } from "../../ui/dialog";
 import { counted } from "../../ui/format";
 import { AskBeforeLeaving } from "../../ui/leaving";
@@ -123,7 +123,7 @@ function ActionEditor({ action: loaded }: { action: Action | null }) {
 						{(id) => <TextInput id={id} value={draft.name} onValue={(name) => set({ name })} required maxLength={400} disabled={fixed} />}
 					</Field>
 					<Field label="Description">
-						{(id) => <TextInput id={id} value={draft.description} onValue={(description) => set({ description })} disabled={fixed} />}
+						{(id) => <TextArea id={id} value={draft.description} onValue={(description) => set({ description })} disabled={fixed} />}
 					</Field>
 					<Field label="Tags" hint="Separated by commas.">
 						{(id) => <TextInput id={id} value={draft.tags} onValue={(tags) => set({ tags })} disabled={fixed} />}

@@ -7,7 +7,7 @@ import { When } from "../../data/time";
 import { LoadedPage } from "../../data/page";
 import { navigate, pageAddress } from "../../router";
 import { can } from "../../session";
-import { Badge, Button, Card, Field, PageHead, Snippet, Tabs, TextInput } from "../../ui/basics";
+import { Badge, Button, Card, Field, PageHead, Snippet, Tabs, TextArea, TextInput } from "../../ui/basics";
 import { attempt, FormDialog, toast } from "../../ui/dialog";
 import { number } from "../../ui/format";
 import { AskBeforeLeaving } from "../../ui/leaving";
@@ -193,7 +193,7 @@ function Rename({ cohort, onSaved, onClose }: { cohort: Cohort; onSaved: (cohort
 			onSubmit={async () => onSaved(await patch<Cohort>(`cohorts/${cohort.id}/`, { name: name.trim(), description }))}
 		>
 			<Field label="Name">{(id) => <TextInput id={id} value={name} onValue={setName} required maxLength={400} />}</Field>
-			<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} maxLength={1000} />}</Field>
+			<Field label="Description">{(id) => <TextArea id={id} value={description} onValue={setDescription} maxLength={1000} />}</Field>
 		</FormDialog>
 	);
 }

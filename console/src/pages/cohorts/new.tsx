@@ -3,7 +3,7 @@ import { messageOf, post, send } from "../../api/client";
 import { same } from "../../insights/model";
 import { navigate, pageAddress } from "../../router";
 import { can } from "../../session";
-import { Button, Card, Empty, Field, PageHead, Segments, TextInput } from "../../ui/basics";
+import { Button, Card, Empty, Field, PageHead, Segments, TextArea, TextInput } from "../../ui/basics";
 import { AskBeforeLeaving } from "../../ui/leaving";
 import { type Group, newLeaf, tidied } from "./criteria";
 import { CriteriaEditor } from "./editor";
@@ -73,7 +73,7 @@ export function NewCohort() {
 						</p>
 					)}
 					<Field label="Name">{(id) => <TextInput id={id} value={name} onValue={setName} required maxLength={400} />}</Field>
-					<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} maxLength={1000} />}</Field>
+					<Field label="Description">{(id) => <TextArea id={id} value={description} onValue={setDescription} maxLength={1000} />}</Field>
 					<div>
 						<Segments
 							label="Kind of cohort"

@@ -51,7 +51,7 @@ function EventDetails({ definition, of }: { definition: EventDefinition; of: Res
 				{(definition.description || definition.tags.length > 0) && (
 					<Card>
 						<div class="stack">
-							{definition.description && <p>{definition.description}</p>}
+							{definition.description && <p class="data-lines">{definition.description}</p>}
 							<Tags tags={definition.tags} />
 						</div>
 					</Card>

@@ -42,7 +42,7 @@ function PropertyDetails({ property, of }: { property: PropertyDefinition; of: R
 				{(property.description || property.tags.length > 0) && (
 					<Card>
 						<div class="stack">
-							{property.description && <p>{property.description}</p>}
+							{property.description && <p class="data-lines">{property.description}</p>}
 							<Tags tags={property.tags} />
 						</div>
 					</Card>

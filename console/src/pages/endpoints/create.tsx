@@ -6,7 +6,7 @@ import { useResource, useSettled } from "../../api/use";
 import { endpointNameMistake, kindName } from "../../insights/model";
 import { can } from "../../session";
 import { usedNames, type Variable } from "../../sql/variables";
-import { Field, Segments, Select, TextInput } from "../../ui/basics";
+import { Field, Segments, Select, TextArea, TextInput } from "../../ui/basics";
 import { Combobox, type Suggestion } from "../../ui/combobox";
 import { FormDialog } from "../../ui/dialog";
 import type { Endpoint } from "./api";
@@ -53,7 +53,7 @@ export function Create({ onClose, onCreated }: { onClose: () => void; onCreated:
 			>
 				{(id) => <TextInput id={id} value={name} onValue={setName} required autofocus />}
 			</Field>
-			<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} spellcheck />}</Field>
+			<Field label="Description">{(id) => <TextArea id={id} value={description} onValue={setDescription} />}</Field>
 			<Segments
 				label="Where the query comes from"
 				value={source}

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { readTags } from "../../data/definition";
 import { same } from "../../insights/model";
 import { can } from "../../session";
-import { Button, Card, Checkbox, Field, Select, TextInput } from "../../ui/basics";
+import { Button, Card, Checkbox, Field, Select, TextArea, TextInput } from "../../ui/basics";
 import { attempt } from "../../ui/dialog";
 import { duration } from "../../ui/format";
 import { AskBeforeLeaving } from "../../ui/leaving";
@@ -100,7 +100,7 @@ function VersionSettings({
 	return (
 		<form class="form" onSubmit={save}>
 			<Field label="Description">
-				{(id) => <TextInput id={id} value={form.description} onValue={(description) => set({ description })} spellcheck />}
+				{(id) => <TextArea id={id} value={form.description} onValue={(description) => set({ description })} />}
 			</Field>
 			<Field
 				label="Fresh for, in seconds"

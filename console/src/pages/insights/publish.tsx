@@ -3,7 +3,7 @@ import { post } from "../../api/client";
 import { type QueryNode, sourceOf } from "../../api/query";
 import { endpointName, endpointNameMistake, endpointVariables, type Insight } from "../../insights/model";
 import { navigate, pageAddress } from "../../router";
-import { Field, TextInput } from "../../ui/basics";
+import { Field, TextArea, TextInput } from "../../ui/basics";
 import { FormDialog } from "../../ui/dialog";
 
 interface PublishProps {
@@ -36,7 +36,7 @@ export function PublishDialog({ query, title, insight, onClose }: PublishProps) 
 			>
 				{(id) => <TextInput id={id} value={name} onValue={setName} required />}
 			</Field>
-			<Field label="Description">{(id) => <TextInput id={id} value={description} onValue={setDescription} />}</Field>
+			<Field label="Description">{(id) => <TextArea id={id} value={description} onValue={setDescription} />}</Field>
 			<div class="field">
 				<p class="field-title">Variables</p>
 				{variables.length > 0 ? (

@@ -1,0 +1,66 @@
+package browser_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// append writes at the end of the field that has a label.
+func (c *console) append(t *testing.T, label, text string) {
+	t.Helper()
+	c.evaluate(t, fmt.Sprintf(`(() => {
+		const field = [...document.querySelectorAll("input, textarea")].find((e) => e.labels[0]?.innerText === %s);
+		field.focus();
+		field.setSelectionRange(field.value.length, field.value.length);
+		document.execCommand("insertText", false, %s);
+		return "";
+	})()`, quote(label), quote(text)))
+	c.settle(t)
+}
+
+// TestConsoleLines: a description keeps its lines when something is added to it.
+func TestConsoleLines(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	client := newClient(t, d, "lines")
+	c := signedIn(t, d.Server, client.Project)
+	const lines = "one\ntwo"
+	trend := map[string]any{"kind": "TrendsQuery", "series": []any{map[string]any{"kind": "EventsNode", "event": "visit"}}}
+	with := func(path string, body map[string]any) map[string]any {
+		t.Helper()
+		body["description"] = lines
+		return create(t, client, path, body)
+	}
+	board := with("dashboards/", map[string]any{"name": "Growth"})
+	insight := with("insights/", map[string]any{"name": "Visits", "query": trend})
+	action := with("actions/", map[string]any{"name": "Visit", "steps": []any{map[string]any{"event": "visit"}}})
+	cohort := with("cohorts/", map[string]any{"name": "People", "is_static": true})
+	with("endpoints/", map[string]any{"name": "visits", "query": trend})
+	menu := func(item string) func() {
+		return func() {
+			c.press(t, "button", "More")
+			c.press(t, "menuitem", item)
+		}
+	}
+	for _, one := range []struct {
+		page, record, save string
+		open               func()
+	}{
+		{fmt.Sprint("dashboard/", board["id"]), fmt.Sprintf("dashboards/%v/", board["id"]), "Save", menu("Name, description, tags")},
+		{fmt.Sprint("insights/", insight["short_id"]), fmt.Sprintf("insights/%v/", insight["id"]), "Save", menu("Name, description, tags")},
+		{fmt.Sprint("data-management/actions/", action["id"]), fmt.Sprintf("actions/%v/", action["id"]), "Save", func() {}},
+		{fmt.Sprint("cohorts/", cohort["id"]), fmt.Sprintf("cohorts/%v/", cohort["id"]), "Save", menu("Rename")},
+		{"endpoints/visits", "endpoints/visits/", "Save version", func() { c.press(t, "tab", "Settings") }},
+	} {
+		c.visit(t, one.page)
+		one.open()
+		c.append(t, "Description", "\nthree")
+		c.evaluate(t, fmt.Sprintf(`[...document.querySelectorAll("[type=submit]")].find((e) => e.innerText === %s).click(), ""`, quote(one.save)))
+		c.settle(t)
+		if got, want := record(t, client, one.record)["description"], lines+"\nthree"; got != want {
+			t.Errorf("the description of %s is %q, want %q", one.page, got, want)
+		}
+	}
+	c.visit(t, fmt.Sprint("dashboard/", board["id"]))
+	c.shows(t, lines+"\nthree")
+}
