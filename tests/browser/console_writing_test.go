@@ -3,6 +3,8 @@ package browser_test
 import (
 	"fmt"
 	"testing"
+
+	"github.com/chromedp/chromedp/kb"
 )
 
 // append writes at the end of the field that has a label.
@@ -63,4 +65,36 @@ func TestConsoleLines(t *testing.T) {
 	}
 	c.visit(t, fmt.Sprint("dashboard/", board["id"]))
 	c.shows(t, lines+"\nthree")
+}
+
+// TestConsoleTabKeys moves through tabs and menus with Home and End.
+func TestConsoleTabKeys(t *testing.T) {
+	t.Parallel()
+	c, client := ownProject(t, "tab keys")
+	board := create(t, client, "dashboards/", map[string]any{"name": "Growth"})
+	on := func(want string) {
+		t.Helper()
+		if got := c.focus(t); got != want {
+			t.Errorf("the focus is on %q, want %q", got, want)
+		}
+	}
+	c.visit(t, "keys")
+	c.press(t, "tab", "Secret keys")
+	c.key(t, kb.End)
+	last := c.focus(t)
+	c.key(t, kb.Home)
+	first := c.focus(t)
+	c.key(t, kb.ArrowLeft)
+	on(last)
+	if first == last {
+		t.Errorf("Home and End go to %q", first)
+	}
+	c.visit(t, fmt.Sprint("dashboard/", board["id"]))
+	c.press(t, "button", "More")
+	c.key(t, kb.End)
+	on("Delete")
+	c.key(t, kb.Home)
+	on("Name, description, tags")
+	c.key(t, kb.ArrowUp)
+	on("Delete")
 }

@@ -290,7 +290,23 @@ export function Snippet({ text, label }: { text: string; label: string }) {
 	);
 }
 
-/** A tab list with the view that is shown. */
+/** Where a key moves to in a list that begins again after its end; null for other keys. Home and End go to its ends. */
+export function stepped(key: string, back: string, on: string, at: number, count: number): number | null {
+	switch (key) {
+		case "Home":
+			return 0;
+		case "End":
+			return count - 1;
+		case back:
+			return at > 0 ? at - 1 : count - 1;
+		case on:
+			return at < count - 1 ? at + 1 : 0;
+		default:
+			return null;
+	}
+}
+
+/** A tab list with the view that is shown. Arrow keys, Home and End choose another. */
 export function Tabs<T extends string>({
 	value,
 	choices,
@@ -307,13 +323,11 @@ export function Tabs<T extends string>({
 }) {
 	const id = useId();
 	const move = (event: JSX.TargetedKeyboardEvent<HTMLDivElement>) => {
-		const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-		if (!step) return;
-		event.preventDefault();
 		const at = choices.findIndex((c) => c.value === value);
-		const next = (at + step + choices.length) % choices.length;
-		const wanted = choices[next];
-		if (!wanted) return;
+		const next = stepped(event.key, "ArrowLeft", "ArrowRight", at, choices.length);
+		const wanted = next === null ? undefined : choices[next];
+		if (next === null || !wanted || event.ctrlKey || event.metaKey || event.altKey) return;
+		event.preventDefault();
 		onValue(wanted.value);
 		(event.currentTarget.children[next] as HTMLElement | undefined)?.focus();
 	};

@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { Button, classes } from "./basics";
+import { Button, classes, stepped } from "./basics";
 
 /** One thing that a menu offers. */
 export interface MenuItem {
@@ -12,7 +12,7 @@ export interface MenuItem {
 	hint?: string;
 }
 
-/** A button that opens a list of things to do. Arrow keys move in it, Escape closes it. */
+/** A button that opens a list of things to do. Arrow keys, Home and End move in it, Escape closes it. */
 export function Menu({
 	label,
 	children,
@@ -58,12 +58,11 @@ export function Menu({
 			return;
 		}
 		if (event.key === "Tab") setOpen(false);
-		const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-		if (!step) return;
-		event.preventDefault();
 		const all = [...(box.current?.querySelectorAll<HTMLElement>("[role=menuitem]:not(:disabled)") ?? [])];
-		const at = all.indexOf(document.activeElement as HTMLElement);
-		all[(at + step + all.length) % all.length]?.focus();
+		const to = stepped(event.key, "ArrowUp", "ArrowDown", all.indexOf(document.activeElement as HTMLElement), all.length);
+		if (to === null) return;
+		event.preventDefault();
+		all[to]?.focus();
 	};
 	return (
 		<div class="menu" ref={box} onKeyDown={keys}>

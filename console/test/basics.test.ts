@@ -1,0 +1,15 @@
+import { expect, test } from "vitest";
+import { stepped } from "../src/ui/basics";
+
+test.each([
+	["ArrowRight", 0, 1],
+	["ArrowRight", 2, 0],
+	["ArrowRight", -1, 0],
+	["ArrowLeft", 2, 1],
+	["ArrowLeft", 0, 2],
+	["ArrowLeft", -1, 2],
+	["Home", 1, 0],
+	["End", 0, 2],
+	["ArrowDown", 0, null],
+	["a", 0, null],
+])("%s goes from %i of three to %j", (key, at, want) => expect(stepped(key, "ArrowLeft", "ArrowRight", at, 3)).toBe(want));
