@@ -67,6 +67,45 @@ func TestConsoleLines(t *testing.T) {
 	c.shows(t, lines+"\nthree")
 }
 
+// TestConsoleEscape: Escape closes a form at once while nothing was written into it, and then asks.
+func TestConsoleEscape(t *testing.T) {
+	t.Parallel()
+	c, client := ownProject(t, "escape")
+	c.visit(t, "dashboard")
+	c.press(t, "button", "New dashboard")
+	c.key(t, kb.Escape)
+	if got := c.text(t, "dialog"); got != "" {
+		t.Errorf("after Escape, there is still a form: %s", got)
+	}
+	c.press(t, "button", "New dashboard")
+	c.fill(t, "textbox", "Name", "Retention")
+	for range 3 { // Escape also closes what asks
+		c.key(t, kb.Escape)
+		c.one(t, "dialog", "Discard what you wrote?")
+		c.key(t, kb.Escape)
+		c.one(t, "dialog", "New dashboard")
+	}
+	c.key(t, kb.Escape)
+	c.accessible(t)
+	c.press(t, "button", "Keep writing")
+	c.press(t, "button", "Create")
+	c.one(t, "heading", "Retention")
+	c.press(t, "link", "Dashboards")
+	c.press(t, "button", "New dashboard")
+	c.fill(t, "textbox", "Name", "Growth")
+	c.key(t, kb.Escape)
+	c.press(t, "button", "Discard")
+	if got := c.text(t, "dialog"); got != "" {
+		t.Errorf("after Discard, there is still a form: %s", got)
+	}
+	if got := c.focus(t); got != "New dashboard" {
+		t.Errorf("after Discard, the focus is on %q", got)
+	}
+	if got := record(t, client, "dashboards/")["count"]; got != 1.0 {
+		t.Errorf("there are %v dashboards", got)
+	}
+}
+
 // TestConsoleTabKeys moves through tabs and menus with Home and End.
 func TestConsoleTabKeys(t *testing.T) {
 	t.Parallel()

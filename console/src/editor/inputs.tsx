@@ -30,6 +30,7 @@ export function DraftInput({ value, onValue, ...rest }: DraftProps) {
 					commit();
 				} else if (event.key === "Escape" && draft !== null) {
 					event.stopPropagation();
+					event.preventDefault(); // else the dialog around it closes, too
 					setDraft(null);
 				}
 			}}

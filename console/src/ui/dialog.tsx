@@ -33,8 +33,8 @@ export function Dialog({
 	title: string;
 	children: ComponentChildren;
 	onClose: () => void;
-	/** A click beside it does not close it. */
-	firm?: boolean;
+	/** Escape asks this instead of closing it, and a click beside it does nothing. */
+	firm?: () => void;
 	/** As wide as the window allows. */
 	wide?: boolean;
 	/** At the right side, as high as the window. */
@@ -55,12 +55,29 @@ export function Dialog({
 			queueMicrotask(() => giveBack(opener.current));
 		};
 	}, []);
+	const escape = useRef(onClose);
+	escape.current = firm ?? onClose;
+	useEffect(() => {
+		// By itself, the browser closes two dialogs with one Escape if a key opened the upper one, and can be kept from it only once.
+		const keys = (event: KeyboardEvent) => {
+			if (event.key !== "Escape" || event.defaultPrevented || openDialogs.value.at(-1) !== name) return;
+			event.preventDefault();
+			escape.current();
+		};
+		document.addEventListener("keydown", keys);
+		return () => document.removeEventListener("keydown", keys);
+	}, []);
 	return (
 		<dialog
 			ref={dialog}
 			class={classes("dialog", wide && "dialog-wide", side && "dialog-side")}
 			aria-labelledby={name}
 			onClose={onClose}
+			onCancel={(event) => {
+				if (!firm || event.target !== dialog.current) return; // fields for files send such events, too
+				event.preventDefault();
+				firm();
+			}}
 			onPointerDown={(event) => {
 				pressed.current = event.target;
 			}}
@@ -85,7 +102,7 @@ export function Dialog({
 
 /**
  * A dialog with a form: it is sent by Enter or the button, and stays open with what is wrong when the server refuses it. Once something
- * was written into it, a click beside it does not close it.
+ * was written into it, a click beside it does not close it, and Escape only after it has asked.
  */
 export function FormDialog({
 	title,
@@ -109,6 +126,7 @@ export function FormDialog({
 	const [busy, setBusy] = useState(false);
 	const [wrong, setWrong] = useState("");
 	const [touched, setTouched] = useState(false);
+	const [asking, setAsking] = useState(false);
 	const shut = useRef(false);
 	useEffect(() => () => void (shut.current = true), []);
 	const submit = async (event: Event) => {
@@ -125,22 +143,37 @@ export function FormDialog({
 		}
 	};
 	return (
-		<Dialog title={title} onClose={onClose} wide={wide} firm={touched}>
-			<form onSubmit={submit} onInput={() => setTouched(true)} class="form">
-				{children}
-				{wrong && (
-					<p class="mistake" role="alert">
-						{wrong}
-					</p>
-				)}
-				<footer class="dialog-foot">
-					<Button onClick={onClose}>Cancel</Button>
-					<Button type="submit" look={danger ? "danger" : "primary"} busy={busy}>
-						{action}
-					</Button>
-				</footer>
-			</form>
-		</Dialog>
+		<>
+			<Dialog title={title} onClose={onClose} wide={wide} firm={touched ? () => setAsking(true) : undefined}>
+				<form onSubmit={submit} onInput={() => setTouched(true)} class="form">
+					{children}
+					{wrong && (
+						<p class="mistake" role="alert">
+							{wrong}
+						</p>
+					)}
+					<footer class="dialog-foot">
+						<Button onClick={onClose}>Cancel</Button>
+						<Button type="submit" look={danger ? "danger" : "primary"} busy={busy}>
+							{action}
+						</Button>
+					</footer>
+				</form>
+			</Dialog>
+			{asking && (
+				<Dialog title="Discard what you wrote?" onClose={() => setAsking(false)}>
+					<div class="form">
+						<p>The form closes, and nothing of it is kept.</p>
+						<footer class="dialog-foot">
+							<Button onClick={() => setAsking(false)}>Keep writing</Button>
+							<Button look="danger" onClick={onClose}>
+								Discard
+							</Button>
+						</footer>
+					</div>
+				</Dialog>
+			)}
+		</>
 	);
 }
 

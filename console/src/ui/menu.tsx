@@ -54,6 +54,7 @@ export function Menu({
 		if (!open) return;
 		if (event.key === "Escape") {
 			event.stopPropagation();
+			event.preventDefault(); // else the dialog around it closes, too
 			close();
 			return;
 		}
