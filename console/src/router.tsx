@@ -26,15 +26,47 @@ function guardOf(next: { path: string; search: string }): Guard | undefined {
 	return guards.value.findLast((guard) => away || (guard.tab && next.search !== place.value.search));
 }
 
+/** Which entry of the history is shown. Entries carry their numbers, which rise by one: the browser does not say how far it has gone. */
+let entry = numbered(0);
+
+/** The number of the browser's entry. One that has none gets one: it is the first of the page, or the browser added it for a fragment. */
+function numbered(otherwise: number): number {
+	const at: unknown = window.history.state?.entry;
+	if (typeof at === "number") return at;
+	window.history.replaceState({ entry: otherwise }, "");
+	return otherwise;
+}
+
+/** What is done when the browser has come back to the entry that is shown. */
+let returned: (() => void) | null = null;
+
+/** Whether the next step through the history was allowed. */
+let sureStep = false;
+
 window.addEventListener("popstate", () => {
+	const at = numbered(entry + 1);
+	const sure = sureStep;
+	sureStep = false;
+	if (returned && at === entry) {
+		const then = returned;
+		returned = null;
+		then();
+		return;
+	}
 	const next = here();
-	const guard = guardOf(next);
+	const steps = at - entry;
+	const guard = sure || steps === 0 ? undefined : guardOf(next);
 	if (!guard) {
+		entry = at;
 		place.value = next;
 		return;
 	}
-	window.history.pushState(null, "", place.value.path + place.value.search);
-	guard.ask(() => navigate(next.path + next.search, { sure: true }));
+	returned = () =>
+		guard.ask(() => {
+			sureStep = true;
+			window.history.go(steps);
+		});
+	window.history.go(-steps);
 });
 
 /** Does what ends the page, such as signing out, if what would be lost may be. */
@@ -53,8 +85,9 @@ export function navigate(to: string, { replace = false, sure = false } = {}): vo
 		guard.ask(() => navigate(to, { replace, sure: true }));
 		return;
 	}
-	if (replace) window.history.replaceState(null, "", to);
-	else window.history.pushState(null, "", to);
+	if (!replace) entry++;
+	if (replace) window.history.replaceState({ entry }, "", to);
+	else window.history.pushState({ entry }, "", to);
 	const before = place.value.path;
 	place.value = here();
 	if (!replace && before !== place.value.path) window.scrollTo(0, 0);

@@ -19,7 +19,7 @@ export function codeInAddress(): string | null {
 export async function resume(): Promise<void> {
 	const code = codeInAddress();
 	if (code) {
-		window.history.replaceState(null, "", window.location.pathname + window.location.search);
+		window.history.replaceState(window.history.state, "", window.location.pathname + window.location.search);
 		const { data } = await send<Exchanged>("POST", "/api/console/session/", { body: { code } });
 		await signInWith(data.key, { own: true, expiresAt: data.expires_at });
 		return;

@@ -2,15 +2,48 @@ import { beforeAll, describe, expect, test, vi } from "vitest";
 
 let router: typeof import("../src/router");
 
+/** The browser's history, the entry that it shows, and what it tells of another. */
+let entries = [{ state: null as unknown, to: "/" }];
+let shown = 0;
+let stepped = () => {};
+
+function step(steps: number): void {
+	if (!entries[shown + steps]) return;
+	shown += steps;
+	stepped();
+}
+
 beforeAll(async () => {
-	const location = { pathname: "/", search: "", href: "http://localhost/" };
 	const history = {
-		pushState: (_: unknown, __: string, to: string) => {
-			const { pathname, search } = new URL(to, location.href);
-			Object.assign(location, { pathname, search });
+		get state() {
+			return entries[shown]?.state;
+		},
+		pushState: (state: unknown, _: string, to: string) => {
+			entries = [...entries.slice(0, shown + 1), { state, to }];
+			shown++;
+		},
+		replaceState: (state: unknown, _: string, to = entries[shown]?.to ?? "") => {
+			entries[shown] = { state, to };
+		},
+		go: (steps: number) => {
+			setTimeout(() => step(steps));
 		},
 	};
-	vi.stubGlobal("window", { location, history, addEventListener: () => {}, scrollTo: () => {} });
+	const location = {
+		get pathname() {
+			return new URL(this.href).pathname;
+		},
+		get search() {
+			return new URL(this.href).search;
+		},
+		get href() {
+			return new URL(entries[shown]?.to ?? "", "http://localhost/").href;
+		},
+	};
+	const addEventListener = (name: string, listener: () => void) => {
+		if (name === "popstate") stepped = listener;
+	};
+	vi.stubGlobal("window", { location, history, addEventListener, scrollTo: () => {} });
 	vi.stubGlobal("sessionStorage", { getItem: () => null, setItem: () => {}, removeItem: () => {} });
 	router = await import("../src/router");
 });
@@ -71,5 +104,31 @@ describe("router", () => {
 		router.guards.value = [];
 		router.leave(() => asked.push("gone"));
 		expect(asked.at(-1)).toBe("gone");
+	});
+
+	test("Back and Forward are asked, and the history stays as it is", async () => {
+		vi.useFakeTimers();
+		let asked = 0;
+		let go = () => {};
+		entries = [{ state: null, to: "/" }];
+		shown = 0;
+		stepped(); // the first entry gets its number
+		for (const to of ["/1", "/2", "/3", "/4"]) router.navigate(to);
+		step(-2);
+		router.guards.value = [{ tab: false, ask: (leave) => void (asked++, (go = leave)) }];
+		const all = () => entries.map(({ to }) => to).join(" ");
+		for (const steps of [-1, -2, 1, 2]) {
+			step(steps);
+			await vi.runAllTimersAsync();
+			expect([all(), shown, router.place.value.path]).toEqual(["/ /1 /2 /3 /4", 2, "/2"]);
+		}
+		expect(asked).toBe(4);
+		go();
+		await vi.runAllTimersAsync();
+		expect([all(), shown, router.place.value.path]).toEqual(["/ /1 /2 /3 /4", 4, "/4"]);
+		router.guards.value = [];
+		step(-3);
+		expect(router.place.value.path).toBe("/1");
+		vi.useRealTimers();
 	});
 });
