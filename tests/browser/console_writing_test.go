@@ -2,9 +2,14 @@ package browser_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
 // append writes at the end of the field that has a label.
@@ -104,6 +109,57 @@ func TestConsoleEscape(t *testing.T) {
 	if got := record(t, client, "dashboards/")["count"]; got != 1.0 {
 		t.Errorf("there are %v dashboards", got)
 	}
+}
+
+// TestConsoleLeavingBack: the form of an import asks before the page is left, also by Back, and the history stays as it is.
+func TestConsoleLeavingBack(t *testing.T) {
+	t.Parallel()
+	c, _ := ownProject(t, "leaving")
+	at := func(want string) {
+		t.Helper()
+		harness.Eventually(t, 15*time.Second, func() error {
+			if got, want := c.path(t), fmt.Sprintf("/project/%d/%s", c.project, want); got != want {
+				return fmt.Errorf("the path is %s, want %s", got, want)
+			}
+			return nil
+		})
+	}
+	back := func() {
+		t.Helper()
+		c.evaluate(t, `history.back(), ""`)
+	}
+	file := filepath.Join(t.TempDir(), "events.ndjson")
+	if err := os.WriteFile(file, []byte(`{"event": "visit", "distinct_id": "ann", "timestamp": "2024-01-31T10:00:00Z"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range []string{"Dashboards", "Keys", "Imports"} {
+		c.press(t, "link", page)
+	}
+	c.attach(t, file)
+	entries := c.evaluate(t, "String(history.length)")
+	for range 2 {
+		back()
+		c.one(t, "dialog", "Leave this page?")
+		at("imports")
+		c.press(t, "button", "Stay")
+	}
+	if got := c.evaluate(t, "String(history.length)"); got != entries {
+		t.Errorf("the history has %s entries, it had %s", got, entries)
+	}
+	back()
+	c.press(t, "button", "Leave")
+	at("keys")
+	back()
+	at("dashboard")
+	c.evaluate(t, `history.go(2), ""`)
+	at("imports")
+
+	c.attach(t, file)
+	c.press(t, "checkbox", "Dry run: check the file and say what it would bring, without writing")
+	c.press(t, "button", "Import the file")
+	c.imports(t, "Completed")
+	c.press(t, "link", "Keys")
+	at("keys")
 }
 
 // TestConsoleTabKeys moves through tabs and menus with Home and End.

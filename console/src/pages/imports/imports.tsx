@@ -6,6 +6,7 @@ import { can } from "../../session";
 import { Badge, Button, Card, Checkbox, Empty, Field, Loaded, PageHead, Select } from "../../ui/basics";
 import { attempt, toast } from "../../ui/dialog";
 import { bytes, counted, number } from "../../ui/format";
+import { AskBeforeLeaving } from "../../ui/leaving";
 import { type Column, Pager, Table } from "../../ui/table";
 import { formats, hasEnded, type Import, readImports, removeImport, sendFile, stateOf } from "./api";
 import { ReportDialog } from "./report";
@@ -110,6 +111,8 @@ function Upload({ onSent }: { onSent: () => void }) {
 	const [dryRun, setDryRun] = useState(true);
 	const [busy, setBusy] = useState(false);
 	const [wrong, setWrong] = useState("");
+	const [imported, setImported] = useState<{ file: File | null; map: string }>({ file: null, map: "" });
+	const unsent = (file !== null && file !== imported.file) || (map.trim() !== "" && map !== imported.map);
 	const submit = async (event: Event) => {
 		event.preventDefault();
 		if (!file) return;
@@ -118,6 +121,7 @@ function Upload({ onSent }: { onSent: () => void }) {
 		try {
 			await sendFile({ file, filename: file.name, format, map: mapped(format) ? map : "", dryRun });
 			toast("The file was sent");
+			if (!dryRun) setImported({ file, map });
 			onSent();
 		} catch (error) {
 			setWrong(messageOf(error));
@@ -152,6 +156,7 @@ function Upload({ onSent }: { onSent: () => void }) {
 					{file && <span class="hint">{counted(file.size, "byte")}</span>}
 				</div>
 			</form>
+			{unsent && <AskBeforeLeaving what="The file is not imported, and its columns are not kept." />}
 		</Card>
 	);
 }
