@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parseElements, tagOf } from "../src/data/elements";
 import { isUUID, quoted, quotedTime } from "../src/data/hogql";
-import { clock, micros } from "../src/data/time";
+import { clock, micros, startOfDay } from "../src/data/time";
 import { sortProperties, typeOf } from "../src/data/value";
 
 describe("constants of HogQL", () => {
@@ -28,6 +28,18 @@ describe("times", () => {
 		expect(clock("2026-05-03T22:05:09Z", "Europe/Berlin")).toBe("2026-05-04 00:05:09");
 		expect(clock("no time", "UTC")).toBe("no time");
 	});
+
+	it.each([
+		["2026-06-30", "UTC", "2026-06-30T00:00:00Z"],
+		["2026-06-30", "America/New_York", "2026-06-30T04:00:00Z"],
+		["2026-03-08", "America/New_York", "2026-03-08T05:00:00Z"], // clocks change later in the day
+		["2026-03-09", "America/New_York", "2026-03-09T04:00:00Z"],
+		["2026-06-30", "Asia/Kathmandu", "2026-06-29T18:15:00Z"],
+		["2026-06-30", "Pacific/Kiritimati", "2026-06-29T10:00:00Z"],
+		["2026-04-24", "Africa/Cairo", "2026-04-23T22:00:00Z"], // from 00:00 to 01:00
+		["2026-09-06", "America/Santiago", "2026-09-06T04:00:00Z"], // the same west of Greenwich
+		["2026-11-01", "America/Havana", "2026-11-01T04:00:00Z"], // from 01:00 back to 00:00
+	])("%s begins in %s at %s", (day, zone, want) => expect(startOfDay(day, zone)).toBe(want));
 });
 
 describe("values", () => {

@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -192,4 +193,31 @@ func TestConsoleTabKeys(t *testing.T) {
 	on("Name, description, tags")
 	c.key(t, kb.ArrowUp)
 	on("Delete")
+}
+
+// TestConsoleEndpointDays: the days of a version are those of the project's time zone.
+func TestConsoleEndpointDays(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	id, key := d.Server.Project(t, "days", "--timezone", "America/New_York")
+	client := d.Client(id, key)
+	create(t, client, "endpoints/", map[string]any{"name": "one", "query": map[string]any{"kind": "HogQLQuery", "query": "select 1"}})
+	c := signedIn(t, d.Server, id)
+	c.visit(t, "endpoints/one")
+	c.press(t, "tab", "Settings")
+	c.evaluate(t, `(() => {
+		const field = document.querySelector("input[type=date]");
+		field.value = "2026-06-30";
+		field.dispatchEvent(new Event("input", { bubbles: true }));
+		return "";
+	})()`)
+	c.press(t, "button", "Save version")
+	if got, want := must(t, client, http.MethodGet, "endpoints/one/", nil)["deprecated_at"], "2026-06-30T04:00:00Z"; got != want {
+		t.Errorf("deprecated at %v, want %s", got, want)
+	}
+	c.visit(t, "endpoints/one")
+	c.press(t, "tab", "Settings")
+	if got := c.evaluate(t, `document.querySelector("input[type=date]").value`); got != "2026-06-30" {
+		t.Errorf("the field has %q", got)
+	}
 }

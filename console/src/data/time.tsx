@@ -18,6 +18,18 @@ export function clock(time: string, zone: string): string {
 	return Number.isNaN(at.getTime()) ? time : formatOf(zone).format(at);
 }
 
+/** When a day such as 2026-05-03 begins in a time zone. That is not midnight where the clocks are put forward then. */
+export function startOfDay(day: string, zone: string): string {
+	const midnight = Date.parse(`${day}T00:00:00Z`);
+	/** What clocks show, in milliseconds as if the zone were UTC. */
+	const shown = (at: number) => Date.parse(`${clock(new Date(at).toISOString(), zone).replace(" ", "T")}Z`);
+	const found = [midnight - 86_400_000, midnight + 86_400_000]
+		.map((near) => midnight + near - shown(near)) // by how far the zone is from UTC before and after a change
+		.toSorted((a, b) => a - b);
+	const at = found.find((one) => shown(one) >= midnight) ?? midnight;
+	return new Date(at).toISOString().replace(".000", "");
+}
+
 /** The project's time zone; UTC for keys that may not ask for it. */
 export const projectZone = (): string => session.value?.project.timezone ?? "UTC";
 

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { readTags } from "../../data/definition";
+import { clock, projectZone, startOfDay } from "../../data/time";
 import { same } from "../../insights/model";
 import { can } from "../../session";
 import { Button, Card, Checkbox, Field, Select, TextArea, TextInput } from "../../ui/basics";
@@ -48,11 +49,12 @@ export function SettingsTab({ endpoint, versions, reload }: TabProps) {
 	);
 }
 
-/** A date of a record as a field for dates holds it. */
-const dayOf = (time: string | null) => time?.slice(0, 10) ?? "";
+/** A time of a record as a field for dates holds it: its day in the project's time zone. */
+const dayOf = (time: string | null) => (time === null ? "" : clock(time, projectZone()).slice(0, 10));
 
-/** The time that a field for dates stands for: its day, or what was there if the day is the same. */
-const timeOf = (day: string, before: string | null) => (day === "" ? null : day === dayOf(before) ? before : `${day}T00:00:00Z`);
+/** The time that a field for dates stands for: the start of its day, or what was there if the day is the same. */
+const timeOf = (day: string, before: string | null) =>
+	day === "" ? null : day === dayOf(before) ? before : startOfDay(day, projectZone());
 
 /** What the form of a version begins with. */
 const versionForm = (v: Version) => ({
@@ -110,7 +112,7 @@ function VersionSettings({
 				{(id) => <TextInput id={id} inputMode="numeric" value={form.freshness} onValue={(freshness) => set({ freshness })} />}
 			</Field>
 			<div class="endpoints-pair">
-				<Field label="Deprecated since" hint="Runs then say so in a header.">
+				<Field label="Deprecated since" hint={`From the start of the day in ${projectZone()}, runs say so in a header.`}>
 					{(id) => <TextInput id={id} type="date" value={form.deprecated} onValue={(deprecated) => set({ deprecated })} />}
 				</Field>
 				<Field label="Ends on" hint="A header announces it. The version does not end by itself.">
