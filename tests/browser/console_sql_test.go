@@ -329,4 +329,32 @@ func TestConsoleSQLDrafts(t *testing.T) {
 	c.press(t, "link", "SQL")
 	holds("select count() from events where {filters}")
 	dates("Last 7 days")
+
+	// The values of variables, the dates and the chart are kept with the text.
+	c.write(t, "select {variables.year} + 1 as next, count() > 0 as some from events where {filters}")
+	c.fill(t, "spinbutton", "year", "2030")
+	c.pick(t, "Dates of {filters}", "-90d")
+	c.press(t, "button", "Run Ctrl ⏎")
+	c.press(t, "tab", "Chart")
+	c.pick(t, "Chart", "ActionsPie")
+	c.visit(t, "sql")
+	dates("Last 90 days")
+	c.press(t, "button", "Run Ctrl ⏎")
+	if got := c.evaluate(t, `[...document.querySelectorAll("select")].find((e) => e.labels[0]?.innerText === "Chart")?.value ?? ""`); got != "ActionsPie" {
+		t.Errorf("the chart is %q", got)
+	}
+	c.press(t, "tab", "Rows")
+	if rows := c.gridRows(t); len(rows) != 1 || rows[0][0] != "2031" {
+		t.Errorf("the rows are %q", rows)
+	}
+	c.press(t, "button", "More")
+	c.press(t, "menuitem", "Save as insight")
+	c.fill(t, "textbox", "Name", "Next year")
+	c.press(t, "button", "Save")
+	c.fill(t, "spinbutton", "year", "2040")
+	c.shows(t, "Unsaved changes")
+	c.press(t, "button", "Discard")
+	if got := c.evaluate(t, `document.querySelector(".sql-variables input").value`); got != "2030" {
+		t.Errorf("after discarding, the year is %s", got)
+	}
 }

@@ -1,3 +1,5 @@
+import { parse, stringify } from "../api/json";
+import type { ResultSettings } from "../charts/options/result";
 import { session } from "../session";
 
 /** What a text comes from: a saved insight, the text of a link, or neither for the tab's own. */
@@ -6,10 +8,20 @@ export interface Origin {
 	link?: string | null;
 }
 
-/** A text that was changed in this tab and is not saved. */
-interface Draft {
-	of: string;
+/** What is written on the page. */
+export interface Written {
 	text: string;
+	/** The values of variables, by name. */
+	given: Record<string, unknown>;
+	/** The dates of `{filters}`. */
+	dates: Record<string, unknown>;
+	/** How the rows are drawn. */
+	settings: ResultSettings;
+}
+
+/** What was changed in this tab and is not saved. */
+interface Draft extends Written {
+	of: string;
 }
 
 /** How many drafts are kept for each project. */
@@ -24,13 +36,14 @@ export function nameOf({ insight, link }: Origin): string {
 }
 
 /** The draft of an origin, of which `nameOf` gives the name; null if there is none. */
-export function draftOf(name: string): string | null {
-	return drafts().find((draft) => draft.of === name)?.text ?? null;
+export function draftOf(name: string): Written | null {
+	const { of, ...written } = drafts().find((draft) => draft.of === name) ?? {};
+	return of === undefined ? null : (written as Written);
 }
 
 /** Keeps a draft until the tab is closed. */
-export function keepDraft(name: string, text: string): void {
-	keep([{ of: name, text }, ...others(name)].slice(0, most));
+export function keepDraft(name: string, written: Written): void {
+	keep([{ ...written, of: name }, ...others(name)].slice(0, most));
 }
 
 /** Forgets a draft. */
@@ -42,18 +55,23 @@ const others = (name: string): Draft[] => drafts().filter((draft) => draft.of !=
 
 function drafts(): Draft[] {
 	try {
-		const kept = JSON.parse(sessionStorage.getItem(storedAt()) ?? "[]");
-		return Array.isArray(kept) ? kept.filter((draft) => typeof draft?.of === "string" && typeof draft.text === "string") : [];
+		const kept = parse(sessionStorage.getItem(storedAt()) ?? "[]");
+		return Array.isArray(kept) ? kept.filter(isDraft) : [];
 	} catch {
 		return [];
 	}
+}
+
+function isDraft(kept: Partial<Draft> | null): kept is Draft {
+	if (typeof kept?.of !== "string" || typeof kept.text !== "string") return false;
+	return [kept.given, kept.dates, kept.settings].every((fields) => typeof fields === "object" && fields !== null);
 }
 
 /** Keeps as many of the newest drafts as the browser has room for. */
 function keep(all: Draft[]): void {
 	for (let kept = all; ; kept = kept.slice(0, Math.floor(kept.length / 2))) {
 		try {
-			sessionStorage.setItem(storedAt(), JSON.stringify(kept));
+			sessionStorage.setItem(storedAt(), stringify(kept));
 			return;
 		} catch {
 			if (kept.length === 0) return;

@@ -6,9 +6,10 @@ import { addressOf, curlCommand } from "../../api/curl";
 import { useResource } from "../../api/use";
 import type { ResultSettings } from "../../charts/options/result";
 import { DateRange } from "../../editor/date-range";
+import { same } from "../../insights/model";
 import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
-import { draftOf, dropDraft, keepDraft, nameOf } from "../../sql/drafts";
+import { draftOf, dropDraft, keepDraft, nameOf, type Written } from "../../sql/drafts";
 import { note } from "../../sql/history";
 import { TextEditor } from "../../sql/text-editor";
 import { fromQuery, toQuery, usedNames, usesFilters, type Variable, type VariableUse } from "../../sql/variables";
@@ -25,8 +26,8 @@ import { Variables } from "./variables";
 
 const example = "select event, count() as events, uniq(person_id) as people\nfrom events\ngroup by event\norder by events desc";
 
-/** The dates of `{filters}` where nothing else says them. */
-const usualDates = { date_from: "-7d" };
+/** A text of which nothing else was said. */
+const plain = (text: string): Written => ({ text, given: {}, dates: { date_from: "-7d" }, settings: {} });
 
 /** A saved insight that the text comes from. */
 interface SavedSQL {
@@ -34,6 +35,18 @@ interface SavedSQL {
 	short_id: string;
 	name: string | null;
 	query: ResultSettings & { kind: string; source: QueryNode };
+}
+
+/** What of a saved insight is written on the page. */
+function writtenOf({ display, chartSettings, source }: SavedSQL["query"]): Written {
+	const usual = plain(String(source.query));
+	const { dateRange } = (source.filters ?? {}) as { dateRange?: Record<string, unknown> };
+	return {
+		...usual,
+		given: fromQuery(source.variables as Record<string, VariableUse>),
+		dates: dateRange ?? usual.dates,
+		settings: { display, chartSettings },
+	};
 }
 
 /** A saved insight that is written in SQL; null if that is no longer wanted. */
@@ -55,13 +68,11 @@ export default function SQLPage() {
 	const short = asked.get("insight");
 	const link = short ? null : asked.get("q");
 	const origin = nameOf({ insight: short, link });
-	const first = () => draftOf(origin) ?? link ?? (short ? "" : example);
-	const [text, setText] = useState(first);
-	const [given, setGiven] = useState<Record<string, unknown>>({});
+	const first = () => draftOf(origin) ?? plain(link ?? (short ? "" : example));
+	const [written, setWritten] = useState(first);
+	const { text, given, dates, settings } = written;
 	const [dialog, setDialog] = useState<"" | "history" | "save" | "publish">("");
-	const [saved, setSaved] = useState<SavedSQL | null>(null);
-	const [settings, setSettings] = useState<ResultSettings>({});
-	const [dates, setDates] = useState<Record<string, unknown>>(usualDates);
+	const [saved, setSaved] = useState<(SavedSQL & { written: Written }) | null>(null);
 	const variables = useResource(
 		async (signal) =>
 			can("insight_variable:read") ? (await get<{ results: Variable[] }>("insight_variables/", { limit: 1000 }, signal)).results : [],
@@ -78,12 +89,13 @@ export default function SQLPage() {
 		...settings,
 	});
 	const run = useRun();
-	/** The text before it was changed; none for the tab's own, and for an insight until it is loaded. */
-	const original = short ? (saved?.short_id === short ? saved.query.source?.query : undefined) : link;
-	const changed = typeof original === "string" && text !== original;
-	const edit = (next: string) => {
-		setText(next);
-		if (next === original) dropDraft(origin);
+	/** What was written before it was changed; none for the tab's own, and for an insight until it is loaded. */
+	const original = short ? (saved?.short_id === short ? saved.written : null) : link === null ? null : plain(link);
+	const changed = original !== null && !same(written, original);
+	const edit = (changes: Partial<Written>) => {
+		const next = { ...written, ...changes };
+		setWritten(next);
+		if (original && same(next, original)) dropDraft(origin);
 		else keepDraft(origin, next);
 	};
 	const shown = useRef(origin);
@@ -92,23 +104,17 @@ export default function SQLPage() {
 		shown.current = origin;
 		if (short && saved?.short_id === short) return; // it was made of this text
 		if (!same) {
-			setText(first());
+			setWritten(first());
 			setSaved(null);
-			setGiven({});
-			setSettings({});
-			setDates(usualDates);
 		}
 		if (!short) return;
 		const control = new AbortController();
 		attempt(async () => {
 			const found = await readSQL(short, control.signal);
 			if (!found) return;
-			setSaved(found);
-			setText(draftOf(origin) ?? String(found.query.source.query));
-			setGiven(fromQuery(found.query.source.variables as Record<string, VariableUse>));
-			setSettings({ display: found.query.display, chartSettings: found.query.chartSettings });
-			const kept = found.query.source.filters as { dateRange?: Record<string, unknown> } | undefined;
-			if (kept?.dateRange) setDates(kept.dateRange);
+			const as = writtenOf(found.query);
+			setSaved({ ...found, written: as });
+			setWritten(draftOf(origin) ?? as);
 		});
 		return () => control.abort();
 	}, [origin]);
@@ -117,8 +123,8 @@ export default function SQLPage() {
 		attempt(async () => {
 			const query = drawn();
 			await patch(`insights/${saved.id}/`, { query });
-			if (draftOf(origin) === text) dropDraft(origin);
-			setSaved((now) => (now?.id === saved.id ? { ...now, query } : now));
+			if (same(draftOf(origin), written)) dropDraft(origin);
+			setSaved((now) => (now?.id === saved.id ? { ...now, query, written } : now));
 		}, "Saved");
 	return (
 		<>
@@ -153,18 +159,24 @@ export default function SQLPage() {
 				/>
 			</PageHead>
 			<div class="sql">
-				<Schema onName={(name) => edit(text && !/\s$/.test(text) ? `${text} ${name}` : text + name)} />
+				<Schema onName={(name) => edit({ text: text && !/\s$/.test(text) ? `${text} ${name}` : text + name })} />
 				<div class="stack sql-work">
 					<TextEditor
 						label="Query"
 						hint="select …"
 						value={text}
-						onValue={edit}
+						onValue={(next) => edit({ text: next })}
 						onRun={() => run.start(query())}
 						context={{ language: "hogQL", variables: toQuery(text, defined, given), filters }}
 					/>
-					<Variables names={usedNames(text)} defined={defined} given={given} onGiven={setGiven} onMade={variables.reload} />
-					{filters && <DateRange label="Dates of {filters}" value={dates} onValue={(range) => setDates({ ...range })} />}
+					<Variables
+						names={usedNames(text)}
+						defined={defined}
+						given={given}
+						onGiven={(values) => edit({ given: values })}
+						onMade={variables.reload}
+					/>
+					{filters && <DateRange label="Dates of {filters}" value={dates} onValue={(range) => edit({ dates: { ...range } })} />}
 					<div class="sql-bar">
 						{run.since === null ? (
 							<Button look="primary" onClick={() => run.start(query())} disabled={!text.trim()}>
@@ -177,14 +189,14 @@ export default function SQLPage() {
 							</>
 						)}
 					</div>
-					{run.error !== undefined && <Mistake error={run.error} onFix={(fix) => edit(fix(text))} />}
+					{run.error !== undefined && <Mistake error={run.error} onFix={(fix) => edit({ text: fix(text) })} />}
 					{run.answer && (
 						<Results
 							key={run.answer.headers.requestId}
 							answer={run.answer}
 							onMore={hasLimit(run.answer.asked) ? undefined : () => run.answer && runMore(run.answer.asked)}
 							settings={settings}
-							onSettings={setSettings}
+							onSettings={(next) => edit({ settings: next })}
 						/>
 					)}
 				</div>
@@ -193,7 +205,7 @@ export default function SQLPage() {
 				<History
 					onClose={() => setDialog("")}
 					onRun={(before) => {
-						edit(before.query);
+						edit({ text: before.query });
 						setDialog("");
 					}}
 				/>
@@ -208,7 +220,7 @@ export default function SQLPage() {
 						const made = await post<SavedSQL>("insights/", { name, query });
 						toast("Saved");
 						dropDraft(origin);
-						setSaved({ ...made, query });
+						setSaved({ ...made, query, written });
 						navigate(`${pageAddress("sql")}?insight=${made.short_id}`, { replace: true });
 					}}
 				/>
@@ -220,7 +232,7 @@ export default function SQLPage() {
 	/** Runs a query without a LIMIT for as many rows as there can be. */
 	function runMore(asked: QueryNode): void {
 		const next = `${String(asked.query).replace(/[\s;]+$/, "")}\nlimit ${maxRows}`;
-		edit(next);
+		edit({ text: next });
 		run.start({ ...asked, query: next });
 	}
 }
