@@ -72,8 +72,34 @@ function useFocusOnPage(path: string): void {
 	}, [path]);
 }
 
+/** Whether the navigation is shown over the page, where the window is narrow. Escape closes it, and so does going on elsewhere. */
+function useSidebar(): [boolean, (open: boolean) => void] {
+	const [open, setOpen] = useState(false);
+	useEffect(() => {
+		if (!open) return;
+		const button = document.activeElement;
+		const elsewhere = (event: Event) => {
+			if (!(event.target as Element).closest(".sidebar, .topbar button, dialog")) setOpen(false);
+		};
+		const keys = (event: KeyboardEvent) => {
+			if (event.key !== "Escape" || event.defaultPrevented) return;
+			setOpen(false);
+			if (button instanceof HTMLElement) button.focus();
+		};
+		document.addEventListener("pointerdown", elsewhere);
+		document.addEventListener("focusin", elsewhere);
+		document.addEventListener("keydown", keys);
+		return () => {
+			document.removeEventListener("pointerdown", elsewhere);
+			document.removeEventListener("focusin", elsewhere);
+			document.removeEventListener("keydown", keys);
+		};
+	}, [open]);
+	return [open, setOpen];
+}
+
 function Shell() {
-	const [sidebar, setSidebar] = useState(false);
+	const [sidebar, setSidebar] = useSidebar();
 	const path = projectPath(place.value.path);
 	useEffect(() => setSidebar(false), [path]);
 	useFocusOnPage(path);
@@ -91,7 +117,7 @@ function Shell() {
 				</IconButton>
 				<span>{session.value?.project.name}</span>
 			</header>
-			<Sidebar open={sidebar} path={path} />
+			<Sidebar open={sidebar} path={path} onGo={() => setSidebar(false)} />
 			<main class="main" id="main" tabIndex={-1} aria-labelledby="page-title">
 				<Page path={path} />
 			</main>
@@ -100,7 +126,7 @@ function Shell() {
 	);
 }
 
-function Sidebar({ open, path }: { open: boolean; path: string }) {
+function Sidebar({ open, path, onGo }: { open: boolean; path: string; onGo: () => void }) {
 	return (
 		<aside class="sidebar" data-open={open} aria-label="Navigation">
 			<div class="sidebar-head">
@@ -116,7 +142,11 @@ function Sidebar({ open, path }: { open: boolean; path: string }) {
 							<ul>
 								{items.map((item) => (
 									<li key={item.path}>
-										<Link to={pageAddress(...item.path.split("/").filter(Boolean))} aria-current={isIn(item, path) ? "page" : undefined}>
+										<Link
+											to={pageAddress(...item.path.split("/").filter(Boolean))}
+											aria-current={isIn(item, path) ? "page" : undefined}
+											onClick={onGo}
+										>
 											<item.icon size={16} aria-hidden="true" />
 											{item.title}
 										</Link>

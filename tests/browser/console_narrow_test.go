@@ -1,0 +1,41 @@
+package browser_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// least is how wide a window of 1280 pixels is when its page is four times as large.
+const least = 320
+
+// TestConsoleNavigationCloses: in a narrow window the navigation is over the page until one goes on elsewhere.
+func TestConsoleNavigationCloses(t *testing.T) {
+	t.Parallel()
+	c, _ := ownProject(t, "narrow")
+	c.visit(t, "insights")
+	c.look(t, light, least)
+	for how, shut := range map[string]func(){
+		"Escape": func() { c.key(t, kb.Escape) },
+		"a click beside it": func() {
+			if err := chromedp.Do(c.ctx, chromedp.MouseClickXY(300, 600)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the link to the page":     func() { c.press(t, "link", "Insights") },
+		"the link to another page": func() { c.press(t, "link", "Keys") },
+		"the focus elsewhere":      func() { c.evaluate(t, `document.querySelector("main button, main a").focus(), ""`) },
+	} {
+		c.press(t, "button", "Navigation")
+		c.one(t, "link", "Home")
+		shut()
+		if len(c.find(t, "link", "Home")) != 0 {
+			t.Errorf("%s leaves the navigation open", how)
+		}
+		if got := c.focus(t); how == "Escape" && got != "Navigation" {
+			t.Errorf("after Escape, the focus is on %q", got)
+		}
+	}
+}
