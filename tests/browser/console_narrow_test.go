@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -38,4 +39,22 @@ func TestConsoleNavigationCloses(t *testing.T) {
 			t.Errorf("after Escape, the focus is on %q", got)
 		}
 	}
+}
+
+// TestConsoleLongWords: words that are wider than the window are broken.
+func TestConsoleLongWords(t *testing.T) {
+	t.Parallel()
+	c, client := ownProject(t, "long words")
+	long := strings.Repeat("w", 100)
+	trend := map[string]any{"kind": "TrendsQuery", "series": []any{map[string]any{"kind": "EventsNode", "event": "visit"}}}
+	board := create(t, client, "dashboards/", map[string]any{"name": long, "description": long, "tags": []string{long}})
+	insight := create(t, client, "insights/", map[string]any{"name": long, "description": long, "tags": []string{long}, "query": trend})
+	create(t, client, "endpoints/", map[string]any{"name": long, "description": long, "query": trend})
+	c.look(t, light, least)
+	for _, page := range []string{fmt.Sprint("dashboard/", board["id"]), fmt.Sprint("insights/", insight["short_id"]), "endpoints/" + long} {
+		c.visit(t, page)
+		c.fits(t)
+	}
+	c.press(t, "tab", "OpenAPI")
+	c.fits(t)
 }
