@@ -7,8 +7,8 @@ import { messageOf, pending } from "./api/client";
 import { navigation, type NavigationItem, type PageRoute, routes } from "./pages";
 import { Palette, paletteOpen } from "./palette";
 import { leave, Link, match, navigate, pageAddress, place, projectPath } from "./router";
-import { can, session } from "./session";
-import { codeInAddress, resume, SignIn, signOut } from "./signin";
+import { can, session, sessionEnded } from "./session";
+import { codeInAddress, resume, SignIn, SignInAgain, signOut } from "./signin";
 import { dark, setTheme } from "./theme";
 import { Failure, IconButton, Loading, PageHead } from "./ui/basics";
 import { Toasts } from "./ui/dialog";
@@ -30,6 +30,7 @@ export function App() {
 	return (
 		<>
 			{session.value ? <Shell /> : <SignIn failed={state.failed} />}
+			{session.value && sessionEnded.value && <SignInAgain />}
 			<Toasts />
 		</>
 	);

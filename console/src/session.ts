@@ -26,6 +26,9 @@ export const session = signal<Session | null>(null);
 /** Why the last session ended, for the form that asks for a key. */
 export const sessionEnded = signal("");
 
+/** How much of the page would be lost without it. */
+export const unsaved = signal(0);
+
 /** Where the tab keeps its key, so that a reload does not sign out. */
 const storedAt = "analytics.session";
 
@@ -56,6 +59,13 @@ export function close(why = ""): void {
 	} catch {
 		// Then it kept nothing.
 	}
+}
+
+/** Forgets a key that no longer works. A page with something unsaved stays, so that it can be saved with another key. */
+export function end(): void {
+	const why = "Your session has ended. Sign in again.";
+	if (unsaved.value > 0) sessionEnded.value = why;
+	else close(why);
 }
 
 /** The key that this tab had before a reload. */

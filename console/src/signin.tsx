@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { ApiError, messageOf, send } from "./api/client";
 import { close, open, type Project, type Session, session, sessionEnded, stored } from "./session";
 import { Button, Field, Snippet, TextInput } from "./ui/basics";
+import { Dialog } from "./ui/dialog";
 import { useHeading } from "./ui/title";
 
 /** What POST /api/console/session/ answers: docs/console.md, "Signing in". */
@@ -34,10 +35,18 @@ export async function resume(): Promise<void> {
 	}
 }
 
+interface SignInOptions {
+	own?: boolean;
+	expiresAt?: string;
+	/** The number of the only project whose key is taken. */
+	only?: number;
+}
+
 /** Signs in with a key, if it is a personal key that the server knows. */
-export async function signInWith(key: string, { own = false, expiresAt }: { own?: boolean; expiresAt?: string } = {}): Promise<void> {
+export async function signInWith(key: string, { own = false, expiresAt, only }: SignInOptions = {}): Promise<void> {
 	const { data: self } = await send<{ label: string; scopes: string[] }>("GET", "/api/personal_api_keys/@current/", { key });
 	const project = await projectOf(key);
+	if (only !== undefined && project.id !== only) throw new Error("This key belongs to another project.");
 	open({ key, label: self.label, scopes: self.scopes, own, expiresAt, project } satisfies Session);
 }
 
@@ -61,39 +70,56 @@ export async function signOut(): Promise<void> {
 
 /** The form that asks for a key. `failed` is why signing in by itself did not work. */
 export function SignIn({ failed }: { failed: string }) {
+	useHeading("Sign in");
+	return (
+		<main class="signin">
+			<div>
+				<h1>Sign in</h1>
+				<KeyForm failed={failed} />
+			</div>
+		</main>
+	);
+}
+
+/** The same over a page with something unsaved, when its key no longer works. Who closes it can still read and copy what is there. */
+export function SignInAgain() {
+	return (
+		<Dialog title="Sign in" onClose={() => (sessionEnded.value = "")}>
+			<KeyForm failed="" only={session.value?.project.id} />
+		</Dialog>
+	);
+}
+
+function KeyForm({ failed, only }: { failed: string; only?: number }) {
 	const [key, setKey] = useState("");
 	const [wrong, setWrong] = useState(failed);
 	const [busy, setBusy] = useState(false);
-	useHeading("Sign in");
 	const submit = async (event: Event) => {
 		event.preventDefault();
 		setBusy(true);
 		setWrong("");
 		try {
-			await signInWith(key.trim());
+			await signInWith(key.trim(), { only });
 		} catch (error) {
 			setWrong(error instanceof ApiError && error.status === 401 ? "This is not a valid personal key." : messageOf(error));
 			setBusy(false);
 		}
 	};
 	return (
-		<main class="signin">
-			<div>
-				<h1>Sign in</h1>
-				<form class="form" onSubmit={submit}>
-					{sessionEnded.value && <p class="notice">{sessionEnded.value}</p>}
-					<Field label="Personal key" error={wrong} hint="It begins with phx_. This tab keeps it until you close it or sign out.">
-						{(id) => <TextInput id={id} type="password" value={key} onValue={setKey} autocomplete="off" required autofocus />}
-					</Field>
-					<Button type="submit" look="primary" busy={busy}>
-						Sign in
-					</Button>
-					<div class="field">
-						<p class="hint">Or, on the server, get a link that signs you in:</p>
-						<Snippet text="caddy analytics console" label="Command" />
-					</div>
-				</form>
-			</div>
-		</main>
+		<form class="form" onSubmit={submit}>
+			{sessionEnded.value && <p class="notice">{sessionEnded.value}</p>}
+			<Field label="Personal key" error={wrong} hint="It begins with phx_. This tab keeps it until you close it or sign out.">
+				{(id) => <TextInput id={id} type="password" value={key} onValue={setKey} autocomplete="off" required autofocus />}
+			</Field>
+			<Button type="submit" look="primary" busy={busy}>
+				Sign in
+			</Button>
+			{only === undefined && (
+				<div class="field">
+					<p class="hint">Or, on the server, get a link that signs you in:</p>
+					<Snippet text="caddy analytics console" label="Command" />
+				</div>
+			)}
+		</form>
 	);
 }

@@ -1,5 +1,5 @@
 import { signal } from "@preact/signals";
-import { close, session } from "../session";
+import { end, session } from "../session";
 import { parse, stringify } from "./json";
 
 /** An error as the API describes it: docs/api.md, "Errors". */
@@ -170,9 +170,7 @@ function refused(response: Response, text: string, key: string | undefined): Api
 		// It did not come from the API.
 	}
 	const detail = typeof body.detail === "string" ? body.detail : `The server answered ${response.status} ${response.statusText}.`;
-	if (response.status === 401 && key && key === session.value?.key) {
-		close("Your session has ended. Sign in again.");
-	}
+	if (response.status === 401 && key && key === session.value?.key) end();
 	const wait = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
 	return new ApiError(
 		response.status,

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { type Guard, guards } from "../router";
+import { unsaved } from "../session";
 import { Button } from "./basics";
 import { Dialog } from "./dialog";
 
@@ -10,9 +11,11 @@ export function AskBeforeLeaving({ what, tab = false }: { what: string; tab?: bo
 		const guard: Guard = { ask: (leave) => setGo(() => leave), tab };
 		const unload = (event: BeforeUnloadEvent) => event.preventDefault();
 		guards.value = [...guards.value, guard];
+		unsaved.value++;
 		window.addEventListener("beforeunload", unload);
 		return () => {
 			guards.value = guards.value.filter((other) => other !== guard);
+			unsaved.value--;
 			window.removeEventListener("beforeunload", unload);
 		};
 	}, []);
