@@ -177,3 +177,26 @@ func TestConsolePageOpens(t *testing.T) {
 		t.Errorf("signed out, the title is %q, want %q", got, want)
 	}
 }
+
+// TestConsoleTileKeepsFocus: a tile that is moved past another one keeps the focus, so that it can be moved on.
+func TestConsoleTileKeepsFocus(t *testing.T) {
+	t.Parallel()
+	c, client := ownProject(t, "tiles")
+	board := create(t, client, "dashboards/", map[string]any{"name": "Growth"})
+	for _, name := range []string{"One", "Two", "Three"} {
+		create(t, client, "insights/", map[string]any{"name": name, "dashboards": []any{board["id"]}, "query": map[string]any{
+			"kind": "TrendsQuery", "series": []any{map[string]any{"kind": "EventsNode", "event": "visit"}},
+		}})
+	}
+	c.visit(t, fmt.Sprint("dashboard/", board["id"]))
+	c.press(t, "button", "Arrange")
+	for _, name := range []string{"Move One", "Move Three"} {
+		c.evaluate(t, fmt.Sprintf(`document.querySelector("[aria-label='%s']").focus(), ""`, name))
+		for _, key := range []string{kb.ArrowDown, kb.ArrowDown, kb.ArrowUp, kb.ArrowUp, kb.ArrowRight, kb.ArrowLeft} {
+			c.key(t, key)
+			if got := c.focus(t); got != name {
+				t.Fatalf("after a key, the focus is on %q, want %q", got, name)
+			}
+		}
+	}
+}

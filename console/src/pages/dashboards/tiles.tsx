@@ -1,6 +1,6 @@
 import { ArrowDownRight, GripHorizontal } from "lucide-preact";
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { titleOf } from "../../insights/model";
 import { InsightTile } from "../../insights/tile";
 import { classes, Empty } from "../../ui/basics";
@@ -119,6 +119,13 @@ interface HandlesProps {
 /** The handles that move and resize a tile, by the pointer or the arrow keys. */
 function Handles({ name, place, places, grid, onShow, onDone }: HandlesProps) {
 	const drag = useRef<{ x: number; y: number; from: Placed; places: Placed[]; last: Placed[] } | null>(null);
+	const used = useRef<HTMLElement | null>(null);
+	useLayoutEffect(() => {
+		// A tile that comes before or after another one is put elsewhere in the page, which takes the focus from its handle.
+		const handle = used.current;
+		used.current = null;
+		if (handle?.isConnected && document.activeElement === document.body) handle.focus();
+	});
 	const begin = (event: JSX.TargetedPointerEvent<HTMLElement>) => {
 		if (event.button !== 0) return;
 		event.preventDefault();
@@ -150,6 +157,7 @@ function Handles({ name, place, places, grid, onShow, onDone }: HandlesProps) {
 		const [dx = 0, dy = 0] = step;
 		const sized = resize || event.shiftKey;
 		const next = sized ? withBox(places, place.id, { w: place.w + dx, h: place.h + dy }) : nudged(places, place.id, dx, dy);
+		used.current = event.currentTarget;
 		onShow(next);
 		onDone(next);
 	};
