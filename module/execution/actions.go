@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// actionsOf are the actions that queries can ask for.
+// actionsOf returns the actions that queries can refer to.
 func actionsOf(list []registry.ActionDefinition) *query.Actions {
 	out := make([]query.Action, len(list))
 	for i := range list {
@@ -16,7 +16,7 @@ func actionsOf(list []registry.ActionDefinition) *query.Actions {
 	return query.NewActions(out)
 }
 
-// ActionOf is an action as queries see it. Filters that can't be read are told to whoever asks for the action.
+// ActionOf converts an action to the form that queries use. A filter that can't be read is reported to the queries that use the action.
 func ActionOf(d *registry.ActionDefinition) query.Action {
 	out := query.Action{ID: d.ID, Name: valueOf(d.Name), Deleted: d.Deleted, Steps: make([]query.ActionStep, len(d.Steps))}
 	for i := range d.Steps {
@@ -38,7 +38,7 @@ func ActionOf(d *registry.ActionDefinition) query.Action {
 	return out
 }
 
-// valueOf is what a pointer points at; the zero value for nil.
+// valueOf returns the value behind a pointer; the zero value for nil.
 func valueOf[T any](p *T) T {
 	if p == nil {
 		var zero T

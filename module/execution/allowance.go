@@ -8,24 +8,24 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// allowance is how many queries may run in a period: a store that is full at first, and fills up steadily.
+// allowance bounds how many queries may run in a period. It starts full and refills steadily.
 type allowance struct {
 	rate  registry.Rate
-	every time.Duration // in which one query comes back
+	every time.Duration // the time in which one query comes back
 
-	mu     sync.Mutex // guards all below; what reads or moves it is called with mu held
-	whole  time.Time  // when nothing that was spent here is spent any more; in the past when nothing is
-	shared *stock     // what this node holds of it when nodes share it; else nil
+	mu     sync.Mutex // guards all below; methods that read or change it are called with mu held
+	whole  time.Time  // when all that was spent here has come back; in the past if nothing is spent
+	shared *stock     // this node's share when the nodes share the allowance; else nil
 }
 
 func newAllowance(r registry.Rate) *allowance {
 	return &allowance{rate: r, every: r.Per / time.Duration(r.Queries)}
 }
 
-// spent is the time in which what is spent comes back.
+// spent returns how long it takes until everything spent has come back.
 func (a *allowance) spent(now time.Time) time.Duration { return max(0, a.whole.Sub(now)) }
 
-// Left is how many queries may run now.
+// Left returns how many queries may run now.
 func (a *allowance) Left(now time.Time) int {
 	if a.shared != nil {
 		return a.shared.left(now)
@@ -33,7 +33,7 @@ func (a *allowance) Left(now time.Time) int {
 	return a.ownSpendingLeft(now)
 }
 
-// shown is how many queries callers are told may run now.
+// shown returns how many queries callers are told may run now.
 func (a *allowance) shown(now time.Time) int {
 	if a.shared != nil {
 		return a.shared.shown(now)
@@ -41,12 +41,12 @@ func (a *allowance) shown(now time.Time) int {
 	return a.Left(now)
 }
 
-// ownSpendingLeft is how many queries there are if nobody else has spent any.
+// ownSpendingLeft returns how many queries are left if only this process has spent any.
 func (a *allowance) ownSpendingLeft(now time.Time) int {
 	return max(0, a.rate.Queries-int((a.spent(now)+a.every-1)/a.every))
 }
 
-// next is how long it takes until one more query may run than now; zero when nothing is spent.
+// next returns how long it takes until one more query may run than now; zero when nothing is spent.
 func (a *allowance) next(now time.Time) time.Duration {
 	if a.shared != nil {
 		return a.shared.next(now)
@@ -66,7 +66,7 @@ func (a *allowance) take(now time.Time) {
 	}
 }
 
-// giveBack takes back that a query was spent which did not run. It never makes more of the allowance than the whole.
+// giveBack returns one query that was spent but did not run. The allowance never exceeds its rate.
 func (a *allowance) giveBack() {
 	a.whole = a.whole.Add(-a.every)
 	if a.shared != nil {
@@ -74,5 +74,5 @@ func (a *allowance) giveBack() {
 	}
 }
 
-// inSeconds is a time as headers have it: never shorter.
+// inSeconds rounds a duration up to whole seconds, for headers.
 func inSeconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }

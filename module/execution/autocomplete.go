@@ -13,8 +13,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Complete finds what can be written at a place in a text, which takes its turn as any compile does. It does not wait for ClickHouse: until
-// its tables are known, they are taken to be our own. Readable reports whether the caller may read a held table.
+// Complete finds what can be written at a position in a text. It takes its turn like any compile, but does not wait for ClickHouse: until the tables
+// are known, it assumes our own layout. readable reports whether the caller may read a held table.
 func (e *Executor) Complete(
 	ctx context.Context, c *Caller, asked *query.Autocomplete, readable func(table string) bool,
 ) (found *complete.Completion, err error) {
@@ -31,8 +31,8 @@ func (e *Executor) Complete(
 	return found, err
 }
 
-// propertiesOf lists the definitions of a scope. They are in the order of their scopes, group type indexes and names, so that those of one
-// scope are together.
+// propertiesOf lists the property definitions of a scope. all is sorted by scope, group type index and name, so that the definitions of a scope are
+// adjacent.
 func propertiesOf(all []registry.PropertyDefinition) func(schema.PropertyScope, int) iter.Seq2[string, schema.PropertyType] {
 	return func(scope schema.PropertyScope, group int) iter.Seq2[string, schema.PropertyType] {
 		first := registry.PropertyDefinition{GroupTypeIndex: max(group, 0)}

@@ -17,21 +17,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 )
 
-// BucketsFile is where the buckets of time that answers consist of are while no process runs.
+// BucketsFile keeps the cached buckets of time between two runs of the process.
 type BucketsFile struct {
 	Path string
-	// Writer tells apart what may make other rows of the same data, such as the program and the engine. A file of another writer is not read.
+	// Writer identifies what determines the rows besides the data, such as the program and the engine. A file of another writer is not read.
 	Writer string
 }
 
-// bucketsHeader is what a file begins with.
+// bucketsHeader is the beginning of the file.
 type bucketsHeader struct {
 	Writer string
 	Shards map[string]*warehouse.Versions // by the name of the shard; empty for the main one
 }
 
-// Save writes the buckets of a cache, at the end of the process: nothing is written to ClickHouse any more. It returns how many queries have some; without
-// any, and while the versions of data are in doubt, it leaves no file.
+// Save writes the buckets of a cache at the end of the process, when nothing is written to ClickHouse any more. It returns how many queries have
+// buckets. If none has any, or while the versions of the data are in doubt, it leaves no file.
 func (f BucketsFile) Save(ctx context.Context, c *cache.Cache, shards *warehouse.Shards) (queries int, err error) {
 	header := bucketsHeader{Writer: f.Writer, Shards: map[string]*warehouse.Versions{}}
 	for name, w := range shards.ByName() {
@@ -77,8 +77,8 @@ func writeBuckets(w io.Writer, header bucketsHeader, c *cache.Cache) (queries in
 	return queries, errors.Join(err, packed.Close())
 }
 
-// Load reads the buckets that Save wrote, before anything is written to ClickHouse, and removes the file: what it says holds for one start only. It returns
-// how many queries have some; none if there is no file, another writer wrote it, or the data are others now.
+// Load reads the buckets that Save wrote, before anything is written to ClickHouse, and removes the file: it is valid for one start only. It returns
+// how many queries have buckets; 0 if there is no file, another writer wrote it, or the data have changed.
 func (f BucketsFile) Load(ctx context.Context, c *cache.Cache, shards *warehouse.Shards) (queries int, err error) {
 	file, err := os.Open(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +96,7 @@ func (f BucketsFile) Load(ctx context.Context, c *cache.Cache, shards *warehouse
 		return 0, err
 	}
 	defer packed.Close()
-	in := bufio.NewReader(packed) // a byte reader, of which a decoder reads no more than it decodes
+	in := bufio.NewReader(packed) // a byte reader: the decoder reads no further than it decodes
 	var header bucketsHeader
 	if err := gob.NewDecoder(in).Decode(&header); err != nil {
 		return 0, fmt.Errorf("reading the beginning: %w", err)

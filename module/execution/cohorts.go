@@ -9,15 +9,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Cohorts sees to it that queries find the members of cohorts.
+// Cohorts makes sure that queries find the members of cohorts.
 type Cohorts interface {
-	// Used says that a query is about to read the members of cohorts. It waits for those that were never computed, and then returns what
-	// the registry holds; nil if it has waited for none. An error for the author of the query is a *diag.Error.
+	// Used is called before a query reads the members of cohorts. It waits for those that were never computed and then returns the registry's new
+	// snapshot; nil if it did not have to wait. An error that is the query author's fault is a *diag.Error.
 	Used(ctx context.Context, project int64, cohorts []int64) (*registry.Snapshot, error)
 }
 
-// CompileCohort compiles the query for the members of a cohort when it is the project's turn. Mistakes of the cohort's author are a
-// *diag.Error or diag.Errors.
+// CompileCohort compiles the query for the members of a cohort in the project's turn. Mistakes of the cohort's author are a *diag.Error or
+// diag.Errors.
 func (e *Executor) CompileCohort(ctx context.Context, snap *registry.Snapshot, project int64, d *cohort.Definition, now time.Time) (*compiler.Compiled, error) {
 	db, err := e.Database(ctx, snap.Schema(project))
 	if err != nil {

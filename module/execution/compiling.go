@@ -12,37 +12,37 @@ import (
 )
 
 const (
-	// maxCompiling is the processor time that the compiles of one request may take together. It is a thousand times what a typical
-	// query takes, and it is no wall time, so that a busy machine refuses nothing that an idle one takes.
+	// maxCompiling is the processor time that all compiles of one request may take together. It is a thousand times what a typical query takes. It is
+	// not wall time, so a busy machine refuses nothing that an idle one accepts.
 	maxCompiling = 100 * time.Millisecond
-	// compilingPerQuery is the processor time of compiling that counts as a query on the rate of the key. The first is free.
+	// compilingPerQuery is the processor time of compiling that counts as one query on the key's rate. The first portion is free.
 	compilingPerQuery = 25 * time.Millisecond
-	// compilePatience is the longest that a compile waits for its turn. Each takes a tenth of a second at most.
+	// compilePatience is the longest that a compile waits for its turn. A compile itself takes a tenth of a second at most.
 	compilePatience = 30 * time.Second
 	// maxWaitingCompiles is how many compiles of one project may wait.
 	maxWaitingCompiles = 256
 )
 
-// compilePlaces are those of the whole process, whatever its config is: they stand for processor cores. Half of these are left to
-// answers from the cache.
+// compilePlaces are shared by the whole process, whatever its config, because they stand for processor cores. Half of the cores are left to answers
+// from the cache.
 var compilePlaces = admission.New(compileLimits(max(1, goruntime.GOMAXPROCS(0)/2)))
 
 func compileLimits(places int) admission.Limits {
 	return admission.Limits{Places: places, Project: places, Queue: maxWaitingCompiles}
 }
 
-// Compiles are the compiles of one request, one after the other.
+// Compiles are the compiles of one request, which run one after the other.
 type Compiles struct {
 	project int64
-	quotas  Quotas        // on which their time counts; empty for an operator's
-	used    time.Duration // of processor time
-	counted int           // queries that were spent for it
+	quotas  Quotas        // that their time counts on; empty for an operator's
+	used    time.Duration // processor time
+	counted int           // queries spent for it
 
-	expired func() error // of the compile in progress
+	expired func() error // of the current compile
 }
 
-// CompilesOf are the compiles of a request with a key. Those of an endpoint do not count on the endpoint's rate: who publishes or runs
-// it pays.
+// CompilesOf returns the compiles of a request with a key. Compiling an endpoint does not count on the endpoint's rate: the key that publishes or
+// runs it pays.
 func (e *Executor) CompilesOf(key *registry.Key, part *Share, project int64) *Compiles {
 	c := &Compiles{project: project}
 	if key == nil {
@@ -55,8 +55,8 @@ func (e *Executor) CompilesOf(key *registry.Key, part *Share, project int64) *Co
 	return c
 }
 
-// do runs a compile when its turn comes, and counts the time that it takes, also when it fails. The compile asks expired whether it
-// has to end. The error is that of the compile, the contract's 429, or that of ctx.
+// do runs a compile in its turn and counts the time that it takes, even if it fails. The compile calls expired to learn whether it must stop. The
+// error is that of the compile, the contract's 429, or that of ctx.
 func (c *Compiles) do(ctx context.Context, compile func(expired func() error) error) error {
 	c.quotas.prepare(ctx)
 	if err := c.quotas.check(time.Now()); err != nil {
@@ -67,12 +67,12 @@ func (c *Compiles) do(ctx context.Context, compile func(expired func() error) er
 		return err
 	}
 	defer place.Leave()
-	goruntime.LockOSThread() // the clock is that of the thread
+	goruntime.LockOSThread() // processorTime is per thread
 	defer goruntime.UnlockOSThread()
 	began := processorTime()
 	defer func() { c.count(processorTime()-began, time.Now()) }()
 	c.expired = func() error {
-		goruntime.Gosched() // answers from the cache wait for a step of a compile, and not for a time slice
+		goruntime.Gosched() // lets answers from the cache run between two steps, rather than after a time slice
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -84,13 +84,13 @@ func (c *Compiles) do(ctx context.Context, compile func(expired func() error) er
 	return compile(c.hasExpired)
 }
 
-// hasExpired asks about the compile in progress, whichever it is: pieces are compiled in a turn of their own, with what the query was compiled with.
+// hasExpired asks the current compile: pieces are compiled in a turn of their own, but with the env of the query's compile.
 func (c *Compiles) hasExpired() error { return c.expired() }
 
-// count adds processor time, and spends queries for it.
+// count adds processor time and spends queries for it.
 func (c *Compiles) count(took time.Duration, now time.Time) {
 	c.used += took
-	queries := int((c.used - 1) / compilingPerQuery) // each that was started after the first
+	queries := int((c.used - 1) / compilingPerQuery) // one for each portion begun after the first
 	if queries <= c.counted {
 		return
 	}

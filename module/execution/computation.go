@@ -21,31 +21,31 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Computation is the computation of one result. It outlives the request that began it, so it holds no part of that.
+// Computation computes one result. It outlives the request that began it, so it holds no part of that request.
 type Computation struct {
 	exec *Executor
 	Caller
 	query *Query
-	// compiles are those of the request: it may compile more than once.
+	// compiles counts the compiles of the request: there may be more than one.
 	compiles *Compiles
 
-	id       string        // of the background run that it is for; empty for none
-	patience time.Duration // the longest that it waits for its turn
-	picked   atomic.Int64  // when ClickHouse was given the query, in Unix nanoseconds; 0 before
-	counted  atomic.Bool   // a query of it was counted on its quotas
-	renews   bool          // a stored result will do if it would come out the same
-	local    bool          // no other server is asked
+	id       string        // of the background run that it belongs to; empty for none
+	patience time.Duration // the longest it waits for its turn
+	picked   atomic.Int64  // when ClickHouse was first sent the query, in Unix nanoseconds; 0 before
+	counted  atomic.Bool   // one of its queries was counted on its quotas
+	renews   bool          // a stored result is used again if a new one would be the same
+	local    bool          // asks no other server
 	policy   cache.Policy  // of the answer
 
-	anew  bool               // nothing of what was computed before is wanted
+	anew  bool               // uses nothing that was computed before
 	world *registry.Snapshot // what the query was compiled with
 }
 
-// house is where the rows of the project are.
+// house returns the warehouse with the project's rows.
 func (x *Computation) house() *warehouse.Warehouse { return x.exec.Shards.Of(x.Project.ID) }
 
-// answer gets the result, from the cache or by running it. A caller that shares another's computation does not
-// share the refusal of the other's allowance, nor what was stored for longer than it allows itself.
+// answer gets the result, from the cache or by running the query. A caller that shares another's computation does not share a refusal by the other's
+// allowance, nor a stored result that is older than it accepts.
 func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.Answer, error) {
 	x.policy, x.anew = policy, policy.Mode == cache.Recompute
 	x.renews = x.renews && policy.Mode != cache.Recompute
@@ -68,7 +68,8 @@ func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.An
 	}
 }
 
-// isOthers reports whether an answer is fresh enough for the caller who began its computation, but not for this one: another server had it.
+// isOthers reports whether a shared answer, which came stored from another server, is fresh enough for the caller that began the computation but not
+// for this one.
 func (x *Computation) isOthers(got cache.Answer) bool {
 	if got.Status != cache.Coalesced || !got.Entry.Fetched {
 		return false
@@ -76,7 +77,7 @@ func (x *Computation) isOthers(got cache.Answer) bool {
 	return x.anew || got.FreshFor == 0 && (x.policy.Lasting == nil || !x.policy.Lasting(got.Entry))
 }
 
-// load gets the result from the server that owns it, else computes it.
+// load gets the result from the server that owns it, or else computes it.
 func (x *Computation) load(ctx context.Context) (*cache.Entry, error) {
 	if entry, ok, err := x.fromOwner(ctx); ok {
 		return entry, err
@@ -84,7 +85,7 @@ func (x *Computation) load(ctx context.Context) (*cache.Entry, error) {
 	return x.compute(ctx)
 }
 
-// compute gets the rows from the table that has them, if there is one and it can be read, else by running the query.
+// compute reads the rows from the materialized table if there is one and it can be read, or else runs the query.
 func (x *Computation) compute(ctx context.Context) (*cache.Entry, error) {
 	if x.query.Stored != nil {
 		entry, err := x.run(ctx, x.compileStored, x.query.Stored)
@@ -104,11 +105,11 @@ func (x *Computation) compute(ctx context.Context) (*cache.Entry, error) {
 	return entry, err
 }
 
-// run compiles what is to be read, and runs it on ClickHouse. stored is the table that it reads; nil for none.
+// run compiles a query and runs it on ClickHouse. stored is the table that it reads; nil for none.
 func (x *Computation) run(
 	ctx context.Context, compile func(context.Context, time.Time) (*compiler.Compiled, error), stored *Stored,
 ) (*cache.Entry, error) {
-	began := time.Now() // before the data are looked at: the result has all that was stored by then
+	began := time.Now() // before looking at the data: the result has everything stored by then
 	_, compiling := traced(ctx, "analytics.compile")
 	compiled, err := compile(ctx, began)
 	compiling(err)
@@ -150,7 +151,7 @@ func (x *Computation) run(
 		if err := at.take(ctx); err != nil {
 			return nil, err
 		}
-		if of != nil && !x.house().Probes() { // somebody may have waited for the place
+		if of != nil && !x.house().Probes() { // it may have waited for the place
 			if entry := x.unchanged(ctx, at, compiled, of, done, began); entry != nil {
 				return entry, nil
 			}
@@ -180,7 +181,7 @@ func (x *Computation) run(
 	return cache.NewEntry(result, began, done, done.Size()), nil
 }
 
-// whole runs a query as a whole.
+// whole runs the query in one piece.
 func (x *Computation) whole(ctx context.Context, at *turn, compiled *compiler.Compiled, stored *Stored, done *Details) (*cache.Result, error) {
 	if err := at.take(ctx); err != nil {
 		return nil, err
@@ -194,7 +195,7 @@ func (x *Computation) whole(ctx context.Context, at *turn, compiled *compiler.Co
 	return result, err
 }
 
-// limitsOf are those of the rows of a query.
+// limitsOf returns the limits of a query's rows.
 func limitsOf(compiled *compiler.Compiled) cache.Limits {
 	limits := cache.Limits{MaxBytes: MaxResultBytes}
 	if compiled.Probe {
@@ -203,7 +204,7 @@ func limitsOf(compiled *compiler.Compiled) cache.Limits {
 	return limits
 }
 
-// ask runs a query on ClickHouse in the computation's turn, and counts and logs it. end gives the size of what came.
+// ask runs a query on ClickHouse in the computation's turn, and counts and logs it. end returns the size of the result.
 func (x *Computation) ask(
 	ctx context.Context, at *turn, compiled *compiler.Compiled, stored *Stored, done *Details, to clickhouse.Sink, end func() int64,
 ) error {
@@ -232,16 +233,16 @@ func (x *Computation) ask(
 	return err
 }
 
-// turn is the place of a computation, which it takes when ClickHouse is first asked.
+// turn holds the computation's place, which is taken when ClickHouse is first asked.
 type turn struct {
 	of    *Computation
-	place *admission.Place // nil before
-	data  *warehouse.Data  // that was last looked at; nil if none was
-	// elsewhere is set when another host than that of the data answered. What it has may be older or newer.
+	place *admission.Place // nil until taken
+	data  *warehouse.Data  // the last data looked at; nil if none
+	// elsewhere is set when a host other than that of data answered. Its rows may be older or newer.
 	elsewhere bool
 }
 
-// take waits for the place, and counts a query, unless it was taken before.
+// take waits for the place and counts a query, unless it did so before.
 func (t *turn) take(ctx context.Context) error {
 	if t.place != nil {
 		return nil
@@ -253,7 +254,7 @@ func (t *turn) take(ctx context.Context) error {
 	return err
 }
 
-// takeSpare is take for a question of our own, which counts on no rate and does not wait for long.
+// takeSpare is take for our own questions: they count on no rate and do not wait for long.
 func (t *turn) takeSpare(ctx context.Context) (err error) {
 	if t.place == nil {
 		t.place, err = t.of.exec.Places.Enter(ctx, admission.Request{Project: t.of.Project.ID, Awaited: cache.Awaited(ctx), Wait: namesWait})
@@ -267,7 +268,7 @@ func (t *turn) leave() {
 	}
 }
 
-// Admit takes a place for a query, and counts it. The channel is closed once somebody waits for the query.
+// Admit takes a place for a query and counts it. awaited is closed once somebody waits for the query.
 func (x *Computation) Admit(ctx context.Context, awaited <-chan struct{}, now time.Time) (*admission.Place, error) {
 	place, err := x.exec.admit(ctx, x.quotas(), admission.Request{Project: x.Project.ID, Awaited: awaited, Wait: x.patience}, now)
 	if err != nil {
@@ -278,8 +279,8 @@ func (x *Computation) Admit(ctx context.Context, awaited <-chan struct{}, now ti
 	return place, nil
 }
 
-// compiledQuery is the compiled query as ClickHouse gets it. Its comment tells an operator who asked, and the id under which we know
-// the query; of the client's it holds the label alone.
+// compiledQuery returns the compiled query as sent to ClickHouse. Its comment tells an operator who asked and the id that the query has here; of the
+// client's own text it holds only the label.
 func (x *Computation) compiledQuery(c *compiler.Compiled, id string, stored *Stored) clickhouse.Query {
 	comment := map[string]any{"product": "caddy-analytics", "project": x.Project.ID, "query_id": id}
 	if x.Key != nil {
@@ -299,12 +300,12 @@ func (x *Computation) compiledQuery(c *compiler.Compiled, id string, stored *Sto
 	return q
 }
 
-// QueryOf is a compiled query of a project as ClickHouse gets it, with a comment in JSON; empty for none.
+// QueryOf returns a project's compiled query as sent to ClickHouse, with a comment in JSON; empty for none.
 func QueryOf(c *compiler.Compiled, project int64, comment string) clickhouse.Query {
 	return clickhouse.Query{SQL: c.SQL, Params: params(c), Project: project, Comment: comment, EventsFrom: c.EventsFrom}
 }
 
-// params are the values of a compiled query as ClickHouse gets them.
+// params returns the values of a compiled query as sent to ClickHouse.
 func params(c *compiler.Compiled) []clickhouse.Param {
 	out := make([]clickhouse.Param, len(c.Params))
 	for i, p := range c.Params {
@@ -313,10 +314,10 @@ func params(c *compiler.Compiled) []clickhouse.Param {
 	return out
 }
 
-// sink puts what the executor delivers into a result.
+// sink puts the rows that ClickHouse delivers into a result.
 type sink struct {
 	rows *cache.Builder
-	row  func([]byte) ([]byte, error) // makes a row of the answer; nil for rows that are
+	row  func([]byte) ([]byte, error) // turns a row into one of the answer; nil to keep rows as they are
 }
 
 // Columns notes the columns of the result.
@@ -345,7 +346,7 @@ func (s sink) Restart() bool {
 	return true
 }
 
-// missing counts the rows that are about an actor of whom nothing is known; nil for answers without actors.
+// missing counts the rows about an actor of whom nothing is known; nil for answers without actors.
 func missing(compiled *compiler.Compiled, rows *cache.Result) (*int, error) {
 	if compiled.Missing == nil {
 		return nil, nil
@@ -363,7 +364,7 @@ func missing(compiled *compiler.Compiled, rows *cache.Result) (*int, error) {
 	return &n, nil
 }
 
-// appendHead appends the columns and types of an answer. Those of lists of events and actors are bare: contract section 1.6.
+// appendHead appends the columns and types of an answer. For lists of events and actors the types are bare: contract section 1.6.
 func (x *Computation) appendHead(dst []byte, compiled *compiler.Compiled, columns []cache.Column) []byte {
 	if _, ok := x.query.Node.(*query.HogQL); ok {
 		return AppendColumns(dst, compiled.Columns, columns)
@@ -388,15 +389,15 @@ func AppendColumns(dst []byte, names []string, columns []cache.Column) []byte {
 	return jsontext.Append(dst, types)
 }
 
-// Computation begins one for a caller who waits for it.
+// Computation returns a new computation for a caller that waits for it.
 func (e *Executor) Computation(c *Caller, q *Query) *Computation {
 	return &Computation{exec: e, Caller: *c, query: q, patience: e.Limits.Wait, renews: true, compiles: e.CompilesOf(c.Key, c.Share, c.Project.ID)}
 }
 
-// ErrSetQuery refuses pages of a query that combines several.
+// ErrSetQuery refuses pages of a query that combines several queries.
 var ErrSetQuery = errors.New("pages of a UNION")
 
-// checkPages refuses pages of what has none.
+// checkPages refuses pages of a query that can't have any.
 func (q *Query) checkPages(compiled *compiler.Compiled) error {
 	if q.Paged && compiled.SetQuery {
 		return ErrSetQuery
@@ -404,7 +405,7 @@ func (q *Query) checkPages(compiled *compiler.Compiled) error {
 	return nil
 }
 
-// compile compiles the query in its turn, for the values that properties have had until now.
+// compile compiles the query in its turn, assuming the kinds of values that properties have had so far.
 func (x *Computation) compile(ctx context.Context, now time.Time) (*compiler.Compiled, error) {
 	return x.compileFor(ctx, now, x.exec.valuesOf(x.Project.ID))
 }
@@ -427,7 +428,7 @@ func (x *Computation) compileFor(ctx context.Context, now time.Time, values *kno
 	return compiled, err
 }
 
-// withMembers returns the query once the cohorts that it reads have members: compiled again if they had none.
+// withMembers makes sure that the cohorts which the query reads have members. It compiles the query again if some had none.
 func (x *Computation) withMembers(
 	ctx context.Context, compiled *compiler.Compiled, now time.Time, values *knownValues,
 ) (*compiler.Compiled, error) {
@@ -445,12 +446,12 @@ func (x *Computation) withMembers(
 	return x.exec.compileFor(ctx, later, x.compiles, x.query, now, values)
 }
 
-// Compile compiles a query when its turn comes. A mistake in the query comes as a *QueryError, with the query's text.
+// Compile compiles a query in its turn. A mistake in the query is returned as a *QueryError, with the query's text.
 func (e *Executor) Compile(ctx context.Context, snap *registry.Snapshot, c *Compiles, q *Query, now time.Time) (*compiler.Compiled, error) {
 	return e.compileFor(ctx, snap, c, q, now, nil)
 }
 
-// compileFor is Compile for properties that have had these values alone; nil for any. Whoever runs the query has to ask stillHave before it uses the rows.
+// compileFor is Compile for properties that have only had the known values; nil for any. The caller must check stillHave before it uses the rows.
 func (e *Executor) compileFor(
 	ctx context.Context, snap *registry.Snapshot, c *Compiles, q *Query, now time.Time, known *knownValues,
 ) (*compiler.Compiled, error) {
@@ -482,7 +483,7 @@ func (e *Executor) compileFor(
 	return compiled, nil
 }
 
-// QueryError is what keeps a query from being compiled, with its text, in which mistakes have their places.
+// QueryError is the reason why a query can't be compiled, with the query's text, which the positions of mistakes refer to.
 type QueryError struct {
 	Text string
 	Err  error
@@ -494,14 +495,14 @@ func (m *QueryError) Error() string { return m.Err.Error() }
 // Unwrap returns what is wrong without the text.
 func (m *QueryError) Unwrap() error { return m.Err }
 
-// Describe says what is right and what is wrong with a query, which takes its turn as any compile does.
+// Describe reports what a query is and what is wrong with it. It takes its turn like any compile.
 func (e *Executor) Describe(ctx context.Context, c *Caller, asked *query.Metadata) (about *compiler.Metadata, err error) {
 	db, err := e.Database(ctx, c.Snapshot.Schema(c.Project.ID))
 	if err != nil {
 		return nil, err
 	}
 	described := *db
-	described.Held = func(string) ([][]any, error) { return nil, nil } // the columns are all that is asked
+	described.Held = func(string) ([][]any, error) { return nil, nil } // only the columns are needed
 	env := e.compilerEnv(c.Snapshot, c.Project.ID, &described, c.Start)
 	err = e.CompilesOf(c.Key, c.Share, c.Project.ID).do(ctx, func(expired func() error) error {
 		env.Expired = expired

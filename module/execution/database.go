@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Databases keeps the virtual schema of each project for as long as what it follows from stays the same.
+// Databases caches the virtual schema of each project for as long as its inputs stay the same.
 type Databases struct {
 	byProject sync.Map // project id → *knownDatabase
 	schemas   sync.Map // project id → *knownSchema
@@ -21,11 +21,11 @@ type Databases struct {
 type knownDatabase struct {
 	of     *registry.ProjectSchema
 	layout *schema.Layout
-	from   time.Time // of the earliest events
+	from   time.Time // the time of the earliest events
 	db     *schema.Database
 }
 
-// Database is the virtual schema that a project's queries see. The error is that of a ClickHouse that can't be asked.
+// Database returns the virtual schema that a project's queries see. The error is that of a ClickHouse that can't be asked.
 func (e *Executor) Database(ctx context.Context, of *registry.ProjectSchema) (*schema.Database, error) {
 	layout, err := e.Shards.Of(of.Project.ID).Layout(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func (e *Executor) Database(ctx context.Context, of *registry.ProjectSchema) (*s
 	return e.databaseWith(of, layout), nil
 }
 
-// databaseWith is Database for tables of which it is known how they store properties.
+// databaseWith is Database for tables whose layout of properties is known.
 func (e *Executor) databaseWith(of *registry.ProjectSchema, layout *schema.Layout) *schema.Database {
 	from := of.EventsFrom(time.Now())
 	if found, ok := e.Databases.byProject.Load(of.Project.ID); ok {
@@ -57,7 +57,7 @@ func (e *Executor) databaseWith(of *registry.ProjectSchema, layout *schema.Layou
 	return db
 }
 
-// CohortsOf are the cohorts that queries can ask for. Tables that another product fills may hold more than those with names.
+// CohortsOf returns the cohorts that queries can refer to. Tables that another product fills may hold more than the named ones.
 func CohortsOf(known []registry.SchemaCohort, layout *schema.Layout) schema.Cohorts {
 	list := make([]schema.Cohort, len(known))
 	for i, c := range known {
@@ -70,7 +70,7 @@ var propertyScopes = map[registry.PropertyScope]schema.PropertyScope{
 	registry.EventProperty: schema.EventProperty, registry.PersonProperty: schema.PersonProperty, registry.GroupProperty: schema.GroupProperty,
 }
 
-// compilerEnv is the world that a project's queries are compiled for.
+// compilerEnv returns the environment in which a project's queries are compiled.
 func (e *Executor) compilerEnv(snap *registry.Snapshot, project int64, db *schema.Database, now time.Time) compiler.Env {
 	of := snap.Schema(project)
 	return compiler.Env{

@@ -14,20 +14,20 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// knownSchema is what follows from the schema of a project alone, kept as long as the schema stays the same.
+// knownSchema caches what derives from a project's schema alone, for as long as the schema stays the same.
 type knownSchema struct {
 	of   *registry.ProjectSchema
 	mark string
 	// untyped is mark without the types of properties.
 	untyped string
-	// actions and cohorts are those that queries can look up.
+	// actions and cohorts are those that queries can refer to.
 	actions     *query.Actions
 	cohorts     schema.Cohorts
 	actionMarks map[int64]string // digests of name and steps
 	byCohort    map[int64]*registry.SchemaCohort
 }
 
-// schemaOf is what follows from the schema of a project.
+// schemaOf returns what derives from the schema of a project.
 func (d *Databases) schemaOf(of *registry.ProjectSchema) *knownSchema {
 	if found, ok := d.schemas.Load(of.Project.ID); ok {
 		if known, _ := found.(*knownSchema); known.of == of {
@@ -52,7 +52,7 @@ func (d *Databases) schemaOf(of *registry.ProjectSchema) *knownSchema {
 	return known
 }
 
-// mark is the mark of a query over a project with this schema and these defaults of variables.
+// mark returns the mark of a query in a project with this schema and these default variables.
 func (d *Databases) mark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
 	known := d.schemaOf(of)
 	mark := known.mark + known.used(of, variables, node)
@@ -62,14 +62,14 @@ func (d *Databases) mark(of *registry.ProjectSchema, variables map[string]any, n
 	return mark
 }
 
-// pieceMark is mark without the types of properties, which the texts of pieces have, and without what changes with each day of a project that does not
-// keep its events for ever.
+// pieceMark is mark without the types of properties, which are in the texts of pieces, and without the part that changes daily in a project that does
+// not keep its events forever.
 func (d *Databases) pieceMark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
 	known := d.schemaOf(of)
 	return known.untyped + known.used(of, variables, node)
 }
 
-// used is the part of a mark that says what the query depends on; empty if that is nothing.
+// used returns the part of a mark that covers what the query depends on; empty if that is nothing.
 func (k *knownSchema) used(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
 	uses := compiler.UsesOf(node, compiler.Env{
 		Database: &schema.Database{Cohorts: k.cohorts}, Variables: variables, TestAccounts: of.TestAccounts, Actions: k.actions,
@@ -80,15 +80,16 @@ func (k *knownSchema) used(of *registry.ProjectSchema, variables map[string]any,
 	return " " + k.depends(&uses)
 }
 
-// Mark is the part of a cache key that changes with what a query of a project means: the project's zone, its week, its filters
-// against test accounts, rules of path cleaning and names of people, its property definitions and group types, and what the query depends on: name and steps of actions,
-// members of cohorts, and the names of those that label its answer. Of a project that does not keep its events for ever it also changes with each of its days.
+// Mark returns the part of a cache key that changes with the meaning of a project's query: the project's time zone, start of week, test account
+// filters, path cleaning rules, names of people, property definitions and group types, and what the query depends on: names and steps of actions,
+// members of cohorts, and the names of the cohorts that label its answer. In a project that does not keep its events forever it also changes with
+// each of the project's days.
 func (e *Executor) Mark(snap *registry.Snapshot, project int64, node query.Node) string {
 	return e.Databases.mark(snap.Schema(project), snap.VariableDefaults(project), node)
 }
 
-// depends is a digest of what a query depends on: of actions the name and the steps, of cohorts the version of their members, and the name where
-// the answer shows it. A number that nothing has yet is part of it.
+// depends returns a digest of what a query depends on: the name and steps of actions, the version of the members of cohorts, and a cohort's name
+// where the answer shows it. An id that does not exist yet is part of it too.
 func (k *knownSchema) depends(uses *compiler.Uses) string {
 	var parts []any
 	for _, id := range reached(uses.Actions, uses.AllActions, k.actionMarks) {
@@ -110,7 +111,7 @@ func (k *knownSchema) depends(uses *compiler.Uses) string {
 	return digest(parts...)
 }
 
-// reached are the numbers of what a query depends on: those that it names, and with all those that there are.
+// reached returns the ids that a query depends on: the named ones, or with all also every known one.
 func reached[T any](named []int64, all bool, known map[int64]T) []int64 {
 	if !all {
 		return named
@@ -120,7 +121,7 @@ func reached[T any](named []int64, all bool, known map[int64]T) []int64 {
 	return slices.Compact(out)
 }
 
-// digest tells values apart by the JSON that they have.
+// digest returns a hash of the JSON of values.
 func digest(values ...any) string {
 	text, err := json.Marshal(values)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package execution gets results: from the cache, or by compiling a query and running it on ClickHouse. It admits queries, counts them on
-// rates, runs them in the background, and remembers what ran. It knows neither HTTP nor Caddy.
+// Package execution gets results: from the cache, or by compiling a query and running it on ClickHouse. It admits queries, counts them against rates,
+// runs them in the background, and logs what ran. It knows neither HTTP nor Caddy.
 package execution
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Executor gets results: from the cache, else from ClickHouse. All that it works with outlives a config, but for its settings.
+// Executor gets results: from the cache, or else from ClickHouse. Everything it works with outlives a config, except its settings.
 type Executor struct {
 	Cache     *cache.Cache
 	Shards    *warehouse.Shards
@@ -28,57 +28,57 @@ type Executor struct {
 	Metrics   *Metrics
 	Databases *Databases
 	Names     *Sightings
-	Cohorts   Cohorts // nil: the members of cohorts are as they are
-	// Peers are the other servers that results are asked of; nil for none. Hops are those that are under way.
+	Cohorts   Cohorts // nil: the members of cohorts are used as they are
+	// Peers are the other servers that results are asked of; nil for none. Hops tracks the requests in flight.
 	Peers Peers
 	Hops  *Hops
-	// Source names what results depend on besides the registry: the rows that there are, and the program that reads them. No result of another
-	// server is taken whose source is another one.
+	// Source identifies what results depend on besides the registry: the available rows and the program that reads them. A result of another server
+	// is only used if its source is the same.
 	Source string
-	// Registry says which kinds of values properties have had. Nil: they may have any.
+	// Registry knows which kinds of values properties have had. Nil: assume any.
 	Registry *registry.Registry
-	// Log keeps the queries that ran in ClickHouse. Nil: they are in memory alone.
+	// Log stores the queries that ran in ClickHouse. Nil: they are only in memory.
 	Log *querylog.Log
 
 	QueryFresh   time.Duration // how long an answer of the query route is fresh
-	EndpointRate registry.Rate // what the runs of an endpoint may cause that has no rate of its own; zero: any number
-	// Retain takes shares of all that the executor works with, for a run that may outlive its config. It is false when one of
-	// them is closed already.
+	EndpointRate registry.Rate // what runs of an endpoint without a rate of its own may cause; zero: no limit
+	// Retain takes shares of everything the executor works with, for a run that may outlive its config. ok is false if any of it is closed already.
 	Retain func() (release func(), ok bool)
-	// ReportTable logs that a run could not read the table of its version; nil: nobody does.
+	// ReportTable logs that a run could not read the table of its version; nil: it is not logged.
 	ReportTable func(q *Query, err error)
-	// WholeOnly has every query run as a whole; else those that can be are put together from pieces of time, of which computed ones are kept.
+	// WholeOnly makes every query run in one piece. Otherwise, where possible, a query is put together from pieces of time, and computed pieces are
+	// kept.
 	WholeOnly bool
-	// ReportPieces logs that a query could not be put together from pieces, and ran as a whole; nil: nobody does.
+	// ReportPieces logs that a query could not be put together from pieces and ran in one piece; nil: it is not logged.
 	ReportPieces func(q *Query, err error)
-	// Report logs the failure of a background run that its caller did not make.
+	// Report logs the failure of a background run that is not its caller's fault.
 	Report func(key cache.Key, err error)
 }
 
-// Caller is for whom a query is executed. It never changes.
+// Caller is for whom a query is executed. It is immutable.
 type Caller struct {
 	Project  *registry.Project
-	Key      *registry.Key      // nil: nobody asked, and what is executed counts on no rate
+	Key      *registry.Key      // nil: nobody asked, and the execution counts on no rate
 	Share    *Share             // of the key's rate; nil for all of it
-	Snapshot *registry.Snapshot // what the registry held when the request came
-	Start    time.Time          // when the request came
-	// TokenSecret is the id of the secret that signed the token of the request; empty for one that came with a key.
+	Snapshot *registry.Snapshot // the registry when the request arrived
+	Start    time.Time          // when the request arrived
+	// TokenSecret is the id of the secret that signed the request's token; empty for a request with a key.
 	TokenSecret string
 }
 
-// Share is a part of a key's rate that a token has to itself.
+// Share is a part of a key's rate that is reserved for a token.
 type Share struct {
 	id string // of the token
 	*allowance
 }
 
-// Result is what there is to answer with.
+// Result is what a request is answered with.
 type Result struct {
 	// The answer to show; its Entry is nil when there is none yet.
 	Answer cache.Answer
 	// The background run for this answer that is in progress; nil when there is none.
 	Run *Run
-	// The quotas that the query was counted on or refused by, also when there is an error; nil for an answer that was stored.
+	// The quotas that the query counted on or was refused by, also if there is an error; nil for a stored answer.
 	Quotas Quotas
 }
 
@@ -92,7 +92,7 @@ func (e *Executor) Answer(ctx context.Context, c *Caller, q *Query, f *Freshness
 	return e.await(ctx, c, q, f)
 }
 
-// InBackground gets a result for which nobody waits: its query comes after those of the project that somebody waits for.
+// InBackground gets a result that nobody waits for: its query runs after those of the project that somebody waits for.
 func (e *Executor) InBackground(ctx context.Context, c *Caller, q *Query, f *Freshness) (cache.Answer, error) {
 	policy := f.Policy(c.Start)
 	policy.Background = true
@@ -101,7 +101,7 @@ func (e *Executor) InBackground(ctx context.Context, c *Caller, q *Query, f *Fre
 	return x.answer(ctx, policy)
 }
 
-// Pinned gets the snapshot of a result that a cursor names. The error is ErrSnapshotGone.
+// Pinned returns the snapshot of a result that a cursor names. The error is ErrSnapshotGone.
 func (e *Executor) Pinned(q *Query, f *Freshness, ref cache.Ref, now time.Time) (cache.Answer, error) {
 	_, got, ok := e.Cache.Snapshot(ref, f.Policy(now))
 	if !ok {
@@ -111,16 +111,16 @@ func (e *Executor) Pinned(q *Query, f *Freshness, ref cache.Ref, now time.Time) 
 	return got, nil
 }
 
-// Peek gets a result if the cache holds one that may still be served. Nothing is computed for it, and nothing counted.
+// Peek returns a result if the cache holds one that may still be served. It computes and counts nothing.
 func (e *Executor) Peek(q *Query, f *Freshness, now time.Time) (cache.Answer, bool) {
 	return e.Cache.Peek(q.Key, f.Policy(now))
 }
 
-// ErrSnapshotGone reports that the snapshot which a cursor names is no longer kept.
+// ErrSnapshotGone reports that the snapshot a cursor names is no longer kept.
 var ErrSnapshotGone = errors.New("the snapshot is no longer kept")
 
-// Refresh answers a query in its refresh mode: from the cache, by computing while the caller waits, or by a background run. What
-// shows says how to show the answer is kept with the run for whoever asks about it.
+// Refresh answers a query according to its refresh mode: from the cache, by computing while the caller waits, or with a background run. shows says
+// how to present the answer; it is kept with the run for those who ask for it later.
 func (e *Executor) Refresh(ctx context.Context, c *Caller, q *Query, f *Freshness, from Origin, shows any) (Result, error) {
 	policy := f.Policy(c.Start)
 	if got, ok := e.Cache.Get(q.Key, policy); ok {
@@ -153,8 +153,8 @@ func (e *Executor) Refresh(ctx context.Context, c *Caller, q *Query, f *Freshnes
 	return e.begin(ctx, c, q, f, from, shows, stored)
 }
 
-// Following gives the context of what the caller waits for. When the caller has named the query, it also ends when that is
-// cancelled by its name, until done is called.
+// Following returns a context for work that the caller waits for. If the caller has named the query, the context also ends when the query is
+// cancelled by that name, until done is called.
 func (e *Executor) Following(ctx context.Context, q *Query) (following context.Context, done func()) {
 	if q.ClientID == "" {
 		return ctx, func() {}
@@ -171,7 +171,7 @@ func (e *Executor) await(ctx context.Context, c *Caller, q *Query, f *Freshness)
 	return Result{Answer: got, Quotas: x.ShownQuotas(got.Status, err)}, err
 }
 
-// begin begins a background run, beside the stored answer if there is one.
+// begin starts a background run, and returns it with the stored answer, if there is one.
 func (e *Executor) begin(ctx context.Context, c *Caller, q *Query, f *Freshness, from Origin, shows any, stored cache.Answer) (Result, error) {
 	x := e.Computation(c, q)
 	if err := e.ready(ctx, x.quotas(), admission.Request{Project: c.Project.ID}, c.Start); err != nil {
@@ -206,8 +206,8 @@ func (e *Executor) begin(ctx context.Context, c *Caller, q *Query, f *Freshness,
 // runPatience is how long a background run waits for its turn.
 const runPatience = 10 * time.Minute
 
-// isPast reports whether the range of an insight, as it is now, was over when an entry was computed. That of a range that ends
-// at a date is known without asking: see lasts.
+// isPast reports whether an insight's date range, resolved now, had already ended when an entry was computed. For a range that ends at a fixed date
+// this is known without resolving it: see lasts.
 func (e *Executor) isPast(ctx context.Context, c *Caller, q *Query, entry *cache.Entry) bool {
 	n, ok := q.Node.(query.Insight)
 	if !ok || n.Parts().DateRange.To == "" {
@@ -221,19 +221,19 @@ func (e *Executor) isPast(ctx context.Context, c *Caller, q *Query, entry *cache
 	return err == nil && now.To.Before(entry.ComputedAt.Add(-overMargin))
 }
 
-// Forget drops what was counted of an endpoint that was deleted.
+// Forget drops the counters and the allowance of a deleted endpoint.
 func (e *Executor) Forget(endpoint *registry.Endpoint) {
 	e.Metrics.forget(endpoint.Project, endpoint.Name)
 	e.Limits.Forget(endpoint.ID)
 }
 
-// IsRefusal reports whether an error is the refusal of a limit.
+// IsRefusal reports whether an error is a refusal by a limit.
 func IsRefusal(err error) bool {
 	_, refused := refusedBy(err)
 	return refused
 }
 
-// IsOutage reports the failures that are no fault of the query: a stale answer is better than these.
+// IsOutage reports whether an error is a failure that is not the query's fault: a stale answer is better than such an error.
 func IsOutage(err error) bool {
 	var e *clickhouse.Error
 	if !errors.As(err, &e) {
@@ -247,7 +247,7 @@ func IsOutage(err error) bool {
 	return false
 }
 
-// ForgetProject drops what was counted of a project that is gone, and what is known of its schema.
+// ForgetProject drops the counters of a deleted project, and what is cached about its schema.
 func (e *Executor) ForgetProject(project int64) {
 	e.Metrics.forgetProject(project)
 	e.Databases.byProject.Delete(project)

@@ -12,10 +12,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
-// maxExplained is the most bytes of ClickHouse's plan that an answer shows.
+// maxExplained is how many bytes of ClickHouse's plan an answer shows at most.
 const maxExplained = 1 << 20
 
-// Explain asks ClickHouse for the plan of the query, line by line. It takes its turn as the query itself does.
+// Explain asks ClickHouse for the plan of the query, line by line. It takes its turn like the query itself.
 func (e *Executor) Explain(ctx context.Context, c *Caller, q *Query) (lines []string, shown Quotas, err error) {
 	x := e.Computation(c, q)
 	lines, err = x.explain(ctx)

@@ -11,14 +11,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// insightAnswer is what an insight answers, made once of its rows and kept in their place.
+// insightAnswer is the answer of an insight, built once from its rows and kept in their place.
 type insightAnswer struct {
 	Results     []byte // JSON
-	Head        []byte // the members columns and types; nil for results that are no rows
-	More        []byte // further members, each led by a comma
-	HasMore     *bool  // nil for kinds whose answers are never cut
+	Head        []byte // the members columns and types; nil for results that are not rows
+	More        []byte // further members, each preceded by a comma
+	HasMore     *bool  // nil for kinds whose answers are never truncated
 	Error       []byte // the member error: contract section 1.5
-	Dates       []byte // resolved_date_range and what belongs to it
+	Dates       []byte // resolved_date_range and related members
 	nextRefresh time.Duration
 	until       time.Time // the end of its range; zero when it has none
 	reversed    bool      // its range ends before it begins
@@ -31,7 +31,7 @@ func (a *insightAnswer) size() int {
 	return len(a.Results) + len(a.Head) + len(a.More) + len(a.Error) + len(a.Dates)
 }
 
-// shape makes the answer of an insight of its rows.
+// shape builds the answer of an insight from its rows.
 func (x *Computation) shape(compiled *compiler.Compiled, rows *cache.Result) (*insightAnswer, error) {
 	answer, err := compiled.Shape(rows.Rows())
 	if err != nil {
@@ -70,7 +70,7 @@ func appendRange(dst []byte, r *insight.Span) []byte {
 	return jsontext.Append(dst, map[string]string{"date_from": r.From.Format(form), "date_to": r.To.Format(form)})
 }
 
-// refreshAfter is how long after a run a client should leave the refresh button alone: contract section 1.3.
+// refreshAfter returns how long after a run a client should leave the refresh button alone: contract section 1.3.
 func refreshAfter(node query.Node, answer *insight.Answer) time.Duration {
 	short := answer.Range != nil && answer.Range.To.Sub(answer.Range.From) <= 7*24*time.Hour
 	if query.IntervalOf(node) == query.Hour || short {
@@ -79,10 +79,10 @@ func refreshAfter(node query.Node, answer *insight.Answer) time.Duration {
 	return 15 * time.Minute
 }
 
-// clientRefresh is how long after a run a client should leave the refresh button alone: contract section 1.3.
+// clientRefresh is how long clients should leave the refresh button alone after a run of any other query: contract section 1.3.
 const clientRefresh = time.Minute
 
-// NextRefresh is the same for any kind.
+// NextRefresh returns how long after a run a client should leave the refresh button alone, for any kind of query.
 func (o *Details) NextRefresh() time.Duration {
 	if o.Insight != nil {
 		return o.Insight.nextRefresh

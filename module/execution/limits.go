@@ -11,25 +11,25 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Limiter bounds how many queries run in a period: a rate of queries for each key and for endpoints. Cached answers never come here.
-// It survives reloads that leave the rate alone. How many run at once is the scheduler's: see admission.
+// Limiter bounds how many queries run in a period: it has a rate for each key and for endpoints. Cached answers never get here. It survives reloads
+// that do not change the rate. The scheduler bounds how many run at once: see admission.
 type Limiter struct {
 	rate registry.Rate // of a key
-	Wait time.Duration // the longest that a query waits for a free place while its caller waits for it
-	// Sharing has all nodes share the rates; nil: they are those of this process. Set it before the Limiter is used.
+	Wait time.Duration // the longest a query waits for a free place while its caller waits
+	// Sharing makes all nodes share the rates; nil: they are this process's own. It must be set before the Limiter is used.
 	Sharing *Sharing
 
 	keys      sync.Map // key id → *allowance
 	endpoints sync.Map // endpoint id → *allowance
 }
 
-// QueueFactor is how many queries may wait for each that may run.
+// QueueFactor is how many queries may wait for each one that may run.
 const QueueFactor = 8
 
-// NewLimiter bounds what each key may run.
+// NewLimiter returns a Limiter with a rate for each key.
 func NewLimiter(r registry.Rate) *Limiter { return &Limiter{rate: r, Wait: 30 * time.Second} }
 
-// OfKey is what a key may run.
+// OfKey returns the allowance of a key.
 func (l *Limiter) OfKey(id string) *allowance {
 	found, ok := l.keys.Load(id)
 	if !ok {
@@ -39,7 +39,7 @@ func (l *Limiter) OfKey(id string) *allowance {
 	return a
 }
 
-// OfEndpoint is what runs of an endpoint may cause. When its rate is another one than before, it begins anew.
+// OfEndpoint returns the allowance for what runs of an endpoint cause. It starts afresh when the rate has changed.
 func (l *Limiter) OfEndpoint(id string, r registry.Rate) *allowance {
 	for {
 		found, ok := l.endpoints.Load(id)
@@ -59,12 +59,11 @@ func (l *Limiter) OfEndpoint(id string, r registry.Rate) *allowance {
 	}
 }
 
-// Forget drops what is known of an endpoint that was deleted.
+// Forget drops the allowance of a deleted endpoint.
 func (l *Limiter) Forget(endpoint string) { l.endpoints.Delete(endpoint) }
 
-// ready reports whether a query would be let in if it came now, at once or after waiting. It takes neither a place nor an
-// allowance: a background run takes these when its turn comes, but its caller is to hear at once that it will not. The error is
-// a *LimitError.
+// ready reports whether a query that came now would be admitted, at once or after waiting. It takes neither a place nor an allowance: a background
+// run takes these in its turn, but its caller is told at once if there would be none. The error is a *LimitError.
 func (e *Executor) ready(ctx context.Context, qs Quotas, r admission.Request, now time.Time) error {
 	qs.prepare(ctx)
 	if err := qs.check(now); err != nil {
@@ -76,8 +75,8 @@ func (e *Executor) ready(ctx context.Context, qs Quotas, r admission.Request, no
 	return nil
 }
 
-// admit takes a place for one query, waiting for it if need be; the caller leaves it. A query that gets none is not counted. The error is
-// a *LimitError, or that of ctx.
+// admit takes a place for one query, waiting if need be; the caller leaves it. A query that gets no place is not counted. The error is a *LimitError,
+// or that of ctx.
 func (e *Executor) admit(ctx context.Context, qs Quotas, r admission.Request, now time.Time) (*admission.Place, error) {
 	if err := qs.takeAhead(ctx, now); err != nil {
 		return nil, err
@@ -93,17 +92,17 @@ func (e *Executor) admit(ctx context.Context, qs Quotas, r admission.Request, no
 	return nil, err
 }
 
-// mostRuns is the most background runs of a project that run or wait.
+// mostRuns returns how many background runs of a project may run or wait.
 func (e *Executor) mostRuns() int { return e.Places.Limits().Project * (1 + QueueFactor) }
 
-// TooMany is the refusal of a query of a project that runs and queues as many as it may.
+// TooMany refuses a query of a project that already runs and queues as many as it may.
 func (e *Executor) TooMany(project int64) error {
 	return &LimitError{Limit: LimitConcurrency, Wait: time.Second, Detail: fmt.Sprintf("Exceeded maximum concurrency limit: %d for key: project_%d and task: query. "+
 		"Too many concurrent requests. Please try again later.", e.Places.Limits().Project, project)}
 }
 
-// LimitError is the refusal of a query by a limit. Who shares a computation with the owner of an allowance does not share the refusal,
-// unless it is theirs too.
+// LimitError is the refusal of a query by a limit. A caller that shares a computation shares such a refusal only if the spent allowance is also its
+// own.
 type LimitError struct {
 	Limit  LimitName
 	Owner  string // whose allowance is spent: the id of an endpoint, a key or a token; empty for what the whole project shares
@@ -114,7 +113,7 @@ type LimitError struct {
 // Error returns what the caller is told.
 func (r *LimitError) Error() string { return r.Detail }
 
-// refusedBy names the limit that an error is the refusal of; refused is false for other errors.
+// refusedBy returns the limit that refused a query; refused is false for other errors.
 func refusedBy(err error) (limit LimitName, refused bool) {
 	if r, ok := errors.AsType[*LimitError](err); ok {
 		return r.Limit, true

@@ -9,8 +9,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// CompileListed compiles the query of a static cohort, when it is the project's turn, into what puts the people that it lists into the
-// cohort. Mistakes of the query's author are a *diag.Error or diag.Errors.
+// CompileListed compiles the query of a static cohort, in the project's turn, into one that adds the people it lists to the cohort. Mistakes of the
+// query's author are a *diag.Error or diag.Errors.
 func (e *Executor) CompileListed(ctx context.Context, snap *registry.Snapshot, c *registry.Cohort, now time.Time) (clickhouse.Fill, error) {
 	node, err := compiler.Parse(c.Query)
 	if err != nil {

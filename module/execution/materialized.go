@@ -17,25 +17,25 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// The results of runs of materialized versions that had a table, as metrics name them.
+// The outcomes of runs of materialized versions that had a table, as metrics name them.
 const (
 	fromTable = "read"
 	fellBack  = "failed"
 )
 
-// Stored is the table of a materialized version, as a run reads it.
+// Stored is the table of a materialized version, for a run that reads it.
 type Stored struct {
 	Plan  *materialize.Plan
 	Table clickhouse.MaterializedTable
 	AsOf  time.Time // when the fill began
-	// Values are those of the variables, for which Plan.Serves holds.
+	// Values are the values of the variables; Plan.Serves holds for them.
 	Values map[string]any
 }
 
 // Mark is the part of a cache key that changes when the rows do.
 func (s *Stored) Mark() string { return s.Table.Name() }
 
-// TableOf names the table of a fill of a version.
+// TableOf returns the table for a fill of a version.
 func TableOf(e *registry.Endpoint, v *registry.Version, fill int64) (clickhouse.MaterializedTable, error) {
 	id, err := uuid.Parse(e.ID)
 	if err != nil {
@@ -44,7 +44,7 @@ func TableOf(e *registry.Endpoint, v *registry.Version, fill int64) (clickhouse.
 	return clickhouse.MaterializedTable{Project: e.Project, Endpoint: id, Version: v.Number, Fill: fill}, nil
 }
 
-// Subject is a version, or what may become one, that a table is planned for.
+// Subject is a version, or a possible one, that a table is planned for.
 type Subject struct {
 	Project  int64
 	Endpoint string // its name
@@ -53,8 +53,8 @@ type Subject struct {
 	Buckets  map[string]string
 }
 
-// PlanTable plans the table of a version when it is the project's turn to compile. The error is a *materialize.Refusal if there can be
-// none, or that of a limit or of a ClickHouse that can't be asked.
+// PlanTable plans the table of a version in the project's turn to compile. The error is a *materialize.Refusal if it can't have one, or that of a
+// limit or of a ClickHouse that can't be asked.
 func (e *Executor) PlanTable(ctx context.Context, snap *registry.Snapshot, c *Compiles, of Subject, now time.Time) (*materialize.Plan, error) {
 	db, err := e.Database(ctx, snap.Schema(of.Project))
 	if err != nil {
@@ -71,7 +71,7 @@ func (e *Executor) PlanTable(ctx context.Context, snap *registry.Snapshot, c *Co
 	return plan, err
 }
 
-// knownTable is a plan that was made, or why there is none, and what it follows from beside the version.
+// knownTable is a cached plan, or the reason why there is none, with its inputs besides the version.
 type knownTable struct {
 	mark    string
 	buckets map[string]string
@@ -79,13 +79,13 @@ type knownTable struct {
 	refused error
 }
 
-// knownTables are the plans of versions by their ids. The zero value has none.
+// knownTables caches plans by the ids of their versions. The zero value is empty.
 type knownTables struct {
 	mu   sync.Mutex
 	byID map[string]*knownTable
 }
 
-// maxKnownTables is how many plans are kept, of about 10 KB each.
+// maxKnownTables is how many plans are cached, at about 10 KB each.
 const maxKnownTables = 2000
 
 func (k *knownTables) get(id string) *knownTable {
@@ -103,8 +103,7 @@ func (k *knownTables) put(id string, t *knownTable) {
 	k.byID[id] = t
 }
 
-// KnownTable is PlanTable for a version that is there, whose plan is made once. Its Fill is not for use: times in it are those of another
-// moment.
+// KnownTable is PlanTable for an existing version, whose plan is cached. Do not use the plan's Fill: its times are those of another moment.
 func (e *Executor) KnownTable(ctx context.Context, snap *registry.Snapshot, c *Compiles, id string, of Subject, now time.Time) (*materialize.Plan, error) {
 	mark := e.Mark(snap, of.Project, of.Node)
 	if known := e.Databases.tables.get(id); known != nil && known.mark == mark && maps.Equal(known.buckets, of.Buckets) {
@@ -117,7 +116,7 @@ func (e *Executor) KnownTable(ctx context.Context, snap *registry.Snapshot, c *C
 	return plan, err
 }
 
-// compileStored compiles what a run reads from a table.
+// compileStored compiles the query that reads the table.
 func (x *Computation) compileStored(ctx context.Context, now time.Time) (*compiler.Compiled, error) {
 	stored := x.query.Stored
 	db, err := x.exec.Database(ctx, x.Snapshot.Schema(x.Project.ID))
@@ -139,7 +138,7 @@ func (x *Computation) compileStored(ctx context.Context, now time.Time) (*compil
 	return compiled, err
 }
 
-// byTable reports whether an error may be the fault of a table, so that the query itself is to be run.
+// byTable reports whether an error may be the table's fault, so that the query itself has to run.
 func byTable(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || IsRefusal(err) || errors.Is(err, context.Canceled) || errors.Is(err, ErrSetQuery) {
 		return false
@@ -148,7 +147,7 @@ func byTable(ctx context.Context, err error) bool {
 	return !ok || known.Kind != clickhouse.Unavailable && known.Kind != clickhouse.Busy
 }
 
-// passOver notes that a table was of no use to a run.
+// passOver records that a run could not use its table.
 func (x *Computation) passOver(err error) {
 	x.query.meter(x.exec.Metrics).table(fellBack)
 	if x.exec.ReportTable != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// Metrics counts what the API does, by project and endpoint; the query route has no endpoint. No label is a value of a client.
-// It lives as long as the cache does, so that a reload sets nothing back to zero.
+// Metrics counts what the API does, by project and endpoint; the query route has no endpoint. No label is a client's value. It lives as long as the
+// cache, so a reload resets nothing.
 type Metrics struct {
 	answers   *prometheus.CounterVec
 	seconds   *prometheus.HistogramVec
@@ -33,13 +33,13 @@ type Metrics struct {
 	meters sync.Map // meterKey → *meter
 }
 
-// meter counts for one endpoint. A counter is made when it counts for the first time, as most would stay at zero: with thousands of endpoints
-// they would take more memory than all else that is known of these.
+// meter counts for one endpoint. A counter is created when it first counts, because most would stay at zero: with thousands of endpoints they would
+// take more memory than everything else that is known about these.
 type meter struct {
 	of       *Metrics
 	labels   [2]string                                                // the project and the endpoint
-	gone     atomic.Bool                                              // nothing more is counted
-	answered [cache.LastStatus + 1]atomic.Pointer[prometheus.Counter] // by cache.Status, so that counting a hit looks nothing up
+	gone     atomic.Bool                                              // stop counting
+	answered [cache.LastStatus + 1]atomic.Pointer[prometheus.Counter] // by cache.Status, so that counting a hit needs no lookup
 }
 
 type meterKey struct {
@@ -47,7 +47,7 @@ type meterKey struct {
 	endpoint string
 }
 
-// NewMetrics returns counters that have counted nothing.
+// NewMetrics returns counters at zero.
 func NewMetrics() *Metrics {
 	count := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "caddy", Subsystem: "analytics", Name: name, Help: help},
@@ -71,7 +71,7 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// of gives the counters of an endpoint of a project; an empty name stands for the query route.
+// of returns the counters of a project's endpoint; an empty name stands for the query route.
 func (m *Metrics) of(project int64, endpoint string) *meter {
 	key := meterKey{project, endpoint}
 	if found, ok := m.meters.Load(key); ok {
@@ -84,7 +84,7 @@ func (m *Metrics) of(project int64, endpoint string) *meter {
 	return known
 }
 
-// counter is one of the endpoint's counters. What is still under way when the endpoint was deleted is counted nowhere.
+// counter returns one of the endpoint's counters. Work that was still in progress when the endpoint was deleted counts nowhere.
 func (m *meter) counter(vec *prometheus.CounterVec, more ...string) prometheus.Counter {
 	if m.gone.Load() {
 		return prometheus.NewCounter(prometheus.CounterOpts{})
@@ -103,7 +103,7 @@ func (m *meter) answer(status cache.Status) {
 	(*counter).Inc()
 }
 
-// renewal counts a stale result that no query ran for.
+// renewal counts a stale result that was renewed without running a query.
 func (m *meter) renewal() { m.counter(m.of.renewals).Inc() }
 
 // table counts a query on the table of a materialized endpoint.
@@ -118,7 +118,7 @@ func (m *meter) together(b Buckets) {
 // peer counts a result that was asked of the server that owns it.
 func (m *meter) peer(result string) { m.counter(m.of.peers, result).Inc() }
 
-// AnswersOf are how many answers with rows a project got from the cache, and how many were computed for it.
+// AnswersOf returns how many answers with rows a project got from the cache, and how many were computed for it.
 func (m *Metrics) AnswersOf(project int64) (cached, computed int64) {
 	m.meters.Range(func(key, value any) bool {
 		if of, _ := key.(meterKey); of.project != project {
@@ -142,7 +142,7 @@ func (m *Metrics) AnswersOf(project int64) (cached, computed int64) {
 	return cached, computed
 }
 
-// forget drops the counters of an endpoint that was deleted.
+// forget drops the counters of a deleted endpoint.
 func (m *Metrics) forget(project int64, endpoint string) {
 	if found, ok := m.meters.LoadAndDelete(meterKey{project, endpoint}); ok {
 		if counted, ok := found.(*meter); ok {
@@ -157,14 +157,14 @@ func (m *Metrics) forget(project int64, endpoint string) {
 	}
 }
 
-// refused counts a query that a limit refused; other errors are none of its concern.
+// refused counts a query that a limit refused, and ignores other errors.
 func (q *Query) refused(m *Metrics, err error) {
 	if limit, ok := refusedBy(err); ok {
 		q.meter(m).counter(m.refused, string(limit)).Inc()
 	}
 }
 
-// failureReason is the kind of an error of ClickHouse, in a word.
+// failureReason returns the kind of a ClickHouse error as one word.
 func failureReason(err error) string {
 	var e *clickhouse.Error
 	switch {
@@ -189,10 +189,10 @@ func (m *meter) ran(stats clickhouse.Stats, took time.Duration, err error) {
 	}
 }
 
-// Describe gives nothing, which tells a registry that the counters are known only once something is counted.
+// Describe sends nothing, which tells a registry that the counters are known only once something is counted.
 func (*Metrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect gives the counters.
+// Collect sends the counters.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	for _, vec := range []prometheus.Collector{m.answers, m.seconds, m.failures, m.rows, m.readRows, m.readBytes, m.refused, m.tables, m.buckets, m.renewals, m.peers} {
 		vec.Collect(ch)

@@ -18,37 +18,38 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Peers are the other servers of the deployment. A result has one owner among all servers: the others ask it, so that a query runs once.
+// Peers are the other servers of the deployment. Each result has one owner among all servers; the others ask the owner, so that a query runs once.
 type Peers interface {
-	// Owner is the server that owns a result. It is false if this one does.
+	// Owner returns the server that owns a result; false if this server does.
 	Owner(key [sha256.Size]byte) (nodes.Node, bool)
-	// Named is another server by its name: see nodes.Directory.
+	// Named returns another server by its name: see nodes.Directory.
 	Named(ctx context.Context, name string) (nodes.Node, error)
-	// Ended reports whether a server at whose address nobody answers has ended.
+	// Ended reports whether a server that does not answer at its address has ended.
 	Ended(ctx context.Context, node nodes.Node) (bool, error)
-	// Others are the other servers that can be asked.
+	// Others returns the other servers that can be asked.
 	Others() (living, dead []nodes.Node)
-	// Ask asks a server. It returns an error when that does not answer.
+	// Ask sends a request to a server. It returns an error if the server does not answer.
 	Ask(ctx context.Context, node nodes.Node, request []byte) (peers.Answer, error)
 }
 
-// PeerForm is the number of the form of requests and answers. Servers with another one are not asked.
+// PeerForm is the version of the format of requests and answers. Servers with another version are not asked.
 const PeerForm = 1
 
-// Recipe says how another server plans the same query. It never has SQL: what the query reads, and whether its caller may have it run, is found out there.
+// Recipe tells another server how to plan the same query. It never contains SQL: the other server itself determines what the query reads and whether
+// its caller may run it.
 type Recipe struct {
-	// Endpoint is the name of the endpoint that is run, and Run the body of its run.
+	// Endpoint is the name of the endpoint to run, and Run the body of the run.
 	Endpoint string          `json:"endpoint,omitempty"`
 	Run      json.RawMessage `json:"run,omitempty"`
-	// Query is the JSON of a query, over which Variables and Filters are put: see the overrides of the query route.
+	// Query is the JSON of a query, to which Variables and Filters are applied: see the overrides of the query route.
 	Query     json.RawMessage `json:"query,omitempty"`
 	Variables json.RawMessage `json:"variables,omitempty"`
 	Filters   json.RawMessage `json:"filters,omitempty"`
-	// Insight is the number of the saved insight whose query it is; 0 for none.
+	// Insight is the id of the saved insight whose query it is; 0 for none.
 	Insight int64 `json:"insight,omitempty"`
 }
 
-// Size is about what a recipe takes in memory, in bytes.
+// Size returns about how many bytes of memory a recipe takes.
 func (r *Recipe) Size() int {
 	if r == nil {
 		return 0
@@ -59,17 +60,17 @@ func (r *Recipe) Size() int {
 // PeerRequest is what a server asks the owner of a result.
 type PeerRequest struct {
 	Form    int    `json:"form"`
-	Nonce   string `json:"nonce"` // the answer has it
+	Nonce   string `json:"nonce"` // returned in the answer
 	Project int64  `json:"project"`
 	// Key is the digest of the key of the result; empty for a page that a cursor names.
 	Key string `json:"key,omitempty"`
-	// Revision is that of the registry as the request was understood with it.
+	// Revision is the registry's revision with which the request was understood.
 	Revision uint64 `json:"revision"`
-	// Source is what results of the server depend on: one of another source would give other rows. See Executor.Source.
+	// Source is what this server's results depend on: a server with another source would return other rows. See Executor.Source.
 	Source string     `json:"source,omitempty"`
 	Caller PeerCaller `json:"caller"`
 	Recipe Recipe     `json:"recipe"`
-	Poll   *PeerPoll  `json:"poll,omitempty"` // in place of a recipe
+	Poll   *PeerPoll  `json:"poll,omitempty"` // instead of a recipe
 	// Fresh is how old the result may be.
 	Fresh      time.Duration `json:"fresh"`
 	Recompute  bool          `json:"recompute,omitempty"`
@@ -77,26 +78,26 @@ type PeerRequest struct {
 	Label      string        `json:"label,omitempty"`
 }
 
-// PeerCaller is for whom a server asks: a key, or a token that stands for one.
+// PeerCaller is the caller for whom a server asks: a key, or a token that stands for one.
 type PeerCaller struct {
 	ID    string     `json:"id"`
-	Hash  string     `json:"hash"` // of the key: one that was rolled has another
+	Hash  string     `json:"hash"` // of the key: it changes when the key is rolled
 	Token *PeerToken `json:"token,omitempty"`
 }
 
-// PeerToken is what a token says, which never is more than its key may.
+// PeerToken is the content of a token, which never grants more than its key.
 type PeerToken struct {
 	Fixed     string    `json:"fixed,omitempty"`
 	Endpoints []string  `json:"endpoints"`
 	Expires   time.Time `json:"expires"`
-	Secret    string    `json:"secret"` // the id of the one that signed it
-	// Share is the id of the token if it has a rate of its own, of so many Queries in Per.
+	Secret    string    `json:"secret"` // the id of the secret that signed it
+	// Share is the id of the token if it has a rate of its own, of Queries in Per.
 	Share   string        `json:"share,omitempty"`
 	Queries int           `json:"queries,omitempty"`
 	Per     time.Duration `json:"per,omitempty"`
 }
 
-// errPeerRequest refuses what is no request.
+// errPeerRequest refuses data that is not a request.
 var errPeerRequest = errors.New("this is not a request in a form that can be read")
 
 // ReadPeerRequest reads a request.
@@ -110,7 +111,7 @@ func ReadPeerRequest(data []byte) (*PeerRequest, error) {
 
 const nonceBytes = 16
 
-// PeerRequestOf is a request for a caller.
+// PeerRequestOf returns a request on behalf of a caller.
 func PeerRequestOf(c *Caller, recipe Recipe) *PeerRequest {
 	var nonce [nonceBytes]byte
 	_, _ = rand.Read(nonce[:]) // never fails
@@ -131,10 +132,10 @@ func peerCaller(c *Caller) PeerCaller {
 	return out
 }
 
-// Rate is the rate of the token's own; zero for none.
+// Rate returns the token's own rate; zero for none.
 func (t *PeerToken) Rate() registry.Rate { return registry.Rate{Queries: t.Queries, Per: t.Per} }
 
-// What came of asking another server, in metrics.
+// The outcomes of asking another server.
 const (
 	peerStored = iota
 	peerComputed
@@ -144,12 +145,12 @@ const (
 	peerUnfit
 )
 
-// peerResults are their names.
+// peerResults are their names in metrics.
 var peerResults = [...]string{
 	peerStored: "stored", peerComputed: "computed", peerFailed: "failed", peerDeclined: "declined", peerSilent: "silent", peerUnfit: "unfit",
 }
 
-// fromOwner gets the result from the server that owns it. It is false when this server has to compute it: it is the owner, or the owner can't.
+// fromOwner gets the result from the server that owns it. ok is false if this server has to compute it: it is the owner, or the owner can't give it.
 func (x *Computation) fromOwner(ctx context.Context) (_ *cache.Entry, ok bool, _ error) {
 	if x.exec.Peers == nil || x.local || x.Key == nil || x.query.Recipe == nil {
 		return nil, false, nil
@@ -180,25 +181,25 @@ type question struct {
 	began time.Time
 }
 
-// question is the next one for the result. outdated is when results were last removed before the first one.
+// question returns the next request for the result. outdated is when results were last removed before the first one.
 func (x *Computation) question(outdated time.Time) question {
 	key := x.query.Key.Digest()
 	q := question{PeerRequestOf(&x.Caller, *x.query.Recipe), time.Now()}
 	q.Key, q.Source, q.Fresh, q.Recompute, q.Label = hex.EncodeToString(key[:]), x.exec.Source, x.policy.Fresh, x.anew, x.query.Label
-	if !outdated.IsZero() { // what was computed before may lack what is known to be there
+	if !outdated.IsZero() { // an older result may lack data that is known to be there
 		q.Fresh = max(0, min(q.Fresh, q.began.Sub(outdated)))
 	}
 	return q
 }
 
-// reply is what came of a question.
+// reply is the outcome of a question.
 type reply struct {
 	to question
 	peers.Answer
 	err error
 }
 
-// askOwner asks the owner. An error is that of the query; there is neither an entry nor an error when this server has to compute it.
+// askOwner asks the owner for the result. An error is that of the query. If both entry and err are nil, this server has to compute the result.
 func (x *Computation) askOwner(ctx context.Context, owner nodes.Node) (entry *cache.Entry, result int, err error) {
 	outdated := x.exec.Cache.OutdatedAt(x.Project.ID)
 	first := x.question(outdated)
@@ -210,7 +211,7 @@ func (x *Computation) askOwner(ctx context.Context, owner nodes.Node) (entry *ca
 		first.Background = true
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // of a question that is no longer waited for
+	defer cancel() // ends a question that is no longer waited for
 	replies := make(chan reply, 2)
 	asked := 0
 	ask := func(q question) {
@@ -229,7 +230,7 @@ func (x *Computation) askOwner(ctx context.Context, owner nodes.Node) (entry *ca
 	ask(first)
 	for {
 		select {
-		case <-awaited: // nobody did when it was asked for; the owner lets this question wait for the same computation, which now comes first
+		case <-awaited: // nobody waited when the first was sent; the owner lets both wait for the same computation, which now takes precedence
 			awaited = nil
 			again := x.question(outdated)
 			if x.anew { // what the first question causes is new enough
@@ -245,7 +246,7 @@ func (x *Computation) askOwner(ctx context.Context, owner nodes.Node) (entry *ca
 	}
 }
 
-// understand is what a reply says, see askOwner.
+// understand interprets a reply; see askOwner.
 func (x *Computation) understand(got reply, first, outdated time.Time) (entry *cache.Entry, result int, err error) {
 	if got.err != nil {
 		return nil, peerSilent, nil //nolint:nilerr // the result is computed here
@@ -274,9 +275,9 @@ func (x *Computation) understand(got reply, first, outdated time.Time) (entry *c
 	return nil, peerDeclined, nil
 }
 
-// takes reports whether an answer is one to the question: of this key, and not older than it may be. How old it is, is told by this server's clock.
-// began is when it was asked, first when the first question for the result was, and outdated when results were last removed before that. If they were since, the answer is for those who wait for it alone, as one that is
-// computed here would be: its flight is retired, and the cache does not keep it.
+// takes reports whether an answer fits the question: it must be of this key and not older than allowed. Its age is measured by this server's clock. began is
+// when the question was asked, first when the first question for the result was asked, and outdated when results were last removed before that. If results
+// were removed since, only those who already wait get the answer, as for one computed here: its flight is retired, and the cache does not keep it.
 func (x *Computation) takes(a *peerResult, began, first, outdated time.Time) bool {
 	if a.head.Key == "" || a.page() {
 		return false
@@ -293,7 +294,7 @@ func (x *Computation) takes(a *peerResult, began, first, outdated time.Time) boo
 	return x.policy.Lasting != nil && x.policy.Lasting(cache.NewEntry(a.rows, at, a.details(), 0))
 }
 
-// entryOf is an answer as this server keeps it. What it says of the query is not believed: that is known here.
+// entryOf converts an answer to a cache entry. What the answer says about the query is not trusted: this server knows it itself.
 func (x *Computation) entryOf(a *peerResult, began time.Time) *cache.Entry {
 	now := time.Now()
 	at := began.Add(a.head.Since)
@@ -310,7 +311,7 @@ func (x *Computation) entryOf(a *peerResult, began time.Time) *cache.Entry {
 	return entry
 }
 
-// ForPeer gets the result that another server asks for: stored, or computed here, and never by a third one.
+// ForPeer gets the result that another server asks for. It is stored or computed here; no third server is asked.
 func (e *Executor) ForPeer(ctx context.Context, c *Caller, q *Query, f *Freshness, asked *PeerRequest) peers.Answer {
 	if key := q.Key.Digest(); hex.EncodeToString(key[:]) != asked.Key {
 		return peers.Declined("the query means something else here")
@@ -343,16 +344,16 @@ func (e *Executor) ForPeer(ctx context.Context, c *Caller, q *Query, f *Freshnes
 	return sendResult(got, q.Key, asked, c.Start, nil, x.counted.Load())
 }
 
-// PeerCut is a page of a snapshot that another server has.
+// PeerCut is a page of a snapshot that another server holds.
 type PeerCut struct {
-	Answer        cache.Answer // the rows of the page alone, see cache.Result.Cut
+	Answer        cache.Answer // only the rows of the page, see cache.Result.Cut
 	Key           cache.Key
 	Offset, Limit int
-	Next          string // the cursor of the page after it; empty for none
+	Next          string // the cursor of the next page; empty for none
 }
 
-// AskCut asks the server that has a snapshot for the page that a cursor names. The error is ErrSnapshotGone if the server says that the page
-// is gone. All other errors may be temporary.
+// AskCut asks the server that holds a snapshot for the page that a cursor names. The error is ErrSnapshotGone if that server says that the page is
+// gone. All other errors may be temporary.
 func (e *Executor) AskCut(ctx context.Context, c *Caller, node nodes.Node, recipe Recipe) (*PeerCut, error) {
 	began := time.Now()
 	request := PeerRequestOf(c, recipe)
@@ -387,7 +388,7 @@ func (e *Executor) AskCut(ctx context.Context, c *Caller, node nodes.Node, recip
 
 var errNoCut = errors.New("another server does not give the page that a cursor names")
 
-// CutForPeer is the page of a snapshot that another server asks for.
+// CutForPeer returns the page of a snapshot that another server asks for.
 func CutForPeer(got cache.Answer, key cache.Key, asked *PeerRequest, arrived time.Time, page *PeerPage) peers.Answer {
 	if asked.Key != "" {
 		return peers.Declined("it asks for a result, not for a page")
@@ -395,12 +396,12 @@ func CutForPeer(got cache.Answer, key cache.Key, asked *PeerRequest, arrived tim
 	return sendResult(got, key, asked, arrived, page, false)
 }
 
-// NoCutForPeer says that there is no page any more for the cursor that another server asks about.
+// NoCutForPeer tells another server that the page its cursor names is gone.
 func NoCutForPeer(asked *PeerRequest) peers.Answer {
 	return sendFailure(peerError{Nonce: asked.Nonce, Gone: true})
 }
 
-// peerError is a failure as it is sent.
+// peerError is a failure as sent to another server.
 type peerError struct {
 	Nonce      string          `json:"nonce"`
 	ClickHouse *peerClickHouse `json:"clickhouse,omitempty"`
@@ -415,7 +416,8 @@ type peerClickHouse struct {
 	Message string               `json:"message"`
 }
 
-// peerFailure sends the failures that would be the same for the other server, or cost as much again. A mistake in a query is found there, with its place.
+// peerFailure sends a failure that the other server would get too, or at the same cost. It declines for a mistake in a query, which the other server
+// finds itself, with its position.
 func peerFailure(err error, asked *PeerRequest) peers.Answer {
 	out := peerError{Nonce: asked.Nonce}
 	if failed, ok := errors.AsType[*clickhouse.Error](err); ok {
@@ -441,7 +443,7 @@ func sendFailure(out peerError) peers.Answer {
 	return peers.Answer{Kind: peers.Failure, Body: body}
 }
 
-// failureOf reads a failure; nil for what is none that this query could have.
+// failureOf reads a failure; nil if it is not one that this query could have.
 func (x *Computation) failureOf(data []byte, asked *PeerRequest) error {
 	in, ok := readPeerFailure(data)
 	switch {
@@ -452,13 +454,13 @@ func (x *Computation) failureOf(data []byte, asked *PeerRequest) error {
 		return &clickhouse.Error{Kind: e.Kind, Code: e.Code, Name: e.Name, Message: e.Message}
 	case in.Limit == nil: // not of a query
 		return nil
-	case in.Limit.Owner == "" || x.quotas().owns(in.Limit.Owner): // another's refusal is no answer
+	case in.Limit.Owner == "" || x.quotas().owns(in.Limit.Owner): // a refusal of another's allowance is no answer
 		return in.Limit
 	}
 	return nil
 }
 
-// readPeerFailure reads a failure. It is false for what is none.
+// readPeerFailure reads a failure. ok is false if data is none.
 func readPeerFailure(data []byte) (in peerError, ok bool) {
 	if json.Unmarshal(data, &in) != nil {
 		return in, false

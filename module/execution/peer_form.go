@@ -14,32 +14,32 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/peers"
 )
 
-// A result is sent as the length of its head in 4 bytes, its head in JSON, and its rows as cache.Result writes them.
+// A result is sent as the length of its head in 4 bytes, its head in JSON, and its rows in the format of cache.Result.
 const headLength = 4
 
-// peerHead is what a result that is sent has beside its rows.
+// peerHead is what is sent with the rows of a result.
 type peerHead struct {
 	Nonce   string `json:"nonce"` // of the request
 	Project int64  `json:"project"`
-	Key     string `json:"key"` // the digest of that of the result
-	// Since is when the computation began, after the request came; negative for before. Clocks that differ change nothing.
+	Key     string `json:"key"` // the digest of the result's key
+	// Since is when the computation began, counted from the arrival of the request; negative if before. It does not depend on clocks that differ.
 	Since   time.Duration `json:"since"`
-	Stored  bool          `json:"stored,omitempty"`  // it was there before the request came
+	Stored  bool          `json:"stored,omitempty"`  // it existed before the request came
 	Renewed bool          `json:"renewed,omitempty"` // see cache.Entry
 	Counted bool          `json:"counted,omitempty"` // a query of it was counted on the rates of its caller
 	Page    *PeerPage     `json:"page,omitempty"`
 	Details peerDetails   `json:"details"`
 }
 
-// PeerPage is which of the rows a cursor names, and what follows.
+// PeerPage says which rows a cursor names, and what follows.
 type PeerPage struct {
 	Offset int           `json:"offset"`
 	Limit  int           `json:"limit"`
-	Next   string        `json:"next,omitempty"`  // the cursor of the page after it; empty for none
-	Fresh  time.Duration `json:"fresh,omitempty"` // for how long the result is fresh
+	Next   string        `json:"next,omitempty"`  // the cursor of the next page; empty for none
+	Fresh  time.Duration `json:"fresh,omitempty"` // how long the result stays fresh
 }
 
-// peerDetails are Details as they are sent.
+// peerDetails is the format in which Details are sent.
 type peerDetails struct {
 	ExecutionID  uuid.UUID        `json:"execution_id"`
 	HogQL        string           `json:"hogql"`
@@ -64,7 +64,7 @@ type peerDetails struct {
 	Version      int              `json:"version"`
 }
 
-// peerInsight is an insightAnswer as it is sent.
+// peerInsight is the format in which an insightAnswer is sent.
 type peerInsight struct {
 	Results     []byte        `json:"results"`
 	Head        []byte        `json:"head,omitempty"`
@@ -77,7 +77,7 @@ type peerInsight struct {
 	Reversed    bool          `json:"reversed"`
 }
 
-// sendResult is a result as it is sent, to a request that came at a time: all of it, or a page.
+// sendResult returns the answer to a request that arrived at a given time: the whole result, or a page of it.
 func sendResult(got cache.Answer, key cache.Key, asked *PeerRequest, arrived time.Time, page *PeerPage, counted bool) peers.Answer {
 	done, ok := got.Entry.Meta.(*Details)
 	if !ok {
@@ -97,10 +97,10 @@ func sendResult(got cache.Answer, key cache.Key, asked *PeerRequest, arrived tim
 	}
 	body := binary.BigEndian.AppendUint32(make([]byte, 0, headLength+len(head)), uint32(len(head))) //nolint:gosec // less than MaxAnswer
 	body, rest := rows.AppendForm(append(body, head...))
-	return peers.Answer{Kind: peers.Result, Body: body, Rest: rest} // the rows are those of the cache
+	return peers.Answer{Kind: peers.Result, Body: body, Rest: rest} // the rows are shared with the cache
 }
 
-// sent are the details as they are sent.
+// sent converts the details to the format in which they are sent.
 func (o *Details) sent() peerDetails {
 	out := peerDetails{
 		ExecutionID: o.ExecutionID, HogQL: o.HogQL, SQL: o.SQL, Limit: o.Limit, Offset: o.Offset, OwnLimit: o.OwnLimit, Columns: o.Columns, Head: o.Head,
@@ -116,7 +116,7 @@ func (o *Details) sent() peerDetails {
 	return out
 }
 
-// details are the details as they came. The basis of a result is not among them: the next computation begins anew.
+// details converts the details back. The basis of a result is not sent, so the next computation can't use it.
 func (a *peerResult) details() *Details {
 	in := &a.head.Details
 	out := &Details{
@@ -133,7 +133,7 @@ func (a *peerResult) details() *Details {
 	return out
 }
 
-// peerResult is a result that another server sent.
+// peerResult is a result received from another server.
 type peerResult struct {
 	head peerHead
 	rows *cache.Result
@@ -143,7 +143,7 @@ func (a *peerResult) page() bool { return a.head.Page != nil }
 
 var errPeerResult = errors.New("this is not a result in a form that can be read, or not the one that was asked for")
 
-// readPeerResult reads a result. One of another project, of another key, or of another request is none.
+// readPeerResult reads a result. It refuses one of another project, key or request.
 func readPeerResult(data []byte, asked *PeerRequest) (*peerResult, error) {
 	if len(data) < headLength {
 		return nil, errPeerResult
@@ -184,11 +184,11 @@ func readPeerResult(data []byte, asked *PeerRequest) (*peerResult, error) {
 	return a, nil
 }
 
-// areMarks reports whether a text is the marks of a run that has pages: none, or a value for each variable.
+// areMarks reports whether a text is the marks of a paged run: none, or a value for each variable.
 func areMarks(text string) bool {
 	var values map[string]json.RawMessage
 	return text == "" || json.Unmarshal([]byte(text), &values) == nil
 }
 
-// longestSince bounds how old a result says it is.
+// longestSince bounds the age that a result may claim.
 const longestSince = 366 * 24 * time.Hour

@@ -17,24 +17,24 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 )
 
-// Buckets are the pieces of time that an answer was put together from, and how many of them ClickHouse computed for it. All is 0 for an answer
-// that was computed as a whole.
+// Buckets counts the pieces of time that an answer was put together from, and how many of them ClickHouse computed for it. All is 0 for an answer
+// that was computed in one piece.
 type Buckets struct{ Computed, All int }
 
-// errNoPieces says that the pieces do not have the answer, so that the whole query has to run.
+// errNoPieces reports that the pieces can't give the answer, so the whole query has to run.
 var errNoPieces = errors.New("the answer can't be put together from pieces")
 
-// stitching is a query on its way to be put together from pieces.
+// stitching is a query that is being put together from pieces.
 type stitching struct {
 	*compiler.Pieces
 	found    *cache.Pieces
 	spans    []cache.Span
-	versions []*uint64       // of the data, nil where that is not known, or where the rows may not be kept
+	versions []*uint64       // of the data; nil where it is unknown or the rows may not be kept
 	rows     []*cache.Result // nil: to be computed
 	columns  []cache.Column
 }
 
-// settle is stitched for a query that can be put together from pieces; ok is false for others, which have to run as a whole.
+// settle is stitched for a query that can be put together from pieces; ok is false for other queries, which have to run in one piece.
 func (x *Computation) settle(ctx context.Context, at *turn, compiled *compiler.Compiled, done *Details, began time.Time) (result *cache.Result, ok bool, err error) {
 	if x.exec.WholeOnly || x.anew || x.query.Held != nil || x.query.Stored != nil || compiled.Pieces == nil || len(compiled.Pieces.Pieces) == 0 {
 		return nil, false, nil
@@ -54,7 +54,7 @@ func (x *Computation) settle(ctx context.Context, at *turn, compiled *compiler.C
 	return nil, false, nil
 }
 
-// byPieces reports whether an error may be other than that of the whole query, which then has to run.
+// byPieces reports whether the whole query may not have this error, so that it has to run.
 func byPieces(ctx context.Context, err error) bool {
 	if ctx.Err() != nil || IsRefusal(err) || errors.Is(err, context.Canceled) || errors.Is(err, errOtherValues) {
 		return false
@@ -65,14 +65,14 @@ func byPieces(ctx context.Context, err error) bool {
 	}
 	switch known.Kind {
 	case clickhouse.UserError, clickhouse.Unrunnable, clickhouse.TooLarge:
-		return true // the texts of errors and the sizes of results are those of the whole query
+		return true // the messages of errors and the sizes of results must be those of the whole query
 	case clickhouse.Unavailable, clickhouse.Busy, clickhouse.Timeout, clickhouse.TooSlow, clickhouse.Memory, clickhouse.Internal:
 	}
 	return false
 }
 
-// stitched puts the rows of a query together: from pieces that are kept and whose data are the same, and from those that ClickHouse computes. It
-// keeps these for other answers. The error is errNoPieces if the whole query has to run.
+// stitched puts the rows of a query together from kept pieces whose data have not changed and from pieces that ClickHouse computes, which it keeps
+// for other answers. The error is errNoPieces if the whole query has to run.
 func (x *Computation) stitched(ctx context.Context, at *turn, compiled *compiler.Compiled, done *Details, began time.Time) (*cache.Result, error) {
 	data, err := x.data(ctx, at, compiled)
 	if err != nil {
@@ -92,12 +92,12 @@ func (x *Computation) stitched(ctx context.Context, at *turn, compiled *compiler
 			return nil, err
 		}
 		if len(missing) < len(s.rows) && !x.house().Probes() {
-			// What is kept has to be of the same moment as what was computed.
+			// The kept pieces must be of the same moment as the computed ones.
 			if data, err = x.data(ctx, at, compiled); err != nil {
 				return nil, err
 			}
 			if now := x.versionsOf(data, compiled); s.outdated(missing, now) {
-				s.versions = now // of before the query that follows
+				s.versions = now // read before the query that follows
 				done.Buckets.Computed = len(s.rows)
 				if err := x.computePieces(ctx, at, s, s.all(), done, began); err != nil {
 					return nil, err
@@ -108,10 +108,10 @@ func (x *Computation) stitched(ctx context.Context, at *turn, compiled *compiler
 	return s.put(compiled)
 }
 
-// data says which data there is for the pieces of a query.
+// data returns the state of the data that the pieces of a query read.
 func (x *Computation) data(ctx context.Context, at *turn, compiled *compiler.Compiled) (*warehouse.Data, error) {
 	if x.house().Probes() {
-		if at.data != nil { // a probe costs, and what is computed after it is at least as new
+		if at.data != nil { // a probe costs time, and what is computed after it is at least as new
 			return at.data, nil
 		}
 		if err := at.take(ctx); err != nil {
@@ -126,7 +126,7 @@ func (x *Computation) data(ctx context.Context, at *turn, compiled *compiler.Com
 	return data, nil
 }
 
-// versionsOf are the versions of the data of the pieces that may be kept; nil for the others.
+// versionsOf returns the data version of each piece that may be kept; nil for the others.
 func (x *Computation) versionsOf(data *warehouse.Data, compiled *compiler.Compiled) []*uint64 {
 	out := make([]*uint64, len(compiled.Pieces.Pieces))
 	for i, p := range compiled.Pieces.Pieces {
@@ -140,8 +140,8 @@ func (x *Computation) versionsOf(data *warehouse.Data, compiled *compiler.Compil
 	return out
 }
 
-// pieceKey is that of all queries whose pieces have equal rows as long as their data are the same. It has what the cache key of the result has but for
-// the range of the query, and for the part of the mark that changes with each day: what is before the earliest events is in no whole piece.
+// pieceKey returns the key of all queries whose pieces have equal rows while their data stay the same. It is made like the result's cache key,
+// without the query's date range and the part of the mark that changes daily: no whole piece lies before the earliest events.
 func (x *Computation) pieceKey(compiled *compiler.Compiled) cache.Key {
 	text := sha256.Sum256([]byte(compiled.Pieces.Text))
 	parts := cache.KeyParts{
@@ -171,7 +171,7 @@ func newStitching(of *compiler.Pieces, found *cache.Pieces, versions []*uint64) 
 	return s
 }
 
-// useful reports whether some piece is kept or may be.
+// useful reports whether any piece is kept or may be.
 func (s *stitching) useful() bool {
 	for _, version := range s.versions {
 		if version != nil {
@@ -181,7 +181,7 @@ func (s *stitching) useful() bool {
 	return false
 }
 
-// missing are the places of the pieces to be computed.
+// missing returns the indexes of the pieces to be computed.
 func (s *stitching) missing() (places []int) {
 	for i, rows := range s.rows {
 		if rows == nil {
@@ -199,7 +199,7 @@ func (s *stitching) all() []int {
 	return places
 }
 
-// outdated reports whether the data of some piece that was not computed have another version now.
+// outdated reports whether the data of any piece that was not computed now have another version.
 func (s *stitching) outdated(computed []int, now []*uint64) bool {
 	fresh := make(map[int]bool, len(computed))
 	for _, i := range computed {
@@ -233,7 +233,7 @@ func (x *Computation) computePieces(ctx context.Context, at *turn, s *stitching,
 		return err
 	}
 	if at.elsewhere {
-		return errNoPieces // those that are kept are of another host
+		return errNoPieces // the kept ones are of another host
 	}
 	computed := make(map[cache.Span]*cache.Piece, len(places))
 	for _, i := range places {
@@ -265,7 +265,7 @@ func (x *Computation) compilePieces(ctx context.Context, of *compiler.Pieces, pl
 	return compiled, nil
 }
 
-// put makes the rows of the whole query from those of all pieces.
+// put builds the rows of the whole query from the rows of all pieces.
 func (s *stitching) put(compiled *compiler.Compiled) (*cache.Result, error) {
 	all := make([][][]byte, len(s.rows))
 	count, size := 0, 0
@@ -278,7 +278,7 @@ func (s *stitching) put(compiled *compiler.Compiled) (*cache.Result, error) {
 		}
 	}
 	if count > MaxResultRows || size > MaxResultBytes {
-		return nil, errNoPieces // whether these are too many is for the whole query to tell
+		return nil, errNoPieces // only the whole query can tell whether these are too many
 	}
 	rows, ok, err := s.Rows(all)
 	if err != nil {
@@ -304,11 +304,11 @@ func (s *stitching) put(compiled *compiler.Compiled) (*cache.Result, error) {
 	return out.Result(), nil
 }
 
-// pieceSink puts rows that begin with the place of their piece into the results of the pieces.
+// pieceSink distributes rows, which begin with the index of their piece, to the results of the pieces.
 type pieceSink struct {
 	row     func([]byte) ([]byte, error) // as in sink
-	columns *[]cache.Column              // without the first one
-	places  []*cache.Builder             // nil for those that were not asked for
+	columns *[]cache.Column              // without the first column
+	places  []*cache.Builder             // nil for pieces that were not asked for
 	bytes   int64
 	buffer  []byte
 }
@@ -361,7 +361,7 @@ func (s *pieceSink) Restart() bool {
 	return true
 }
 
-// splitPlace splits a row into its first cell, a number, and the others, with the bracket that ends them.
+// splitPlace splits a row into its first cell, a number, and the rest, including the closing bracket.
 func splitPlace(row []byte) (place int, rest []byte, err error) {
 	first, rest, more := bytes.Cut(row, []byte(","))
 	if !more {
@@ -378,12 +378,12 @@ func splitPlace(row []byte) (place int, rest []byte, err error) {
 	return place, bytes.TrimLeft(rest, " "), nil
 }
 
-// plus are the costs of two queries together.
+// plus adds the costs of two queries.
 func plus(a, b clickhouse.Stats) clickhouse.Stats {
 	return clickhouse.Stats{Rows: a.Rows + b.Rows, ReadRows: a.ReadRows + b.ReadRows, ReadBytes: a.ReadBytes + b.ReadBytes, Elapsed: a.Elapsed + b.Elapsed}
 }
 
-// nextID gives a query an id of its own on ClickHouse, if the computation had another one before.
+// nextID gives a query its own id on ClickHouse if the computation has sent one before.
 func (d *Details) nextID() {
 	if d.asked {
 		d.ExecutionID = uuid.New()

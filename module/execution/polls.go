@@ -10,32 +10,32 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/peers"
 )
 
-// PeerPoll is what a server asks the others about the runs that go by an id, or about imports over HTTP: each knows only those that began there.
+// PeerPoll asks the other servers about the runs with an id, or about imports over HTTP: each server only knows those that began on it.
 type PeerPoll struct {
 	ID         string `json:"id"`
-	Progress   bool   `json:"progress,omitempty"` // how far one in progress is, too
+	Progress   bool   `json:"progress,omitempty"` // include the progress of a run
 	Cancel     bool   `json:"cancel,omitempty"`
 	QueuedOnly bool   `json:"queued_only,omitempty"` // see Runs.Cancel
-	// Insights reports that the caller asks as one who reads insights.
+	// Insights reports that the caller asks with the right to read insights.
 	Insights bool `json:"insights,omitempty"`
-	// Imports asks about an import in the place of runs; without an ID, about all of the project.
+	// Imports asks about an import instead of runs; without an ID, about all of the project's imports.
 	Imports bool `json:"imports,omitempty"`
 }
 
-// Polled is what another server says of what it was asked about. An answer is its JSON, with its length before it in 4 bytes, and the body.
+// Polled is a server's answer to a poll. It is sent as the length of its JSON in 4 bytes, the JSON, and the body.
 type Polled struct {
 	Nonce     string    `json:"nonce"` // of the request
 	Project   int64     `json:"project"`
-	Status    int       `json:"status,omitempty"` // of the answer to whoever polls, which Body is; 0 if there is no run. Of imports Body is an array
+	Status    int       `json:"status,omitempty"` // of the answer to the caller that polls, which is Body; 0 if there is no run. For imports Body is an array
 	Cancelled Cancelled `json:"cancelled"`
 	Body      []byte    `json:"-"`
 }
 
-// longestPoll bounds how long other servers are asked: longer than one of them waits for its registry to be up to date.
+// longestPoll bounds how long other servers are asked. It is longer than any of them waits for its registry to be up to date.
 const longestPoll = 2500 * time.Millisecond
 
-// Poll asks all other servers at once, and calls take with each answer, one at a time, until it returns true. It reports
-// whether all of them that live have answered. Those that seem dead are asked too, since one that can't reach the registry may still run something.
+// Poll asks all other servers at once and calls take with their answers, one at a time, until it returns true. It reports whether all living servers
+// have answered. Servers that seem dead are asked too, since one that can't reach the registry may still run something.
 func (e *Executor) Poll(ctx context.Context, c *Caller, poll PeerPoll, take func(*Polled) (enough bool)) (all bool) {
 	if e.Peers == nil {
 		return true
@@ -76,7 +76,7 @@ func (e *Executor) Poll(ctx context.Context, c *Caller, poll PeerPoll, take func
 	return all
 }
 
-// pollOne asks one server; nil if that does not answer.
+// pollOne asks one server; nil if it does not answer.
 func (e *Executor) pollOne(ctx context.Context, c *Caller, n nodes.Node, poll PeerPoll) *Polled {
 	request := PeerRequestOf(c, Recipe{})
 	request.Poll = &poll
@@ -91,7 +91,7 @@ func (e *Executor) pollOne(ctx context.Context, c *Caller, n nodes.Node, poll Pe
 	return readPolled(got.Body, request)
 }
 
-// CancelEverywhere cancels all that goes by an id, on this server and on all others: see Runs.Cancel. It reports whether all of those that live have
+// CancelEverywhere cancels everything that has an id, on this server and on all others: see Runs.Cancel. It reports whether all living servers have
 // answered.
 func (e *Executor) CancelEverywhere(ctx context.Context, c *Caller, poll PeerPoll) (found Cancelled, all bool) {
 	poll.Cancel = true
@@ -108,7 +108,7 @@ func (e *Executor) CancelEverywhere(ctx context.Context, c *Caller, poll PeerPol
 // Any reports whether a cancel found anything.
 func (c Cancelled) Any() bool { return c.Stopped+c.Forgotten+c.Left > 0 }
 
-// Answer is what is sent to the server that asked.
+// Answer encodes the answer for the server that asked.
 func (p *Polled) Answer(asked *PeerRequest) peers.Answer {
 	p.Nonce, p.Project = asked.Nonce, asked.Project
 	head, err := json.Marshal(p)
@@ -119,7 +119,7 @@ func (p *Polled) Answer(asked *PeerRequest) peers.Answer {
 	return peers.Answer{Kind: peers.Result, Body: append(append(body, head...), p.Body...)}
 }
 
-// readPolled reads an answer; nil for what is none to the question.
+// readPolled reads an answer; nil if it is not one to the question.
 func readPolled(data []byte, asked *PeerRequest) *Polled {
 	if len(data) < headLength {
 		return nil
@@ -139,7 +139,7 @@ func readPolled(data []byte, asked *PeerRequest) *Polled {
 	return p
 }
 
-// isAnswerTo reports whether a body is about the run, or about imports, that were asked about.
+// isAnswerTo reports whether a body is about the run or the imports that were asked about.
 func isAnswerTo(asked *PeerRequest, body []byte) bool {
 	if asked.Poll.Imports {
 		var all []struct {

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processorTime is the processor time that the current thread has used. Differences mean something to a goroutine that is locked to
-// its thread.
+// processorTime returns the processor time that the current thread has used. A difference is meaningful only to a goroutine that is locked to its thread.
 func processorTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
@@ -16,5 +15,5 @@ func processorTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// processorClock reports whether processorTime leaves out the time in which others work.
+// processorClock reports whether processorTime excludes the time in which others work.
 const processorClock = true

@@ -12,8 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Query is which result is wanted, and how to compute that when it is not there. It is immutable, and shared by all requests that
-// look the same.
+// Query says which result is wanted and how to compute it if it is not there. It is immutable and shared by all equal requests.
 type Query struct {
 	Key   cache.Key
 	Node  query.Node
@@ -21,26 +20,25 @@ type Query struct {
 	Text  string // of the query, for the positions of its mistakes
 	Paged bool   // pages are cut from the result
 
-	// Held gives the rows of the held tables that the query names; nil for a query that can read none.
+	// Held returns the rows of the held tables that the query names; nil for a query that can't read any.
 	Held *Held
 
-	// Stored is the table that has the rows; nil for none.
+	// Stored is the table that holds the rows; nil for none.
 	Stored *Stored
 
-	// Recipe is how another server plans the same query; nil for one that this server alone can.
+	// Recipe says how another server plans the same query; nil if only this server can.
 	Recipe *Recipe
 
 	Endpoint *registry.Endpoint // nil on the query route
 	Version  *registry.Version
 	Marks    string // the values of the run's variables
-	// The names that the caller gave the query: it can be asked about and cancelled by ClientID, and has Label in the query
-	// log. Either may be empty.
+	// The names that the caller gave the query: ClientID is used to ask about it and to cancel it, and Label is shown in the query log. Either may be empty.
 	ClientID, Label string
 
 	counted cache.Link[meter] // see meter
 }
 
-// Held gives the rows of tables that ClickHouse does not have. A query with it is of one caller, so that it is not remembered for others.
+// Held returns the rows of tables that ClickHouse does not have. A query with it belongs to one caller, so it is not remembered for others.
 type Held struct {
 	Rows func(table string) ([][]any, error)
 	// Readable reports whether the caller may read a table.
@@ -48,50 +46,50 @@ type Held struct {
 	Mark     string // the part of a cache key that changes when the rows do
 }
 
-// Size is about what a query takes in memory, in bytes.
+// Size returns about how many bytes of memory a query takes.
 func (q *Query) Size() int { return 2*len(q.Text) + 2*len(q.Marks) + q.Recipe.Size() + 512 }
 
-// MaxRows is the most rows that one result holds: contract section 8.
+// MaxRows is how many rows one result holds at most: contract section 8.
 const MaxRows = 50_000
 
-// Details are what a result carries beside its rows; cached answers show it again.
+// Details are what a result holds besides its rows; cached answers show them again.
 type Details struct {
 	ExecutionID uuid.UUID
 	HogQL       string
 	SQL         string
 	Limit       int
-	Offset      int      // rows that the query passes over
+	Offset      int      // rows that the query skips
 	OwnLimit    bool     // the query has a LIMIT of its own
 	Columns     []string // names
 	Head        []byte   // columns and types as JSON members
 	Compile     time.Duration
 	Stats       clickhouse.Stats
-	Insight     *insightAnswer // of an insight, in the place of rows; else nil
-	over        bool           // its range had ended: computed again it would be the same
-	Missing     *int           // how many rows are about actors of whom nothing is known; nil for answers without actors
+	Insight     *insightAnswer // the answer of an insight, instead of rows; else nil
+	over        bool           // its range had ended, so computing it again would give the same
+	Missing     *int           // rows about actors of whom nothing is known; nil for answers without actors
 	Version     int            // of the endpoint; 0 on the query route
 	Marks       string         // of an endpoint: the values of the variables
 	Warnings    []byte         // a JSON array; nil for none
-	// Probe is how long ClickHouse was asked about its tables before; 0 for not at all.
+	// Probe is how long asking ClickHouse about its tables took; 0 if it was not asked.
 	Probe time.Duration
-	// Renewal is set on a result that was computed earlier than it says, and found to be as it would be computed again.
+	// Renewal is set if the result was computed earlier than it says and would come out the same again.
 	Renewal *Renewal
-	basis   *basis // nil if the rows may be others at any time
-	// Materialized is when the table was filled that the rows are from; zero for rows of the query itself.
+	basis   *basis // nil if the rows may change at any time
+	// Materialized is when the table that the rows come from was filled; zero for rows of the query itself.
 	Materialized time.Time
-	// Buckets tell how much of the answer was computed for it. The SQL is that of the query that ran last; of the whole query if none ran.
+	// Buckets says how much of the answer was computed for it. SQL is that of the query that ran last; of the whole query if none ran.
 	Buckets Buckets
 	asked   bool // the execution id was given to a query
-	// Peer is how long it took to get the result from the server that owns it; 0 for one that this server computed.
+	// Peer is how long it took to get the result from the server that owns it; 0 if this server computed it.
 	Peer time.Duration
 }
 
-// Size is about what they take in memory, in bytes.
+// Size returns about how many bytes of memory the details take.
 func (o *Details) Size() int {
 	return len(o.HogQL) + len(o.SQL) + len(o.Head) + len(o.Marks) + len(o.Warnings) + o.Insight.size() + 256
 }
 
-// meter is where the query is counted: looked up once.
+// meter returns the counters of the query. It looks them up once.
 func (q *Query) meter(m *Metrics) *meter {
 	if known := q.counted.Follow(); known != nil && !known.gone.Load() {
 		return known
@@ -105,8 +103,8 @@ func (q *Query) meter(m *Metrics) *meter {
 	return found
 }
 
-// The most that one result may hold in memory; larger ones are refused. On its way a result is there several times: as rows, as a page,
-// and as what has yet to be collected as garbage. Only insights come near the rows: other queries have a LIMIT.
+// The most that one result may hold in memory; a larger one is refused. While it is sent, a result is in memory several times: as rows, as a page,
+// and as garbage not yet collected. Only insights come near the number of rows: other queries have a LIMIT.
 const (
 	MaxResultBytes = 64 << 20
 	MaxResultRows  = 1_000_000

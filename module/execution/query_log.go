@@ -20,17 +20,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// The bounds of the log of queries: how many of one project and of all are remembered, how long, and how much of a text.
+// The bounds of the query log in memory: how many queries are kept per project and in total, for how long, and how much of each text.
 const (
 	queriesOfProject = 256
 	queriesOfAll     = 8192
 	queryLogged      = 24 * time.Hour // contract section 1.1
 	queryLogText     = 2048           // bytes
-	QueryLogRows     = 100            // of one id in an answer
+	QueryLogRows     = 100            // with one id, in an answer
 )
 
-// queryLog is what this process ran on ClickHouse of late, in memory. Its zero value is ready. An answer from the cache adds nothing. What all
-// servers ran is in querylog.Log.
+// queryLog is what this process recently ran on ClickHouse, in memory. Its zero value is ready. An answer from the cache adds nothing. The queries of
+// all servers are in querylog.Log.
 type queryLog struct {
 	mu        sync.Mutex
 	byProject map[int64][]*querylog.Query // oldest first
@@ -63,12 +63,12 @@ func (l *queryLog) add(q *querylog.Query) {
 // dropOldest forgets the oldest query of a project that has one. The caller holds mu.
 func (l *queryLog) dropOldest(project int64) {
 	queries := l.byProject[project]
-	queries[0] = nil // lets go of it
+	queries[0] = nil // so that it can be collected
 	l.byProject[project] = queries[1:]
 	l.count--
 }
 
-// Find gives the queries of an id, oldest first.
+// Find returns the queries with an id, oldest first.
 func (l *queryLog) Find(project int64, id string, now time.Time) []*querylog.Query {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,7 @@ func (l *queryLog) Find(project int64, id string, now time.Time) []*querylog.Que
 	return found
 }
 
-// Rows are the queries of a project that are remembered, oldest first, as the rows of query_log in HogQL where ClickHouse has no such table.
+// Rows returns the remembered queries of a project, oldest first, as rows of query_log in HogQL where ClickHouse has no such table.
 func (l *queryLog) Rows(project int64, now time.Time) [][]any {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,10 +106,10 @@ func personal(q *querylog.Query) int {
 	return 0
 }
 
-// logWait is how long a reader of the log waits for a place, and for what is to be written.
+// logWait is how long a reader of the log waits for a place, and for pending entries to be written.
 const logWait = 2 * time.Second
 
-// EnterLog takes a place for a query of ours over the logs of a project.
+// EnterLog takes a place for a query of our own over the logs of a project.
 func (e *Executor) EnterLog(project int64) querylog.Enter {
 	return func(ctx context.Context) (*admission.Place, func(), error) {
 		place, err := e.Places.Enter(ctx, admission.Request{Project: project, Awaited: admission.Awaited, Wait: logWait})
@@ -120,8 +120,8 @@ func (e *Executor) EnterLog(project int64) querylog.Enter {
 	}
 }
 
-// LoggedQueries are the queries of a project that go by a name and ended within a day, oldest first: those of this process, and those of
-// ClickHouse. There are at most one more than QueryLogRows. With an error, there are those of this process alone.
+// LoggedQueries returns the queries of a project that have a name and ended within a day, oldest first: those in this process's memory and those in
+// ClickHouse. ClickHouse gives at most QueryLogRows+1 of them. If it returns an error, the result has only those of this process.
 func (e *Executor) LoggedQueries(ctx context.Context, project int64, name string, now time.Time) ([]*querylog.Query, error) {
 	found := e.Runs.Queries.Find(project, name, now)
 	stored, err := e.Log.Queries(ctx, e.EnterLog(project), project, name, now.Add(-queryLogged), QueryLogRows+1)
@@ -134,18 +134,18 @@ func (e *Executor) LoggedQueries(ctx context.Context, project int64, name string
 	return found, err
 }
 
-// syncLog writes what is waiting of the log if a query reads it, so that it finds the queries that ended before it began. If that fails, the
-// query says what ClickHouse has.
+// syncLog writes pending log entries if a query reads the log, so that it finds the queries that ended before it began. If that fails, the query
+// reads what ClickHouse has.
 func (x *Computation) syncLog(ctx context.Context, tables []string) {
 	if !slices.ContainsFunc(tables, physical.IsLog) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, logWait)
 	defer cancel()
-	_ = x.exec.Log.Sync(ctx, x.Project.ID) // the log of the server has it
+	_ = x.exec.Log.Sync(ctx, x.Project.ID) // the failure is in the server's log
 }
 
-// log remembers that the query ran on ClickHouse, under the name that its caller knows it by, else under the id that it had there.
+// log records that the query ran on ClickHouse, under the name that its caller knows it by, or else under its id there.
 func (x *Computation) log(id string, start time.Time, rows uint64, bytes int64, err error) {
 	q := &querylog.Query{
 		ID: uuid.New(), Project: x.Project.ID, Name: cmp.Or(x.id, x.query.ClientID, id), Label: x.query.Label,
@@ -167,7 +167,7 @@ func (x *Computation) log(id string, start time.Time, rows uint64, bytes int64, 
 	x.exec.Log.Add(q)
 }
 
-// headOf gives the first bytes of a text, without a part of a character.
+// headOf returns the first bytes of a text, without cutting a character.
 func headOf(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -198,8 +198,8 @@ var QueryLogColumns = [][2]string{
 	{"is_personal_api_key_request", "UInt8"},
 }
 
-// QueryLogRow gives the values of QueryLogColumns; times are those of the zone. What ClickHouse read is 0: it reads in granules, which
-// projects share, so that the figures would tell of the rows of others. Operators see them in the metrics.
+// QueryLogRow returns the values of QueryLogColumns, with times in zone. What ClickHouse read is 0: it reads in granules, which projects share, so
+// these figures would reveal something about the rows of others. Operators see them in the metrics.
 func QueryLogRow(q *querylog.Query, zone *time.Location) []any {
 	end := q.End.In(zone)
 	return []any{

@@ -26,16 +26,16 @@ const (
 type quota struct {
 	*allowance
 	limit     LimitName
-	owner     string // the id of the endpoint, key or token whose it is
-	partition string // the name of what the limit holds for, when a caller meets it for several things
+	owner     string // the id of the endpoint, key or token it belongs to
+	partition string // the name of what the limit applies to, where a caller meets the limit for several things
 }
 
-// Quotas are all the allowances that a query counts on, from that which most callers share to that which fewest do. All who take
-// from several have them in this order.
+// Quotas are all the allowances that a query counts on, ordered from the one that most callers share to the one that fewest do. Everything that takes
+// from several locks them in this order.
 type Quotas []quota
 
-// quotas are what queries of the execution count on: what its endpoint may cause, whoever sends the runs, what its key may, and
-// the token's own share of that.
+// quotas returns what the execution's queries count on: the allowance of its endpoint, whoever sends the runs, that of its key, and the token's own
+// share of it.
 func (x *Computation) quotas() Quotas {
 	qs := make(Quotas, 0, 3)
 	if e := x.query.Endpoint; e != nil {
@@ -46,7 +46,7 @@ func (x *Computation) quotas() Quotas {
 	return append(qs, x.Caller.quotas(x.exec.Limits)...)
 }
 
-// quotas are what work for the caller counts on, of whatever kind: what its key may cause, and the token's own share of that.
+// quotas returns what work of any kind for the caller counts on: the allowance of its key, and the token's own share of it.
 func (c *Caller) quotas(limits *Limiter) Quotas {
 	var qs Quotas
 	if c.Key != nil {
@@ -58,7 +58,7 @@ func (c *Caller) quotas(limits *Limiter) Quotas {
 	return qs
 }
 
-// owns reports whether an allowance is one of these.
+// owns reports whether one of the allowances belongs to owner.
 func (qs Quotas) owns(owner string) bool {
 	return slices.ContainsFunc(qs, func(q quota) bool { return q.owner == owner })
 }
@@ -74,7 +74,7 @@ func (qs Quotas) lock() (unlock func()) {
 	}
 }
 
-// prepare waits until this node knows what it has of those that nodes share.
+// prepare waits until this node knows what it has of the allowances that nodes share.
 func (qs Quotas) prepare(ctx context.Context) {
 	for _, q := range qs {
 		if q.shared != nil {
@@ -83,10 +83,10 @@ func (qs Quotas) prepare(ctx context.Context) {
 	}
 }
 
-// takeTries is how often a query is tried again for which there was something in hand that others took first.
+// takeTries is how often a query tries again when others took first what was in hand.
 const takeTries = 5
 
-// takeAhead is Take, after waiting for what nodes share. The error is a *LimitError.
+// takeAhead is Take, after waiting for the allowances that nodes share. The error is a *LimitError.
 func (qs Quotas) takeAhead(ctx context.Context, now time.Time) error {
 	for tries := 1; ; tries++ {
 		qs.prepare(ctx)
@@ -97,7 +97,7 @@ func (qs Quotas) takeAhead(ctx context.Context, now time.Time) error {
 	}
 }
 
-// check reports whether a query could be taken from all of them. The error is a *LimitError.
+// check reports whether all of them have a query left. The error is a *LimitError.
 func (qs Quotas) check(now time.Time) error {
 	defer qs.lock()()
 	return qs.refusal(now)
@@ -115,7 +115,7 @@ func (qs Quotas) Take(now time.Time) error {
 	return nil
 }
 
-// giveBack puts back what take took, for a query that did not run.
+// giveBack undoes Take, for a query that did not run.
 func (qs Quotas) giveBack() {
 	defer qs.lock()()
 	for _, q := range qs {
@@ -123,8 +123,8 @@ func (qs Quotas) giveBack() {
 	}
 }
 
-// refusal is nil when all of them have a query left. It names the owner whom the fewest share, and the time after which none of
-// them is spent.
+// refusal returns nil if all of them have a query left. Otherwise it names the spent allowance that the fewest share, and the time after which none
+// is spent any more.
 func (qs Quotas) refusal(now time.Time) error {
 	var spent *quota
 	var wait time.Duration
@@ -143,8 +143,8 @@ func (qs Quotas) refusal(now time.Time) error {
 	}
 }
 
-// Fields tell what the allowances are and what is left of them, in the fields of draft-ietf-httpapi-ratelimit-headers (version 10). The
-// partition key of a limit is the name of what it holds for.
+// Fields describes the allowances and what is left of them, in the header fields of draft-ietf-httpapi-ratelimit-headers (version 10). The partition
+// key of a limit is the name of what it applies to.
 func (qs Quotas) Fields(now time.Time) (policy, left string) {
 	defer qs.lock()()
 	var shares, rest []byte
@@ -178,10 +178,9 @@ func appendPartition(dst []byte, name string) []byte {
 	return append(base64.StdEncoding.AppendEncode(dst, []byte(name)), ':')
 }
 
-// ShownQuotas are the quotas of which an answer tells: those that it counted on or was refused by. What was stored costs nothing,
-// and says nothing of them.
+// ShownQuotas returns the quotas that an answer mentions: those that it counted on or was refused by. A stored answer costs nothing and mentions none.
 func (x *Computation) ShownQuotas(status cache.Status, err error) Quotas {
-	if status == cache.Stale { // a refresh for later callers may be under way
+	if status == cache.Stale { // a refresh for later callers may be in progress
 		return nil
 	}
 	if _, refused := refusedBy(err); refused || x.counted.Load() {

@@ -32,7 +32,7 @@ func ParseRefresh(name string) (RefreshMode, bool) {
 	return mode, slices.Contains(refreshModes, mode)
 }
 
-// cacheMode is what the mode asks of the cache when it computes.
+// cacheMode returns how the cache is used when the mode computes.
 func (m RefreshMode) cacheMode() cache.Mode {
 	if m == RefreshForceBlocking || m == RefreshForceAsync {
 		return cache.Recompute
@@ -40,11 +40,10 @@ func (m RefreshMode) cacheMode() cache.Mode {
 	return cache.NoStale
 }
 
-// thresholds are the ages of an answer at which it is stale, and at which lazy_async computes it anew.
+// thresholds are the ages at which an answer is stale, and at which lazy_async computes it again.
 type thresholds struct{ fresh, lazy time.Duration }
 
-// thresholdsOf returns those of a node: for insights by their interval, for other kinds the operator's cache ttl, and twice that for
-// lazy_async.
+// thresholdsOf returns the thresholds of a node: insights have them by interval; other kinds have the operator's cache ttl, and twice that for lazy_async.
 func (e *Executor) thresholdsOf(node query.Node) thresholds {
 	if _, ok := node.(query.Insight); !ok {
 		return thresholds{e.QueryFresh, 2 * e.QueryFresh}
@@ -64,27 +63,27 @@ func (e *Executor) thresholdsOf(node query.Node) thresholds {
 	return thresholds{6 * time.Hour, 12 * time.Hour}
 }
 
-// keepPast is how long the answer of a range that is over is kept: it does not grow stale.
+// keepPast is how long an answer is kept whose range has ended: it does not become stale.
 const keepPast = 7 * 24 * time.Hour
 
-// Freshness is how fresh a result has to be, and what becomes of a request for a fresher one.
+// Freshness says how fresh a result has to be, and how a request for a fresher one is handled.
 type Freshness struct {
 	Fresh time.Duration
 	Mode  cache.Mode
 	Refs  bool // cursors may name the result
 
-	// Of the query route and of insights, see FreshnessOf; zero for endpoints.
+	// For the query route and insights, see FreshnessOf; zero for endpoints.
 	Refresh    RefreshMode
 	Lazy, keep time.Duration
 	lasting    func(*cache.Entry) bool
 }
 
-// Policy is what is asked of the cache.
+// Policy returns the cache policy for a request at now.
 func (f *Freshness) Policy(now time.Time) cache.Policy {
 	return cache.Policy{Fresh: f.Fresh, Mode: f.Mode, Now: now, Lasting: f.lasting, Keep: f.keep, Refs: f.Refs}
 }
 
-// FreshnessOf says when a query of the query route or of an insight is computed.
+// FreshnessOf returns when a query of the query route or of an insight is computed.
 func (e *Executor) FreshnessOf(node query.Node, mode RefreshMode) Freshness {
 	ages := e.thresholdsOf(node)
 	f := Freshness{Refresh: mode, Mode: mode.cacheMode(), Fresh: ages.fresh, Lazy: ages.lazy, keep: ages.lazy, lasting: lasts}
@@ -94,8 +93,8 @@ func (e *Executor) FreshnessOf(node query.Node, mode RefreshMode) Freshness {
 	return f
 }
 
-// endsAtDate tells the insights whose range ends at a date, and not at a time that moves with the clock, as the end of the last
-// whole bucket does.
+// endsAtDate reports whether a node is an insight whose range ends at a fixed date, rather than at a time that moves with the clock, such as the end
+// of the last whole bucket.
 func endsAtDate(node query.Node) bool {
 	n, ok := node.(query.Insight)
 	if !ok || n.Parts().DateRange.ExcludeIncomplete {
@@ -105,16 +104,16 @@ func endsAtDate(node query.Node) bool {
 	return len(to) >= len("2006-01-02") && to[0] >= '0' && to[0] <= '9'
 }
 
-// lasts tells the entries whose range was over when they were computed: they are fresh for good.
+// lasts reports whether an entry's range had ended when it was computed: then it stays fresh.
 func lasts(e *cache.Entry) bool {
 	done, ok := e.Meta.(*Details)
 	return ok && done.over
 }
 
-// isOver reports whether the range of an answer was over when its computation began.
+// isOver reports whether the range of an answer had ended when its computation began.
 func (q *Query) isOver(answer *insightAnswer, began time.Time) bool {
 	return endsAtDate(q.Node) && !answer.until.IsZero() && answer.until.Before(began.Add(-overMargin))
 }
 
-// overMargin is how long before its computation a range has to end for its answer to stay fresh.
+// overMargin is how long before the computation a range has to end for the answer to stay fresh.
 const overMargin = 10 * time.Second

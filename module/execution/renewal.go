@@ -14,20 +14,20 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// basis is what the rows of a result follow from. Two results with equal ones are equal.
+// basis is what the rows of a result depend on. Results with an equal basis are equal.
 type basis struct {
-	query [sha256.Size]byte // a digest of what ClickHouse is asked, and of what becomes of its rows
-	data  uint64            // the version of the data that is read
-	known bool              // data is
+	query [sha256.Size]byte // a digest of what ClickHouse is asked and of how its rows are processed
+	data  uint64            // the version of the data that are read
+	known bool              // data is known
 }
 
-// Renewal is how it was found out that a result is as it was. Nothing was computed for it.
+// Renewal says how a result was found to be unchanged. Nothing was computed for it.
 type Renewal struct {
-	// Compile is the time that compiling took, and Probe that of asking ClickHouse about its tables; 0 if it was not asked.
+	// Compile is how long compiling took, and Probe how long asking ClickHouse about its tables took; 0 if it was not asked.
 	Compile, Probe time.Duration
 }
 
-// basisOf is the basis of what a query gives that was compiled at a time, without the data; nil if its rows may be others though the data are the same.
+// basisOf returns the basis, still without the data, of a query compiled at a given time; nil if the rows may change while the data stay the same.
 func (x *Computation) basisOf(ctx context.Context, compiled *compiler.Compiled, at time.Time) *basis {
 	if compiled.Reads.Volatile || x.query.Held != nil || hidesOpenPeriods(x.query) {
 		return nil
@@ -43,7 +43,7 @@ func (x *Computation) basisOf(ctx context.Context, compiled *compiler.Compiled, 
 	if x.query.Stored != nil {
 		of = append(of, x.query.Stored.AsOf)
 	}
-	if compiled.Shape != nil { // the buckets that it makes may move with the clock
+	if compiled.Shape != nil { // its buckets may move with the clock
 		answer, err := compiled.Shape(func(func([]byte) bool) {})
 		if err != nil {
 			return nil
@@ -57,8 +57,8 @@ func (x *Computation) basisOf(ctx context.Context, compiled *compiler.Compiled, 
 	return &basis{query: sha256.Sum256(text)}
 }
 
-// timeless are the values of a query that was compiled at a time. Whoever reads persons leaves out those whose creation is more than a day ahead; of the
-// moment from which on that holds, the day is kept, so that one who is dated so shows up a day late if nothing else happens to any person.
+// timeless returns the values of a query compiled at a given time, without the time of day. Queries of persons leave out those created more than a
+// day ahead. Only the day of that limit is kept, so such a person may show up a day late if nothing else happens to any person.
 func (x *Computation) timeless(ctx context.Context, compiled *compiler.Compiled, at time.Time) ([]sql.Param, error) {
 	if !slices.Contains(compiled.Reads.Tables, physical.Persons) {
 		return compiled.Params, nil
@@ -84,7 +84,7 @@ func hidesOpenPeriods(q *Query) bool {
 	return ok && funnel.HideIncomplete
 }
 
-// unchanged notes which data there are, and gives the stored result if it is what the computation would give; else nil.
+// unchanged looks at the data and returns the stored result if the computation would give the same; else nil.
 func (x *Computation) unchanged(ctx context.Context, at *turn, compiled *compiler.Compiled, of *basis, done *Details, began time.Time) *cache.Entry {
 	probing := time.Now()
 	x.look(ctx, at, compiled, of)
@@ -94,7 +94,7 @@ func (x *Computation) unchanged(ctx context.Context, at *turn, compiled *compile
 	return x.renewed(of, began, Renewal{done.Compile, done.Probe})
 }
 
-// look notes which data there are. What is read after that is at least as new.
+// look records the state of the data. What is read afterwards is at least as new.
 func (x *Computation) look(ctx context.Context, at *turn, compiled *compiler.Compiled, of *basis) {
 	data, err := x.house().Data(ctx, at.place, x.Project.ID, compiled.Reads)
 	if err != nil {
@@ -105,7 +105,7 @@ func (x *Computation) look(ctx context.Context, at *turn, compiled *compiler.Com
 	of.data, of.known = data.Version(compiled.Reads, time.Time{}, time.Time{})
 }
 
-// renewed is the stored result as one that was computed at a time, if it has the basis that a result of then would have; else nil.
+// renewed returns the stored result, dated at, if its basis is the one that a result computed then would have; else nil.
 func (x *Computation) renewed(of *basis, at time.Time, how Renewal) *cache.Entry {
 	if !x.renews || !of.known {
 		return nil

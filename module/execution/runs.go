@@ -15,71 +15,71 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// Runs are the queries of this process that can be asked about and cancelled by an id: those that run in the background,
-// those that ended there less than RunKept ago, and those whose callers wait and have named them. They outlive a config.
+// Runs are the queries of this process that can be asked about and cancelled by an id: those running in the background, those that ended there less
+// than RunKept ago, and those that their waiting callers have named. They outlive a config.
 //
-// No cached answer takes the lock: it looks at a counter and, while background runs are in progress, at a map.
+// A cached answer takes no lock: it looks at a counter and, while background runs are in progress, at a map.
 type Runs struct {
-	base   context.Context // of the background runs; ends when the runs are closed
+	base   context.Context // of the background runs; ends when Runs is closed
 	stop   context.CancelCauseFunc
 	ended  sync.WaitGroup
-	Budget atomic.Int64 // for the answers of runs that ended, in bytes
+	Budget atomic.Int64 // for the answers of ended runs, in bytes
 
 	active atomic.Int64 // background runs in progress
 	newest sync.Map     // cache.Key → *Run: the newest background run in progress for a result
-	works  sync.Map     // cache.Key → *work: what ClickHouse does for a result
+	works  sync.Map     // cache.Key → *work: the query that ClickHouse runs for a result
 
-	Queries queryLog // what ClickHouse did
+	Queries queryLog // what ran on ClickHouse
 
 	mu      sync.Mutex
 	closed  bool
-	held    int64 // bytes of the answers of runs that ended
+	held    int64 // bytes of the answers of ended runs
 	ledgers map[int64]*ledger
 }
 
-// ledger is the runs of one project.
+// ledger holds the runs of one project.
 type ledger struct {
 	byID    map[string]*Run   // background runs
-	waiting map[string][]*Run // runs whose callers wait, by the names that these gave
+	waiting map[string][]*Run // runs whose callers wait, by the names that the callers gave
 	running int               // background runs in progress, cancelled ones included
 	ended   []*Run            // of byID, oldest first
 	held    int64             // bytes of their answers
-	erased  time.Time         // answers computed before it are nobody's any more: see Erase
+	erased  time.Time         // answers computed before it may not be given out any more: see Erase
 }
 
 const (
 	// RunKept is how long the state of a run is kept after its end: contract section 1.4.
 	RunKept = 10 * time.Minute
-	// maxEndedRuns is the most ended runs that a project has; older ones are forgotten.
+	// maxEndedRuns is how many ended runs of a project are kept; older ones are forgotten.
 	maxEndedRuns = 1000
 )
 
-// Run is one query on its way.
+// Run is one query in progress, or one that has ended.
 type Run struct {
 	ID     string
 	Query  *Query
 	From   Origin
-	Shows  any  // how whoever asked shows the answer; it is for them alone
-	force  bool // nobody is content with what is there
+	Shows  any  // how to present the answer, for whoever asked; not used here
+	force  bool // an answer that is already there will not do
 	Start  time.Time
 	cancel context.CancelCauseFunc
-	// When ClickHouse was given the query, in Unix nanoseconds; 0 before, and for a run that shares another's computation.
+	// When ClickHouse was sent the query, in Unix nanoseconds; 0 before, and for a run that shares another's computation.
 	Picked *atomic.Int64
 
-	// What follows is guarded by Runs.mu until the run has ended, and then fixed.
+	// The following fields are guarded by Runs.mu until the run has ended, and fixed from then on.
 	End     time.Time    // zero while it is in progress
 	Answer  cache.Answer // as whoever asked for it would have got it
-	Failure error        // in place of an answer
+	Failure error        // instead of an answer
 	forget  *time.Timer
 }
 
-// Origin is the saved insight that a run is for; nil fields for a query that was sent as such.
+// Origin is the saved insight that a run is for; its fields are nil for a query that was sent itself.
 type Origin struct{ Insight, Dashboard *int64 }
 
-// Project is the id of the project whose run it is.
+// Project returns the id of the run's project.
 func (r *Run) Project() int64 { return r.Query.Key.Project() }
 
-// size is the memory that the run's answer takes, in bytes.
+// size returns how much memory the run's answer takes, in bytes.
 func (r *Run) size() int64 {
 	if r.Answer.Entry == nil {
 		return 0
@@ -88,22 +88,22 @@ func (r *Run) size() int64 {
 }
 
 var (
-	// ErrCancelled is for those who wait for a query that somebody cancelled by its name.
+	// ErrCancelled is returned to those who wait for a query that somebody cancelled by its name.
 	ErrCancelled = errors.New("the query was cancelled")
 	// errTooManyRuns refuses a background run of a project that has as many as it may.
 	errTooManyRuns = errors.New("too many background runs are in progress")
-	// ErrStopped is for background runs of a server that stops.
+	// ErrStopped is returned for background runs of a server that is stopping.
 	ErrStopped = errors.New("the runs are closed")
 )
 
-// NewRuns returns a list without runs.
+// NewRuns returns Runs without any run.
 func NewRuns() *Runs {
 	rs := &Runs{ledgers: map[int64]*ledger{}}
 	rs.base, rs.stop = context.WithCancelCause(context.Background())
 	return rs
 }
 
-// Close cancels what runs in the background, and waits until it has ended.
+// Close cancels the background runs and waits until they have ended.
 func (rs *Runs) Close() error {
 	rs.mu.Lock()
 	rs.closed = true
@@ -118,7 +118,7 @@ func (rs *Runs) Close() error {
 	return nil
 }
 
-// inProgress is the newest background run for a result that is in progress, or nil.
+// inProgress returns the newest background run in progress for a result, or nil.
 func (rs *Runs) inProgress(key cache.Key) *Run {
 	if rs.active.Load() == 0 {
 		return nil
@@ -128,9 +128,9 @@ func (rs *Runs) inProgress(key cache.Key) *Run {
 	return r
 }
 
-// NewRun is what a background run does.
+// NewRun describes a background run to begin.
 type NewRun struct {
-	id     string // empty for the query's, or a new one
+	id     string // empty for the query's id, or a new one
 	Query  *Query
 	from   Origin
 	Shows  any           // as in Run
@@ -138,12 +138,12 @@ type NewRun struct {
 	Most   int           // how many background runs of the project may be in progress
 	Picked *atomic.Int64 // as in Run
 	Answer func(context.Context) (cache.Answer, error)
-	// Called when the job is done, or need not be done.
+	// Called when the run has ended, or is not needed.
 	Release func()
 }
 
-// Begin begins a background run. One of the same id that is in progress is given in its place, as in PostHog, unless the
-// new one wants everything anew: then the other is cancelled. The error is ErrStopped or errTooManyRuns.
+// Begin begins a background run. If one with the same id is in progress, that one is returned instead, as in PostHog, unless the new run forces a new
+// computation: then the other is cancelled. The error is ErrStopped or errTooManyRuns.
 func (rs *Runs) Begin(j NewRun) (*Run, error) {
 	ctx, cancel := context.WithCancelCause(rs.base)
 	r := &Run{ID: cmp.Or(j.id, j.Query.ClientID, newRunID()), Query: j.Query, From: j.from, Shows: j.Shows, force: j.force, Start: time.Now(), cancel: cancel, Picked: j.Picked}
@@ -163,13 +163,13 @@ func (rs *Runs) Begin(j NewRun) (*Run, error) {
 	return r, nil
 }
 
-// newRunID is the id of a run that its caller did not name.
+// newRunID returns an id for a run that its caller did not name.
 func newRunID() string {
 	id := uuid.Must(uuid.NewV7())
 	return hex.EncodeToString(id[:])
 }
 
-// enter lists a background run, and gives it or the one that it need not repeat.
+// enter adds a background run and returns it, or the run in progress that makes it unnecessary.
 func (rs *Runs) enter(r *Run, most int) (*Run, error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -195,7 +195,7 @@ func (rs *Runs) enter(r *Run, most int) (*Run, error) {
 	return r, nil
 }
 
-// ledger is the project's. The caller holds mu.
+// ledger returns the project's ledger. The caller holds mu.
 func (rs *Runs) ledger(project int64) *ledger {
 	l := rs.ledgers[project]
 	if l == nil {
@@ -222,7 +222,7 @@ func (rs *Runs) drop(l *ledger, r *Run) {
 	rs.held -= r.size()
 }
 
-// replaceNewest puts another run in progress for the same result in the place of one that no longer is. The caller holds mu.
+// replaceNewest replaces a run that is no longer in progress with another one for the same result. The caller holds mu.
 func (rs *Runs) replaceNewest(l *ledger, r *Run) {
 	if !rs.newest.CompareAndDelete(r.Query.Key, r) {
 		return
@@ -238,7 +238,7 @@ func (rs *Runs) replaceNewest(l *ledger, r *Run) {
 	}
 }
 
-// settle notes how a background run ended.
+// settle records how a background run ended.
 func (rs *Runs) settle(r *Run, got cache.Answer, err error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -246,7 +246,7 @@ func (rs *Runs) settle(r *Run, got cache.Answer, err error) {
 	l.running--
 	rs.replaceNewest(l, r)
 	rs.active.Add(-1)
-	if rs.closed || l.byID[r.ID] != r { // cancelled: nobody can ask
+	if rs.closed || l.byID[r.ID] != r { // cancelled: nobody can ask about it
 		return
 	}
 	if got.Entry != nil && got.Entry.ComputedAt.Before(l.erased) {
@@ -272,8 +272,7 @@ func (rs *Runs) settle(r *Run, got cache.Answer, err error) {
 	}
 }
 
-// Erase forgets the answers of a project that were computed from what there was before a time, also those that are still to come: rows
-// of it are deleted.
+// Erase forgets the answers of a project that were computed from data before a time, including those still in progress: some of its rows are deleted.
 func (rs *Runs) Erase(project int64, before time.Time) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -288,8 +287,8 @@ func (rs *Runs) Erase(project int64, before time.Time) {
 	}
 }
 
-// dropOldest makes room: it forgets the oldest answer of the project that holds most, but not that of spared. The caller
-// holds mu, and knows that there is another one.
+// dropOldest makes room: it forgets the oldest answer of the project that holds the most bytes, but never the answer of spared. The caller holds mu
+// and knows that there is another answer.
 func (rs *Runs) dropOldest(spared *Run) {
 	var most *ledger
 	var bytes int64
@@ -306,8 +305,7 @@ func (rs *Runs) dropOldest(spared *Run) {
 	rs.drop(most, most.ended[oldest])
 }
 
-// follow lists a query whose caller waits and has named it. The context ends when it is cancelled by that name; done takes
-// it off the list.
+// follow adds a query that its waiting caller has named. The context ends when the query is cancelled by that name; done removes the query.
 func (rs *Runs) follow(ctx context.Context, q *Query) (following context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r := &Run{ID: q.ClientID, Query: q, Start: time.Now(), cancel: cancel, Picked: new(atomic.Int64)}
@@ -326,8 +324,7 @@ func (rs *Runs) follow(ctx context.Context, q *Query) (following context.Context
 	}
 }
 
-// Find gives the run of an id: a background run, else one whose caller waits; nil when there is none. Of one that has ended
-// every field may be read.
+// Find returns the run with an id: a background run, or else one whose caller waits; nil if there is none. If it has ended, every field may be read.
 func (rs *Runs) Find(project int64, id string) (r *Run, ended bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -344,8 +341,8 @@ func (rs *Runs) Find(project int64, id string) (r *Run, ended bool) {
 	return nil, false
 }
 
-// PickedUp is when ClickHouse was given the run's query; zero while it waits for its turn. A run that shares another's
-// computation counts as picked up from its start, or from when that one was.
+// PickedUp returns when ClickHouse was sent the run's query; zero while the run waits for its turn. A run that shares another's computation counts as
+// picked up at its start, or when the other one was, if that is later.
 func (rs *Runs) PickedUp(r *Run, ended bool) time.Time {
 	at := time.Time{}
 	if own := r.Picked.Load(); own != 0 {
@@ -361,11 +358,11 @@ func (rs *Runs) PickedUp(r *Run, ended bool) time.Time {
 	return r.Start
 }
 
-// Cancelled reports what a cancel found.
+// Cancelled counts what a cancel found.
 type Cancelled struct{ Stopped, Forgotten, Left int }
 
-// Cancel cancels all that goes by an id: what waits for its turn, what runs unless queuedOnly, and the state of what has
-// ended. A computation that others share goes on for them.
+// Cancel cancels everything that has an id: queries that wait for their turn, running ones unless queuedOnly, and the state of ended ones. A
+// computation that others share goes on for them.
 func (rs *Runs) Cancel(project int64, id string, queuedOnly bool) Cancelled {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

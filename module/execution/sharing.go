@@ -10,16 +10,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Sharing has the allowances of this node be parts of those of all nodes. A node takes slices of them ahead of need, so that no query asks another
-// server what it may do; what it does not use it gives back. While the store that the nodes share is away, each gives out its part of the
-// rate. A nil Sharing shares nothing: each allowance is that of the process alone.
+// Sharing divides allowances among all nodes. A node takes slices of them ahead of need, so that no query has to ask another server, and gives back
+// what it does not use. While the store that the nodes share is away, each node gives out its own part of the rate. A nil Sharing shares nothing:
+// each allowance belongs to this process alone.
 type Sharing struct {
 	sharer registry.Sharer
 	count  func() int
 	now    func() time.Time // this node's clock
 	away   atomic.Bool      // the store did not answer
 
-	ctx  context.Context // of what is asked in the background
+	ctx  context.Context // of background requests
 	stop context.CancelFunc
 	done sync.WaitGroup
 
@@ -29,21 +29,21 @@ type Sharing struct {
 }
 
 const (
-	// sliceWait is the longest that a query waits for the store to answer. Then the node gives out its own part.
+	// sliceWait is the longest that a query waits for the store to answer. After that the node gives out its own part.
 	sliceWait = 200 * time.Millisecond
-	// sliceTimeout is the longest that the store may take to give one.
+	// sliceTimeout is the longest that the store may take to give a slice.
 	sliceTimeout = time.Second
-	// sliceIdle is how long a slice that nobody uses is held.
+	// sliceIdle is how long an unused slice is held.
 	sliceIdle = time.Second
-	// sliceRest is the shortest time between two questions for an allowance that is spent.
+	// sliceRest is the shortest time between two requests for an allowance that is spent.
 	sliceRest = 20 * time.Millisecond
-	// awayRest is the time between two questions while the store is away.
+	// awayRest is the time between two requests while the store is away.
 	awayRest = time.Second
-	// sliceParts is into how many slices, for each node, an allowance falls at least: what is held in advance is no more than a tenth of it.
+	// sliceParts is the least number of slices per node that an allowance is divided into: at most a tenth of it is held in advance.
 	sliceParts = 10
 )
 
-// NewSharing shares allowances with the nodes that share a store. count is how many these are, as far as is known now.
+// NewSharing returns a Sharing with the nodes that share a store. count returns how many there are, as far as is known.
 func NewSharing(sharer registry.Sharer, count func() int) *Sharing {
 	return newSharing(sharer, count, time.Now)
 }
@@ -55,7 +55,7 @@ func newSharing(sharer registry.Sharer, count func() int, now func() time.Time) 
 	return s
 }
 
-// Close gives back all that is held, and ends the background work.
+// Close gives back everything held and ends the background work.
 func (s *Sharing) Close() error {
 	if s == nil {
 		return nil
@@ -71,7 +71,7 @@ func (s *Sharing) Close() error {
 	return nil
 }
 
-// upkeep gives back what is not used, until the sharing is closed.
+// upkeep gives back what is not used, until the Sharing is closed.
 func (s *Sharing) upkeep() {
 	idle := time.NewTicker(sliceIdle / 2)
 	defer idle.Stop()
@@ -85,10 +85,10 @@ func (s *Sharing) upkeep() {
 	}
 }
 
-// nodes is how many nodes share the allowances.
+// nodes returns how many nodes share the allowances.
 func (s *Sharing) nodes() int { return max(1, s.count()) }
 
-// giveBack gives back what has not been used since a time; all for the zero time.
+// giveBack gives back what has not been used since a time; everything for the zero time.
 func (s *Sharing) giveBack(ctx context.Context, since time.Time) {
 	s.mu.Lock()
 	all := s.holding
@@ -96,7 +96,7 @@ func (s *Sharing) giveBack(ctx context.Context, since time.Time) {
 	s.mu.Unlock()
 	var idle []*stock
 	for held := range all {
-		if since.IsZero() || held.idleSince(since) { // it locks the allowance, whose owner may wait for mu
+		if since.IsZero() || held.idleSince(since) { // it locks the allowance, whose holder may wait for mu
 			idle = append(idle, held)
 			continue
 		}
@@ -111,12 +111,12 @@ func (s *Sharing) giveBack(ctx context.Context, since time.Time) {
 	}
 }
 
-// NewShare gives a token a share of its key's rate.
+// NewShare returns a share of a key's rate for a token.
 func (s *Sharing) NewShare(token string, r registry.Rate) *Share {
 	return &Share{token, s.allowance("token-"+token, r)}
 }
 
-// allowance returns an allowance of a name.
+// allowance returns a new allowance with a name.
 func (s *Sharing) allowance(name string, r registry.Rate) *allowance {
 	a := newAllowance(r)
 	if s != nil {
@@ -125,36 +125,36 @@ func (s *Sharing) allowance(name string, r registry.Rate) *allowance {
 	return a
 }
 
-// stock is what a node holds of an allowance. It is guarded by the allowance's mu.
+// stock is what this node holds of an allowance. The allowance's mu guards it.
 type stock struct {
 	sharing *Sharing
 	of      *allowance
 	name    string
 
-	hand    int           // queries in hand; less than none: so many ran that were not to be had, and are taken first
-	spent   time.Time     // until when nobody has any
-	own     time.Time     // when nothing of this node's own part is spent, as whole is of an allowance
-	asking  chan struct{} // closed when the store has answered; nil when nothing is asked
-	asked   time.Time     // when it was asked last
-	used    time.Time     // when a query was spent last
-	demand  int           // how many were spent since it was asked
-	waiting int           // queries that wait for the answer
-	unpaid  int           // of this node's own part, that the store has not heard of
+	hand    int           // queries in hand; if negative, this many ran without cover and are deducted first
+	spent   time.Time     // until when no node has any
+	own     time.Time     // when this node's own part is whole again, like allowance.whole
+	asking  chan struct{} // closed when the store has answered; nil if no request is in flight
+	asked   time.Time     // when the store was last asked
+	used    time.Time     // when a query was last spent
+	demand  int           // queries spent since the store was asked
+	waiting int           // queries waiting for the answer
+	unpaid  int           // queries of this node's own part that the store does not know of
 }
 
-// part is how many queries this node gives out by itself, and in which time one of them comes back.
+// part returns how many queries this node gives out by itself, and the time in which one of them comes back.
 func (h *stock) part() (most int, every time.Duration) {
 	nodes := h.sharing.nodes()
 	return max(1, h.of.rate.Queries/nodes), h.of.every * time.Duration(nodes)
 }
 
-// ownLeft is how many queries of this node's own part may run.
+// ownLeft returns how many queries of this node's own part may run.
 func (h *stock) ownLeft(now time.Time) int {
 	most, every := h.part()
 	return max(0, most-int((max(0, h.own.Sub(now))+every-1)/every))
 }
 
-// left is how many queries may run now.
+// left returns how many queries may run now.
 func (h *stock) left(now time.Time) int {
 	left := max(0, h.hand)
 	if h.sharing.away.Load() {
@@ -163,7 +163,7 @@ func (h *stock) left(now time.Time) int {
 	return left
 }
 
-// shown is what callers are told is left: what this node knows of.
+// shown returns what callers are told is left, as far as this node knows.
 func (h *stock) shown(now time.Time) int {
 	if left := h.left(now); left > 0 && !h.sharing.away.Load() && now.After(h.spent) {
 		return max(left, h.of.ownSpendingLeft(now))
@@ -171,7 +171,7 @@ func (h *stock) shown(now time.Time) int {
 	return h.left(now)
 }
 
-// next is how long it takes until one more query may run.
+// next returns how long it takes until one more query may run.
 func (h *stock) next(now time.Time) time.Duration {
 	if h.sharing.away.Load() {
 		most, every := h.part()
@@ -183,7 +183,7 @@ func (h *stock) next(now time.Time) time.Duration {
 	return cmp.Or(max(0, h.spent.Sub(now)), h.of.every)
 }
 
-// take spends one query, and asks for more before there are none.
+// take spends one query, and asks for more before none are left.
 func (h *stock) take(now time.Time) {
 	most, every := h.part()
 	h.own = now.Add(min(time.Duration(most)*every, max(0, h.own.Sub(now))+every)) // it may have spent more than its own part
@@ -214,12 +214,12 @@ func (h *stock) giveBack() {
 	}
 }
 
-// mostAhead is the most that is asked for ahead of need.
+// mostAhead returns how many queries are requested ahead of need at most.
 func (h *stock) mostAhead() int {
 	return h.of.rate.Queries / (sliceParts * h.sharing.nodes())
 }
 
-// ask asks for a slice in the background, unless that is done already or the answer is known. The caller holds the allowance's mu.
+// ask requests a slice in the background, unless a request is in flight or the answer is known. The caller holds the allowance's mu.
 func (h *stock) ask() {
 	now := h.sharing.now()
 	rest := time.Duration(0)
@@ -231,7 +231,7 @@ func (h *stock) ask() {
 	}
 	most, _ := h.part()
 	if h.hand < 0 {
-		h.hand = max(h.hand, -int((h.of.spent(now)+h.of.every-1)/h.of.every)) // the others have come back since
+		h.hand = max(h.hand, -int((h.of.spent(now)+h.of.every-1)/h.of.every)) // the rest has come back since
 	}
 	owed := h.unpaid
 	unpaid := min(owed, most-h.ownLeft(now)) // as above
@@ -256,7 +256,7 @@ func (h *stock) ask() {
 	})
 }
 
-// answered notes what the store has given, after it heard of what was owed when it was asked.
+// answered records what the store gave. owed is how many unpaid queries the request reported.
 func (h *stock) answered(got, owed int, again time.Duration, err error) {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
@@ -271,8 +271,8 @@ func (h *stock) answered(got, owed int, again time.Duration, err error) {
 	h.asking = nil
 }
 
-// prepare waits until this node has something of the allowance in hand, or knows that there is nothing: for the first query in a while, or
-// more at once than were expected.
+// prepare waits until this node has some of the allowance in hand or knows that there is none: for the first query in a while, or for more queries at
+// once than expected.
 func (h *stock) prepare(ctx context.Context) {
 	began := h.sharing.now()
 	h.of.mu.Lock()
@@ -282,7 +282,7 @@ func (h *stock) prepare(ctx context.Context) {
 	for h.hand < h.waiting && ctx.Err() == nil && h.sharing.now().Sub(began) < sliceWait {
 		h.ask()
 		answer := h.asking
-		if answer == nil || h.sharing.away.Load() { // it is known what there is
+		if answer == nil || h.sharing.away.Load() { // what is left is known
 			return
 		}
 		silent := h.asked.Add(sliceWait)
@@ -306,7 +306,7 @@ func (h *stock) idleSince(since time.Time) bool {
 	return h.asking == nil && h.used.Before(since) && h.asked.Before(since)
 }
 
-// empty takes out what is in hand.
+// empty removes and returns what is in hand.
 func (h *stock) empty() int {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
@@ -315,7 +315,7 @@ func (h *stock) empty() int {
 	return n
 }
 
-// isKnown reports whether there is nothing to learn from the store about how many queries may run.
+// isKnown reports whether the store has nothing new to say about how many queries may run.
 func (h *stock) isKnown() bool {
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
-// Stream is a query whose rows go past the cache to their reader.
+// Stream is a query whose rows go to their reader without being cached.
 type Stream struct {
-	ID       string // of the query on ClickHouse; each try has another one
+	ID       string // of the query on ClickHouse; each try has its own
 	Columns  []string
 	Compiled time.Duration // how long the compile took
 
@@ -32,7 +32,7 @@ type Stream struct {
 	limit, offset int
 }
 
-// Stream compiles a query whose rows are to be streamed: all of them, or those of a page when limit is not negative.
+// Stream compiles a query whose rows are to be streamed: all of them, or those of a page if limit is not negative.
 func (e *Executor) Stream(ctx context.Context, c *Caller, q *Query, limit, offset int) (*Stream, error) {
 	began := time.Now()
 	s := &Stream{ID: uuid.NewString(), x: e.Computation(c, q), limit: limit, offset: offset}
@@ -54,7 +54,7 @@ func (e *Executor) Stream(ctx context.Context, c *Caller, q *Query, limit, offse
 	return s, nil
 }
 
-// prepare compiles what is to be read. stored is the table that it reads; nil for none.
+// prepare compiles the query. stored is the table that it reads; nil for none.
 func (s *Stream) prepare(ctx context.Context, compile func(context.Context, time.Time) (*compiler.Compiled, error), stored *Stored) error {
 	compiled, err := compile(ctx, time.Now())
 	if err == nil {
@@ -72,8 +72,7 @@ func (s *Stream) prepare(ctx context.Context, compile func(context.Context, time
 	return nil
 }
 
-// Open takes a place on ClickHouse, waiting for it if need be; the caller closes the stream. The quotas are those that the answer tells of;
-// nil for none.
+// Open takes a place on ClickHouse, waiting for it if need be; the caller closes the stream. The quotas are those that the answer mentions; nil for none.
 func (s *Stream) Open(ctx context.Context) (qs Quotas, err error) {
 	s.x.syncLog(ctx, s.reads.Tables)
 	s.place, err = s.x.Admit(ctx, admission.Awaited, time.Now())
@@ -85,7 +84,7 @@ func (s *Stream) Open(ctx context.Context) (qs Quotas, err error) {
 	return qs, nil
 }
 
-// Until is when the query that runs is ended, even if its rows are still being read. Each try has a time of its own.
+// Until returns when the running query is ended, even if its rows are still being read. Each try has a deadline of its own.
 func (s *Stream) Until() time.Time { return s.until }
 
 // Close gives the place back.
@@ -103,22 +102,22 @@ func (s *Stream) Send(ctx context.Context, to clickhouse.Sink) error {
 	})
 }
 
-// SendFile runs the query and has ClickHouse write its rows as a file.
+// SendFile runs the query and lets ClickHouse write its rows as a file.
 func (s *Stream) SendFile(ctx context.Context, format clickhouse.FileFormat, to io.Writer) error {
 	return s.run(ctx, func(ctx context.Context, sent *sent) (clickhouse.Stats, error) {
 		return s.x.house().Export(ctx, s.place, s.query, format, &sentBytes{Writer: to, sent: sent})
 	})
 }
 
-// sent is what was sent of an answer.
+// sent counts what was sent of an answer.
 type sent struct {
-	allow func() error // is asked before the first of it
+	allow func() error // called before anything is sent
 	any   bool
 	rows  uint64 // 0 for a file that ClickHouse writes
 	bytes int64  // of the rows as they came from ClickHouse, or of the file
 }
 
-// begin has to be called before something is sent. With an error, nothing may be.
+// begin must be called before anything is sent. If it returns an error, nothing may be sent.
 func (s *sent) begin() error {
 	if s.any {
 		return nil
@@ -128,7 +127,7 @@ func (s *sent) begin() error {
 	return err
 }
 
-// sentRows passes rows on to a sink, if they may be sent.
+// sentRows passes rows on to a sink if they may be sent.
 type sentRows struct {
 	clickhouse.Sink
 	*sent
@@ -147,7 +146,7 @@ func (s *sentRows) Row(row []byte) error {
 	return nil
 }
 
-// sentBytes passes bytes on to a writer, if they may be sent.
+// sentBytes passes bytes on to a writer if they may be sent.
 type sentBytes struct {
 	io.Writer
 	*sent
@@ -163,11 +162,11 @@ func (s *sentBytes) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// asking runs the query of a stream, and sends what it gives.
+// asking runs the query of a stream and sends its rows.
 type asking func(context.Context, *sent) (clickhouse.Stats, error)
 
-// run runs the query: of a version with a table on that, and if that fails before anything was sent, as it is. It is compiled for values of any
-// kind if there are others now than those that it was compiled for.
+// run runs the query. If the version has a table it reads that, and if this fails before anything was sent, it runs the query itself. If properties
+// now have other kinds of values than the query was compiled for, it is compiled again for any kind.
 func (s *Stream) run(ctx context.Context, ask asking) error {
 	some, err := s.ask(ctx, ask)
 	if s.stored != nil {
@@ -186,9 +185,9 @@ func (s *Stream) run(ctx context.Context, ask asking) error {
 	return err
 }
 
-// again compiles the query itself, of which nothing was sent, and runs it.
+// again compiles and runs the query itself, when nothing has been sent.
 func (s *Stream) again(ctx context.Context, compile func(context.Context, time.Time) (*compiler.Compiled, error), ask asking) error {
-	s.ID = uuid.NewString() // ClickHouse may still be ending the one before
+	s.ID = uuid.NewString() // ClickHouse may still be ending the previous one
 	if err := s.prepare(ctx, compile, nil); err != nil {
 		return err
 	}
@@ -196,8 +195,8 @@ func (s *Stream) again(ctx context.Context, compile func(context.Context, time.T
 	return err
 }
 
-// ask runs the query once, and counts and logs it. The error is errOtherValues, and nothing was sent, if properties may have had other values than
-// those that it was compiled for when it began: by its first row, or its end, ClickHouse has chosen what it reads.
+// ask runs the query once, and counts and logs it. If properties may have had values of other kinds when it began than it was compiled for, nothing
+// was sent and the error is errOtherValues. By the first row, or the end, ClickHouse has chosen what it reads.
 func (s *Stream) ask(ctx context.Context, ask asking) (some bool, err error) {
 	asked := time.Now()
 	s.until = s.x.house().Deadline(ctx)
@@ -214,7 +213,7 @@ func (s *Stream) ask(ctx context.Context, ask asking) (some bool, err error) {
 	}
 	failure := err
 	if errors.Is(err, errOtherValues) {
-		failure = nil // of ours, not of ClickHouse
+		failure = nil // our own error, not ClickHouse's
 	}
 	streamed(failure)
 	s.x.query.meter(s.x.exec.Metrics).ran(stats, time.Since(asked), failure)

@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traced begins a span below the one that Caddy's tracing handler put into ctx, and returns how to end it. Where nothing is
-// traced it does nothing. No attribute is a value of a client.
+// traced begins a span below the one that Caddy's tracing handler put into ctx, and returns a function that ends it. Without tracing it does nothing.
+// No attribute is a client's value.
 func traced(ctx context.Context, name string, attributes ...attribute.KeyValue) (spanCtx context.Context, end func(error)) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {

@@ -9,22 +9,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// errOtherValues says that a property may have had other values by the time when its query ran than those that the query was compiled for.
+// errOtherValues reports that a property may have had other kinds of values when the query ran than the query was compiled for.
 var errOtherValues = errors.New("a property has values of another kind now")
 
-// knownValues are the kinds of values of a project's properties, kept as long as its schema stays the same.
+// knownValues caches the kinds of values of a project's properties for as long as its schema stays the same.
 type knownValues struct {
 	of       *registry.ProjectSchema
 	values   schema.PropertyValues
 	complete bool // see schema.Database.ValuesComplete
 }
 
-// valuesOf returns the kinds of values that the properties of a project have had until now; nil if none are known. Where others write
-// too, they are not.
+// valuesOf returns the kinds of values that the properties of a project have had so far; nil if none are known, as on shards that others write to as well.
 //
-// A batch notes the kinds before it is written. So a query that has read a value, or should have, finds its kind in the registry
-// when it asks again afterwards, whatever was known when it was compiled: see stillHave. A result that was computed before is right for what
-// there was, and no part of the cache has to know.
+// A batch records the kinds before it is written. So a query that has read a value, or should have, finds the value's kind in the registry when it
+// asks again afterwards, whatever was known when it was compiled: see stillHave. A result computed earlier is right for the data of its time, so no
+// part of the cache has to know.
 func (e *Executor) valuesOf(project int64) *knownValues {
 	if e.Registry == nil || !e.Shards.Alone() {
 		return nil
@@ -52,8 +51,8 @@ func (e *Executor) valuesOf(project int64) *knownValues {
 	return known
 }
 
-// stillHave reports whether properties have had no values of other kinds until now. It asks the store of the registry, where servers that
-// share it have noted theirs. One that does not answer cannot say so.
+// stillHave reports whether properties have had no other kinds of values so far. It asks the store of the registry, where the servers that share it
+// record theirs. If the store does not answer, the result is false.
 func (e *Executor) stillHave(ctx context.Context, project int64, values schema.PropertyValues) bool {
 	if len(values) == 0 {
 		return true

@@ -19,30 +19,30 @@ import (
 )
 
 const (
-	// namesWait is the longest that looking for the names of a query may take. What is not found out by then is not warned of.
+	// namesWait is the longest that checking the names of a query may take. Names not checked by then cause no warning.
 	namesWait = time.Second
-	// maxChecked bounds how many names of a query ClickHouse is asked about.
+	// maxChecked is how many names of a query ClickHouse is asked about at most.
 	maxChecked = 8
-	// maxSurveyed is the longest text, in bytes, whose names are looked at, and quickCompile how long it may have taken to
-	// compile: a query that is costly to compile is not looked at twice.
+	// maxSurveyed is the longest text, in bytes, whose names are checked, and quickCompile how long it may have taken to compile: a query that is
+	// costly to compile is not examined again.
 	maxSurveyed  = 16 << 10
 	quickCompile = 20 * time.Millisecond
 	// maxSeen is how many names of a project are remembered.
 	maxSeen = 10_000
-	// suggestionsAge is how old the names may be that are suggested.
+	// suggestionsAge is how old the names for suggestions may be.
 	suggestionsAge = 5 * time.Minute
 )
 
-// Sightings are the names that were found in the data of projects. Only what is there is remembered: what is not may come.
+// Sightings are the names found in the data of projects. Only names that exist are remembered: the others may still come.
 type Sightings struct {
 	mu        sync.Mutex
 	byProject map[int64]*projectSightings
 }
 
 type projectSightings struct {
-	seen   map[schema.PropertyKey]bool // an event has no scope
+	seen   map[schema.PropertyKey]bool // the key of an event has no scope
 	events []string                    // for suggestions
-	listed time.Time                   // when events was asked for
+	listed time.Time                   // when events was read
 }
 
 func (s *Sightings) of(project int64) *projectSightings {
@@ -63,7 +63,7 @@ func sightingOf(m *compiler.Mention) schema.PropertyKey {
 	return key
 }
 
-// unseen leaves the names that were not found yet.
+// unseen returns the names that were not found yet.
 func (s *Sightings) unseen(project int64, mentions []compiler.Mention) []compiler.Mention {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,8 +77,8 @@ func (s *Sightings) note(project int64, m *compiler.Mention) {
 	s.of(project).seen[sightingOf(m)] = true
 }
 
-// warnings finds out what the author of a query should know though it ran: contract section 1.6 has their form. It is called with
-// the query's place on ClickHouse still taken, if it took one, and asks ClickHouse only about names that were never found before.
+// warnings returns what the author of a query should know although it ran: contract section 1.6 has the format. It is called while the query still
+// holds its place on ClickHouse, if it took one, and asks ClickHouse only about names never found before.
 func (x *Computation) warnings(ctx context.Context, at *turn, done *Details) []byte {
 	db, err := x.exec.Database(ctx, x.Snapshot.Schema(x.Project.ID))
 	if err != nil {
@@ -90,7 +90,7 @@ func (x *Computation) warnings(ctx context.Context, at *turn, done *Details) []b
 	if insight, ok := x.query.Node.(query.Insight); ok && done.Insight.reversed {
 		list = append(list, compiler.EndsBeforeItBegins(insight.Parts().ToField()))
 	}
-	// The callers of endpoints are not their authors, and the names in a project are no business of theirs.
+	// The callers of endpoints are not their authors, and have no business with the names in a project.
 	if x.query.Endpoint == nil && len(x.query.Text) <= maxSurveyed && done.Compile <= quickCompile {
 		list = append(list, x.unseenNames(ctx, at, env)...)
 	}
@@ -100,7 +100,7 @@ func (x *Computation) warnings(ctx context.Context, at *turn, done *Details) []b
 	return jsontext.Append(nil, list)
 }
 
-// lookup looks for names in a project's data. It uses a place that the caller has taken.
+// lookup looks for names in a project's data. It uses a place that its caller holds.
 type lookup struct {
 	exec    *Executor
 	project int64
@@ -108,7 +108,7 @@ type lookup struct {
 	env     compiler.Env
 }
 
-// unseenNames warns of events and properties that the project does not have. Without an answer of ClickHouse it warns of nothing.
+// unseenNames warns of events and properties that the project does not have. If ClickHouse does not answer, there are no warnings.
 func (x *Computation) unseenNames(ctx context.Context, at *turn, env compiler.Env) []compiler.Warning {
 	mentions, err := compiler.Mentions(x.query.Node, env)
 	if err != nil {
@@ -116,7 +116,7 @@ func (x *Computation) unseenNames(ctx context.Context, at *turn, env compiler.En
 	}
 	mentions = slices.DeleteFunc(mentions, func(m compiler.Mention) bool {
 		_, defined := env.Database.Properties[m.Key]
-		return !m.IsEvent() && (defined || m.Storage.Kind == schema.StringColumn) // to look into every text of a column takes too long
+		return !m.IsEvent() && (defined || m.Storage.Kind == schema.StringColumn) // searching every text of a column takes too long
 	})
 	mentions = x.exec.Names.unseen(x.Project.ID, mentions)
 	if len(mentions) == 0 || at.takeSpare(ctx) != nil {
@@ -125,8 +125,8 @@ func (x *Computation) unseenNames(ctx context.Context, at *turn, env compiler.En
 	return lookup{x.exec, x.Project.ID, at.place, env}.warnings(ctx, mentions, x.query.Text)
 }
 
-// UnseenEvents warns of the events in a text that the project does not have. ClickHouse is asked about names that were never found before,
-// which counts as a query; if that is refused, or there is no answer, it warns of nothing.
+// UnseenEvents warns of the events in a text that the project does not have. It asks ClickHouse only about names never found before, which counts as
+// a query; if that is refused or there is no answer, there are no warnings.
 func (e *Executor) UnseenEvents(ctx context.Context, c *Caller, asked *query.Metadata) (list []compiler.Notice) {
 	if asked.Language != query.LanguageHogQL || len(asked.Query) > maxSurveyed {
 		return nil
@@ -158,7 +158,7 @@ func (e *Executor) UnseenEvents(ctx context.Context, c *Caller, asked *query.Met
 	return list
 }
 
-// warnings warns of those of some names that are not there.
+// warnings warns of the names that do not exist.
 func (l lookup) warnings(ctx context.Context, mentions []compiler.Mention, text string) (list []compiler.Warning) {
 	if len(mentions) == 0 {
 		return nil
@@ -176,7 +176,7 @@ func (l lookup) warnings(ctx context.Context, mentions []compiler.Mention, text 
 	return list
 }
 
-// missing asks ClickHouse which of some names are nowhere in the project's data, and remembers the others.
+// missing asks ClickHouse which names are nowhere in the project's data, and remembers the others.
 func (l lookup) missing(ctx context.Context, mentions []compiler.Mention) (missing []compiler.Mention, err error) {
 	events := slices.DeleteFunc(slices.Clone(mentions), func(m compiler.Mention) bool { return !m.IsEvent() })
 	if len(events) > 0 {
@@ -209,7 +209,7 @@ func (l lookup) missing(ctx context.Context, mentions []compiler.Mention) (missi
 	return missing, nil
 }
 
-// suggestions are names that may have been meant in the place of one that is not there.
+// suggestions returns names that may have been meant instead of one that does not exist.
 func (l lookup) suggestions(ctx context.Context, m *compiler.Mention) (names []string) {
 	if !m.IsEvent() {
 		for key := range l.env.Database.Properties {
@@ -238,7 +238,7 @@ func (l lookup) suggestions(ctx context.Context, m *compiler.Mention) (names []s
 	return listed
 }
 
-// ask runs a query of our own in the place, and gives the texts in the first column.
+// ask runs a query of our own in the place, and returns the texts in the first column.
 func (l lookup) ask(ctx context.Context, node *query.HogQL) ([]string, error) {
 	compiled, err := compiler.Compile(node, l.env)
 	if err != nil {
@@ -261,5 +261,5 @@ func (l lookup) ask(ctx context.Context, node *query.HogQL) ([]string, error) {
 	return names, nil
 }
 
-// maxNameBytes is the most bytes of names that are read at once.
+// maxNameBytes is how many bytes of names are read at once at most.
 const maxNameBytes = 8 << 20
