@@ -7,11 +7,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// writers is more than the batches that can be written at the same time.
+// writers is the gate's capacity: more than the batches that can be written at the same time.
 const writers = 1 << 30
 
-// Hold waits for the batches that are being written, of all projects, and lets none begin until release is called. Events that are
-// captured meanwhile wait in their log. Servers that share the registry are held too, for the projects given.
+// Hold waits for the batches of all projects that are being written, and lets no new one begin until release is called. Events captured in the
+// meantime wait in their log. Servers that share the registry are held too, for the given projects.
 func (w *Warehouse) Hold(ctx context.Context, projects []int64) (release func(), err error) {
 	if err := w.gate.Acquire(ctx, writers); err != nil {
 		return nil, fmt.Errorf("waiting for what is being written: %w", context.Cause(ctx))
@@ -36,13 +36,13 @@ func (w *Warehouse) Hold(ctx context.Context, projects []int64) (release func(),
 	return release, nil
 }
 
-// ForgetPeople says that everything about people and events of a project may have changed.
+// ForgetPeople records that any of a project's people and events may have changed.
 func (w *Warehouse) ForgetPeople(project int64) {
 	w.ingest.Forget(project)
 	w.changes.changed(project)
 }
 
-// StoredTables is clickhouse.Client.StoredTables. What follows is for backups alone: it needs no place, and one backup is made at a time.
+// StoredTables is clickhouse.Client.StoredTables. It and the methods below are only for backups: they need no place, as one backup is made at a time.
 func (w *Warehouse) StoredTables(ctx context.Context) ([]clickhouse.StoredTable, error) {
 	return w.client.StoredTables(ctx)
 }

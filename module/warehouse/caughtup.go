@@ -7,10 +7,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// caughtUp knows which host of ClickHouse has what was written of people.
+// caughtUp tracks which host of ClickHouse has everything written about people.
 type caughtUp struct {
 	replicas replicas
-	on       sync.Map // a writtenOn by the project
+	on       sync.Map // project id → writtenOn
 }
 
 // replicas is a clickhouse.Client.
@@ -19,14 +19,14 @@ type replicas interface {
 	CatchUp(ctx context.Context, tables ...string) (host string, whole bool, err error)
 }
 
-// writtenOn is a host that has what was written of a project's people.
+// writtenOn is a host that has everything written about a project's people.
 type writtenOn struct {
 	host  string
-	whole bool // also what replicas have that were away
+	whole bool // including what is on replicas that were away
 }
 
-// await waits until the host that is asked first has what others, or this server on another host, wrote of a project's people. missed is true
-// if rows are there now that were missing before, so that what was read meanwhile may be wrong. The caller has the lock of the people.
+// await waits until the first host has everything that others, or this server on another host, wrote about a project's people. missed is true if rows
+// appeared that were missing before, so what was read since then may be wrong. The caller holds the lock of the project's people.
 func (c *caughtUp) await(ctx context.Context, project int64) (missed bool, err error) {
 	before, known := c.on.Load(project)
 	was, _ := before.(writtenOn)
@@ -41,5 +41,5 @@ func (c *caughtUp) await(ctx context.Context, project int64) (missed bool, err e
 	return known && whole && !was.whole, nil
 }
 
-// forget says that others have written of a project's people.
+// forget records that others have written about a project's people.
 func (c *caughtUp) forget(project int64) { c.on.Delete(project) }

@@ -12,48 +12,48 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// changes keeps which data of which projects this process has changed, and when. Each change gives what it concerns a version that is greater than any
-// before, when it is there. Until then, and as long as nobody knows whether it will be, the version is not known.
+// changes records which data of which projects this process has changed. When a change becomes visible, the data it touched gets a version greater
+// than all before. Until then, or while the outcome is in doubt, the version of that data is unknown.
 type changes struct {
 	mu       sync.Mutex
-	last     uint64 // the last version that was given
-	all      uint64 // of all data of all projects
-	others   uint64 // of the data of projects without a history
+	last     uint64 // the last version given
+	all      uint64 // the version of all data of all projects
+	others   uint64 // the version of the data of projects without a history
 	projects map[int64]*history
-	watched  map[int64]time.Time // when somebody asked about overrides, by project
-	open     []*change           // of all projects
+	watched  map[int64]time.Time // when somebody last asked about overrides, by project
+	open     []*change           // changes of all projects
 }
 
-// history is what is known of a project's data.
+// history holds the versions of a project's data.
 type history struct {
-	first     uint64 // the version when it began
+	first     uint64 // the version when the history began
 	events    epochs
-	overrides epochs            // of the persons of the events in an hour
-	creations epochs            // of the times at which these were created, but for events without a profile
-	tables    map[string]uint64 // by name, but for events; never changed, but replaced
+	overrides epochs            // of the persons of each hour's events
+	creations epochs            // of the creation times of these persons, except for events without a profile
+	tables    map[string]uint64 // by name, without events; replaced, never modified
 	open      []*change
 }
 
-// change is one that has begun and not surely ended.
+// change is a change that has begun and may not have ended.
 type change struct {
 	table string // empty: all tables
-	spans []span // of the events that are written, or get another person or one that was created at another time; nil: of all
+	spans []span // the times of events that are written, or whose person or whose person's creation time changes; nil: all events
 	kind  changeKind
 	began time.Time
-	// When it failed, while ClickHouse may be at it still; zero before.
+	// When it failed although ClickHouse may still be executing it; zero before.
 	failed time.Time
 }
 
-// changeKind says when a change has surely ended that failed.
+// changeKind says when a failed change has certainly ended.
 type changeKind uint8
 
 const (
-	insertion changeKind = iota // when ingest has waited for it
-	statement                   // when ClickHouse has ended it, which it does after a while
-	mutation                    // when one of the same table is done that began later
+	insertion changeKind = iota // once ingest has waited for it
+	statement                   // once ClickHouse has ended it, which takes a limited time
+	mutation                    // once a later one of the same table is done
 )
 
-// statementTime is after what time ClickHouse has ended a statement of which nobody knows more.
+// statementTime is the time after which ClickHouse has certainly ended a statement.
 const statementTime = clickhouse.MaxFillTime + time.Minute
 
 func newChanges() *changes {
@@ -61,7 +61,7 @@ func newChanges() *changes {
 	return &changes{last: start, all: start, others: start, projects: map[int64]*history{}, watched: map[int64]time.Time{}}
 }
 
-// history is that of a project. The caller holds mu.
+// history returns the history of a project. The caller holds mu.
 func (c *changes) history(project int64) *history {
 	h := c.projects[project]
 	if h == nil {
@@ -72,19 +72,19 @@ func (c *changes) history(project int64) *history {
 	return h
 }
 
-// next is a version that no data has had. The caller holds mu.
+// next returns a version that no data has had. The caller holds mu.
 func (c *changes) next() uint64 {
 	c.last++
 	return c.last
 }
 
-// begin notes that a change of a project begins. end is called when it is done, or with the error.
+// begin records the beginning of a change of a project. end is called when it is done, or with its error.
 func (c *changes) begin(project int64, one *change) (end func(error)) {
 	end, _ = c.beginOne(project, one)
 	return end
 }
 
-// beginOne is begin. alone is called instead of end if no statement ran that says that earlier ones are done.
+// beginOne is begin. alone is called instead of end if no statement ran that proves earlier ones done.
 func (c *changes) beginOne(project int64, one *change) (end, alone func(error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *changes) beginOne(project int64, one *change) (end, alone func(error)) 
 		if err != nil || one.kind != mutation {
 			return
 		}
-		for _, h := range c.projects { // ClickHouse does those of a table one after the other
+		for _, h := range c.projects { // ClickHouse executes the mutations of a table one after the other
 			c.doneIf(h, func(o *change) bool {
 				return o.kind == mutation && !o.failed.IsZero() && !o.failed.After(one.began) && o.table == one.table
 			})
@@ -112,7 +112,7 @@ func (c *changes) beginOne(project int64, one *change) (end, alone func(error)) 
 	return end, alone
 }
 
-// ended notes the end of a change. The caller holds mu.
+// ended records the end of a change. The caller holds mu.
 func (c *changes) ended(h *history, one *change, err error) {
 	switch {
 	case errors.Is(err, errUnchanged):
@@ -127,23 +127,23 @@ func (c *changes) ended(h *history, one *change, err error) {
 // errUnchanged ends a change that found nothing to change.
 var errUnchanged = errors.New("nothing has changed")
 
-// settled reports whether nothing of a change is still to come that ended with an error: ClickHouse refused the rows, or the statement.
+// settled reports whether a change that ended with an error can have no further effect: ClickHouse refused the rows or the statement.
 func settled(err error) bool {
 	refused, ok := errors.AsType[*clickhouse.Error](err)
 	return ok && (refused.ByData() || refused.Refused())
 }
 
-// done gives versions to what has changed. The caller holds mu.
+// done gives a new version to the data that changed. The caller holds mu.
 func (c *changes) done(h *history, one *change) {
 	at := slices.Index(h.open, one)
 	if at < 0 {
 		return
 	}
-	h.open = slices.Concat(h.open[:at], h.open[at+1:]) // others may be reading it
+	h.open = slices.Concat(h.open[:at], h.open[at+1:]) // others may be reading the old slice
 	c.move(h, one.table, one.spans)
 }
 
-// doneIf is done for some of the changes. The caller holds mu.
+// doneIf calls done for the changes that have ended. The caller holds mu.
 func (c *changes) doneIf(h *history, ended func(*change) bool) {
 	for _, one := range slices.Clone(h.open) {
 		if ended(one) {
@@ -182,7 +182,7 @@ func (c *changes) move(h *history, table string, spans []span) {
 	h.tables = tables
 }
 
-// changed notes that all data of a project may be others.
+// changed records that all data of a project may have changed.
 func (c *changes) changed(project int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -207,8 +207,8 @@ func (c *changes) beginAll() (end func(error)) {
 	}
 }
 
-// outdating is begin for the removal of the events that are older than their projects keep them. ran says whether a statement hid some; else
-// parts were dropped at most.
+// outdating is begin for the removal of events older than their projects keep them. ran reports whether a statement hid some; if not, only whole
+// parts may have been dropped.
 func (c *changes) outdating(kept []clickhouse.Kept) (end func(ran bool, err error)) {
 	ends, alone := make([]func(error), len(kept)), make([]func(error), len(kept))
 	for n, k := range kept {
@@ -225,8 +225,8 @@ func (c *changes) outdating(kept []clickhouse.Kept) (end func(ran bool, err erro
 	}
 }
 
-// forget drops the history of a project that was deleted, unless something of it goes on. So that no version returns, projects without a history get
-// another one.
+// forget drops the history of a deleted project, unless one of its changes is still in progress. Projects without a history get a new version, so
+// that no version returns.
 func (c *changes) forget(project int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,7 +239,7 @@ func (c *changes) forget(project int64) {
 	c.others = c.next()
 }
 
-// now is what is known of a project's data. The result is never changed.
+// now returns what is known of a project's data. The result is immutable.
 func (c *changes) now(project int64) *Data {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,7 +259,7 @@ func (c *changes) now(project int64) *Data {
 // watchedFor is how long it matters that somebody asked about the persons of events.
 const watchedFor = 7 * 24 * time.Hour
 
-// watch notes that somebody asks about the persons of a project's events.
+// watch records that somebody asks about the persons of a project's events.
 func (c *changes) watch(project int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

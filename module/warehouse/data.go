@@ -12,20 +12,20 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Data says which data a project has, as of a moment. It is immutable.
+// Data describes the data of a project at a moment. It is immutable.
 type Data struct {
 	unknown   bool
-	all       uint64            // greater than all below if all data changed after that
+	all       uint64            // greater than all below if all data changed after them
 	events    epochs            // nil: as old as all
 	overrides epochs            // of the persons of events; nil: as old as all
-	creations epochs            // of the times at which these were created; nil: as old as all
-	tables    map[string]uint64 // by name, but for events
+	creations epochs            // of the creation times of these persons; nil: as old as all
+	tables    map[string]uint64 // by name, without events
 	open      []*change
 	probed    *state // where others write too
 }
 
-// Version tells apart what a query that reads these tables finds in them, of events those of a span of time, whose end is not part of it; zero
-// times mean all. Equal versions mean equal data. It is false when that is not known, such as while a batch is being written, or in doubt.
+// Version identifies what a query that reads these tables finds in them; of events, only those from from until before to, where a zero time is
+// unbounded. Equal versions mean equal data. ok is false if the version is unknown, such as while a batch is being written or is in doubt.
 func (d *Data) Version(reads resolve.Reads, from, to time.Time) (version uint64, ok bool) {
 	if d.unknown {
 		return 0, false
@@ -35,9 +35,9 @@ func (d *Data) Version(reads resolve.Reads, from, to time.Time) (version uint64,
 	for _, table := range reads.Tables {
 		touched := asked
 		switch {
-		case physical.HoldsEndpoint(table): // its rows never change
+		case physical.HoldsEndpoint(table): // rows never change
 			continue
-		case !physical.Has(table), physical.IsLog(table): // a log gets rows all the time, of other servers too
+		case !physical.Has(table), physical.IsLog(table): // logs get rows all the time, from other servers too
 			return 0, false
 		case table == physical.Events:
 			version = max(version, d.events.of(asked))
@@ -61,7 +61,7 @@ func (d *Data) Version(reads resolve.Reads, from, to time.Time) (version uint64,
 	return version, true
 }
 
-// Host is the host whose data they are: another replica may have older or newer rows for a while. It is the zero Host if no host was probed.
+// Host returns the host whose data these are: another replica may have older or newer rows for a while. It is the zero Host if no host was probed.
 func (d *Data) Host() clickhouse.Host {
 	if d == nil || d.probed == nil {
 		return clickhouse.Host{}
@@ -69,7 +69,7 @@ func (d *Data) Host() clickhouse.Host {
 	return d.probed.host
 }
 
-// version tells apart what tables have, beside what this process knows of them.
+// version identifies what the tables hold besides what this process itself knows.
 func (s *state) version(own uint64, tables []string, asked span) (version uint64, ok bool) {
 	text := append(binary.LittleEndian.AppendUint64(nil, own), s.host.String()...)
 	for _, table := range tables {
@@ -83,7 +83,7 @@ func (s *state) version(own uint64, tables []string, asked span) (version uint64
 	return number(text), true
 }
 
-// concerns reports whether a change is one of a table, and of events or their persons of one in a span.
+// concerns reports whether the change affects a table and, for events and their persons, a span of time.
 func (o *change) concerns(table string, asked span) bool {
 	if o.table != "" && o.table != table {
 		return false
@@ -91,8 +91,8 @@ func (o *change) concerns(table string, asked span) bool {
 	return o.spans == nil || asked == allTime[0] || slices.ContainsFunc(o.spans, asked.overlaps)
 }
 
-// Data says which data a project has now. What is read later is at least as new. Where others write to the tables too, ClickHouse is
-// asked about what the tables have, for which it takes the place; else the place may be nil.
+// Data returns the state of a project's data. What is read later is at least as new. Where others write to the tables too, it asks ClickHouse what
+// the tables hold, which needs the place; elsewhere the place may be nil.
 func (w *Warehouse) Data(ctx context.Context, at *admission.Place, project int64, reads resolve.Reads) (*Data, error) {
 	switch {
 	case w.ingest.Alone:
@@ -103,7 +103,7 @@ func (w *Warehouse) Data(ctx context.Context, at *admission.Place, project int64
 	case w.prober == nil:
 		return &Data{unknown: true}, nil
 	}
-	data := w.changes.now(project) // before the probe, as what is done by then is seen by it
+	data := w.changes.now(project) // before the probe, which sees everything done by then
 	var tables []string
 	for _, table := range reads.Tables {
 		if physical.Has(table) {

@@ -13,8 +13,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// DeletePeople is ingest.Ingester.Delete. It takes turns with other servers, and waits for Options.Turn when it has its turn: for a place, if
-// it needs one. The caller must not have a place, as whoever has the turn may wait for that.
+// DeletePeople is ingest.Ingester.Delete. It takes turns with other servers. In its turn it calls Options.Turn, which waits for a place if one is
+// needed. The caller must not hold a place, because the one whose turn it is may be waiting for that place.
 func (w *Warehouse) DeletePeople(
 	ctx context.Context, options ingest.Options, who ingest.Named, gone bool, found, hide func(context.Context, []ingest.Gone) error,
 ) error {
@@ -27,17 +27,17 @@ func (w *Warehouse) CanDelete(ctx context.Context) (reason string, err error) {
 	return w.client.CanDelete(ctx)
 }
 
-// namesAtOnce is how many distinct ids one statement has.
+// namesAtOnce is how many distinct ids one statement contains.
 const namesAtOnce = 5000
 
-// arrived is a condition on events: that they arrived until a time.
+// arrived is a condition on events: they arrived by a given time.
 const arrived = " AND created_at <= {until:DateTime64(6, 'UTC')}"
 
 func untilParam(until time.Time) clickhouse.Param {
 	return clickhouse.Param{Name: "until", Type: "DateTime64(6, 'UTC')", Value: until.UTC().Format("2006-01-02 15:04:05.000000")}
 }
 
-// CountEvents returns how many events each distinct id has that arrived until a time.
+// CountEvents returns how many events that arrived by a given time each distinct id has.
 func (w *Warehouse) CountEvents(ctx context.Context, project int64, names []string, until time.Time) (map[string]int64, error) {
 	counts := map[string]int64{}
 	for names := range slices.Chunk(names, namesAtOnce) {
@@ -56,10 +56,10 @@ func (w *Warehouse) CountEvents(ctx context.Context, project int64, names []stri
 	return counts, nil
 }
 
-// DeleteEvents hides the events of persons that arrived until a time: those of their distinct ids, and those of other distinct ids that were theirs once and are
-// nobody's now.
+// DeleteEvents hides the events of persons that arrived by a given time: those of their distinct ids, and those of distinct ids that used to be
+// theirs and now belong to nobody.
 func (w *Warehouse) DeleteEvents(ctx context.Context, project int64, persons, names []string, until time.Time) error {
-	// Tried again, it must give the same statements: see clickhouse.Client.Delete.
+	// A retry must give the same statements: see clickhouse.Client.Delete.
 	persons, names = sorted(persons), sorted(names)
 	for names := range slices.Chunk(names, namesAtOnce) {
 		if err := w.delete(ctx, project, physical.Events, "distinct_id IN {names:Array(String)}"+arrived,
@@ -82,7 +82,7 @@ func (w *Warehouse) DeleteEvents(ctx context.Context, project int64, persons, na
 
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
-// formerNames returns the distinct ids of events that are recorded with one of the persons, and that no other person took over.
+// formerNames returns the distinct ids of events that are recorded with one of the persons and that no other person has taken over.
 func (w *Warehouse) formerNames(ctx context.Context, project int64, persons []string) (names []string, err error) {
 	const sql = "SELECT DISTINCT distinct_id FROM " + physical.Events + " WHERE person_id IN {persons:Array(UUID)} AND distinct_id NOT IN (" +
 		"SELECT distinct_id FROM person_distinct_id_overrides GROUP BY distinct_id " +
@@ -96,7 +96,7 @@ func (w *Warehouse) formerNames(ctx context.Context, project int64, persons []st
 	return names, err
 }
 
-// DeleteMembers takes persons out of all cohorts, and returns the numbers of those that they were in.
+// DeleteMembers removes persons from all cohorts, and returns the ids of the cohorts that they were in.
 func (w *Warehouse) DeleteMembers(ctx context.Context, project int64, persons []string) (cohorts []int64, err error) {
 	param := clickhouse.ArrayParam("persons", "UUID", sorted(persons))
 	for _, table := range []string{physical.ComputedMembers, physical.StaticMembers} {
@@ -121,8 +121,8 @@ func (w *Warehouse) DeleteMembers(ctx context.Context, project int64, persons []
 	return cohorts, nil
 }
 
-// DeletePersonRows hides what is kept of persons that are deleted: all rows up to a version. Whoever has come since has later ones. With
-// names, it also hides those of their distinct ids, and with tombs the rows which say that the persons are deleted.
+// DeletePersonRows hides the rows of deleted persons up to a version for each. A person that came back since has later versions. With names, it also
+// hides the rows of their distinct ids, and with tombs the rows that mark the persons as deleted.
 func (w *Warehouse) DeletePersonRows(ctx context.Context, project int64, persons map[string]uint64, tombs bool, names map[string]int64) error {
 	var ids, versions []string
 	for _, id := range slices.Sorted(maps.Keys(persons)) {
@@ -167,18 +167,18 @@ func (w *Warehouse) delete(ctx context.Context, project int64, table, where stri
 	})
 }
 
-// Erasable are the tables that have something of people.
+// Erasable are the tables that hold data about people.
 var Erasable = []string{
 	physical.Events, physical.Persons, "person_distinct_id2", physical.Overrides, physical.ComputedMembers, physical.StaticMembers,
 }
 
-// goneEvery is how often to look whether ClickHouse has removed from the disk what is erased.
+// goneEvery is how often to check whether ClickHouse has removed the erased rows from the disk.
 const goneEvery = 2 * time.Second
 
-// eraseAgain is how many times to look before a table is erased once more: ClickHouse forgets finished statements within a minute.
+// eraseAgain is how many checks to make before a table is erased once more: ClickHouse forgets finished statements within a minute.
 const eraseAgain = 30
 
-// EraseTables erases the deleted rows of tables, and waits until nothing of them is on the disk.
+// EraseTables erases the deleted rows of tables, and waits until none of them is on the disk.
 func (w *Warehouse) EraseTables(ctx context.Context, tables []string) error {
 	return eraseTables(ctx, w.client, tables, goneEvery)
 }
@@ -206,8 +206,8 @@ func eraseTables(ctx context.Context, in eraser, tables []string, every time.Dur
 	return nil
 }
 
-// awaitErased waits until nothing is on the disk of the rows of a table that were deleted before a time. Rows that were deleted during the
-// erasure may not be erased, nor the statement that did it, until the table is erased once more.
+// awaitErased waits until no rows of a table that were deleted before a time are on the disk. Rows deleted during the erasure, and the statements
+// that deleted them, may stay until the table is erased once more.
 func awaitErased(ctx context.Context, in eraser, table string, before time.Time, every time.Duration) error {
 	for look := 1; ; look++ {
 		left, err := in.Unerased(ctx, table, before)
@@ -225,8 +225,8 @@ func awaitErased(ctx context.Context, in eraser, table string, before time.Time,
 	}
 }
 
-// EraseMaterialized drops the tables of materialized endpoints of a project that were filled before a time, and waits until they are off
-// the disk. It reports whether there is none any more.
+// EraseMaterialized drops a project's tables of materialized endpoints that were filled before a time, and waits until they are off the disk. It
+// reports whether none is left.
 func (w *Warehouse) EraseMaterialized(ctx context.Context, project int64, before time.Time) (none bool, err error) {
 	return w.client.EraseMaterialized(ctx, project, before)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// span is hours since 1970, UTC; the end is not part of it.
+// span is a range of hours since 1970, UTC; to is exclusive.
 type span struct{ from, to int64 }
 
 // The ends of time.
@@ -18,10 +18,10 @@ const (
 
 var allTime = []span{{firstHour, lastHour}}
 
-// overlaps reports whether two have an hour in common.
+// overlaps reports whether two spans have an hour in common.
 func (s span) overlaps(other span) bool { return s.from < other.to && other.from < s.to }
 
-// hour is the hour in which a time is.
+// hour returns the hour that a time is in.
 func hour(at time.Time) int64 { return min(max(floorDiv(at.Unix(), 3600), firstHour), lastHour-1) }
 
 func floorDiv(a, b int64) int64 {
@@ -32,7 +32,7 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// spanOf is the hours that a span of time touches. Zero times mean all before or after.
+// spanOf returns the hours that a span of time touches. A zero time leaves that end open.
 func spanOf(from, to time.Time) span {
 	out := span{firstHour, lastHour}
 	if !from.IsZero() {
@@ -44,11 +44,11 @@ func spanOf(from, to time.Time) span {
 	return out
 }
 
-// maxSpans is how many spans are told apart in one write. Rows that are in more are taken to be on whole days, and then anywhere between the first
-// and the last.
+// maxSpans is how many spans one write may have. If its rows are in more, the spans are rounded to whole days, and if that is not enough, joined to
+// one from the first to the last.
 const maxSpans = 64
 
-// spansOf are the spans of a set of hours.
+// spansOf returns the spans that a set of hours forms.
 func spansOf(hours map[int64]struct{}) []span {
 	list := make([]int64, 0, len(hours))
 	for h := range hours {
@@ -68,7 +68,7 @@ func spansOf(hours map[int64]struct{}) []span {
 	return []span{{spans[0].from, spans[len(spans)-1].to}}
 }
 
-// joined are the spans of times in order, of which each is so many hours long.
+// joined returns the spans that periods of an equal length form, in hours. starts is sorted.
 func joined(starts []int64, length int64) (spans []span) {
 	for _, at := range starts {
 		if last := len(spans) - 1; last >= 0 && spans[last].to == at {
@@ -80,22 +80,22 @@ func joined(starts []int64, length int64) (spans []span) {
 	return spans
 }
 
-// Epoch is the version of the hours from one on, until the next epoch. They count from 1970, UTC.
+// Epoch gives the version of the hours from From until the next epoch. Hours count from 1970, UTC.
 type Epoch struct {
 	From    int64
 	Version uint64
 }
 
-// epochs are the versions of all hours. The first one begins at firstHour. They are never changed, so that who has them sees what they were.
+// epochs are the versions of all hours. The first begins at firstHour. They are immutable, so a holder keeps seeing what they were.
 type epochs []Epoch
 
-// maxEpochs is how many of them a project has; beyond it, those of the past become one another's.
+// maxEpochs is how many epochs a project has; beyond it, epochs of the past are merged.
 const maxEpochs = 1024
 
-// fineFor is how many hours before the last write hours are told apart even then, and not days; before now, if the last ones are of the future.
+// fineFor is how many hours before the last write stay separate in any case, rather than being merged to days; if that write is in the future, before now.
 const fineFor = 7 * hoursOfDay
 
-// of is the greatest version in a span: another one as soon as any in it is another one, since each is greater than all before.
+// of returns the greatest version in a span. It changes whenever any of them does, since each new version is greater than all before.
 func (e epochs) of(s span) (version uint64) {
 	for n := range e {
 		if e[n].From >= s.to {
@@ -108,7 +108,7 @@ func (e epochs) of(s span) (version uint64) {
 	return version
 }
 
-// with are the same with another version of some spans.
+// with returns the epochs with a new version for some spans.
 func (e epochs) with(spans []span, version uint64) epochs {
 	out := e
 	for _, s := range spans {
@@ -122,7 +122,7 @@ func (e epochs) with(spans []span, version uint64) epochs {
 
 func (e epochs) set(s span, version uint64) epochs {
 	out := make(epochs, 0, len(e)+2)
-	after := e[0].Version // what holds from the end of the span on
+	after := e[0].Version // the version from the end of the span on
 	add := func(one Epoch) {
 		if last := len(out) - 1; last >= 0 && out[last].Version == one.Version {
 			return
@@ -147,7 +147,7 @@ func (e epochs) set(s span, version uint64) epochs {
 	return out
 }
 
-// coarser are fewer epochs: of the past, days are told apart and not hours, and if that is not enough, the oldest become one.
+// coarser returns fewer epochs: in the past, hours are merged to days, and if that is not enough, the oldest are merged to one.
 func (e epochs) coarser() epochs {
 	fine := min(e[len(e)-1].From, hour(time.Now())) - fineFor
 	out := e.without(func(one Epoch) bool { return one.From < fine && one.From%hoursOfDay != 0 })
@@ -158,8 +158,8 @@ func (e epochs) coarser() epochs {
 	return out
 }
 
-// without are the same without the beginnings of some, whose hours get the greater version of theirs and that of the hours before. The first one
-// always stays.
+// without returns the epochs without some beginnings. The hours of a removed one get the greater of its own version and that of the hours before. The
+// first epoch always stays.
 func (e epochs) without(gone func(Epoch) bool) epochs {
 	out := e[:1:1]
 	for _, one := range e[1:] {

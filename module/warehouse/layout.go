@@ -11,28 +11,27 @@ import (
 )
 
 const (
-	// followEvery is how often a ClickHouse that does not answer is asked whether it does again. One that answers is asked by
-	// queries alone, unless it has several hosts.
+	// followEvery is how often a ClickHouse that does not answer is asked again. One that answers is only asked by queries, unless it has several hosts.
 	followEvery = 5 * time.Second
-	// retryDiscovery is how long a discovery that failed is not tried again: callers in between get its error.
+	// retryDiscovery is how long after a failed discovery no new one is tried: callers in between get its error.
 	retryDiscovery = time.Second
-	// lookTime is how long a discovery may take, with the creation of tables. On a cluster it waits for servers that are away.
+	// lookTime is how long a discovery may take, including the creation of tables. On a cluster it waits for servers that are away.
 	lookTime        = time.Minute
 	clusterLookTime = 5 * time.Minute
-	// lookWait is how long a caller waits for it.
+	// lookWait is how long a caller waits for the discovery.
 	lookWait = 12 * time.Second
 )
 
-// ErrStillLooking is the error of callers who do not wait for the discovery to end.
+// ErrStillLooking is the error of callers that do not wait for the discovery to end.
 var ErrStillLooking error = &clickhouse.Error{Kind: clickhouse.Unavailable, Message: "ClickHouse has not answered yet"}
 
 var errNoTables = &clickhouse.Error{Kind: clickhouse.Unavailable, Message: "the tables on ClickHouse cannot be prepared"}
 
-// Known is the layout that was found, or nil.
+// Known returns the layout that was found, or nil.
 func (w *Warehouse) Known() *schema.Layout { return w.known.Load() }
 
-// Layout returns how the physical tables store properties. The first call that reaches ClickHouse creates the tables that
-// are missing and looks; all who ask meanwhile wait for it, but not for long. The error is a *clickhouse.Error or that of ctx.
+// Layout returns how the physical tables store properties. The first call that reaches ClickHouse creates missing tables and looks at them; other
+// callers wait for it, but not for long. The error is a *clickhouse.Error or that of ctx.
 func (w *Warehouse) Layout(ctx context.Context) (*schema.Layout, error) {
 	if l := w.known.Load(); l != nil {
 		return l, nil
@@ -42,7 +41,7 @@ func (w *Warehouse) Layout(ctx context.Context) (*schema.Layout, error) {
 	return w.Prepare(ctx)
 }
 
-// Prepare is Layout for a caller who waits as long as a discovery may take.
+// Prepare is Layout for a caller that waits as long as a discovery may take.
 func (w *Warehouse) Prepare(ctx context.Context) (*schema.Layout, error) {
 	found := w.looks.DoChan("", func() (any, error) { return w.find() })
 	select {
@@ -54,7 +53,7 @@ func (w *Warehouse) Prepare(ctx context.Context) (*schema.Layout, error) {
 	}
 }
 
-// find is called once at a time.
+// find runs only once at a time.
 func (w *Warehouse) find() (*schema.Layout, error) {
 	if l := w.known.Load(); l != nil {
 		return l, nil
@@ -85,14 +84,14 @@ func (w *Warehouse) look() (*schema.Layout, error) {
 	return schema.NewLayout(columns), nil
 }
 
-// unprepared gives the error that callers get when the tables cannot be prepared: they made no mistake, whatever ClickHouse says.
-// What the client has not logged is logged once.
+// unprepared returns the error that callers get if the tables can't be prepared: whatever ClickHouse says, it is not their mistake. What the client
+// has not logged is logged once.
 func (w *Warehouse) unprepared(err error) error {
 	var e *clickhouse.Error
 	switch {
 	case w.open.Err() != nil:
 		return err
-	case errors.Is(err, ErrStillLooking): // ClickHouse may answer, and be slow
+	case errors.Is(err, ErrStillLooking): // ClickHouse may answer, but slowly
 	case errors.As(err, &e) && e.Kind == clickhouse.Unavailable:
 		return err
 	}
@@ -102,7 +101,7 @@ func (w *Warehouse) unprepared(err error) error {
 	return errNoTables
 }
 
-// follow looks at the tables as soon as ClickHouse answers, and sees to it that the end of an outage is noticed without a query.
+// follow looks at the tables as soon as ClickHouse answers, and notices the end of an outage without a query.
 func (w *Warehouse) follow() {
 	defer close(w.ended)
 	tick := time.NewTicker(followEvery)
@@ -111,9 +110,9 @@ func (w *Warehouse) follow() {
 		reachable, _ := w.client.Reachable()
 		switch {
 		case w.known.Load() == nil:
-			_, _ = w.Layout(w.open) // what goes wrong is logged where it shows
+			_, _ = w.Layout(w.open) // failures are logged where they occur
 		case !reachable:
-			_ = w.client.Ping(w.open) // likewise
+			_ = w.client.Ping(w.open) // as above
 		default:
 			w.client.LookAround(w.open)
 		}

@@ -16,7 +16,7 @@ func (w *Warehouse) HasLogs(ctx context.Context) (bool, error) {
 	return err == nil && storesLogs(layout), err
 }
 
-// KnowsLogs reports whether ClickHouse has these tables and answered when it was last asked. It does not wait for that to be found out.
+// KnowsLogs reports whether ClickHouse is known to have these tables and answered when it was last asked. It does not wait to find out.
 func (w *Warehouse) KnowsLogs() bool {
 	layout := w.Known()
 	return layout != nil && w.Reachable() && storesLogs(layout)
@@ -26,8 +26,7 @@ func storesLogs(l *schema.Layout) bool {
 	return l.Stores(physical.QueryLog) && l.Stores(physical.RunLog)
 }
 
-// WriteLog writes rows of a log. It needs no place, and the caller writes one batch at a time. Rows of logs are no data of a project: no
-// version moves.
+// WriteLog writes rows of a log. It needs no place, as the caller writes one batch at a time. Log rows are not a project's data, so no version changes.
 func (w *Warehouse) WriteLog(ctx context.Context, b clickhouse.Batch) error {
 	if !physical.IsLog(b.Table) {
 		return fmt.Errorf("BUG: %s is not a log", b.Table)
@@ -35,7 +34,7 @@ func (w *Warehouse) WriteLog(ctx context.Context, b clickhouse.Batch) error {
 	return w.client.Insert(ctx, b)
 }
 
-// ReadLog runs a query of ours over the logs of a project. It calls row for each row.
+// ReadLog runs a query of our own over the logs of a project. It calls row for each row.
 func (w *Warehouse) ReadLog(ctx context.Context, at *admission.Place, q clickhouse.Query, row func([]clickhouse.Cell) error) error {
 	if err := check(at, q.Project); err != nil {
 		return err

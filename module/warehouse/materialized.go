@@ -25,21 +25,21 @@ func (w *Warehouse) DropMaterialized(ctx context.Context, at *admission.Place, t
 	return w.client.DropMaterialized(ctx, t)
 }
 
-// MaterializedTables is clickhouse.Client.MaterializedTables. It needs no place, and the caller sees to it that it is not asked too often.
+// MaterializedTables is clickhouse.Client.MaterializedTables. It needs no place; the caller makes sure that it is not called too often.
 func (w *Warehouse) MaterializedTables(ctx context.Context) ([]clickhouse.MaterializedTable, error) {
 	return w.client.MaterializedTables(ctx)
 }
 
-// trial is what was found when a table was last made as a trial.
+// trial is the outcome of the last attempt to create a table.
 type trial struct {
 	reason string
 	at     time.Time
 }
 
-// trialAge is how long it is not tried again whether tables can be made, after they could not.
+// trialAge is how long after a failed trial no new one is made.
 const trialAge = time.Minute
 
-// CanMaterialize is clickhouse.Client.CanMaterialize, which is asked until tables can be made, and at most once a minute.
+// CanMaterialize is clickhouse.Client.CanMaterialize. It is asked at most once a minute, and no more once tables can be made.
 func (w *Warehouse) CanMaterialize(ctx context.Context) (reason string, err error) {
 	if last := w.trial.Load(); last != nil && (last.reason == "" || time.Since(last.at) < trialAge) {
 		return last.reason, nil
@@ -55,7 +55,7 @@ func (w *Warehouse) CanMaterialize(ctx context.Context) (reason string, err erro
 	return reason, err
 }
 
-// LastTrial is what CanMaterialize last found; empty before that.
+// LastTrial returns what CanMaterialize last found; empty before that.
 func (w *Warehouse) LastTrial() (reason string) {
 	if last := w.trial.Load(); last != nil {
 		return last.reason

@@ -2,19 +2,18 @@ package warehouse
 
 import "sync"
 
-// PerShard does work for shards in the background, one thing at a time for each, so that none waits for what another one takes. The zero
-// value is ready.
+// PerShard does background work for shards, one thing at a time for each, so that no shard waits for another. The zero value is ready to use.
 type PerShard struct {
 	mu   sync.Mutex
-	busy map[string]*again // by the name of the shard
+	busy map[string]*again // by shard name
 	done sync.WaitGroup
 }
 
-// again is what is to be done next for a shard; nil for nothing.
+// again is what to do next for a shard; do is nil for nothing.
 type again struct{ do func() }
 
-// Begin does something for a shard, and returns at once. What is under way for the shard is waited for. Of several that wait, the last one
-// alone is done.
+// Begin starts work for a shard and returns at once. The work begins when that in progress for the shard has ended. If several are waiting, only the
+// last is done.
 func (p *PerShard) Begin(shard string, do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,5 +39,5 @@ func (p *PerShard) Begin(shard string, do func()) {
 	})
 }
 
-// Wait waits until nothing is under way. Begin must not be called any more.
+// Wait waits until no work is in progress. Begin must not be called any more.
 func (p *PerShard) Wait() { p.done.Wait() }

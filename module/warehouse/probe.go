@@ -15,22 +15,22 @@ import (
 )
 
 // prober finds out which data projects have in a ClickHouse that others write to. It lists the parts of the tables, whose rows never change under
-// their names, and reads a digest of what each part that it does not know has of the project. Digests add up, so that a merge changes none.
+// their names, and for each new part reads a digest of what it has of the project. Digests add up, so a merge does not change the sum.
 type prober struct {
 	client proberClient
-	budget time.Duration // after which a probe begins no other query
+	budget time.Duration // after which a probe begins no further query
 
 	mu       sync.Mutex
-	host     clickhouse.Host  // what follows is of it
+	host     clickhouse.Host  // the following fields are about this host
 	tables   map[string]table // those that can be probed
-	until    time.Time        // when that is asked again
+	until    time.Time        // until when tables is valid
 	projects map[int64]*probed
-	held     int // bytes of all projects
+	held     int // bytes, for all projects
 }
 
-// table is one that can be probed.
+// table is a table that can be probed.
 type table struct {
-	definition string // as clickhouse.Client.Probeable has it
+	definition string // from clickhouse.Client.Probeable
 	columns    []string
 }
 
@@ -50,53 +50,53 @@ func newProber(client proberClient) *prober {
 // probed is what is known of a project on a host.
 type probed struct {
 	host  clickhouse.Host
-	turn  chan struct{}       // has an element while somebody probes, who may use what follows
-	parts map[partID][]digest // what parts have of the project, that were there when it was last probed
-	count int                 // digests in all
-	quiet time.Time           // until when it is not probed: it takes too long
+	turn  chan struct{}       // has an element while somebody probes, who may use parts, count and quiet
+	parts map[partID][]digest // by part, what it had of the project at the last probe
+	count int                 // number of digests
+	quiet time.Time           // not probed until then: it takes too long
 	used  time.Time           // guarded by prober.mu
-	held  int                 // bytes, as they were when it was last probed; guarded by prober.mu
+	held  int                 // bytes at the last probe; guarded by prober.mu
 }
 
 type partID struct{ table, name, id string }
 
-// digest is what a part has of a project on a day, or in all.
+// digest is what a part has of a project on a day, or in total.
 type digest struct {
 	day       int64
 	rows, sum uint64
 }
 
 const (
-	// ableFor is how long the tables are taken to be as they were found.
+	// ableFor is how long the list of probeable tables is valid.
 	ableFor = 5 * time.Minute
-	// quietFor is how long a project is not probed that could not be in time.
+	// quietFor is how long a project is not probed after its probe took too long.
 	quietFor = 10 * time.Minute
-	// unableFor is how long no project is probed after ClickHouse failed to say whether the tables can be.
+	// unableFor is how long no project is probed after ClickHouse failed to say which tables can be.
 	unableFor = time.Minute
-	// maxHeld is how many bytes are kept of all projects. A project, a part and a digest take at most about so many.
+	// maxHeld is how many bytes are kept for all projects. The constants below are about the most that a project, a part and a digest take.
 	maxHeld                              = 64 << 20
 	projectBytes, partBytes, digestBytes = 1 << 10, 256, 24
-	// probeTries is how often to look again at parts that were merged meanwhile.
+	// probeTries is how often to look again when parts were merged meanwhile.
 	probeTries = 3
-	// digestAtOnce is how many parts one query reads, and rowsAtOnce how many rows they have, unless one part has more.
+	// digestAtOnce is how many parts one query reads, and rowsAtOnce how many rows they may have in total, unless a single part has more.
 	digestAtOnce, rowsAtOnce = 1000, 5_000_000
-	// probeBudget is the budget of a probe. What it has read by then is kept, and the next probe goes on.
+	// probeBudget is the budget of a probe. What was read by then is kept, and the next probe continues.
 	probeBudget = time.Second
 )
 
-// state is which data a project has in tables of a host, by their digests. It is never changed.
+// state is a project's data in tables of a host, as digests. It is immutable.
 type state struct {
 	host   clickhouse.Host
 	tables map[string]*tableState
 }
 
-// tableState is that of a table.
+// tableState is the state of one table.
 type tableState struct {
 	definition string
-	days       []digest // in order
+	days       []digest // sorted
 }
 
-// probe looks at what a project has in tables; nil where that can't be known.
+// probe looks at what a project has in tables; nil if that can't be determined.
 func (p *prober) probe(ctx context.Context, at *admission.Place, project int64, tables []string) (*state, error) {
 	if err := check(at, project); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (p *prober) probe(ctx context.Context, at *admission.Place, project int64, 
 	return known.state(parts, tables, there), nil
 }
 
-// unlessUnable passes over the errors of a ClickHouse that is there but can't be probed: the query itself may run.
+// unlessUnable ignores the errors of a ClickHouse that answers but can't be probed: the query itself may still run.
 func unlessUnable(ctx context.Context, err error) error {
 	if failed, ok := errors.AsType[*clickhouse.Error](err); ok && failed.Kind != clickhouse.Unavailable && ctx.Err() == nil {
 		return nil
@@ -137,7 +137,7 @@ func unlessUnable(ctx context.Context, err error) error {
 	return err
 }
 
-// probeable lists the tables of a host that can be probed, as they were within the last ableFor. What is known of another host is forgotten.
+// probeable returns the tables of a host that can be probed, at most ableFor old. It forgets everything about other hosts.
 func (p *prober) probeable(ctx context.Context, host clickhouse.Host) (map[string]table, error) {
 	p.mu.Lock()
 	if p.host != host {
@@ -174,7 +174,7 @@ func (p *prober) probeable(ctx context.Context, host clickhouse.Host) (map[strin
 	return tables, nil
 }
 
-// note notes which tables of a host can be probed, unless another one is asked by now.
+// note records which tables of a host can be probed, unless another host is used by now.
 func (p *prober) note(host clickhouse.Host, tables map[string]table, lasts time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +183,7 @@ func (p *prober) note(host clickhouse.Host, tables map[string]table, lasts time.
 	}
 }
 
-// of is what is known of a project on a host.
+// of returns what is known of a project on a host.
 func (p *prober) of(project int64, host clickhouse.Host) *probed {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,11 +198,11 @@ func (p *prober) of(project int64, host clickhouse.Host) *probed {
 	return known
 }
 
-// hold notes how much is known of a project that was probed, and forgets the projects that were not probed for longest if all have too much.
+// hold updates the memory used for a project that was probed. If all projects take too much, it forgets those not used for longest.
 func (p *prober) hold(project int64, known *probed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.projects[project] != known { // it was forgotten meanwhile
+	if p.projects[project] != known { // forgotten in the meantime
 		return
 	}
 	now := known.bytes()
@@ -218,7 +218,7 @@ func (p *prober) hold(project int64, known *probed) {
 	}
 }
 
-// bytes is about how much memory is used. Whoever calls it has the turn.
+// bytes returns about how much memory is used. The caller has the turn.
 func (known *probed) bytes() int {
 	return projectBytes + len(known.parts)*partBytes + known.count*digestBytes
 }
@@ -238,8 +238,8 @@ func (p *prober) forget(project int64) {
 	p.drop(project)
 }
 
-// digested lists the parts of tables, and reads the digests of those that are not known. It is false if parts come and go too fast, or are too many
-// to be read in one probe.
+// digested lists the parts of tables, and reads the digests of the unknown ones. ok is false if parts come and go too fast, or are too many to be
+// read in one probe.
 func (p *prober) digested(
 	ctx context.Context, at *admission.Place, project int64, known *probed, tables []string, there map[string]table,
 ) (parts []clickhouse.Part, ok bool, err error) {
@@ -286,7 +286,7 @@ func idsOf(parts []clickhouse.Part) map[partID]bool {
 	return ids
 }
 
-// forget drops the digests of parts that are no more.
+// forget drops the digests of parts that no longer exist.
 func (known *probed) forget(parts []clickhouse.Part, tables []string) {
 	there := idsOf(parts)
 	for id, digests := range known.parts {
@@ -297,7 +297,7 @@ func (known *probed) forget(parts []clickhouse.Part, tables []string) {
 	}
 }
 
-// unknown are the parts without a digest.
+// unknown returns the parts without a digest.
 func (known *probed) unknown(parts []clickhouse.Part) (fresh []clickhouse.Part) {
 	for n := range parts {
 		if _, has := known.parts[idOf(&parts[n])]; !has {
@@ -307,7 +307,7 @@ func (known *probed) unknown(parts []clickhouse.Part) (fresh []clickhouse.Part) 
 	return fresh
 }
 
-// keep drops the digests that were read of parts that were merged meanwhile, and so may have been read in part. It reports whether there are none.
+// keep drops the new digests of parts that were merged meanwhile, which may be incomplete. It reports whether it kept all.
 func (known *probed) keep(read []clickhouse.Part, there map[partID]bool) (all bool) {
 	all = true
 	for n := range read {
@@ -320,7 +320,7 @@ func (known *probed) keep(read []clickhouse.Part, there map[partID]bool) (all bo
 	return all
 }
 
-// read reads the digests of parts; of some of them, and then it is false, if all would take too long.
+// read reads the digests of parts. whole is false if it read only some of them, because all would take too long.
 func (p *prober) read(
 	ctx context.Context, at *admission.Place, project int64, known *probed, fresh []clickhouse.Part, there map[string]table,
 ) (whole bool, err error) {
@@ -338,7 +338,7 @@ func (p *prober) read(
 		if err != nil {
 			return false, err
 		}
-		for _, id := range ids { // also of those that have nothing of the project
+		for _, id := range ids { // including those that have nothing of the project
 			known.parts[id] = nil
 		}
 		for _, d := range found {
@@ -352,7 +352,7 @@ func (p *prober) read(
 	return true, nil
 }
 
-// atOnce is how many parts one query reads: the first ones, of one table.
+// atOnce returns how many parts one query reads: the first ones, of one table.
 func atOnce(parts []clickhouse.Part) (n int) {
 	rows := int64(0)
 	for n < min(len(parts), digestAtOnce) && parts[n].Table == parts[0].Table {
@@ -364,8 +364,8 @@ func atOnce(parts []clickhouse.Part) (n int) {
 	return n
 }
 
-// state adds up the digests of parts. A statement that rewrites rows does so part by part, and may leave their keys as they are. So that the sums tell how
-// far it is, each has the part's rows with the number of the last one.
+// state adds up the digests of parts. A mutation rewrites rows part by part, and may leave their keys unchanged. So that the sums show its progress,
+// each includes the rows of the part times a hash of the part's last mutation.
 func (known *probed) state(parts []clickhouse.Part, tables []string, there map[string]table) *state {
 	out := &state{known.host, map[string]*tableState{}}
 	for _, name := range tables {
@@ -395,7 +395,7 @@ func (known *probed) state(parts []clickhouse.Part, tables []string, there map[s
 	return out
 }
 
-// appendTo appends what a table has, of events in a span; it is false if the table was not looked at.
+// appendTo appends what a table holds, for events only those in a span; ok is false if the table was not probed.
 func (s *state) appendTo(dst []byte, table string, asked span) ([]byte, bool) {
 	of := s.tables[table]
 	if of == nil {
@@ -413,7 +413,7 @@ func (s *state) appendTo(dst []byte, table string, asked span) ([]byte, bool) {
 	return dst, true
 }
 
-// number is a digest of a text as a number.
+// number returns a digest of a text as a number.
 func number(text []byte) uint64 {
 	sum := sha256.Sum256(text)
 	return binary.LittleEndian.Uint64(sum[:])

@@ -10,8 +10,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// DropOutdated removes the events that are older than their projects keep them, from the disk too, and returns how many they were. In the
-// tables of another product it removes none.
+// DropOutdated removes the events that are older than their projects keep them, also from the disk, and returns how many there were. It removes none
+// from the tables of another product.
 func (w *Warehouse) DropOutdated(ctx context.Context, kept []clickhouse.Kept) (events int64, err error) {
 	if foreign, err := w.mayRemove(ctx); err != nil || foreign {
 		return 0, err
@@ -43,7 +43,7 @@ func (w *Warehouse) DropOutdated(ctx context.Context, kept []clickhouse.Kept) (e
 	return events, err
 }
 
-// mayRemove reports whether the tables are another product's, and that rows can't be deleted there.
+// mayRemove reports whether the tables belong to another product. The error says why rows can't be deleted.
 func (w *Warehouse) mayRemove(ctx context.Context) (foreign bool, err error) {
 	layout, err := w.Layout(ctx)
 	if err != nil || layout.Foreign() {
@@ -56,21 +56,21 @@ func (w *Warehouse) mayRemove(ctx context.Context) (foreign bool, err error) {
 	return false, err
 }
 
-// CanRemove says why the rows of projects can't be removed; nil if they can, or are in the tables of another product, where they stay.
+// CanRemove returns the reason why the rows of projects can't be removed; nil if they can, or if they are in the tables of another product, where they stay.
 func (w *Warehouse) CanRemove(ctx context.Context) error {
 	_, err := w.mayRemove(ctx)
 	return err
 }
 
 const (
-	// writtenEvery is how often to look whether ClickHouse still writes to a project, and writtenFor is for how long.
+	// writtenEvery is how often to check whether ClickHouse still writes to a project, and writtenFor for how long.
 	writtenEvery = 100 * time.Millisecond
 	writtenFor   = time.Minute
 )
 
-// RemoveProject removes the rows of a project that was deleted: no query finds them any more. It waits for its turn among those that write
-// to the project, and for what ClickHouse is still writing there. It may be called again. In the tables of another product it removes
-// none; the logs are ours there too.
+// RemoveProject removes the rows of a deleted project: no query finds them any more. It waits for its turn among those that write to the project, and
+// for inserts that ClickHouse is still executing. It may be called again. From the tables of another product it removes nothing, except from the
+// logs, which are ours.
 func (w *Warehouse) RemoveProject(ctx context.Context, project int64) error {
 	foreign, err := w.mayRemove(ctx)
 	if err != nil {
@@ -106,10 +106,10 @@ func (w *Warehouse) RemoveProject(ctx context.Context, project int64) error {
 	return nil
 }
 
-// anyFill is after any fill of the table of a materialized endpoint.
+// anyFill is later than any fill of a materialized endpoint's table.
 var anyFill = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// written waits until ClickHouse has ended the inserts into a project.
+// written waits until ClickHouse has finished the inserts into a project.
 func (w *Warehouse) written(ctx context.Context, project int64) error {
 	for began := time.Now(); ; {
 		writing, err := w.client.Writing(ctx, project, true)
@@ -125,8 +125,8 @@ func (w *Warehouse) written(ctx context.Context, project int64) error {
 	}
 }
 
-// removable are the tables of which rows of a project are removed: those of another product are not. The logs are ours there too; where they
-// can't be changed, their rows go when they are too old.
+// removable returns the tables whose rows of a project are removed: not those of another product, but the logs, which are ours there too. Logs that
+// can't be changed are left out; their rows expire.
 func (w *Warehouse) removable(ctx context.Context, foreign bool) (tables []string, err error) {
 	layout, err := w.Layout(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func (w *Warehouse) removeRows(ctx context.Context, table string, project int64)
 	return w.delete(ctx, project, table, "")
 }
 
-// Removed reports whether ClickHouse has no rows of a project, and no table of its endpoints.
+// Removed reports whether ClickHouse has no rows of a project and no tables of its endpoints.
 func (w *Warehouse) Removed(ctx context.Context, project int64) (bool, error) {
 	foreign, err := w.mayRemove(ctx)
 	if err != nil {
@@ -185,8 +185,8 @@ func (w *Warehouse) Removed(ctx context.Context, project int64) (bool, error) {
 	return true, nil
 }
 
-// EraseRemoved has the rows and the tables of a project that were removed leave the disk, and waits for it. In the tables of another
-// product there are no such rows.
+// EraseRemoved erases a project's removed rows and tables from the disk, and waits until they are gone. In the tables of another product there are no
+// such rows.
 func (w *Warehouse) EraseRemoved(ctx context.Context, project int64) error {
 	foreign, err := w.mayRemove(ctx)
 	if err != nil {
@@ -210,7 +210,7 @@ func (w *Warehouse) EraseRemoved(ctx context.Context, project int64) error {
 	}
 }
 
-// forget drops what is known of the data of a project that was deleted.
+// forget drops what is known of a deleted project's data.
 func (w *Warehouse) forget(project int64) {
 	w.changes.forget(project)
 	w.caughtUp.forget(project)
@@ -236,7 +236,7 @@ func (w *Warehouse) Contents(ctx context.Context, project int64) (c Contents, er
 // Contents is how much a project has in ClickHouse.
 type Contents struct{ Events, Persons, Groups int64 }
 
-// count runs a query of ours that gives one number, over the rows of a project.
+// count runs a query of our own over the rows of a project that returns one number.
 func (w *Warehouse) count(ctx context.Context, sql string, project int64) (n int64, err error) {
 	err = w.client.Collect(ctx, clickhouse.Query{SQL: sql, Project: project}, func(cells []clickhouse.Cell) error {
 		n, err = cells[0].Int()
@@ -245,7 +245,7 @@ func (w *Warehouse) count(ctx context.Context, sql string, project int64) (n int
 	return n, err
 }
 
-// wait waits, but not longer than ctx.
+// wait waits for d, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -14,20 +14,20 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Shards are the parts of ClickHouse that have the rows of projects. All rows of a project are on one of them, so that each query runs on one
-// as if there were no others. The main one is always there; the others have names.
+// Shards are the parts of ClickHouse that hold the rows of projects. All rows of a project are on one shard, so each query runs there as if there
+// were no others. The main shard always exists; the others have names.
 type Shards struct {
 	main   *Warehouse
 	others map[string]*Warehouse // by name
 	of     func(project int64) string
 
-	nowhere *Warehouse // of projects on shards that the config does not name
+	nowhere *Warehouse // for projects on shards that the config does not name
 }
 
-// ShardsConfig says which shards there are.
+// ShardsConfig describes the shards.
 type ShardsConfig struct {
 	Main   clickhouse.Config
-	Others map[string]string // the DSNs of the others, by name; the rest of Main holds for them too
+	Others map[string]string // DSNs by name; all other settings are those of Main
 	Shared Shared
 	// Of returns the name of a project's shard; empty for the main one.
 	Of     func(project int64) string
@@ -62,7 +62,7 @@ func OpenShards(config ShardsConfig) (*Shards, error) {
 	return s, nil
 }
 
-// Only is the one shard of all projects.
+// Only returns Shards with a single one.
 func Only(w *Warehouse) *Shards { return &Shards{main: w, of: func(int64) string { return "" }} }
 
 // Close closes all shards.
@@ -77,7 +77,7 @@ func (s *Shards) Close() error {
 	return errors.Join(errs...)
 }
 
-// Of returns the shard that has the rows of a project. If the config does not name it, that is one that never answers: any other one would
+// Of returns the shard that holds the rows of a project. If the config does not name it, the result is one that never answers: any other shard would
 // lack the project's rows, and take new ones in the wrong place.
 func (s *Shards) Of(project int64) *Warehouse {
 	name := s.of(project)
@@ -101,7 +101,7 @@ func (s *Shards) All() []*Warehouse {
 	return all
 }
 
-// ByName returns the shards by their names, which is empty for the main one.
+// ByName returns the shards by name, which is empty for the main one.
 func (s *Shards) ByName() map[string]*Warehouse {
 	all := maps.Clone(s.others)
 	if all == nil {
@@ -111,13 +111,13 @@ func (s *Shards) ByName() map[string]*Warehouse {
 	return all
 }
 
-// Main is the shard of projects that are on none with a name.
+// Main returns the shard of projects that are on no named shard.
 func (s *Shards) Main() *Warehouse { return s.main }
 
 // Several reports whether there is more than one shard.
 func (s *Shards) Several() bool { return len(s.others) > 0 }
 
-// Named returns a shard by its name, empty for the main one; nil if there is none of that name.
+// Named returns a shard by its name, empty for the main one; nil if there is none with that name.
 func (s *Shards) Named(name string) *Warehouse {
 	if name == "" {
 		return s.main
@@ -125,10 +125,10 @@ func (s *Shards) Named(name string) *Warehouse {
 	return s.others[name]
 }
 
-// Names lists the names of the shards but the main one.
+// Names lists the names of all shards except the main one.
 func (s *Shards) Names() []string { return slices.Sorted(maps.Keys(s.others)) }
 
-// Emptiest is the name of the shard with the fewest projects, the main one if it has no more than others.
+// Emptiest returns the name of the shard with the fewest projects; the main one if no other has fewer.
 func (s *Shards) Emptiest(projects []*registry.Project) string {
 	count := map[string]int{}
 	for _, p := range projects {
@@ -143,7 +143,7 @@ func (s *Shards) Emptiest(projects []*registry.Project) string {
 	return found
 }
 
-// Alone reports whether nobody writes properties to any shard but this server, and those that share its registry.
+// Alone reports whether only this server and those that share its registry write properties to any shard.
 func (s *Shards) Alone() bool { return s.main.Alone() && !s.Several() }
 
 // Reachable reports whether all shards answered when they were last asked.
@@ -151,7 +151,7 @@ func (s *Shards) Reachable() bool {
 	return !slices.ContainsFunc(s.All(), func(w *Warehouse) bool { return !w.Reachable() })
 }
 
-// Hosts says how each host of all shards is.
+// Hosts returns the state of each host of all shards.
 func (s *Shards) Hosts() (hosts []clickhouse.HostState) {
 	for _, w := range s.All() {
 		hosts = append(hosts, w.Hosts()...)
@@ -159,7 +159,7 @@ func (s *Shards) Hosts() (hosts []clickhouse.HostState) {
 	return hosts
 }
 
-// Moved is how many queries and statements went to another host of their shard because one could not be used.
+// Moved returns how many queries and statements went to another host of their shard because one could not be used.
 func (s *Shards) Moved() (moved uint64) {
 	for _, w := range s.All() {
 		moved += w.Moved()
@@ -167,7 +167,7 @@ func (s *Shards) Moved() (moved uint64) {
 	return moved
 }
 
-// Ping asks all shards at once for a sign of life. The error is nil if one of them answers: it can serve its projects.
+// Ping checks that shards answer, all at once. The error is nil if any of them answers: it can serve its projects.
 func (s *Shards) Ping(ctx context.Context) error {
 	all := s.All()
 	if len(all) == 1 {

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// eventsAtOnce is how many events one question about stored values reads, unless one day has more.
+// eventsAtOnce is how many events one query about stored values reads, unless a single day has more.
 const eventsAtOnce = 1_000_000
 
 // BeginNotes is ingest.Ingester.BeginNotes. It takes turns with other servers, and waits for no place.
@@ -18,8 +18,8 @@ func (w *Warehouse) BeginNotes(ctx context.Context, options ingest.Options, note
 	return w.ingest.BeginNotes(ctx, options, note)
 }
 
-// StoredValues finds out which kinds of values the properties of a project have in the tables. It reads all columns of properties, in pieces of which each
-// waits in the background for a place of its own.
+// StoredValues finds out which kinds of values the properties of a project have in the tables. It reads all columns of properties in pieces, each of
+// which waits in the background for a place of its own.
 func (w *Warehouse) StoredValues(ctx context.Context, places *admission.Scheduler, project int64) (*ingest.Stored, error) {
 	var days []clickhouse.Day
 	err := inBackground(ctx, places, project, func(at *admission.Place) (err error) {
@@ -62,10 +62,10 @@ func inBackground(ctx context.Context, places *admission.Scheduler, project int6
 	return do(at)
 }
 
-// dates is from a first to a last day.
+// dates is a range from a first to a last day.
 type dates struct{ from, to string }
 
-// datesOf cuts days into spans of not too many events.
+// datesOf divides days into ranges with a limited number of events.
 func datesOf(days []clickhouse.Day) (spans []dates) {
 	events := int64(0)
 	for n, d := range days {

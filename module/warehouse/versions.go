@@ -6,24 +6,24 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Versions are the versions of all data at the end of a process, with which the next one can go on. They can be encoded.
+// Versions are the versions of all data at the end of a process, from which the next one can continue. They can be encoded.
 type Versions struct {
-	// Marks tell whether the tables of the embedded engine were written to since. A ClickHouse that others write to has none: each probe
-	// looks at its data anew.
+	// Marks change when the tables of the embedded engine are written to. They are empty for a ClickHouse that others write to, whose data each probe
+	// looks at afresh.
 	Marks string
 
 	Last, All, Others uint64
 	Projects          map[int64]ProjectVersions
 }
 
-// ProjectVersions are those of the data of one project.
+// ProjectVersions are the versions of one project's data.
 type ProjectVersions struct {
 	First                        uint64
 	Events, Overrides, Creations []Epoch
 	Tables                       map[string]uint64
 }
 
-// Versions returns the versions of all data, after the last write of this process. It is false while it is in doubt whether there is more to come.
+// Versions returns the versions of all data, after the last write of this process. ok is false while the outcome of a change is in doubt.
 func (w *Warehouse) Versions(ctx context.Context) (v *Versions, ok bool, err error) {
 	if v = w.changes.save(); v == nil {
 		return nil, false, nil
@@ -32,8 +32,8 @@ func (w *Warehouse) Versions(ctx context.Context) (v *Versions, ok bool, err err
 	return v, err == nil, err
 }
 
-// Resume goes on with the versions of an earlier process, before the first write of this one. It is false if there was one, or if other data are there than
-// the versions are of: then nothing is known of earlier versions.
+// Resume continues with the versions of an earlier process, before the first write of this one. It reports false if there was such a write, or if the
+// data have changed since: then earlier versions are unknown.
 func (w *Warehouse) Resume(ctx context.Context, v *Versions) (bool, error) {
 	marks, err := w.marks(ctx)
 	if err != nil || marks != v.Marks {
@@ -42,7 +42,7 @@ func (w *Warehouse) Resume(ctx context.Context, v *Versions) (bool, error) {
 	return w.changes.resume(v), nil
 }
 
-// marks are those of the tables if nobody else writes to them.
+// marks returns the marks of the tables; empty if others write to them.
 func (w *Warehouse) marks(ctx context.Context) (string, error) {
 	if !w.ingest.Alone {
 		return "", nil
@@ -50,7 +50,8 @@ func (w *Warehouse) marks(ctx context.Context) (string, error) {
 	return w.client.Marks(ctx, physical.WithoutLogs())
 }
 
-// save returns all versions; nil while a change of all projects is under way or in doubt. Projects of which another one is are as those without a history.
+// save returns all versions; nil while a change of all projects is in progress or in doubt. Projects that have such a change are treated like those
+// without a history.
 func (c *changes) save() *Versions {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,13 +64,13 @@ func (c *changes) save() *Versions {
 			v.Others = c.next() // greater than all that it has had
 			continue
 		}
-		v.Projects[project] = ProjectVersions{First: h.first, Events: h.events, Overrides: h.overrides, Creations: h.creations, Tables: h.tables} // none is ever changed
+		v.Projects[project] = ProjectVersions{First: h.first, Events: h.events, Overrides: h.overrides, Creations: h.creations, Tables: h.tables} // immutable
 	}
 	v.Last = c.last
 	return v
 }
 
-// resume takes versions over. It reports whether nothing had another one by then.
+// resume takes over versions. It reports false if anything has changed before.
 func (c *changes) resume(v *Versions) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package warehouse is ClickHouse as the API uses it: what runs there for a project needs a place of the project's, so that no caller
-// can pass the limits by. Only discovery and pings, which hold no project's work and run once at a time, need none.
+// Package warehouse is ClickHouse as the API uses it: whatever runs there for a project needs one of the project's places, so no caller can bypass
+// the limits. Only discovery and pings, which do no project's work and run once at a time, need none.
 package warehouse
 
 import (
@@ -22,28 +22,28 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
-// Warehouse is the connection to ClickHouse, and what is known of the tables there. It may be used from several goroutines at once.
+// Warehouse is the connection to ClickHouse and what is known of its tables. It is safe for concurrent use.
 type Warehouse struct {
 	client *clickhouse.Client
 	ingest *ingest.Ingester
 	logger *zap.Logger
 	shared Shared              // nil: nobody else writes
 	holder string              // the name under which it takes locks
-	gate   *semaphore.Weighted // has a part of it for each batch that is being written
+	gate   *semaphore.Weighted // holds one unit for each batch being written
 
 	caughtUp *caughtUp
 
 	changes *changes
-	prober  *prober // nil: nobody else writes, or nobody knows
+	prober  *prober // nil: nobody else writes, or that is not known
 
 	known    atomic.Pointer[schema.Layout]
 	lookTime time.Duration
 	looks    singleflight.Group // one discovery at a time
-	failed   error              // of the last discovery; only find uses it and failedAt
+	failed   error              // of the last discovery; like failedAt only used by find
 	failedAt time.Time
-	said     atomic.Value // the last failure that was logged, a string
+	said     atomic.Value // the last failure logged, a string
 
-	trials singleflight.Group    // one trial of making a table at a time
+	trials singleflight.Group    // one attempt to create a table at a time
 	trial  atomic.Pointer[trial] // nil before the first
 
 	open  context.Context // ends with Close
@@ -51,19 +51,19 @@ type Warehouse struct {
 	ended chan struct{} // closed when follow has returned
 }
 
-// Shared is what the servers of one registry share, and so those that write to one ClickHouse.
+// Shared is what the servers of one registry share; these servers also write to the same ClickHouse.
 type Shared interface {
-	// Lock takes a lock that one holder has at a time. others reports whether another one may have had it since.
+	// Lock takes a lock that has one holder at a time. others reports whether another holder may have had it since this one.
 	Lock(ctx context.Context, name, holder string) (others bool, release func(), err error)
-	// Keep keeps data under a name, and Kept returns it.
+	// Keep stores data under a name, and Kept returns it.
 	Keep(ctx context.Context, name string, data []byte) error
 	Kept(ctx context.Context, name string) ([]byte, error)
 }
 
-// people names the people of a project in what is shared.
+// people returns the name of a project's people in Shared.
 func people(project int64) string { return "people-" + strconv.FormatInt(project, 10) }
 
-// intents keeps what is being written to a project where the server finds it that writes there next.
+// intents stores the batch being written to a project where the next server that writes there finds it.
 type intents struct{ Shared }
 
 // Save implements ingest.Intents.
@@ -76,7 +76,7 @@ func (i intents) Load(ctx context.Context, project int64) ([]byte, error) {
 	return i.Kept(ctx, people(project))
 }
 
-// Open prepares a warehouse, and begins to look for ClickHouse in the background. It does not wait for an answer.
+// Open prepares a warehouse and begins to look for ClickHouse in the background. It does not wait for an answer.
 func Open(config clickhouse.Config, shared Shared, logger *zap.Logger) (*Warehouse, error) {
 	client, err := clickhouse.Open(config, logger)
 	if err != nil {
@@ -84,7 +84,7 @@ func Open(config clickhouse.Config, shared Shared, logger *zap.Logger) (*Warehou
 	}
 	w := prepare(client, logger)
 	w.shared, w.ingest.Intents = shared, intents{shared}
-	w.ingest.Alone = config.Embedded // others may write to a server of their own
+	w.ingest.Alone = config.Embedded // others may write to a server
 	if config.Cluster != "" {
 		w.lookTime = clusterLookTime
 	}
@@ -95,8 +95,7 @@ func Open(config clickhouse.Config, shared Shared, logger *zap.Logger) (*Warehou
 	return w, nil
 }
 
-// With is a warehouse on a client, which it closes. A layout that is given is not looked for, and nothing is asked but what callers
-// ask.
+// With returns a warehouse on a client, which it closes. If a layout is given it is used without looking. ClickHouse is only asked what callers ask.
 func With(client *clickhouse.Client, layout *schema.Layout) *Warehouse {
 	w := prepare(client, zap.NewNop())
 	w.known.Store(layout)
@@ -122,7 +121,7 @@ func (w *Warehouse) Close() error {
 	return err
 }
 
-// Alone reports whether nobody writes properties to ClickHouse but this server, and those that share its registry.
+// Alone reports whether only this server and those that share its registry write properties to ClickHouse.
 func (w *Warehouse) Alone() bool { return w.ingest.Alone }
 
 // Reachable reports whether ClickHouse answered when it was last asked.
@@ -131,19 +130,19 @@ func (w *Warehouse) Reachable() bool {
 	return ok
 }
 
-// Hosts says how each host of ClickHouse is.
+// Hosts returns the state of each host of ClickHouse.
 func (w *Warehouse) Hosts() []clickhouse.HostState { return w.client.Hosts() }
 
-// Moved is how many queries and statements went to another host because one could not be used.
+// Moved returns how many queries and statements went to another host because one could not be used.
 func (w *Warehouse) Moved() uint64 { return w.client.Moved() }
 
-// ServerVersion returns the version of ClickHouse; empty when it has not answered yet.
+// ServerVersion returns the version of ClickHouse; empty if it has not answered yet.
 func (w *Warehouse) ServerVersion() string { return w.client.ServerVersion() }
 
-// Deadline is when a query that begins now is ended, whatever ClickHouse does.
+// Deadline returns when a query that begins now is ended, whatever ClickHouse does.
 func (w *Warehouse) Deadline(ctx context.Context) time.Time { return w.client.Deadline(ctx) }
 
-// Ping asks ClickHouse for a sign of life. It needs no place, and the caller sees to it that it is not asked too often.
+// Ping checks that ClickHouse answers. It needs no place; the caller makes sure that it is not called too often.
 func (w *Warehouse) Ping(ctx context.Context) error { return w.client.Ping(ctx) }
 
 // Query is clickhouse.Client.Query.
@@ -181,20 +180,19 @@ func (w *Warehouse) Describe(ctx context.Context, at *admission.Place, q clickho
 	return w.client.Describe(ctx, q)
 }
 
-// Import is ingest.Ingester.Import. Each batch takes turns with other servers, and waits for a place of the project's, however many other
-// queries wait.
+// Import is ingest.Ingester.Import. Each batch takes turns with other servers, and waits for one of the project's places, however many queries are waiting.
 func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, options ingest.Options, in ingest.Reader) (ingest.Report, error) {
 	options.Turn = w.placed(places, &options)
 	return w.ingest.Import(ctx, options, in)
 }
 
-// Change is ingest.Ingester.Change. It takes turns with other servers and waits for a place of the project's, as a batch of an import does.
+// Change is ingest.Ingester.Change. It takes turns with other servers and waits for one of the project's places, like a batch of an import.
 func (w *Warehouse) Change(ctx context.Context, places *admission.Scheduler, options ingest.Options, c ingest.Change) (ingest.Report, error) {
 	options.Turn = w.placed(places, &options)
 	return w.ingest.Change(ctx, options, c)
 }
 
-// placed waits for its turn among those that write to a project, and then for a place of the project's. What only reads takes no turns.
+// placed returns a Turn that waits for its turn among those that write to a project, and then for one of the project's places. A dry run takes no turn.
 func (w *Warehouse) placed(places *admission.Scheduler, options *ingest.Options) func(context.Context) (done func(), err error) {
 	project, dry := options.Project, options.DryRun
 	enter := func(ctx context.Context) (leave func(), err error) {
@@ -210,8 +208,8 @@ func (w *Warehouse) placed(places *admission.Scheduler, options *ingest.Options)
 	return w.inTurn(project, enter)
 }
 
-// inTurn waits for its turn among those that write to a project, and then for what enter waits for, if it is not nil. In this order, nobody
-// keeps a place from queries who only waits for a turn.
+// inTurn returns a Turn that waits for its turn among those that write to a project, and then calls enter if it is not nil. In this order, no place
+// is kept from queries while its holder merely waits for a turn.
 func (w *Warehouse) inTurn(project int64, enter func(context.Context) (leave func(), err error)) func(context.Context) (done func(), err error) {
 	return func(ctx context.Context) (done func(), err error) {
 		release, err := w.alone(ctx, project)
@@ -227,14 +225,14 @@ func (w *Warehouse) inTurn(project int64, enter func(context.Context) (leave fun
 	}
 }
 
-// Deliver is ingest.Ingester.Deliver. It takes turns with other servers, and waits for no place: events come in whatever is being asked.
+// Deliver is ingest.Ingester.Deliver. It takes turns with other servers and waits for no place: events come in no matter how many queries run.
 func (w *Warehouse) Deliver(ctx context.Context, options ingest.Options, records []record.Record) (ingest.Report, error) {
 	options.Turn = w.inTurn(options.Project, nil)
 	return w.ingest.Deliver(ctx, options, records)
 }
 
-// alone takes the lock of a project's people, and waits until ClickHouse has what was written of them: what one server reads of people must stay as it
-// is until it has written. It waits while Hold has the writers wait. It must not be called by who has it already, nor by who has a place.
+// alone takes the lock of a project's people, and waits until ClickHouse has everything written about them: what one server reads about people must
+// not change until it has written. It waits while Hold holds the writers. The caller must not have the lock already, nor a place.
 func (w *Warehouse) alone(ctx context.Context, project int64) (release func(), err error) {
 	if err := w.gate.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("waiting for a backup: %w", context.Cause(ctx))
@@ -259,17 +257,17 @@ func (w *Warehouse) alone(ctx context.Context, project int64) (release func(), e
 	return release, nil
 }
 
-// lock takes the lock of a project's people, and forgets what is known about them if another holder had it. That is told only once.
+// lock takes the lock of a project's people, and forgets what is known about them if another holder had it, which is only reported once.
 func (w *Warehouse) lock(ctx context.Context, project int64) (unlock func(), err error) {
 	others, unlock, err := w.shared.Lock(ctx, people(project), w.holder)
 	if err == nil && others {
-		w.ingest.Forget(project) // which data changed is told by a probe, where there are other servers
+		w.ingest.Forget(project) // a probe finds changed data where there are other servers
 		w.caughtUp.forget(project)
 	}
 	return unlock, err
 }
 
-// changing runs what changes rows of a table of a project.
+// changing runs a change of the rows of a project's table.
 func (w *Warehouse) changing(project int64, table string, kind changeKind, run func() error) error {
 	end := w.changes.begin(project, &change{table: table, kind: kind})
 	err := run()
@@ -277,7 +275,7 @@ func (w *Warehouse) changing(project int64, table string, kind changeKind, run f
 	return err
 }
 
-// removing runs what removes rows of a table of a project, and reports whether there are any. If not, it sends no statement that would.
+// removing runs a removal of rows of a project's table, and reports whether there were any. If not, run must send no statement.
 func (w *Warehouse) removing(project int64, table string, run func() (some bool, err error)) (some bool, err error) {
 	end := w.changes.begin(project, &change{table: table, kind: mutation})
 	if some, err = run(); some {
@@ -288,7 +286,7 @@ func (w *Warehouse) removing(project int64, table string, run func() (some bool,
 	return some, err
 }
 
-// changingAll runs what may change rows of all projects.
+// changingAll runs a change that may affect the rows of all projects.
 func (w *Warehouse) changingAll(run func() error) error {
 	end := w.changes.beginAll()
 	err := run()
