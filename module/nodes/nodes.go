@@ -1,10 +1,10 @@
 // Package nodes lets the servers of a deployment find one another in the registry that they share.
 //
-// Each server keeps a record of itself, with a number that it counts up, and reads those of the others. A server lives as long as its number moves by
-// the reader's own clock, so it makes no difference what time the others think it is.
+// Each server keeps a record of itself with a counter that it increments, and reads the records of the others. A server lives as long as its counter
+// moves, by the reader's own clock, so the clocks of the servers need not agree.
 //
-// What that costs: with n servers each writes its record and reads all n of them once in a second, or in n tenths of a second if that is longer. So all
-// servers together cause at most 10 writes and 10 reads in a second from 10 servers on, and a record takes less than 400 bytes.
+// The cost: each of n servers writes its record and reads all n of them once per second, or every n tenths of a second if that is longer. So from 10
+// servers on, all servers together cause at most 10 writes and 10 reads per second. A record takes less than 400 bytes.
 package nodes
 
 import (
@@ -26,11 +26,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// Board is where servers keep their records: a part of what a registry.Sharer can do.
+// Board is where servers keep their records: a subset of registry.Sharer.
 type Board interface {
-	// Keep keeps data under a name, in place of what was there; none keeps nothing.
+	// Keep stores data under a name, replacing what was there; empty data removes it.
 	Keep(ctx context.Context, name string, data []byte) error
-	// KeptAll returns what is kept under all names that begin with prefix.
+	// KeptAll returns everything stored under names that begin with prefix.
 	KeptAll(ctx context.Context, prefix string) (map[string][]byte, error)
 }
 
@@ -44,10 +44,10 @@ type Node struct {
 	Fingerprint Fingerprint
 	Version     string // of the program
 	Form        int    // of the messages that it understands
-	Source      string // what its results depend on: servers own results for those of the same source alone
+	Source      string // what its results depend on: a server owns results only for servers of the same source
 }
 
-// record is a Node as it is kept.
+// record is a Node as stored.
 type record struct {
 	Address     string `json:"address,omitempty"`
 	Fingerprint string `json:"fingerprint,omitempty"`
@@ -55,35 +55,35 @@ type record struct {
 	Form        int    `json:"form"`
 	Source      string `json:"source,omitempty"`
 	Beat        uint64 `json:"beat"`
-	EveryMillis int64  `json:"every_ms"` // how long it takes at most until the number moves
+	EveryMillis int64  `json:"every_ms"` // how long it takes at most until the counter moves
 }
 
-// prefix begins the names of records: registry.NodePrefix.
+// prefix is the prefix of the names of records: registry.NodePrefix.
 const prefix = "node-"
 
 const (
 	defaultEvery = time.Second
-	// missed is how many times a number may fail to move before its server counts as gone.
+	// missed is how many times a counter may fail to move before its server counts as gone.
 	missed = 3
-	// removeAfter is how long a record is kept whose number no longer moves.
+	// removeAfter is how long a record is kept whose counter has stopped.
 	removeAfter = 10 * time.Minute
-	// back is by how much the number of a server must move before it owns something again after it has failed to answer: one that it wrote before it
-	// died, but that was not read yet, must not count. It doubles each time that the server fails again, up to mostBack.
+	// back is by how much a server's counter must move before it owns results again after failing to answer: a value that it wrote before it died,
+	// but that was not read yet, must not count. back doubles each time the server fails again, up to mostBack.
 	back     = 3
 	mostBack = 48
-	// againAfter is how long it takes at least from one read that somebody asks for to the next one.
+	// againAfter is the shortest time between two reads that callers ask for.
 	againAfter = time.Second
-	// mostRecords bounds how many records are looked at. No deployment is as large; what goes beyond it was not written by servers.
+	// mostRecords bounds how many records are read. No deployment is that large; any beyond it were not written by servers.
 	mostRecords = 4096
-	// boardTimeout is the longest that a read or a write of records may take.
+	// boardTimeout is the longest that a read or write of records may take.
 	boardTimeout = 5 * time.Second
 )
 
-// Config says what a Directory is of.
+// Config configures a Directory.
 type Config struct {
-	Board Board // comparable: two that are equal are the same place
+	Board Board // comparable: equal boards are the same place
 	Self  Node
-	// How long it takes at most until the number moves while there are few servers. Default: 1s.
+	// How long it takes at most until the counter moves while there are few servers. Default: 1s.
 	Every time.Duration
 	// The server's clock. Default: time.Now.
 	Now func() time.Time
@@ -102,16 +102,16 @@ type Directory struct {
 
 	view atomic.Pointer[view]
 
-	wanted chan struct{} // has the loop read the records now
+	wanted chan struct{} // makes the loop read the records now
 
-	mu       sync.Mutex // guards what follows; not held while the registry is asked
+	mu       sync.Mutex // guards the following fields; not held while the registry is asked
 	seen     map[string]*seen
 	lastRead time.Time
-	pending  *pending  // the read that somebody waits for; nil for none
-	asked    time.Time // when somebody last had the records read, by the clock of timers
+	pending  *pending  // the read that callers wait for; nil for none
+	asked    time.Time // when callers last had the records read, on the clock of timers
 	closed   bool
 
-	beat   uint64 // of the loop alone
+	beat   uint64 // only for the loop
 	failed bool   // the last round failed
 	stop   context.CancelFunc
 	done   chan struct{}
@@ -122,32 +122,32 @@ type seen struct {
 	node   Node
 	beat   uint64
 	every  time.Duration
-	moved  time.Time // when the number was first seen to be what it is
+	moved  time.Time // when beat was first seen
 	living bool
-	dead   bool   // its number stood still for too long; until that is known, one that is new here may live
-	silent uint64 // it owns nothing before its number is greater than this; 0 if it may
-	failed int    // how often in a row it did not answer
+	dead   bool   // its counter stopped for too long; until that is known, a newly found server may live
+	silent uint64 // it owns nothing until its counter exceeds this; 0 if it may own results
+	failed int    // counts consecutive requests that it did not answer
 }
 
-// canBeAsked reports whether a server answers others, and understands what this one asks.
+// canBeAsked reports whether a server answers others and understands this one's requests.
 func (d *Directory) canBeAsked(n Node) bool { return n.Address != "" && n.Form == d.self.Form }
 
 // pending is a read of the records that has not begun yet.
 type pending struct {
 	done chan struct{} // closed when it has ended
-	err  error         // fixed by then
+	err  error         // set by then
 }
 
-// view is the servers as they are now. It is immutable.
+// view is the current set of servers. It is immutable.
 type view struct {
-	living   []Node // with this one, by name
-	owners   []Node // those of living that own results
+	living   []Node // including this one, sorted by name
+	owners   []Node // the living ones that own results
 	byPrint  map[Fingerprint]Node
-	byName   map[string]Node // all that have a record, without this one
+	byName   map[string]Node // all that have a record, except this one
 	selfOwns bool
 }
 
-// voice is the record of a server. A process has several Directories of one server while a config takes over from another one: the newest speaks for it.
+// voice is the writer of a server's record. While one config replaces another, a process has several Directories of the same server: only the newest writes.
 type voice struct {
 	of      voiceKey
 	writing sync.Mutex   // held while the record is written or removed
@@ -165,7 +165,7 @@ var voices = struct {
 	all map[voiceKey]*voice
 }{all: make(map[voiceKey]*voice)}
 
-// join makes a Directory the newest of its server. It begins with what the one before it knows, which the registry may not tell it now.
+// join makes a Directory the newest of its server. It starts with what the previous one knows, because the registry may be unreachable now.
 func (d *Directory) join() {
 	voices.Lock()
 	defer voices.Unlock()
@@ -182,7 +182,7 @@ func (d *Directory) join() {
 	d.voice = v
 }
 
-// learn takes over what another Directory of the server knows.
+// learn copies what another Directory of the server knows.
 func (d *Directory) learn(from *Directory) {
 	from.mu.Lock()
 	defer from.mu.Unlock()
@@ -193,7 +193,7 @@ func (d *Directory) learn(from *Directory) {
 	d.lastRead = from.lastRead
 }
 
-// leave takes the Directory away from those of its server. The newest that is left speaks from then on.
+// leave removes the Directory from those of its server. The newest of the others writes from then on.
 func (d *Directory) leave() {
 	voices.Lock()
 	defer voices.Unlock()
@@ -203,9 +203,9 @@ func (d *Directory) leave() {
 	}
 }
 
-// speak writes the record of the server, or removes it with no data, if the Directory is the newest one.
+// speak writes the server's record, or removes it if data is nil, provided that the Directory is the newest.
 func (d *Directory) speak(ctx context.Context, data []byte) error {
-	d.voice.writing.Lock() // so that what an older one writes is not later than what the newest does
+	d.voice.writing.Lock() // so that an older Directory can't write after the newest
 	defer d.voice.writing.Unlock()
 	voices.Lock()
 	all := d.voice.all
@@ -217,7 +217,7 @@ func (d *Directory) speak(ctx context.Context, data []byte) error {
 	return d.board.Keep(ctx, prefix+d.self.Name, data)
 }
 
-// Open announces a server and looks for others, until Close. Of several with one name on one board the newest alone writes the record.
+// Open announces a server and looks for others, until Close. If several share a name and a board, only the newest writes the record.
 func Open(cfg Config) *Directory {
 	d := &Directory{
 		board: cfg.Board, self: cfg.Self, every: cmp.Or(cfg.Every, defaultEvery), now: cfg.Now, log: cmp.Or(cfg.Logger, zap.NewNop()), seen: make(map[string]*seen),
@@ -234,7 +234,7 @@ func Open(cfg Config) *Directory {
 	return d
 }
 
-// Close takes the server's record away, unless a newer Directory of the server writes it.
+// Close removes the server's record, unless a newer Directory of the server writes it.
 func (d *Directory) Close() error {
 	d.stop()
 	<-d.done
@@ -244,13 +244,14 @@ func (d *Directory) Close() error {
 	return d.speak(ctx, nil)
 }
 
-// Self is this server.
+// Self returns this server.
 func (d *Directory) Self() Node { return d.self }
 
-// Nodes is how many servers live, with this one.
+// Nodes returns how many servers live, including this one.
 func (d *Directory) Nodes() int { return len(d.view.Load().living) }
 
-// Owner is the server that owns a result: the same on all servers of one source that know of the same ones. It is false if this one does, or would be alone.
+// Owner returns the server that owns a result: all servers of one source that know of the same servers get the same one. It returns false if this
+// server owns it, or there is no other.
 func (d *Directory) Owner(key [sha256.Size]byte) (Node, bool) {
 	v := d.view.Load()
 	if len(v.owners) == 0 || len(v.owners) == 1 && v.selfOwns {
@@ -267,16 +268,16 @@ func (d *Directory) Owner(key [sha256.Size]byte) (Node, bool) {
 	return best, best.Name != d.self.Name
 }
 
-// Errors of Named.
+// The errors of Named.
 var (
-	// ErrGone says that a server has no record: it has ended, or has not written its number for a long time.
+	// ErrGone reports that a server has no record: it has ended, or has not written its counter for a long time.
 	ErrGone = errors.New("the server has no record")
-	// ErrNotAsked says that a server has a record, but does not answer this one.
+	// ErrNotAsked reports that a server has a record but does not answer this one.
 	ErrNotAsked = errors.New("the server does not take questions of this one")
 )
 
-// Named is another server, by its name, dead or alive. The records are read again if it is not known; ErrGone is the error only if they were. Any other
-// error says nothing about the server.
+// Named returns another server by its name, dead or alive. If the name is unknown, the records are read again; the error is ErrGone only if that
+// succeeded. Any other error says nothing about the server.
 func (d *Directory) Named(ctx context.Context, name string) (Node, error) {
 	n, ok := d.view.Load().byName[name]
 	if !ok {
@@ -293,8 +294,8 @@ func (d *Directory) Named(ctx context.Context, name string) (Node, error) {
 	return n, nil
 }
 
-// Ended reports whether a server at whose address nobody answers has ended: by now its record is gone, or still the same and its number stands still. It
-// is an error if the records can't be read.
+// Ended reports whether a server that does not answer at its address has ended: its record is gone by now, or unchanged with a counter that has
+// stopped. It returns an error if the records can't be read.
 func (d *Directory) Ended(ctx context.Context, n Node) (bool, error) {
 	if err := d.readAgain(ctx); err != nil {
 		return false, fmt.Errorf("looking for a server: %w", err)
@@ -311,7 +312,7 @@ func (d *Directory) Has(name string) bool {
 	return ok
 }
 
-// Others are the other servers that can be asked: those that live or may live, and those whose number has stood still for too long.
+// Others returns the other servers that can be asked: those that live or may live, and those whose counter has stopped for too long.
 func (d *Directory) Others() (living, dead []Node) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -327,14 +328,14 @@ func (d *Directory) Others() (living, dead []Node) {
 	return living, dead
 }
 
-// Known is the server with a certificate. The records are read again if there is none, at most once in a second, whoever asks.
+// Known returns the server with a certificate. If none is known, the records are read again, at most once per second for all callers.
 func (d *Directory) Known(ctx context.Context, print Fingerprint) (Node, bool) {
 	n, ok := d.view.Load().byPrint[print]
 	if ok {
 		return n, true
 	}
 	if p, wait := d.request(); wait <= 0 {
-		_ = await(ctx, p) // what is known stays
+		_ = await(ctx, p) // on an error, what is known stays
 	}
 	n, ok = d.view.Load().byPrint[print]
 	return n, ok
@@ -357,8 +358,8 @@ func await(ctx context.Context, p *pending) error {
 	}
 }
 
-// request is the next read of the records, and how long it takes at most until it begins. One that somebody asks for begins no sooner than againAfter the
-// one before it, so that asking costs little.
+// request returns the next read of the records, and how long it takes at most until it begins. A requested read begins at least againAfter after the
+// previous one, so that requests cost little.
 func (d *Directory) request() (p *pending, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -386,7 +387,7 @@ func (d *Directory) request() (p *pending, wait time.Duration) {
 
 var errClosed = errors.New("the directory of servers is closed")
 
-// take is the read that somebody waits for, which begins now; nil for none.
+// take returns the read that callers wait for, which now begins; nil for none.
 func (d *Directory) take() *pending {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -395,7 +396,7 @@ func (d *Directory) take() *pending {
 	return p
 }
 
-// finish tells those who wait for a read how it ended.
+// finish reports the outcome to those who wait for the read.
 func (p *pending) finish(err error) {
 	if p != nil {
 		p.err = err
@@ -403,8 +404,8 @@ func (p *pending) finish(err error) {
 	}
 }
 
-// Silent notes that a server did not answer. It owns nothing here until its number has moved far enough: twice as far each time that it fails again. It
-// reports whether the server answered until now.
+// Silent records that a server did not answer. The server owns nothing here until its counter has moved far enough: twice as far each time that it
+// fails again. It reports whether the server answered until now.
 func (d *Directory) Silent(name string) (changed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -418,7 +419,7 @@ func (d *Directory) Silent(name string) (changed bool) {
 	return s.failed == 1
 }
 
-// Answered notes that a server answered. It reports whether it did not before.
+// Answered records that a server answered. It reports whether it did not before.
 func (d *Directory) Answered(name string) (changed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -431,7 +432,7 @@ func (d *Directory) Answered(name string) (changed bool) {
 	return true
 }
 
-// run moves the number and reads those of others.
+// run moves the counter and reads those of the others.
 func (d *Directory) run(ctx context.Context) {
 	defer close(d.done)
 	defer d.refuse()
@@ -452,7 +453,7 @@ func (d *Directory) run(ctx context.Context) {
 	}
 }
 
-// readWanted reads the records if somebody waits for that.
+// readWanted reads the records if anyone waits for that.
 func (d *Directory) readWanted(ctx context.Context) {
 	p := d.take()
 	if p == nil { // a round has read them meanwhile
@@ -466,7 +467,7 @@ func (d *Directory) readWanted(ctx context.Context) {
 	p.finish(d.read(ctx))
 }
 
-// refuse ends all waiting.
+// refuse ends all waits.
 func (d *Directory) refuse() {
 	d.mu.Lock()
 	d.closed = true
@@ -474,7 +475,7 @@ func (d *Directory) refuse() {
 	d.take().finish(errClosed)
 }
 
-// interval is how long it takes until the number moves.
+// interval returns how long it takes until the counter moves.
 func (d *Directory) interval() time.Duration {
 	return max(d.every, time.Duration(d.Nodes())*d.every/10)
 }
@@ -507,7 +508,7 @@ func (d *Directory) round(ctx context.Context) {
 	}
 }
 
-// gone are the servers whose record is to be removed. One server does it: the first by name of those that live.
+// gone returns the servers whose records are to be removed. Only one server removes records: the first living one by name.
 func (d *Directory) gone() (names []string) {
 	if living := d.view.Load().living; living[0].Name != d.self.Name {
 		return nil
@@ -523,7 +524,7 @@ func (d *Directory) gone() (names []string) {
 	return names
 }
 
-// read reads the records. It is for the loop alone.
+// read reads the records. Only the loop calls it.
 func (d *Directory) read(ctx context.Context) error {
 	kept, err := d.board.KeptAll(ctx, prefix)
 	if err != nil {
@@ -532,7 +533,7 @@ func (d *Directory) read(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
-	if gap := now.Sub(d.lastRead); !d.lastRead.IsZero() && gap > 2*d.interval() { // no number could be seen to move meanwhile
+	if gap := now.Sub(d.lastRead); !d.lastRead.IsZero() && gap > 2*d.interval() { // no counter could be seen to move meanwhile
 		for _, s := range d.seen {
 			s.moved = s.moved.Add(gap)
 		}
@@ -557,7 +558,7 @@ func (d *Directory) read(ctx context.Context) error {
 	return nil
 }
 
-// see takes a look at a record. It is false for what no server writes. The caller holds mu.
+// see examines a record. ok is false if no server wrote it. The caller holds mu.
 func (d *Directory) see(name string, data []byte, now time.Time) (*seen, bool) {
 	r, print, ok := parse(name, data)
 	if !ok {
@@ -565,13 +566,13 @@ func (d *Directory) see(name string, data []byte, now time.Time) (*seen, bool) {
 	}
 	n := Node{Name: name, Address: r.Address, Fingerprint: print, Version: r.Version, Form: r.Form, Source: r.Source}
 	s := d.seen[name]
-	if s == nil || s.node != n { // it lives once its number has moved
+	if s == nil || s.node != n { // it lives once its counter has moved
 		return &seen{node: n, beat: r.Beat, moved: now}, true
 	}
 	s.every = time.Duration(r.EveryMillis) * time.Millisecond
 	switch {
 	case r.Beat != s.beat:
-		if r.Beat > s.silent || r.Beat < s.beat { // it counts anew after a reload
+		if r.Beat > s.silent || r.Beat < s.beat { // after a reload it counts afresh
 			s.silent = 0
 		}
 		s.beat, s.moved, s.living, s.dead = r.Beat, now, true, false
@@ -585,11 +586,11 @@ const (
 	nameLength  = 16
 	mostRecord  = 1 << 10 // bytes
 	mostAddress = 256     // bytes
-	// longestEvery bounds what a record says about when its number moves.
+	// longestEvery bounds what a record may say about when its counter moves.
 	longestEvery = 10 * time.Minute
 )
 
-// parse reads a record. It is false for what no server writes.
+// parse reads a record. ok is false if no server wrote it.
 func parse(name string, data []byte) (r record, print Fingerprint, ok bool) {
 	if _, err := hex.DecodeString(name); err != nil || len(name) != nameLength || len(data) > mostRecord || json.Unmarshal(data, &r) != nil {
 		return r, print, false
@@ -605,7 +606,7 @@ func parse(name string, data []byte) (r record, print Fingerprint, ok bool) {
 	return r, print, true
 }
 
-// publish shows what was seen. The caller holds mu, or is alone.
+// publish updates the view from what was seen. The caller holds mu, or is the only user.
 func (d *Directory) publish() {
 	v := &view{living: []Node{d.self}, byPrint: make(map[Fingerprint]Node), byName: make(map[string]Node), selfOwns: d.self.Address != ""}
 	if v.selfOwns {
