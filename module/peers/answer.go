@@ -10,40 +10,40 @@ import (
 	"time"
 )
 
-// Kind is what came of a request.
+// Kind is the kind of an answer.
 type Kind byte
 
-// Kinds of answers.
+// The kinds of answers.
 const (
 	Result  Kind = iota + 1 // the body is what was asked for
-	Failure                 // the body is an error, which the other would meet as well
-	Decline                 // the other has to see to it itself; the body says why, for logs
+	Failure                 // the body is an error that the asking server would meet as well
+	Decline                 // the asking server has to do it itself; the body says why, for logs
 )
 
 // Answer is the answer to a request.
 type Answer struct {
 	Kind Kind
 	Body []byte
-	// Rest is what follows the body, so that nobody has to join the two before they are sent. It is not changed. The other gets both as the body.
+	// Rest follows the body, so that the two need not be joined before they are sent. It is not modified. The receiver gets both as the body.
 	Rest []byte
 }
 
 func (a *Answer) size() int { return len(a.Body) + len(a.Rest) }
 
-// Declined is the answer that the other has to see to it itself.
+// Declined returns the answer that the asking server has to do it itself.
 func Declined(why string) Answer { return Answer{Kind: Decline, Body: []byte(why)} }
 
 // An answer is sent in frames:
 //
 //	what 1 | length 4, big endian | bytes
 //
-// There are signs of life without bytes, parts of the body, and last the kind.
+// There are signs of life without bytes, then the parts of the body, and finally the kind.
 const (
 	frameSign  byte = 's'
 	framePart  byte = 'p'
 	frameKind  byte = 'k' // its one byte is the Kind
 	frameHead       = 5
-	frameBytes      = 64 << 10 // of a part, at most
+	frameBytes      = 64 << 10 // at most, of a part
 )
 
 // writer sends an answer.
@@ -65,7 +65,7 @@ func (w *writer) frame(what byte, data []byte) error {
 	return err
 }
 
-// sign says that the answer is being worked on.
+// sign tells the other server that the answer is being worked on.
 func (w *writer) sign() error {
 	if err := w.frame(frameSign, nil); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (w *writer) sign() error {
 	return w.rc.Flush()
 }
 
-// answer sends an answer. Where that fails, nobody is left to tell.
+// answer sends an answer. If that fails, nobody is left to tell.
 func (w *writer) answer(a Answer) {
 	if a.size() > MaxAnswer {
 		a = Declined("the answer is too large")
@@ -94,13 +94,13 @@ func (w *writer) answer(a Answer) {
 
 var errForm = errors.New("the answer is not in a form that can be read")
 
-// room bounds how many bytes of answers there are at once.
+// room bounds the total size of answers at a time.
 type room struct {
 	most int64
 	held atomic.Int64
 }
 
-// take takes room for some bytes. It is false if there is not enough.
+// take takes room for n bytes. It reports false if there is not enough.
 func (r *room) take(n int) bool {
 	if r.held.Add(int64(n)) > r.most {
 		r.leave(n)
@@ -111,7 +111,7 @@ func (r *room) take(n int) bool {
 
 func (r *room) leave(n int) { r.held.Add(-int64(n)) }
 
-// read reads an answer of at most so many bytes. alive is called with each frame. An answer for which there is no room counts as declined.
+// read reads an answer of at most most bytes. It calls alive with each frame. An answer for which there is no room counts as declined.
 func read(r io.Reader, most int, in *room, alive func()) (Answer, error) {
 	var body []byte
 	defer func() { in.leave(len(body)) }()

@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/nodes"
 )
 
-// Identity is the key and the certificate of a server. They are never stored: a server that starts has others.
+// Identity is the key and certificate of a server. They are never stored: each start makes new ones.
 type Identity struct{ certificate tls.Certificate }
 
 // NewIdentity makes a key and a certificate.
@@ -28,7 +28,7 @@ func NewIdentity() (*Identity, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "caddy-analytics"},
-		// The record in the registry says for how long it is believed. Clocks need not agree.
+		// The record in the registry determines how long it is trusted. Clocks need not agree.
 		NotBefore: time.Unix(0, 0), NotAfter: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
@@ -39,13 +39,13 @@ func NewIdentity() (*Identity, error) {
 	return &Identity{tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: private}}, nil
 }
 
-// Fingerprint is that of the certificate.
+// Fingerprint returns the fingerprint of the certificate.
 func (i *Identity) Fingerprint() nodes.Fingerprint { return fingerprint(i.certificate.Certificate[0]) }
 
 func fingerprint(raw []byte) nodes.Fingerprint { return sha256.Sum256(raw) }
 
-// Advertised is the address at which others reach a listener: its own, or, of one that listens at all addresses, the first private or else public one of
-// this machine.
+// Advertised returns the address at which others reach a listener: its own or, if it listens on all addresses, this machine's first private address,
+// or else its first public one.
 func Advertised(listener net.Listener) (string, error) {
 	host, port, err := net.SplitHostPort(listener.Addr().String())
 	if err != nil {

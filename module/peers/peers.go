@@ -1,11 +1,11 @@
-// Package peers lets a server ask another one of its deployment, and answer it: one request, one answer, over a listener of its own.
+// Package peers lets a server ask another server of its deployment, and answer such requests: one request, one answer, over a listener of its own.
 //
-// Both sides authenticate one another: each server makes a key and a certificate when it starts, whose fingerprint stands in its record in the registry.
-// A connection to or from a server without a record there ends before anything is said. What is asked and what is answered are bytes to this package;
-// whoever gives them checks them.
+// Both sides authenticate each other: at its start each server makes a key and a certificate, whose fingerprint is in its record in the registry. A
+// connection to or from a server without such a record is closed before anything is said. Requests and answers are opaque bytes to this package; the
+// caller and the handler check them.
 //
-// While a server works on an answer it says so every few milliseconds. One that says nothing for Config.Silence is given up, and left out until it is
-// alive again, for longer each time that it fails again: see nodes.Directory.
+// While a server works on an answer, it sends a sign of life every few milliseconds. If it is silent for Config.Silence, the asking server gives up
+// on it and leaves it out until it is alive again, longer each time that it fails again: see nodes.Directory.
 package peers
 
 import (
@@ -33,35 +33,36 @@ import (
 )
 
 const (
-	// MaxRequest is the most bytes of a request.
+	// MaxRequest is the largest request in bytes.
 	MaxRequest = 1 << 20
-	// MaxAnswer is the most bytes of an answer.
+	// MaxAnswer is the largest answer in bytes.
 	MaxAnswer = 96 << 20
 
 	defaultSilence = 200 * time.Millisecond
-	// signs is how often a server that works says so while the other waits for Config.Silence.
+	// signs is how many signs of life a working server sends during Config.Silence.
 	signs = 5
-	// mostAnswers is how many requests of others are answered at once. Beyond that they are declined.
+	// mostAnswers is how many requests of others are answered at a time. Further ones are declined.
 	mostAnswers = 512
-	// mostBytes is how many bytes of answers are sent at once, and how many are read. What goes beyond it is declined: its server computes it.
+	// mostBytes is how many bytes of answers are sent at a time, and how many are read. What exceeds it is declined, and the asking server computes
+	// it itself.
 	mostBytes = 256 << 20
-	// mostConnections is how many connections are open at once, those of strangers too, which end with their handshake.
+	// mostConnections is how many connections are open at a time, including those of strangers, which end with the handshake.
 	mostConnections = 1024
-	// longestSend is how long the other may take to read an answer.
+	// longestSend is how long the other server may take to read an answer.
 	longestSend = time.Minute
 	path        = "/ask"
 )
 
-// Handler answers a request of another server. ctx ends when that no longer waits.
+// Handler answers a request of another server. ctx ends when that server no longer waits.
 type Handler func(ctx context.Context, from nodes.Node, request []byte) Answer
 
-// Config says what Peers work with.
+// Config configures Peers.
 type Config struct {
 	Identity  *Identity
 	Directory *nodes.Directory
-	// How long a server may say nothing. Default: 200ms.
+	// How long a server may be silent. Default: 200ms.
 	Silence time.Duration
-	// How a server is reached. Default: over TCP.
+	// How to connect to a server. Default: over TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Default: nothing is logged.
 	Logger *zap.Logger
@@ -75,7 +76,7 @@ type Peers struct {
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	log       *zap.Logger
 	server    *http.Server
-	answering chan struct{} // has room for each request that is answered
+	answering chan struct{} // has an element for each request being answered
 	served    chan struct{} // closed once the listener is
 	sending   room
 	reading   room
@@ -96,7 +97,7 @@ type link struct {
 	client *http.Transport
 }
 
-// Serve answers other servers on a listener, until Close. Until there is a handler, all requests are declined.
+// Serve answers other servers on a listener until Close. All requests are declined until there is a handler.
 func Serve(listener net.Listener, cfg Config) *Peers {
 	p := &Peers{
 		identity: cfg.Identity, directory: cfg.Directory, silence: cmp.Or(cfg.Silence, defaultSilence), dial: cfg.Dial, log: cmp.Or(cfg.Logger, zap.NewNop()),
@@ -109,7 +110,7 @@ func Serve(listener net.Listener, cfg Config) *Peers {
 	p.server = &http.Server{
 		Handler: http.HandlerFunc(p.serve), TLSConfig: p.serverTLS(), Protocols: onlyHTTP2(), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 4 << 10,
 		IdleTimeout: 2 * time.Minute, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: mostAnswers, SendPingTimeout: 15 * time.Second},
-		ErrorLog: log.New(io.Discard, "", 0), // handshakes of strangers, who could fill a log
+		ErrorLog: log.New(io.Discard, "", 0), // strangers' failed handshakes could fill a log
 	}
 	go func() {
 		defer close(p.served)
@@ -126,7 +127,7 @@ func onlyHTTP2() *http.Protocols {
 	return protocols
 }
 
-// Handle has requests answered by a handler, in the place of the one before until undo is called.
+// Handle makes a handler answer requests, in place of the previous one, until undo is called.
 func (p *Peers) Handle(h Handler) (undo func()) {
 	p.handlers.Lock()
 	defer p.handlers.Unlock()
@@ -175,7 +176,7 @@ func (p *Peers) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(longestSend)) // every connection of HTTP/2 has them
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(longestSend)) // every HTTP/2 connection supports deadlines
 	request, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequest))
 	if err != nil {
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
@@ -215,14 +216,14 @@ func (p *Peers) serve(w http.ResponseWriter, r *http.Request) {
 		case <-tick.C:
 			if out.sign() != nil {
 				cancel()
-				<-done // it must not outlive the place that it takes
+				<-done // the handler must not outlive the slot that it takes
 				return
 			}
 		}
 	}
 }
 
-// answer calls a handler. One that panics declines.
+// answer calls a handler. If it panics, the request is declined.
 func (p *Peers) answer(ctx context.Context, h Handler, from nodes.Node, request []byte) (a Answer) {
 	defer func() {
 		if crash := recover(); crash != nil {
@@ -233,7 +234,7 @@ func (p *Peers) answer(ctx context.Context, h Handler, from nodes.Node, request 
 	return h(ctx, from, request)
 }
 
-// sender is the server that sent a request. Its record may have gone since the connection was made.
+// sender returns the server that sent a request. Its record may have gone since the connection was made.
 func (p *Peers) sender(r *http.Request) (nodes.Node, bool) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) != 1 {
 		return nodes.Node{}, false
@@ -242,14 +243,14 @@ func (p *Peers) sender(r *http.Request) (nodes.Node, bool) {
 }
 
 var (
-	// ErrSilent is the error of a server that does not answer, or not in a form that can be read.
+	// ErrSilent is the error of a server that does not answer, or whose answer can't be read.
 	ErrSilent = errors.New("the server does not answer")
-	// ErrAbsent is an ErrSilent of a server at whose address nobody listens, or another one does.
+	// ErrAbsent is an ErrSilent for an address where nobody listens, or another server does.
 	ErrAbsent = fmt.Errorf("%w: it is not at its address", ErrSilent)
 )
 
-// Ask asks a server. The error is ErrSilent, of which ErrAbsent is one, or the cause of ctx. Who does not answer owns nothing from then on: see
-// nodes.Directory.
+// Ask asks a server. The error is ErrSilent or ErrAbsent, which is one, or the cause of ctx. A server that does not answer owns no results from then
+// on: see nodes.Directory.
 func (p *Peers) Ask(ctx context.Context, node nodes.Node, request []byte) (Answer, error) {
 	if len(request) > MaxRequest {
 		return Declined("the request is too large"), nil
@@ -302,7 +303,7 @@ func (p *Peers) ask(ctx context.Context, node nodes.Node, request []byte, alive 
 	return read(res.Body, MaxAnswer, &p.reading, alive)
 }
 
-// link is the connection to a server: another one if it has started anew.
+// link returns the connection to a server: a new one if the server has restarted.
 func (p *Peers) link(node nodes.Node) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -313,7 +314,7 @@ func (p *Peers) link(node nodes.Node) *link {
 	if l != nil {
 		l.client.CloseIdleConnections()
 	}
-	for name, old := range p.links { // of processes that ended
+	for name, old := range p.links { // of processes that have ended
 		if name != node.Name && !p.directory.Has(name) {
 			old.client.CloseIdleConnections()
 			delete(p.links, name)
@@ -339,11 +340,11 @@ func (p *Peers) drop(name string) {
 	}
 }
 
-// serverTLS lets in servers that have a record.
+// serverTLS accepts servers that have a record.
 func (p *Peers) serverTLS() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{p.identity.certificate}, ClientAuth: tls.RequireAnyClientCert,
-		SessionTicketsDisabled: true, // each connection proves who is there
+		SessionTicketsDisabled: true, // each connection has to prove its identity
 		NextProtos:             []string{"h2"},
 		VerifyConnection: func(state tls.ConnectionState) error {
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -359,7 +360,7 @@ func (p *Peers) serverTLS() *tls.Config {
 	}
 }
 
-// clientTLS accepts one server alone.
+// clientTLS accepts only the given server.
 func (p *Peers) clientTLS(want nodes.Fingerprint) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{p.identity.certificate}, NextProtos: []string{"h2"},
