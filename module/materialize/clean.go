@@ -28,9 +28,8 @@ func (f *Filler) follow() {
 	}
 }
 
-// clean drops the tables of a shard that nobody has read for long enough: those that others took the place of, those of fills that broke off, and
-// those of versions that are no longer materialized. Tables of endpoints that this registry does not know may be those of another one,
-// and stay.
+// clean drops the tables of a shard that nobody has read for long enough: those that were replaced, those of aborted fills, and those of versions
+// that are no longer materialized. Tables of endpoints unknown to this registry may belong to another one, and stay.
 func (f *Filler) clean(shard string, house *warehouse.Warehouse, now time.Time) {
 	if house.Known() == nil {
 		return
@@ -65,7 +64,7 @@ func (f *Filler) clean(shard string, house *warehouse.Warehouse, now time.Time) 
 	f.mu.Unlock()
 }
 
-// wantedTables are the tables that runs read, or that are being filled.
+// wantedTables returns the tables that runs read or that are being filled.
 func wantedTables(snap *registry.Snapshot) map[clickhouse.MaterializedTable]bool {
 	wanted := make(map[clickhouse.MaterializedTable]bool)
 	for _, p := range snap.Projects() {

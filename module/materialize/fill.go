@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// fly fills the table of a version if that is still due when its turn comes.
+// fly fills the table of a version, if that is still due in its turn.
 func (f *Filler) fly(n name) {
 	_, release, err := f.Registry.Lock(f.open, lockOf(n), f.holder)
 	if err != nil {
@@ -47,10 +47,10 @@ func (f *Filler) fly(n name) {
 	}
 }
 
-// lockOf names the lock that whoever fills the table of a version has.
+// lockOf returns the name of the lock that is held while a version's table is filled.
 func lockOf(n name) string { return fmt.Sprintf("table-%d-%s-%d", n.project, n.endpoint, n.version) }
 
-// find returns a version that is materialized.
+// find returns a materialized version.
 func find(snap *registry.Snapshot, n name) (registry.Materialized, bool) {
 	for _, m := range snap.Materialized(n.project) {
 		if nameOf(m) == n {
@@ -60,7 +60,7 @@ func find(snap *registry.Snapshot, n name) (registry.Materialized, bool) {
 	return registry.Materialized{}, false
 }
 
-// fill makes a new table and has runs read it.
+// fill creates a new table and makes runs read it.
 func (f *Filler) fill(n name, place *admission.Place) {
 	began := time.Now()
 	table, err := f.Registry.BeginFill(f.open, n.project, n.endpoint, n.version, began)
@@ -83,7 +83,7 @@ func (f *Filler) fill(n name, place *admission.Place) {
 		f.pauses.End(n)
 		return
 	case f.open.Err() != nil:
-		return // whoever fills it next gives up this table
+		return // the next fill gives up this table
 	}
 	r.drop()
 	switch {
@@ -96,7 +96,7 @@ func (f *Filler) fill(n name, place *admission.Place) {
 	}
 }
 
-// postponed puts off a fill that could not be tried, or that an outage has ended. The version goes on waiting for it.
+// postponed puts off a fill that could not be tried or was ended by an outage. The version still waits for it.
 func (f *Filler) postponed(n name, err error) {
 	if f.open.Err() != nil {
 		return
@@ -121,13 +121,13 @@ type run struct {
 	began time.Time
 }
 
-// errSuperseded says that a fill is not wanted any more: the version was changed or switched off, or its endpoint was deleted.
+// errSuperseded reports that a fill is no longer wanted: the version was changed or switched off, or its endpoint was deleted.
 var errSuperseded = errors.New("the fill is no longer wanted")
 
-// followEvery is how often a fill asks whether it is still wanted.
+// followEvery is how often a fill checks whether it is still wanted.
 const followEvery = 200 * time.Millisecond
 
-// follow ends a fill that is not wanted any more.
+// follow ends a fill that is no longer wanted.
 func (r *run) follow(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -144,7 +144,7 @@ func (r *run) follow(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// settle makes the table, and has runs read it.
+// settle creates the table and makes runs read it.
 func (r *run) settle(ctx context.Context) error {
 	snap := r.Registry.Snapshot()
 	m, ok := find(snap, r.name)
@@ -167,7 +167,7 @@ func (r *run) settle(ctx context.Context) error {
 		return err
 	}
 	took := time.Since(r.began)
-	// Once the table is there, it is not given up because the version is changed at this moment: the registry decides.
+	// Once the table exists, it is not given up because the version is changed at this moment: the registry decides.
 	swapped, err := r.Registry.SwapFill(context.WithoutCancel(ctx), r.project, r.endpoint, r.version, r.fill,
 		registry.Table{AsOf: r.began, Took: took, Rows: rows, Of: plan.Mark})
 	switch {
@@ -183,7 +183,7 @@ func (r *run) settle(ctx context.Context) error {
 	return nil
 }
 
-// plan plans the table for this moment. The members of the cohorts that the query reads are computed first if they never were.
+// plan plans the table for this moment. Cohorts that the query reads are computed first if they never were.
 func (r *run) plan(ctx context.Context, snap *registry.Snapshot, m registry.Materialized) (*materialize.Plan, error) {
 	of, err := subject(m)
 	if err != nil {
@@ -200,7 +200,7 @@ func (r *run) plan(ctx context.Context, snap *registry.Snapshot, m registry.Mate
 	return r.Executor.PlanTable(ctx, later, r.Executor.CompilesOf(nil, nil, r.project), of, r.began)
 }
 
-// known is the plan of the table of a version, for another moment.
+// known returns the plan of a version's table, for another moment.
 func (f *Filler) known(snap *registry.Snapshot, m registry.Materialized, now time.Time) (*materialize.Plan, error) {
 	of, err := subject(m)
 	if err != nil {
@@ -209,7 +209,7 @@ func (f *Filler) known(snap *registry.Snapshot, m registry.Materialized, now tim
 	return f.Executor.KnownTable(f.open, snap, f.Executor.CompilesOf(nil, nil, m.Project), m.Version.ID, of, now)
 }
 
-// subject is a version as its table is planned.
+// subject returns a version in the form for planning its table.
 func subject(m registry.Materialized) (execution.Subject, error) {
 	node, err := compiler.Parse(m.Query)
 	if err != nil {
@@ -218,7 +218,7 @@ func subject(m registry.Materialized) (execution.Subject, error) {
 	return execution.Subject{Project: m.Project, Endpoint: m.Name, Version: m.Number, Node: node, Buckets: m.Table.Buckets}, nil
 }
 
-// comment tells an operator what the query is.
+// comment tells an operator what the query is for.
 func (r *run) comment(m registry.Materialized) string {
 	text, _ := json.Marshal(map[string]any{"product": "caddy-analytics", "project": r.project, "endpoint": m.Name, "version": r.version, "fill": r.fill})
 	return string(text)
@@ -234,7 +234,7 @@ func (r *run) fail(err error) {
 	}
 }
 
-// messageOf says why a table can't be filled, in words that the author of the endpoint may see.
+// messageOf returns the reason why a table can't be filled, in words that the endpoint's author may see.
 func messageOf(err error) string {
 	if known, ok := errors.AsType[*clickhouse.Error](err); ok {
 		return known.Message
@@ -248,7 +248,7 @@ func messageOf(err error) string {
 	return "The fill failed."
 }
 
-// drop drops a table that no run will read. What is left, because ClickHouse is away, goes with the old tables.
+// drop drops a table that no run will read. If ClickHouse is away, the table is dropped later with the old ones.
 func (r *run) drop() {
 	if r.table.Fill == 0 {
 		return

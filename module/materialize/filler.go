@@ -1,5 +1,5 @@
-// Package materialize fills the tables of materialized endpoints: by queries that run inside ClickHouse, on a schedule, one at a time for
-// each version on all servers that share a registry. It knows neither HTTP nor Caddy.
+// Package materialize fills the tables of materialized endpoints with queries that run inside ClickHouse. They run on a schedule, one at a time per
+// version across all servers that share a registry. The package knows neither HTTP nor Caddy.
 package materialize
 
 import (
@@ -21,28 +21,28 @@ import (
 )
 
 const (
-	// maxRunning is how many fills run at once on a server for each shard of ClickHouse, however many places there are.
+	// maxRunning is how many fills run at a time on a server for each shard of ClickHouse, however many places there are.
 	maxRunning = 2
-	// defaultKeep is how long a table stays after another one took its place: longer than a run waits for its turn and reads it.
+	// defaultKeep is how long a replaced table stays: longer than a run waits for its turn and reads it.
 	defaultKeep = 15 * time.Minute
-	// lookEvery is how often to look for versions whose table is to be filled: another server may have written that, or have died.
+	// lookEvery is how often to look for versions whose table is to be filled: another server may have requested that, or may have died.
 	lookEvery = time.Second
 	// cleanEvery is how often to look for tables that nobody reads any more.
 	cleanEvery = time.Minute
 )
 
-// Config is what a Filler works with.
+// Config configures a Filler.
 type Config struct {
 	Registry *registry.Registry
-	// Executor compiles, and has the warehouse and the places.
+	// Executor compiles queries, and has the shards and the places.
 	Executor *execution.Executor
 	Logger   *zap.Logger
-	// Keep is how long a table stays after another one took its place. Default: a quarter of an hour.
+	// Keep is how long a replaced table stays. Default: a quarter of an hour.
 	Keep time.Duration
 }
 
-// Filler fills tables in the background. Which tables there are, and which are to be filled, is in the registry, so that nothing is
-// forgotten when a server dies. Its methods may be called from several goroutines at once.
+// Filler fills tables in the background. The registry holds which tables exist and which are to be filled, so that nothing is forgotten when a server
+// dies. Its methods are safe for concurrent use.
 type Filler struct {
 	Config
 
@@ -59,9 +59,9 @@ type Filler struct {
 	closed  bool
 	flights map[name]bool
 
-	unread map[string]map[clickhouse.MaterializedTable]time.Time // by shard, when a table was first seen that nobody reads
+	unread map[string]map[clickhouse.MaterializedTable]time.Time // by shard, when a table was first seen to be unread
 
-	pauses   backoff.Pauses[name] // of those that an outage has ended
+	pauses   backoff.Pauses[name] // for fills that an outage has ended
 	cleaning warehouse.PerShard
 }
 
@@ -74,7 +74,7 @@ type name struct {
 
 func nameOf(m registry.Materialized) name { return name{m.Project, m.Endpoint.ID, m.Number} }
 
-// New returns a filler, which begins to look for what is to be filled.
+// New returns a Filler, which begins to look for tables to fill.
 func New(config Config) *Filler {
 	config.Keep = cmp.Or(config.Keep, defaultKeep)
 	f := &Filler{
@@ -87,7 +87,7 @@ func New(config Config) *Filler {
 	return f
 }
 
-// Close stops the fills that run. The versions go on waiting for them in the registry.
+// Close stops the running fills. In the registry, their versions still wait for them.
 func (f *Filler) Close() error {
 	f.mu.Lock()
 	f.closed = true
@@ -98,11 +98,11 @@ func (f *Filler) Close() error {
 	return nil
 }
 
-// Wake has the filler look at once. It returns before anything is filled.
+// Wake makes the filler look at once. It returns before anything is filled.
 func (f *Filler) Wake() {
 	select {
 	case f.woken <- struct{}{}:
-	default: // it is to look already
+	default: // it will look anyway
 	}
 }
 
@@ -131,7 +131,7 @@ func (f *Filler) look() {
 	}
 }
 
-// begin begins to fill the table of a version, unless that is done already.
+// begin starts to fill the table of a version, unless that is in progress.
 func (f *Filler) begin(n name) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,6 +144,6 @@ func (f *Filler) begin(n name) {
 		f.mu.Lock()
 		delete(f.flights, n)
 		f.mu.Unlock()
-		f.Wake() // it may have been changed in the meantime
+		f.Wake() // the version may have been changed in the meantime
 	})
 }

@@ -2,7 +2,7 @@ package materialize
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// The results of fills.
+// The outcomes of fills.
 const (
 	filled     = "filled"
 	failed     = "failed"

@@ -6,14 +6,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// A fill begins when this part of the time has passed for which the one before is read, so that it ends before that does; but not more
-// often than once in leastEvery.
+// A fill begins when this part of the version's freshness has passed, so that it ends before the current table is too old; but not more often than
+// once in leastEvery.
 const (
 	earlyPart  = 0.9
 	leastEvery = time.Minute
 )
 
-// A fill that fails is tried again after firstWait, and after twice as long each time, at most longestWait.
+// A failed fill is tried again after firstWait, and then each time after twice as long, at most longestWait.
 const (
 	firstWait   = time.Minute
 	longestWait = 6 * time.Hour
@@ -30,7 +30,7 @@ func (f *Filler) due(snap *registry.Snapshot, m registry.Materialized, now time.
 	return waited(m.Table, now)
 }
 
-// scheduled reports whether a version waits for a fill, or its table is old.
+// scheduled reports whether a version waits for a fill or its table is old.
 func scheduled(t *registry.Table, freshness int, now time.Time) bool {
 	if t.Pending != 0 || t.Fill == 0 {
 		return true
@@ -39,7 +39,7 @@ func scheduled(t *registry.Table, freshness int, now time.Time) bool {
 	return now.Sub(t.AsOf) >= every
 }
 
-// waited reports whether a fill may be tried again after those that failed.
+// waited reports whether a fill may be tried again after earlier failures.
 func waited(t *registry.Table, now time.Time) bool {
 	if t.Errors == 0 {
 		return true
@@ -47,8 +47,7 @@ func waited(t *registry.Table, now time.Time) bool {
 	return !now.Before(t.LastErrorAt.Add(min(firstWait<<min(t.Errors-1, 20), longestWait)))
 }
 
-// outdated reports whether a table was filled by another query than the one that would fill it now: the project's time zone was changed,
-// or the type of a property.
+// outdated reports whether a table was filled by a different query than would fill it now: the project's time zone or the type of a property has changed.
 func (f *Filler) outdated(snap *registry.Snapshot, m registry.Materialized, now time.Time) bool {
 	if now.Sub(m.Table.AsOf) < leastEvery || f.Executor.Shards.Of(m.Endpoint.Project).Known() == nil {
 		return false
