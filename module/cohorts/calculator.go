@@ -1,5 +1,5 @@
-// Package cohorts computes the members of cohorts: by queries that run inside ClickHouse, on demand and on a schedule, one at a time for
-// each cohort on all servers that share a registry. It knows neither HTTP nor Caddy.
+// Package cohorts computes the members of cohorts with queries that run inside ClickHouse. They run on demand and on a schedule, one at a time per
+// cohort across all servers that share a registry. The package knows neither HTTP nor Caddy.
 package cohorts
 
 import (
@@ -19,31 +19,31 @@ import (
 )
 
 const (
-	// maxRunning is how many calculations run at once on a server for each shard of ClickHouse, however many places there are.
+	// maxRunning is how many calculations run at a time on a server for each shard of ClickHouse, however many places there are.
 	maxRunning = 3
-	// defaultKeep is how long a version stays after another one took its place: longer than a query waits for its turn and runs, and
-	// than a calculation that reads it.
+	// defaultKeep is how long a replaced version stays: longer than a query waits for its turn and runs, and longer than a calculation that reads the
+	// version.
 	defaultKeep = 2 * time.Hour
-	// lookEvery is how often to look for cohorts that wait for a calculation: another server may have written that, or have died.
+	// lookEvery is how often to look for cohorts that wait for a calculation: another server may have requested that, or may have died.
 	lookEvery = time.Second
 	// scheduleEvery is how often to look for cohorts whose members are too old, and for versions that nobody reads any more.
 	scheduleEvery = time.Minute
 )
 
-// Config is what a Calculator works with.
+// Config configures a Calculator.
 type Config struct {
 	Registry *registry.Registry
-	// Executor compiles, and has the warehouse and the places.
+	// Executor compiles queries, and has the shards and the places.
 	Executor *execution.Executor
 	Logger   *zap.Logger
 	// InUse reports whether something saved uses a cohort: an insight, an endpoint, another cohort. Nil: nothing does.
 	InUse func(snap *registry.Snapshot, project, cohort int64) bool
-	// Keep is how long a version stays after another one took its place. Default: two hours.
+	// Keep is how long a replaced version stays. Default: two hours.
 	Keep time.Duration
 }
 
-// Calculator computes the members of cohorts in the background. What is to be computed is in the registry, so that nothing is forgotten
-// when a server dies. Its methods may be called from several goroutines at once.
+// Calculator computes the members of cohorts in the background. The registry holds what is to be computed, so that nothing is forgotten when a server
+// dies. Its methods are safe for concurrent use.
 type Calculator struct {
 	Config
 
@@ -59,17 +59,17 @@ type Calculator struct {
 	mu       sync.Mutex
 	closed   bool
 	flights  map[name]*flight
-	used     map[name]time.Time // by queries
+	used     map[name]time.Time // when a query last used a cohort
 	versions map[name]*versions
 
-	pauses   backoff.Pauses[name] // of those that an outage has ended
+	pauses   backoff.Pauses[name] // for calculations that an outage has ended
 	cleaning warehouse.PerShard
 }
 
 // name names a cohort.
 type name struct{ project, cohort int64 }
 
-// New returns a calculator, which begins to look for what is to be computed.
+// New returns a Calculator, which begins to look for what is to be computed.
 func New(config Config) *Calculator {
 	config.Keep = cmp.Or(config.Keep, defaultKeep)
 	c := &Calculator{
@@ -82,7 +82,7 @@ func New(config Config) *Calculator {
 	return c
 }
 
-// Close stops the calculations that run. The cohorts go on waiting for them in the registry.
+// Close stops the running calculations. In the registry, their cohorts still wait for them.
 func (c *Calculator) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -93,7 +93,7 @@ func (c *Calculator) Close() error {
 	return nil
 }
 
-// Calculate begins the calculation that a cohort waits for. It returns at once.
+// Calculate starts the calculation that a cohort waits for. It returns at once.
 func (c *Calculator) Calculate(project, cohort int64) {
 	c.pauses.End(name{project, cohort})
 	c.wake()
@@ -102,7 +102,7 @@ func (c *Calculator) Calculate(project, cohort int64) {
 func (c *Calculator) wake() {
 	select {
 	case c.woken <- struct{}{}:
-	default: // it is to look already
+	default: // it will look anyway
 	}
 }
 
@@ -129,16 +129,16 @@ func (c *Calculator) look() {
 	}
 }
 
-// flight is a calculation that runs, or waits for its turn.
+// flight is a calculation that is running or waiting for its turn.
 type flight struct {
 	awaited chan struct{} // closed once somebody waits for it
 	await   sync.Once
 	ended   chan struct{}
-	err     error   // valid once it has ended: why it is not known whether the members can be computed
-	below   *flight // that it waits for; guarded by Calculator.mu
+	err     error   // set before ended is closed: why it could not be determined whether the members can be computed
+	below   *flight // the flight that it waits for; guarded by Calculator.mu
 }
 
-// begin begins a flight, unless there is one. It returns nil once the calculator is closed.
+// begin begins a flight, unless there is one. It returns nil if the calculator is closed.
 func (c *Calculator) begin(n name) *flight {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,12 +156,12 @@ func (c *Calculator) begin(n name) *flight {
 		delete(c.flights, n)
 		c.mu.Unlock()
 		close(f.ended)
-		c.wake() // it may have been changed in the meantime
+		c.wake() // the cohort may have been changed in the meantime
 	})
 	return f
 }
 
-// inBackground does something that Close waits for, if the calculator is open.
+// inBackground does something in the background that Close waits for, unless the calculator is closed.
 func (c *Calculator) inBackground(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

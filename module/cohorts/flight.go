@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// fly computes a cohort if it waits for that, after the cohorts that it asks for.
+// fly computes a cohort that waits for it, after the cohorts that this one refers to.
 func (c *Calculator) fly(n name, f *flight) error {
 	if err := c.below(n, f); err != nil {
 		return c.postponed(n, err)
@@ -45,13 +45,13 @@ func (c *Calculator) fly(n name, f *flight) error {
 	return c.compute(n, place)
 }
 
-// lockOf names the lock that whoever computes a cohort has.
+// lockOf returns the name of the lock that is held while a cohort is computed.
 func lockOf(n name) string { return fmt.Sprintf("cohort-%d-%d", n.project, n.cohort) }
 
-// belowAge is how old the members of a cohort may be that another one asks for when it is computed.
+// belowAge is how old the members of a cohort may be when another cohort that refers to it is computed.
 const belowAge = time.Minute
 
-// below computes the cohorts that a cohort asks for, unless they were computed just now.
+// below computes the cohorts that a cohort refers to, unless they were just computed.
 func (c *Calculator) below(n name, f *flight) error {
 	snap := c.Registry.Snapshot()
 	known := snap.Cohort(n.project, n.cohort)
@@ -79,7 +79,7 @@ func (c *Calculator) below(n name, f *flight) error {
 	return nil
 }
 
-// waitBelow waits for a flight of another cohort, unless that waits for f.
+// waitBelow waits for a flight of another cohort, unless that one waits for f.
 func (c *Calculator) waitBelow(n name, f *flight) error {
 	other := c.begin(n)
 	if other == nil {
@@ -89,11 +89,11 @@ func (c *Calculator) waitBelow(n name, f *flight) error {
 		return nil
 	}
 	defer c.depend(f, nil)
-	<-other.ended // with the calculator, if not before
+	<-other.ended // it also ends when the calculator is closed
 	return other.err
 }
 
-// depend notes that a flight waits for another one, and reports whether it may: it must not if that waits for it.
+// depend records that a flight waits for another, and reports whether it may: not if the other waits for it.
 func (c *Calculator) depend(f, other *flight) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +106,7 @@ func (c *Calculator) depend(f, other *flight) bool {
 	return true
 }
 
-// compute computes a version of a cohort and has queries read it.
+// compute computes a version of a cohort and makes queries read it.
 func (c *Calculator) compute(n name, place *admission.Place) error {
 	known, err := c.Registry.BeginCohort(c.open, n.project, n.cohort)
 	if errors.Is(err, registry.ErrNotFound) {
@@ -140,7 +140,7 @@ func (c *Calculator) compute(n name, place *admission.Place) error {
 	return r.fail(err)
 }
 
-// postponed puts off a calculation that could not be tried, or that an outage has ended. The cohort goes on waiting for it.
+// postponed puts off a calculation that could not be tried or was ended by an outage. The cohort still waits for it.
 func (c *Calculator) postponed(n name, err error) error {
 	if c.open.Err() != nil {
 		return err

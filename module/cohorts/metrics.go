@@ -2,7 +2,7 @@ package cohorts
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// The results of calculations.
+// The outcomes of calculations.
 const (
 	changed    = "changed"
 	unchanged  = "unchanged"

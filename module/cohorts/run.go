@@ -30,13 +30,13 @@ type run struct {
 	began   time.Time
 }
 
-// errSuperseded says that a calculation is not wanted any more: the cohort was changed or deleted.
+// errSuperseded reports that a calculation is no longer wanted: the cohort was changed or deleted.
 var errSuperseded = errors.New("the cohort was changed")
 
-// followEvery is how often a calculation asks whether it is still wanted.
+// followEvery is how often a calculation checks whether it is still wanted.
 const followEvery = 200 * time.Millisecond
 
-// follow ends a calculation that is not wanted any more.
+// follow ends a calculation that is no longer wanted.
 func (r *run) follow(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -53,7 +53,7 @@ func (r *run) follow(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// settle computes the version, and has queries read it if its members are others than before.
+// settle computes the version, and makes queries read it if its members differ from the previous ones.
 func (r *run) settle(ctx context.Context) error {
 	if r.known.Static {
 		return r.settleStatic(ctx)
@@ -75,7 +75,7 @@ func (r *run) settle(ctx context.Context) error {
 	if same {
 		settle = r.Registry.ConfirmCohort
 	}
-	// Once the version is there, it is not given up because the cohort is changed at this moment: the registry decides.
+	// Once the version exists, it is not given up because the cohort is changed at this moment: the registry decides.
 	settled, err := settle(context.WithoutCancel(ctx), r.project, r.cohort, r.version, count, time.Now())
 	switch {
 	case err != nil:
@@ -92,7 +92,7 @@ func (r *run) settle(ctx context.Context) error {
 	return nil
 }
 
-// clockMargin is by how much ClickHouse's clock may differ.
+// clockMargin is how much ClickHouse's clock may differ.
 const clockMargin = time.Minute
 
 // fill writes the members of the version.
@@ -122,7 +122,7 @@ func (r *run) fill(ctx context.Context) error {
 	})
 }
 
-// checkBelow reports a cohort that another one asks for and that could not be computed yet.
+// checkBelow reports a cohort that this one refers to and that could not be computed yet.
 func checkBelow(snap *registry.Snapshot, project int64, d *cohort.Definition) error {
 	for _, id := range cohort.Cohorts(d) {
 		if asked := snap.Cohort(project, id); asked != nil && !asked.Static && asked.Version == 0 {
@@ -140,16 +140,16 @@ func notComputed(c *registry.Cohort) string {
 	return text
 }
 
-// comment tells an operator what the query is.
+// comment tells an operator what the query is for.
 func (r *run) comment() string {
 	text, _ := json.Marshal(map[string]any{"product": "caddy-analytics", "project": r.project, "cohort": r.cohort, "version": r.version})
 	return string(text)
 }
 
-// failureError is why a cohort can't be computed, in words for its author.
+// failureError is the reason why a cohort can't be computed, in words for its author.
 type failureError struct{ message string }
 
-// Error returns the words.
+// Error returns the reason.
 func (f *failureError) Error() string { return f.message }
 
 // fail records why the members can't be computed.
@@ -163,7 +163,7 @@ func (r *run) fail(err error) error {
 	return nil
 }
 
-// messageOf says why a cohort can't be computed, in words that its author may see.
+// messageOf returns the reason why a cohort can't be computed, in words that its author may see.
 func messageOf(err error) string {
 	if known, ok := errors.AsType[*clickhouse.Error](err); ok {
 		return known.Message
@@ -183,7 +183,7 @@ func (r *run) fields() []zap.Field {
 	}
 }
 
-// note logs and counts a calculation that ended well.
+// note logs and counts a successful calculation.
 func (r *run) note(count int64, same bool) {
 	r.pauses.End(r.name)
 	result := changed
@@ -194,14 +194,14 @@ func (r *run) note(count int64, same bool) {
 	r.Logger.Info("a cohort was computed", append(r.fields(), zap.Int64("members", count), zap.Bool("changed", !same))...)
 }
 
-// drop deletes the members of a version that no query will read. What is left, because ClickHouse is away, goes with the old versions.
+// drop deletes the members of a version that no query will read. If ClickHouse is away, they are deleted later with the old versions.
 func (r *run) drop(ctx context.Context) {
 	if err := r.Executor.Shards.Of(r.project).DropVersion(ctx, r.place, r.project, r.cohort, r.version); err != nil && r.open.Err() == nil {
 		r.Logger.Debug("members of an unused version are not deleted yet", append(r.fields(), clickhouse.Logged(err))...)
 	}
 }
 
-// again has the cohort computed once more: some of its members became other persons while they were written.
+// again requests another calculation: some members were merged into other persons while they were written.
 func (r *run) again(ctx context.Context) {
 	if _, err := r.Registry.AwaitCohort(ctx, r.project, r.cohort); err != nil && r.open.Err() == nil {
 		r.Logger.Debug("a cohort is not computed again", append(r.fields(), zap.Error(err))...)

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// follow computes cohorts again while something uses them, and deletes versions that nobody reads any more.
+// follow recomputes cohorts while something uses them, and deletes versions that nobody reads any more.
 func (c *Calculator) follow() {
 	tick := time.NewTicker(min(scheduleEvery, c.Keep))
 	defer tick.Stop()
@@ -36,7 +36,7 @@ func (c *Calculator) follow() {
 	}
 }
 
-// schedule computes the cohorts of a project again that are in use and too old.
+// schedule recomputes the cohorts of a project that are in use and too old.
 func (c *Calculator) schedule(snap *registry.Snapshot, project int64, now time.Time) {
 	for _, known := range snap.Cohorts(project) {
 		if known.Static || known.Calculating() || now.Sub(known.LastCalculation) < scheduledAge || !due(known, now) {
@@ -56,19 +56,19 @@ func (c *Calculator) recentlyUsed(n name, now time.Time) bool {
 	return now.Sub(c.used[n]) < usedAge
 }
 
-// cleanEvery is how often to look for what a calculation left that broke off.
+// cleanEvery is how often to look for the remains of aborted calculations.
 const cleanEvery = 24 * time.Hour
 
-// versions is what is known of the versions of a cohort in ClickHouse.
+// versions tracks the versions of a cohort in ClickHouse.
 type versions struct {
-	current uint64    // that queries read; 0 for none
-	since   time.Time // when that was seen
-	before  []uint64  // that it took the place of
+	current uint64    // the version that queries read; 0 for none
+	since   time.Time // when current was first seen
+	before  []uint64  // the versions it replaced
 	clean   time.Time // when there were no others; zero for never
 }
 
-// clean deletes the versions of a project's cohorts that nobody has read for long enough: old ones, those of calculations that broke off,
-// and all of cohorts that were deleted or are static now.
+// clean deletes the versions of a project's cohorts that nobody has read for long enough: old ones, those of aborted calculations, and all versions
+// of cohorts that were deleted or are static now.
 func (c *Calculator) clean(snap *registry.Snapshot, project int64, now time.Time) {
 	layout := c.Executor.Shards.Of(project).Known()
 	if layout == nil {
@@ -85,12 +85,12 @@ func (c *Calculator) clean(snap *registry.Snapshot, project int64, now time.Time
 			if c.open.Err() == nil {
 				c.Logger.Debug("old members of a cohort are not deleted yet", zap.Int64("project", project), zap.Int64("cohort", known.ID), clickhouse.Logged(err))
 			}
-			return // the next look tries again
+			return // the next round tries again
 		}
 	}
 }
 
-// readVersion is the version of computed members that queries read; 0 for none.
+// readVersion returns the version of computed members that queries read; 0 for none.
 func readVersion(c *registry.SchemaCohort) uint64 {
 	if c.Static || c.Deleted {
 		return 0
@@ -98,7 +98,7 @@ func readVersion(c *registry.SchemaCohort) uint64 {
 	return c.Version
 }
 
-// seen notes which version of a cohort queries read.
+// seen records which version of a cohort queries read.
 func (c *Calculator) seen(n name, current uint64, now time.Time) *versions {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,8 +114,8 @@ func (c *Calculator) seen(n name, current uint64, now time.Time) *versions {
 	return v
 }
 
-// dropOld deletes all versions of a cohort but the current one, unless it is being computed. In tables that another product fills, only
-// those that are known to be ours go.
+// dropOld deletes all versions of a cohort except the current one, unless the cohort is being computed. In tables that another product fills, it only
+// deletes versions known to be ours.
 func (c *Calculator) dropOld(n name, v *versions, foreign bool) error {
 	ctx, cancel := context.WithTimeout(c.open, time.Second)
 	_, release, err := c.Registry.Lock(ctx, lockOf(n), c.holder)
@@ -129,7 +129,7 @@ func (c *Calculator) dropOld(n name, v *versions, foreign bool) error {
 	}
 	if known := c.Registry.Snapshot().AnyCohort(n.project, n.cohort); known == nil ||
 		readVersion(&registry.SchemaCohort{Static: known.Static, Deleted: known.Deleted, Version: known.Version}) != v.current {
-		return nil // another server has computed it just now
+		return nil // another server has just computed it
 	}
 	place, err := c.Executor.Places.Enter(c.open, admission.Request{Project: n.project, Uncounted: true})
 	if err != nil {

@@ -14,8 +14,9 @@ type Members interface {
 	CountMembers(ctx context.Context, at *admission.Place, project, cohort int64) (int64, error)
 }
 
-// CountStatic records that the members of a static cohort have changed, with their number. Others may change them meanwhile and record their own: it
-// counts again after it has recorded a number, until that is still so. The errors are those of [registry.Registry.SetCohortMembers], and of ClickHouse.
+// CountStatic records that the members of a static cohort have changed, with their number. Others may change them at the same time and record their
+// own number, so it counts again after recording, until the number is still right. The errors are those of [registry.Registry.SetCohortMembers] and
+// of ClickHouse.
 func CountStatic(ctx context.Context, reg *registry.Registry, in Members, at *admission.Place, project, id int64) (*registry.Cohort, error) {
 	count, err := in.CountMembers(ctx, at, project, id)
 	if err != nil {
@@ -34,7 +35,7 @@ func CountStatic(ctx context.Context, reg *registry.Registry, in Members, at *ad
 	}
 }
 
-// settleStatic puts the people that the query of a static cohort lists into it, once. Those who are in it stay.
+// settleStatic adds the people listed by a static cohort's query to the cohort, once. Existing members stay.
 func (r *run) settleStatic(ctx context.Context) error {
 	fill, err := r.Executor.CompileListed(ctx, r.Registry.Snapshot(), r.known, r.began)
 	if err != nil {

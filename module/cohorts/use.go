@@ -10,13 +10,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// The ages at which members are computed again.
+// The ages at which members are recomputed.
 const (
-	usedAge      = 24 * time.Hour // when a query asks for them
+	usedAge      = 24 * time.Hour // when a query reads them
 	scheduledAge = time.Hour      // while something uses them
 )
 
-// A cohort that fails waits longer each time before it is tried again without being asked, and in the end for good.
+// After each failure, a cohort waits longer before it is retried without a request, and in the end is not retried at all.
 const (
 	errorWait = 30 * time.Minute
 	maxErrors = 20
@@ -33,8 +33,8 @@ func due(c *registry.Cohort, now time.Time) bool {
 	return !now.Before(c.LastErrorAt.Add(errorWait << c.Errors))
 }
 
-// Used implements execution.Cohorts. A cohort that was never computed is waited for. One whose members are older than a day is computed
-// in the background.
+// Used implements execution.Cohorts. It waits for a cohort that was never computed. A cohort whose members are older than a day is recomputed in the
+// background.
 func (c *Calculator) Used(ctx context.Context, project int64, cohorts []int64) (*registry.Snapshot, error) {
 	snap, now := c.Registry.Snapshot(), time.Now()
 	waited := false
@@ -63,7 +63,7 @@ func (c *Calculator) Used(ctx context.Context, project int64, cohorts []int64) (
 	return c.Registry.Snapshot(), nil
 }
 
-// ask has a cohort wait for a calculation, and begins it.
+// ask makes a cohort wait for a calculation, and begins it.
 func (c *Calculator) ask(n name) {
 	ctx, cancel := context.WithTimeout(c.open, time.Minute)
 	defer cancel()
