@@ -13,8 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 )
 
-// Forget removes all that there is of a project that was deleted: imports that wait, reports and files. It stops an import at work, and
-// waits for that.
+// Forget removes everything about the imports of a deleted project: waiting imports, reports and files. It stops a running import and waits for it.
 func (s *Service) Forget(ctx context.Context, project int64) error {
 	for {
 		if gone, err := s.forget(project); gone || err != nil {
@@ -28,7 +27,7 @@ func (s *Service) Forget(ctx context.Context, project int64) error {
 	}
 }
 
-// forget does it, unless an import is at work: that one is told to stop.
+// forget is Forget without waiting: it tells a running import to stop, and then reports false.
 func (s *Service) forget(project int64) (gone bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,14 +53,14 @@ func (s *Service) forget(project int64) (gone bool, err error) {
 	return true, nil
 }
 
-// forgetGone forgets projects that were deleted, whichever server did it.
+// forgetGone forgets deleted projects, whichever server deleted them.
 func (s *Service) forgetGone() {
 	if s.config.Gone == nil {
 		return
 	}
 	folders, err := os.ReadDir(s.config.Folder)
 	if err != nil {
-		return // who looks for work says so
+		return // looking for work logs it
 	}
 	for _, f := range folders {
 		project, err := strconv.ParseInt(f.Name(), 10, 64)
@@ -74,8 +73,8 @@ func (s *Service) forgetGone() {
 	}
 }
 
-// EraseReasons removes from what is known of the imports of a project that have ended the texts which may quote the file: why lines were
-// bad, and why the import broke off. The numbers stay.
+// EraseReasons erases from the records of a project's ended imports the texts that may quote the file: why lines were bad and why the import failed.
+// The numbers stay.
 func (s *Service) EraseReasons(project int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package imports takes in files that come over HTTP: it keeps them on disk until they are imported, those of a project one after the
-// other, and remembers what became of them.
+// Package imports imports files that are uploaded over HTTP. It keeps them on disk until they are imported, one after the other within a project, and
+// remembers the outcomes.
 package imports
 
 import (
@@ -27,10 +27,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 )
 
-// Status is how an import is doing.
+// Status is the state of an import.
 type Status string
 
-// What becomes of an import.
+// The states of an import.
 const (
 	Waiting   Status = "waiting"
 	Running   Status = "running"
@@ -39,11 +39,11 @@ const (
 	Cancelled Status = "cancelled"
 )
 
-// Request is what an import is asked to do.
+// Request says what an import is to do.
 type Request struct {
 	Project    int64             `json:"project"`
 	Name       string            `json:"filename"` // of the file; may be empty
-	Format     string            `json:"format"`   // empty if it is told from the file
+	Format     string            `json:"format"`   // empty to detect it from the file
 	Map        map[string]string `json:"map"`
 	DryRun     bool              `json:"dry_run"`
 	LearnTypes bool              `json:"learn_types"`
@@ -56,21 +56,21 @@ type Import struct {
 
 	ID         string           `json:"id"`
 	Status     Status           `json:"status"`
-	Size       int64            `json:"size"` // of the file, as it was sent
-	Line       int              `json:"line"` // up to which all are in
+	Size       int64            `json:"size"` // of the file as uploaded
+	Line       int              `json:"line"` // all lines up to this one are imported
 	Events     int              `json:"events"`
 	CreatedAt  time.Time        `json:"created_at"`
 	StartedAt  *time.Time       `json:"started_at"`
 	FinishedAt *time.Time       `json:"finished_at"`
 	Error      string           `json:"error"`
 	Report     *adminapi.Import `json:"report"`
-	Starts     int              `json:"starts"` // that did not end with the server
+	Starts     int              `json:"starts"` // starts that did not end with a regular shutdown
 }
 
-// ended reports whether nothing more will become of the import.
+// ended reports whether the import has reached its final state.
 func (i *Import) ended() bool { return i.Status != Waiting && i.Status != Running }
 
-// FileError is an error whose text is for the author of the file. The texts of others stay in the log.
+// FileError is an error whose text is meant for the author of the file. The texts of other errors are only logged.
 type FileError struct{ Err error }
 
 func (f *FileError) Error() string { return f.Err.Error() }
@@ -78,7 +78,7 @@ func (f *FileError) Error() string { return f.Err.Error() }
 // Unwrap returns the reason.
 func (f *FileError) Unwrap() error { return f.Err }
 
-// Errors of New and Add.
+// The errors of Add, Get and Delete.
 var (
 	ErrQueue    = errors.New("too many imports of the project are waiting")
 	ErrSize     = errors.New("the file is too large")
@@ -88,25 +88,25 @@ var (
 )
 
 const (
-	maxWaiting = 10                 // imports of a project that wait
+	maxWaiting = 10                 // waiting imports of a project
 	maxKept    = 100                // imports of a project that are remembered
-	keptFor    = 7 * 24 * time.Hour // how long an import is remembered that ended
-	roomFactor = 4                  // files of the largest size that may wait together
-	ownFactor  = 2                  // of those, how many may be of one project
+	keptFor    = 7 * 24 * time.Hour // how long an ended import is remembered
+	roomFactor = 4                  // how many files of the largest size may wait in total
+	ownFactor  = 2                  // how many of these may belong to one project
 	maxTries   = 4
-	maxStarts  = 3 // after which an import that the server did not survive is given up
+	maxStarts  = 3 // after as many starts that the server did not survive, an import is given up
 	atOnce     = 3 // projects whose files are imported at the same time
 )
 
-// Config is what a service works with.
+// Config configures a Service.
 type Config struct {
 	Folder string // the service's own
 	Logger *zap.Logger
-	// Run imports a file. It calls progress now and then, and returns a report also with an error, if it has one.
+	// Run imports a file. It calls progress now and then. It returns a report, if it has one, also with an error.
 	Run func(ctx context.Context, request Request, in *os.File, progress func(line, events int)) (*adminapi.Import, error)
-	// Transient reports an error after which the same import may succeed. Default: there are none.
+	// Transient reports whether the same import may succeed after an error. Default: never.
 	Transient func(error) bool
-	// Gone reports a project that was deleted: all of it goes. Default: none is.
+	// Gone reports whether a project was deleted, so that its imports are removed. Default: none was.
 	Gone func(project int64) bool
 	// Pause is how long the service waits before it looks for work again. Default: a second.
 	Pause time.Duration
@@ -114,22 +114,22 @@ type Config struct {
 	MaxTime time.Duration
 }
 
-// Service imports files. Several may be open on one folder: one of them is at work.
+// Service imports files. Several may be open on one folder, of which one works.
 type Service struct {
 	config Config
 	wake   chan struct{}
 	end    context.CancelFunc
 	done   chan struct{}
 
-	damaged sync.Map // names of records that the log tells of
+	damaged sync.Map // names of damaged records that were logged
 
 	mu        sync.Mutex
 	uploading map[*upload]bool
 	running   map[string]context.CancelCauseFunc
-	busy      map[int64]bool // projects that have an import at work
+	busy      map[int64]bool // projects with a running import
 }
 
-// New opens a service and begins to work. The folder is made if it is not there.
+// New opens a service, which begins to work. It creates the folder if needed.
 func New(config Config) (*Service, error) {
 	if err := os.MkdirAll(config.Folder, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of imports: %w", err)
@@ -149,7 +149,7 @@ func New(config Config) (*Service, error) {
 	return s, nil
 }
 
-// Close stops what is at work. It goes on when a service is opened on the folder again.
+// Close stops running imports. They continue when a service is opened on the folder again.
 func (s *Service) Close() error {
 	s.end()
 	<-s.done
@@ -164,8 +164,7 @@ func (s *Service) file(project int64, id, kind string) string {
 	return filepath.Join(s.folder(project), id+kind)
 }
 
-// Files of an import: what was asked and what became of it, the data, data that is still coming in, and an empty one for an import that was cancelled
-// while it ran.
+// The files of an import: its record, its data, data still being uploaded, and an empty file if it was cancelled while running.
 const (
 	recordFile    = ".json"
 	dataFile      = ".data"
@@ -173,10 +172,10 @@ const (
 	cancelledFile = ".cancelled"
 )
 
-// SpoolPattern is how files in the folder of the service are called that are kept while an import reads them.
+// SpoolPattern matches the names of the files in the service's folder that are kept while an import reads them.
 const SpoolPattern = "spool-*"
 
-// Add keeps a file, and has it imported. It is expected to have so many bytes, 0 if that is not known, and has that many at most.
+// Add stores a file and queues it for import. expected is its announced size in bytes, 0 if unknown; a file larger than most is refused with ErrSize.
 func (s *Service) Add(request Request, body io.Reader, expected, most int64) (*Import, error) {
 	up, err := s.enter(request.Project, expected, most)
 	if err != nil {
@@ -202,7 +201,7 @@ func (s *Service) Add(request Request, body io.Reader, expected, most int64) (*I
 	return one, nil
 }
 
-// look has the service look for work now.
+// look makes the service look for work now.
 func (s *Service) look() {
 	select {
 	case s.wake <- struct{}{}:
@@ -210,17 +209,17 @@ func (s *Service) look() {
 	}
 }
 
-// upload is a file that is coming in.
+// upload is a file that is being uploaded.
 type upload struct {
 	project  int64
-	most     int64 // of a file
-	reserved int64 // bytes of the room that it takes: what came, and a step more at most
+	most     int64 // bytes of a file
+	reserved int64 // bytes of room that it takes: what has come, and at most one step more
 }
 
-// step is how many bytes an upload reserves together.
+// step is how many bytes an upload reserves at a time.
 const step = 16 << 20
 
-// enter takes a place for an upload, if there is one for all that it is expected to bring. It reserves room for the first step.
+// enter takes a place for an upload, provided that there is room for its expected size. It reserves room for the first step.
 func (s *Service) enter(project, expected, most int64) (*upload, error) {
 	up := &upload{project: project, most: most}
 	if err := s.reserve(up, max(expected, min(step, most)), min(step, most)); err != nil {
@@ -236,9 +235,9 @@ func (s *Service) exit(up *upload) {
 	delete(s.uploading, up)
 }
 
-// reserve reserves more bytes for an upload, if there is room for those that are needed.
+// reserve reserves more bytes for an upload, provided that there is room for needed bytes.
 func (s *Service) reserve(up *upload, needed, more int64) error {
-	s.mu.Lock() // an upload that ends meanwhile would be neither among the files nor among those that come in
+	s.mu.Lock() // an upload that ended meanwhile would be neither among the files nor among the uploads
 	defer s.mu.Unlock()
 	all, err := s.all()
 	if err != nil {
@@ -275,7 +274,7 @@ func (s *Service) reserve(up *upload, needed, more int64) error {
 	return nil
 }
 
-// uploading reads a body as long as there is room for it.
+// uploading reads a body for as long as there is room for it.
 type uploading struct {
 	in io.Reader
 	s  *Service
@@ -293,7 +292,7 @@ func (u *uploading) Read(into []byte) (int, error) {
 	return n, err //nolint:wrapcheck // readers compare it
 }
 
-// spooled is how many bytes are kept of files that are being read.
+// spooled returns the total size of files kept for reading, in bytes.
 func (s *Service) spooled() (size int64) {
 	names, err := filepath.Glob(filepath.Join(s.config.Folder, SpoolPattern))
 	if err != nil {
@@ -334,7 +333,7 @@ func receive(name string, body io.Reader, most int64) (size int64, err error) {
 	return size, nil
 }
 
-// bodyReader remembers an error of the body: one of the disk is another one.
+// bodyReader remembers an error of the body, to tell it from one of the disk.
 type bodyReader struct {
 	in  io.Reader
 	err error
@@ -348,7 +347,7 @@ func (b *bodyReader) Read(into []byte) (int, error) {
 	return n, err //nolint:wrapcheck // readers compare it
 }
 
-// diskError says of a full disk that it is full.
+// diskError marks the error of a full disk as ErrDisk.
 func diskError(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: %w", ErrDisk, err)
@@ -363,7 +362,7 @@ func remove(name string) error {
 	return nil
 }
 
-// save writes what is known of an import.
+// save writes the record of an import.
 func (s *Service) save(one *Import) error {
 	text, err := json.Marshal(one)
 	if err != nil {
@@ -403,7 +402,7 @@ func (s *Service) List(project int64) ([]*Import, error) {
 	return s.listed(s.folder(project))
 }
 
-// listed returns the imports in a folder. One that cannot be read is left out, and the log says so once.
+// listed returns the imports in a folder. It leaves out those that can't be read, and logs each once.
 func (s *Service) listed(folder string) ([]*Import, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {
@@ -434,7 +433,7 @@ func (s *Service) listed(folder string) ([]*Import, error) {
 	return all, nil
 }
 
-// Sort puts the newest first.
+// Sort sorts imports, newest first.
 func Sort(all []*Import) {
 	slices.SortFunc(all, func(a, b *Import) int { return b.CreatedAt.Compare(a.CreatedAt) })
 }
@@ -472,11 +471,11 @@ func (s *Service) Delete(project int64, id string) error {
 		return errors.Join(remove(s.file(project, id, dataFile)), remove(s.file(project, id, recordFile)))
 	}
 	if cancel := s.running[id]; cancel != nil {
-		if err := wholefile.Write(s.file(project, id, cancelledFile), strings.NewReader("")); err != nil { // the server may end before it has ended
+		if err := wholefile.Write(s.file(project, id, cancelledFile), strings.NewReader("")); err != nil { // the server may end before the import has
 			return diskError(err)
 		}
 		cancel(errCancelled)
-		return nil // who runs it notes that it is cancelled
+		return nil // the goroutine that runs it records that it is cancelled
 	}
 	return s.finish(one, Cancelled, "")
 }
@@ -486,7 +485,7 @@ var (
 	errTooLong   = errors.New("the import took too long")
 )
 
-// finish notes how an import ended, and removes its data.
+// finish records how an import ended, and removes its data.
 func (s *Service) finish(one *Import, status Status, reason string) error {
 	now := time.Now().UTC()
 	one.Status, one.FinishedAt, one.Error = status, &now, reason
@@ -497,7 +496,7 @@ func (s *Service) finish(one *Import, status Status, reason string) error {
 	return errors.Join(err, remove(s.file(one.Project, one.ID, dataFile)), remove(s.file(one.Project, one.ID, cancelledFile)))
 }
 
-// work imports files, the oldest first and one of a project at a time, while it holds the lock of the folder.
+// work imports files, oldest first and one at a time per project, while it holds the lock of the folder.
 func (s *Service) work(ctx context.Context) {
 	defer close(s.done)
 	lock := flock.New(filepath.Join(s.config.Folder, "lock"))
@@ -528,7 +527,7 @@ func (s *Service) work(ctx context.Context) {
 	}
 }
 
-// clean removes what is left of uploads that broke off when another process ended.
+// clean removes the remains of uploads that were interrupted when another process ended.
 func (s *Service) clean() {
 	for _, pattern := range []string{"*/*" + partialFile, "*/*" + wholefile.Suffix, SpoolPattern} {
 		names, err := filepath.Glob(filepath.Join(s.config.Folder, pattern))
@@ -558,7 +557,7 @@ func old(name string) bool {
 	return err == nil && time.Since(info.ModTime()) > time.Minute
 }
 
-// next is the import that has been waiting for longest, of a project that has none at work; nil if there is none. It forgets old ones.
+// next returns the import that has waited for longest, of a project with none running; nil if there is none. It forgets old imports.
 func (s *Service) next() *Import {
 	all, err := s.all()
 	if err != nil {
@@ -598,7 +597,7 @@ func (s *Service) isBusy(project int64) bool {
 	return s.busy[project]
 }
 
-// leave says that the import of a project is no longer at work.
+// leave records that a project has no running import any more.
 func (s *Service) leave(project int64) {
 	s.mu.Lock()
 	delete(s.busy, project)
@@ -606,7 +605,7 @@ func (s *Service) leave(project int64) {
 	s.look()
 }
 
-// run imports a file. One that ends with the service goes on later.
+// run imports a file. If the service is closed meanwhile, the import continues later.
 func (s *Service) run(ctx context.Context, one *Import) {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -640,7 +639,7 @@ func (s *Service) run(ctx context.Context, one *Import) {
 	}
 }
 
-// begin notes that an import is running, unless it was cancelled before.
+// begin records that an import is running, unless it was cancelled before.
 func (s *Service) begin(one *Import, cancel context.CancelCauseFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -667,7 +666,7 @@ func (s *Service) begin(one *Import, cancel context.CancelCauseFunc) bool {
 	return true
 }
 
-// ended notes why an import broke off.
+// ended records why an import failed.
 func (s *Service) ended(running context.Context, one *Import, err error) error {
 	if errors.Is(context.Cause(running), errCancelled) {
 		return s.finish(one, Cancelled, "")
@@ -682,7 +681,7 @@ func (s *Service) ended(running context.Context, one *Import, err error) error {
 	return s.finish(one, Failed, "The server could not write all of the file. Import it again: what was already imported is skipped.")
 }
 
-// try imports a file, several times if need be.
+// try imports a file, repeatedly if need be.
 func (s *Service) try(ctx context.Context, one *Import) error {
 	for tries := 1; ; tries++ {
 		err := s.once(ctx, one)
@@ -697,7 +696,7 @@ func (s *Service) try(ctx context.Context, one *Import) error {
 	}
 }
 
-// errPanic is a defect of the server.
+// errPanic is a defect in the server.
 var errPanic = errors.New("BUG: the import panicked")
 
 func (s *Service) once(ctx context.Context, one *Import) (err error) {
@@ -720,7 +719,7 @@ func (s *Service) once(ctx context.Context, one *Import) (err error) {
 		one.Line, one.Events = line, events
 		if time.Since(last) > time.Second/2 {
 			last = time.Now()
-			_ = s.save(one) // progress that is lost is no harm
+			_ = s.save(one) // losing progress does no harm
 		}
 	})
 	if report != nil {
