@@ -16,14 +16,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// errStale says that ClickHouse did not answer, and that there is only an older answer.
+// errStale reports that ClickHouse did not answer and only an older answer is available.
 var errStale = errors.New("ClickHouse did not answer")
 
 // longestAsk is how long a check waits for its turn and its answer.
 const longestAsk = 15 * time.Minute
 
-// ask gets the numbers that a rule compares. An answer that is stored is used if it is not older than half the time between checks, and
-// was computed in the interval that is not over.
+// ask gets the numbers that a rule compares. A stored answer is used if it is at most half the time between checks old, and was computed in the
+// current interval.
 func (c *Checker) ask(ctx context.Context, snap *registry.Snapshot, a *registry.Alert, r *Rule, now time.Time) ([]Series, error) {
 	ctx, cancel := context.WithTimeout(ctx, longestAsk)
 	defer cancel()
@@ -63,7 +63,7 @@ func (c *Checker) ask(ctx context.Context, snap *registry.Snapshot, a *registry.
 	return r.series(done.Insight.Results, runs(&span, now))
 }
 
-// narrowed is the query for the intervals that the rule compares. Numbers of a whole range are asked as they are.
+// narrowed returns the query limited to the intervals that the rule compares. A query for the total of a range stays as it is.
 func (r *Rule) narrowed() *trends.Query {
 	node := *r.Query
 	node.Compare = nil
@@ -73,13 +73,13 @@ func (r *Rule) narrowed() *trends.Query {
 	return &node
 }
 
-// runs reports whether the last interval of a range has not ended; it has if that of now is left out.
+// runs reports whether the last interval of a range is still in progress. It is not if the range excludes the current interval.
 func runs(span *insight.Range, now time.Time) bool {
 	buckets := span.Buckets()
 	return len(buckets) > 0 && !buckets[len(buckets)-1].Before(span.Floor(now))
 }
 
-// series takes what the rule compares out of the results of its query.
+// series extracts what the rule compares from the results of its query.
 func (r *Rule) series(results []byte, running bool) ([]Series, error) {
 	var items []struct {
 		Data  []*float64 `json:"data"`
@@ -93,7 +93,7 @@ func (r *Rule) series(results []byte, running bool) ([]Series, error) {
 	if len(items) == 0 {
 		return []Series{{Label: "empty result", Current: new(float64), Before: new(float64)}}, nil
 	}
-	back := 1 // from the end to the number to compare
+	back := 1 // counted from the end
 	if running && !r.Current() {
 		back = 2
 	}

@@ -23,7 +23,7 @@ func (c *Checker) due(a *registry.Alert, now time.Time) (since time.Time, due bo
 	return since, a.Enabled && !since.After(now) && !a.SnoozedUntil.After(now)
 }
 
-// dueChecks are the alerts of a project that are to be checked.
+// dueChecks returns the alerts of a project that are to be checked.
 func (c *Checker) dueChecks(snap *registry.Snapshot, project int64, now time.Time) (jobs []job) {
 	for _, a := range snap.Alerts(project) {
 		n := name{project, a.ID}
@@ -34,11 +34,11 @@ func (c *Checker) dueChecks(snap *registry.Snapshot, project int64, now time.Tim
 	return jobs
 }
 
-// lockPatience is how long to wait for a lock. Who has it does what was to be done.
+// lockPatience is how long to wait for a lock. Its holder does the work that was to be done.
 const lockPatience = 100 * time.Millisecond
 
-// locked does something about an alert while no other server does anything of the kind. The names of locks are few, so that stores that
-// keep them as files keep few.
+// locked does something about an alert while no other server does anything of the same kind. There are few lock names, because some stores keep them
+// as files.
 func (c *Checker) locked(kind string, n name, do func() error) error {
 	ctx, cancel := context.WithTimeout(c.open, lockPatience)
 	_, release, err := c.Registry.Lock(ctx, "alert-"+kind+"-"+n.alert[max(0, len(n.alert)-2):], c.holder)
@@ -81,7 +81,7 @@ func (c *Checker) check(n name) {
 	c.Logger.Warn("an alert is checked later", zap.Int64("project", n.project), zap.String("alert", n.alert), clickhouse.Logged(err))
 }
 
-// checkNow checks an alert that is due, and records what is found. An error says that it could not be tried.
+// checkNow checks an alert that is due, and records the outcome. An error means that the check could not be tried.
 func (c *Checker) checkNow(snap *registry.Snapshot, a *registry.Alert, now time.Time) error {
 	zone := snap.Schema(a.Project).Location
 	until := afterQuietHours(a.QuietHours, now, zone)
@@ -118,7 +118,7 @@ func (c *Checker) checkNow(snap *registry.Snapshot, a *registry.Alert, now time.
 	return c.record(a, &found, err)
 }
 
-// queryOf is the query of an alert's insight.
+// queryOf returns the query of an alert's insight.
 func queryOf(snap *registry.Snapshot, a *registry.Alert) []byte {
 	if i := snap.Insight(a.Project, a.Insight); i != nil {
 		return i.Query
@@ -140,7 +140,7 @@ func (c *Checker) compare(snap *registry.Snapshot, a *registry.Alert, r *Rule, n
 	return r.Evaluate(series), nil
 }
 
-// record records what was found, counts it and logs it.
+// record records the outcome of a check, counts it and logs it.
 func (c *Checker) record(a *registry.Alert, found *registry.CheckedAlert, failure error) error {
 	counts, err := c.Registry.RecordAlertCheck(context.WithoutCancel(c.open), a.Project, a.ID, *found)
 	if err != nil {
@@ -170,13 +170,13 @@ func (c *Checker) record(a *registry.Alert, found *registry.CheckedAlert, failur
 	return nil
 }
 
-// isOutage reports whether an error says nothing about the alert, so that the same check can succeed later.
+// isOutage reports whether an error says nothing about the alert, so that the same check may succeed later.
 func isOutage(err error) bool {
 	return err != nil && (errors.Is(err, errStale) || execution.IsOutage(err) || execution.IsRefusal(err) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, execution.ErrStopped))
 }
 
-// messageText says why an alert can't be checked, in words that its author may see.
+// messageText returns the reason why an alert can't be checked, in words that its author may see.
 func messageText(err error) string {
 	if known, ok := errors.AsType[*registry.FieldError](err); ok {
 		return known.Message

@@ -17,43 +17,42 @@ import (
 )
 
 const (
-	// lookEvery is how often to look for alerts that are due, and for messages.
+	// lookEvery is how often to look for alerts and messages that are due.
 	lookEvery = time.Second
-	// defaultSettle is how long an alert that was changed waits for its check, so that one follows several changes.
+	// defaultSettle is how long a changed alert waits for its check, so that one check follows several changes.
 	defaultSettle = 10 * time.Second
-	// maxChecks is how many checks run at once on a server, and maxChecksOfProject how many of them are of one project.
+	// maxChecks is how many checks run at a time on a server, and maxChecksOfProject how many of them for one project.
 	maxChecks          = 3
 	maxChecksOfProject = 2
-	// maxSending and maxSendingOfProject are the same for messages that are being sent.
+	// maxSending and maxSendingOfProject are the same for messages being sent.
 	maxSending          = 8
 	maxSendingOfProject = 2
 )
 
-// Config is what a Checker works with.
+// Config configures a Checker.
 type Config struct {
 	Registry *registry.Registry
 	// Executor gets the numbers of insights.
 	Executor *execution.Executor
 	Logger   *zap.Logger
-	// Webhook is where messages go of alerts that name no webhook of their own; zero for nowhere.
+	// Webhook is where the messages of alerts without a webhook of their own go; zero for nowhere.
 	Webhook registry.AlertWebhook
-	// PrivateWebhooks lets alerts name webhooks at addresses that are not public. The operator's own may be at any.
+	// PrivateWebhooks lets alerts name webhooks at addresses that are not public. The operator's own webhook may have any address.
 	PrivateWebhooks bool
-	// Settle is how long an alert that was changed waits for its check. Default: ten seconds.
+	// Settle is how long a changed alert waits for its check. Default: ten seconds.
 	Settle time.Duration
 }
 
-// Checker checks alerts and sends messages in the background. What is to be done is in the registry, so that nothing is forgotten when a
-// server dies.
+// Checker checks alerts and sends messages in the background. The registry holds what is to be done, so that nothing is forgotten when a server dies.
 type Checker struct {
 	Config
 
-	every   time.Duration // how often to look for what is due
+	every   time.Duration // how often to look for work that is due
 	holder  string        // the name under which it takes locks
 	metrics *metrics
 	numbers func(context.Context, *registry.Snapshot, *registry.Alert, *Rule, time.Time) ([]Series, error)
 	public  http.RoundTripper // sends to webhooks that alerts name
-	own     http.RoundTripper // sends to that of the operator
+	own     http.RoundTripper // sends to the operator's webhook
 
 	open context.Context // ends with Close
 	end  context.CancelFunc
@@ -62,7 +61,7 @@ type Checker struct {
 	checks, sending *desk
 }
 
-// New returns a checker, which begins to look for what is due.
+// New returns a Checker, which begins to look for work that is due.
 func New(config Config) *Checker {
 	c := newChecker(config)
 	c.begin()
@@ -86,20 +85,20 @@ func (c *Checker) begin() {
 	c.done.Go(func() { c.serve(c.sending) })
 }
 
-// Close stops what runs. It is done again later, by this server or another one.
+// Close stops running work. It is done again later, by this server or another.
 func (c *Checker) Close() error {
 	c.end()
 	c.done.Wait()
 	return nil
 }
 
-// Look has the checker look for what is due at once.
+// Look makes the checker look for due work at once.
 func (c *Checker) Look() {
 	c.checks.wake()
 	c.sending.wake()
 }
 
-// job names an alert, and when something was to be done about it.
+// job names an alert, and when work on it was due.
 type job struct {
 	name
 	due time.Time
@@ -111,14 +110,14 @@ type name struct {
 	alert   string
 }
 
-// desk hands out the work of one kind: so many jobs at once, of which so many are of one project, and one of an alert.
+// desk hands out the work of one kind. It limits how many jobs run at a time in total and per project, and runs one at a time per alert.
 type desk struct {
 	places     chan struct{}
 	perProject int
-	find       func(*registry.Snapshot, int64, time.Time) []job // those of a project that are due
+	find       func(*registry.Snapshot, int64, time.Time) []job // returns the due jobs of a project
 	do         func(name)
 	woken      chan struct{}
-	pauses     backoff.Pauses[name] // of those that an outage has ended
+	pauses     backoff.Pauses[name] // for jobs that an outage has ended
 
 	mu      sync.Mutex
 	running map[name]bool
@@ -134,11 +133,11 @@ func newDesk(places, perProject int, find func(*registry.Snapshot, int64, time.T
 func (d *desk) wake() {
 	select {
 	case d.woken <- struct{}{}:
-	default: // it is to look already
+	default: // it will look anyway
 	}
 }
 
-// serve has the work of a desk done until the checker is closed.
+// serve does the work of a desk until the checker is closed.
 func (c *Checker) serve(d *desk) {
 	tick := time.NewTicker(c.every)
 	defer tick.Stop()
@@ -170,10 +169,10 @@ func (c *Checker) serve(d *desk) {
 	}
 }
 
-// longestRound bounds what is handed out before the next look, so that a project that begins to wait then is soon served.
+// longestRound bounds how many jobs are handed out before the next look, so that a project whose jobs become due in between is served soon.
 const longestRound = 100
 
-// round is what is due, in the order in which it is done: projects take turns, and of each what is due for the longest time comes first.
+// round returns the due jobs in the order in which they are done: projects take turns, and within a project the job that is due for longest comes first.
 func (d *desk) round(snap *registry.Snapshot, now time.Time) []job {
 	type ranked struct {
 		job
@@ -195,7 +194,7 @@ func (d *desk) round(snap *registry.Snapshot, now time.Time) []job {
 	return out
 }
 
-// enter notes that a job runs, unless it does already or its project has its share.
+// enter records that a job runs. It reports false if the job is already running or its project has its share.
 func (d *desk) enter(n name) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

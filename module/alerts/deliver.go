@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// A message that was not delivered is sent again after five seconds, then after twice as long each time, up to an hour.
+	// A message that was not delivered is sent again after five seconds, and then each time after twice as long, up to an hour.
 	firstRetry   = 5 * time.Second
 	longestRetry = time.Hour
 	// keepTrying is how long after its check a message is sent again.
 	keepTrying = 24 * time.Hour
 )
 
-// target is where the messages of an alert go, what signs them, and what sends them; no address for nowhere.
+// target returns where the messages of an alert go, the secret that signs them, and the transport for them; to is empty for nowhere.
 func (c *Checker) target(a *registry.Alert) (to, secret string, over http.RoundTripper) {
 	if a.Webhook.URL != "" {
 		return a.Webhook.URL, a.Webhook.Secret, c.public
@@ -28,7 +28,7 @@ func (c *Checker) target(a *registry.Alert) (to, secret string, over http.RoundT
 	return c.Webhook.URL, c.Webhook.Secret, c.own
 }
 
-// dueMessages are the alerts of a project that have messages to send.
+// dueMessages returns the alerts of a project that have messages to send.
 func (c *Checker) dueMessages(snap *registry.Snapshot, project int64, now time.Time) (jobs []job) {
 	for _, a := range snap.Alerts(project) {
 		n := name{project, a.ID}
@@ -39,7 +39,7 @@ func (c *Checker) dueMessages(snap *registry.Snapshot, project int64, now time.T
 	return jobs
 }
 
-// nextMessage is the oldest message of an alert that is to be sent now; nil for none.
+// nextMessage returns the oldest message of an alert that is to be sent now; nil for none.
 func nextMessage(a *registry.Alert, now time.Time) *registry.Delivery {
 	for i := range a.Deliveries {
 		if d := &a.Deliveries[i]; !d.NextTryAt.After(now) {
@@ -77,7 +77,7 @@ func (c *Checker) send(n name) {
 	}
 }
 
-// sendOne sends a message, and records what became of it. If the server dies in between, the message is sent once more, with the same id.
+// sendOne sends a message and records the outcome. If the server dies in between, the message is sent again with the same id.
 func (c *Checker) sendOne(a *registry.Alert, d *registry.Delivery) error {
 	to, secret, over := c.target(a)
 	failure := errNoWebhook
@@ -106,10 +106,10 @@ func (c *Checker) sendOne(a *registry.Alert, d *registry.Delivery) error {
 	return nil
 }
 
-// errNoWebhook says that the webhook of a message was taken away.
+// errNoWebhook reports that the webhook of a message was removed.
 var errNoWebhook = errors.New("there is no webhook any more")
 
-// settle decides what becomes of a message that was sent.
+// settle decides what happens next with a message that was sent.
 func settle(d *registry.Delivery, failure error, now time.Time) (registry.Sent, string) {
 	if failure == nil {
 		return registry.Sent{}, delivered
@@ -122,7 +122,7 @@ func settle(d *registry.Delivery, failure error, now time.Time) (registry.Sent, 
 	return sent, retried
 }
 
-// reason says why a message was not delivered, without the address, which may hold a password.
+// reason returns why a message was not delivered, without the address, which may hold a password.
 func reason(err error) string {
 	if known, ok := errors.AsType[*url.Error](err); ok {
 		err = known.Err
@@ -130,7 +130,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// hostOf is the part of an address that may be logged.
+// hostOf returns the part of an address that may be logged.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -8,23 +8,23 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Series is a line of an insight as far as an alert looks at it.
+// Series is what an alert uses of a series of an insight.
 type Series struct {
 	Label string
-	// Current is the number to compare, and Before that of the interval before it; nil where there is none.
+	// Current is the number to compare, and Before the number of the previous interval; nil if there is none.
 	Current, Before *float64
 }
 
-// Outcome is what a rule says of the numbers of an insight.
+// Outcome is the result of applying a rule to the numbers of an insight.
 type Outcome struct {
-	// Value is what was compared with the bounds, of the first series that crosses one. It is nil when none does and there are several, and
-	// when there is nothing to compare. An increase from nothing is infinite.
+	// Value is what was compared with the bounds, for the first series that crosses one. It is nil if none does and the query has breakdowns, and if there
+	// is nothing to compare. An increase from zero is infinite.
 	Value *float64
 	// Breach says in words which bound was crossed; empty for none.
 	Breach string
 }
 
-// Evaluate compares series with the bounds of the rule. One that crosses a bound is enough.
+// Evaluate compares series with the bounds of the rule. It is enough that one series crosses a bound.
 func (r *Rule) Evaluate(series []Series) Outcome {
 	var last *float64
 	for _, s := range series {
@@ -43,7 +43,7 @@ func (r *Rule) Evaluate(series []Series) Outcome {
 	return Outcome{Value: last}
 }
 
-// compared is the number that is compared with the bounds; nil when there is none.
+// compared returns the number to compare with the bounds; nil if there is none.
 func (r *Rule) compared(s *Series) *float64 {
 	if s.Current == nil || r.Condition == AbsoluteValue {
 		return s.Current
@@ -87,7 +87,7 @@ func (r *Rule) breach(label string, value float64) string {
 	return ""
 }
 
-// text writes a value as messages show it.
+// text formats a value for messages.
 func (r *Rule) text(value float64) string {
 	if r.Percent {
 		return strconv.FormatFloat(value*100, 'f', 2, 64) + "%"
@@ -95,19 +95,19 @@ func (r *Rule) text(value float64) string {
 	return strconv.FormatFloat(value, 'f', -1, 64)
 }
 
-// Current reports whether the interval that has not ended is compared. Numbers of the whole range, and increases and values as asked, are
-// not waited for; how much a number has decreased is known only once its interval has ended.
+// Current reports whether the interval still in progress is compared. That is so for totals of a range and, if the rule says so, for values and
+// increases. A decrease is only known once its interval has ended.
 func (r *Rule) Current() bool {
 	return r.Query.Display.Total() || r.Ongoing && r.Condition != RelativeDecrease
 }
 
-// lookback is the date_from of the intervals that the rule compares, with one to spare since the first may be there in part.
+// lookback returns the date_from for the intervals that the rule compares, with one to spare because the first may be incomplete.
 func (r *Rule) lookback() string {
 	n := 2
 	if r.Condition != AbsoluteValue {
 		n = 3
 	}
-	weeks := 0 // further back, when events of some days are left out
+	weeks := 0 // looks further back if some days of the week are left out
 	if len(r.Query.DateRange.DaysOfWeek) > 0 {
 		weeks = 1
 	}

@@ -63,8 +63,7 @@ type messageRule struct {
 	Series    int       `json:"series_index"`
 }
 
-// messageOf is the message about a check; nil when there is nothing to tell: the alert does not fire, or could not be checked before
-// either.
+// messageOf returns the message about a check; nil if there is nothing to report: the alert does not fire, or failed to be checked the last time too.
 func messageOf(snap *registry.Snapshot, a *registry.Alert, r *Rule, check registry.AlertCheck, breach string) json.RawMessage {
 	m := message{Type: typeFiring, Timestamp: check.At, Data: data{
 		Alert: namedText{a.ID, a.Name}, Check: messageCheck{check.ID, check.At, check.State, check.Value}, Breach: &breach,
@@ -88,14 +87,14 @@ func messageOf(snap *registry.Snapshot, a *registry.Alert, r *Rule, check regist
 		}
 	}
 	body := jsontext.Append(nil, m)
-	if len(body) > registry.MaxDeliveryBody { // names are not longer than a record, but may be long
+	if len(body) > registry.MaxDeliveryBody { // names are no longer than a record, but may be long
 		m.Data.Insight.Name, m.Data.Project.Name = "", ""
 		body = jsontext.Append(nil, m)
 	}
 	return body
 }
 
-// finite is a value that JSON can have; an increase from nothing has none.
+// finite returns a value that JSON can represent, or nil: an increase from zero is infinite.
 func finite(value *float64) *float64 {
 	if value == nil || math.IsInf(*value, 0) || math.IsNaN(*value) {
 		return nil

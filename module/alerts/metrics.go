@@ -2,7 +2,7 @@ package alerts
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// The results of checks.
+// The outcomes of checks.
 const (
 	firing     = "firing"
 	notFiring  = "not_firing"
@@ -12,7 +12,7 @@ const (
 	postponed  = "postponed"
 )
 
-// What becomes of tries to send a message.
+// The outcomes of attempts to send a message.
 const (
 	delivered = "delivered"
 	retried   = "retried"

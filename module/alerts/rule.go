@@ -1,5 +1,5 @@
-// Package alerts checks alerts when they are due, and sends what they find to webhooks: on one of the servers that share a registry, and
-// for a message until it is delivered. It knows neither Caddy nor how requests are served.
+// Package alerts checks alerts when they are due and sends the outcomes to webhooks. Each check is made by one of the servers that share a registry,
+// and each message is retried until it is delivered. The package knows neither Caddy nor how requests are served.
 package alerts
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Condition is what of a number is compared with a threshold.
+// Condition says what is compared with a threshold: a value or its change.
 type Condition string
 
 // The conditions of alerts.
@@ -26,11 +26,11 @@ const (
 // Rule is what an alert compares (contract: clients.md, section 7).
 type Rule struct {
 	Query  *trends.Query
-	Series int // the place of the series, or of the formula, in the query
-	// Ongoing says that the interval that has not ended yet is compared, and not the last one that has.
+	Series int // the index of the series, or of the formula, in the query
+	// Ongoing selects the interval that is still in progress instead of the last one that has ended.
 	Ongoing      bool
 	Condition    Condition
-	Percent      bool     // the change is compared as a part of the number before: 0.5 is 50%
+	Percent      bool     // the change is compared relative to the previous number: 0.5 is 50%
 	Lower, Upper *float64 // nil for no bound
 }
 
@@ -49,10 +49,10 @@ const (
 	percentage = "percentage"
 )
 
-// thresholdField is where the mistakes of a threshold as a whole are.
+// thresholdField is the field of mistakes that concern a threshold as a whole.
 const thresholdField = "threshold__non_field_errors"
 
-// CheckThreshold reports a mistake in the configuration of a threshold, as a *registry.FieldError. It need not have a bound.
+// CheckThreshold reports a mistake in the configuration of a threshold as a *registry.FieldError. A threshold without bounds is valid.
 func CheckThreshold(raw json.RawMessage) error {
 	t, ok := readThreshold(raw)
 	switch {
@@ -105,7 +105,7 @@ func (r *Rule) readConfig(raw json.RawMessage) error {
 	return nil
 }
 
-// NotSupported is the refusal of an insight that an alert can't watch.
+// NotSupported refuses an insight that an alert can't watch.
 const NotSupported = "Alerts are not supported for this insight."
 
 func (r *Rule) readQuery(raw json.RawMessage) error {
@@ -151,7 +151,7 @@ func (r *Rule) readThreshold(raw json.RawMessage) error {
 	return nil
 }
 
-// CheckBounds reports that there is no bound to compare with, as a *registry.FieldError.
+// CheckBounds returns a *registry.FieldError if there is no bound to compare with.
 func (r *Rule) CheckBounds() error {
 	if r.Lower == nil && r.Upper == nil {
 		return wrong("threshold__configuration", "At least one threshold bound (lower or upper) must be provided.")
@@ -163,7 +163,7 @@ func wrong(field, format string, args ...any) error {
 	return &registry.FieldError{Field: field, Code: registry.CodeInvalid, Message: fmt.Sprintf(format, args...)}
 }
 
-// firstMistake is the first mistake of a query, in words for its author.
+// firstMistake returns the first mistake of a query, in words for its author.
 func firstMistake(err error) string {
 	if all := compiler.Mistakes(err); len(all) > 0 {
 		return all[0].Detail
@@ -171,7 +171,7 @@ func firstMistake(err error) string {
 	return err.Error()
 }
 
-// strictly reads a JSON object that has no other members than the fields of v, and reports whether it is one.
+// strictly reads a JSON object that has no members other than the fields of v, and reports whether raw is one.
 func strictly(raw json.RawMessage, v any) bool {
 	if len(bytes.TrimSpace(raw)) == 0 || bytes.TrimSpace(raw)[0] != '{' {
 		return false
@@ -181,10 +181,10 @@ func strictly(raw json.RawMessage, v any) bool {
 	return d.Decode(v) == nil
 }
 
-// mostShown is the most bytes of what a message shows of a wrong value.
+// mostShown is how many bytes of a wrong value a message shows at most.
 const mostShown = 200
 
-// pythonText writes a JSON value as PostHog's messages show it, cut if it is long.
+// pythonText formats a JSON value as PostHog's messages do, truncated if it is long.
 func pythonText(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "None"
@@ -227,6 +227,6 @@ func writePython(b *strings.Builder, d *json.Decoder) {
 			}
 		}
 		b.WriteString(map[json.Delim]string{'{': "}", '[': "]"}[v])
-		_, _ = d.Token() // the end that was just written
+		_, _ = d.Token() // the closing delimiter just written
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// NextCheck is when an alert is checked after now. The times of those that are checked daily or less often have the minute and the second
-// of now, so that not all alerts are due at once: daily ones after one o'clock of the next day in the project's zone, weekly ones after
-// three o'clock on Monday, monthly ones after four o'clock on the first. The others keep the times that they have.
+// NextCheck returns when an alert is checked next after now. Checks that are daily or rarer take their minute and second from now, so that not all
+// alerts are due at once: daily ones after one o'clock on the next day in the project's zone, weekly ones after three o'clock on Monday, monthly ones
+// after four o'clock on the first. The others keep their rhythm.
 func NextCheck(a *registry.Alert, now time.Time, zone *time.Location) time.Time {
 	return afterQuietHours(a.QuietHours, nominalCheck(a, now, zone), zone)
 }
 
-// steps are the intervals that are the same span of time everywhere.
+// steps are the intervals with a fixed duration.
 var steps = map[registry.AlertInterval]time.Duration{
 	registry.AlertRealTime: 2 * time.Minute, registry.AlertQuarterly: 15 * time.Minute, registry.AlertHourly: time.Hour,
 }
@@ -46,7 +46,7 @@ func nominalCheck(a *registry.Alert, now time.Time, zone *time.Location) time.Ti
 	return at(month, day+1, 1)
 }
 
-// cadence is about how long it is from one check of an alert to the next.
+// cadence returns the approximate time between two checks of an alert.
 func cadence(i registry.AlertInterval) time.Duration {
 	const day = 24 * time.Hour
 	switch i { //nolint:exhaustive // the others are steps
@@ -68,7 +68,7 @@ func isWeekend(now time.Time, zone *time.Location) bool {
 
 const dayMinutes = 24 * 60
 
-// isQuiet reports whether a minute of a day is in quiet hours.
+// isQuiet reports whether a minute of a day is in quiet hours, and until when.
 func isQuiet(hours []registry.QuietHours, minute int) (until int, quiet bool) {
 	for _, q := range hours {
 		switch {
@@ -83,9 +83,9 @@ func isQuiet(hours []registry.QuietHours, minute int) (until int, quiet bool) {
 	return 0, false
 }
 
-// afterQuietHours is the first time from t on that is not in quiet hours.
+// afterQuietHours returns the first time at or after t that is not in quiet hours.
 func afterQuietHours(hours []registry.QuietHours, t time.Time, zone *time.Location) time.Time {
-	for range 4 * len(hours) { // more than there can be one after the other, with clocks that are put back in between
+	for range 4 * len(hours) { // more than can follow one another, even when clocks are set back in between
 		local := t.In(zone)
 		until, quiet := isQuiet(hours, local.Hour()*60+local.Minute())
 		if !quiet {
@@ -93,7 +93,7 @@ func afterQuietHours(hours []registry.QuietHours, t time.Time, zone *time.Locati
 		}
 		year, month, day := local.Date()
 		next := time.Date(year, month, day, 0, until, 0, 0, zone)
-		if !next.After(t) { // the clock is put back
+		if !next.After(t) { // the clock is set back
 			next = t.Add(time.Hour)
 		}
 		t = next.UTC()
@@ -109,7 +109,7 @@ const (
 
 var errQuietHours = errors.New("these quiet hours are not valid")
 
-// ReadQuietHours reads the JSON of quiet hours, and merges those that overlap; null, and an empty list, are none.
+// ReadQuietHours reads the JSON of quiet hours and merges overlapping ones; null and an empty list are none.
 func ReadQuietHours(raw json.RawMessage) ([]registry.QuietHours, error) {
 	var given *struct {
 		Windows []struct {
@@ -149,10 +149,10 @@ func ReadQuietHours(raw json.RawMessage) ([]registry.QuietHours, error) {
 	return fromSpans(spans), nil
 }
 
-// span is a part of a day in minutes, without its end.
+// span is a part of a day in minutes; end is exclusive.
 type span struct{ start, end int }
 
-// merged puts spans that overlap or meet together.
+// merged joins spans that overlap or touch.
 func merged(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int { return a.start - b.start })
 	out := spans[:1]
@@ -166,7 +166,7 @@ func merged(spans []span) []span {
 	return out
 }
 
-// fromSpans makes quiet hours of spans; a night is one of them if nothing else is quiet.
+// fromSpans converts spans to quiet hours. Two spans that meet at midnight become one, provided that there are no others.
 func fromSpans(spans []span) []registry.QuietHours {
 	if len(spans) == 2 && spans[0].start == 0 && spans[1].end == dayMinutes {
 		return []registry.QuietHours{{Start: spans[1].start, End: spans[0].end}}
@@ -186,7 +186,7 @@ func readClock(text string) (minutes int, ok bool) {
 	return int(h)*60 + int(m), found && hoursErr == nil && minutesErr == nil && h < 24 && m < 60
 }
 
-// ShowQuietHours is the JSON of quiet hours; null for none.
+// ShowQuietHours returns the JSON of quiet hours; null for none.
 func ShowQuietHours(hours []registry.QuietHours) any {
 	if len(hours) == 0 {
 		return nil

@@ -22,13 +22,13 @@ import (
 const (
 	// sendTimeout is the longest that a webhook may take to answer.
 	sendTimeout = 10 * time.Second
-	// mostRead is the most that is read of an answer, which nobody looks at.
+	// mostRead is how much of an answer is read; nobody looks at it.
 	mostRead = 64 << 10
-	// maxURL is the most bytes of the address of a webhook.
+	// maxURL is the longest address of a webhook, in bytes.
 	maxURL = 2000
 )
 
-// CheckURL reports what is wrong with the address of a webhook. Whether it is public is known only when something is sent there.
+// CheckURL reports what is wrong with the address of a webhook. Whether it is public is only known when something is sent there.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -63,7 +63,7 @@ func CheckSecret(secret string) error {
 	return nil
 }
 
-// secretBytes are what signs: those behind whsec_ are base64, others are as they are.
+// secretBytes returns the signing key: the decoded base64 after whsec_, or else the secret itself.
 func secretBytes(secret string) []byte {
 	if encoded, ok := strings.CutPrefix(secret, secretPrefix); ok {
 		if key, err := base64.StdEncoding.DecodeString(encoded); err == nil {
@@ -73,7 +73,7 @@ func secretBytes(secret string) []byte {
 	return []byte(secret)
 }
 
-// sign is the signature of a message in the form of the Standard Webhooks specification.
+// sign returns the signature of a message in the format of the Standard Webhooks specification.
 func sign(secret, id string, at time.Time, body []byte) string {
 	mac := hmac.New(sha256.New, secretBytes(secret))
 	fmt.Fprintf(mac, "%s.%d.%s", id, at.Unix(), body)
@@ -85,12 +85,12 @@ var (
 	errGone      = errors.New("the webhook answered 410 Gone")
 )
 
-// newTransport sends to addresses that are public, or to any. It uses no proxy, which would look the name up itself, and follows no
-// redirect.
+// newTransport returns a transport that sends to public addresses only, or anywhere. It uses no proxy, which would resolve the name itself, and
+// follows no redirects.
 func newTransport(anywhere bool) http.RoundTripper {
 	dialer := &net.Dialer{Timeout: sendTimeout}
 	if !anywhere {
-		// The address that the name has at this moment: a check before would not hold.
+		// Checks the address at the time of dialing: an earlier check could be outdated.
 		dialer.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			if at, err := netip.ParseAddrPort(address); err != nil || !isPublic(at.Addr()) {
 				return errNotPublic
@@ -104,7 +104,7 @@ func newTransport(anywhere bool) http.RoundTripper {
 	}
 }
 
-// reserved are the addresses that are global in form and yet not of the public internet, or that lead to others.
+// reserved are the addresses that look global but are not on the public internet, or that lead to others.
 var reserved = prefixes(
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
@@ -120,7 +120,7 @@ func prefixes(texts ...string) []netip.Prefix {
 	return out
 }
 
-// isPublic reports whether an address is one of the public internet.
+// isPublic reports whether an address is on the public internet.
 func isPublic(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !publicIPv6.Contains(a) {
@@ -134,7 +134,7 @@ func isPublic(a netip.Addr) bool {
 	return true
 }
 
-// post sends a message once. An error says that it was not delivered; errGone, that it never will be.
+// post sends a message once. An error means that it was not delivered; errGone, that it never will be.
 func post(ctx context.Context, over http.RoundTripper, to, secret, id string, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
@@ -155,7 +155,7 @@ func post(ctx context.Context, over http.RoundTripper, to, secret, id string, bo
 		return err
 	}
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, mostRead)) // what it says counts for nothing
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, mostRead)) // the body does not matter
 	switch {
 	case res.StatusCode == http.StatusGone:
 		return errGone
