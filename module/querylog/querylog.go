@@ -1,5 +1,5 @@
-// Package querylog keeps which queries ran on ClickHouse, and which runs of endpoints there were, in tables of ClickHouse that all servers
-// write to, and reads them again.
+// Package querylog records which queries ran on ClickHouse, and which runs of endpoints there were, in ClickHouse tables that all servers write to,
+// and reads them back.
 package querylog
 
 import (
@@ -16,45 +16,45 @@ import (
 )
 
 const (
-	// flushEvery is how often what there is new is written, and countEvery after how many of these times the counts of runs are.
+	// flushEvery is how often new rows are written, and countEvery after how many flushes the counts of runs are.
 	flushEvery = time.Second
 	countEvery = 10
 	// runsOfEach is how many runs of an endpoint are written at a time. All are counted.
 	runsOfEach = 64
-	// maxWaiting is how many queries and runs each wait to be written, and how many counts that tell keys and customers apart; maxCounts is how
-	// many counts wait in all, and maxTexts what the texts of the queries take, in bytes. These hold for all shards together; see [Log.fits].
-	// What is more is dropped, and counted.
+	// maxWaiting is how many queries and how many runs may wait to be written, and how many counts that distinguish keys and customers. maxCounts is
+	// how many counts may wait in total, and maxTexts how many bytes of query texts. These limits hold for all shards together; see [Log.fits]. What
+	// exceeds them is dropped and counted.
 	maxWaiting = 16_384
 	maxCounts  = 2 * maxWaiting
 	maxTexts   = 16 << 20
 	// writeTime is how long writing a batch may take, and closeTime how long the last one may.
 	writeTime = 20 * time.Second
 	closeTime = 5 * time.Second
-	// offFor is for how long nothing is written to a shard after ClickHouse refused it.
+	// offFor is how long nothing is written to a shard after ClickHouse refused the rows.
 	offFor = 10 * time.Minute
-	// countsWait is for how long counts are kept meanwhile, and while ClickHouse is away.
+	// countsWait is how long counts are kept in that time, and while ClickHouse is away.
 	countsWait = 25 * time.Hour
-	// warnEvery is how often dropped rows are logged at most.
+	// warnEvery is the shortest time between two warnings about dropped rows.
 	warnEvery = time.Minute
 )
 
-// Config is what a Log works with.
+// Config configures a Log.
 type Config struct {
 	Shards *warehouse.Shards
 	Runs   *runlog.Logs
 	Logger *zap.Logger
 }
 
-// Log writes what happens in batches, in the background, to each shard by itself: one that is away or refuses the rows keeps nobody else's
-// from being written. Its methods may be called from several goroutines at once. A nil Log takes nothing, and has nothing.
+// Log writes queries and runs in batches in the background, to each shard independently: a shard that is away or refuses rows does not hold up the
+// others. Its methods are safe for concurrent use. A nil Log ignores everything added, and is empty.
 type Log struct {
 	Config
 
 	origin uuid.UUID // of the counts that this process writes
 	queues map[*warehouse.Warehouse]*queue
 
-	gathering sync.Mutex // is taken before mu
-	mu        sync.Mutex // guards what changes in the queues, too
+	gathering sync.Mutex // taken before mu
+	mu        sync.Mutex // also guards the mutable fields of the queues
 	last      int64      // the number of the last batch
 	deleted   map[int64]bool
 
@@ -65,7 +65,7 @@ type Log struct {
 	done sync.WaitGroup
 }
 
-// New returns a log, which begins to write.
+// New returns a Log, which begins to write.
 func New(config Config) *Log {
 	l := prepare(config)
 	l.done.Go(l.work)
@@ -88,7 +88,7 @@ func prepare(config Config) *Log {
 	return l
 }
 
-// Close writes what is waiting, if ClickHouse takes it soon, and stops.
+// Close writes what is waiting, if ClickHouse accepts it soon, and stops.
 func (l *Log) Close() error {
 	l.end()
 	l.done.Wait()
@@ -103,8 +103,8 @@ func (l *Log) Close() error {
 	return nil
 }
 
-// Stats are how many rows were written, and how many were dropped because too many were waiting, ClickHouse refused them, or the config does
-// not name their shard.
+// Stats returns how many rows were written, and how many were dropped because too many were waiting, ClickHouse refused them, or the config does not
+// name their shard.
 func (l *Log) Stats() (written, dropped int64) {
 	if l == nil {
 		return 0, 0
@@ -128,10 +128,10 @@ func (l *Log) work() {
 	}
 }
 
-// of returns the queue of a project's shard; nil if the config does not name that.
+// of returns the queue of a project's shard; nil if the config does not name the shard.
 func (l *Log) of(project int64) *queue { return l.queues[l.Shards.Of(project)] }
 
-// Add has a query written soon. It never waits for ClickHouse.
+// Add queues a query to be written soon. It never waits for ClickHouse.
 func (l *Log) Add(q *Query) {
 	if l == nil {
 		return
@@ -146,9 +146,8 @@ func (l *Log) Add(q *Query) {
 	to.addQuery(q)
 }
 
-// fits reports whether a queue may take more of something, of which all queues together hold at most so many; in says how much of it a
-// batch has. Half of the room is divided evenly, so that a shard that is away leaves the others theirs. The other half is for any of them.
-// The caller holds mu.
+// fits reports whether a queue may take more of something. All queues together hold at most most of it; in returns how much of it is in a batch. Half
+// of the room is divided evenly, so that a shard that is away leaves the others their part. The other half is for any of them. The caller holds mu.
 func (l *Log) fits(to *queue, more, most int, in func(*batch) int) bool {
 	own := most / 2 / len(l.queues)
 	common := most - own*len(l.queues)
@@ -167,7 +166,7 @@ func (l *Log) fits(to *queue, more, most int, in func(*batch) int) bool {
 	return common >= 0
 }
 
-// Sync writes what is waiting for the shard of a project, so that queries of the project find it.
+// Sync writes what is waiting for a project's shard, so that the project's queries find it.
 func (l *Log) Sync(ctx context.Context, project int64) error {
 	if l == nil {
 		return nil
@@ -180,7 +179,7 @@ func (l *Log) Sync(ctx context.Context, project int64) error {
 	return q.flush(ctx)
 }
 
-// Forget drops what is waiting of a project that was deleted, and what comes later. Restored ends that.
+// Forget drops rows of a deleted project, those waiting and those that come later. Restored ends that.
 func (l *Log) Forget(project int64) {
 	if l == nil {
 		return
@@ -190,7 +189,7 @@ func (l *Log) Forget(project int64) {
 	l.deleted[project] = true
 }
 
-// Restored takes queries and runs of a project again, which came back from a backup.
+// Restored accepts queries and runs of a project again, after it came back from a backup.
 func (l *Log) Restored(project int64) {
 	if l == nil {
 		return
@@ -200,8 +199,8 @@ func (l *Log) Restored(project int64) {
 	delete(l.deleted, project)
 }
 
-// gather takes the new runs, and their counts if these are wanted. Looking through all logs takes long: mu is held for some rows at a time, and
-// so nobody may hold it.
+// gather takes the new runs, and their counts if counts is set. Looking through all logs takes long, so it holds mu for a few rows at a time; the
+// caller must not hold mu.
 func (l *Log) gather(counts bool) {
 	l.gathering.Lock()
 	defer l.gathering.Unlock()
@@ -236,7 +235,7 @@ func (l *Log) gather(counts bool) {
 	}
 }
 
-// parted calls do for what is added, holding mu for up to 256 at a time.
+// parted calls do for each added value, holding mu for up to 256 at a time.
 type parted[T any] struct {
 	mu      *sync.Mutex
 	do      func(T)

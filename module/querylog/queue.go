@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// queue is what is written to one shard. The log's mu guards what comes after turn.
+// queue holds what is to be written to one shard. The log's mu guards the fields after turn.
 type queue struct {
 	log    *Log
 	house  *warehouse.Warehouse
@@ -25,14 +25,14 @@ type queue struct {
 	turn   chan struct{} // has an element while somebody writes
 
 	waiting   *batch
-	writing   *batch // that could not be written yet, or is being written; who has the turn may read it
-	confirmed int64  // batches up to this one are in ClickHouse, or dropped
+	writing   *batch // being written, or could not be written yet; the holder of the turn may read it
+	confirmed int64  // batches up to this one are in ClickHouse or were dropped
 	offUntil  time.Time
 	failing   bool      // the last batch could not be written
-	warned    time.Time // when dropped rows were logged last
+	warned    time.Time // when dropped rows were last logged
 }
 
-// batch is what is written together.
+// batch is a set of rows written together.
 type batch struct {
 	number  int64
 	queries []*Query
@@ -49,7 +49,7 @@ func newQueue(l *Log, house *warehouse.Warehouse, logger *zap.Logger) *queue {
 	return &queue{log: l, house: house, logger: logger, woken: make(chan struct{}, 1), turn: make(chan struct{}, 1), waiting: newBatch()}
 }
 
-// wake has what is waiting written.
+// wake makes the queue write what is waiting.
 func (q *queue) wake() {
 	select {
 	case q.woken <- struct{}{}:
@@ -83,10 +83,10 @@ func (q *queue) close(ctx context.Context) {
 	q.logger.Warn("the end of the log of queries and runs is not written", zap.Int("rows", lost), clickhouse.Logged(err))
 }
 
-// off reports whether nothing is written, since ClickHouse refused it.
+// off reports whether nothing is written because ClickHouse refused the rows.
 func (q *queue) off() bool { return time.Now().Before(q.offUntil) }
 
-// addQuery has a query wait. The caller holds mu.
+// addQuery adds a query to those that wait. The caller holds mu.
 func (q *queue) addQuery(one *Query) {
 	size := len(one.Text) + len(one.Label) + len(one.Customer)
 	if q.off() || !q.log.fits(q, 1, maxWaiting, func(b *batch) int { return len(b.queries) }) || !q.log.fits(q, size, maxTexts, func(b *batch) int { return b.texts }) {
@@ -96,7 +96,7 @@ func (q *queue) addQuery(one *Query) {
 	q.waiting.queries, q.waiting.texts = append(q.waiting.queries, one), q.waiting.texts+size
 }
 
-// addRun has a run wait. The caller holds mu.
+// addRun adds a run to those that wait. The caller holds mu.
 func (q *queue) addRun(r runlog.Taken) {
 	if q.off() || !q.log.fits(q, 1, maxWaiting, func(b *batch) int { return len(b.runs) }) {
 		q.drop()
@@ -105,8 +105,8 @@ func (q *queue) addRun(r runlog.Taken) {
 	q.waiting.runs = append(q.waiting.runs, r)
 }
 
-// count adds runs to the counts that wait. When there are many, those that are not there yet are counted without key and customer; when there
-// are too many of these as well, not at all. The caller holds mu.
+// count adds runs to the waiting counts. If there are many counts, new ones are recorded without key and customer; if there are too many of these as
+// well, they are dropped. The caller holds mu.
 func (q *queue) count(what runlog.Counted, calls int64) {
 	counts, has := q.waiting.counts, func(b *batch) int { return len(b.counts) }
 	if _, known := counts[what]; !known && !q.log.fits(q, 1, maxWaiting, has) {
@@ -128,14 +128,14 @@ func (q *queue) drop() {
 	}
 }
 
-// dropCounts takes out the counts of before a time, and returns how many these were.
+// dropCounts removes the counts from before a time, and returns how many there were.
 func (b *batch) dropCounts(before time.Time) (dropped int64) {
 	tooOld, all := before.Unix(), len(b.counts)
 	maps.DeleteFunc(b.counts, func(what runlog.Counted, _ int64) bool { return what.From < tooOld })
 	return int64(all - len(b.counts))
 }
 
-// without takes the rows of projects out.
+// without removes the rows of projects.
 func (b *batch) without(projects map[int64]bool) {
 	if len(projects) == 0 {
 		return
@@ -145,7 +145,7 @@ func (b *batch) without(projects map[int64]bool) {
 	maps.DeleteFunc(b.counts, func(what runlog.Counted, _ int64) bool { return projects[what.Project] })
 }
 
-// next is the batch to write; nil for none. It is not fresh if it could not be written before. The caller has the turn.
+// next returns the batch to write; nil for none. fresh is false if it could not be written before. The caller has the turn.
 func (q *queue) next() (b *batch, fresh bool) {
 	q.log.mu.Lock()
 	defer q.log.mu.Unlock()
@@ -166,7 +166,7 @@ func (q *queue) next() (b *batch, fresh bool) {
 	return q.writing, fresh
 }
 
-// flush writes what is waiting. What ClickHouse does not take stays for the next time.
+// flush writes what is waiting. What ClickHouse does not accept stays for the next time.
 func (q *queue) flush(ctx context.Context) error {
 	select {
 	case q.turn <- struct{}{}:
@@ -188,12 +188,12 @@ func (q *queue) flush(ctx context.Context) error {
 	}
 }
 
-// errNoTables says that ClickHouse has no tables for the log, or others.
+// errNoTables reports that ClickHouse has no tables for the log, or different ones.
 var errNoTables = errors.New("ClickHouse does not have the tables " + physical.QueryLog + " and " + physical.RunLog + " of this program")
 
-// write writes a batch. Writing it again adds no row twice: ClickHouse knows it by its token.
+// write writes a batch. Writing it again does not duplicate rows: ClickHouse recognizes it by its token.
 func (q *queue) write(ctx context.Context, b *batch) error {
-	if b.rows() == 0 { // a project was deleted that had them all
+	if b.rows() == 0 { // all its rows were of a deleted project
 		return nil
 	}
 	if has, err := q.house.HasLogs(ctx); err != nil {
@@ -217,7 +217,7 @@ func (q *queue) write(ctx context.Context, b *batch) error {
 	return q.house.WriteLog(ctx, runBatch(b, q.log.origin, token))
 }
 
-// ended notes how the writing of a batch ended. It returns the error of a batch that is written later.
+// ended records how writing a batch ended. It returns an error if the batch is to be written later.
 func (q *queue) ended(b *batch, err error) error {
 	l := q.log
 	l.mu.Lock()
@@ -237,7 +237,7 @@ func (q *queue) ended(b *batch, err error) error {
 		q.offUntil, q.failing = time.Now().Add(offFor), true
 		l.dropped.Add(int64(len(b.queries) + len(b.runs)))
 		b.queries, b.texts, b.runs = nil, 0, nil
-		if len(b.counts) > 0 { // which this process still shows, and writes under the same token: an earlier attempt may have succeeded
+		if len(b.counts) > 0 { // this process still shows the counts, and writes them with the same token: an earlier attempt may have succeeded
 			return nil
 		}
 	default:

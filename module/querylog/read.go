@@ -20,10 +20,10 @@ import (
 // MaxRuns is how many runs are listed at most: the newest.
 const MaxRuns = 10_000
 
-// readTime is how long a reader of the log waits in all, for a place and for ClickHouse. Then it has what is in memory.
+// readTime is how long a reader of the log waits in total, for a place and for ClickHouse. After that it only has what is in memory.
 const readTime = 2 * time.Second
 
-// has reports whether there are tables to read for a project. It asks nobody.
+// has reports whether there are tables to read for a project. It sends no query.
 func (l *Log) has(project int64) bool { return l != nil && l.Shards.Of(project).KnowsLogs() }
 
 func moment(name string, at time.Time) clickhouse.Param {
@@ -34,8 +34,7 @@ func text(name, value string) clickhouse.Param {
 	return clickhouse.Param{Name: name, Type: "String", Value: value}
 }
 
-// Queries are the queries of a project that go by a name and ended after a time, oldest first, at most so many. What is not written yet is
-// not among them.
+// Queries returns the queries of a project that have a name and ended after a time, oldest first, at most most of them. Those not written yet are missing.
 func (l *Log) Queries(ctx context.Context, enter Enter, project int64, name string, after time.Time, most int) ([]*Query, error) {
 	if !l.has(project) {
 		return nil, nil
@@ -67,13 +66,13 @@ func (l *Log) Queries(ctx context.Context, enter Enter, project int64, name stri
 	return all, err
 }
 
-// Filter says which runs are wanted; what is zero leaves none out.
+// Filter says which runs are wanted; zero fields do not filter.
 type Filter struct {
 	After, Before time.Time
 	Execution     uuid.UUID
 }
 
-// kept is a time, but not one before which no rows are shown.
+// kept returns a time, but not one from before the rows that are shown.
 func kept(after time.Time) time.Time {
 	if from := physical.LogsFrom(time.Now()); from.After(after) {
 		return from
@@ -81,8 +80,8 @@ func kept(after time.Time) time.Time {
 	return after
 }
 
-// ListRuns are the runs of an endpoint of the last days, newest first: those that this process remembers, and those of ClickHouse. With an error, there are the
-// former alone.
+// ListRuns returns the runs of an endpoint of the last days, newest first: those in this process's memory, and those in ClickHouse. With an error, it
+// returns only the former.
 func (l *Log) ListRuns(ctx context.Context, enter Enter, project int64, endpoint string, memory *runlog.Log, f Filter) ([]runlog.Run, error) {
 	runs := slices.DeleteFunc(memory.All(), func(r runlog.Run) bool { return r.At.Before(kept(time.Time{})) })
 	if !l.has(project) {
@@ -99,7 +98,7 @@ func (l *Log) ListRuns(ctx context.Context, enter Enter, project int64, endpoint
 	if f.Execution != uuid.Nil {
 		sql, params = sql+" AND execution_id = {execution:UUID}", append(params, clickhouse.Param{Name: "execution", Type: "UUID", Value: f.Execution.String()})
 	}
-	if len(runs) > 0 { // what is remembered is not read, so that no run is there twice
+	if len(runs) > 0 { // runs in memory are not read, so that none is listed twice
 		numbers := make([]string, len(runs))
 		for i := range runs {
 			numbers[i] = strconv.FormatUint(runs[i].Number, 10)
@@ -131,7 +130,7 @@ func (l *Log) ListRuns(ctx context.Context, enter Enter, project int64, endpoint
 	return runs[:min(len(runs), MaxRuns)], nil
 }
 
-// Enter takes a place for a query over the log.
+// Enter takes a place for a query of the log.
 type Enter func(context.Context) (at *admission.Place, leave func(), err error)
 
 // Usage is how an endpoint was used, on all servers.
@@ -147,14 +146,14 @@ type Part struct {
 	runlog.Windows
 }
 
-// maxParts is how many keys and customers of an endpoint are told apart, and of how many of each the totals are read to find them.
+// maxParts is how many keys and how many customers of an endpoint are shown separately, and maxTotals for how many of each the totals are read to find them.
 const (
 	maxParts  = 100
 	maxTotals = 10_000
 )
 
-// Usage counts the runs of endpoints in the last hour and the last day on all servers, by their ids; whole also tells versions, keys and
-// customers apart. since is the first five minutes that are counted of the project; zero for none. It is false if there is no table to read.
+// Usage counts the runs of endpoints in the last hour and the last day on all servers, by endpoint id; whole also counts versions, keys and customers
+// separately. since is the first counted five minutes of the project; zero for none. ok is false if there is no table to read.
 func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints []string, whole bool, now time.Time) (used map[string]*Usage, since time.Time, ok bool, err error) {
 	if !l.has(project) {
 		return nil, since, false, nil
@@ -192,7 +191,7 @@ func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints [
 	for _, w := range waiting {
 		b.add(w.what, w.calls)
 	}
-	// The hour is shown by five minutes, and the day by the hour.
+	// The hour is shown in steps of five minutes, and the day in steps of an hour.
 	sql := "SELECT endpoint_id, " + who + ", toInt64(toUnixTimestamp(if(at >= {hour:DateTime64(6, 'UTC')}, toDateTime(at), toStartOfHour(toDateTime(at))))) AS step, " +
 		"outcome, duration, toInt64(sum(calls)) FROM " + physical.RunLog + " " + where + "GROUP BY endpoint_id, v, k, c, step, outcome, duration"
 	err = l.Shards.Of(project).ReadLog(ctx, place, clickhouse.Query{SQL: sql, Project: project, Params: params}, func(cells []clickhouse.Cell) error {
@@ -220,7 +219,7 @@ func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints [
 	return b.done(), since, err == nil, err
 }
 
-// unwritten returns the counts of a project that are in no confirmed batch, and the last of these.
+// unwritten returns the counts of a project that are in no confirmed batch, and the number of the last confirmed batch.
 func (l *Log) unwritten(project int64) (counts []count, confirmed int64) {
 	l.gather(true)
 	q := l.of(project)
@@ -265,7 +264,7 @@ const (
 // totals are the runs of keys and customers in a day.
 type totals map[part]int64
 
-// totals reads those of ClickHouse, most runs first; the SQL of what is given says which rows count.
+// totals reads the totals in ClickHouse, most runs first; of.SQL is the condition on the rows.
 func (l *Log) totals(ctx context.Context, place *admission.Place, of clickhouse.Query) (totals, error) {
 	of.SQL = "SELECT endpoint_id, kind, name, toInt64(sum(calls)) AS total FROM " + physical.RunLog +
 		" ARRAY JOIN ['" + string(keyPart) + "', '" + string(customerPart) + "'] AS kind, [toString(key_id), toString(customer)] AS name " + of.SQL +
@@ -280,7 +279,7 @@ func (l *Log) totals(ctx context.Context, place *admission.Place, of clickhouse.
 	return all, err
 }
 
-// add adds runs that are of the time of a window.
+// add adds runs, if they are within a window.
 func (t totals) add(what runlog.Counted, calls int64, in *runlog.Window) {
 	if at := time.Unix(what.From, 0); what.Outcome == runlog.Cached || at.Before(in.From) || at.After(in.To) { // Cached is among Answered
 		return
@@ -293,7 +292,7 @@ func (t totals) add(what runlog.Counted, calls int64, in *runlog.Window) {
 	}
 }
 
-// builder puts counts together.
+// builder sums up counts.
 type builder struct {
 	used  map[string]*building
 	whole bool
@@ -303,7 +302,7 @@ type builder struct {
 type building struct {
 	Usage
 	versions        map[int]*runlog.Windows
-	keys, customers map[string]*runlog.Windows // that are told apart
+	keys, customers map[string]*runlog.Windows // those shown separately
 }
 
 func newBuilder(endpoints []string, now time.Time) *builder {
@@ -316,8 +315,8 @@ func newBuilder(endpoints []string, now time.Time) *builder {
 	return b
 }
 
-// tellApart has versions told apart, and of each endpoint the keys and customers with most runs: windows take much more memory than totals.
-// It returns these of all endpoints.
+// tellApart makes the builder count versions separately, and for each endpoint the keys and customers with most runs: windows take much more memory
+// than totals. It returns these keys and customers of all endpoints.
 func (b *builder) tellApart(all totals) (keys, customers []string) {
 	b.whole = true
 	ordered := slices.SortedFunc(maps.Keys(all), func(p, q part) int {
@@ -418,7 +417,7 @@ func (r *reader) uuid() uuid.UUID {
 	return id
 }
 
-// code is a word; nil for an empty one.
+// code returns a word; nil for an empty one.
 func (r *reader) code() *string {
 	if word := r.text(); word != "" {
 		return &word

@@ -15,13 +15,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Query is a query that ran on ClickHouse: what it was, and what it took. It holds no row and no value of a variable but those that the key
-// fixes.
+// Query is a query that ran on ClickHouse, with its cost. It holds no rows, and of the values of variables only those that the key fixes.
 type Query struct {
 	ID       uuid.UUID
 	Project  int64
-	Name     string // by which its caller knows it
-	Text     string // the head of a HogQL text
+	Name     string // the name that its caller knows it by
+	Text     string // the beginning of a HogQL text
 	Label    string
 	Kind     string
 	Endpoint string // name; empty on the query route
@@ -33,13 +32,13 @@ type Query struct {
 
 	Start, End time.Time
 	Rows       int64 // of the result
-	Bytes      int64 // of the result, as it is kept
+	Bytes      int64 // of the result as stored
 	Failed     bool
-	Code       int    // ClickHouse's number of the error; 0 when it has none
+	Code       int    // ClickHouse's number of the error; 0 for none
 	Exception  string // ClickHouse's name of the error
 }
 
-// Status is how the query ended, in ClickHouse's words.
+// Status returns how the query ended, in ClickHouse's words.
 func (q *Query) Status() string {
 	if q.Failed {
 		return "ExceptionWhileProcessing"
@@ -47,7 +46,7 @@ func (q *Query) Status() string {
 	return "QueryFinish"
 }
 
-// The columns of what is written, in the order of the values.
+// The columns that are written, in the order of the values.
 var (
 	queryColumns = columnsOf(physical.QueryLog, physical.Project, "id", "event_time", "query_id", "query_start_time", "query_duration_ms", "kind", "query", "name",
 		"endpoint", "endpoint_version", "key_id", "customer", "created_by", "is_personal_api_key_request", "result_rows", "result_bytes", "status",
@@ -66,12 +65,12 @@ func columnsOf(table string, names ...string) []clickhouse.Column {
 	return columns
 }
 
-// queryProjects are the projects of the queries.
+// queryProjects returns the projects of the queries.
 func (b *batch) queryProjects() []int64 {
 	return projectsOf(b.queries, func(q *Query) int64 { return q.Project })
 }
 
-// runProjects are the projects of the runs and counts.
+// runProjects returns the projects of the runs and counts.
 func (b *batch) runProjects() []int64 {
 	projects := projectsOf(b.runs, func(r runlog.Taken) int64 { return r.Project })
 	projects = append(projects, projectsOf(slices.Collect(maps.Keys(b.counts)), func(what runlog.Counted) int64 { return what.Project })...)
@@ -79,7 +78,7 @@ func (b *batch) runProjects() []int64 {
 	return slices.Compact(projects)
 }
 
-// queryBatch has the queries.
+// queryBatch returns the queries as rows.
 func queryBatch(b *batch, token string) clickhouse.Batch {
 	return clickhouse.Batch{
 		Table: physical.QueryLog, Columns: queryColumns, Token: token, Projects: b.queryProjects(),
@@ -96,7 +95,7 @@ func queryBatch(b *batch, token string) clickhouse.Batch {
 	}
 }
 
-// projectsOf are the projects of rows, each once.
+// projectsOf returns the projects of rows without duplicates, sorted.
 func projectsOf[T any](rows []T, project func(T) int64) []int64 {
 	found := map[int64]bool{}
 	for _, row := range rows {
@@ -112,14 +111,14 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// runBatch has the runs and counts.
+// runBatch returns the runs and counts as rows.
 func runBatch(b *batch, origin uuid.UUID, token string) clickhouse.Batch {
 	return clickhouse.Batch{
 		Table: physical.RunLog, Columns: runColumns, Token: token, Projects: b.runProjects(), Rows: b.runRows(origin),
 	}
 }
 
-// runRows are the runs, and then the counts.
+// runRows yields the runs and then the counts.
 func (b *batch) runRows(origin uuid.UUID) iter.Seq[[]any] {
 	return func(yield func([]any) bool) {
 		for i := range b.runs {
@@ -146,7 +145,7 @@ func (b *batch) runRows(origin uuid.UUID) iter.Seq[[]any] {
 	}
 }
 
-// CacheWord says in one word where an answer came from: hit, miss or stale.
+// CacheWord returns where an answer came from in one word: hit, miss or stale.
 func CacheWord(status cache.Status) string {
 	switch status {
 	case cache.Hit, cache.Renewed, cache.Pinned, cache.Fetched:
@@ -158,7 +157,7 @@ func CacheWord(status cache.Status) string {
 	return "miss"
 }
 
-// cacheWord is that of a run; empty for one that was not answered.
+// cacheWord returns the word of a run; empty for a failed one.
 func cacheWord(r *runlog.Run) string {
 	if r.Status >= http.StatusBadRequest {
 		return ""
@@ -166,7 +165,7 @@ func cacheWord(r *runlog.Run) string {
 	return CacheWord(r.Cache)
 }
 
-// cacheStatus is one that has the word.
+// cacheStatus returns a status that has the word.
 func cacheStatus(word string) cache.Status {
 	switch word {
 	case "hit":
