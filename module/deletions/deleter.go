@@ -1,5 +1,5 @@
-// Package deletions deletes people and their events: it hides them at once from all that queries read, and erases them from the disk
-// later, one server at a time of all that share a registry. It knows neither HTTP nor Caddy.
+// Package deletions deletes people and their events. It hides them at once from everything that queries read, and later erases them from the disk, on
+// one server at a time of those that share a registry. The package knows neither HTTP nor Caddy.
 package deletions
 
 import (
@@ -21,41 +21,41 @@ import (
 )
 
 const (
-	// defaultDelay is how long deleted rows stay on the disk before they are erased: each erasure rewrites what has such rows, so that
-	// deletions that come together are erased together.
+	// defaultDelay is how long deleted rows stay on the disk before they are erased. Each erasure rewrites whatever has such rows, so deletions made
+	// close together are erased together.
 	defaultDelay = time.Hour
-	// lookEvery is how often to look for what other servers have deleted.
+	// lookEvery is how often to look for deletions made by other servers.
 	lookEvery = time.Second
-	// completeAfter is how old a deletion is at least that is completed because its server does not seem to do it.
+	// completeAfter is how old a deletion is before it is completed because its server does not seem to do it.
 	completeAfter = 10 * time.Second
-	// eraseEvery is how often to look for what is to be erased.
+	// eraseEvery is how often to look for deletions to erase.
 	eraseEvery = time.Minute
 	// maxTime is how long a deletion may take.
 	maxTime = 10 * time.Minute
 )
 
-// Config is what a Deleter works with.
+// Config configures a Deleter.
 type Config struct {
 	Registry *registry.Registry
 	Shards   *warehouse.Shards
 	Logger   *zap.Logger
-	// Options are those with which the people of a project are written.
+	// Options returns the options with which a project's people are written.
 	Options func(project int64) ingest.Options
-	// Forget has this server forget all that it computed for a project before a time.
+	// Forget makes this server forget everything it computed for a project before a time.
 	Forget func(project int64, before time.Time)
-	// Recount counts the members of cohorts anew, after some of them are gone.
+	// Recount recounts the members of cohorts that lost some.
 	Recount func(ctx context.Context, project int64, cohorts []int64) error
-	// EraseCaptured waits until the events that were captured so far for a shard are delivered and off this server's disk, and removes those
-	// for which gone holds from what was set aside.
+	// EraseCaptured waits until the events captured so far for a shard are delivered and off this server's disk. From the events that were set aside,
+	// it removes those for which gone returns true.
 	EraseCaptured func(ctx context.Context, shard string, gone func(project int64, distinctID string) bool) error
-	// EraseImports removes from this server's disk what reports of imports quote of their files.
+	// EraseImports removes from this server's disk what import reports quote from their files.
 	EraseImports func(project int64) error
-	// Delay is how long deleted rows stay on the disk at least. Default: an hour.
+	// Delay is the least time that deleted rows stay on the disk. Default: an hour.
 	Delay time.Duration
 }
 
-// Deleter deletes people and their events. What is to be deleted is in the registry, so that nothing is forgotten when a server dies. Its
-// methods may be called from several goroutines at once.
+// Deleter deletes people and their events. The registry holds what is to be deleted, so that nothing is forgotten when a server dies. Its methods are
+// safe for concurrent use.
 type Deleter struct {
 	Config
 
@@ -68,7 +68,7 @@ type Deleter struct {
 	completing, erasing warehouse.PerShard
 }
 
-// New returns a deleter, which begins to look for what is to be completed and erased.
+// New returns a Deleter, which begins to look for deletions to complete and to erase.
 func New(config Config) *Deleter {
 	config.Delay = cmp.Or(config.Delay, defaultDelay)
 	d := &Deleter{Config: config, holder: uuid.NewString(), metrics: newMetrics()}
@@ -79,7 +79,7 @@ func New(config Config) *Deleter {
 	return d
 }
 
-// Close stops what is under way. It goes on with the next start.
+// Close stops work in progress. It continues after the next start.
 func (d *Deleter) Close() error {
 	d.end()
 	d.done.Wait()
@@ -88,27 +88,26 @@ func (d *Deleter) Close() error {
 	return nil
 }
 
-// RefusedError says that rows can't be deleted here.
+// RefusedError reports that rows can't be deleted here.
 type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-// Request says what is to be deleted of a project.
+// Request says what to delete from a project.
 type Request struct {
 	Project int64
 	Who     ingest.Named
 	Events  bool   // their events
 	Keep    bool   // the persons stay
 	By      string // id of a key
-	// Enter waits until the project may ask ClickHouse one thing more, and leave ends that; nil if there is nothing to wait for. It is
-	// called in the project's turn.
+	// Enter waits until the project may run one more statement on ClickHouse, and leave ends that; nil if there is nothing to wait for. It is called
+	// in the project's turn.
 	Enter func(context.Context) (leave func(), err error)
 }
 
-// Delete deletes persons, their events, or both, and returns a record for each person that is there; of a person with very many distinct
-// ids there are several. When it returns, nothing of it is in any answer of this server any more; other servers follow within a
-// second or two. A server that does not let us delete gives a *RefusedError. After another error the deletion may be under way, and is
-// then completed in the background.
+// Delete deletes persons, their events, or both. It returns a record for each person that exists, or several for a person with very many distinct
+// ids. When it returns, no answer of this server contains the deleted data; other servers follow within a second or two. If the server does not let
+// us delete, the error is a *RefusedError. After any other error the deletion may have begun, and is then completed in the background.
 func (d *Deleter) Delete(ctx context.Context, r Request) ([]*registry.Deletion, error) {
 	if r.Keep && !r.Events {
 		return nil, nil
@@ -121,7 +120,7 @@ func (d *Deleter) Delete(ctx context.Context, r Request) ([]*registry.Deletion, 
 	return records, nil
 }
 
-// delete is Delete, and returns the cohorts that lost members: to count them anew needs what others may hold who wait for this deletion.
+// delete is Delete without recounting the cohorts that lost members, which it returns: recounting may need what others hold who wait for this deletion.
 func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.Deletion, cohorts []int64, err error) {
 	if err := d.check(ctx, r.Project); err != nil {
 		return nil, nil, err
@@ -133,7 +132,7 @@ func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.D
 		if err != nil || len(known)+len(added) == 0 {
 			return err
 		}
-		// Nobody writes meanwhile: all events that are there arrived before. They come first, so that a refusal leaves the persons.
+		// Nobody writes meanwhile, so all events have arrived before. Events come first, so that a refusal leaves the persons.
 		records, err = d.hideEvents(ctx, r.Project, slices.Concat(known, added), farFuture)
 		if refused, ok := errors.AsType[*clickhouse.Error](err); ok && refused.Refused() {
 			return errors.Join(err, d.Registry.RemoveDeletions(ctx, r.Project, added))
@@ -156,8 +155,8 @@ func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.D
 	return records, cohorts, nil
 }
 
-// record records what is to be deleted. What an earlier request did not end is known, and not recorded again: a client may send it each second while a
-// replica of ClickHouse is away.
+// record records what is to be deleted. Unfinished deletions of earlier requests are returned as known and not recorded again: a client may repeat
+// its request every second while a replica of ClickHouse is away.
 func (d *Deleter) record(ctx context.Context, r *Request, persons []ingest.Gone) (known, added []*registry.Deletion, err error) {
 	open := map[string][]*registry.Deletion{} // by person
 	for _, one := range d.Registry.Snapshot().PendingDeletions(r.Project) {
@@ -179,7 +178,7 @@ func (d *Deleter) record(ctx context.Context, r *Request, persons []ingest.Gone)
 	return known, added, err
 }
 
-// covers reports whether deletions are those of a person as it is now.
+// covers reports whether deletions match a person's current state.
 func covers(list []*registry.Deletion, p ingest.Gone) bool {
 	versions := map[registry.DeletedName]bool{}
 	for _, one := range list {
@@ -198,19 +197,19 @@ func covers(list []*registry.Deletion, p ingest.Gone) bool {
 	return len(list) > 0
 }
 
-// recount counts the members of cohorts anew that lost some.
+// recount recounts the members of cohorts that lost some.
 func (d *Deleter) recount(ctx context.Context, project int64, cohorts []int64) {
 	ctx, cancel := d.through(ctx)
 	defer cancel()
-	if err := d.Recount(ctx, project, cohorts); err != nil { // the members are gone already
+	if err := d.Recount(ctx, project, cohorts); err != nil { // the members are already gone
 		d.Logger.Warn("the members of cohorts are not counted after a deletion", zap.Int64("project", project), clickhouse.Logged(err))
 	}
 }
 
-// farFuture is after any event.
+// farFuture is later than any event.
 var farFuture = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// through is a context that lasts until a deletion is through, even if nobody waits for it any more.
+// through returns a context that lasts until a deletion is finished, even if nobody waits for it any more.
 func (d *Deleter) through(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxTime)
 	stop := context.AfterFunc(d.open, cancel)
@@ -233,7 +232,7 @@ func (d *Deleter) check(ctx context.Context, project int64) error {
 	return err
 }
 
-// refusal turns the refusal of ClickHouse into a *RefusedError.
+// refusal turns a refusal by ClickHouse into a *RefusedError.
 func refusal(err error) error {
 	if e, ok := errors.AsType[*clickhouse.Error](err); ok && e.Refused() {
 		return fmt.Errorf("%w (%s)", &RefusedError{"The ClickHouse user of this server may not delete rows of these tables."}, e.Name)
@@ -241,10 +240,10 @@ func refusal(err error) error {
 	return err
 }
 
-// namesBytes is how much of distinct ids one record has.
+// namesBytes is how many bytes of distinct ids one record holds.
 const namesBytes = registry.MaxRecord / 2
 
-// recordsOf are the records of a deletion.
+// recordsOf returns the records of a deletion.
 func recordsOf(r *Request, persons []ingest.Gone) []registry.Deletion {
 	var all []registry.Deletion
 	for _, p := range persons {
@@ -263,7 +262,7 @@ func recordsOf(r *Request, persons []ingest.Gone) []registry.Deletion {
 	return all
 }
 
-// hideEvents hides the events of records that arrived until a time, and returns the records with how many they were.
+// hideEvents hides the events of records that arrived by a given time, and returns the records with the number of events.
 func (d *Deleter) hideEvents(ctx context.Context, project int64, records []*registry.Deletion, until time.Time) ([]*registry.Deletion, error) {
 	var persons, names []string
 	counted := make([]*registry.Deletion, len(records))
@@ -294,8 +293,7 @@ func (d *Deleter) hideEvents(ctx context.Context, project int64, records []*regi
 	return counted, d.Shards.Of(project).DeleteEvents(ctx, project, persons, names, until)
 }
 
-// hideRest hides what is left of records, whose persons and events are hidden already, and notes that. It returns the cohorts in which
-// the persons were.
+// hideRest hides the rest of records whose persons and events are already hidden, and records that. It returns the cohorts that the persons were in.
 func (d *Deleter) hideRest(ctx context.Context, project int64, records []*registry.Deletion) (cohorts []int64, err error) {
 	if len(records) == 0 {
 		return nil, nil
@@ -322,7 +320,7 @@ func (d *Deleter) hideRest(ctx context.Context, project int64, records []*regist
 	return cohorts, nil
 }
 
-// DeletionsOf is what was deleted of a project, for those who write what comes in.
+// DeletionsOf returns what was deleted from a project, for those who write incoming data.
 func DeletionsOf(snap *registry.Snapshot, project int64) ingest.Deletions {
 	var out ingest.Deletions
 	if p := snap.Project(project); p != nil {

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// eraseLock is the lock of the server that erases on the main shard, and the beginning of the names of those for the others.
+	// eraseLock is the name of the lock for erasing on the main shard, and the prefix of those for the others.
 	eraseLock = "erasure"
 	// maxErasure is how long one erasure may take. What is not done by then is tried again.
 	maxErasure = time.Hour
-	// pollEvery is how often to look whether ClickHouse has removed what is erased.
+	// pollEvery is how often to check whether ClickHouse has removed the erased rows.
 	pollEvery = 2 * time.Second
 )
 
-// eraseDue erases what was deleted long enough ago, on each shard by itself.
+// eraseDue erases what was deleted long enough ago, on each shard independently.
 func (d *Deleter) eraseDue() {
 	tick := time.NewTicker(min(eraseEvery, d.Delay))
 	defer tick.Stop()
@@ -43,15 +43,15 @@ func (d *Deleter) eraseDue() {
 	}
 }
 
-// EraseNow erases what is hidden, and returns how many deletions that were. It waits until nothing is left on the disk. An error of one shard
-// keeps nothing on the others from being erased.
+// EraseNow erases what is hidden, waits until nothing of it is on the disk, and returns how many deletions that were. An error on one shard does not
+// stop the erasure on others.
 func (d *Deleter) EraseNow(ctx context.Context) (erased int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.open, cancel)()
 	now := time.Now()
 	var all sync.WaitGroup
-	var mu sync.Mutex // guards what is returned
+	var mu sync.Mutex // guards the results
 	for shard := range d.dueAt(now) {
 		all.Go(func() {
 			n, failed := d.erase(ctx, shard, now)
@@ -64,7 +64,7 @@ func (d *Deleter) EraseNow(ctx context.Context) (erased int, err error) {
 	return erased, refusal(err)
 }
 
-// erasure is an erasure on its way, of what was deleted on one shard.
+// erasure is an erasure in progress of what was deleted on one shard.
 type erasure struct {
 	*Deleter
 
@@ -107,7 +107,7 @@ func (d *Deleter) erase(ctx context.Context, shard string, before time.Time) (er
 	return e.all, nil
 }
 
-// dueAt are the deletions that were hidden before a time, and are not erased, by shard.
+// dueAt returns the deletions that were hidden before a time and not erased yet, by shard.
 func (d *Deleter) dueAt(before time.Time) map[string]*erasure {
 	due := map[string]*erasure{}
 	snap := d.Registry.Snapshot()
@@ -128,7 +128,7 @@ func (d *Deleter) dueAt(before time.Time) map[string]*erasure {
 	return due
 }
 
-// run erases in an order in which each step can be done again.
+// run erases in an order in which each step can be repeated.
 func (e *erasure) run(ctx context.Context) error {
 	if err := e.captured(ctx); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (e *erasure) run(ctx context.Context) error {
 	if err := e.endpoints(ctx); err != nil {
 		return err
 	}
-	for project, list := range e.due { // first the names, and then the note that nothing is left of them
+	for project, list := range e.due { // first the names, and then the record that nothing is left of them
 		if err := e.Registry.ForgetDeleted(ctx, project, list); err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (e *erasure) run(ctx context.Context) error {
 	return nil
 }
 
-// captured waits until what was captured before is delivered, and has it removed from this server's disk.
+// captured waits until earlier captured events are delivered, and removes them from this server's disk.
 func (e *erasure) captured(ctx context.Context) error {
 	names := map[int64]map[string]bool{}
 	for project, list := range e.due {
@@ -180,7 +180,7 @@ func (e *erasure) captured(ctx context.Context) error {
 	return e.EraseCaptured(ctx, e.shard, func(project int64, id string) bool { return names[project][id] })
 }
 
-// rows hides what is left of persons: earlier versions of their rows, and those which say that they are deleted.
+// rows hides what is left of persons: earlier versions of their rows, and the rows that mark them as deleted.
 func (e *erasure) rows(ctx context.Context, project int64, list []*registry.Deletion) error {
 	for _, withEvents := range []bool{false, true} {
 		persons, names := map[string]uint64{}, map[string]int64{}
@@ -190,7 +190,7 @@ func (e *erasure) rows(ctx context.Context, project int64, list []*registry.Dele
 			}
 			persons[one.Person] = max(persons[one.Person], one.Version)
 			for _, n := range one.Names {
-				if withEvents { // otherwise events have them, and say by them whose they are
+				if withEvents { // otherwise events still have them, and belong to the person through them
 					names[n.Name] = max(names[n.Name], n.Version)
 				}
 			}
@@ -205,7 +205,7 @@ func (e *erasure) rows(ctx context.Context, project int64, list []*registry.Dele
 	return nil
 }
 
-// endpoints drops the tables of materialized endpoints that were filled before.
+// endpoints drops the tables of materialized endpoints that were filled before the deletions.
 func (e *erasure) endpoints(ctx context.Context) error {
 	for project, list := range e.due {
 		last := time.Time{}

@@ -13,9 +13,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// follow forgets what other servers have deleted. The clocks of servers differ, so it goes by the deletions, and not by their times.
+// follow makes this server forget what other servers have deleted. It compares the deletions rather than their times, because clocks differ.
 func (d *Deleter) follow() {
-	known := map[string]map[string]bool{} // the deletions that are hidden, by shard
+	known := map[string]map[string]bool{} // hidden deletions by shard
 	d.each(func(shard string, list []*registry.Deletion) {
 		hidden, forgotten := map[string]bool{}, map[int64]bool{}
 		for _, one := range list {
@@ -31,7 +31,7 @@ func (d *Deleter) follow() {
 	})
 }
 
-// completeDue completes deletions that broke off, those of each shard by themselves. Each may take long.
+// completeDue completes aborted deletions, on each shard independently. Each may take long.
 func (d *Deleter) completeDue() {
 	retried := map[string]map[string]time.Time{} // by shard and deletion
 	d.each(func(shard string, list []*registry.Deletion) {
@@ -51,7 +51,7 @@ func (d *Deleter) completeDue() {
 	})
 }
 
-// each looks at the deletions of each shard that are not erased yet, again and again.
+// each repeatedly calls look with the deletions of each shard that are not erased yet.
 func (d *Deleter) each(look func(shard string, list []*registry.Deletion)) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -73,7 +73,7 @@ func (d *Deleter) each(look func(shard string, list []*registry.Deletion)) {
 	}
 }
 
-// complete hides what a deletion that broke off has left.
+// complete hides what an aborted deletion has left.
 func (d *Deleter) complete(one *registry.Deletion) {
 	ctx, cancel := context.WithTimeout(d.open, maxTime)
 	defer cancel()
@@ -101,7 +101,7 @@ func (d *Deleter) hideAgain(ctx context.Context, one *registry.Deletion) error {
 		}
 		copied := *current
 		current = &copied
-		for _, p := range persons { // it may have changed since
+		for _, p := range persons { // the person may have changed since
 			current.Version = p.Version
 			current.Names = newer(current.Names, p.Names)
 		}
@@ -117,7 +117,7 @@ func (d *Deleter) hideAgain(ctx context.Context, one *registry.Deletion) error {
 		return err
 	}
 	if pending(d.Registry.Snapshot(), one) == nil {
-		return nil // whoever asked for it has done it
+		return nil // the original request has completed it
 	}
 	if err := d.Shards.Of(one.Project).DeletePeople(ctx, d.Options(one.Project), ingest.Named{Persons: []uuid.UUID{id}, Still: still(one)}, one.Gone, found, hide); errors.Is(err, errDone) {
 		return nil
@@ -129,7 +129,7 @@ func (d *Deleter) hideAgain(ctx context.Context, one *registry.Deletion) error {
 	return nil
 }
 
-// pending is a deletion as it is now, if it is not hidden yet.
+// pending returns the current state of a deletion that is not hidden yet; nil if it is.
 func pending(snap *registry.Snapshot, one *registry.Deletion) *registry.Deletion {
 	for _, d := range snap.PendingDeletions(one.Project) {
 		if d.ID == one.ID && d.HiddenAt.IsZero() {
@@ -139,11 +139,11 @@ func pending(snap *registry.Snapshot, one *registry.Deletion) *registry.Deletion
 	return nil
 }
 
-// errDone breaks off what another server has done meanwhile.
+// errDone stops work that another server has done meanwhile.
 var errDone = errors.New("the deletion is complete")
 
-// still reports whether a person is the one that is to be deleted. Of one that came back after it was deleted, all distinct ids have later
-// versions; of one that was never deleted, some have not, whatever has changed of it.
+// still reports whether a person is the one to be deleted. If it came back after its deletion, all its distinct ids have later versions; if it was
+// never deleted, some have not, whatever else has changed.
 func still(one *registry.Deletion) func(ingest.Gone) bool {
 	versions := map[string]int64{}
 	for _, n := range one.Names {
@@ -162,7 +162,7 @@ func still(one *registry.Deletion) func(ingest.Gone) bool {
 	}
 }
 
-// newer adds distinct ids to those that a deletion has.
+// newer updates a deletion's distinct ids, and adds the ones found.
 func newer(names []registry.DeletedName, found []ingest.GoneName) []registry.DeletedName {
 	versions := map[string]int64{}
 	for _, n := range found {
