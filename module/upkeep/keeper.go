@@ -1,5 +1,5 @@
-// Package upkeep sees to it in the background that data go when their time has come: events that are older than their project keeps them,
-// and all that deleted projects had. One server at a time of all that share a registry does it. It knows neither HTTP nor Caddy.
+// Package upkeep removes data in the background when its time has come: events older than their project keeps them, and everything of deleted
+// projects. Of all servers that share a registry, one at a time does it. The package knows neither HTTP nor Caddy.
 package upkeep
 
 import (
@@ -18,35 +18,34 @@ import (
 const (
 	// lookEvery is how often to look for projects that show fewer events than before, or are gone.
 	lookEvery = time.Second
-	// workEvery is how often to look for what is to be removed from the disk.
+	// workEvery is how often to look for data to remove from the disk.
 	workEvery = time.Minute
-	// maxWork is how long one round of that may take. What is not done by then is tried again.
+	// maxWork is how long one round of work may take. What is not done by then is tried again.
 	maxWork = 2 * time.Hour
-	// lock is the lock of the server that does it on the main shard, and the beginning of the names of those for the others.
+	// lock is the name of the lock for work on the main shard, and the prefix of those for the others.
 	lock = "upkeep"
 )
 
-// Config is what a Keeper works with.
+// Config configures a Keeper.
 type Config struct {
 	Registry *registry.Registry
 	Shards   *warehouse.Shards
 	Logger   *zap.Logger
-	// Outdated has this server forget what it computed for a project before a time: since then the project shows no events but those from
-	// another time on, or all if that is zero. The project may be deleted by now.
+	// Outdated makes this server forget what it computed for a project before a time: the project now shows only events from a later time on, or all
+	// events if from is zero. The project may have been deleted.
 	Outdated func(project int64, before, from time.Time)
-	// Forget has this server forget all that it knows of a project that was deleted.
+	// Forget makes this server forget everything about a deleted project.
 	Forget func(project int64)
-	// ForgetEndpoint has this server forget what it counted of an endpoint that was deleted, by another server or with its project.
+	// ForgetEndpoint makes this server forget the counts of an endpoint that was deleted, by another server or with its project.
 	ForgetEndpoint func(*registry.Endpoint)
-	// EraseCaptured has the events that were captured so far for a shard leave this server's disk once they are delivered, and waits for it.
-	// Those of deleted projects are delivered to nobody.
+	// EraseCaptured waits until the events captured so far for a shard are delivered and off this server's disk. Events of deleted projects are not delivered.
 	EraseCaptured func(ctx context.Context, shard string) error
-	// EraseImports stops the imports of a project that was deleted, and removes its files and reports from this server's disk.
+	// EraseImports stops the imports of a deleted project, and removes its files and reports from this server's disk.
 	EraseImports func(ctx context.Context, project int64) error
 }
 
-// Keeper does it. What is to be done follows from the registry, so that nothing is forgotten when a server dies. Its methods may be called
-// from several goroutines at once.
+// Keeper removes data. The registry determines what is to be removed, so that nothing is forgotten when a server dies. Its methods are safe for
+// concurrent use.
 type Keeper struct {
 	Config
 
@@ -57,10 +56,10 @@ type Keeper struct {
 	done   sync.WaitGroup
 
 	working      warehouse.PerShard
-	recalculated sync.Map // project → from when on it showed events when its cohorts were last to be computed anew
+	recalculated sync.Map // project → the time from which it showed events when its cohorts were last to be recomputed
 }
 
-// New returns a keeper, which begins to look for what is to be done.
+// New returns a Keeper, which begins to look for work.
 func New(config Config) *Keeper {
 	k := &Keeper{Config: config, holder: uuid.NewString(), woken: make(chan struct{}, 1)}
 	k.open, k.end = context.WithCancel(context.Background())
@@ -69,7 +68,7 @@ func New(config Config) *Keeper {
 	return k
 }
 
-// Close stops what is under way. It goes on with the next start.
+// Close stops work in progress. It continues after the next start.
 func (k *Keeper) Close() error {
 	k.end()
 	k.done.Wait()
@@ -77,15 +76,15 @@ func (k *Keeper) Close() error {
 	return nil
 }
 
-// wake has the work looked for at once.
+// wake makes the keeper look for work at once.
 func (k *Keeper) wake() {
 	select {
 	case k.woken <- struct{}{}:
-	default: // it is to be looked for already
+	default: // it will look anyway
 	}
 }
 
-// look forgets what this server computed of events that are not shown any more, and what it counted of endpoints that were deleted.
+// look forgets what this server computed from events that are no longer shown, and the counts of deleted endpoints.
 func (k *Keeper) look() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -100,7 +99,7 @@ func (k *Keeper) look() {
 	}
 }
 
-// seen is a snapshot, and from when on its projects showed their events.
+// seen is a snapshot, with the times from which its projects showed their events.
 type seen struct {
 	snap  *registry.Snapshot
 	shown map[int64]time.Time
@@ -124,7 +123,7 @@ func (k *Keeper) compare(last seen) seen {
 	return seen{snap, next}
 }
 
-// forgetEndpoints forgets the endpoints of a project that were deleted from one snapshot to the next.
+// forgetEndpoints forgets the endpoints of a project that were deleted between two snapshots.
 func (k *Keeper) forgetEndpoints(project int64, was, is *registry.Snapshot) {
 	if was.Serial(project) == is.Serial(project) {
 		return
@@ -136,7 +135,7 @@ func (k *Keeper) forgetEndpoints(project int64, was, is *registry.Snapshot) {
 	}
 }
 
-// shown is from when on each project shows its events; zero for all of them.
+// shown returns the time from which each project shows its events; zero for all of them.
 func shown(snap *registry.Snapshot, now time.Time) map[int64]time.Time {
 	all := map[int64]time.Time{}
 	for _, p := range snap.Projects() {
@@ -145,7 +144,7 @@ func shown(snap *registry.Snapshot, now time.Time) map[int64]time.Time {
 	return all
 }
 
-// work removes from the disk what is to go, on each shard by itself.
+// work removes data from the disk, on each shard independently.
 func (k *Keeper) work() {
 	tick := time.NewTicker(workEvery)
 	defer tick.Stop()
@@ -166,7 +165,7 @@ func (k *Keeper) work() {
 	}
 }
 
-// shardsToKeep are the shards on which there may be something to do.
+// shardsToKeep returns the shards on which there may be work.
 func shardsToKeep(snap *registry.Snapshot, now time.Time) map[string]bool {
 	shards := map[string]bool{}
 	for _, p := range snap.Projects() {
@@ -180,7 +179,7 @@ func shardsToKeep(snap *registry.Snapshot, now time.Time) map[string]bool {
 	return shards
 }
 
-// ofShard is the name of what is kept or locked for a shard.
+// ofShard returns the name under which something of a shard is stored or locked.
 func ofShard(name, shard string) string {
 	if shard == "" {
 		return name
@@ -188,7 +187,7 @@ func ofShard(name, shard string) string {
 	return name + "-" + shard
 }
 
-// round does what there is to do on a shard, if no other server does. What fails keeps nothing else from being done.
+// round does the work on a shard, unless another server does. A failure does not stop the remaining work.
 func (k *Keeper) round(shard string) error {
 	ctx, cancel := context.WithTimeout(k.open, maxWork)
 	defer cancel()

@@ -13,11 +13,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// doneName is under what name the registry keeps from when on events of the main shard were kept when older ones were removed the last time,
-// and the beginning of the names for the others.
+// doneName is the name under which the registry stores, for the main shard, from when on events were kept at the last removal; and the prefix of the
+// names for the other shards.
 const doneName = "retention"
 
-// keptOf is from when on the projects of a shard keep their events that don't keep them for ever, by project.
+// keptOf returns the projects of a shard that do not keep their events forever, each with the time from which it keeps them.
 func keptOf(snap *registry.Snapshot, shard string, now time.Time) []clickhouse.Kept {
 	var kept []clickhouse.Kept
 	for _, p := range snap.Projects() {
@@ -28,7 +28,7 @@ func keptOf(snap *registry.Snapshot, shard string, now time.Time) []clickhouse.K
 	return kept
 }
 
-// dropOutdated removes events of a shard that are too old, once for each day of their projects.
+// dropOutdated removes events of a shard that are too old, once per day of their projects.
 func (k *Keeper) dropOutdated(ctx context.Context, shard string) error {
 	kept := keptOf(k.Registry.Snapshot(), shard, time.Now())
 	now := make(map[int64]int64, len(kept))
@@ -66,8 +66,8 @@ func (k *Keeper) dropOutdated(ctx context.Context, shard string) error {
 	return k.Registry.Keep(ctx, ofShard(doneName, shard), text)
 }
 
-// recalculate has the members computed anew of the cohorts of projects that show other events than before: once, even if removing the
-// events fails and is tried again.
+// recalculate requests new members for the cohorts of projects that show other events than before: once, even if removing the events fails and is
+// tried again.
 func (k *Keeper) recalculate(ctx context.Context, now, done map[int64]int64) error {
 	snap := k.Registry.Snapshot()
 	for project, from := range now {

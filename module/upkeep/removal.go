@@ -12,18 +12,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// checkAfter is after what time all has surely ended that was under way for a project when it was deleted: nothing takes longer.
+// checkAfter is the time after which everything in progress for a project when it was deleted has certainly ended: nothing takes longer.
 const checkAfter = 15 * time.Minute
 
-// Removed is a project that was deleted, and what it had.
+// Removed is a deleted project, with what it contained.
 type Removed struct {
 	*registry.Removal
 	Contents warehouse.Contents
 }
 
-// Delete deletes a project whose name is given. When it returns without an error, its keys are worth nothing on this server, on others
-// within a second, and no query finds its rows. They leave the disk in the background. ClickHouse has to be there, and has to let us
-// delete; else nothing changes. After another error the project may be gone from the registry, and its rows then go in the background.
+// Delete deletes a project; name must be its name. When it returns without an error, the project's keys are invalid on this server, and on others
+// within a second, and no query finds its rows. They leave the disk in the background. If ClickHouse is away or does not let us delete, nothing
+// changes. After any other error the project may be gone from the registry, and its rows are then removed in the background.
 func (k *Keeper) Delete(ctx context.Context, project int64, name string) (Removed, error) {
 	var out Removed
 	snap := k.Registry.Snapshot()
@@ -51,7 +51,7 @@ func (k *Keeper) Delete(ctx context.Context, project int64, name string) (Remove
 	return out, nil
 }
 
-// pending are the deleted projects of which something is to be done.
+// pending returns the deleted projects that have work left.
 func pending(snap *registry.Snapshot, now time.Time) []*registry.Removal {
 	var all []*registry.Removal
 	for _, r := range snap.Removals() {
@@ -62,7 +62,7 @@ func pending(snap *registry.Snapshot, now time.Time) []*registry.Removal {
 	return all
 }
 
-// remove removes the rows of a project, and notes that.
+// remove removes the rows of a project, and records that.
 func (k *Keeper) remove(ctx context.Context, project int64) error {
 	if err := k.EraseImports(ctx, project); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (k *Keeper) remove(ctx context.Context, project int64) error {
 	})
 }
 
-// complete does what is left to do of a project that was deleted, in an order in which each step can be done again.
+// complete does the work left for a deleted project, in an order in which each step can be repeated.
 func (k *Keeper) complete(ctx context.Context, r *registry.Removal) error {
 	late := time.Since(r.RequestedAt) > checkAfter
 	if !r.ErasedAt.IsZero() {
@@ -117,7 +117,7 @@ func (k *Keeper) complete(ctx context.Context, r *registry.Removal) error {
 	return err
 }
 
-// checked notes that nothing came in for a deleted project after it was erased.
+// checked records that nothing came in for a deleted project after it was erased.
 func (k *Keeper) checked(ctx context.Context, project int64) error {
 	if err := k.Registry.ForgetProject(ctx, project); err != nil {
 		return err
