@@ -1,9 +1,9 @@
-// Package admission decides who may run on ClickHouse now and who waits. It shares a number of places between projects: each shard of
-// ClickHouse has as many of its own, and all that is said here of projects is meant of those on one shard.
+// Package admission decides who may run on ClickHouse now and who waits. It shares a number of places between projects. Each shard of ClickHouse has
+// its own places, and everything said here about projects applies to those of one shard.
 //
-// A free place goes to the waiting project that holds the fewest places, and among equals to the one that has not been served for the
-// longest time. Running queries cannot be stopped in favor of others, so some places are kept for projects that hold none: see
-// [Limits.Spare]. Within a project, queries that somebody waits for come first, in the order in which they came.
+// A free place goes to the waiting project that holds the fewest places, and among equals to the one not served for the longest time. Running queries
+// can't be stopped in favor of others, so some places are reserved for projects that hold none: see [Limits.Spare]. Within a project, queries that
+// somebody waits for come first, in order of arrival.
 package admission
 
 import (
@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// Limits say how many queries run and wait.
+// Limits bound how many queries run and wait.
 type Limits struct {
-	Places  int // the queries of all projects of a shard together that run at once; at least 1
-	Project int // the queries of one project that run at once; at least 1
-	Queue   int // the queries of one project that wait
+	Places  int // running queries of all projects of a shard; at least 1
+	Project int // running queries of one project; at least 1
+	Queue   int // waiting queries of one project
 }
 
-// Spare is how many of the places only projects that hold none may take: a quarter, and at least one where there are two or more. A
-// project that comes to a busy server finds a free place there, whatever the others run.
+// Spare returns how many of the places only projects that hold none may take: a quarter, and at least one if there are two or more. A project that
+// comes to a busy server finds a free place there, whatever the others run.
 func (l Limits) Spare() int {
 	if l.Places < 2 {
 		return 0
@@ -31,7 +31,7 @@ func (l Limits) Spare() int {
 	return max(1, l.Places/4)
 }
 
-// The reasons for which a request gets no place.
+// The reasons why a request gets no place.
 var (
 	ErrQueueFull = errors.New("as many queries of the project wait as may")
 	ErrTooLong   = errors.New("no place became free in time")
@@ -40,12 +40,11 @@ var (
 // Request asks for a place.
 type Request struct {
 	Project int64
-	// Closed once somebody waits for the query; [Awaited] is closed already. Until then the project's queries that somebody waits
-	// for come first. nil: nobody ever waits.
+	// Closed once somebody waits for the query; [Awaited] is already closed. Until then, the project's awaited queries come first. nil: nobody ever waits.
 	Awaited <-chan struct{}
 	// The longest that the request waits. Zero: until its context ends.
 	Wait time.Duration
-	// The request is let into the queue however long that is.
+	// The request may join the queue however long that is.
 	Uncounted bool
 }
 
@@ -56,9 +55,9 @@ var Awaited = func() <-chan struct{} {
 	return c
 }()
 
-// Scheduler hands out places. Its methods may be called from several goroutines at once.
+// Scheduler hands out places. Its methods are safe for concurrent use.
 type Scheduler struct {
-	of func(project int64) string // the shard of a project
+	of func(project int64) string // returns the shard of a project
 
 	mu       sync.Mutex
 	limits   Limits
@@ -67,13 +66,13 @@ type Scheduler struct {
 	shards   map[string]*shard
 }
 
-// shard is what the projects of one shard hold and wait for. All of it is guarded by Scheduler.mu.
+// shard is what the projects of one shard hold and wait for. Scheduler.mu guards it.
 type shard struct {
 	held    int
 	waiting map[*share]struct{} // the projects with requests in a queue
 }
 
-// share is what one project holds and waits for. All of it is guarded by Scheduler.mu.
+// share is what one project holds and waits for. Scheduler.mu guards it.
 type share struct {
 	project int64
 	on      *shard
@@ -99,22 +98,22 @@ type ticket struct {
 	ready   chan struct{}
 }
 
-// New gives a scheduler for one shard.
+// New returns a scheduler for one shard.
 func New(limits Limits) *Scheduler { return NewSharded(limits, func(int64) string { return "" }) }
 
-// NewSharded gives a scheduler for shards. of names the shard of a project, which must stay the same.
+// NewSharded returns a scheduler for shards. of returns the shard of a project, which must not change.
 func NewSharded(limits Limits, of func(project int64) string) *Scheduler {
 	return &Scheduler{of: of, limits: limits, projects: map[int64]*share{}, shards: map[string]*shard{}}
 }
 
-// Limits are those that hold now.
+// Limits returns the current limits.
 func (s *Scheduler) Limits() Limits {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.limits
 }
 
-// SetLimits puts other limits in place of those that hold now. Queries that have a place keep it, and count.
+// SetLimits replaces the limits. Queries that have a place keep it, and count.
 func (s *Scheduler) SetLimits(limits Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +123,7 @@ func (s *Scheduler) SetLimits(limits Limits) {
 	}
 }
 
-// Enter waits for a place, which the caller has to leave. The error is ErrQueueFull, ErrTooLong, or the cause of the context's end.
+// Enter waits for a place, which the caller must leave. The error is ErrQueueFull, ErrTooLong, or the cause of the context's end.
 func (s *Scheduler) Enter(ctx context.Context, r Request) (*Place, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -167,7 +166,7 @@ func (s *Scheduler) Enter(ctx context.Context, r Request) (*Place, error) {
 	}
 }
 
-// HasRoom reports whether a request would be let into its project's queue now, if it had to wait.
+// HasRoom reports whether a request that had to wait would be let into its project's queue now.
 func (s *Scheduler) HasRoom(r Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +174,7 @@ func (s *Scheduler) HasRoom(r Request) bool {
 	return known == nil || known.waiting() < s.limits.Queue
 }
 
-// Each gives the queries of each project that run and that wait. A project that has asked once stays listed.
+// Each yields how many queries of each project run and wait. A project that has asked once stays listed.
 func (s *Scheduler) Each(yield func(project int64, running, waiting int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +193,7 @@ func (s *Scheduler) Of(project int64) (running, waiting int) {
 	return 0, 0
 }
 
-// Most is how many queries of one project run at once when it is alone.
+// Most returns how many queries of one project run at a time when no other project has any.
 func (l Limits) Most() int { return max(1, min(l.Project, l.Places-l.Spare())) }
 
 func (r Request) priority() priority {
@@ -206,7 +205,7 @@ func (r Request) priority() priority {
 	}
 }
 
-// join puts a request into its project's queue, where it may find a place at once.
+// join adds a request to its project's queue, where it may get a place at once.
 func (s *Scheduler) join(r Request) (*ticket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +229,7 @@ func (s *Scheduler) join(r Request) (*ticket, error) {
 	return t, nil
 }
 
-// promote moves a request that somebody waits for now behind those for which that is so already.
+// promote moves a request that somebody now waits for behind the others that are awaited.
 func (s *Scheduler) promote(t *ticket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +239,7 @@ func (s *Scheduler) promote(t *ticket) {
 	s.dequeue(t)
 	t.queue = awaited
 	s.enqueue(t)
-	s.dispatch(t.share.on) // it may come before other projects now
+	s.dispatch(t.share.on) // it may now come before other projects
 }
 
 // shard returns a shard by its name.
@@ -253,7 +252,7 @@ func (s *Scheduler) shard(name string) *shard {
 	return on
 }
 
-// quit takes a request out of its queue. One that got a place in the meantime has it; the error is for any other.
+// quit removes a request from its queue. If it got a place in the meantime, quit returns the place instead of err.
 func (s *Scheduler) quit(t *ticket, err error) (*Place, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,8 +276,7 @@ func (s *Scheduler) dequeue(t *ticket) {
 	}
 }
 
-// dispatch gives places of a shard to those who wait while there are any for them. It is called after every change, so that nobody waits
-// whom a place is free for.
+// dispatch gives the free places of a shard to waiting requests. It is called after every change, so that no request waits while a place is free for it.
 func (s *Scheduler) dispatch(on *shard) {
 	for {
 		var next *share
@@ -312,7 +310,7 @@ func (s *Scheduler) mayTake(p *share) bool {
 
 func (p *share) waiting() int { return p.queues[awaited].Len() + p.queues[background].Len() }
 
-// first is the request that is served next.
+// first returns the request to serve next.
 func (p *share) first() *ticket {
 	for i := range p.queues {
 		if front := p.queues[i].Front(); front != nil {
@@ -323,8 +321,8 @@ func (p *share) first() *ticket {
 	return nil
 }
 
-// before reports whether a project that waits is served before another one: it holds fewer places; or as many, but somebody waits for
-// its query; or else its last turn was earlier.
+// before reports whether a waiting project is served before another: if it holds fewer places; or as many, but somebody waits for its query; or else
+// if its last turn was earlier.
 func (p *share) before(other *share) bool {
 	if p.held != other.held {
 		return p.held < other.held
@@ -348,8 +346,8 @@ func (p *Place) Covers(project int64) bool {
 	return p != nil && p.scheduler != nil && !p.left.Load() && p.share.project == project
 }
 
-// Yields reports whether the query in this place should leave the processor to others: its project held a place already when it got
-// this one, or nobody waited for the query. Places alone share nothing fairly where one query can use all cores.
+// Yields reports whether the query in this place should leave the processor to others: its project already held a place when it got this one, or
+// nobody waited for the query. Places alone do not share fairly when one query can use all cores.
 func (p *Place) Yields() bool { return p.yields }
 
 // Leave gives the place back. It may be called more than once.

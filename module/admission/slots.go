@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// Slots limit how much of something runs at once for each shard of ClickHouse, however many places there are.
+// Slots limit how much of something runs at a time for each shard of ClickHouse, however many places there are.
 type Slots struct {
 	most int
 
 	mu sync.Mutex
-	of map[string]chan struct{} // by shard; has an element for each that runs
+	of map[string]chan struct{} // by shard; has an element for each that is running
 }
 
-// NewSlots gives that many slots to each shard.
+// NewSlots gives each shard that many slots.
 func NewSlots(most int) *Slots { return &Slots{most: most, of: map[string]chan struct{}{}} }
 
-// Enter waits for a slot of a shard, which the caller has to leave. The error is the cause of the context's end.
+// Enter waits for a slot of a shard, which the caller must leave. The error is the cause of the context's end.
 func (s *Slots) Enter(ctx context.Context, shard string) (leave func(), err error) {
 	s.mu.Lock()
 	taken := s.of[shard]
