@@ -1,5 +1,5 @@
-// Package adminapi holds what the commands of the operator and the admin routes of the server say to each other, as JSON. The commands
-// print the answers as they are, so that the fields are also what scripts read.
+// Package adminapi defines the JSON that the operator's commands and the server's admin routes exchange. The commands print the answers unchanged, so
+// scripts read the same fields.
 package adminapi
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// NewProject asks for a project.
+// NewProject requests a project.
 type NewProject struct {
 	Name      string `json:"name"`
 	Timezone  string `json:"timezone"`   // an IANA name
@@ -15,8 +15,8 @@ type NewProject struct {
 	// TestAccountFilters and PathCleaningFilters are lists; absent for none.
 	TestAccountFilters  json.RawMessage `json:"test_account_filters,omitempty"`
 	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters,omitempty"`
-	Retention           int             `json:"retention_days"` // for how many days events are kept; 0 for ever
-	// Shard is the name of the part of ClickHouse that is to have its rows, empty for the main one; absent for the one with the fewest projects.
+	Retention           int             `json:"retention_days"` // how many days events are kept; 0: forever
+	// Shard is the name of the ClickHouse shard for its rows, empty for the main one; absent for the one with the fewest projects.
 	Shard *string `json:"shard,omitempty"`
 }
 
@@ -39,62 +39,61 @@ type Project struct {
 	WeekStart           int             `json:"week_start"`
 	TestAccountFilters  json.RawMessage `json:"test_account_filters"`
 	PathCleaningFilters json.RawMessage `json:"path_cleaning_filters"`
-	// Retention is for how many days events are kept, 0 for ever; EventsFrom is the time of the earliest events that are shown today, null
-	// for all.
+	// Retention is how many days events are kept; 0: forever. EventsFrom is the time of the earliest events shown today; null for all.
 	Retention  int        `json:"retention_days"`
 	EventsFrom *time.Time `json:"events_from"`
-	// Shard is the name of the part of ClickHouse that has its rows; absent for the main one.
+	// Shard is the name of the ClickHouse shard that holds its rows; absent for the main one.
 	Shard     string    `json:"shard,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// ProjectDeletion asks for the deletion of a project.
+// ProjectDeletion requests the deletion of a project.
 type ProjectDeletion struct {
 	Confirm string `json:"confirm"` // the project's name
 }
 
-// DeletedProject is a project that was deleted. Times that have not come are null.
+// DeletedProject is a deleted project. Times that have not come are null.
 type DeletedProject struct {
 	ID   int64  `json:"id"`
-	Name string `json:"name,omitempty"` // only right after it was deleted
-	// Records is how many records the project had, by kind.
+	Name string `json:"name,omitempty"` // only right after the deletion
+	// Records counts the records that the project had, by kind.
 	Records map[string]int `json:"records"`
-	// Events, Persons and Groups are how many it had, only right after it was deleted.
+	// Events, Persons and Groups count what it had, only right after the deletion.
 	Events      *int64     `json:"events,omitempty"`
 	Persons     *int64     `json:"persons,omitempty"`
 	Groups      *int64     `json:"groups,omitempty"`
 	RequestedAt time.Time  `json:"requested_at"`
-	RemovedAt   *time.Time `json:"removed_at"` // since when no query finds its data
-	ErasedAt    *time.Time `json:"erased_at"`  // since when nothing of it is on the disk
+	RemovedAt   *time.Time `json:"removed_at"` // from then on no query finds its data
+	ErasedAt    *time.Time `json:"erased_at"`  // from then on nothing of it is on the disk
 }
 
-// CaptureTokens are the tokens that events of a project are captured with, newest first. The newest is the one to use; the others are
-// good until they are revoked.
+// CaptureTokens are the tokens that a project's events are captured with, newest first. The newest is the one to use; the others stay valid until
+// they are revoked.
 type CaptureTokens struct {
 	Project int64          `json:"project"`
 	Tokens  []CaptureToken `json:"tokens"`
 }
 
-// CaptureStatus is how captured events are on their way to ClickHouse. Counts are since the start of the server, but for what waits. What
-// waits for all shards is added up, and the lag is the longest.
+// CaptureStatus is how captured events progress to ClickHouse. Counts are since the start of the server, except for waiting events. What waits is the
+// total of all shards, and the lag is the longest of any.
 type CaptureStatus struct {
 	Waiting  int64   `json:"waiting_events"` // on disk
-	Bytes    int64   `json:"buffer_bytes"`   // that the log takes on disk
+	Bytes    int64   `json:"buffer_bytes"`   // of the log on disk
 	MaxBytes int64   `json:"buffer_max_bytes"`
 	Lag      float64 `json:"lag_seconds"`       // how long the oldest has been waiting
 	Failing  string  `json:"failing,omitempty"` // why events can't be delivered now
 
 	Accepted  int64            `json:"accepted_events"`
-	Refused   map[string]int64 `json:"refused_requests"` // by the code of the answer
+	Refused   map[string]int64 `json:"refused_requests"` // by code of the answer
 	Delivered int64            `json:"delivered_events"`
-	SetAside  int64            `json:"set_aside_events"` // that ClickHouse does not take
+	SetAside  int64            `json:"set_aside_events"` // that ClickHouse does not accept
 	Aside     string           `json:"aside,omitempty"`  // the folder of those of the main shard, if there are any
 
-	// Shards are the logs of shards that have one of their own: all but the main one.
+	// Shards are the logs of the shards other than the main one.
 	Shards []CaptureShard `json:"shards,omitempty"`
 }
 
-// CaptureShard is what waits for one shard. The fields are as in [CaptureStatus].
+// CaptureShard is what waits for one shard. The fields are those of [CaptureStatus].
 type CaptureShard struct {
 	Shard    string  `json:"shard"`
 	Waiting  int64   `json:"waiting_events"`
@@ -105,20 +104,20 @@ type CaptureShard struct {
 	Aside    string  `json:"aside,omitempty"`
 }
 
-// CaptureToken is one of them.
+// CaptureToken is a token that events are captured with.
 type CaptureToken struct {
 	Token     string    `json:"token"`
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// NewKey asks for a key.
+// NewKey requests a key.
 type NewKey struct {
 	Project int64    `json:"project"`
 	Scopes  []string `json:"scopes"`
 	Kind    string   `json:"kind"` // personal or secret; personal if empty
 	Label   string   `json:"label"`
 	Expires string   `json:"expires"` // a time from now such as 90d; never if empty
-	// Fix are the variables that runs with the key always have; Endpoints are those that it may run, absent for all.
+	// Fix are the variables that every run with the key has; Endpoints are those that it may run, absent for all.
 	Fix       map[string]json.RawMessage `json:"fix,omitempty"`
 	Endpoints []string                   `json:"endpoints,omitempty"`
 }
@@ -143,10 +142,10 @@ type Key struct {
 	Endpoints []string        `json:"endpoints,omitempty"`
 }
 
-// RotateTokens asks for a new secret for the browser tokens of a project.
+// RotateTokens requests a new secret for the browser tokens of a project.
 type RotateTokens struct {
 	Project int64 `json:"project"`
-	Revoke  bool  `json:"revoke"` // end all tokens that were signed before
+	Revoke  bool  `json:"revoke"` // end all tokens signed before
 }
 
 // TokenSecret describes the secret that signs the browser tokens of a project, without the secret itself.
@@ -165,10 +164,10 @@ type Property struct {
 	As      string `json:"as"` // String, Numeric, Boolean or DateTime
 }
 
-// CohortFields makes or renames a cohort.
+// CohortFields creates or renames a cohort.
 type CohortFields struct {
 	Project int64 `json:"project"`
-	// ID is the number of a cohort whose members are in ClickHouse already; 0 for a new one.
+	// ID is the id of a cohort whose members are already in ClickHouse; 0 for a new one.
 	ID   int64  `json:"id,omitempty"`
 	Name string `json:"name"`
 }
@@ -179,14 +178,14 @@ type Cohort struct {
 	Project int64  `json:"project"`
 	Name    string `json:"name"`
 	Static  bool   `json:"is_static"`
-	// Count is how many people are in it; nil when that is not known.
+	// Count is how many people are in it; nil if unknown.
 	Count       *int64    `json:"count"`
 	Calculating bool      `json:"is_calculating"`
 	LastError   string    `json:"last_error_message,omitempty"`
 	CreatedAt   time.Time `json:"created_at"`
 }
 
-// Alert is an alert, with what its last check found. Times that have not come are null.
+// Alert is an alert, with the outcome of its last check. Times that have not come are null.
 type Alert struct {
 	ID            string          `json:"id"`
 	Project       int64           `json:"project"`
@@ -198,11 +197,11 @@ type Alert struct {
 	LastCheckedAt *time.Time      `json:"last_checked_at"`
 	NextCheckAt   *time.Time      `json:"next_check_at"`
 	NotifiedAt    *time.Time      `json:"last_notified_at"`
-	WebhookURL    string          `json:"webhook_url,omitempty"` // empty for that of the config
+	WebhookURL    string          `json:"webhook_url,omitempty"` // empty for the webhook of the config
 	Waiting       []AlertDelivery `json:"waiting_deliveries"`
 }
 
-// AlertDelivery is a message that was not delivered yet.
+// AlertDelivery is a message that is not delivered yet.
 type AlertDelivery struct {
 	ID        string    `json:"id"`
 	CheckedAt time.Time `json:"checked_at"`
@@ -211,13 +210,13 @@ type AlertDelivery struct {
 	LastError string    `json:"last_error,omitempty"`
 }
 
-// Purge asks to remove for good what was deleted.
+// Purge requests the final removal of deleted records.
 type Purge struct {
-	// OlderThan is how long ago something must have been deleted, such as 30d; the server's default if empty.
+	// OlderThan is the least time since the deletion, such as 30d; the server's default if empty.
 	OlderThan string `json:"older_than"`
 }
 
-// Purged says how much of a project was removed for good.
+// Purged counts what was finally removed from a project.
 type Purged struct {
 	Project     int64 `json:"project"`
 	Insights    int   `json:"insights"`
@@ -230,11 +229,11 @@ type Purged struct {
 	Annotations int   `json:"annotations"`
 }
 
-// Import says what an import did.
+// Import reports what an import did.
 type Import struct {
-	Files      []Import    `json:"files,omitempty"` // of each file, if there are several
+	Files      []Import    `json:"files,omitempty"` // one for each, if there are several
 	File       string      `json:"file,omitempty"`
-	Format     string      `json:"format,omitempty"` // that was told from the file; of several files, of the first
+	Format     string      `json:"format,omitempty"` // as detected from the file; for several files, from the first
 	DryRun     bool        `json:"dry_run,omitempty"`
 	Events     int         `json:"events"`
 	Duplicates int         `json:"duplicates"`
@@ -242,36 +241,36 @@ type Import struct {
 	Last       *time.Time  `json:"last_timestamp,omitempty"`
 	Persons    int         `json:"persons"`
 	People     int         `json:"new_people"`
-	Merged     int         `json:"merged_people"` // that were there before and became one with another
+	Merged     int         `json:"merged_people"` // existing people that were merged with others
 	Groups     int         `json:"groups"`
 	Cohorts    int         `json:"cohorts"`                       // lines
-	Members    int         `json:"members"`                       // people that are new in cohorts
-	TooOld     int         `json:"too_old_events,omitempty"`      // that were left out, because the project keeps no events of their age
-	LeftOut    int         `json:"left_out_properties"`           // of people and groups that have as many as they can
-	LeftOutAt  int         `json:"left_out_at,omitempty"`         // the first line with one
-	Untyped    bool        `json:"types_limit_reached,omitempty"` // properties that are new beyond the limit have no type
-	Unknown    []Unknown   `json:"unknown_fields"`                // that became nothing; the most frequent of them
-	MoreFields int         `json:"more_unknown_fields,omitempty"` // that are not listed
+	Members    int         `json:"members"`                       // people newly added to cohorts
+	TooOld     int         `json:"too_old_events,omitempty"`      // left out because the project does not keep events of their age
+	LeftOut    int         `json:"left_out_properties"`           // of people and groups that already have the maximum
+	LeftOutAt  int         `json:"left_out_at,omitempty"`         // the first line with a property left out
+	Untyped    bool        `json:"types_limit_reached,omitempty"` // new properties beyond the limit have no type
+	Unknown    []Unknown   `json:"unknown_fields"`                // ignored fields; the most frequent ones
+	MoreFields int         `json:"more_unknown_fields,omitempty"` // ignored fields that are not listed
 	Columns    []string    `json:"columns_as_properties,omitempty"`
-	Skipped    int         `json:"skipped,omitempty"` // persons of an export that were deleted there
+	Skipped    int         `json:"skipped,omitempty"` // persons that the export marks as deleted
 	Bad        int         `json:"bad"`
 	BadLines   []BadLine   `json:"bad_lines"` // the first of them
 	Learned    []Property  `json:"learned_properties"`
-	GroupTypes []GroupType `json:"group_types"` // all that the project has
+	GroupTypes []GroupType `json:"group_types"` // all group types of the project
 	Seconds    float64     `json:"seconds"`
 }
 
-// Unknown is a field of lines that became nothing.
+// Unknown is a field of lines that was ignored.
 type Unknown struct {
 	Name  string `json:"name"`
 	Lines int    `json:"lines"`
-	Meant string `json:"did_you_mean,omitempty"` // a field that there is
+	Meant string `json:"did_you_mean,omitempty"` // a known field
 }
 
-// ImportProgress is how far an import has come.
+// ImportProgress is how far an import has progressed.
 type ImportProgress struct {
 	Running bool `json:"running"`
-	Line    int  `json:"line"` // up to which all are in
+	Line    int  `json:"line"` // all lines up to this one are imported
 	Events  int  `json:"events"`
 }
 
@@ -287,15 +286,15 @@ type GroupType struct {
 	Index int    `json:"group_type_index"`
 }
 
-// SignIn asks for a link that opens the console, signed in.
+// SignIn requests a link that opens the console, signed in.
 type SignIn struct {
 	Project int64    `json:"project"`          // 0 for the only one
 	Scopes  []string `json:"scopes,omitempty"` // of the session; all if empty
-	Expires string   `json:"expires"`          // when the session ends, from the start of it, such as 12h, which is also what an empty text stands for
-	Site    string   `json:"site"`             // scheme and host of the console; what the config says if empty
+	Expires string   `json:"expires"`          // the length of the session, such as 12h, which is the default
+	Site    string   `json:"site"`             // scheme and host of the console; those of the config if empty
 }
 
-// SignInLink is such a link. It works once.
+// SignInLink is a link that opens the console, signed in. It works once.
 type SignInLink struct {
 	Link      string    `json:"link"`
 	ExpiresAt time.Time `json:"expires_at"` // when the link stops working
@@ -322,17 +321,17 @@ type Deletion struct {
 	DistinctIDs int        `json:"distinct_ids"`
 	EventCount  int64      `json:"event_count"`
 	RequestedAt time.Time  `json:"requested_at"`
-	HiddenAt    *time.Time `json:"hidden_at"` // from when on no answer has it
-	EraseAt     *time.Time `json:"erase_at"`  // when it leaves the disk, or soon after; null when it has
-	ErasedAt    *time.Time `json:"erased_at"` // from when on nothing of it is on the disk
+	HiddenAt    *time.Time `json:"hidden_at"` // from then on no answer has it
+	EraseAt     *time.Time `json:"erase_at"`  // when it leaves the disk, or soon after; null once it has
+	ErasedAt    *time.Time `json:"erased_at"` // from then on nothing of it is on the disk
 }
 
-// Deletions are deletions, those that are not erased yet before the others.
+// Deletions is a list of deletions, those not erased yet first.
 type Deletions struct {
 	Deletions []Deletion `json:"deletions"`
 }
 
-// Erased says how many deletions an erasure has ended.
+// Erased reports how many deletions an erasure completed.
 type Erased struct {
 	Erased int `json:"erased"`
 }

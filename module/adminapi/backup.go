@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// NewBackup asks for a backup.
+// NewBackup requests a backup.
 type NewBackup struct {
 	Folder string `json:"folder"`         // an absolute path on the server's machine
-	Keep   int    `json:"keep,omitempty"` // how many backups the folder has afterwards, at most; 0 for all
+	Keep   int    `json:"keep,omitempty"` // how many backups to leave in the folder at most; 0 for all
 	// ClickHouseTo is where a ClickHouse server writes the tables to, such as Disk('backups', 'name'). It is not for the embedded engine.
 	ClickHouseTo string `json:"clickhouse_to,omitempty"`
 }
 
-// OldBackups asks for the backups in a folder, or with a name for one of them.
+// OldBackups asks for the backups in a folder, or with Name for one of them.
 type OldBackups struct {
 	Folder string `json:"folder"`
-	Name   string `json:"name,omitempty"`   // that of a backup; empty for the newest, or for all
+	Name   string `json:"name,omitempty"`   // of a backup; empty for the newest, or for all
 	Verify bool   `json:"verify,omitempty"` // read all files
-	Into   string `json:"into,omitempty"`   // to unpack: a folder that does not exist
+	Into   string `json:"into,omitempty"`   // the folder to unpack into, which must not exist
 }
 
 // Backup describes a backup.
 type Backup struct {
 	Name     string    `json:"name"`
-	Time     time.Time `json:"time"` // of the moment that it holds
+	Time     time.Time `json:"time"` // the moment that it holds
 	Bytes    int64     `json:"bytes"`
 	NewBytes int64     `json:"new_bytes"` // that no earlier backup in the folder had
 	Files    int       `json:"files"`
@@ -32,16 +32,15 @@ type Backup struct {
 	Events   int64     `json:"events"`            // in the tables of the backup
 	Waiting  int64     `json:"waiting"`           // captured events that were not in ClickHouse yet
 	Program  string    `json:"program,omitempty"` // the version that made it
-	// Tables says where the tables are: in the backup, or for a ClickHouse server the destination that it wrote them to; empty if the
-	// backup does not have them.
+	// Tables says where the tables are: in the backup, or at the destination to which a ClickHouse server wrote them; empty if the backup does not
+	// have them.
 	Tables string `json:"tables"`
-	// Whole reports whether all of its files are there in their size, and with Verify whether they are as they were written. Damage says
-	// what is wrong.
+	// Whole reports whether all files have the right size and, with Verify, the right checksum. Damage says what is wrong.
 	Whole  bool   `json:"whole"`
 	Damage string `json:"damage,omitempty"`
 }
 
-// Backups are those of a folder, oldest first.
+// Backups are the backups in a folder, oldest first.
 type Backups struct {
 	Backups []Backup `json:"backups"`
 }
@@ -50,8 +49,8 @@ type Backups struct {
 type Created struct {
 	Backup
 
-	Removed []string `json:"removed,omitempty"` // backups that made room
-	Held    float64  `json:"held_seconds"`      // how long captured events and imports waited
+	Removed []string `json:"removed,omitempty"` // backups removed to make room
+	Held    float64  `json:"held_seconds"`      // how long captured events and imports had to wait
 	Seconds float64  `json:"seconds"`
 }
 
@@ -62,7 +61,7 @@ type Restored struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// BackupLine is a line of the answer: how far it is, and the last one the result or an error.
+// BackupLine is a line of the answer: the progress, or in the last line the result or an error.
 type BackupLine struct {
 	Doing  string          `json:"doing,omitempty"` // in words
 	Done   int64           `json:"done,omitempty"`  // bytes

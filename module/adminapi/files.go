@@ -5,15 +5,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 )
 
-// EndpointFiles are the endpoints of a project as files. The files themselves are sent, because the server may be on another machine.
+// EndpointFiles are the endpoints of a project as files. The texts are sent because the server may be on another machine.
 type EndpointFiles struct {
 	Project        int64                 `json:"project"`
 	Files          []endpointfile.Source `json:"files"`
 	Prune          bool                  `json:"prune"`           // delete the endpoints that no file names
-	RefuseBreaking bool                  `json:"refuse_breaking"` // of apply: change nothing when callers would notice
+	RefuseBreaking bool                  `json:"refuse_breaking"` // for apply: change nothing if callers would notice
 }
 
-// FilesPlan is what has to change in a project for its endpoints to be as their files say.
+// FilesPlan is what has to change in a project to make its endpoints match their files.
 type FilesPlan struct {
 	Project   int64             `json:"project"`
 	Changed   bool              `json:"changed"`  // there is something to do
@@ -26,7 +26,7 @@ type FilesPlan struct {
 // Action is what happens to one thing.
 type Action string
 
-// What can happen to an endpoint or a variable.
+// The actions on an endpoint or a variable.
 const (
 	Create Action = "create"
 	Update Action = "update"
@@ -37,9 +37,9 @@ const (
 // PlannedEndpoint is what happens to one endpoint.
 type PlannedEndpoint struct {
 	Name    string           `json:"name"`
-	Path    string           `json:"path,omitempty"` // of its file; empty for one that is pruned
+	Path    string           `json:"path,omitempty"` // of its file; empty if it is pruned
 	Action  Action           `json:"action"`
-	Fields  []string         `json:"fields"`            // those that change
+	Fields  []string         `json:"fields"`            // that change
 	Version int              `json:"version,omitempty"` // the new version's number
 	Changes *changes.Changes `json:"changes,omitempty"` // what callers notice
 }
@@ -51,7 +51,7 @@ type PlannedVariable struct {
 	Fields []string `json:"fields"`
 }
 
-// FilesReport is the plan of files and whether it was carried out, or the mistakes that keep them from having one.
+// FilesReport is the plan for files and whether it was carried out, or the mistakes that prevent a plan.
 type FilesReport struct {
 	FilesPlan
 

@@ -1,5 +1,5 @@
-// Package backoff says which errors are outages, and keeps for how long what one has ended is not tried again: a second at first, and twice as long
-// after each failure, up to a minute.
+// Package backoff tells which errors are outages, and how long to wait before work that an outage has ended is tried again: a second at first, and
+// twice as long after each failure, up to a minute.
 package backoff
 
 import (
@@ -13,8 +13,7 @@ const (
 	longest = time.Minute
 )
 
-// Pauses are those of what goes by a name. They are in memory alone. The zero value has none; its methods may be called from several goroutines
-// at once.
+// Pauses are the pauses of things by name, in memory only. The zero value has none. Its methods are safe for concurrent use.
 type Pauses[N comparable] struct {
 	mu sync.Mutex
 	of map[N]pause
@@ -25,7 +24,7 @@ type pause struct {
 	last  time.Duration
 }
 
-// Holds reports whether something is not to be tried yet.
+// Holds reports whether something must not be tried yet.
 func (p *Pauses[N]) Holds(n N, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +49,7 @@ func (p *Pauses[N]) End(n N) {
 	delete(p.of, n)
 }
 
-// Keep ends the pauses of what is not there any more.
+// Keep ends the pauses of things that no longer exist.
 func (p *Pauses[N]) Keep(there func(N) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

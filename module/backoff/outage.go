@@ -8,17 +8,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
-// OutageError is the failure of what a computation needs. It says nothing about what is computed.
+// OutageError is the failure of something that a computation needs. It says nothing about the computation itself.
 type OutageError struct{ Err error }
 
-// Error is that of the failure.
+// Error returns the text of the failure.
 func (o *OutageError) Error() string { return o.Err.Error() }
 
 // Unwrap returns the failure.
 func (o *OutageError) Unwrap() error { return o.Err }
 
-// IsOutage reports whether an error is no fault of what is computed, so that the same computation can succeed later. A query that takes too long
-// or too much memory is one at fault.
+// IsOutage reports whether an error is not the computation's fault, so that it may succeed later. A query that takes too long or too much memory is
+// itself at fault.
 func IsOutage(err error) bool {
 	if errors.As(err, new(*OutageError)) || execution.IsRefusal(err) || errors.Is(err, context.Canceled) {
 		return true

@@ -24,19 +24,19 @@ import (
 const (
 	registryFolder = "registry"
 	journalFolder  = "journal"
-	engineFolder   = "engine" // has a folder for each table, which has one for each part
+	engineFolder   = "engine" // has a folder for each table, with a folder for each part
 )
 
-// Config is what a backup is made of.
+// Config says what is backed up.
 type Config struct {
 	Registry  *registry.Registry
 	Shards    *warehouse.Shards
 	Journal   *journal.Journal
 	DataDir   string // the server's
-	EngineDir string // the data folder of the embedded engine; empty for a ClickHouse server
+	EngineDir string // the data folder of the embedded engine; empty with a ClickHouse server
 	Program   string // the version of this program
 	Logger    *zap.Logger
-	// Restored is called when the registry is that of the backup, before anything is written into its projects.
+	// Restored is called once the registry is that of the backup, before anything is written to its projects.
 	Restored func(ctx context.Context) error
 }
 
@@ -45,13 +45,13 @@ type Backups struct {
 	Config
 
 	busy     sync.Mutex
-	creating sync.RWMutex // a restore holds it, and whoever creates a project has a share
+	creating sync.RWMutex // locked by a restore, and read-locked while a project is created
 }
 
-// New returns what makes backups.
+// New returns Backups.
 func New(config Config) *Backups { return &Backups{Config: config} }
 
-// RefusedError says why something is not done. Nothing was changed.
+// RefusedError is the reason why something is not done. Nothing was changed.
 type RefusedError struct{ Reason error }
 
 func (e *RefusedError) Error() string { return e.Reason.Error() }
@@ -63,7 +63,7 @@ func refused(format string, args ...any) error {
 	return &RefusedError{fmt.Errorf(format, args...)}
 }
 
-// Progress is told what is being done, and how many of how many bytes are.
+// Progress is called with what is being done, and how many bytes of how many are done.
 type Progress func(doing string, done, total int64)
 
 // counter reports bytes as they are done.
@@ -78,7 +78,7 @@ func (c *counter) add(bytes int64) {
 	c.report(c.doing, c.done, c.total)
 }
 
-// begin keeps others from making or restoring backups until release is called.
+// begin keeps other backups and restores from beginning until release is called.
 func (b *Backups) begin() (release func(), err error) {
 	sharded := func(p *registry.Project) bool { return p.Shard != "" }
 	if b.Shards.Several() || slices.ContainsFunc(b.Registry.Snapshot().Projects(), sharded) {
@@ -139,7 +139,7 @@ func (b *Backups) List(ctx context.Context, path string, verify bool, report Pro
 	return out, nil
 }
 
-// look describes a backup, and looks whether it is whole.
+// look describes a backup and checks whether it is whole.
 func look(ctx context.Context, folder *backup.Folder, f backup.Found, verify bool, report Progress) (adminapi.Backup, error) {
 	if f.Err != nil {
 		return adminapi.Backup{Name: f.Name, Damage: f.Err.Error()}, nil //nolint:nilerr // the answer tells of it
@@ -179,7 +179,7 @@ func describe(m *backup.Manifest) adminapi.Backup {
 	return out
 }
 
-// find reads the manifest of a backup that was asked for, or of the newest.
+// find reads the manifest of the named backup, or of the newest.
 func find(folder *backup.Folder, name string) (*backup.Manifest, error) {
 	if name == "" {
 		list, err := folder.List()
@@ -198,7 +198,7 @@ func find(folder *backup.Folder, name string) (*backup.Manifest, error) {
 	return m, nil
 }
 
-// Unpack writes the files of a backup, by their names, into a folder that does not exist.
+// Unpack writes the files of a backup under their names into a folder that must not exist.
 func (b *Backups) Unpack(ctx context.Context, order adminapi.OldBackups, report Progress) (*adminapi.Backup, error) {
 	folder, release, err := b.openFolder(order.Folder)
 	if err != nil {

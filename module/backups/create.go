@@ -24,7 +24,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Create makes a backup. If it fails, or ctx ends, nothing of it is left in the folder.
+// Create makes a backup. If it fails, or ctx ends, it leaves nothing in the folder.
 func (b *Backups) Create(ctx context.Context, order adminapi.NewBackup, report Progress) (created *adminapi.Created, err error) {
 	began := time.Now()
 	release, err := b.begin()
@@ -64,7 +64,7 @@ func (b *Backups) Create(ctx context.Context, order adminapi.NewBackup, report P
 	return created, nil
 }
 
-// destination is a place where ClickHouse can write a backup. It ends after the parentheses, and so has no settings or other statements.
+// destination matches a place where ClickHouse can write a backup. It ends after the parentheses, which excludes settings and further statements.
 var destination = regexp.MustCompile(`^[A-Za-z0-9]+\(\s*(?:'(?:[^'\\]|\\.)*'|[A-Za-z0-9_]+)(?:\s*,\s*(?:'(?:[^'\\]|\\.)*'|[A-Za-z0-9_]+))*\s*\)$`)
 
 func (b *Backups) checkOrder(order adminapi.NewBackup) error {
@@ -79,7 +79,7 @@ func (b *Backups) checkOrder(order adminapi.NewBackup) error {
 	return b.checkFolder(order.Folder)
 }
 
-// frozenName is the folder of frozen parts. The engine would write other characters than letters in another form.
+// frozenName is the folder of frozen parts. It has only letters, because the engine encodes other characters.
 const frozenName = "backup"
 
 // write writes a backup, and returns how long writers were held.
@@ -117,7 +117,7 @@ func (b *Backups) write(ctx context.Context, folder *backup.Folder, order admina
 	return &state.Manifest, state.held, nil
 }
 
-// thaw removes the links to frozen parts, which keep what the engine has merged or deleted meanwhile on disk.
+// thaw removes the links to frozen parts. They keep on the disk what the engine has merged or deleted since.
 func (b *Backups) thaw(frozen string) error {
 	if b.EngineDir == "" {
 		return nil
@@ -125,11 +125,11 @@ func (b *Backups) thaw(frozen string) error {
 	return os.RemoveAll(frozen)
 }
 
-// newest is the newest backup that can be read; nil for none.
+// newest returns the newest readable backup; nil for none.
 func newest(folder *backup.Folder) *backup.Manifest {
 	list, err := folder.List()
 	if err != nil {
-		return nil // Begin tells of it
+		return nil // Begin reports it
 	}
 	for _, found := range slices.Backward(list) {
 		if found.Err == nil {
@@ -139,7 +139,7 @@ func newest(folder *backup.Folder) *backup.Manifest {
 	return nil
 }
 
-// moment is the state of the server at the moment of a backup.
+// moment is the server's state at the moment of a backup.
 type moment struct {
 	backup.Manifest
 
@@ -149,8 +149,8 @@ type moment struct {
 	folders  map[string]string
 }
 
-// freeze copies what is small, and links what is large, while nothing is written to the tables of people and events. The registry comes
-// first: what it says of members of cohorts and tables of endpoints is in ClickHouse before it says so.
+// freeze copies what is small and links what is large, while nothing is written to the tables of people and events. The registry comes first: the
+// cohort members and endpoint tables that it mentions are already in ClickHouse.
 func (b *Backups) freeze(ctx context.Context, w *backup.Writer, order adminapi.NewBackup, report Progress) (_ *moment, err error) {
 	s := &moment{folders: map[string]string{}}
 	if s.registry, err = w.Stage(registryFolder); err != nil {
@@ -212,7 +212,7 @@ func (b *Backups) freezeTables(ctx context.Context, s *moment, to string) error 
 		if one.Rows, err = b.Shards.Main().CountByProject(ctx, t.Name); err == nil && b.EngineDir != "" {
 			err = b.Shards.Main().Freeze(ctx, t.Name, frozenName)
 		}
-		if err != nil && t.Materialized() { // another fill may have taken its place just now
+		if err != nil && t.Materialized() { // another fill may just have replaced it
 			b.Logger.Debug("the table of a materialized endpoint is not in the backup", zap.String("table", t.Name), clickhouse.Logged(err))
 			continue
 		}
@@ -229,17 +229,17 @@ func (b *Backups) freezeTables(ctx context.Context, s *moment, to string) error 
 	return b.Shards.Main().BackUp(ctx, names, to)
 }
 
-// source is a file that is to be in the backup.
+// source is a file to be backed up.
 type source struct {
 	path  string // in the backup
 	from  string
 	size  int64
 	part  string // the folder in the backup, for files of tables
-	mark  string // the checksum of the part's list of files; empty for other files
+	mark  string // the checksum of the part's checksums.txt; empty for other files
 	small bool
 }
 
-// files lists what is to be in the backup.
+// files lists the files to be backed up.
 func (b *Backups) files(s *moment, frozen string) ([]source, error) {
 	all, err := below(s.registry, registryFolder)
 	if err != nil {
@@ -296,7 +296,7 @@ func partsIn(folder, as string) (all []source, err error) {
 	return all, nil
 }
 
-// smallFile is the size below which a file of a part is read again, since the part's list of checksums does not have all of them.
+// smallFile is the size below which a file of a part is always read again, because the part's checksums do not cover all such files.
 const smallFile = 4 << 10
 
 // below lists the files in a folder.
@@ -322,7 +322,7 @@ func below(folder, as string) (all []source, err error) {
 	return all, nil
 }
 
-// add adds files to a backup. A part that the last backup has, as its name and its list of checksums say, is not read again.
+// add adds files to a backup. A part that is in the last backup, with the same name and the same checksums, is not read again.
 func add(ctx context.Context, w *backup.Writer, files []source, last *backup.Manifest, report Progress) error {
 	known := map[string]backup.File{}
 	if last != nil {

@@ -23,11 +23,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// BrokenOffError is a restore that is under way, or broke off: the file restore.json in the data folder.
+// BrokenOffError is a restore that is in progress or was interrupted: the file restore.json in the data folder.
 type BrokenOffError struct {
 	Folder string `json:"folder"`
 	Name   string `json:"name"`
-	// Tables reports that the tables are complete. From then on the projects may be there, and events may come in.
+	// Tables reports that the tables are complete. From then on there may be projects, and events may come in.
 	Tables bool `json:"tables"`
 }
 
@@ -36,12 +36,12 @@ const (
 	scratchFolder = "restore"
 )
 
-// Error says how to go on.
+// Error says how to continue.
 func (r *BrokenOffError) Error() string {
 	return fmt.Sprintf("this server has a restore that broke off. To go on with it: caddy analytics backup restore --backup %s %s", r.Name, r.Folder)
 }
 
-// BrokenOff returns the restore that broke off in a data folder; nil if none did.
+// BrokenOff returns the interrupted restore of a data folder; nil if there is none.
 func BrokenOff(dataDir string) (*BrokenOffError, error) {
 	text, err := os.ReadFile(filepath.Join(dataDir, markerFile)) //nolint:gosec // the operator's folder
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,8 +68,8 @@ func (b *Backups) mark(r BrokenOffError) error {
 	return nil
 }
 
-// Creating lets a project be created, and has a restore wait until done is called. It refuses while a backup is being restored, and where a
-// restore broke off.
+// Creating allows a project to be created, and makes a restore wait until done is called. It refuses while a backup is being restored, and after an
+// interrupted restore.
 func (b *Backups) Creating() (done func(), err error) {
 	if !b.creating.TryRLock() {
 		return nil, refused("a backup is being restored: its projects will be there when that is done")
@@ -85,8 +85,8 @@ func (b *Backups) Creating() (done func(), err error) {
 	return b.creating.RUnlock, nil
 }
 
-// Restore makes this server, which must not have projects, one like that of the backup. All of the backup is read before anything is
-// changed. A restore that broke off goes on when it is called again.
+// Restore makes this server, which must have no projects, like the one in the backup. It reads the whole backup before it changes anything. An
+// interrupted restore continues when it is called again.
 func (b *Backups) Restore(ctx context.Context, order adminapi.OldBackups, report Progress) (*adminapi.Restored, error) {
 	began := time.Now()
 	release, err := b.begin()
@@ -113,7 +113,7 @@ func (b *Backups) Restore(ctx context.Context, order adminapi.OldBackups, report
 	return &adminapi.Restored{Backup: describe(m), Seconds: time.Since(began).Seconds()}, nil
 }
 
-// restore is a restore under way.
+// restore is a restore in progress.
 type restore struct {
 	*Backups
 
@@ -122,7 +122,7 @@ type restore struct {
 	report Progress
 	step   BrokenOffError
 	tables []clickhouse.StoredTable // of this server
-	before *registry.Snapshot       // when the projects were looked at last
+	before *registry.Snapshot       // when the projects were last looked at
 }
 
 func (r *restore) run(ctx context.Context) (err error) {
@@ -180,8 +180,8 @@ func (r *restore) run(ctx context.Context) (err error) {
 	return wholefile.SyncFolder(r.DataDir)
 }
 
-// replaceRegistry makes the registry that of the backup, unless an earlier restore did. Other servers of the registry can write to it until
-// then: nothing of theirs is written over.
+// replaceRegistry replaces the registry with that of the backup, unless an earlier restore did. Other servers of the registry may write to it until
+// then; nothing of theirs is overwritten.
 func (r *restore) replaceRegistry(ctx context.Context, copied string) error {
 	if len(r.before.Projects()) > 0 {
 		return nil
@@ -190,7 +190,7 @@ func (r *restore) replaceRegistry(ctx context.Context, copied string) error {
 	if !errors.Is(err, registry.ErrStale) {
 		return err
 	}
-	r.step.Tables = false // projects that are there from now on are not those of the backup
+	r.step.Tables = false // projects that exist from now on are not those of the backup
 	if err := r.mark(r.step); err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (r *restore) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.Shards.Main().Prepare(ctx); err != nil { // which makes the tables of a new ClickHouse server
+	if _, err := r.Shards.Main().Prepare(ctx); err != nil { // also creates the tables of a new ClickHouse server
 		return fmt.Errorf("looking at the tables: %w", err)
 	}
 	if r.tables, err = r.Shards.Main().StoredTables(ctx); err != nil {
@@ -222,7 +222,7 @@ func (r *restore) check(ctx context.Context) error {
 	return nil
 }
 
-// checkAgain refuses what came while the backup was being read: other servers of the registry can make projects meanwhile.
+// checkAgain repeats the checks after reading the backup: other servers of the registry may have created projects meanwhile.
 func (r *restore) checkAgain(ctx context.Context) error {
 	if err := r.Registry.Refresh(ctx); err != nil {
 		return err
@@ -234,7 +234,7 @@ func (r *restore) checkAgain(ctx context.Context) error {
 	return r.checkTables(ctx, again)
 }
 
-// checkProjects refuses a server that has projects. It reports whether a restore of this backup broke off.
+// checkProjects refuses a server that has projects. again reports whether a restore of this backup was interrupted.
 func (r *restore) checkProjects() (again bool, err error) {
 	before, err := BrokenOff(r.DataDir)
 	if err != nil {
@@ -256,7 +256,7 @@ func (r *restore) checkProjects() (again bool, err error) {
 	return before != nil, nil
 }
 
-// checkTables refuses tables that have rows already, or that lack what the backup has.
+// checkTables refuses tables that already have rows, or that lack columns of the backup.
 func (r *restore) checkTables(ctx context.Context, again bool) error {
 	have := map[string]map[string]bool{}
 	for _, t := range r.tables {
@@ -294,7 +294,7 @@ func (r *restore) checkTables(ctx context.Context, again bool) error {
 	return nil
 }
 
-// checkServer refuses to go on while a ClickHouse server does not have the rows: the operator brings them there.
+// checkServer refuses to continue while a ClickHouse server lacks the rows: the operator has to bring them there.
 func (r *restore) checkServer(ctx context.Context) error {
 	for _, t := range r.m.Tables {
 		if len(t.Columns) == 0 || len(t.Rows) == 0 {
@@ -315,7 +315,7 @@ func (r *restore) checkServer(ctx context.Context) error {
 	return nil
 }
 
-// attach makes the parts of the backup those of the tables. What an earlier restore left there is removed.
+// attach attaches the parts of the backup to the tables, and removes what an earlier restore left there.
 func (r *restore) attach(ctx context.Context) error {
 	if err := r.mark(r.step); err != nil {
 		return err
@@ -354,9 +354,9 @@ func (r *restore) attach(ctx context.Context) error {
 	return nil
 }
 
-// emptyTables returns where the tables of the backup are, without rows.
+// emptyTables empties the tables of the backup and returns their folders.
 func (r *restore) emptyTables(ctx context.Context) (folders map[string]string, err error) {
-	if err := r.Shards.Main().EmptyLogs(ctx); err != nil { // they are of other projects with the same numbers
+	if err := r.Shards.Main().EmptyLogs(ctx); err != nil { // the logs are of other projects with the same ids
 		return nil, err
 	}
 	for _, t := range r.m.Tables {
@@ -385,8 +385,8 @@ func (r *restore) emptyTables(ctx context.Context) (folders map[string]string, e
 	return folders, nil
 }
 
-// deliverAgain puts the events that waited into the log of this server. Those that were in ClickHouse already are passed over by their uuid,
-// also when this is done twice.
+// deliverAgain puts the events that waited into the log of this server. Events already in ClickHouse are recognized by their uuid and skipped, also
+// when this is done twice.
 func (r *restore) deliverAgain(ctx context.Context, copied string) (err error) {
 	r.report("restoring events that waited", 0, 0)
 	waiting, err := journal.Open(copied, journal.Options{MaxBytes: math.MaxInt64 / 2, Logger: r.Logger})
@@ -412,7 +412,7 @@ func (r *restore) deliverAgain(ctx context.Context, copied string) (err error) {
 	return r.Journal.AddAside(ctx, copied)
 }
 
-// makeNew makes a folder that must not be there.
+// makeNew creates a folder, which must not exist.
 func makeNew(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("making the folder: %w", err)

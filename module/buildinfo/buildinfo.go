@@ -1,16 +1,16 @@
-// Package buildinfo says which version of this module a binary has.
+// Package buildinfo tells which version of this module a binary contains.
 package buildinfo
 
 import "runtime/debug"
 
-// modulePath is what builds know this module by.
+// modulePath is the path of this module.
 const modulePath = "github.com/caddy-analytics/caddy-analytics"
 
-// Info is what the build recorded of this module.
+// Info is what the build recorded about this module.
 type Info struct {
-	Version  string // (devel) for a checkout that has none
-	Commit   string // that a checkout was at; empty where it is not known
-	Modified bool   // the checkout had changes that were not committed
+	Version  string // (devel) for a checkout without a version
+	Commit   string // of the checkout; empty if unknown
+	Modified bool   // the checkout had uncommitted changes
 }
 
 // Read returns what the build of this binary recorded.

@@ -1,4 +1,4 @@
-// Package changes reports what callers of an endpoint notice when one version takes the place of another.
+// Package changes reports what callers of an endpoint notice when one version replaces another.
 package changes
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Changes are those between two versions. Breaking are the ones that a caller of the version before may not survive.
+// Changes are the changes between two versions. Breaking are those that may break a caller of the old version.
 type Changes struct {
-	From       int      `json:"from"` // number of the version that was the current one
+	From       int      `json:"from"` // number of the version that was current
 	To         int      `json:"to"`
 	Breaking   []Change `json:"breaking"`
 	Compatible []Change `json:"compatible"`
@@ -25,16 +25,16 @@ type Changes struct {
 // Change is one change of the answer's columns or of the variables.
 type Change struct {
 	Code   Code   `json:"code"`
-	Name   string `json:"name"`             // of the column or variable; of the new kind
-	Before string `json:"before,omitempty"` // the name, type, place or kind before
-	After  string `json:"after,omitempty"`  // the same after it
+	Name   string `json:"name"`             // of the column or variable; or the new kind
+	Before string `json:"before,omitempty"` // the old name, type, place or kind
+	After  string `json:"after,omitempty"`  // the new one
 	Detail string `json:"detail"`           // for people
 }
 
 // Code names a family of changes for programs; part of the API: add, never rename.
 type Code string
 
-// The codes of changes. All break callers but those of what is added, and of actions and cohorts that are there in another form.
+// The codes of changes. All of them break callers, except added columns and variables, and changed actions and cohorts.
 const (
 	KindChanged      Code = "kind_changed"
 	ColumnRemoved    Code = "column_removed"
@@ -52,7 +52,7 @@ const (
 	CohortChanged    Code = "cohort_changed"
 )
 
-// Side is a version, and the variables as they are defined while it is the current one: nil for a name without a definition.
+// Side is a version, with the variables as they are defined while it is current. Variables returns nil for a name without a definition.
 type Side struct {
 	Version   *registry.Version
 	Variables func(codeName string) *registry.Variable
@@ -62,14 +62,14 @@ type Side struct {
 
 // Use is an action or a cohort that a version depends on.
 type Use struct {
-	Cohort    bool // it is a cohort, and not an action
+	Cohort    bool // it is a cohort, not an action
 	ID        int64
 	Title     string // what people call it
 	Deleted   bool
-	ChangedAt time.Time // when what it means changed last, its deletion included
+	ChangedAt time.Time // when its meaning last changed, including its deletion
 }
 
-// what is how a detail begins that is about the action or cohort.
+// what returns the beginning of a detail about the action or cohort.
 func (u *Use) what() string {
 	if u.Cohort {
 		return fmt.Sprintf("cohort %q (ID %d)", u.Title, u.ID)
@@ -77,7 +77,7 @@ func (u *Use) what() string {
 	return fmt.Sprintf("action %q (ID %d)", u.Title, u.ID)
 }
 
-// Since reports what became of the actions and cohorts that a version depends on since it was published, or made if it never was.
+// Since reports what happened to the actions and cohorts that a version depends on since it was published, or created if it never was.
 func Since(s Side) *Changes {
 	v := s.Version
 	c := &Changes{From: v.Number, To: v.Number, Breaking: []Change{}, Compatible: []Change{}}
@@ -101,7 +101,7 @@ func Since(s Side) *Changes {
 	return c
 }
 
-// deleted notes what the version after depends on that is deleted, and that the version before does not depend on.
+// deleted records the deleted actions and cohorts that the new version depends on and the old one does not.
 func (c *Changes) deleted(before, after []Use) {
 	for i := range after {
 		u := &after[i]
@@ -117,7 +117,7 @@ func (c *Changes) deleted(before, after []Use) {
 	}
 }
 
-// Between compares the version that gives way with the one that takes its place.
+// Between compares a version with the one that replaces it.
 func Between(from, to Side) *Changes {
 	c := &Changes{From: from.Version.Number, To: to.Version.Number, Breaking: []Change{}, Compatible: []Change{}}
 	before, after := from.read(), to.read()
@@ -131,14 +131,14 @@ func Between(from, to Side) *Changes {
 	return c
 }
 
-// Any reports whether there is anything to notice.
+// Any reports whether there are any changes.
 func (c *Changes) Any() bool { return len(c.Breaking)+len(c.Compatible) > 0 }
 
 func (c *Changes) breaks(code Code, name, before, after, format string, args ...any) {
 	c.Breaking = append(c.Breaking, Change{code, name, before, after, fmt.Sprintf(format, args...)})
 }
 
-// columns compares by name, and by place too: rows are arrays. Without the columns of both there is nothing to compare.
+// columns compares by name, and also by place because rows are arrays. It needs the columns of both versions.
 func (c *Changes) columns(before, after []registry.Column) {
 	if before == nil || after == nil {
 		return
@@ -146,7 +146,7 @@ func (c *Changes) columns(before, after []registry.Column) {
 	place := func(columns []registry.Column, name string) int {
 		return slices.IndexFunc(columns, func(c registry.Column) bool { return c.Name == name })
 	}
-	taken := make(map[int]bool) // the places of columns that are there under a new name
+	taken := make(map[int]bool) // the places of renamed columns
 	for i, old := range before {
 		switch j := place(after, old.Name); {
 		case j < 0 && i < len(after) && place(before, after[i].Name) < 0:
@@ -155,7 +155,7 @@ func (c *Changes) columns(before, after []registry.Column) {
 		case j < 0:
 			c.breaks(ColumnRemoved, old.Name, old.Type, "", "column %s is removed", old.Name)
 		default:
-			if j != i && place(before, old.Name) == i { // of columns with one name, the first stands for all
+			if j != i && place(before, old.Name) == i { // of several columns with one name, only the first is compared
 				c.breaks(ColumnMoved, old.Name, strconv.Itoa(i+1), strconv.Itoa(j+1), "column %s moves from place %d to %d", old.Name, i+1, j+1)
 			}
 			if typ := after[j].Type; typ != old.Type && typ != columntype.Unknown && old.Type != columntype.Unknown {
@@ -170,8 +170,8 @@ func (c *Changes) columns(before, after []registry.Column) {
 	}
 }
 
-// variables: a run that gives a variable which is gone is refused, and one without a variable that has no default no longer says
-// all that the query asks.
+// variables compares the variables. A run that gives a removed variable is refused, and a run that lacks a variable without a default no longer gives
+// everything that the query asks for.
 func (c *Changes) variables(before, after map[string]variable) {
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if _, ok := after[name]; !ok {
@@ -192,7 +192,7 @@ func (c *Changes) variables(before, after map[string]variable) {
 	}
 }
 
-// taken is what runs of a version take: its kind, and the variables by name (contract: api.md, section 5.5).
+// taken is what runs of a version accept: the kind, and the variables by name (contract: api.md, section 5.5).
 type taken struct {
 	kind      string
 	variables map[string]variable
@@ -207,7 +207,7 @@ func (s Side) read() taken {
 	found := taken{variables: make(map[string]variable)}
 	node, err := compiler.Parse(s.Version.Query)
 	if err != nil {
-		return found // written by an older program; runs say what is wrong with it
+		return found // written by an older program; runs report what is wrong with it
 	}
 	found.kind = node.Kind()
 	if n, ok := node.(query.Insight); ok {
@@ -217,7 +217,7 @@ func (s Side) read() taken {
 	}
 	if n, ok := node.(*query.HogQL); ok {
 		for _, v := range n.Variables {
-			if def := s.Variables(v.CodeName); def != nil { // else it was deleted: runs say so
+			if def := s.Variables(v.CodeName); def != nil { // otherwise it was deleted: runs report that
 				found.variables[v.CodeName] = variable{typ: string(def.Type), required: !v.HasValue && !v.IsNull && def.Default == nil}
 			}
 		}

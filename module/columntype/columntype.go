@@ -1,12 +1,12 @@
-// Package columntype reports what a ClickHouse type is on the wire, and which type holds the values of two.
+// Package columntype names ClickHouse types on the wire, and finds the type that holds the values of two types.
 package columntype
 
 import "strings"
 
-// Unknown is the wire type of a column that ClickHouse was not there to describe, or whose type has no name on the wire.
+// Unknown is the wire type of a column that ClickHouse was not available to describe, or whose type has no name on the wire.
 const Unknown = "unknown"
 
-// wireNames are the names on the wire by what the name of a type begins with; the first that fits counts.
+// wireNames are the wire names by prefix of the type's name; the first match counts.
 var wireNames = []struct{ prefix, name string }{
 	{"Interval", Unknown},
 	{"Int", "integer"},
@@ -28,7 +28,7 @@ var wireNames = []struct{ prefix, name string }{
 	{"IPv", "string"},
 }
 
-// Wire names a ClickHouse type as records of endpoints do (contract: api.md, section 5.3).
+// Wire returns the name that records of endpoints use for a ClickHouse type (contract: api.md, section 5.3).
 func Wire(typ string) string {
 	bare, _ := withoutNull(typ)
 	for _, t := range wireNames {
@@ -39,7 +39,7 @@ func Wire(typ string) string {
 	return Unknown
 }
 
-// Plain is a type without LowCardinality, which says how ClickHouse stores a column and nothing of its values.
+// Plain returns a type without LowCardinality, which concerns how ClickHouse stores a column and not its values.
 func Plain(typ string) string {
 	const storage = "LowCardinality("
 	for {
@@ -55,7 +55,7 @@ func Plain(typ string) string {
 	}
 }
 
-// closing finds the parenthesis that closes one opened before the text; -1 when there is none.
+// closing finds the parenthesis that closes one opened before the text; -1 if there is none.
 func closing(text string) int {
 	depth := 1
 	for i, c := range text {
@@ -71,7 +71,7 @@ func closing(text string) int {
 	return -1
 }
 
-// Widest is the type that holds the values of both; empty for types that have none in common, and when one is not known.
+// Widest returns the type that holds the values of both; empty if there is none, or if one of them is unknown.
 func Widest(a, b string) string {
 	if a == b || a == "" {
 		return a
@@ -105,7 +105,7 @@ func Widest(a, b string) string {
 	return x
 }
 
-// withoutNull takes LowCardinality and Nullable off a type. NULL itself is of the type Nothing.
+// withoutNull removes LowCardinality and Nullable from a type. NULL itself has the type Nothing.
 func withoutNull(typ string) (bare string, null bool) {
 	bare = strings.TrimSpace(typ)
 	if inner, ok := strings.CutPrefix(bare, "LowCardinality("); ok {

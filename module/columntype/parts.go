@@ -2,7 +2,7 @@ package columntype
 
 import "strings"
 
-// Parts cuts Name(arg, arg) into its parts. A type that should have arguments and has none is read as one of the unknown name "?".
+// Parts splits Name(arg, arg) into its parts. A type that lacks required arguments is returned as the unknown name "?".
 func Parts(typ string) (name string, args []string) {
 	name, inner, ok := strings.Cut(strings.TrimSpace(typ), "(")
 	if !ok {
@@ -19,7 +19,7 @@ func Parts(typ string) (name string, args []string) {
 	return name, args
 }
 
-// split cuts at the commas outside of brackets and quotes.
+// split splits at the commas outside brackets and quotes.
 func split(list string) []string {
 	var args []string
 	depth, start := 0, 0
@@ -47,7 +47,7 @@ func split(list string) []string {
 	return args
 }
 
-// quoteEnd is where the quote that text begins with ends, or -1.
+// quoteEnd returns where the quotation that text begins with ends, or -1.
 func quoteEnd(text string) int {
 	if text == "" || !strings.ContainsRune("'`\"", rune(text[0])) {
 		return -1
@@ -63,7 +63,7 @@ func quoteEnd(text string) int {
 	return -1
 }
 
-// Fields drops the names of the parts of Tuple(name T, …).
+// Fields removes the names from the arguments of Tuple(name T, …).
 func Fields(args []string) []string {
 	types := make([]string, len(args))
 	for i, arg := range args {
@@ -77,7 +77,7 @@ func Fields(args []string) []string {
 	return types
 }
 
-// Words are the names in the arguments 'a' = 1, 'b' = 2 of an Enum8 or Enum16.
+// Words returns the names in the arguments 'a' = 1, 'b' = 2 of an Enum8 or Enum16.
 func Words(args []string) []string {
 	var names []string
 	for _, arg := range args {

@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 )
 
-// errNotWhole makes the exit status tell that a backup is damaged.
+// errNotWhole gives the command an exit status that reports a damaged backup.
 var errNotWhole = errors.New("not all backups are whole")
 
 func backupCommand() *cobra.Command {
@@ -100,7 +100,7 @@ func unpackBackup() *cobra.Command {
 	return cmd
 }
 
-// absolute is a path as the server needs it, which has another working directory.
+// absolute returns the absolute path: the server has another working directory.
 func absolute(path string) (string, error) {
 	full, err := filepath.Abs(path)
 	if err != nil {
@@ -109,7 +109,7 @@ func absolute(path string) (string, error) {
 	return full, nil
 }
 
-// follow asks the server for something that takes long, and shows how far it is. If this command ends, the server ends what it does.
+// follow asks the server for something that takes long, and shows the progress. If this command ends, the server stops its work.
 func follow[T any](cmd *cobra.Command, uri string, body any) (T, error) {
 	var out T
 	raw, err := json.Marshal(body)
@@ -163,7 +163,7 @@ func (b *bar) show(line adminapi.BackupLine) {
 		b.doing, b.shown = line.Doing, progressbar.NewOptions64(max(line.Total, 1), progressbar.OptionSetWriter(b.out), progressbar.OptionSetDescription(line.Doing),
 			progressbar.OptionShowBytes(line.Total > 0), progressbar.OptionShowTotalBytes(true), progressbar.OptionClearOnFinish())
 	}
-	_ = b.shown.Set64(line.Done) // it is only shown
+	_ = b.shown.Set64(line.Done) // for display only
 }
 
 func (b *bar) end() {

@@ -47,7 +47,7 @@ func cohortCommand() *cobra.Command {
 	return group("cohort", "Creates, lists, renames, deletes and computes cohorts", create, list, rename, remove, recalculate)
 }
 
-// ofProject is the parameter that names the project.
+// ofProject returns the query parameter that names the project.
 func ofProject(cmd *cobra.Command) string {
 	return "project=" + strconv.FormatInt(number(cmd, "project"), 10)
 }

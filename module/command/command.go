@@ -1,5 +1,5 @@
-// Package command is "caddy analytics …": the commands that manage a running server through its admin address, and the hidden one that
-// the embedded engine is started with. It knows the server by package adminapi alone.
+// Package command implements "caddy analytics …": the commands that manage a running server through its admin address, and the hidden one that runs
+// the embedded engine. It knows the server only through package adminapi.
 package command
 
 import (
@@ -35,7 +35,7 @@ go to standard output as one JSON object, messages to standard error.
 	})
 }
 
-// leaf makes a command that ends a chain of words; run writes its result as JSON.
+// leaf returns a command without subcommands; run's result is written as JSON.
 func leaf(use, short string, args cobra.PositionalArgs, run func(*cobra.Command, []string) (any, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: args,
@@ -95,7 +95,7 @@ func flag(cmd *cobra.Command, name string) bool {
 	return value
 }
 
-// call asks the running server's admin API, sending body as JSON unless it is nil or an io.Reader.
+// call sends a request to the running server's admin API, with body as JSON unless it is nil or an io.Reader.
 func call[T any](cmd *cobra.Command, method, uri string, body any) (T, error) {
 	var out T
 	var reader io.Reader

@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 )
 
-// exitChanges is the exit status of a plan that has something to do, for a caller that asked for it.
+// exitChanges is the exit status of a plan that has something to do, if the caller asked for that status.
 const exitChanges = 2
 
 var (
@@ -39,7 +39,7 @@ func endpointsCommand() *cobra.Command {
 		if err := show(cmd, args); err != nil || !changed || !flag(cmd, "detailed-exitcode") {
 			return err
 		}
-		cmd.SilenceErrors = true // the status says it
+		cmd.SilenceErrors = true // the exit status says it
 		return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return exitChanges, nil })(cmd, args)
 	}
 	plan.Flags().Bool("detailed-exitcode", false, "exit with 2 when there is something to do")
@@ -61,7 +61,7 @@ func endpointsCommand() *cobra.Command {
 	return group("endpoints", "Keeps endpoints in files", plan, apply, pull)
 }
 
-// sendFiles has the server plan or apply the files of a folder, and prints what it answered.
+// sendFiles makes the server plan or apply the files of a folder, and prints the answer.
 func sendFiles(cmd *cobra.Command, action, dir string, refuseBreaking bool) (*adminapi.FilesReport, error) {
 	sources, err := endpointfile.ReadDir(dir)
 	if err != nil {
@@ -134,11 +134,11 @@ func listed(fields []string) string {
 type pullReport struct {
 	Written   []string `json:"written"`
 	Unchanged []string `json:"unchanged"`
-	Unknown   []string `json:"unknown"` // files whose endpoint is not there; they stay
+	Unknown   []string `json:"unknown"` // files without an endpoint; they stay
 }
 
-// pullFiles writes the endpoints of a project into a folder. A file that already says the same stays as it is, with its comments;
-// another file for the same endpoint is replaced.
+// pullFiles writes the endpoints of a project into a folder. A file that already matches stays as it is, with its comments; any other file for the
+// same endpoint is replaced.
 func pullFiles(cmd *cobra.Command, args []string) (any, error) {
 	dir := args[0]
 	pulled, err := call[adminapi.EndpointFiles](cmd, http.MethodGet, "/analytics/endpoints?project="+strconv.FormatInt(number(cmd, "project"), 10), nil)
@@ -179,7 +179,7 @@ func pullFiles(cmd *cobra.Command, args []string) (any, error) {
 	return report, nil
 }
 
-// filesByName reads the files of a folder by the names of their endpoints. A broken one is an error: it would be written over.
+// filesByName reads the files of a folder by endpoint name. A broken file is an error, because it would be overwritten.
 func filesByName(dir string) (map[string]*endpointfile.File, error) {
 	sources, err := endpointfile.ReadDir(dir)
 	if err != nil {
@@ -196,7 +196,7 @@ func filesByName(dir string) (map[string]*endpointfile.File, error) {
 	return byName, nil
 }
 
-// writeFile replaces a file at once: nobody reads half of it.
+// writeFile replaces a file atomically.
 func writeFile(path, text string) error {
 	temporary, err := os.CreateTemp(filepath.Dir(path), ".endpoint-*")
 	if err != nil {

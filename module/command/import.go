@@ -24,7 +24,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// errBadLines makes the exit status tell that some lines did not go in.
+// errBadLines gives the command an exit status that reports lines which were not imported.
 var errBadLines = errors.New("some lines were not imported")
 
 func importCommand() *cobra.Command {
@@ -72,7 +72,7 @@ func runImport(cmd *cobra.Command, args []string) (any, error) {
 	return sum(all), err
 }
 
-// readable checks all files before the first one is imported.
+// readable checks all files before the first is imported.
 func readable(names []string) error {
 	for _, name := range names {
 		if name == "-" {
@@ -93,7 +93,7 @@ func readable(names []string) error {
 	return nil
 }
 
-// importFile sends a file to the server. An interrupt ends it, and says how far it came.
+// importFile sends a file to the server. An interrupt ends the import and reports its progress.
 func importFile(cmd *cobra.Command, name string, query url.Values) (adminapi.Import, error) {
 	input, size, shown := io.Reader(os.Stdin), int64(-1), "standard input"
 	if name != "-" {
@@ -142,7 +142,7 @@ func importFile(cmd *cobra.Command, name string, query url.Values) (adminapi.Imp
 	}
 }
 
-// cameTo asks the server how far an import came that was interrupted.
+// cameTo asks the server how far an interrupted import came.
 func cameTo(cmd *cobra.Command, run, name string) error {
 	progress, err := call[adminapi.ImportProgress](cmd, http.MethodGet, "/analytics/import?run="+run, nil)
 	if err != nil {
@@ -152,7 +152,7 @@ func cameTo(cmd *cobra.Command, run, name string) error {
 		name, progress.Events, progress.Line)
 }
 
-// tell says what became of a file.
+// tell reports the outcome of a file.
 func tell(stderr io.Writer, report *adminapi.Import) {
 	for _, bad := range report.BadLines {
 		fmt.Fprintf(stderr, "line %d: %s\n", bad.Line, bad.Reason)
@@ -198,7 +198,7 @@ func tell(stderr io.Writer, report *adminapi.Import) {
 	}
 }
 
-// tellRehearsal says what a dry run found out.
+// tellRehearsal reports the outcome of a dry run.
 func tellRehearsal(stderr io.Writer, report *adminapi.Import) {
 	fmt.Fprintf(stderr, "nothing was written; the format is %s; %s would be new\n", report.Format, counted(report.People, "person", "people"))
 	if report.First != nil {
@@ -220,7 +220,7 @@ func meant(name string) string {
 	return " (did you mean " + name + "?)"
 }
 
-// sum adds up the reports of several files. That of one file is as it is.
+// sum adds up the reports of several files. A single report stays as it is.
 func sum(all []adminapi.Import) adminapi.Import {
 	if len(all) == 1 {
 		return all[0]
@@ -243,5 +243,5 @@ func sum(all []adminapi.Import) adminapi.Import {
 	return out
 }
 
-// onlyReader hides that a reader can close itself: the HTTP client would close standard input.
+// onlyReader hides the Close method of a reader: the HTTP client would close standard input.
 type onlyReader struct{ io.Reader }

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// subcommandOnly refuses words that are not one of the command's subcommands: cobra takes care of those that are.
+// subcommandOnly refuses words that are not subcommands of the command; cobra handles those that are.
 func subcommandOnly(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func flagMistake(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s; see %s --help", err, didYouMean(unknown.GetSpecifiedName(), "--", names), cmd.CommandPath())
 }
 
-// didYouMean asks for the nearest name, if one is near.
+// didYouMean suggests the nearest name, if one is near.
 func didYouMean(typed, prefix string, names []string) string {
 	nearest := schema.Nearest(typed, slices.Values(names))
 	if nearest == "" {

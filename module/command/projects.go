@@ -61,14 +61,14 @@ func projectCommand() *cobra.Command {
 	return group("project", "Creates, changes, lists, purges and deletes projects", create, set, list, remove, captureTokenCommand(), purgeLeaf())
 }
 
-// projectLists adds the flags of the retention and of the settings that are lists.
+// projectLists adds the flags for the retention and for the settings that are lists.
 func projectLists(cmd *cobra.Command) {
 	cmd.Flags().String("retention", "", "for how many days events are kept, such as 365d; off or 0 for ever")
 	cmd.Flags().String("test-account-filters", "", "the property filters that leave out test accounts where a query asks for that: a JSON list, or @file; [] for none")
 	cmd.Flags().String("path-cleaning-filters", "", "the rules that clean the steps of paths where a query asks for that: a JSON list of {regex, alias}, or @file; [] for none")
 }
 
-// retention reads the flag of the days for which events are kept; 0 for ever.
+// retention reads the flag for how many days events are kept; 0: forever.
 func retention(cmd *cobra.Command) (days int, err error) {
 	given := text(cmd, "retention")
 	if given == "" || given == "0" || given == "off" {
@@ -82,7 +82,7 @@ func retention(cmd *cobra.Command) (days int, err error) {
 	return int(kept / day), nil
 }
 
-// projectOf is the project that an argument names, or the flag of that name.
+// projectOf returns the project named by an argument or by the flag.
 func projectOf(cmd *cobra.Command, args []string) (int64, error) {
 	given := number(cmd, "project")
 	if len(args) == 0 && given != 0 {
@@ -143,7 +143,7 @@ func setProject(cmd *cobra.Command, args []string) (any, error) {
 	return call[json.RawMessage](cmd, http.MethodPatch, "/analytics/projects/"+strconv.FormatInt(project, 10), change)
 }
 
-// jsonFlag reads a flag whose value is JSON, or an @ and the name of a file that holds it; nil when the flag is not given.
+// jsonFlag reads a flag whose value is JSON, or @ and the name of a file with JSON; nil if the flag is not given.
 func jsonFlag(cmd *cobra.Command, flag string) (json.RawMessage, error) {
 	if !cmd.Flags().Changed(flag) {
 		return nil, nil

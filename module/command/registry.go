@@ -33,7 +33,7 @@ func registryCommand() *cobra.Command {
 	return group("registry", "Moves the registry between SQLite and PostgreSQL", move)
 }
 
-// moveRegistry moves a registry that is there to one that is empty.
+// moveRegistry moves an existing registry to an empty one.
 func moveRegistry(ctx context.Context, from, to string) (moved registry.Moved, err error) {
 	for option, dsn := range map[string]string{"--from": from, "--to": to} {
 		if dsn == "" {
@@ -46,7 +46,7 @@ func moveRegistry(ctx context.Context, from, to string) (moved registry.Moved, e
 	if from == to {
 		return moved, errors.New("--from and --to are the same registry")
 	}
-	// A file that is not there must not be made just to be moved.
+	// A missing file must not be created just to be moved.
 	folder := filepath.Join(caddy.AppDataDir(), "analytics")
 	state, err := registry.InspectStore(ctx, from, folder)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/buildinfo"
 )
 
-// versions is what this binary is made of.
+// versions lists what this binary is made of.
 type versions struct {
-	Version  string `json:"version"`            // of this module; (devel) for a checkout that has none
-	Commit   string `json:"commit,omitempty"`   // that a checkout was at, where the build recorded it
-	Modified bool   `json:"modified,omitempty"` // the checkout had changes that were not committed
+	Version  string `json:"version"`            // of this module; (devel) for a checkout without a version
+	Commit   string `json:"commit,omitempty"`   // of the checkout, if the build recorded it
+	Modified bool   `json:"modified,omitempty"` // the checkout had uncommitted changes
 	Caddy    string `json:"caddy"`
-	Engine   string `json:"engine"` // the release of the embedded engine that the module is made for
+	Engine   string `json:"engine"` // the release of the embedded engine that the module is built for
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
@@ -30,7 +30,7 @@ func versionCommand() *cobra.Command {
 		})
 }
 
-// versionsOf reads the versions from what the build recorded; info may be nil.
+// versionsOf reads the versions from the build information; info may be nil.
 func versionsOf(info *debug.BuildInfo) versions {
 	v := versions{
 		Caddy: "unknown", Engine: embedded.Version, Go: goruntime.Version(), Platform: goruntime.GOOS + "/" + goruntime.GOARCH,

@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Folder is a data folder that this process has to itself.
+// Folder is a data folder that this process uses exclusively.
 type Folder struct {
 	dir     string
 	program string
@@ -27,8 +27,8 @@ type Folder struct {
 	logger  *zap.Logger
 }
 
-// Open takes a folder for this process, creating it if it is missing, and refuses one that a newer version wrote. It logs what is about to
-// change in one of an older version; nothing of it is changed yet.
+// Open takes a folder for this process, creates it if needed, and refuses one that a newer version wrote. It logs what is about to change in a folder
+// of an older version; nothing is changed yet.
 func Open(dir, program string, reg registry.StoreState, logger *zap.Logger) (_ *Folder, err error) {
 	report, err := Inspect(dir, program, reg)
 	if err != nil { // before anything is written there
@@ -51,7 +51,7 @@ func Open(dir, program string, reg registry.StoreState, logger *zap.Logger) (_ *
 		return nil, err
 	}
 	switch f.report.State {
-	case Empty: // nothing of an older version can be there later on
+	case Empty: // data of an older version can't appear later
 		return f, f.write(f.next())
 	case Older:
 		f.announce()
@@ -91,8 +91,8 @@ func (f *Folder) announce() {
 	f.logger.Info("an older version used the data folder; it is about to be changed", append(fields, zap.Strings("changes", f.report.Changes))...)
 }
 
-// CheckEngine refuses a library of an older version of ClickHouse than the folder was last used with, and logs that a newer one is about
-// to open it. It asks for the version of the library only if that is another file than last time.
+// CheckEngine refuses a library with an older version of ClickHouse than last used the folder, and logs if a newer one is about to open it. It asks
+// for the library's version only if the file has changed.
 func (f *Folder) CheckEngine(path string, library os.FileInfo, version func() (string, error)) error {
 	last := f.report.file.Engine
 	if last == nil || last.Size == library.Size() && last.Modified.Equal(library.ModTime()) {
@@ -114,23 +114,23 @@ func (f *Folder) CheckEngine(path string, library os.FileInfo, version func() (s
 	return nil
 }
 
-// older reports whether a version of ClickHouse is of an earlier release (year and month) than another one.
+// older reports whether a version of ClickHouse belongs to an earlier release (year and month) than another.
 func older(version, than string) bool {
 	have, want := release(version), release(than)
 	return have[0] < want[0] || have[0] == want[0] && have[1] < want[1]
 }
 
-// release returns the year and the month of a version; what can't be read as a number is 0.
+// release returns the year and month of a version; 0 for what is not a number.
 func release(version string) (numbers [2]int) {
 	for i, text := range strings.SplitN(version, ".", 3) {
 		if i < len(numbers) {
-			numbers[i], _ = strconv.Atoi(text) // 0, as said
+			numbers[i], _ = strconv.Atoi(text) // 0 on an error, as documented
 		}
 	}
 	return numbers
 }
 
-// Upgraded notes that all of the folder is as this program writes it. engine is nil where the folder's tables were not opened.
+// Upgraded records that the whole folder is in this program's format. engine is nil if the folder's tables were not opened.
 func (f *Folder) Upgraded(engine *Engine) error {
 	next := f.next()
 	if engine != nil {
@@ -146,7 +146,7 @@ func (f *Folder) Upgraded(engine *Engine) error {
 	return nil
 }
 
-// next is what version.json says of a folder that is up to date. A part that was not opened now is brought up to date when it is.
+// next returns the content of version.json for an up-to-date folder. A part that was not opened now is upgraded when it is.
 func (f *Folder) next() File {
 	next := File{Form: fileForm, Program: f.program, Parts: make(map[string]int, len(parts)), Engine: f.report.file.Engine}
 	for _, p := range parts {
@@ -155,7 +155,7 @@ func (f *Folder) next() File {
 	return next
 }
 
-// write writes version.json if it says something else.
+// write writes version.json if its content changes.
 func (f *Folder) write(next File) error {
 	had := f.report.file
 	if had.Program == next.Program && maps.Equal(had.Parts, next.Parts) && had.Engine.equal(next.Engine) {
@@ -179,7 +179,7 @@ func (e *Engine) equal(other *Engine) bool {
 	return e.Version == other.Version && e.Size == other.Size && e.Modified.Equal(other.Modified)
 }
 
-// Close gives the folder back.
+// Close releases the folder.
 func (f *Folder) Close() error {
 	if err := f.lock.Close(); err != nil {
 		return fmt.Errorf("unlocking the data folder: %w", err)

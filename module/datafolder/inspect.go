@@ -1,6 +1,6 @@
-// Package datafolder knows which versions of the program a data folder was written by. A file in the folder, version.json, has the form
-// of each part of it. It is read before anything in the folder is opened: a folder of a newer version is refused, and what is about to
-// change in one of an older version is logged first.
+// Package datafolder tracks which versions of the program wrote a data folder. The file version.json in the folder holds the format version of each
+// part of it. It is read before anything in the folder is opened: a folder of a newer version is refused, and what is about to change in a folder of
+// an older version is logged first.
 package datafolder
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// FileName is the name of the file that has the versions.
+// FileName is the name of the file that holds the versions.
 const FileName = "version.json"
 
-// The names of parts of a folder; other names are of newer versions. They are in version.json.
+// The names of a folder's parts in version.json. Other names belong to newer versions.
 const (
 	partTables  = "tables"
 	partCapture = "capture"
@@ -31,12 +31,12 @@ const (
 	partRecords = "records"
 )
 
-// part is a part of the folder that has a form of its own: the tables of the embedded engine, the log of captured events, the batches that
-// are being written, the records of the registry.
+// part is a part of the folder with a format version of its own: the tables of the embedded engine, the log of captured events, the batches being
+// written, the records of the registry.
 type part struct {
 	name string
-	form int // that this program writes, and the newest that it reads
-	// changes is what is done to the part in older forms, by the form that it is brought to. Most parts are read in their old forms.
+	form int // the format version that this program writes, and the newest that it reads
+	// changes describes how parts in older formats are upgraded, by the format version that they get. Most parts are read in their old formats.
 	changes map[int]string
 }
 
@@ -52,49 +52,49 @@ var parts = []part{
 
 // File is what version.json holds.
 type File struct {
-	// Form is that of the file itself.
+	// Form is the format version of the file itself.
 	Form int `json:"form"`
-	// Program is the version of the program that wrote it last.
+	// Program is the version of the program that last wrote the file.
 	Program string `json:"program"`
-	// Parts are the forms of the folder's parts.
+	// Parts are the format versions of the folder's parts.
 	Parts map[string]int `json:"parts"`
-	// Engine is what the folder's tables were last opened with; nil when they never were.
+	// Engine is what last opened the folder's tables; nil if nothing ever did.
 	Engine *Engine `json:"engine,omitempty"`
 }
 
-// Engine is a version of ClickHouse, and the file of the library that has it.
+// Engine is a version of ClickHouse, with the library file that contains it.
 type Engine struct {
 	Version  string    `json:"version"`
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified"`
 }
 
-// fileForm is the newest form of version.json that is understood.
+// fileForm is the newest format version of version.json that is understood.
 const fileForm = 1
 
-// Report is how a data folder compares with this program.
+// Report compares a data folder with this program.
 type Report struct {
 	Folder  string   `json:"folder"`
 	State   State    `json:"state"`
-	Program string   `json:"program,omitempty"` // that used the folder last, where that is known
-	Engine  string   `json:"engine,omitempty"`  // version of ClickHouse that the folder was last used with, where that is known
-	Changes []string `json:"changes"`           // what this program does to the folder when it starts with it
+	Program string   `json:"program,omitempty"` // version that last used the folder, if known
+	Engine  string   `json:"engine,omitempty"`  // version of ClickHouse that last opened the folder, if known
+	Changes []string `json:"changes"`           // what this program changes in the folder when it starts
 
 	file File
 }
 
-// State is how old a folder is.
+// State says how old a folder is.
 type State string
 
 // The states of a folder.
 const (
-	Empty   State = "empty"   // it holds nothing of ours
-	Current State = "current" // this program writes what it holds
+	Empty   State = "empty"   // it holds no data of this program
+	Current State = "current" // its data has the format that this program writes
 	Older   State = "older"   // an older version wrote it
 )
 
-// Inspect compares a folder, and the registry that a server has with it, with this program. It changes nothing. The error of a folder that
-// a newer version wrote says what to do.
+// Inspect compares a folder, and the registry that a server uses with it, with this program. It changes nothing. The error for a folder that a newer
+// version wrote says what to do.
 func Inspect(folder, program string, reg registry.StoreState) (Report, error) {
 	report := Report{Folder: folder, State: Current, Changes: []string{}}
 	if reg.Version > reg.Current {
@@ -157,7 +157,7 @@ func read(folder string) (file File, found bool, err error) {
 	return file, true, nil
 }
 
-// check refuses what a newer version wrote.
+// check refuses a folder that a newer version wrote.
 func check(folder, program string, file File) error {
 	refuse := func(what string, form, known int) error {
 		return newer("the data folder "+folder, file.Program, program, what, form, known)
@@ -177,7 +177,7 @@ func check(folder, program string, file File) error {
 	return nil
 }
 
-// newer is the error for what a newer version wrote.
+// newer returns the error for something that a newer version wrote.
 func newer(what, wrote, program, has string, form, known int) error {
 	by := "a newer version of this program"
 	if wrote != "" {
@@ -191,7 +191,7 @@ func newer(what, wrote, program, has string, form, known int) error {
 		"Start the newer version again, or restore a backup that was made before the upgrade", what, by, has, form, program, knows)
 }
 
-// isIn reports whether a folder holds files of the part.
+// isIn reports whether a folder has files of the part.
 func (p *part) isIn(folder string) bool {
 	name, known := map[string]string{partTables: "engine", partCapture: "capture"}[p.name]
 	if !known {
@@ -201,7 +201,7 @@ func (p *part) isIn(folder string) bool {
 	return err == nil
 }
 
-// holdsData reports whether a folder without version.json holds anything of ours.
+// holdsData reports whether a folder without version.json holds data of this program.
 func holdsData(folder string) (bool, error) {
 	for _, name := range []string{"registry.db", "engine", "capture"} {
 		if _, err := os.Stat(filepath.Join(folder, name)); err == nil {

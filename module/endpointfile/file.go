@@ -1,5 +1,4 @@
-// Package endpointfile reads and writes endpoints as YAML files, one endpoint a file, with the fields of PostHog's command
-// line tool and a few more.
+// Package endpointfile reads and writes endpoints as YAML files, one endpoint per file, with the fields of PostHog's command line tool and a few more.
 package endpointfile
 
 import (
@@ -16,22 +15,22 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// File is one endpoint as its file says that it should be. What a file leaves out has its default.
+// File is one endpoint as its file describes it. What the file leaves out has its default.
 type File struct {
 	Path               string
 	Name               string
 	Description        string
 	Query              json.RawMessage // the query's node, without variables
 	Variables          []Variable
-	Freshness          time.Duration // of answers, in whole seconds
+	Freshness          time.Duration // in whole seconds
 	Active             bool
 	Tags               []string
-	RateLimit          registry.Rate // of the queries that runs cause; zero for the server's default
+	RateLimit          registry.Rate // for the queries that runs cause; zero for the server's default
 	OptionalBreakdowns []string      // breakdown properties that runs of a materialized version may leave out
 	Materialized       bool
-	Buckets            map[string]string // of a materialized version: column to length; nil for none
+	Buckets            map[string]string // of a materialized version: column → length; nil for none
 
-	at   map[string]int // lines of the fields
+	at   map[string]int // field → line
 	text textPlace
 }
 
@@ -40,14 +39,14 @@ type Variable struct {
 	Name    string // the x of {variables.x}
 	Type    registry.VariableType
 	Default json.RawMessage // JSON; nil for none
-	Values  json.RawMessage // a JSON array, of a List; nil for none
+	Values  json.RawMessage // a JSON array, for a List; nil for none
 	Multi   bool
-	// The value of runs that give none, in place of the variable's default; nil for none, null for NULL.
+	// The value for runs that give none, instead of the variable's default; nil for none, null for NULL.
 	Value json.RawMessage
 	Line  int
 }
 
-// same reports whether two files define a variable alike; the value belongs to the endpoint.
+// same reports whether two files define a variable in the same way; the value belongs to the endpoint.
 func (v *Variable) same(as *Variable) bool {
 	return v.Type == as.Type && v.Multi == as.Multi && sameJSON(v.Default, as.Default) && sameJSON(v.Values, as.Values)
 }
@@ -63,11 +62,11 @@ func sameJSON(a, b json.RawMessage) bool {
 // Error is a mistake in a file.
 type Error struct {
 	Path string `json:"path"`
-	Line int    `json:"line"` // from 1; 0 when the mistake stands nowhere
+	Line int    `json:"line"` // from 1; 0 if the mistake has no line
 	Text string `json:"text"`
 }
 
-// Error gives the mistake in the form of compilers: path:line: text.
+// Error formats the mistake like a compiler: path:line: text.
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.Path + ": " + e.Text
@@ -75,18 +74,18 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Text)
 }
 
-// textPlace is where the text of a HogQL query stands in its file.
+// textPlace is where the text of a HogQL query is in its file.
 type textPlace struct {
 	line  int  // of the first line of the text
-	block bool // each line of the text is a line of the file
+	block bool // each line of the text is one line of the file
 }
 
-// Mistake is a mistake in a field of the file, the empty field standing for the file itself.
+// Mistake returns a mistake in a field of the file; the empty field stands for the file itself.
 func (f *File) Mistake(field, format string, args ...any) *Error {
 	return &Error{Path: f.Path, Line: cmp.Or(f.at[field], f.at["name"]), Text: fmt.Sprintf(format, args...)}
 }
 
-// QueryMistake is a mistake in the query; line is that of the query's text, from 1, or 0 when it is not known.
+// QueryMistake returns a mistake in the query; line counts within the query's text, from 1; 0 if unknown.
 func (f *File) QueryMistake(line int, text string) *Error {
 	if f.text.block && line > 0 {
 		return &Error{Path: f.Path, Line: f.text.line + line - 1, Text: text}
@@ -100,10 +99,10 @@ type Source struct {
 	Text string `json:"text"`
 }
 
-// maxSource is the most bytes that a file may have.
+// maxSource is the largest file in bytes.
 const maxSource = 1 << 20
 
-// ReadDir reads the files of a folder whose names end in .yaml or .yml, by name; folders in it are passed over.
+// ReadDir reads the files of a folder whose names end in .yaml or .yml, sorted by name; it skips subfolders.
 func ReadDir(dir string) ([]Source, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -124,8 +123,8 @@ func ReadDir(dir string) ([]Source, error) {
 	return sources, nil
 }
 
-// ParseAll reads files that belong together: each name stands in one of them, and a variable that several define is the same
-// in all. The error joins all mistakes; each is an *Error.
+// ParseAll reads files that belong together: each endpoint name may be in only one of them, and a variable that several define must be the same in
+// all. The error joins all mistakes; each is an *Error.
 func ParseAll(sources []Source) ([]*File, error) {
 	var mistakes []error
 	var files []*File
@@ -160,7 +159,7 @@ func ParseAll(sources []Source) ([]*File, error) {
 	return files, nil
 }
 
-// Mistakes gives the mistakes that err joins; none when something in it is no mistake in a file.
+// Mistakes returns the mistakes that err joins; none if it contains any other error.
 func Mistakes(err error) []*Error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*Error

@@ -20,11 +20,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// defaultFreshness is that of a file that says nothing of it.
+// defaultFreshness is the freshness if the file gives none.
 const defaultFreshness = registry.DefaultFreshness * time.Second
 
-// Parse reads one file: its YAML, its fields, and the syntax of its query. What only a registry or ClickHouse can know is not
-// looked at. The error joins all mistakes; each is an *Error.
+// Parse reads one file: its YAML, its fields, and the syntax of its query. It does not check what only a registry or ClickHouse can know. The error
+// joins all mistakes; each is an *Error.
 func Parse(path string, text []byte) (*File, error) {
 	r := &reader{path: path}
 	f := &File{Path: path, Freshness: defaultFreshness, Active: true, at: map[string]int{}}
@@ -37,10 +37,10 @@ func Parse(path string, text []byte) (*File, error) {
 	return f, nil
 }
 
-// syntaxLine finds the line in a message of the YAML library.
+// syntaxLine matches the line number in an error message of the YAML library.
 var syntaxLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
 
-// document reads the one YAML document of a file, nil when it can't be read.
+// document reads the single YAML document of a file; nil if it can't be read.
 func (r *reader) document(text []byte) *yaml.Node {
 	if len(text) > maxSource {
 		r.wrong(0, "the file is larger than %d bytes", maxSource)
@@ -72,8 +72,8 @@ func (r *reader) document(text []byte) *yaml.Node {
 	return nil
 }
 
-// syntaxError takes a message of the YAML library apart. Its scanner counts lines from 1 and leaves out the first, its parser,
-// whose messages begin with what it did not find, counts from 0.
+// syntaxError splits an error message of the YAML library. Its scanner counts lines from 1 and omits the first; its parser, whose messages begin with
+// what it expected, counts from 0.
 func syntaxError(err error) (line int, text string) {
 	found := syntaxLine.FindStringSubmatch(err.Error())
 	text = strings.TrimPrefix(err.Error(), found[0])
@@ -150,7 +150,7 @@ func (r *reader) freshness(f *File, fields map[string]*yaml.Node) {
 	f.Freshness = every
 }
 
-// buckets reads the lengths of time by which columns of a materialized version are kept.
+// buckets reads the bucket lengths of a materialized version's columns.
 func (r *reader) buckets(f *File, node *yaml.Node) {
 	if node == nil {
 		return
@@ -183,7 +183,7 @@ func (r *reader) rate(f *File, fields map[string]*yaml.Node) {
 	}
 }
 
-// types are the words for the types of variables, those of PostHog's tool among them.
+// types are the names of variable types, including those of PostHog's tool.
 var types = map[string]registry.VariableType{
 	"String": registry.VariableString, "Number": registry.VariableNumber, "Boolean": registry.VariableBoolean, "List": registry.VariableList,
 	"Date": registry.VariableDate, "string": registry.VariableString, "number": registry.VariableNumber, "integer": registry.VariableNumber,
@@ -234,7 +234,7 @@ func notNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// query reads the query: a HogQL text, or a node. It looks at the syntax of both.
+// query reads the query, a HogQL text or a node, and checks its syntax.
 func (r *reader) query(f *File, fields map[string]*yaml.Node, line int) {
 	text, definition := fields["query"], fields["query_definition"]
 	if text != nil && text.Kind == yaml.MappingNode && definition == nil {
@@ -268,7 +268,7 @@ func (r *reader) query(f *File, fields map[string]*yaml.Node, line int) {
 	r.syntax(f)
 }
 
-// syntax reads the query as the server will.
+// syntax parses the query as the server will.
 func (r *reader) syntax(f *File) {
 	node, err := compiler.Parse(f.Query)
 	if err == nil {
@@ -291,7 +291,7 @@ func (r *reader) syntax(f *File) {
 	}
 }
 
-// Place says where in the file a mistake of the query stands. node may be nil.
+// Place returns a mistake of the query with its position in the file. node may be nil.
 func (f *File) Place(mistake *diag.Error, node query.Node) *Error {
 	if node == nil || mistake.Span.IsZero() {
 		text := mistake.Detail

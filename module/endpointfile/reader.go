@@ -17,14 +17,14 @@ type reader struct {
 	mistakes []error
 }
 
-// maxDepth is how deep lists and objects may stand in each other.
+// maxDepth is how deep lists and objects may be nested.
 const maxDepth = 64
 
 func (r *reader) wrong(line int, format string, args ...any) {
 	r.mistakes = append(r.mistakes, &Error{Path: r.path, Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
-// object reads a mapping that may have these fields and no others; fields that are null count as left out.
+// object reads a mapping that may only have the given fields; null fields count as missing.
 func (r *reader) object(node *yaml.Node, what string, allowed ...string) map[string]*yaml.Node {
 	fields := make(map[string]*yaml.Node)
 	if node.Kind != yaml.MappingNode {
@@ -42,7 +42,7 @@ func (r *reader) object(node *yaml.Node, what string, allowed ...string) map[str
 	return fields
 }
 
-// pairs calls each with the fields of a mapping, and refuses keys that are no text, or there twice.
+// pairs calls each for the fields of a mapping, and refuses keys that are not text or occur twice.
 func (r *reader) pairs(node *yaml.Node, each func(key string, line int, value *yaml.Node)) {
 	seen := make(map[string]bool, len(node.Content)/2)
 	for i := 0; i+1 < len(node.Content); i += 2 {
@@ -61,7 +61,7 @@ func (r *reader) pairs(node *yaml.Node, each func(key string, line int, value *y
 	}
 }
 
-// plain refuses what a file does not need, and what would make it hard to read: references and tags.
+// plain refuses references and tags, which no file needs and which would make it hard to read.
 func (r *reader) plain(node *yaml.Node) bool {
 	switch {
 	case node.Kind == yaml.AliasNode || node.Anchor != "":
@@ -86,7 +86,7 @@ func (r *reader) text(fields map[string]*yaml.Node, name string) string {
 	return text
 }
 
-// textOf gives the text of a scalar. What looks like a time is a text here.
+// textOf returns the text of a scalar. What looks like a time counts as text.
 func textOf(node *yaml.Node) (string, bool) {
 	tag := node.ShortTag()
 	return node.Value, node.Kind == yaml.ScalarNode && (tag == "!!str" || tag == "!!timestamp")
@@ -133,7 +133,7 @@ func (r *reader) integer(node *yaml.Node, name string) (n int, ok bool) {
 	return n, true
 }
 
-// json reads any value as JSON, nil for a node that is not there or wrong.
+// json reads any value as JSON; nil if the node is missing or invalid.
 func (r *reader) json(node *yaml.Node) json.RawMessage {
 	if node == nil {
 		return nil
@@ -178,7 +178,7 @@ func (r *reader) appendJSON(dst []byte, node *yaml.Node, depth int) []byte {
 	return r.appendScalar(dst, node)
 }
 
-// appendScalar appends a value that holds no others. A number that is one in JSON too keeps its digits.
+// appendScalar appends a scalar. A number that is valid JSON keeps its digits.
 func (r *reader) appendScalar(dst []byte, node *yaml.Node) []byte {
 	tag := node.ShortTag()
 	switch tag {
@@ -203,7 +203,7 @@ func (r *reader) appendScalar(dst []byte, node *yaml.Node) []byte {
 	return dst
 }
 
-// encode gives v as JSON; v is a text, a number, or a map of texts.
+// encode returns v as JSON; v is a string, a number, or a map of strings.
 func encode(v any) []byte {
 	var buf bytes.Buffer
 	encoder := json.NewEncoder(&buf)

@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 )
 
-// Marshal writes a file. What has its default is left out. Parse reads it back as it was; the error says that it does not.
+// Marshal writes a file, without defaults. It returns an error if Parse would not read the same back.
 func Marshal(f *File) ([]byte, error) {
 	text, err := f.marshal(false)
 	if err != nil {
@@ -26,7 +26,7 @@ func Marshal(f *File) ([]byte, error) {
 	if again, err := Parse(f.Path, text); err == nil && again.Same(f) {
 		return text, nil
 	}
-	// A text that a block does not keep, such as one with spaces at an end of a line.
+	// For text that a block does not preserve, such as one with spaces at the end of a line.
 	if text, err = f.marshal(true); err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func Marshal(f *File) ([]byte, error) {
 	return text, nil
 }
 
-// Same reports whether two files say the same.
+// Same reports whether two files have the same content.
 func (f *File) Same(as *File) bool {
 	return f.Name == as.Name && f.Description == as.Description && sameJSON(f.Query, as.Query) && f.Freshness == as.Freshness &&
 		f.Active == as.Active && f.RateLimit == as.RateLimit && f.Materialized == as.Materialized && maps.Equal(f.Buckets, as.Buckets) &&
@@ -54,7 +54,7 @@ func (f *File) byName() []Variable {
 	return slices.SortedFunc(slices.Values(f.Variables), func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// marshal writes a file, texts of several lines as blocks unless they have to be quoted.
+// marshal writes a file. Text of several lines becomes a block unless quoted is set.
 func (f *File) marshal(quoted bool) ([]byte, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	put := func(name string, value *yaml.Node) { root.Content = append(root.Content, textNode(name, false), value) }
@@ -116,14 +116,14 @@ func (f *File) marshal(quoted bool) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// hogqlText gives the text of a HogQLQuery that is nothing but its text.
+// hogqlText returns the text of a HogQLQuery that has nothing but its text.
 func hogqlText(raw json.RawMessage) (string, bool, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return "", false, err
 	}
 	var name string
-	_ = json.Unmarshal(fields["kind"], &name) // of a node that was parsed
+	_ = json.Unmarshal(fields["kind"], &name) // the node was parsed before
 	if kind := compiler.KindNamed(name); kind == nil || !kind.HogQL || len(fields) != 2 {
 		return "", false, nil
 	}
@@ -175,7 +175,7 @@ func mapNode(texts map[string]string, quoted bool) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
 		name := textNode(key, quoted)
-		if name.Style == yaml.LiteralStyle { // has no place in a line
+		if name.Style == yaml.LiteralStyle { // not allowed in flow style
 			name.Style = yaml.DoubleQuotedStyle
 		}
 		node.Content = append(node.Content, name, textNode(texts[key], quoted))
@@ -187,7 +187,7 @@ func listNode(texts []string, quoted bool) *yaml.Node {
 	list := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
 	for _, text := range texts {
 		item := textNode(text, quoted)
-		if item.Style == yaml.LiteralStyle { // has no place in a line
+		if item.Style == yaml.LiteralStyle { // not allowed in flow style
 			item.Style = yaml.DoubleQuotedStyle
 		}
 		list.Content = append(list.Content, item)
@@ -195,7 +195,7 @@ func listNode(texts []string, quoted bool) *yaml.Node {
 	return list
 }
 
-// jsonNode gives JSON as YAML, its fields in their order.
+// jsonNode converts JSON to YAML, keeping the order of fields.
 func jsonNode(raw json.RawMessage, quoted bool) (*yaml.Node, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -220,14 +220,14 @@ func tokenNode(decoder *json.Decoder, quoted bool) (*yaml.Node, error) {
 		if token == '{' {
 			node.Kind = yaml.MappingNode
 		}
-		for decoder.More() { // keys are tokens like texts
+		for decoder.More() { // keys are tokens like strings
 			child, err := tokenNode(decoder, quoted)
 			if err != nil {
 				return nil, err
 			}
 			node.Content = append(node.Content, child)
 		}
-		_, err := decoder.Token() // the bracket at the end
+		_, err := decoder.Token() // the closing bracket
 		if len(node.Content) == 0 {
 			node.Style = yaml.FlowStyle
 		}

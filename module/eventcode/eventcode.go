@@ -1,6 +1,6 @@
-// Package eventcode writes the events of a project as code, with the types of their properties: in TypeScript, Go and Python, as a wrapper of
-// PostHog's SDK for the language. What it writes depends on the events alone. Names are shown as literals of ASCII characters, also in
-// comments, and everything else is fixed or made of letters and digits, so that no name ends a literal or a comment.
+// Package eventcode writes the events of a project as code, with the types of their properties, in TypeScript, Go and Python: a wrapper of PostHog's
+// SDK for the language. Its output depends on the events alone. Names appear as ASCII literals, also in comments, and everything else is fixed or
+// consists of letters and digits, so that no name can end a literal or a comment.
 package eventcode
 
 import (
@@ -13,10 +13,10 @@ import (
 	"unicode"
 )
 
-// Type is what values a property has.
+// Type is the type of a property's values.
 type Type int
 
-// The types. Any is that of properties of which nothing or several things are known.
+// The types. Any is the type of properties for which nothing is known, or several types are.
 const (
 	Any Type = iota
 	String
@@ -27,35 +27,35 @@ const (
 	Object
 )
 
-// Property is a property of an event. None is known to be in all of an event's, so that all can be left out.
+// Property is a property of an event. Any property may be missing from an event.
 type Property struct {
 	Name string
 	Type Type
 }
 
-// Event is an event with the properties that are known. Without any it can have each.
+// Event is an event with its known properties. If it has none, any are allowed.
 type Event struct {
 	Name       string
 	Properties []Property
 }
 
-// Language writes events in a language.
+// Language writes events in a programming language.
 type Language struct {
 	Name string // in a path
-	// Write writes code for events of different names, each with properties of different names.
+	// Write writes code for events with distinct names, each with properties that have distinct names.
 	Write func(events []Event) (string, error)
 }
 
-// Languages are the languages that there are.
+// Languages are the supported languages.
 var Languages = []Language{{"typescript", writeTypeScript}, {"golang", writeGo}, {"python", writePython}}
 
-// Hash is a short name for code, which changes whenever that does.
+// Hash returns a short hash of code.
 func Hash(code string) string {
 	sum := sha256.Sum256([]byte(code))
 	return hex.EncodeToString(sum[:16])
 }
 
-// Sorted returns the events in the order of their names, and their properties too.
+// Sorted returns the events sorted by name, with their properties sorted too.
 func Sorted(events []Event) []Event {
 	events = slices.Clone(events)
 	slices.SortFunc(events, func(a, b Event) int { return cmp.Compare(a.Name, b.Name) })
@@ -68,13 +68,13 @@ func Sorted(events []Event) []Event {
 
 const header = "Code generated from the events of a project. DO NOT EDIT."
 
-// quote writes a text as a literal that is the same in Go and in Python, of ASCII characters.
+// quote returns a text as an ASCII literal that is valid in both Go and Python.
 func quote(text string) string { return strconv.QuoteToASCII(strings.ToValidUTF8(text, "\uFFFD")) }
 
-// longest is how many characters of a name an identifier has at most.
+// longest is how many characters of a name an identifier uses at most.
 const longest = 80
 
-// words makes an identifier's part of a name: its letters and digits, with a capital after everything else. It is empty if the name has none.
+// words turns a name into part of an identifier: its letters and digits, with a capital after anything else. It is empty if the name has none.
 func words(name string, isLetter func(rune) bool) string {
 	var out []rune
 	start := true
@@ -96,7 +96,7 @@ func words(name string, isLetter func(rune) bool) string {
 // isASCIILetter reports whether a rune is a letter in every language.
 func isASCIILetter(r rune) bool { return r <= unicode.MaxASCII && unicode.IsLetter(r) }
 
-// exported makes a part of an identifier that begins with a capital, whatever the name.
+// exported turns a name into part of an identifier that begins with a capital.
 func exported(name string, isLetter func(rune) bool) string {
 	out := words(name, isLetter)
 	if out == "" || !unicode.IsUpper([]rune(out)[0]) {
@@ -105,10 +105,10 @@ func exported(name string, isLetter func(rune) bool) string {
 	return out
 }
 
-// names are the identifiers that are taken.
+// names are the identifiers in use.
 type names map[string]bool
 
-// take takes an identifier with each of the endings, and returns what comes before these: the base, with a number if it is needed.
+// take reserves an identifier with each of the endings, and returns the part before them: base, with a number if needed.
 func (n names) take(base string, endings ...string) string {
 	free := base
 	for i := 2; slices.ContainsFunc(endings, func(ending string) bool { return n[free+ending] }); i++ {

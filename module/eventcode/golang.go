@@ -49,7 +49,7 @@ func captureOf[Option ~func(*posthog.Capture)](base posthog.Capture, event strin
 }
 `
 
-// An event has the type of its options, the option for other properties, and two functions.
+// An event has an option type, an option for other properties, and two functions.
 const goEvent = `
 // %[1]sOption sets properties of the event %[2]s.
 type %[1]sOption func(*posthog.Capture)
@@ -90,7 +90,7 @@ func writeGo(events []Event) (string, error) {
 	fmt.Fprintf(&b, goHead, imports)
 	taken := names{}
 	bases := make([]string, len(events))
-	for i, e := range events { // before their properties, so that these change no name of an event
+	for i, e := range events { // before the properties, so that these change no event's name
 		bases[i] = taken.take(exported(e.Name, unicode.IsLetter), goEndings...)
 	}
 	for i, e := range events {
@@ -107,7 +107,7 @@ func writeGo(events []Event) (string, error) {
 	return string(code), nil
 }
 
-// propertyWords are the words of a property's name, which stand in an identifier.
+// propertyWords turns a property's name into part of an identifier.
 func propertyWords(name string) string {
 	if out := words(name, unicode.IsLetter); out != "" {
 		return out

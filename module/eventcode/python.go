@@ -41,12 +41,12 @@ func writePython(events []Event) (string, error) {
 		}
 		types[i] = taken.take(exported(e.Name, isASCIILetter), pythonEnding) + pythonEnding
 		fmt.Fprintf(&b, "\n# The properties of the event %s.\n%[2]s = TypedDict(\n    \"%[2]s\",\n    {\n", quote(e.Name), types[i])
-		for _, p := range e.Properties { // a name need not be an identifier in this form
+		for _, p := range e.Properties { // in this form a name need not be an identifier
 			fmt.Fprintf(&b, "        %s: %s,\n", quote(p.Name), pythonTypes[p.Type])
 		}
 		b.WriteString("    },\n    total=False,\n)\n")
 	}
-	if len(events) > 1 { // there are no overloads of one
+	if len(events) > 1 { // a single overload is not allowed
 		for i, e := range events {
 			fmt.Fprintf(&b, "\n\n@overload\ndef capture(event: Literal[%s], *, properties: Optional[%s] = ..., **kwargs: Any) -> Optional[str]: ...\n", quote(e.Name), types[i])
 		}

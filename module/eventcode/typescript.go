@@ -69,7 +69,7 @@ func writeTypeScript(events []Event) (string, error) {
 	return b.String(), nil
 }
 
-// quoteJS writes a text as a literal of ASCII characters.
+// quoteJS returns a text as an ASCII literal.
 func quoteJS(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')

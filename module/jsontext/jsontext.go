@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Append appends v as JSON. Nothing of it is meant for the inside of HTML, so < > and & stay readable. Encoding cannot
-// fail: v holds only what the server put there.
+// Append appends v as JSON. The output is not for use in HTML, so < > and & are not escaped. Encoding can't fail: v holds only what the server put there.
 func Append(dst []byte, v any) []byte {
 	buf := bytes.NewBuffer(dst)
 	encoder := json.NewEncoder(buf)
@@ -17,10 +16,10 @@ func Append(dst []byte, v any) []byte {
 	if err := encoder.Encode(v); err != nil {
 		panic("BUG: encoding part of an answer: " + err.Error())
 	}
-	return buf.Bytes()[:buf.Len()-1] // without the line feed that Encode ends with
+	return buf.Bytes()[:buf.Len()-1] // without the line feed from Encode
 }
 
-// AppendTime appends a moment as a JSON string, in UTC with up to six digits of a second.
+// AppendTime appends a time as a JSON string, in UTC with up to six digits of a second.
 func AppendTime(dst []byte, t time.Time) []byte {
 	dst = append(dst, '"')
 	dst = t.UTC().AppendFormat(dst, "2006-01-02T15:04:05.999999Z07:00")

@@ -2,8 +2,8 @@ package openapi
 
 import "github.com/getkin/kin-openapi/openapi3"
 
-// errorSchemas are the bodies of errors: contract sections 5.7 and 7. RunError is a superset of Error, so that one schema covers
-// both forms that a run's mistakes have.
+// errorSchemas returns the bodies of errors: contract sections 5.7 and 7. RunError is a superset of Error, so that one schema covers both formats of
+// a run's mistakes.
 func errorSchemas() openapi3.Schemas {
 	standard := object(map[string]*openapi3.Schema{
 		"type":   described(text(), "validation_error, invalid_request, authentication_error, throttled_error or server_error"),
@@ -20,7 +20,7 @@ func errorSchemas() openapi3.Schemas {
 	return openapi3.Schemas{"Error": inline(standard), "RunError": inline(run)}
 }
 
-// errorResponses are the failures of a run, by their names among the components.
+// errorResponses returns the failures of a run, by their names among the components.
 func errorResponses() openapi3.ResponseBodies {
 	failure := func(description, schema string, headers ...string) *openapi3.ResponseRef {
 		r := openapi3.NewResponse().WithDescription(description).WithContent(openapi3.Content{
@@ -43,7 +43,7 @@ func errorResponses() openapi3.ResponseBodies {
 	}
 }
 
-// errorHeaders are those that the failures have.
+// errorHeaders returns the headers that the failures use.
 func errorHeaders() openapi3.Headers {
 	headers := openapi3.Headers{}
 	all := answerHeaders()
@@ -55,12 +55,12 @@ func errorHeaders() openapi3.Headers {
 	return headers
 }
 
-// failures are the failures of each operation. The status default stands for those that clients treat alike.
+// failures are the failures of each operation. The status default stands for those that clients handle alike.
 var failures = map[string]string{
 	"400": "BadRequest", "401": "Unauthorized", "403": "Forbidden", "404": "NotFound", "410": "Expired", "429": "Throttled", "503": "Unavailable", "default": "Failed",
 }
 
-// answerHeaders are the headers of answers, by name.
+// answerHeaders returns the headers of answers, by name.
 func answerHeaders() openapi3.Headers {
 	header := func(description string, s *openapi3.Schema) *openapi3.HeaderRef {
 		return &openapi3.HeaderRef{Value: &openapi3.Header{Parameter: openapi3.Parameter{Description: description, Schema: inline(s)}}}

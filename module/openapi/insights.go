@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/form"
 )
 
-// formRef is the schema of a form. Forms with names become schemas of the document.
+// formRef returns the schema of a form. Named forms become schemas of the document.
 func (w *writer) formRef(f form.Form) *openapi3.SchemaRef {
 	if f.Name == "" {
 		return inline(w.formSchema(f))

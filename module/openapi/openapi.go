@@ -1,5 +1,5 @@
-// Package openapi describes endpoints as OpenAPI 3.0.3 documents (contract: api.md, section 5.6), for people and for generators
-// of clients. It knows an endpoint only by what Endpoint says; it asks nobody.
+// Package openapi describes endpoints as OpenAPI 3.0.3 documents (contract: api.md, section 5.6), for people and for client generators. All it knows
+// of an endpoint is in Endpoint.
 package openapi
 
 import (
@@ -21,42 +21,42 @@ type Endpoint struct {
 	Name        string
 	Version     int
 	Description string
-	// Pinned reports whether this is not the current version, which a run without a version gets, so that runs have to name it.
+	// Pinned reports whether this is not the current version, so that runs have to name it.
 	Pinned bool
 	// Deprecated reports whether callers should leave this version.
 	Deprecated bool
-	// Results is the form of the results of an insight; nil for SQL.
+	// Results is the form of an insight's results; nil for SQL.
 	Results *form.Form
-	// HasMore reports whether the answers of an insight say whether values were cut off.
+	// HasMore reports whether the answers of an insight say if values were cut off.
 	HasMore bool
-	// Columns are those of a HogQLQuery, in order; nil when they are not known.
+	// Columns are the columns of a HogQLQuery, in order; nil if unknown.
 	Columns []Column
-	// Materialized reports whether runs read a table, and may say that they don't want to.
+	// Materialized reports whether runs read a table, and may ask not to.
 	Materialized bool
-	// Variables are what a run may be given values for, sorted by name.
+	// Variables are the names that a run may give values for, sorted.
 	Variables []Variable
-	// Example is the body of a run, or nil for one that is made up from the types of the columns.
+	// Example is the body of a run; nil for one made up from the types of the columns.
 	Example json.RawMessage
 }
 
 // Column is a column of an answer.
 type Column struct {
 	Name string
-	// Type is the ClickHouse type, such as Array(Nullable(UInt64)); empty when it is not known.
+	// Type is the ClickHouse type, such as Array(Nullable(UInt64)); empty if unknown.
 	Type string
-	// Wire is the type as records name it, such as integer; it is used where Type is empty.
+	// Wire is the type that records use, such as integer; it is used if Type is empty.
 	Wire string
 }
 
-// Site is where the endpoints are, and how its clients read numbers.
+// Site is where the endpoints are, and how clients read numbers.
 type Site struct {
 	// URL is the address of the site, such as https://api.example.com.
 	URL string
-	// WideAsText has clients ask for integers of more than 53 bits as strings: runs with int64=string.
+	// WideAsText makes clients request integers of more than 53 bits as strings: runs with int64=string.
 	WideAsText bool
 }
 
-// One gives the document of one endpoint on a site.
+// One returns the document of one endpoint on a site.
 func One(e *Endpoint, site Site) *openapi3.T {
 	description := e.Description
 	if description == "" {
@@ -70,8 +70,8 @@ func One(e *Endpoint, site Site) *openapi3.T {
 	return doc
 }
 
-// All gives one document for several endpoints of a project. The names of their schemas begin with the endpoint's name; where two
-// would be the same, the endpoint that comes later gets a number.
+// All returns one document for several endpoints of a project. The names of their schemas begin with the endpoint's name; if two are the same, the
+// later endpoint gets a number.
 func All(endpoints []*Endpoint, title, version string, site Site) *openapi3.T {
 	doc := newDocument(site.URL, &openapi3.Info{
 		Title: title, Description: "The endpoints that are active, in their current versions.", Version: version,
@@ -93,10 +93,10 @@ func All(endpoints []*Endpoint, title, version string, site Site) *openapi3.T {
 	return doc
 }
 
-// identifier is the part of an operation's id that names the endpoint.
+// identifier returns the part of an operation's id that names the endpoint.
 func identifier(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// pascal is a name as generators call types: orders-by-day is OrdersByDay.
+// pascal returns a name as generators write types: orders-by-day becomes OrdersByDay.
 func pascal(name string) string {
 	var b strings.Builder
 	upper := true
@@ -114,7 +114,7 @@ func pascal(name string) string {
 	return b.String()
 }
 
-// newDocument has what all documents have in common: the key, the bodies of errors, and the headers of answers.
+// newDocument returns what all documents have in common: the key, the bodies of errors, and the headers of answers.
 func newDocument(site string, info *openapi3.Info) *openapi3.T {
 	// Linters ask for a license. What callers may do with the answers is between them and the operator of the site.
 	info.License = &openapi3.License{Name: "Terms of the site", URL: site}
@@ -132,12 +132,12 @@ func newDocument(site string, info *openapi3.Info) *openapi3.T {
 	}
 }
 
-// refTo points at a schema of the document.
+// refTo returns a reference to a schema of the document.
 func refTo(name string) *openapi3.SchemaRef {
 	return &openapi3.SchemaRef{Ref: "#/components/schemas/" + name}
 }
 
-// inline puts a schema where it is used.
+// inline returns a schema for use in place.
 func inline(s *openapi3.Schema) *openapi3.SchemaRef { return &openapi3.SchemaRef{Value: s} }
 
 // described gives s a description.
@@ -161,7 +161,7 @@ func anything() *openapi3.Schema { return openapi3.NewSchema() }
 
 func orNull(s *openapi3.Schema) *openapi3.Schema { return s.WithNullable() }
 
-// object has properties that are all required, but for those whose name ends in a question mark.
+// object returns an object schema whose properties are required unless their names end in a question mark.
 func object(properties map[string]*openapi3.Schema) *openapi3.Schema {
 	s := openapi3.NewObjectSchema()
 	for _, name := range sorted(properties) {

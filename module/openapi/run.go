@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/rows"
 )
 
-// writer puts one endpoint into a document.
+// writer writes one endpoint into a document.
 type writer struct {
 	doc  *openapi3.T
 	e    *Endpoint
@@ -24,8 +24,8 @@ type writer struct {
 	tags                        []string
 }
 
-// format is one way to ask for the rows. Each has an address and an operation of its own, so that each operation has one type of
-// answer: generators make a union, or nothing, of a body that depends on the request.
+// format is one way to request the rows. Each has its own address and operation, so that each operation has one type of answer: for a body that
+// depends on the request, generators produce a union, or nothing.
 type format struct{ suffix, operation, summary, media, description string }
 
 var forms = []format{
@@ -75,7 +75,7 @@ func (w *writer) write() {
 	}
 }
 
-// rowOfCells is a row as an array.
+// rowOfCells returns the schema of a row as an array.
 func (w *writer) rowOfCells(cells []cell) *openapi3.Schema {
 	if len(cells) == 0 {
 		return described(listOf(inline(anything())), "A row; its columns are not known.")
@@ -87,7 +87,7 @@ func (w *writer) rowOfCells(cells []cell) *openapi3.Schema {
 	return described(places(cells).schema, "A row; its cells: "+strings.Join(columns, ", "))
 }
 
-// rowOfMembers is a row as an object. x-order keeps the order of the columns, which the members of an object lose.
+// rowOfMembers returns the schema of a row as an object. x-order preserves the order of the columns.
 func (w *writer) rowOfMembers(cells []cell, keys []string) *openapi3.Schema {
 	if len(cells) == 0 {
 		return openapi3.NewObjectSchema().WithAnyAdditionalProperties()
@@ -102,7 +102,7 @@ func (w *writer) rowOfMembers(cells []cell, keys []string) *openapi3.Schema {
 	return s
 }
 
-// requestBody adds the schemas of what a run takes, and gives the body.
+// requestBody adds the schemas of a run's input, and returns its body.
 func (w *writer) requestBody() *openapi3.RequestBodyRef {
 	schemas := w.doc.Components.Schemas
 	version := described(openapi3.NewIntegerSchema(), "Default: the current version.")
@@ -146,7 +146,7 @@ func (w *writer) requestBody() *openapi3.RequestBodyRef {
 	return &openapi3.RequestBodyRef{Value: body}
 }
 
-// refresh is how a run may be answered.
+// refresh returns the schema of how a run may be answered.
 func (w *writer) refresh() *openapi3.Schema {
 	s := text().WithEnum("cache", "force").WithDefault("cache")
 	s.Description = "cache serves a fresh answer, force computes a new one."
@@ -168,7 +168,7 @@ func propertyFilter() *openapi3.Schema {
 	return object(members{"key": text(), "value?": anything(), "operator?": text(), "type?": text()})
 }
 
-// answer is the body of a run: contract section 5.4.
+// answer returns the schema of a run's body: contract section 5.4.
 func (w *writer) answer(results *openapi3.SchemaRef) *openapi3.Schema {
 	all := members{
 		"name": text(), "endpoint_version": int32s(), "endpoint_version_created_at": moment(), "execution_id": openapi3.NewUUIDSchema(),
@@ -199,7 +199,7 @@ func (w *writer) answer(results *openapi3.SchemaRef) *openapi3.Schema {
 	return s
 }
 
-// operation adds a POST.
+// operation adds a POST operation.
 func (w *writer) operation(path, id, summary, description string, body *openapi3.RequestBodyRef, answer *openapi3.Schema, media string) {
 	op := openapi3.NewOperation()
 	op.OperationID, op.Summary, op.Tags, op.RequestBody, op.Deprecated = id, summary, w.tags, body, w.e.Deprecated
@@ -213,7 +213,7 @@ func (w *writer) operation(path, id, summary, description string, body *openapi3
 	if media != "application/json" {
 		success.Headers = w.headers("Cache-Control", "Content-Disposition", "RateLimit", "RateLimit-Policy", "X-Request-Id")
 	}
-	if media == "text/csv" || media == "application/x-ndjson" { // the files that can be cut into pages
+	if media == "text/csv" || media == "application/x-ndjson" { // the files that can be split into pages
 		maps.Copy(success.Headers, w.headers("Next-Cursor"))
 	}
 	op.Responses = openapi3.NewResponsesWithCapacity(len(failures) + 1)
@@ -224,7 +224,7 @@ func (w *writer) operation(path, id, summary, description string, body *openapi3
 	w.doc.Paths.Set(path, &openapi3.PathItem{Post: op})
 }
 
-// headers are some of the headers of answers. The document has those that are used.
+// headers returns references to headers of answers, and adds these to the document.
 func (w *writer) headers(names ...string) openapi3.Headers {
 	all := answerHeaders()
 	for _, name := range names {
@@ -233,13 +233,13 @@ func (w *writer) headers(names ...string) openapi3.Headers {
 	return headersOf(names...)
 }
 
-// successOf is the JSON body of the answer at a path.
+// successOf returns the JSON body of the answer at a path.
 func (w *writer) successOf(path string) *openapi3.MediaType {
 	return w.doc.Paths.Value(path).Post.Responses.Status(http.StatusOK).Value.Content.Get("application/json")
 }
 
-// example gives the answer at a path an example: the run's body as it was, or one made of the types of the columns. objects writes
-// the rows as objects; nil leaves them arrays.
+// example adds an example to the answer at a path: the body of a real run, or one made up from the types of the columns. objects writes the rows as
+// objects; nil leaves them as arrays.
 func (w *writer) example(path string, cells []cell, objects *rows.Objects) {
 	media := w.successOf(path)
 	if body, ok := w.realExample(objects); ok {
@@ -264,7 +264,7 @@ func (w *writer) example(path string, cells []cell, objects *rows.Objects) {
 	media.Example = body
 }
 
-// realExample is the body of a run, if there is one and its columns are still those of the document.
+// realExample returns the body of a run, if there is one and its columns are still those of the document.
 func (w *writer) realExample(objects *rows.Objects) (any, bool) {
 	var head struct {
 		Columns []string          `json:"columns"`
@@ -287,7 +287,7 @@ func (w *writer) realExample(objects *rows.Objects) (any, bool) {
 	return body, true
 }
 
-// inForm is a row, as an object where that is asked for.
+// inForm returns a row, converted to an object if objects is set.
 func inForm(row json.RawMessage, objects *rows.Objects) json.RawMessage {
 	if objects == nil {
 		return row

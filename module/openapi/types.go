@@ -11,13 +11,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/rows"
 )
 
-// cell is the form that the values of a column take in JSON, and one value of that form.
+// cell is the schema of a column's values in JSON, with a sample value.
 type cell struct {
 	schema *openapi3.Schema
 	sample any
 }
 
-// cellOf is the form of a column's values (contract: hogql.md, section 1). Columns whose type is not known may hold anything.
+// cellOf returns the cell of a column (contract: hogql.md, section 1). Columns of unknown type may hold anything.
 func (w *writer) cellOf(c Column) cell {
 	if c.Type != "" {
 		return w.typed(c.Type)
@@ -41,7 +41,7 @@ func (w *writer) cellOf(c Column) cell {
 	return cell{described(anything(), "Its type is not known."), "value"}
 }
 
-// typed is the form of a ClickHouse type.
+// typed returns the cell of a ClickHouse type.
 func (w *writer) typed(text string) cell {
 	name, args := columntype.Parts(text)
 	switch name {
@@ -74,7 +74,7 @@ func (w *writer) typed(text string) cell {
 	return cell{described(anything(), "ClickHouse type "+text), "value"}
 }
 
-// scalars are the types without parts. Floats are null where they are not finite; decimals are strings, which keep all digits.
+// scalars are the types without parts. Floats are null if they are not finite; decimals are strings, which keep all digits.
 var scalars = map[string]func() cell{
 	"Int8": small, "Int16": small, "Int32": small, "UInt8": small, "UInt16": small,
 	"UInt32":  func() cell { return integer("int64", 1) },
@@ -98,8 +98,8 @@ func integer(format string, sample any) cell {
 func small() cell { return integer("int32", 1) }
 func float() cell { return nullable(cell{number(), 1.5}) }
 
-// wide is the form of an integer of more than 53 bits. Formats beside int32 and int64 are not of OpenAPI itself: generators that don't
-// know uint64 take a plain integer.
+// wide returns the cell of an integer with more than 53 bits. OpenAPI defines no integer formats besides int32 and int64: generators that do not know
+// uint64 use a plain integer.
 func (w *writer) wide(name string) cell {
 	if w.site.WideAsText {
 		return cell{text().WithPattern("^-?[0-9]+$"), "1"}
@@ -118,13 +118,13 @@ func day() cell     { return cell{text().WithFormat("date"), "2026-01-31"} }
 func instant() cell { return cell{moment(), "2026-01-31T10:00:00Z"} }
 
 func nullable(c cell) cell {
-	if c.schema.Type != nil { // without a type the word means nothing, and null is allowed
+	if c.schema.Type != nil { // without a type, null is allowed and nullable means nothing
 		c.schema.Nullable = true
 	}
 	return c
 }
 
-// enum lists the names in Enum8('a' = 1, 'b' = 2).
+// enum returns the names in Enum8('a' = 1, 'b' = 2).
 func enum(args []string) cell {
 	var names []any
 	for _, name := range columntype.Words(args) {
@@ -136,8 +136,8 @@ func enum(args []string) cell {
 	return cell{text().WithEnum(names...), names[0]}
 }
 
-// tuple is a list of a fixed length. OpenAPI 3.0 cannot give each place a schema of its own, so the places share one: the schema
-// of them all, or any of theirs.
+// tuple returns the cell of a list with a fixed length. OpenAPI 3.0 can't give each place a schema of its own, so all places share one, which allows
+// the schema of any of them.
 func (w *writer) tuple(types []string) cell {
 	cells := make([]cell, len(types))
 	for i, typ := range types {
@@ -157,7 +157,7 @@ func places(cells []cell) cell {
 	return cell{s, samples}
 }
 
-// shared is the schema that all cells have in common. It is nullable where one of them is.
+// shared returns the schema that all cells have in common. It is nullable if any of them is.
 func shared(cells []cell) *openapi3.Schema {
 	var kinds []*openapi3.Schema
 	known := map[string]*openapi3.Schema{}

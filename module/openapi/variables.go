@@ -7,22 +7,22 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Variable is a name that a run may give a value for.
+// Variable is a variable that a run may give a value for.
 type Variable struct {
 	Name string
-	// Type is String, Number, Boolean, List or Date; a property's value is Property, an end of an insight's range is Range.
+	// Type is String, Number, Boolean, List or Date; Property for a property's value, Range for an end of an insight's range.
 	Type        string
 	Description string
-	// HasDefault reports whether a run may leave the variable out; Default is what stands in for it then, nil for null.
+	// HasDefault reports whether a run may omit the variable; Default is the value used then, nil for null.
 	HasDefault bool
 	Default    any
-	// Values are all that a List takes; empty for any.
+	// Values are the allowed values of a List; empty for any.
 	Values []any
-	// Several reports whether a List takes more than one value.
+	// Several reports whether a List accepts more than one value.
 	Several bool
 }
 
-// variablesSchema lists the variables of an endpoint. No other name is taken.
+// variablesSchema returns the schema of an endpoint's variables. No other names are allowed.
 func variablesSchema(variables []Variable) *openapi3.Schema {
 	s := openapi3.NewObjectSchema().WithoutAdditionalProperties()
 	for i := range variables {
@@ -35,7 +35,7 @@ func variablesSchema(variables []Variable) *openapi3.Schema {
 	return s
 }
 
-// schema is what values of the variable look like. Null is a value of any variable: it is SQL's NULL.
+// schema returns the schema of the variable's values. Null is allowed for any variable: it is SQL's NULL.
 func (v *Variable) schema() *openapi3.Schema {
 	s := v.values()
 	s.Nullable = true
@@ -66,7 +66,7 @@ func (v *Variable) values() *openapi3.Schema {
 	return text()
 }
 
-// items is one value of a List.
+// items returns the schema of one value of a List.
 func (v *Variable) items() *openapi3.Schema {
 	if len(v.Values) == 0 {
 		return text()
@@ -91,7 +91,7 @@ func (v *Variable) items() *openapi3.Schema {
 	return s.WithEnum(v.Values...)
 }
 
-// standard is the default, if it has the form that the schema asks for.
+// standard returns the default, if it matches the schema.
 func (v *Variable) standard() (any, bool) {
 	if !v.HasDefault || v.Default == nil {
 		return nil, false

@@ -1,5 +1,5 @@
-// Package pagecursor writes and reads the cursors that page through one snapshot of a result: what the next_cursor of an answer says.
-// A cursor grants no access: a request with one has to bring a key or token that may run the endpoint, like any other run.
+// Package pagecursor writes and reads the cursors that page through one snapshot of a result, as given in an answer's next_cursor. A cursor grants no
+// access: a request with one needs a key or token that may run the endpoint, like any other run.
 package pagecursor
 
 import (
@@ -20,13 +20,13 @@ import (
 )
 
 var (
-	// ErrInvalid refuses a text that is not a cursor, or is the cursor of another owner. It does not say which.
+	// ErrInvalid refuses a text that is not a cursor, or belongs to another owner. It does not tell which.
 	ErrInvalid = errors.New("no cursor of this owner")
-	// ErrExpired is the refusal of a cursor of another process: before a restart, or of another server.
+	// ErrExpired refuses a cursor of another process: from before a restart, or from another server.
 	ErrExpired = errors.New("a cursor of another process")
 )
 
-// Cursor is a page of one snapshot.
+// Cursor names a page of one snapshot.
 type Cursor struct {
 	Ref           cache.Ref // the snapshot
 	Offset, Limit int       // rows
@@ -48,7 +48,7 @@ const (
 	Length = allBytes / 3 * 4
 )
 
-// sealer writes and reads the cursors of this process. What they name is in its memory alone, so its keys are, too.
+// sealer writes and reads the cursors of this process. What they name is only in its memory, so its keys are, too.
 type sealer struct {
 	process [processBytes]byte
 	sign    [sha256.Size]byte
@@ -68,10 +68,10 @@ var ours = sync.OnceValue(func() *sealer {
 	return s
 })
 
-// Process names this process: its cursors begin with it.
+// Process returns the name of this process, with which its cursors begin.
 func Process() string { return hex.EncodeToString(ours().process[:]) }
 
-// ProcessOf names the process whose text a cursor is, or would be. It is false for a text that is not a cursor of any.
+// ProcessOf returns the name of the process that made a cursor. It returns false for a text that is not a cursor of any process.
 func ProcessOf(text string) (string, bool) {
 	if len(text) != Length {
 		return "", false
@@ -83,15 +83,15 @@ func ProcessOf(text string) (string, bool) {
 	return hex.EncodeToString(all[:processBytes]), true
 }
 
-// tag signs a body. It is also what the body's encryption begins with: a different body always has a different one.
+// tag signs a body. It is also the start value of the body's encryption: different bodies always have different ones.
 func (s *sealer) tag(body, owner []byte) []byte {
 	mac := hmac.New(sha256.New, s.sign[:])
-	mac.Write(body) // of fixed length, so that none of the owner can be taken for a part of it
+	mac.Write(body) // of fixed length, so that body and owner can't be confused
 	mac.Write(owner)
 	return mac.Sum(nil)[:tagBytes]
 }
 
-// Append appends the text of a cursor: 80 letters, digits, - and _. Only its owner can read it, whatever bytes name that.
+// Append appends the text of a cursor: 80 letters, digits, - and _. Only the owner, which is identified by any bytes, can read it.
 func (c Cursor) Append(dst, owner []byte) []byte {
 	s := ours()
 	body := make([]byte, 0, bodyBytes)
@@ -109,7 +109,7 @@ func (c Cursor) Append(dst, owner []byte) []byte {
 // Open reads the text of a cursor. The errors are [ErrInvalid] and [ErrExpired].
 func Open(text string, owner []byte) (Cursor, error) {
 	s := ours()
-	if len(text) != Length { // also keeps out line breaks, which the decoder would pass over
+	if len(text) != Length { // also excludes line breaks, which the decoder would skip
 		return Cursor{}, ErrInvalid
 	}
 	all, err := base64.RawURLEncoding.DecodeString(text)
@@ -122,7 +122,7 @@ func Open(text string, owner []byte) (Cursor, error) {
 	}
 	process, rest := rest[:processBytes], rest[processBytes:]
 	if !bytes.Equal(process, s.process[:]) {
-		return Cursor{}, ErrExpired // of before a restart, or of another server
+		return Cursor{}, ErrExpired // from before a restart, or from another server
 	}
 	tag, body := rest[:tagBytes], rest[tagBytes:]
 	cipher.NewCTR(s.block, tag).XORKeyStream(body, body)

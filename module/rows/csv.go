@@ -17,8 +17,8 @@ func AppendCSVHeader(dst []byte, columns []string) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// AppendCSV appends a row, a JSON array of so many cells, as a line of CSV (RFC 4180). NULL is an empty field and an empty string a
-// quoted one; lists and objects stay JSON.
+// AppendCSV appends a row, a JSON array with columns cells, as a line of CSV (RFC 4180). NULL becomes an empty field and an empty string a quoted
+// one; lists and objects stay JSON.
 func AppendCSV(dst, row []byte, columns int) ([]byte, error) {
 	cells := scanner{row: row}
 	for i := range columns {
@@ -49,7 +49,7 @@ func AppendCSV(dst, row []byte, columns int) ([]byte, error) {
 	return append(dst, '\r', '\n'), nil
 }
 
-// appendField appends a text, in quotes where it would be read as something else without.
+// appendField appends a text, quoted if it could be misread otherwise.
 func appendField(dst, text []byte) []byte {
 	if len(text) > 0 && !bytes.ContainsAny(text, ",\"\r\n") && text[0] != ' ' && text[len(text)-1] != ' ' {
 		return append(dst, text...)
@@ -66,7 +66,7 @@ func appendField(dst, text []byte) []byte {
 	return append(append(dst, text...), '"')
 }
 
-// unquote gives the text of a JSON string.
+// unquote returns the text of a JSON string.
 func unquote(cell []byte) ([]byte, error) {
 	inner := cell[1 : len(cell)-1]
 	if bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {

@@ -1,4 +1,4 @@
-// Package rows writes rows of results in other forms than the JSON arrays that they are kept as: as JSON objects, and as CSV.
+// Package rows converts rows of results from the JSON arrays in which they are stored to JSON objects and to CSV.
 package rows
 
 import (
@@ -8,15 +8,15 @@ import (
 	"strconv"
 )
 
-// ErrMalformed says that a row is not JSON array with as many cells as there are columns. Rows come from the database, so it is a
-// bug or an answer that was cut.
+// ErrMalformed reports that a row is not a JSON array with as many cells as there are columns. Rows come from the database, so this is a bug or a
+// truncated answer.
 var ErrMalformed = errors.New("a row of a result is not well formed")
 
-// Keys are the names that columns have as members of an object: where several columns have the same name, the later ones get a
-// number that makes theirs unlike any other.
+// Keys returns the names of columns as members of an object: where several columns have the same name, the later ones get a number that makes the
+// name unique.
 func Keys(columns []string) []string {
 	keys := make([]string, len(columns))
-	known := make(map[string]bool, len(columns)) // whether the name has been given away
+	known := make(map[string]bool, len(columns)) // whether the name is taken
 	for _, name := range columns {
 		known[name] = false
 	}
@@ -37,12 +37,12 @@ func mentioned(names map[string]bool, name string) bool {
 	return ok
 }
 
-// Objects writes rows as JSON objects. It may be used from several goroutines at once.
+// Objects writes rows as JSON objects. It is safe for concurrent use.
 type Objects struct {
 	members [][]byte // `{"a":`, `,"b":` …
 }
 
-// NewObjects prepares for rows of these columns, whose members are named as Keys says.
+// NewObjects returns Objects for rows of these columns, with members named by Keys.
 func NewObjects(columns []string) *Objects {
 	o := &Objects{members: make([][]byte, len(columns))}
 	for i, key := range Keys(columns) {
@@ -83,16 +83,16 @@ func appendString(dst []byte, text string) []byte {
 	if err := encoder.Encode(text); err != nil {
 		panic("BUG: encoding a string: " + err.Error())
 	}
-	return buf.Bytes()[:buf.Len()-1] // without the line feed that Encode ends with
+	return buf.Bytes()[:buf.Len()-1] // without the line feed from Encode
 }
 
-// scanner goes over the cells of a row. It trusts that they are JSON, and looks only for where each ends.
+// scanner iterates over the cells of a row. It assumes that they are JSON and only looks for where each ends.
 type scanner struct {
 	row []byte
 	pos int
 }
 
-// next gives the next cell without the blanks around it.
+// next returns the next cell without surrounding blanks.
 func (s *scanner) next() ([]byte, bool) {
 	if s.pos >= len(s.row) || s.pos == 0 && s.row[0] != '[' || s.pos > 0 && s.row[s.pos] != ',' {
 		return nil, false
@@ -120,7 +120,7 @@ func (s *scanner) blanks() {
 // at reports whether the next byte is c.
 func (s *scanner) at(c byte) bool { return s.pos < len(s.row) && s.row[s.pos] == c }
 
-// skipValue goes over one value, which may be the last of the row.
+// skipValue skips one value, which may be the last of the row.
 func (s *scanner) skipValue() bool {
 	if s.at('"') {
 		return s.skipString()
@@ -128,7 +128,7 @@ func (s *scanner) skipValue() bool {
 	return s.skip()
 }
 
-// skip goes over one value, and reports whether there was one.
+// skip skips one value, and reports whether there was one.
 func (s *scanner) skip() bool {
 	start, depth := s.pos, 0
 	for s.pos < len(s.row) {
@@ -152,7 +152,7 @@ func (s *scanner) skip() bool {
 		}
 		s.pos++
 	}
-	return false // the row's own bracket is missing
+	return false // the row's closing bracket is missing
 }
 
 func (s *scanner) skipString() bool {

@@ -6,12 +6,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
 )
 
-// Wide writes the integers of columns that may exceed 53 bits as strings, for readers that take every JSON number for a float64, such
-// as JavaScript. It may be used from several goroutines at once.
+// Wide writes the integers of columns that may exceed 53 bits as strings, for readers that parse every JSON number as a float64, such as JavaScript.
+// It is safe for concurrent use.
 type Wide struct{ row wide }
 
-// wide is what a value may hold: an integer itself, values that are alike (the items of an array, the members of a map), or values by
-// their place (the cells of a row, the parts of a tuple).
+// wide describes which values are such integers: the value itself, all values of a kind (the items of an array, the members of a map), or values by
+// place (the cells of a row, the parts of a tuple).
 type wide struct {
 	integer bool
 	each    *wide
@@ -20,7 +20,7 @@ type wide struct {
 
 func (w *wide) none() bool { return !w.integer && w.each == nil && w.places == nil }
 
-// NewWide prepares for rows of columns of these ClickHouse types. It returns nil where no column has such integers.
+// NewWide returns a Wide for rows with columns of these ClickHouse types; nil if no column has such integers.
 func NewWide(types []string) *Wide {
 	row := placesOf(types)
 	if row.none() {
@@ -29,12 +29,12 @@ func NewWide(types []string) *Wide {
 	return &Wide{row}
 }
 
-// wideIntegers are the types of integers that JSON's readers may not hold.
+// wideIntegers are the integer types that JSON readers may not represent exactly.
 var wideIntegers = map[string]bool{
 	"Int64": true, "UInt64": true, "Int128": true, "UInt128": true, "Int256": true, "UInt256": true,
 }
 
-// IsWide reports whether a ClickHouse type without arguments is one of integers of more than 53 bits.
+// IsWide reports whether a ClickHouse type without arguments is an integer of more than 53 bits.
 func IsWide(name string) bool { return wideIntegers[name] || strings.HasPrefix(name, "Interval") }
 
 func wideOf(typ string) wide {
@@ -86,7 +86,7 @@ func (w *Wide) Append(dst, row []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// append appends the value where s stands.
+// append appends the value at the position of s.
 func (w *wide) append(dst []byte, s *scanner) ([]byte, bool) {
 	start := s.pos
 	switch {
@@ -106,7 +106,7 @@ func (w *wide) append(dst []byte, s *scanner) ([]byte, bool) {
 	return append(dst, text...), true
 }
 
-// appendItems appends an array or an object, whose items or members take their forms in turn.
+// appendItems appends an array or an object, converting each item or member.
 func (w *wide) appendItems(dst []byte, s *scanner) ([]byte, bool) {
 	end := s.row[s.pos] + 2 // ] or }
 	for n := 0; ; n++ {
@@ -140,7 +140,7 @@ func (w *wide) appendItems(dst []byte, s *scanner) ([]byte, bool) {
 	return append(dst, end), true
 }
 
-// item is what item n of an array or object holds.
+// item returns what describes item n of an array or object.
 func (w *wide) item(n int) *wide {
 	switch {
 	case w.each != nil:

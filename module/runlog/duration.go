@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Durations are counted in ranges: below 16 µs, then two for each doubling. The last one has no end.
+// Durations are counted in ranges: one below 16 µs, then two for each doubling. The last range has no end.
 const (
 	durations     = 48
 	shortestPower = 4 // 2^4 µs
@@ -32,8 +32,8 @@ func durationFrom(index int) float64 {
 	return math.Ldexp(float64(2+half), power-1)
 }
 
-// Quantile returns about how long the share q of the answered runs took at most: a range is up to half as wide as where it begins. It is
-// false for no runs.
+// Quantile returns approximately the duration that the share q of the answered runs did not exceed: a range is up to half as wide as its start. ok is
+// false if there are no runs.
 func (n *Counts) Quantile(q float64) (took time.Duration, ok bool) {
 	if n.Answered == 0 {
 		return 0, false
@@ -46,5 +46,5 @@ func (n *Counts) Quantile(q float64) (took time.Duration, ok bool) {
 			return time.Duration((to - (to-from)*(below-rank)/float64(in)) * float64(time.Microsecond)), true
 		}
 	}
-	return 0, false // the runs are all in a range
+	return 0, false // every run is in some range
 }

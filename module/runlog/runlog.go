@@ -1,5 +1,5 @@
-// Package runlog remembers the recent runs of each endpoint and counts those of the last day, in memory. Package querylog takes from it what
-// is kept in ClickHouse.
+// Package runlog keeps the recent runs of each endpoint and counts those of the last day, in memory. Package querylog takes from it what is stored in
+// ClickHouse.
 package runlog
 
 import (
@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// runsKept is how many runs of an endpoint are remembered.
+	// runsKept is how many runs of an endpoint are kept.
 	runsKept = 256
-	// endpointsKept is how many endpoints are remembered; then the one that was run longest ago is forgotten.
+	// endpointsKept is how many endpoints are kept; beyond that, the one whose last run is oldest is forgotten.
 	endpointsKept = 2048
-	// pendingKept is how many logs that were forgotten for others are kept until their runs and counts are taken.
+	// pendingKept is how many logs, forgotten in favor of others, are kept until their runs and counts are taken.
 	pendingKept = 512
 )
 
-// Logs are the recent runs of each endpoint: at most 256 of each of the 2,048 endpoints that were run last. What a run was given and
-// gave is not among what is kept. They are for any number of goroutines.
+// Logs are the recent runs of each endpoint: at most 256 for each of the 2,048 endpoints that were run last. The input and output of runs are not
+// kept. It is safe for concurrent use.
 type Logs struct {
-	byEndpoint sync.Map // id of the endpoint → *Log
+	byEndpoint sync.Map // endpoint id → *Log
 	mu         sync.Mutex
 	count      int
-	untaken    []*Log // were forgotten for others before Take saw them
-	unswept    []*Log // the same of Collect
+	untaken    []*Log // forgotten in favor of others before Take saw them
+	unswept    []*Log // the same for Collect
 	tallied    atomic.Int64
-	since      atomic.Int64 // from when on all runs are known of an endpoint that has no log, in Unix microseconds
+	since      atomic.Int64 // for endpoints without a log: from when on all runs are known, in Unix microseconds
 }
 
-// New returns logs without runs, as of now.
+// New returns Logs without runs, as of now.
 func New(now time.Time) *Logs {
 	l := new(Logs)
 	l.since.Store(now.UnixMicro())
@@ -51,7 +51,7 @@ func (l *Logs) each(f func(*Log)) {
 	})
 }
 
-// Find returns the log of an endpoint, nil for one without runs, and from when on all of its runs are counted.
+// Find returns the log of an endpoint, nil if it has no runs, and the time from which all its runs are counted.
 func (l *Logs) Find(endpoint string) (log *Log, since time.Time) {
 	if found, ok := l.byEndpoint.Load(endpoint); ok {
 		log, _ = found.(*Log)
@@ -60,7 +60,7 @@ func (l *Logs) Find(endpoint string) (log *Log, since time.Time) {
 	return nil, time.UnixMicro(l.since.Load()).UTC()
 }
 
-// Of returns the log of the endpoint of a project with that id, an empty one for an endpoint without runs.
+// Of returns the log of a project's endpoint by id; an empty one for an endpoint without runs.
 func (l *Logs) Of(project int64, endpoint string) *Log {
 	if found, ok := l.byEndpoint.Load(endpoint); ok {
 		log, _ := found.(*Log)
@@ -77,7 +77,7 @@ func (l *Logs) Of(project int64, endpoint string) *Log {
 	return log
 }
 
-// shrink forgets the endpoint that was run longest ago when there are too many, but not the one given. The caller holds mu.
+// shrink forgets the endpoint whose last run is oldest if there are too many, but never the given one. The caller holds mu.
 func (l *Logs) shrink(but string) {
 	if l.count <= endpointsKept {
 		return
@@ -94,10 +94,10 @@ func (l *Logs) shrink(but string) {
 	if log := l.drop(oldest); log != nil {
 		l.untaken, l.unswept = pend(l.untaken, log), pend(l.unswept, log)
 	}
-	l.since.Store(max(last, l.since.Load())) // its runs until then are not known any more
+	l.since.Store(max(last, l.since.Load())) // its runs until then are no longer known
 }
 
-// pend adds a log to those that are pending, if there are not too many.
+// pend adds a log to a list of pending ones, unless there are too many.
 func pend(logs []*Log, log *Log) []*Log {
 	if len(logs) >= pendingKept {
 		return logs
@@ -105,7 +105,7 @@ func pend(logs []*Log, log *Log) []*Log {
 	return append(logs, log)
 }
 
-// pending takes the logs of a list.
+// pending empties a list and returns its logs.
 func (l *Logs) pending(list *[]*Log) []*Log {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,7 +114,7 @@ func (l *Logs) pending(list *[]*Log) []*Log {
 	return logs
 }
 
-// drop takes a log away, and returns it; nil for none. The caller holds mu.
+// drop removes a log and returns it; nil for none. The caller holds mu.
 func (l *Logs) drop(endpoint any) *Log {
 	found, ok := l.byEndpoint.LoadAndDelete(endpoint)
 	if !ok {
@@ -127,19 +127,19 @@ func (l *Logs) drop(endpoint any) *Log {
 	return log
 }
 
-// Forget takes an endpoint's log away.
+// Forget removes an endpoint's log.
 func (l *Logs) Forget(endpoint string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drop(endpoint)
 }
 
-// Log holds the last runs of one endpoint, in a ring, and the counts of those of the last day. Adding one takes no lock and allocates
-// nothing, but for the first in five minutes: a cached run may be one of a hundred thousand a second.
+// Log holds the last runs of one endpoint in a ring, and the counts for the last day. Adding a run takes no lock and allocates nothing, except for
+// the first run in five minutes: there may be a hundred thousand cached runs per second.
 type Log struct {
 	Project  int64
 	Endpoint string    // id
-	Origin   uuid.UUID // tells runs apart, with their numbers
+	Origin   uuid.UUID // identifies runs, together with their numbers
 
 	next  atomic.Uint64
 	last  atomic.Int64 // when the newest run was, in Unix microseconds
@@ -149,16 +149,16 @@ type Log struct {
 	since    int64 // from when on all runs are counted, in Unix microseconds
 	mu       sync.Mutex
 	versions atomic.Pointer[[]*versionCounts]
-	others   counts // runs that are counted for no version
+	others   counts // runs not counted by version
 
-	of      *Logs    // nil for one by itself
+	of      *Logs    // nil for a Log outside Logs
 	tallies sync.Map // Who → *Tally
 	tallied atomic.Int64
-	taken   uint64 // the newest run that Take returned; only Take uses it
-	swept   int64  // the newest run when tallies were last collected, in Unix microseconds; only Collect uses it
+	taken   uint64 // the newest run that Take returned; only used by Take
+	swept   int64  // the newest run when tallies were last collected, in Unix microseconds; only used by Collect
 }
 
-// runSlot holds one run in words, each written at once. The turn reports which run the words are of: odd while they change.
+// runSlot holds one run in atomic words. turn tells which run the words belong to; it is odd while they change.
 type runSlot struct {
 	turn  atomic.Uint64
 	words [6]atomic.Uint64
@@ -166,29 +166,29 @@ type runSlot struct {
 	by    atomic.Pointer[Tally]
 }
 
-// Run is one run of an endpoint: how it went, and nothing of what it was about.
+// Run is one run of an endpoint: how it went, but not what it was about.
 type Run struct {
 	At        time.Time
 	Took      time.Duration
-	Execution uuid.UUID // zero for a run that was refused before it had one
-	Version   int       // 0 when the run was refused before it had one
+	Execution uuid.UUID // zero if the run was refused before it had one
+	Version   int       // 0 if the run was refused before it had one
 	Rows      int       // negative: not counted
-	Status    int       // of HTTP
+	Status    int       // HTTP status
 	Cache     cache.Status
 	Code      *string // of the error; nil for none
-	Number    uint64  // among those of the log, from 1; Add gives it
+	Number    uint64  // within the log, from 1; set by Add
 	Key       string  // id
 	Customer  string  // the variables that the key fixes; empty for none
 }
 
-// Gone reports whether the log was forgotten: who holds on to it looks for the endpoint's new one.
+// Gone reports whether the log was forgotten, so that its holder must look up the endpoint's new one.
 func (l *Log) Gone() bool { return l.gone.Load() }
 
-// Add remembers a run and counts it.
+// Add records a run and counts it.
 func (l *Log) Add(r Run) { l.Tally(Who{r.Version, r.Key, r.Customer}).Add(r) }
 
-// Add remembers a run of its version, key and customer, and counts it. One whose slot is being written by a run that came so much earlier is
-// not remembered.
+// Add records a run of the tally's version, key and customer, and counts it. The run is not recorded if its slot is still being written by a much
+// earlier run.
 func (t *Tally) Add(r Run) {
 	l := t.log
 	l.countsOf(&r).add(&r)
@@ -211,7 +211,7 @@ func (t *Tally) Add(r Run) {
 	slot.turn.Store(2*n + 2)
 }
 
-// All returns the runs that are remembered, newest first; a nil log has none. One that is being written just now is left out.
+// All returns the recorded runs, newest first; none for a nil log. It omits a run that is just being written.
 func (l *Log) All() []Run {
 	if l == nil {
 		return nil
@@ -219,7 +219,7 @@ func (l *Log) All() []Run {
 	return l.read(l.next.Load(), runsKept)
 }
 
-// read returns some runs, newest first.
+// read returns up to most runs up to newest, newest first.
 func (l *Log) read(newest, most uint64) []Run {
 	runs := make([]Run, 0, min(newest, most))
 	for n := newest; n > 0 && newest-n < most; n-- {

@@ -8,11 +8,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// The bounds of what runs are counted by beside their time: how many versions, keys and customers of an endpoint are told apart, and for how
-// long one is that has no runs.
+// The bounds on counting by version, key and customer: how many combinations are counted separately per endpoint, and how long one without runs is kept.
 const (
 	talliesKept  = 1024
-	talliesOfAll = 32_768 // of all endpoints together
+	talliesOfAll = 32_768 // for all endpoints together
 	tallyIdle    = time.Hour
 )
 
@@ -33,11 +32,10 @@ type Tally struct {
 	ring [2]atomic.Pointer[bucket]
 }
 
-// Gone reports whether the tally or its log was forgotten: who holds on to it looks for the new one.
+// Gone reports whether the tally or its log was forgotten, so that its holder must look up the new one.
 func (t *Tally) Gone() bool { return t.gone.Load() || t.log.gone.Load() }
 
-// Tally returns what counts the runs of a version, a key and a customer. If there are too many of them, it is one that counts those of all
-// others.
+// Tally returns the tally for a version, a key and a customer. If there are too many tallies, it returns one that counts all others.
 func (l *Log) Tally(who Who) *Tally {
 	if found, ok := l.tallies.Load(who); ok {
 		t, _ := found.(*Tally)
@@ -54,7 +52,7 @@ func (l *Log) Tally(who Who) *Tally {
 	return t
 }
 
-// tally notes how many tallies were added.
+// tally adjusts the number of tallies.
 func (l *Log) tally(more int64) {
 	l.tallied.Add(more)
 	if l.of != nil {
@@ -62,11 +60,11 @@ func (l *Log) tally(more int64) {
 	}
 }
 
-// count counts a run. It takes no lock, and allocates nothing but the first time in five minutes.
+// count counts a run. It takes no lock, and allocates only the first time in five minutes.
 func (t *Tally) count(r *Run) {
 	t.last.Store(r.At.UnixMicro())
 	b, _ := take(t.ring[:], r.At.Unix()/int64(fineStep/time.Second))
-	if b == nil { // it took so long that its time has passed
+	if b == nil { // the run took so long that its bucket is gone
 		b, _ = take(t.ring[:], r.At.Add(r.Took).Unix()/int64(fineStep/time.Second))
 	}
 	if b != nil {
@@ -74,10 +72,10 @@ func (t *Tally) count(r *Run) {
 	}
 }
 
-// Outcome is how runs ended that are counted together.
+// Outcome is how runs ended.
 type Outcome string
 
-// The outcomes of runs. Those that are Cached are among those that are Answered.
+// The outcomes of runs. Cached runs are also counted as Answered.
 const (
 	Answered    Outcome = "answered"
 	Cached      Outcome = "cached"
@@ -86,18 +84,18 @@ const (
 	RateLimited Outcome = "rate_limited"
 )
 
-// Counted is how many runs of an endpoint there were in five minutes.
+// Counted identifies a count of an endpoint's runs in five minutes.
 type Counted struct {
 	Who
 
 	Project  int64
 	Endpoint string // id
-	From     int64  // when the five minutes began, in Unix seconds
+	From     int64  // the beginning of the five minutes, in Unix seconds
 	Outcome  Outcome
-	Duration int // which range of durations it was, of Answered alone
+	Duration int // the range of the durations, for Answered only
 }
 
-// Collect takes the counts of the runs since it was called last: add gets each, with how many runs there were. One caller at a time.
+// Collect takes the counts of the runs since its last call: it calls add for each, with the number of runs. One caller at a time.
 func (l *Logs) Collect(now time.Time, add func(what Counted, calls int64)) {
 	l.each(func(log *Log) {
 		if log.tallied.Load() == 0 {
@@ -117,7 +115,7 @@ func (l *Logs) Collect(now time.Time, add func(what Counted, calls int64)) {
 	}
 }
 
-// collect takes what the tallies of a log have counted.
+// collect takes the counts of a log's tallies.
 func (l *Log) collect(add func(Counted, int64)) {
 	l.tallies.Range(func(_, value any) bool {
 		if t, ok := value.(*Tally); ok {
@@ -127,11 +125,10 @@ func (l *Log) collect(add func(Counted, int64)) {
 	})
 }
 
-// retire forgets the tallies that had no runs for long. Whoever found one just before and counts a run there has it lost: nobody took an hour
-// to do so.
+// retire forgets tallies without runs for a long time. A run is lost if its caller looked up the tally just before and counts it afterwards.
 func (l *Log) retire(now time.Time) {
 	l.tallies.Range(func(who, value any) bool {
-		// One that is so new that it has counted nothing yet is idle from now on.
+		// A new one that has counted nothing yet is idle from now on.
 		if t, ok := value.(*Tally); ok && !t.last.CompareAndSwap(0, now.UnixMicro()) && now.UnixMicro()-t.last.Load() > tallyIdle.Microseconds() {
 			t.gone.Store(true)
 			l.tallies.Delete(who)
@@ -141,7 +138,7 @@ func (l *Log) retire(now time.Time) {
 	})
 }
 
-// collect takes what a tally has counted.
+// collect takes the counts of a tally.
 func (t *Tally) collect(add func(Counted, int64)) {
 	for i := range t.ring {
 		b := t.ring[i].Load()
@@ -166,7 +163,7 @@ func (t *Tally) collect(add func(Counted, int64)) {
 	}
 }
 
-// Taken is a run that is new since the last call of [Logs.Take], of the endpoint of a project with that id.
+// Taken is a run returned by [Logs.Take], with the project and id of its endpoint.
 type Taken struct {
 	Project  int64
 	Endpoint string
@@ -174,8 +171,7 @@ type Taken struct {
 	Run
 }
 
-// Take returns the runs that were added since it was called last, oldest first: of each log the newest, and at most so many. One caller at a
-// time.
+// Take returns the runs added since its last call, oldest first: of each log the newest, at most ofEach. One caller at a time.
 func (l *Logs) Take(ofEach int, add func(Taken)) {
 	l.each(func(log *Log) { log.take(ofEach, add) })
 	for _, log := range l.pending(&l.untaken) {
@@ -195,7 +191,7 @@ func (l *Log) take(most int, add func(Taken)) {
 	}
 }
 
-// Count adds runs that were counted to those of an hour and a day.
+// Count adds counted runs to the hour and the day.
 func (w *Windows) Count(what Counted, calls int64) {
 	at := time.Unix(what.From, 0)
 	if at.After(w.Last) {
@@ -205,7 +201,7 @@ func (w *Windows) Count(what Counted, calls int64) {
 	w.Day.count(at, what, calls)
 }
 
-// count adds runs, if they are of the window's time.
+// count adds runs that are within the window.
 func (w *Window) count(at time.Time, what Counted, calls int64) {
 	if at.Before(w.From) || at.After(w.To) {
 		return
@@ -230,5 +226,5 @@ func (n *Counts) count(what Counted, calls int64) {
 	}
 }
 
-// NewWindows are no runs of the hour and the day until now.
+// NewWindows returns the hour and the day until now, without runs.
 func NewWindows(now time.Time) Windows { return newWindows(now) }

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// How runs are counted: those of the last hour by five minutes, those of the last day by the hour.
+// How runs are counted: those of the last hour per five minutes, those of the last day per hour.
 const (
 	fineStep  = 5 * time.Minute
 	fineSteps = int(time.Hour / fineStep)
 	dayStep   = time.Hour
 	daySteps  = 24
-	// versionsCounted is how many versions of an endpoint are counted by themselves. The runs of others count for the endpoint alone.
+	// versionsCounted is how many versions of an endpoint are counted separately. The runs of others only count for the endpoint.
 	versionsCounted = 4
 )
 
-// counts are the runs of one version of an endpoint, by time. Steps that have no runs take no room.
+// counts are the runs of one version of an endpoint over time. Steps without runs take no memory.
 type counts struct {
 	last atomic.Int64 // when the newest run was, in Unix microseconds
 	fine [fineSteps]atomic.Pointer[bucket]
@@ -31,7 +31,7 @@ type bucket struct {
 	cached, mistaken, failed, held atomic.Uint32
 }
 
-// add counts a run. It takes no lock, and allocates nothing but the first time in a step.
+// add counts a run. It takes no lock, and allocates only the first time in a step.
 func (c *counts) add(r *Run) {
 	c.last.Store(r.At.UnixMicro())
 	if b := c.current(r.At); b != nil {
@@ -55,7 +55,7 @@ func (b *bucket) add(r *Run) {
 	}
 }
 
-// current returns the bucket of a moment; nil when a later step took its place. What a new one takes the place of is kept by the hour.
+// current returns the bucket for a time; nil if a later step has replaced it. A replaced bucket is added to its hour.
 func (c *counts) current(at time.Time) *bucket {
 	b, gone := take(c.fine[:], at.Unix()/int64(fineStep/time.Second))
 	if gone != nil {
@@ -66,8 +66,7 @@ func (c *counts) current(at time.Time) *bucket {
 	return b
 }
 
-// take returns the bucket of a step in a ring, and the older one whose place it took, if it is new. Both are nil when a later step has the
-// place.
+// take returns the bucket of a step in a ring. If the bucket is new, gone is the older one that it replaced. Both are nil if a later step has the slot.
 func take(ring []atomic.Pointer[bucket], step int64) (b, gone *bucket) {
 	slot := &ring[step%int64(len(ring))]
 	for {
@@ -97,20 +96,20 @@ func (b *bucket) addAll(other *bucket) {
 	b.held.Add(other.held.Load())
 }
 
-// Counts are runs of an endpoint.
+// Counts counts runs of an endpoint.
 type Counts struct {
 	Answered, Cached int64 // Cached are those of Answered whose rows were stored
-	ClientErrors     int64 // of the caller, but for those in RateLimited
+	ClientErrors     int64 // the caller's errors, without those in RateLimited
 	ServerErrors     int64
 	RateLimited      int64
 
 	took [durations]int64 // of Answered, by duration
 }
 
-// Calls is how many there are in all.
+// Calls returns the total number of runs.
 func (n *Counts) Calls() int64 { return n.Answered + n.Errors() + n.RateLimited }
 
-// Errors is how many failed, but for those that a limit refused.
+// Errors returns how many runs failed, without those that a limit refused.
 func (n *Counts) Errors() int64 { return n.ClientErrors + n.ServerErrors }
 
 func (n *Counts) addAll(b *bucket) {
@@ -125,20 +124,20 @@ func (n *Counts) addAll(b *bucket) {
 	n.RateLimited += int64(b.held.Load())
 }
 
-// Window is the runs of the last hour or of the last day.
+// Window is the runs of the last hour or the last day.
 type Window struct {
 	Counts
 
 	From, To time.Time // From is the beginning of the first step
 	Step     time.Duration
-	Steps    []Counts // oldest first; the last one goes on
+	Steps    []Counts // oldest first; the last is still in progress
 }
 
 func newWindow(now time.Time, step time.Duration, steps int) Window {
 	return Window{From: now.Truncate(step).Add(-time.Duration(steps-1) * step), To: now, Step: step, Steps: make([]Counts, steps)}
 }
 
-// add adds the runs of a bucket, if they are of the window's time.
+// add adds the runs of a bucket that is within the window.
 func (w *Window) add(b *bucket, step time.Duration) {
 	at := time.Unix(b.step*int64(step/time.Second), 0)
 	if at.Before(w.From) || at.After(w.To) {
@@ -188,7 +187,7 @@ type VersionUsage struct {
 type Usage struct {
 	Windows
 
-	Versions []VersionUsage // that ran in the last day, newest first
+	Versions []VersionUsage // those that ran in the last day, newest first
 }
 
 // versionCounts are the runs of one version.
@@ -197,7 +196,7 @@ type versionCounts struct {
 	counts
 }
 
-// Usage returns the runs of the last hour and of the last day. The log may be nil: it has none.
+// Usage returns the runs of the last hour and the last day. A nil log has none.
 func (l *Log) Usage(now time.Time) Usage {
 	u := Usage{Windows: newWindows(now)}
 	if l == nil {
@@ -228,7 +227,7 @@ func (l *Log) Windows(now time.Time) Windows {
 	return w
 }
 
-// Day is the runs of the last day, for less than what Windows takes.
+// Day returns the runs of the last day, at less cost than Windows.
 func (l *Log) Day(now time.Time) Counts {
 	w := Windows{Day: newWindow(now.UTC(), daySteps*dayStep, 1)}
 	w.Day.From = newWindow(now.UTC(), dayStep, daySteps).From
@@ -249,7 +248,7 @@ func (l *Log) counted() []*versionCounts {
 	return nil
 }
 
-// countsOf returns where a run counts: with those of its version, or with the others.
+// countsOf returns the counts for a run: those of its version, or the others.
 func (l *Log) countsOf(r *Run) *counts {
 	if r.Version == 0 {
 		return &l.others
@@ -266,12 +265,12 @@ func (l *Log) countsOf(r *Run) *counts {
 	return l.countVersion(r)
 }
 
-// idle returns which version had no run within a day; -1 for none.
+// idle returns the index of a version without runs in the last day; -1 for none.
 func idle(list []*versionCounts, now time.Time) int {
 	return slices.IndexFunc(list, func(v *versionCounts) bool { return v.last.Load() < now.Add(-daySteps*dayStep).UnixMicro() })
 }
 
-// countVersion begins to count a version by itself.
+// countVersion begins to count a version separately.
 func (l *Log) countVersion(r *Run) *counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()

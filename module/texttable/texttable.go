@@ -1,5 +1,5 @@
-// Package texttable writes results as tables of plain text, for readers that take in text rather than JSON, such as language
-// models: a line of names, and a line for each row, with | between the cells.
+// Package texttable writes results as tables of plain text, for readers that prefer text to JSON, such as language models: a line of names and a line
+// for each row, with | between the cells.
 package texttable
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// table is text in the making.
+// table is a text being built.
 type table struct{ text []byte }
 
 func (t *table) line(cells ...string) {
@@ -28,10 +28,10 @@ func (t *table) line(cells ...string) {
 	}
 }
 
-// escape keeps what is in a cell from looking like the end of it.
+// escape keeps a cell's text from looking like the end of the cell.
 var escape = strings.NewReplacer(`\`, `\\`, "|", `\|`, "\n", `\n`, "\r", `\r`)
 
-// Rows writes rows of JSON arrays below the names of their columns. Cells are cut to so many characters; 0 leaves them whole.
+// Rows writes rows of JSON arrays below the names of their columns. Cells are truncated to most characters; 0 leaves them whole.
 func Rows(columns []string, rows iter.Seq[[]byte], most int) (string, error) {
 	var t table
 	t.line(columns...)
@@ -67,7 +67,7 @@ func cut(text string, most int) string {
 	return text
 }
 
-// Results writes the results of a query whose kind answers with more than rows.
+// Results writes the results of a query whose kind returns more than rows.
 func Results(q query.Node, results []byte) (string, error) {
 	rows, err := compiler.KindOf(q).Table(q, results)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package values finds out in the background which kinds of values the properties of projects had before these were noted, for queries that then
-// read no more than these. It knows neither HTTP nor Caddy.
+// Package values finds out in the background which kinds of values the properties of projects had before kinds were recorded, so that queries then
+// need not read others. It knows neither HTTP nor Caddy.
 package values
 
 import (
@@ -19,26 +19,26 @@ import (
 )
 
 const (
-	// lookEvery is how often to look for projects with values that were not noted.
+	// lookEvery is how often to look for projects with values whose kinds were not recorded.
 	lookEvery = time.Minute
-	// restFor is how long a project is not probed again after a probe has ended, whatever it found.
+	// restFor is how long after a probe, whatever its outcome, the project is not probed again.
 	restFor = 7 * 24 * time.Hour
-	// lock is the lock of the server that probes.
+	// lock is the name of the lock that the probing server holds.
 	lock = "values"
 )
 
-// Config is what a Prober works with.
+// Config configures a Prober.
 type Config struct {
 	Registry *registry.Registry
 	Shards   *warehouse.Shards
 	Places   *admission.Scheduler
 	Logger   *zap.Logger
-	// Options are those of what is written to a project now.
+	// Options returns the options for writing to a project now.
 	Options func(snap *registry.Snapshot, project int64) ingest.Options
 }
 
-// Prober probes one project after the other, where nobody writes to the tables but the servers of the registry. What is noted of a project from the
-// beginning of its probe on, and what the probe finds, is together all that it has.
+// Prober probes one project after another, provided that only the servers of the registry write to the tables. The kinds recorded since the beginning
+// of a project's probe, together with those that the probe finds, are all that the project has.
 type Prober struct {
 	Config
 
@@ -48,7 +48,7 @@ type Prober struct {
 	done   sync.WaitGroup
 }
 
-// New returns a prober, which begins to look for projects.
+// New returns a Prober, which begins to look for projects.
 func New(config Config) *Prober {
 	p := &Prober{Config: config, holder: uuid.NewString()}
 	p.open, p.end = context.WithCancel(context.Background())
@@ -58,7 +58,7 @@ func New(config Config) *Prober {
 	return p
 }
 
-// Close stops a probe that is under way. It begins anew with the next start.
+// Close stops a probe in progress. It starts afresh after the next start.
 func (p *Prober) Close() error {
 	p.end()
 	p.done.Wait()
@@ -80,7 +80,7 @@ func (p *Prober) work() {
 	}
 }
 
-// Round probes the projects with values that were not noted, if no other server does. What fails keeps no other project from being probed.
+// Round probes the projects with values whose kinds were not recorded, unless another server does. A failure does not stop the probing of other projects.
 func (p *Prober) Round(ctx context.Context) (failed error) {
 	if len(p.wanted(time.Now())) == 0 {
 		return nil
@@ -101,7 +101,7 @@ func (p *Prober) Round(ctx context.Context) (failed error) {
 	return failed
 }
 
-// wanted lists the projects that have properties whose kinds of values may become known.
+// wanted returns the projects with properties whose kinds of values may become known.
 func (p *Prober) wanted(now time.Time) (wanted []int64) {
 	snap := p.Registry.Snapshot()
 	for _, project := range snap.Projects() {
@@ -114,7 +114,7 @@ func (p *Prober) wanted(now time.Time) (wanted []int64) {
 	return wanted
 }
 
-// probe finds out the kinds of values of a project. One that ClickHouse cannot be asked about in the usual limits is not probed again soon.
+// probe finds out the kinds of values of a project. If ClickHouse can't answer within the usual limits, the project is not probed again soon.
 func (p *Prober) probe(ctx context.Context, project int64) error {
 	began := time.Now()
 	snap := p.Registry.Snapshot()
@@ -149,7 +149,7 @@ func (p *Prober) probe(ctx context.Context, project int64) error {
 	return nil
 }
 
-// known lists the properties of a project.
+// known returns the properties of a project.
 func known(snap *registry.Snapshot, project int64) (list []ingest.LearnedProperty) {
 	for _, d := range snap.PropertyDefinitions(project) {
 		list = append(list, ingest.LearnedProperty{Scope: string(d.Scope), GroupTypeIndex: d.GroupTypeIndex, Name: d.Name})
