@@ -28,7 +28,7 @@ import (
 
 func init() { caddy.RegisterModule(adminAPI{}) }
 
-// adminAPI serves the operator's commands on Caddy's admin address, below /analytics/, and the paths of health.
+// adminAPI serves the operator's commands below /analytics/ on Caddy's admin address, and the health paths.
 type adminAPI struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -75,10 +75,10 @@ func (adminAPI) Routes() []caddy.AdminRoute {
 	}
 }
 
-// adminHandler answers with a value to send as JSON.
+// adminHandler returns a value to send as JSON.
 type adminHandler func(rt *runtime, w http.ResponseWriter, r *http.Request) (any, error)
 
-// findAdmin returns the handler of a request, and the runtime of the running config.
+// findAdmin returns the handler for a request, and the runtime of the running config.
 func findAdmin(methods map[string]adminHandler, r *http.Request) (*runtime, adminHandler, error) {
 	handle, ok := methods[r.Method]
 	if !ok {
@@ -108,7 +108,7 @@ func serveAdmin(methods map[string]adminHandler, w http.ResponseWriter, r *http.
 	return nil
 }
 
-// adminError gives operators the reason: unlike customers, they may see all of it.
+// adminError returns an error with its full reason: unlike customers, operators may see it.
 func adminError(err error) error {
 	status := http.StatusInternalServerError
 	var mistake *registry.FieldError
@@ -128,7 +128,7 @@ func adminError(err error) error {
 	return caddy.APIError{HTTPStatus: status, Err: err, Message: err.Error()}
 }
 
-// errBadRequest marks what an operator asked wrongly.
+// errBadRequest marks a mistake in an operator's request.
 var errBadRequest = errors.New("bad request")
 
 func badRequest(format string, args ...any) error {
@@ -160,7 +160,7 @@ func recordProject(snap *registry.Snapshot, p *registry.Project) adminapi.Projec
 	}
 }
 
-// eventsFrom is the time of the earliest events that a project shows now.
+// eventsFrom returns the time of the earliest events that a project shows now.
 func eventsFrom(snap *registry.Snapshot, p *registry.Project) time.Time {
 	if of := snap.Schema(p.ID); of != nil {
 		return of.EventsFrom(time.Now())
@@ -230,8 +230,7 @@ func adminSetProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 	return recordProject(rt.registry.Snapshot(), p), nil
 }
 
-// checkTestAccounts refuses filters that no query could use: their operators and expressions are compiled, for a project with
-// some cohorts.
+// checkTestAccounts refuses filters that no query could use. It compiles their operators and expressions for a project with the given cohorts.
 func checkTestAccounts(raw json.RawMessage, cohorts schema.Cohorts) error {
 	if raw == nil {
 		return nil
@@ -307,14 +306,14 @@ func adminCreateKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, e
 	return recordKey(rt.registry.Snapshot(), key, secret), nil
 }
 
-// createKey makes an operator's key. No two secret keys of a project have one label (contract section 6.3), and an operator's
-// is a note: one that is taken gets a number.
+// createKey creates an operator's key. The labels of a project's secret keys are unique (contract section 6.3), but an operator's label is only a
+// note: if it is taken, it gets a number.
 func createKey(ctx context.Context, keys *registry.Registry, wanted registry.NewKey, now time.Time) (*registry.Key, string, error) {
 	label := strings.TrimSpace(wanted.Label)
 	for n := 2; ; n++ {
 		key, secret, err := keys.CreateKey(ctx, wanted, now)
 		if mistake, ok := errors.AsType[*registry.FieldError](err); !ok || mistake.Field != "label" || mistake.Code != registry.CodeUnique {
-			return key, secret, err // it says what was being done
+			return key, secret, err // the error says what was being done
 		}
 		wanted.Label = fmt.Sprintf("%s %d", label, n)
 	}
@@ -358,7 +357,7 @@ func adminChangeKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, e
 	return nil, badRequest("a key can be rolled or revoked, not %q", r.PathValue("action"))
 }
 
-// adminProject finds the project that a parameter names.
+// adminProject returns the project that a parameter names.
 func adminProject(snap *registry.Snapshot, text string) (*registry.Project, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

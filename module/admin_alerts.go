@@ -36,7 +36,7 @@ func adminListAlerts(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 	return map[string]any{"alerts": records}, nil
 }
 
-// adminCheckAlert has an alert checked now, whenever it is due.
+// adminCheckAlert makes an alert be checked now, whenever it is due.
 func adminCheckAlert(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
 	project, err := adminProject(rt.registry.Snapshot(), r.URL.Query().Get("project"))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// openBackups takes a share of what makes backups.
+// openBackups takes a share of Backups.
 func (a *App) openBackups(rt *runtime, cacheKey string) (*backups.Backups, error) {
 	b, err := keep(a, "backups "+cacheKey, func() (*backups.Backups, func() error, error) {
 		logger := a.logger.Named("backup")
@@ -39,7 +39,7 @@ func (a *App) openBackups(rt *runtime, cacheKey string) (*backups.Backups, error
 	return b, nil
 }
 
-// afterRestore brings what is kept in memory up to date: it calls each for every project.
+// afterRestore returns a function that updates what is kept in memory: it calls each for every project.
 func afterRestore(reg *registry.Registry, each ...func(project int64)) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := reg.AddCaptureTokens(ctx, time.Now()); err != nil { // the backup may be older than tokens
@@ -54,7 +54,7 @@ func afterRestore(reg *registry.Registry, each ...func(project int64)) func(cont
 	}
 }
 
-// restoring is what to say of a restore that broke off; nil if none did.
+// restoring returns what to report about an interrupted restore; nil if there is none.
 func (rt *runtime) restoring(b *backups.Backups) error {
 	r, err := backups.BrokenOff(b.DataDir)
 	switch {
@@ -66,10 +66,10 @@ func (rt *runtime) restoring(b *backups.Backups) error {
 	return nil
 }
 
-// streamHandler answers with a value to send as JSON, after lines that say how far it is.
+// streamHandler returns a value to send as JSON, after lines that report progress.
 type streamHandler func(ctx context.Context, rt *runtime, r *http.Request, report backups.Progress) (any, error)
 
-// streamed is a route whose answer has lines of adminapi.BackupLine. It ends what it does when the client is gone.
+// streamed returns a route whose answer consists of adminapi.BackupLine lines. Its work stops when the client disconnects.
 func streamed(pattern string, handle streamHandler) caddy.AdminRoute {
 	methods := map[string]adminHandler{http.MethodPost: func(rt *runtime, w http.ResponseWriter, r *http.Request) (any, error) {
 		release, ok := rt.Retain()
@@ -84,7 +84,7 @@ func streamed(pattern string, handle streamHandler) caddy.AdminRoute {
 	})}
 }
 
-// serveStream is serveAdmin for a handler that has sent its answer itself.
+// serveStream is serveAdmin for a handler that has already sent its answer.
 func serveStream(methods map[string]adminHandler, w http.ResponseWriter, r *http.Request) error {
 	rt, handle, err := findAdmin(methods, r)
 	if err != nil {
@@ -96,10 +96,10 @@ func serveStream(methods map[string]adminHandler, w http.ResponseWriter, r *http
 	return nil
 }
 
-// lineEvery is the least time between two lines that say how far it is.
+// lineEvery is the shortest time between two progress lines.
 const lineEvery = 200 * time.Millisecond
 
-// stream sends how far do is, and what it returns. An error before the first line is returned, and gets a status of its own.
+// stream sends the progress of do, and then its result. An error before the first line is returned, so that it gets a status of its own.
 func stream(w http.ResponseWriter, do func(backups.Progress) (any, error)) error {
 	s := &lines{w: w}
 	result, err := do(s.report)
@@ -145,7 +145,7 @@ func (l *lines) send(line adminapi.BackupLine) {
 		l.begun = true
 		l.w.Header().Set("Content-Type", "application/x-ndjson")
 	}
-	_ = json.NewEncoder(l.w).Encode(line) // when nobody reads it, the context ends
+	_ = json.NewEncoder(l.w).Encode(line) // when nobody reads, the context ends
 	_ = http.NewResponseController(l.w).Flush()
 }
 

@@ -19,8 +19,8 @@ func recordCohort(c *registry.Cohort) adminapi.Cohort {
 	}
 }
 
-// adminCreateCohort creates a cohort. If another product fills the tables, it needs the number that the cohort has there: a number of
-// our own could be that of another cohort.
+// adminCreateCohort creates a cohort. If another product fills the tables, the operator must give the cohort's id there: an id of our own could
+// belong to another cohort.
 func adminCreateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
 	body, err := readAdmin[adminapi.CohortFields](r)
 	if err != nil {
@@ -110,7 +110,7 @@ func adminDeleteCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 	return map[string]any{"id": id, "project": project.ID, "deleted": true}, nil
 }
 
-// adminRecalculateCohort has the members of a cohort computed anew, however old they are.
+// adminRecalculateCohort makes the members of a cohort be computed again, however old they are.
 func adminRecalculateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
 	project, err := adminProject(rt.registry.Snapshot(), r.URL.Query().Get("project"))
 	if err != nil {
@@ -135,7 +135,7 @@ func adminRecalculateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request)
 	return recordCohort(c), nil
 }
 
-// checkCohortName reports that an operator gave no name.
+// checkCohortName refuses an empty name.
 func checkCohortName(name string) error {
 	if strings.TrimSpace(name) == "" {
 		return badRequest("name: This field is required.")
@@ -143,7 +143,7 @@ func checkCohortName(name string) error {
 	return nil
 }
 
-// adminCohort is the number of the cohort that a request is about.
+// adminCohort returns the id of the cohort that a request is about.
 func adminCohort(r *http.Request) (int64, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil {

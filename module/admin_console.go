@@ -21,7 +21,7 @@ const (
 	maxSessionLife = 30 * 24 * time.Hour
 )
 
-// adminSignIn gives an operator a link that opens the console, signed in.
+// adminSignIn returns a link that opens the console, signed in.
 func adminSignIn(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
 	body, err := readAdmin[adminapi.SignIn](r)
 	if err != nil {
@@ -57,7 +57,7 @@ func adminSignIn(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, erro
 	}, nil
 }
 
-// sessionProject finds the project that somebody signs in to; without a number, the only one.
+// sessionProject returns the project to sign in to; without an id, the only one.
 func sessionProject(snap *registry.Snapshot, id int64) (*registry.Project, error) {
 	all := snap.Projects()
 	switch {
@@ -74,8 +74,8 @@ func sessionProject(snap *registry.Snapshot, id int64) (*registry.Project, error
 	return all[0], nil
 }
 
-// consoleSite returns the scheme and host of the site with the console: what the operator says, else the app's public_url, else what the
-// config says of a site that has the console.
+// consoleSite returns the scheme and host of the site with the console: those given by the operator, or else the app's public_url, or else those in
+// the config of a site that has the console.
 func consoleSite(rt *runtime, wanted string) (string, error) {
 	app, err := activeApp()
 	if err != nil {
@@ -104,7 +104,7 @@ func consoleSite(rt *runtime, wanted string) (string, error) {
 	return "", badRequest("the config does not say what the site with the console is called: say it with --site, for example --site https://example.com")
 }
 
-// findConsole returns the scheme and host of a site with the console; empty when the config does not say one.
+// findConsole returns the scheme and host of a site with the console; empty if the config does not give them.
 func findConsole(app *caddyhttp.App) string {
 	names := make([]string, 0, len(app.Servers))
 	for name := range app.Servers {
@@ -144,8 +144,7 @@ func findConsole(app *caddyhttp.App) string {
 	return ""
 }
 
-// consoleHost looks for a handler with the console, and returns the host that a request needs to come to it: that of the nearest matcher, empty for
-// any.
+// consoleHost looks for a handler with the console, and returns the host that a request needs to reach it: that of the nearest matcher; empty for any.
 func consoleHost(routes caddyhttp.RouteList, outer string) (host string, found bool) {
 	for _, route := range routes {
 		host := outer
@@ -172,7 +171,7 @@ func consoleHost(routes caddyhttp.RouteList, outer string) (host string, found b
 	return "", false
 }
 
-// hostNames are the hosts that a matcher names, without patterns.
+// hostNames returns the hosts that a matcher names, except patterns.
 func hostNames(matcher any) []string {
 	var names []string
 	switch m := matcher.(type) {

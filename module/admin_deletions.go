@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// maxNamed is the most people that one command deletes.
+// maxNamed is how many people one command deletes at most.
 const maxNamed = 1000
 
 func (rt *runtime) recordDeletion(d *registry.Deletion) adminapi.Deletion {
@@ -80,7 +80,7 @@ func adminListDeletions(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 	return out, nil
 }
 
-// adminErase erases what is deleted now, and waits until nothing of it is on the disk.
+// adminErase erases deleted data now, and waits until nothing of it is on the disk.
 func adminErase(rt *runtime, w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("lifting the read deadline: %w", err)

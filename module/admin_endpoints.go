@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 )
 
-// adminEndpointFiles plans what files change, and with the action apply it makes the changes.
+// adminEndpointFiles plans the changes of files, and with the action apply makes them.
 func adminEndpointFiles(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
 	action := r.PathValue("action")
 	if action != "plan" && action != "apply" {
@@ -39,7 +39,7 @@ func adminEndpointFiles(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 func (rt *runtime) readAndPlan(ctx context.Context, body adminapi.EndpointFiles, now time.Time) (*files.Plan, error) {
 	parsed, err := endpointfile.ParseAll(body.Files)
 	if err != nil {
-		return nil, err // mistakes in files, which they name
+		return nil, err // mistakes in files, which name the files
 	}
 	return rt.files().Plan(ctx, body.Project, parsed, body.Prune, now)
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// adminImport reads a file from the request's body into a project.
+// adminImport imports a file from the request's body into a project.
 func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, error) {
-	// Caddy gives admin requests ten seconds; an import takes as long as its file, as long as its lines come.
+	// Caddy gives admin requests ten seconds; an import may take as long as its file keeps coming.
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("lifting the read deadline: %w", err)
 	}
@@ -48,7 +48,7 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	return report, nil
 }
 
-// adminImportProgress says how far an import of a command has come.
+// adminImportProgress reports the progress of a command's import.
 func adminImportProgress(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
 	found, ok := rt.imports.runs.of(r.URL.Query().Get("run"))
 	if !ok {
@@ -57,7 +57,7 @@ func adminImportProgress(rt *runtime, _ http.ResponseWriter, r *http.Request) (a
 	return found, nil
 }
 
-// countMembers records that static cohorts have new members.
+// countMembers records the new number of members of static cohorts.
 func (rt *runtime) countMembers(ctx context.Context, project int64, filled map[int64]bool) error {
 	for id := range filled {
 		if known := rt.registry.Snapshot().Cohort(project, id); known == nil || !known.Static {
@@ -76,7 +76,7 @@ func (rt *runtime) countMembers(ctx context.Context, project int64, filled map[i
 	return nil
 }
 
-// keepGroupTypes records group types of a project before anything is written by their index, and returns all that the servers of the
+// keepGroupTypes records group types of a project before anything is written with their index, and returns all group types that the servers of the
 // registry have recorded.
 func (rt *runtime) keepGroupTypes(project int64) func(context.Context, []ingest.GroupType) ([]ingest.GroupType, error) {
 	return func(ctx context.Context, found []ingest.GroupType) ([]ingest.GroupType, error) {
@@ -84,7 +84,7 @@ func (rt *runtime) keepGroupTypes(project int64) func(context.Context, []ingest.
 			if err := rt.registry.Refresh(ctx); err != nil {
 				return nil, err
 			}
-			if rt.registry.Snapshot().Project(project) == nil { // it was deleted: nothing is to be written any more
+			if rt.registry.Snapshot().Project(project) == nil { // it was deleted: nothing may be written any more
 				return nil, fmt.Errorf("project %d: %w", project, registry.ErrNotFound)
 			}
 			return groupTypes(rt.registry.Snapshot(), project), nil
@@ -98,7 +98,7 @@ func (rt *runtime) keepGroupTypes(project int64) func(context.Context, []ingest.
 	}
 }
 
-// learn records the property types that were found.
+// learn records the types of new properties.
 func (rt *runtime) learn(ctx context.Context, project int64, report *ingest.Report) error {
 	if len(report.Learned) == 0 {
 		return nil
@@ -112,7 +112,7 @@ func (rt *runtime) learn(ctx context.Context, project int64, report *ingest.Repo
 	return rt.registry.Learn(ctx, project, defs, nil)
 }
 
-// knownTypes lists the properties of a project; nil for none.
+// knownTypes returns the properties of a project; nil for none.
 func knownTypes(of *registry.ProjectSchema) []ingest.LearnedProperty {
 	if of == nil {
 		return nil
@@ -126,12 +126,12 @@ func knownTypes(of *registry.ProjectSchema) []ingest.LearnedProperty {
 	return known
 }
 
-// propertyValues keeps the kinds of values of a project's properties in the registry. It implements ingest.Values. What it says is as of the
-// last refresh of the registry: each batch begins with one, for its group types.
+// propertyValues stores the kinds of values of a project's properties in the registry. It implements ingest.Values. What it returns is as of the last
+// refresh of the registry: each batch begins with one, for its group types.
 type propertyValues struct {
 	*registry.Registry
 	project int64
-	last    *registry.ProjectSchema // that was last told
+	last    *registry.ProjectSchema // that was last returned
 }
 
 func (v *propertyValues) Known() bool {
@@ -161,13 +161,13 @@ func (v *propertyValues) Widen(ctx context.Context, found []ingest.LearnedProper
 	if _, full := errors.AsType[*registry.FieldError](err); !full {
 		return err
 	}
-	for n := range list { // there is no room for new ones: the values are written all the same
+	for n := range list { // there is no room for new ones: the values are written nevertheless
 		list[n].Type = ""
 	}
 	return v.Registry.Widen(ctx, v.project, list, true)
 }
 
-// cohortIDs lists the cohorts that people are put into, and those that are computed.
+// cohortIDs returns the static cohorts, which people are added to, and the computed ones.
 func cohortIDs(snap *registry.Snapshot, project int64) (static, computed []int64) {
 	for _, c := range snap.Cohorts(project) {
 		if c.Static {

@@ -27,7 +27,7 @@ func adminPurgeProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 	}
 	purged, err := rt.registry.Purge(r.Context(), p.ID, time.Now().Add(-age))
 	if err != nil {
-		return nil, err // it says what was being done
+		return nil, err // the error says what was being done
 	}
 	return adminapi.Purged{
 		Project: p.ID, Insights: len(purged.Insights), Dashboards: len(purged.Dashboards), Tiles: len(purged.Tiles), Endpoints: purged.Endpoints,

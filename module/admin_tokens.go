@@ -14,7 +14,7 @@ func adminRotateTokens(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 	}
 	secret, err := rt.registry.RotateTokenSecret(r.Context(), body.Project, body.Revoke, time.Now())
 	if err != nil {
-		return nil, err // it says what was being done
+		return nil, err // the error says what was being done
 	}
 	return adminapi.TokenSecret{Project: body.Project, ID: secret.ID, CreatedAt: secret.CreatedAt}, nil
 }

@@ -1,5 +1,5 @@
-// Package module puts the analytics API into Caddy: the app that owns connections, registry snapshot and cache, the
-// handler that answers requests, the admin API and the commands that operators use. It holds no query logic.
+// Package module adds the analytics API to Caddy: the app that owns the connections, the registry snapshot and the cache, the handler that answers
+// requests, the admin API and the operator's commands. It contains no query logic.
 package module
 
 import (
@@ -20,111 +20,111 @@ import (
 
 func init() { caddy.RegisterModule(new(App)) }
 
-// App is the Caddy app "analytics". It owns what the handlers of all sites share: the connection to ClickHouse or the
-// embedded engine, the registry and the cache of results. All of them survive a reload of the config.
+// App is the Caddy app "analytics". It owns what the handlers of all sites share: the connection to ClickHouse or the embedded engine, the registry
+// and the result cache. All of these survive config reloads.
 type App struct {
-	// The ClickHouse server or cluster to ask, as a DSN: clickhouse:// and tcp:// speak the native protocol, http:// and
-	// https:// HTTP. Default: the embedded engine.
+	// The ClickHouse server or cluster to use, as a DSN: clickhouse:// and tcp:// speak the native protocol, http:// and https:// HTTP. Default: the
+	// embedded engine.
 	ClickHouse string `json:"clickhouse,omitempty"`
-	// The ClickHouse cluster on whose servers the tables are made, as replicated ones. Default: tables are made on one server.
+	// The ClickHouse cluster on whose servers the tables are created, as replicated tables. Default: tables are created on one server.
 	Cluster string `json:"clickhouse_cluster,omitempty"`
-	// Further ClickHouse servers, or groups of replicas, as DSNs by a name. All rows of a project are on one of them, or on the server of
-	// clickhouse: a new project is on the one that has the fewest. Default: none.
+	// Further ClickHouse servers, or groups of replicas: DSNs by name. All rows of a project are on one of them, or on the server of clickhouse; a
+	// new project goes to the one with the fewest projects. Default: none.
 	Shards map[string]string `json:"clickhouse_shards,omitempty"`
-	// Where projects, keys and endpoints are kept, as a DSN: sqlite:PATH, or postgres://… for several nodes. Default: registry.db in the data folder.
+	// Where projects, keys and endpoints are stored, as a DSN: sqlite:PATH, or postgres://… for several nodes. Default: registry.db in the data folder.
 	Registry string `json:"registry,omitempty"`
 	// The folder of the embedded engine and the default registry. Default: analytics in Caddy's own data folder.
 	DataDir string `json:"data_dir,omitempty"`
 	// The libchdb.so of the embedded engine. Default: the one that `make engine` puts into the user's cache folder.
 	EngineLibrary string `json:"engine_library,omitempty"`
-	// What links in answers begin with, such as https://api.example.com. Default: the scheme and host of the request, or those that a proxy
-	// of Caddy's trusted_proxies forwards.
+	// What links in answers begin with, such as https://api.example.com. Default: the scheme and host of the request, or those forwarded by one of
+	// Caddy's trusted_proxies.
 	PublicURL string `json:"public_url,omitempty"`
-	// The cache of results.
+	// The result cache.
 	Cache CacheConfig `json:"cache,omitzero"`
-	// What a query, a project and a key may use.
+	// Limits for queries, projects and keys.
 	Limits Limits `json:"limits,omitzero"`
 	// How events come in over HTTP.
 	Capture CaptureConfig `json:"capture,omitzero"`
 	// Where alerts are sent.
 	Alerts AlertsConfig `json:"alerts,omitzero"`
-	// How the servers that share the registry ask one another for results. Default: each computes all that it answers.
+	// How the servers that share the registry ask one another for results. Default: each server computes its own.
 	Peers *PeersConfig `json:"peers,omitempty"`
-	// Folders of endpoint files, one a project. Default: none.
+	// Folders of endpoint files, one per project. Default: none.
 	Endpoints []EndpointFolder `json:"endpoints,omitempty"`
 
 	logger  *zap.Logger
 	leases  []func() error
-	kept    []string // the keys of what leases give back
+	kept    []string // the keys of the shares that leases give back
 	started chan struct{}
-	held    chan struct{} // closed when the start waits for the registry in the background
+	held    chan struct{} // closed if the start continues in the background, waiting for the registry
 	runtime atomic.Pointer[runtime]
-	console atomic.Bool // a site has the console
+	console atomic.Bool // some site has the console
 
-	stopStart   func() // ends the start in the background; nil when there is none
-	stopFolders func() // ends the task that waits to apply endpoint files; nil when there is none
+	stopStart   func() // ends the start in the background; nil if there is none
+	stopFolders func() // ends the task that waits to apply endpoint files; nil if there is none
 }
 
 // CaptureConfig bounds what comes in over HTTP. Events wait in a log on disk until they are in ClickHouse.
 type CaptureConfig struct {
-	// The most that the log may take on disk, in the data folder; that of each shard as much. Beyond it events are refused with 503. Default: 4GiB.
+	// How much of the disk the log may take, in the data folder; the log of each shard may take as much. Beyond that, events are refused with 503.
+	// Default: 4GiB.
 	Buffer Size `json:"buffer,omitempty"`
-	// The most JSON of one event. Default: 1MiB.
+	// The largest event, as JSON. Default: 1MiB.
 	MaxEventSize Size `json:"max_event_size,omitempty"`
-	// The most of a request's body, as it is sent. Default: 20MiB.
+	// The largest request body, as sent. Default: 20MiB.
 	MaxBatchSize Size `json:"max_batch_size,omitempty"`
-	// How many events may come with one capture token, such as 1000/s. Default: any number.
+	// How many events may come in with one capture token, such as 1000/s. Default: unlimited.
 	Rate Rate `json:"rate,omitzero"`
 }
 
 // AlertsConfig says where alerts are sent.
 type AlertsConfig struct {
-	// Where messages go of alerts without a webhook of their own: a URL. Default: none.
+	// The URL for messages of alerts without a webhook of their own. Default: none.
 	Webhook string `json:"webhook,omitempty"`
 	// The secret that signs these messages: 16 to 256 characters, or whsec_ and base64. Default: none, they are not signed.
 	WebhookSecret string `json:"webhook_secret,omitempty"`
-	// Lets alerts name webhooks at addresses that are not of the public internet. Default: they are not sent there.
+	// Lets alerts name webhooks at addresses outside the public internet. Default: messages are not sent there.
 	PrivateWebhooks bool `json:"private_webhooks,omitempty"`
 }
 
-// CacheConfig bounds the cache of results.
+// CacheConfig bounds the result cache.
 type CacheConfig struct {
 	// The memory for results, as a size such as 512MiB. Default: 512MiB.
 	MaxSize Size `json:"max_size,omitempty"`
-	// How long an answer of the query route is fresh; an endpoint says so itself. Default: 5m.
+	// How long an answer of the query route is fresh; each endpoint has a setting of its own. Default: 5m.
 	TTL caddy.Duration `json:"ttl,omitempty"`
 	// How long past its freshness an answer is served while a new one is computed, or while ClickHouse is down. Default: 1h.
 	Stale *caddy.Duration `json:"stale,omitempty"`
-	// Whether the buckets of time that answers consist of are kept, so that only those are computed again whose data changed. Default: true.
+	// Whether the buckets of time that answers consist of are kept, so that only buckets whose data changed are computed again. Default: true.
 	SettledPast *bool `json:"settled_past,omitempty"`
-	// Whether these buckets are written to the data folder when the server ends, and used again when it starts. Default: false.
+	// Whether these buckets are written to the data folder when the server stops, and used again when it starts. Default: false.
 	SettledPastOnDisk bool `json:"settled_past_on_disk,omitempty"`
 }
 
-// Limits bounds the work on ClickHouse, where cached answers do not count, and what projects keep.
+// Limits bounds the work on ClickHouse, which excludes cached answers, and how much projects store.
 type Limits struct {
 	// The longest that a query may run. Default: 60s.
 	MaxExecutionTime caddy.Duration `json:"max_execution_time,omitempty"`
 	// The most memory that a query may use. Default: 4GiB.
 	MaxMemory Size `json:"max_memory,omitempty"`
-	// How many queries of one project run at once; eight times as many may wait. Default: 10.
+	// How many queries of one project run at a time; eight times as many may wait. Default: 10.
 	Concurrency int `json:"concurrency,omitempty"`
-	// How many queries of all projects together run at once, on each shard. Projects share them fairly, and a quarter of them, at least one, is kept
-	// for projects that run nothing. Default: four times the concurrency; with the embedded engine two for each processor, at least
-	// 4, which is also the most.
+	// How many queries of all projects together run at a time, on each shard. Projects share these places fairly, and a quarter of them, at least
+	// one, is reserved for projects that run nothing. Default: four times the concurrency; with the embedded engine two per processor, at least 4,
+	// which is also the maximum.
 	Places int `json:"places,omitempty"`
 	// How many queries one key may run, such as 240/m or 20/s. Default: 240/m.
 	Rate Rate `json:"rate,omitzero"`
-	// How many queries the runs of one endpoint may cause, all callers together, where the endpoint has no rate_limit of its own.
-	// Default: any number.
+	// How many queries the runs of one endpoint may cause, for all callers together, if the endpoint has no rate_limit of its own. Default: unlimited.
 	EndpointRate Rate `json:"endpoint_rate,omitzero"`
-	// How many insights a project may save, and as many dashboards, endpoints, variables, cohorts, actions, alerts, annotations and keys each; deleted
+	// How many insights a project may have, and likewise dashboards, endpoints, variables, cohorts, actions, alerts, annotations and keys; deleted
 	// ones count until they are purged. Default: 10000.
 	Records int `json:"records,omitempty"`
-	// What all records of a project may take together, in memory as on disk. Default: 256MiB.
+	// How many bytes all records of a project may take together, in memory as on disk. Default: 256MiB.
 	RecordsSize Size `json:"records_size,omitempty"`
-	// The largest file that may be imported over HTTP, as it is sent. The files of a project that wait may take twice as much of the data
-	// folder, those of all projects four times as much. Default: 4GiB.
+	// The largest file that may be imported over HTTP, as sent. The waiting files of a project may take twice as much of the data folder, those of
+	// all projects four times as much. Default: 4GiB.
 	ImportSize Size `json:"import_size,omitempty"`
 }
 
@@ -133,7 +133,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "analytics", New: func() caddy.Module { return new(App) }}
 }
 
-// Provision puts in placeholders and defaults. It opens nothing: `caddy validate` comes here too.
+// Provision fills in placeholders and defaults. It opens nothing, because `caddy validate` calls it too.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
 	a.started, a.held = make(chan struct{}), make(chan struct{})
@@ -224,8 +224,8 @@ func (a *App) setDefaults() {
 	}
 }
 
-// Start takes a share of the engine, the registry and the cache, opening those that no running config has. While a registry that it has to
-// open is away, it goes on in the background, unless the config before this one answers requests: that one then stays.
+// Start takes a share of the engine, the registry and the cache, opening those that no running config has. If it has to open a registry that is away,
+// it continues in the background, unless the previous config answers requests: then that one stays.
 func (a *App) Start() error {
 	err := a.start(context.Background())
 	if !errors.Is(err, registry.ErrUnavailable) || answering() {
@@ -247,9 +247,9 @@ func (a *App) start(ctx context.Context) error {
 		return err
 	}
 	rt.registry.SetLimits(registry.Limits{Records: a.Limits.Records, Bytes: int64(a.Limits.RecordsSize)})
-	rt.Places.SetLimits(a.placeLimits()) // what is shared with the config that this one replaces follows this one's
+	rt.Places.SetLimits(a.placeLimits()) // shares taken over from the previous config follow the settings of this one
 	rt.capturing.logs.SetMaxBytes(int64(a.Capture.Buffer))
-	// These are the first to be given back, while what they use is there.
+	// These are given back first, while what they use still exists.
 	a.leases = append(a.leases, a.deliver(rt), rt.servePeers())
 	a.runtime.Store(rt)
 	close(a.started)
@@ -257,14 +257,14 @@ func (a *App) start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends what still waits to be done. Requests that are under way still need what Cleanup gives back.
+// Stop ends background tasks of the start. Requests in progress still need what Cleanup gives back.
 func (a *App) Stop() error {
 	a.endStart()
 	a.endFolders()
 	return nil
 }
 
-// Cleanup gives back what Start took, if anything: Caddy also calls it after a Provision that failed.
+// Cleanup gives back what Start took, if anything: Caddy also calls it after a failed Provision.
 func (a *App) Cleanup() error {
 	a.endStart()
 	a.endFolders()
@@ -281,8 +281,8 @@ func (a *App) giveBack() error {
 	return errors.Join(errs...)
 }
 
-// wait returns the runtime once Start is through: Caddy may open a site's listener before it starts this app. While the registry is away, the
-// error is errStarting.
+// wait returns the runtime once Start is done: Caddy may open a site's listener before it starts this app. While the registry is away, the error is
+// errStarting.
 func (a *App) wait(ctx context.Context) (*runtime, error) {
 	if rt := a.runtime.Load(); rt != nil {
 		return rt, nil

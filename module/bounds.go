@@ -19,31 +19,31 @@ import (
 // CheckMaxSize reports what is wrong with the cache's size.
 func CheckMaxSize(size Size) error { return atLeast(size, 1<<20) }
 
-// CheckMaxMemory reports what is wrong with the memory of a query.
+// CheckMaxMemory reports what is wrong with the memory limit of a query.
 func CheckMaxMemory(size Size) error { return atLeast(size, 16<<20) }
 
-// CheckRecordsSize reports what is wrong with what the records of a project may take.
+// CheckRecordsSize reports what is wrong with the size limit for the records of a project.
 func CheckRecordsSize(size Size) error { return atLeast(size, registry.MaxRecord) }
 
-// CheckImportSize reports what is wrong with the size of a file that is imported.
+// CheckImportSize reports what is wrong with the size limit for imported files.
 func CheckImportSize(size Size) error { return atLeast(size, 1<<20) }
 
 // CheckBuffer reports what is wrong with the size of the log of captured events.
 func CheckBuffer(size Size) error { return atLeast(size, 64<<20) }
 
-// CheckMaxEventSize reports what is wrong with the size of an event.
+// CheckMaxEventSize reports what is wrong with the size limit of an event.
 func CheckMaxEventSize(size Size) error { return between(size, 1<<10, 16<<20) }
 
-// CheckMaxBatchSize reports what is wrong with the size of the body of a request that brings events.
+// CheckMaxBatchSize reports what is wrong with the size limit for the body of a capture request.
 func CheckMaxBatchSize(size Size) error { return between(size, 1<<10, 100<<20) }
 
-// CheckClickHouseDSN reports what is wrong with the DSN of a ClickHouse server. Its error holds no password.
+// CheckClickHouseDSN reports what is wrong with the DSN of a ClickHouse server. Its error contains no password.
 func CheckClickHouseDSN(dsn string) error { return clickhouse.Config{DSN: dsn}.Validate() }
 
 // CheckCluster reports what is wrong with the name of a ClickHouse cluster.
 func CheckCluster(name string) error { return clickhouse.CheckCluster(name) }
 
-// CheckShardName reports what is wrong with the name of a shard. The DSN of clickhouse is that of the main one, which has no name.
+// CheckShardName reports what is wrong with the name of a shard. The main shard, whose DSN is that of clickhouse, has no name.
 func CheckShardName(name string) error {
 	if !shardNames.MatchString(name) {
 		return fmt.Errorf("%q is not a valid name of a shard (want up to 50 letters, digits, - and _)", name)
@@ -56,7 +56,7 @@ var shardNames = regexp.MustCompile(`^[\w-]{1,50}$`)
 // CheckRegistryDSN reports what is wrong with the DSN of a registry.
 func CheckRegistryDSN(dsn string) error { return registry.CheckDSN(dsn) }
 
-// CheckPublicURL reports what is wrong with what links begin with.
+// CheckPublicURL reports what is wrong with the beginning of links.
 func CheckPublicURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || text != u.Scheme+"://"+u.Host || !api.HostForm.MatchString(u.Host) {
@@ -96,7 +96,7 @@ func CheckStale(stale caddy.Duration) error {
 	return nil
 }
 
-// CheckMaxExecutionTime reports what is wrong with the longest time of a query.
+// CheckMaxExecutionTime reports what is wrong with the time limit of a query.
 func CheckMaxExecutionTime(longest caddy.Duration) error {
 	if time.Duration(longest) < time.Second {
 		return errors.New("must be at least 1s")
@@ -120,7 +120,7 @@ func between(size, least, most Size) error {
 
 var errNotPositive = errors.New("must be positive")
 
-// Validate refuses values that could not work, for users of JSON and of the Caddyfile alike.
+// Validate refuses values that can't work, from JSON as well as from the Caddyfile.
 func (a *App) Validate() error {
 	var wrong []error
 	check := func(option string, err error) {

@@ -16,11 +16,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 )
 
-// saveBucketsTime is how long ClickHouse may take to say how far its tables are when the process ends.
+// saveBucketsTime is how long ClickHouse may take to report the versions of its tables when the process ends.
 const saveBucketsTime = 5 * time.Second
 
-// loadBuckets fills a new cache with the buckets of time that the process before this one saved, if the config says so. save does the same for the next one,
-// when the process ends. A failure costs only time, and is logged.
+// loadBuckets fills a new cache with the buckets of time that the previous process saved, if the config enables that. When the process ends, save
+// saves them for the next one. A failure only costs time, and is logged.
 func (a *App) loadBuckets(ctx context.Context, c *cache.Cache, shards *warehouse.Shards) (save func()) {
 	file := execution.BucketsFile{Path: filepath.Join(a.DataDir, "buckets.zst"), Writer: a.writer()}
 	if !a.Cache.SettledPastOnDisk {
@@ -36,7 +36,7 @@ func (a *App) loadBuckets(ctx context.Context, c *cache.Cache, shards *warehouse
 		a.logger.Info("the buckets of time from before are used again", zap.Int("queries", queries))
 	}
 	return func() {
-		if !caddy.Exiting() { // another config goes on, and may write
+		if !caddy.Exiting() { // another config continues, and may write
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), saveBucketsTime)
@@ -47,7 +47,7 @@ func (a *App) loadBuckets(ctx context.Context, c *cache.Cache, shards *warehouse
 	}
 }
 
-// writer tells this program and its engine apart from others.
+// writer identifies this program and its engine.
 func (a *App) writer() string {
 	of := func(path string, err error) string {
 		if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// capturing is what events come in by. There is one for each data folder, whatever the config: while a reload changes the connection to
-// ClickHouse, events still wait in the same journals.
+// capturing is what takes in events. There is one for each data folder, whatever the config: when a reload changes the connection to ClickHouse,
+// events still wait in the same journals.
 type capturing struct {
 	logs     *delivery.Logs
 	counters *capture.Counters
@@ -31,7 +31,7 @@ type capturing struct {
 	rereads  rereads
 }
 
-// openCapture takes a share of what events come in by.
+// openCapture takes a share of what takes in events.
 func (a *App) openCapture() (*capturing, error) {
 	return keep(a, "capture "+a.DataDir, func() (*capturing, func() error, error) {
 		logger := a.logger.Named("capture")
@@ -44,7 +44,7 @@ func (a *App) openCapture() (*capturing, error) {
 	})
 }
 
-// newCapture makes the routes that SDKs send to.
+// newCapture returns the routes that SDKs send to.
 func (a *App) newCapture(rt *runtime) *capture.Capture {
 	c := rt.capturing
 	out := &capture.Capture{
@@ -70,7 +70,7 @@ func (a *App) newCapture(rt *runtime) *capture.Capture {
 	return out
 }
 
-// deliver makes ClickHouse as a runtime has it the target of captured events.
+// deliver makes a runtime's ClickHouse the target of captured events.
 func (*App) deliver(rt *runtime) (release func() error) {
 	stop := rt.capturing.logs.Use(deliverTo{rt})
 	return func() error {
@@ -79,7 +79,7 @@ func (*App) deliver(rt *runtime) (release func() error) {
 	}
 }
 
-// limiter is what events a token may send.
+// limiter bounds the events of a token.
 type limiter struct {
 	*rate.Limiter
 
@@ -87,9 +87,8 @@ type limiter struct {
 	mu   sync.Mutex // held while a request takes all of its events
 }
 
-// limit takes events from what a token may send. It returns after what time to try again; 0 if they may come. A request with more events
-// than the rate has in a period may come when a whole period is unused, since it could never come otherwise. The others count towards
-// the periods after it.
+// limit counts events against the rate of a token. It returns after how long to try again; 0 if they may come in. A request with more events than the rate
+// has per period is accepted if a whole period is unused, since it could never be accepted otherwise. The rest counts against the following periods.
 func (c *capturing) limit(most Rate, token string, events int, now time.Time) time.Duration {
 	for {
 		found, known := c.limiters.Load(token)
@@ -105,7 +104,7 @@ func (c *capturing) limit(most Rate, token string, events int, now time.Time) ti
 	}
 }
 
-// take takes events, also more than there are in a period.
+// take takes events, possibly more than a period has.
 func (l *limiter) take(events int, now time.Time) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +120,7 @@ func (l *limiter) take(events int, now time.Time) (wait time.Duration) {
 	return 0
 }
 
-// deliverTo is where captured events go while a config is the running one.
+// deliverTo is the target of captured events while a config is running.
 type deliverTo struct{ *runtime }
 
 // Deliver implements delivery.Target.
@@ -139,14 +138,14 @@ func (rt deliverTo) Deliver(ctx context.Context, project int64, records []record
 	}
 	report, err := house.Deliver(ctx, rt.ingestOptions(snap, project), records)
 	learnErr := rt.learn(ctx, project, &report)
-	if full, ok := errors.AsType[*registry.FieldError](learnErr); ok { // to try again would keep all events waiting
+	if full, ok := errors.AsType[*registry.FieldError](learnErr); ok { // trying again would keep all events waiting
 		rt.logger.Warn("types of captured properties are not recorded", zap.Int64("project", project), zap.String("reason", full.Message))
 		learnErr = nil
 	}
 	return report, errors.Join(err, learnErr)
 }
 
-// ingestOptions are those of records that come in now, whose types are learned.
+// ingestOptions returns the options for records that come in now, whose types are learned.
 func (rt *runtime) ingestOptions(snap *registry.Snapshot, project int64) ingest.Options {
 	static, computed := cohortIDs(snap, project)
 	now := time.Now()

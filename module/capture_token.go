@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// rereadEvery is the least time between two reads of the registry for the sake of unknown tokens.
+	// rereadEvery is the shortest time between two reads of the registry because of unknown tokens.
 	rereadEvery = 100 * time.Millisecond
 	// rereadFor is how long such a read may take.
 	rereadFor = 5 * time.Second
@@ -19,8 +19,8 @@ const (
 	rereadWaiting = 64
 )
 
-// projectOfToken finds the project of a capture token. Another server may have just made the token, so one that is unknown is looked for
-// again after the registry was read: SDKs throw events away that are refused for their token.
+// projectOfToken returns the project of a capture token. Another server may have just created the token, so an unknown one is looked up again after
+// reading the registry: SDKs discard events that are refused because of their token.
 func projectOfToken(ctx context.Context, r *registry.Registry, rereads *rereads, token string) (project int64, ok bool, err error) {
 	if project, ok = r.Snapshot().ProjectOfCaptureToken(token); ok || !strings.HasPrefix(token, registry.CaptureTokenPrefix) {
 		return project, ok, nil
@@ -32,11 +32,11 @@ func projectOfToken(ctx context.Context, r *registry.Registry, rereads *rereads,
 	return project, ok, nil
 }
 
-// rereads lets those who ask at about the same time share a read of the registry, so that unknown tokens cost a few reads a second,
-// however many come.
+// rereads lets callers that ask at about the same time share one read of the registry, so that any number of unknown tokens costs only a few reads
+// per second.
 type rereads struct {
 	mu    sync.Mutex
-	next  *reread // that has not begun; nil if nobody waits
+	next  *reread // not begun yet; nil if nobody waits
 	began time.Time
 }
 
@@ -46,7 +46,7 @@ type reread struct {
 	err     error
 }
 
-// wait returns after a read that began after the call; at once if too many wait already.
+// wait returns after a read that began after the call; at once if too many callers are waiting.
 func (s *rereads) wait(ctx context.Context, read func(context.Context) error) error {
 	r := s.join(read)
 	if r == nil {

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// catchUp reads what other servers wrote to the registry, for servers whose questions are about it: once at a time, however many ask. They wait for
-// a moment, and not at all while the registry is known to be away.
+// catchUp reads what other servers wrote to the registry, on behalf of servers whose requests refer to it: one read at a time for any number of
+// requests. Requests wait only briefly, and not at all while the registry is known to be away.
 type catchUp struct {
 	refresh func(context.Context) error
-	// revision is that of what is known here.
+	// revision returns the revision known here.
 	revision func() uint64
 
 	mu      sync.Mutex
-	reading chan struct{} // closed when what is being read is there; nil when nothing is
-	away    bool          // what is being read takes too long, or could not be read
+	reading chan struct{} // closed when the current read has ended; nil if there is none
+	away    bool          // the current read takes too long, or the last one failed
 }
 
 const (
-	// catchUpWait is the longest that a question waits. Its server computes the result by itself then.
+	// catchUpWait is the longest that a request waits. After that the asking server computes the result itself.
 	catchUpWait = 100 * time.Millisecond
 	// catchUpTimeout is the longest that the registry may take.
 	catchUpTimeout = 5 * time.Second
 )
 
-// to reports whether a revision is known here, having read the registry if it was not.
+// to reports whether a revision is known here, after reading the registry if it was not.
 func (c *catchUp) to(ctx context.Context, revision uint64) bool {
 	if c.revision() >= revision {
 		return true
@@ -50,8 +50,8 @@ func (c *catchUp) to(ctx context.Context, revision uint64) bool {
 	return c.revision() >= revision
 }
 
-// begin returns the channel of what is being read, and whether that began now: otherwise it may be from before what is asked for. It is nil if the
-// registry is known to be away; that is tried again for later questions.
+// begin returns the channel of the current read, and whether that began just now: an older one may have begun before the revision was written. The
+// channel is nil if the registry is known to be away; a read is begun nevertheless, for later requests.
 func (c *catchUp) begin() (reading chan struct{}, own bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *catchUp) read(done chan struct{}) {
 	close(done)
 }
 
-// giveUp notes that what is being read takes too long, unless it is the caller who went away.
+// giveUp records that the current read takes too long, unless the caller itself went away.
 func (c *catchUp) giveUp(ctx context.Context, reading chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// The garbage collector runs whenever the heap has doubled. What this server keeps is small, so hits, each of which leaves a few kilobytes
-// to collect, would have it run ten times a second, and every time it takes part of the processors from requests. While much is allocated
-// the heap may therefore grow by more before it runs.
+// The garbage collector runs whenever the heap has doubled. This server keeps little in memory, so cache hits, each of which leaves a few kilobytes
+// of garbage, would make it run ten times per second, and each run takes part of the processors from requests. While much is allocated, the heap may
+// therefore grow more between two runs.
 const (
-	// busyHeap is by how much the heap may grow between two collections while much is allocated, in bytes.
+	// busyHeap is by how many bytes the heap may grow between two collections while much is allocated.
 	busyHeap = 64 << 20
-	// leastLive is what is taken to be live at least: Go counts stacks and the least heap too.
+	// leastLive is the least that is assumed to be live: Go counts stacks and the minimum heap too.
 	leastLive = 16 << 20
-	// busyRate is how much has to be allocated in a second for that, in bytes.
+	// busyRate is how many bytes per second have to be allocated for that.
 	busyRate = 24 << 20
-	// collectorPause is how often the collector is looked at.
+	// collectorPause is how often the setting is adapted.
 	collectorPause = time.Second
-	// defaultPercent is by how much the heap may grow otherwise, in percent, as Go has it.
+	// defaultPercent is how much the heap may grow otherwise, in percent: Go's default.
 	defaultPercent = 100
 	// percentStep is what percentages are rounded to: each change stops the program for a moment.
 	percentStep = 100
 )
 
-// growth returns by how much the heap may grow until it is collected, in percent of what is live.
+// growth returns how much the heap may grow before it is collected, in percent of the live heap.
 func growth(allocatedPerSecond, live uint64) int {
 	if allocatedPerSecond < busyRate {
 		return defaultPercent
@@ -35,8 +35,8 @@ func growth(allocatedPerSecond, live uint64) int {
 	return int(max(defaultPercent, percent/percentStep*percentStep)) //nolint:gosec // at most 400
 }
 
-// tuneCollector adapts the garbage collector to what is allocated, until close is called. It does nothing if the environment has GOGC: then the
-// operator has chosen. A memory limit, which Caddy sets to that of its container, holds in either case.
+// tuneCollector adapts the garbage collector to the rate of allocation, until close is called. It does nothing if GOGC is set in the environment:
+// then the operator has chosen. A memory limit, which Caddy sets to that of its container, applies in either case.
 func tuneCollector() (_ struct{}, closeIt func() error, err error) {
 	if os.Getenv("GOGC") != "" {
 		return struct{}{}, func() error { return nil }, nil
@@ -66,7 +66,7 @@ func tuneCollector() (_ struct{}, closeIt func() error, err error) {
 	return struct{}{}, func() error { close(stop); done.Wait(); return nil }, nil
 }
 
-// heap returns how many bytes were ever allocated, and how many were live when the heap was last collected.
+// heap returns how many bytes were allocated in total, and how many were live at the last collection.
 func heap() (allocated, live uint64) {
 	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
 	metrics.Read(samples)

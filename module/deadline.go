@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// On sites Caddy itself ends connections on which a request body or an answer stalls (read_idle_timeout and write_idle_timeout of a
-// server, a minute each). Its admin server has no such limits: an import brings its own.
+// On sites, Caddy itself closes connections on which a request body or an answer stalls (read_idle_timeout and write_idle_timeout of a server, a
+// minute each). Its admin server has no such limits, so an import brings its own.
 
-// importPause is how long an import may pause. The whole takes as long as its file.
+// importPause is how long the body of an import may pause. The whole import takes as long as its file.
 const importPause = 2 * time.Minute
 
-// patientBody is a request body that fails when it stalls. A deadline is set before each read and taken away at the end, so
-// that it counts neither the time of the handler nor that of the next request.
+// patientBody is a request body that fails when it stalls. It sets a deadline before each read and removes it at the end, so that neither the
+// handler's own time nor that of the next request counts.
 type patientBody struct {
 	io.ReadCloser
 
@@ -27,7 +27,7 @@ func bePatient(w http.ResponseWriter, r *http.Request, pause time.Duration) {
 	r.Body = &patientBody{ReadCloser: r.Body, control: http.NewResponseController(w), pause: pause}
 }
 
-// Read reads a part of the body, or fails with os.ErrDeadlineExceeded when none comes.
+// Read reads a part of the body, or fails with os.ErrDeadlineExceeded if none comes.
 func (b *patientBody) Read(into []byte) (int, error) {
 	b.deadline(time.Now().Add(b.pause))
 	n, err := b.ReadCloser.Read(into)
@@ -37,5 +37,5 @@ func (b *patientBody) Read(into []byte) (int, error) {
 	return n, err //nolint:wrapcheck // readers compare it
 }
 
-// deadline sets when reading fails, where the connection can: without it, the connection's own time limits hold.
+// deadline sets when reading fails, if the connection supports that; otherwise the connection's own time limits apply.
 func (b *patientBody) deadline(at time.Time) { _ = b.control.SetReadDeadline(at) }

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// openDeleter takes a share of what deletes people. The keys are those of what it uses that a config may change.
+// openDeleter takes a share of the deleter of people. keys identify what it uses that a config may change.
 func (a *App) openDeleter(rt *runtime, keys string) (*deletions.Deleter, error) {
 	return keep(a, "deletions "+keys+" "+a.DataDir, func() (*deletions.Deleter, func() error, error) {
 		d := deletions.New(deletions.Config{
@@ -29,7 +29,7 @@ func (a *App) openDeleter(rt *runtime, keys string) (*deletions.Deleter, error) 
 	})
 }
 
-// recount counts the members of cohorts anew: of those that are computed by computing them.
+// recount recounts the members of cohorts; it recomputes those of computed cohorts.
 func (rt *runtime) recount(ctx context.Context, project int64, ids []int64) error {
 	static := map[int64]bool{}
 	for _, id := range ids {
@@ -48,17 +48,15 @@ func (rt *runtime) recount(ctx context.Context, project int64, ids []int64) erro
 	return rt.countMembers(ctx, project, static)
 }
 
-// eraseProjects waits until the events that were captured so far for a shard are off the disk, and removes what was set aside of projects
-// that are gone.
+// eraseProjects waits until the events captured so far for a shard are off the disk, and removes set-aside events of deleted projects.
 func (c *capturing) eraseProjects(ctx context.Context, shard string, gone func(project int64) bool) error {
 	return c.eraseLines(ctx, shard, func(project int64, _ []byte) bool { return gone(project) })
 }
 
-// lookAgain is how often to look whether captured events are delivered.
+// lookAgain is how often to check whether captured events are delivered.
 const lookAgain = 100 * time.Millisecond
 
-// erase waits until the events that were captured so far for a shard are delivered and off the disk, and removes those for which gone holds
-// from what was set aside.
+// erase waits until the events captured so far for a shard are delivered and off the disk, and removes set-aside events for which gone returns true.
 func (c *capturing) erase(ctx context.Context, shard string, gone func(project int64, distinctID string) bool) error {
 	var parser record.Parser
 	return c.eraseLines(ctx, shard, func(project int64, line []byte) bool {

@@ -21,23 +21,23 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// EndpointFolder is a folder of endpoint files. They are read when the config is, and the endpoints that they name are made what
-// the files say when the config is loaded. A mistake in a file refuses the config and changes nothing.
+// EndpointFolder is a folder of endpoint files. They are read with the config, and when the config is loaded, the endpoints that they name are
+// changed to match. A mistake in a file refuses the config and changes nothing.
 type EndpointFolder struct {
-	// The folder. Its files end in .yaml or .yml; folders in it are passed over.
+	// The folder. Its files end in .yaml or .yml; subfolders are skipped.
 	Folder string `json:"folder"`
-	// The number of the project whose endpoints they are.
+	// The id of the project that the endpoints belong to.
 	Project int64 `json:"project"`
 	// Whether endpoints of the project that no file names are deleted. Default: they stay.
 	Prune bool `json:"prune,omitempty"`
-	// A digest of the files. Caddy passes over a reload of a config that is the same as before; where the Caddyfile adapter finds
-	// the folder it puts the digest here, so that changed files change the config. Nothing else looks at it. Default: none.
+	// A digest of the files. Caddy ignores a reload of an unchanged config; where the Caddyfile adapter can read the folder, it puts the digest here,
+	// so that changed files change the config. Nothing else uses it. Default: none.
 	Digest string `json:"digest,omitempty"`
 
 	files []*endpointfile.File
 }
 
-// EndpointsDigest is a digest of the endpoint files in a folder; empty when they can't be read.
+// EndpointsDigest returns a digest of the endpoint files in a folder; empty if they can't be read.
 func EndpointsDigest(dir string) string {
 	sources, err := endpointfile.ReadDir(dir)
 	if err != nil {
@@ -47,7 +47,7 @@ func EndpointsDigest(dir string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// provisionFolders fills in the placeholders of the folders' names.
+// provisionFolders fills in the placeholders in the names of the folders.
 func (a *App) provisionFolders(repl *caddy.Replacer) error {
 	for i := range a.Endpoints {
 		f := &a.Endpoints[i]
@@ -65,7 +65,7 @@ func (a *App) provisionFolders(repl *caddy.Replacer) error {
 	return nil
 }
 
-// validateFolders reads the files. What it reads is what Start applies.
+// validateFolders reads the files that Start applies.
 func (a *App) validateFolders() error {
 	var wrong []error
 	seen := make(map[int64]bool)
@@ -87,11 +87,11 @@ func (a *App) validateFolders() error {
 	return errors.Join(wrong...)
 }
 
-// retryFolders is how long to wait before files are applied again that could not be.
+// retryFolders is how long to wait before trying again to apply files.
 const retryFolders = 5 * time.Second
 
-// applyFolders applies the endpoint files of the config. Where the project is not there yet, or ClickHouse, a background task
-// tries again until it is; Stop ends it.
+// applyFolders applies the endpoint files of the config. If the project does not exist yet or ClickHouse is away, a background task tries again until
+// it succeeds; Stop ends the task.
 func (a *App) applyFolders(ctx context.Context, rt *runtime) error {
 	var waiting []*EndpointFolder
 	for i := range a.Endpoints {
@@ -122,10 +122,10 @@ func (a *App) applyFolders(ctx context.Context, rt *runtime) error {
 	return nil
 }
 
-// startWait is how long the start of the server waits for ClickHouse where endpoint files are to be applied.
+// startWait is how long the start of the server waits for ClickHouse if endpoint files are to be applied.
 const startWait = time.Second
 
-// applyAtStart applies the files unless ClickHouse does not answer: the start does not wait for it.
+// applyAtStart applies the files unless ClickHouse does not answer: the start does not wait for that.
 func (f *EndpointFolder) applyAtStart(ctx context.Context, rt *runtime) error {
 	looking, cancel := context.WithTimeoutCause(ctx, startWait, warehouse.ErrStillLooking)
 	defer cancel()
@@ -142,13 +142,12 @@ func (a *App) endFolders() {
 	}
 }
 
-// isWaiting reports what passes by itself or by the operator's next step from a mistake in the files.
+// isWaiting reports whether an error passes by itself or by the operator's next step, rather than being a mistake in the files.
 func isWaiting(err error) bool {
 	return execution.IsOutage(err) || errors.Is(err, registry.ErrNotFound) || errors.Is(err, admission.ErrTooLong)
 }
 
-// applyLater applies the files as soon as they can be, unless ctx ends first. The config is loaded by then, so that a mistake is
-// only logged.
+// applyLater applies the files as soon as possible, unless ctx ends first. The config is already loaded, so a mistake is only logged.
 func (f *EndpointFolder) applyLater(ctx context.Context, rt *runtime, logger *zap.Logger) {
 	ticker := time.NewTicker(retryFolders)
 	defer ticker.Stop()

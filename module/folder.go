@@ -28,7 +28,7 @@ func (a *App) openFolder(ctx context.Context) (*datafolder.Folder, error) {
 	})
 }
 
-// engineDir is the data folder of the embedded engine.
+// engineDir returns the data folder of the embedded engine.
 func (a *App) engineDir() string { return filepath.Join(a.DataDir, "engine") }
 
 // startEngine takes a share of the embedded engine, unless the config names a server.
@@ -58,7 +58,7 @@ func (a *App) startEngine(ctx context.Context, folder *datafolder.Folder) (*embe
 	})
 }
 
-// upgraded notes that all of the data folder is open, and as this version writes it.
+// upgraded records that the whole data folder is open and in this version's format.
 func (a *App) upgraded(folder *datafolder.Folder, engine *embedded.Engine) error {
 	if engine == nil {
 		return folder.Upgraded(nil)

@@ -17,16 +17,16 @@ import (
 
 func init() { caddy.RegisterModule(new(Handler)) }
 
-// Handler is the HTTP handler "analytics": it answers every path below /api/, those that SDKs send events to, and those of the console if the
-// site has one. The others it leaves to the next handler.
+// Handler is the HTTP handler "analytics". It answers every path below /api/, those that SDKs send events to, and those of the console if the site
+// has one. Other requests go to the next handler.
 type Handler struct {
-	// Whether the site answers /healthz and /readyz, as the admin address does. Default: it does not.
+	// Whether the site answers /healthz and /readyz, like the admin address. Default: false.
 	Health bool `json:"health,omitempty"`
-	// Whether the site has the web console, at /, /project/* and /console/*, and people can sign in to it. Default: it has not.
+	// Whether the site has the web console, at /, /project/* and /console/*, and people can sign in to it. Default: false.
 	Console bool `json:"console,omitempty"`
 
 	app     *App
-	console *console.Console // nil without one
+	console *console.Console // nil if the site has none
 	logger  *zap.Logger
 }
 
@@ -35,7 +35,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.analytics", New: func() caddy.Module { return new(Handler) }}
 }
 
-// Provision finds the app, which Caddy makes with its defaults when the config does not name it.
+// Provision gets the app, which Caddy creates with its defaults if the config does not mention it.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
 	app, err := ctx.App("analytics")
@@ -79,7 +79,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return nil
 }
 
-// refuse answers a request that the app has not started for.
+// refuse answers a request while the app has not started.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case !errors.Is(err, errStarting): // the client went away
@@ -93,7 +93,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 func (h *Handler) findApp() (*App, error) { return h.app, nil }
 
-// clientIP is the address of the client, which Caddy takes from a header where it trusts the proxy.
+// clientIP returns the address of the client, which Caddy takes from a header if it trusts the proxy.
 func clientIP(r *http.Request) string {
 	ip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
 	return ip

@@ -15,8 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// The paths that report whether the server is alive and whether it can answer. The admin address has them, and sites whose directive
-// says health.
+// The paths that report whether the server is alive and whether it can answer. They are served on the admin address, and on sites whose directive has
+// health.
 const (
 	livePath  = "/healthz"
 	readyPath = "/readyz"
@@ -25,11 +25,11 @@ const (
 const (
 	probeTimeout    = 2 * time.Second        // the longest that ClickHouse may take to answer
 	registryTimeout = 500 * time.Millisecond // the longest that the registry may take
-	probeEvery      = time.Second            // how long a result is kept
+	probeEvery      = time.Second            // how long a result is reused
 )
 
-// readiness is what a server says of its parts: "ok", "unavailable", or "unknown" for what is not asked before the registry answers. A server that
-// has started is ready when ClickHouse answers: it knows the registry by heart. The reasons are in the log.
+// readiness is the state of the server's parts: "ok", "unavailable", or "unknown" for a part that is not asked before the registry answers. A server
+// that has started is ready when ClickHouse answers, since it has the registry in memory. The reasons are in the log.
 type readiness struct {
 	Status     string `json:"status"`
 	ClickHouse string `json:"clickhouse"`
@@ -49,15 +49,14 @@ func (r readiness) httpStatus() int {
 	return http.StatusServiceUnavailable
 }
 
-// probe checks whether the parts of a runtime answer. It runs one check at a time and keeps the result for a while, so that asking often
-// costs nothing.
+// probe checks whether the parts of a runtime answer. It runs one check at a time and reuses the result for a while, so that frequent requests cost nothing.
 type probe struct {
 	clickhouse, registry func(context.Context) error
 	logger               *zap.Logger
 
-	looking chan struct{} // holds one token: one look at a time, by whoever put it there
+	looking chan struct{} // holds a token while somebody looks: one look at a time
 	found   readiness
-	at      time.Time     // zero before the first
+	at      time.Time     // zero before the first look
 	took    time.Duration // until ClickHouse answered
 }
 
@@ -67,12 +66,12 @@ var (
 	noRegistry = readiness{Status: partMissing, ClickHouse: partUnknown, Registry: partMissing}
 )
 
-// newProbe returns a probe that pings ClickHouse, without a place, and asks the registry's store.
+// newProbe returns a probe that pings ClickHouse, which needs no place, and the registry's store.
 func (rt *runtime) newProbe() *probe {
 	return &probe{clickhouse: rt.Shards.Ping, registry: rt.registry.Ping, logger: rt.logger, looking: make(chan struct{}, 1)}
 }
 
-// ready returns the state of the parts. It takes little more than probeTimeout at most.
+// ready returns the state of the parts. It takes at most a little longer than probeTimeout.
 func (p *probe) ready(ctx context.Context) readiness {
 	select {
 	case p.looking <- struct{}{}:
@@ -83,7 +82,7 @@ func (p *probe) ready(ctx context.Context) readiness {
 	return p.look(ctx)
 }
 
-// health is ready with when that was found, and how long ClickHouse took.
+// health is ready, with the time of the check and how long ClickHouse took.
 func (p *probe) health(ctx context.Context) status.Health {
 	select {
 	case p.looking <- struct{}{}:
@@ -100,7 +99,7 @@ func (p *probe) look(ctx context.Context) readiness {
 	if !p.at.IsZero() && time.Since(p.at) < probeEvery {
 		return p.found
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout) // the finding is for others too
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout) // others use the result too
 	defer cancel()
 	before, now := p.found, readiness{}
 	var asked sync.WaitGroup
@@ -120,8 +119,7 @@ func (p *probe) look(ctx context.Context) readiness {
 	return now
 }
 
-// ask returns the state of a part, and logs when it changes. A part that does not answer in time is unavailable, even when it does not
-// notice that its time is up.
+// ask returns the state of a part, and logs changes. A part that does not answer in time is unavailable, even if it ignores the end of its context.
 func (p *probe) ask(ctx context.Context, name, before string, part func(context.Context) error) string {
 	answered := make(chan error, 1)
 	go func() { answered <- part(ctx) }()
@@ -143,7 +141,7 @@ func (p *probe) ask(ctx context.Context, name, before string, part func(context.
 	return partReady
 }
 
-// serveHealth answers a path of health; ok is false for other paths.
+// serveHealth answers a health path; ok is false for other paths.
 func serveHealth(app func() (*App, error), w http.ResponseWriter, r *http.Request) (ok bool) {
 	if r.URL.Path != livePath && r.URL.Path != readyPath {
 		return false
@@ -162,7 +160,7 @@ func serveHealth(app func() (*App, error), w http.ResponseWriter, r *http.Reques
 	if a, err := app(); err == nil {
 		if rt := a.runtime.Load(); rt != nil {
 			found = rt.probe.ready(r.Context())
-		} else if a.isHeld() { // else Start is under way
+		} else if a.isHeld() { // otherwise Start is in progress
 			found = noRegistry
 		}
 	}
@@ -170,13 +168,13 @@ func serveHealth(app func() (*App, error), w http.ResponseWriter, r *http.Reques
 	return true
 }
 
-// adminHealth answers the paths of health on the admin address.
+// adminHealth answers the health paths on the admin address.
 func adminHealth(w http.ResponseWriter, r *http.Request) error {
 	serveHealth(activeApp, w, r)
 	return nil
 }
 
-// activeApp is the app of the config that runs.
+// activeApp returns the app of the running config.
 func activeApp() (*App, error) {
 	app, err := caddy.ActiveContext().AppIfConfigured("analytics")
 	if err != nil {

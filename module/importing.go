@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/imports"
 )
 
-// importing is what files are imported with.
+// importing is what imports files, with the settings of a config.
 type importing struct {
 	*importer
 
@@ -26,16 +26,16 @@ type importing struct {
 	maxSize int64 // of a file over HTTP
 }
 
-// importer imports files. It is kept when the config is reloaded.
+// importer imports files. It survives config reloads.
 type importer struct {
-	rt     *runtime // with what an import needs, and no more
-	folder string   // where files are kept that have to be read from their end
+	rt     *runtime // only with what an import needs
+	folder string   // for files that have to be read from their end
 	runs   importRuns
-	// How large a file over HTTP may be that is compressed and has to be read from its end.
+	// The size limit for a file over HTTP that is compressed and has to be read from its end.
 	spool atomic.Int64
 }
 
-// maxSpool is how large a file of a command may be that comes as a stream, or compressed, and has to be read from its end.
+// maxSpool is the size limit for a command's file that is streamed or compressed and has to be read from its end.
 const maxSpool = 16 << 30
 
 // openImports takes a share of what imports files.
@@ -69,7 +69,7 @@ func (a *App) openImports(rt *runtime, cacheKey string) (*importing, error) {
 
 var errNoProject = errors.New("the project was deleted")
 
-// file imports a file that came over HTTP.
+// file imports a file that was uploaded over HTTP.
 func (i *importer) file(ctx context.Context, request imports.Request, in *os.File, progress func(line, events int)) (*adminapi.Import, error) {
 	if i.rt.registry.Snapshot().Project(request.Project) == nil {
 		return nil, &imports.FileError{Err: errNoProject}
@@ -77,13 +77,13 @@ func (i *importer) file(ctx context.Context, request imports.Request, in *os.Fil
 	return i.runWithin(ctx, request, in, progress, i.spool.Load())
 }
 
-// run imports a file of a command.
+// run imports a command's file.
 func (i *importer) run(ctx context.Context, request imports.Request, in io.Reader, progress func(line, events int)) (*adminapi.Import, error) {
 	return i.runWithin(ctx, request, in, progress, maxSpool)
 }
 
-// runWithin imports a file, and keeps at most so many bytes of it on disk. What it learns of properties is recorded even when the import
-// breaks off: those lines are in. With an error it returns what was done before, if anything was. It ends when the project is deleted.
+// runWithin imports a file, keeping at most most bytes of it on disk. What it learns about properties is recorded even if the import fails, because
+// the lines before are imported. With an error, it returns what was done before, if anything. It stops when the project is deleted.
 func (i *importer) runWithin(
 	ctx context.Context, request imports.Request, in io.Reader, progress func(line, events int), most int64,
 ) (*adminapi.Import, error) {
@@ -121,7 +121,7 @@ func (i *importer) runWithin(
 	return out, err
 }
 
-// cameTo says how far an import came that broke off.
+// cameTo describes how far a failed import came.
 func cameTo(report *ingest.Report) string {
 	if report.Line == 0 {
 		return ""
@@ -129,7 +129,7 @@ func cameTo(report *ingest.Report) string {
 	return fmt.Sprintf(" (%d events are in, up to line %d: importing again passes over them)", report.Events, report.Line)
 }
 
-// keepLearned records what an import found out, and has caches forget what it changed.
+// keepLearned records what an import learned, and makes caches forget what it changed.
 func (rt *runtime) keepLearned(ctx context.Context, project int64, report *ingest.Report) error {
 	err := rt.learn(ctx, project, report)
 	err = errors.Join(err, rt.countMembers(ctx, project, report.Filled))
@@ -163,17 +163,17 @@ func importReport(request imports.Request, report *ingest.Report, summary format
 	return out
 }
 
-// importRuns remembers how far the last imports of commands came, for a command that is interrupted.
+// importRuns remembers the progress of recent imports by commands, for a command that is interrupted.
 type importRuns struct {
 	mu    sync.Mutex
 	byRun map[string]adminapi.ImportProgress
 	order []string
 }
 
-// maxRuns is how many are remembered.
+// maxRuns is how many imports are remembered.
 const maxRuns = 100
 
-// begin remembers an import by the name that its command gave it.
+// begin begins to remember an import by the name that its command gave it.
 func (r *importRuns) begin(name string) (progress func(line, events int), end func()) {
 	if name == "" || len(name) > maxRuns {
 		return func(int, int) {}, func() {}

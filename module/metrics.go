@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// collect sends the counters, those of the cache, and the numbers of running and waiting queries.
+// collect sends all metrics: the counters, those of the cache, and the numbers of running and waiting queries.
 func (rt *runtime) collect(ch chan<- prometheus.Metric) {
 	rt.Metrics.Collect(ch)
 	s := rt.Cache.Stats()
@@ -57,7 +57,7 @@ func (rt *runtime) collectEngine(ch chan<- prometheus.Metric) {
 		if hosts := rt.Shards.Hosts(); len(hosts) > 1 {
 			seen := map[string]bool{}
 			for _, h := range hosts {
-				if !seen[h.Address] { // a DSN may have one twice
+				if !seen[h.Address] { // a DSN may name an address twice
 					seen[h.Address] = true
 					ch <- prometheus.MustNewConstMetric(clickhouseHost, prometheus.GaugeValue, truth(h.Reachable), h.Address)
 				}
@@ -74,7 +74,7 @@ func (rt *runtime) collectEngine(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(engineMemory, prometheus.GaugeValue, float64(s.Resident))
 }
 
-// collectCapture gives what became of captured events.
+// collectCapture sends the metrics of captured events.
 func (rt *runtime) collectCapture(ch chan<- prometheus.Metric) {
 	c := rt.capturing
 	if c == nil {
@@ -153,10 +153,10 @@ var (
 	queriesWaiting       = describe("queries_waiting", "Queries that are waiting for a free slot.", "project")
 )
 
-// collector shows the metrics of an app in the registry of its config. What it collects outlives the config.
+// collector exposes the metrics of an app in its config's metrics registry. What it collects outlives the config.
 type collector struct{ app *App }
 
-// Describe sends nothing: which metrics there are is known only once the app runs.
+// Describe sends nothing: which metrics exist is known only once the app runs.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the metrics of a running app.

@@ -28,13 +28,14 @@ import (
 
 // PeersConfig lets the servers of a deployment ask one another for results, so that a query runs once for all of them.
 type PeersConfig struct {
-	// The address to listen at for the other servers alone, such as :9443.
+	// The address to listen on, for the other servers only, such as :9443.
 	Listen string `json:"listen,omitempty"`
-	// The host and port at which the others reach it. Default: what it listens at; of all addresses the first private one of this machine.
+	// The host and port at which the others reach this server. Default: the address it listens on; if it listens on all addresses, this machine's
+	// first private one.
 	Advertise string `json:"advertise,omitempty"`
 }
 
-// CheckPeersListen reports what is wrong with the address to listen at.
+// CheckPeersListen reports what is wrong with the address to listen on.
 func CheckPeersListen(address string) error { return checkAddress(address, ":9443", false) }
 
 // CheckPeersAdvertise reports what is wrong with the address at which others reach a server.
@@ -51,7 +52,7 @@ func checkAddress(address, example string, needsHost bool) error {
 	return nil
 }
 
-// errNotShared refuses peers of a registry that is one server's own.
+// errNotShared refuses peers with a registry that other servers can't share.
 var errNotShared = errors.New("needs a registry that several servers share, such as postgres://db/analytics: servers find and authenticate one another through it")
 
 func (a *App) validatePeers() error {
@@ -73,11 +74,11 @@ func (a *App) validatePeers() error {
 	return errors.Join(wrong...)
 }
 
-// fleet is the servers that share the registry.
+// fleet is the set of servers that share the registry.
 type fleet struct {
 	*nodes.Directory
 
-	peers *peers.Peers // nil without peers
+	peers *peers.Peers // nil if peers are not configured
 }
 
 // Ask asks another server.
@@ -85,13 +86,13 @@ func (f *fleet) Ask(ctx context.Context, node nodes.Node, request []byte) (peers
 	return f.peers.Ask(ctx, node, request)
 }
 
-// board is the registry as the place where servers keep their records.
+// board makes the registry the place where servers keep their records.
 type board struct {
 	*registry.Registry
 	registry.Sharer
 }
 
-// openFleet takes a share of what is known of the other servers; nil with a registry that is this one's own.
+// openFleet takes a share of the fleet; nil if the registry belongs to this server alone.
 func (a *App) openFleet(reg *registry.Registry, registryKey, source string) (*fleet, error) {
 	sharer, shared := reg.Sharer()
 	switch {
@@ -115,11 +116,11 @@ func (a *App) openFleet(reg *registry.Registry, registryKey, source string) (*fl
 	})
 }
 
-// processIdentity is the identity of this process. It outlives configs: others know it while the registry is away, and another one at its address shows
-// that the process has ended.
+// processIdentity is the identity of this process. It outlives configs: others know it even while the registry is away, and another identity at the
+// same address shows that the process has ended.
 var processIdentity = sync.OnceValues(peers.NewIdentity)
 
-// fleetKey is the name of the fleet among what configs share. A server with another source is another one to the others.
+// fleetKey returns the key of the fleet among the shared values. With another source, a server counts as another server.
 func (a *App) fleetKey(registryKey, source string) string {
 	config := a.peersConfig()
 	if config.Listen == "" {
@@ -128,7 +129,7 @@ func (a *App) fleetKey(registryKey, source string) string {
 	return fmt.Sprintf("fleet %s %q %q %s", registryKey, config.Listen, config.Advertise, source)
 }
 
-// source is a digest of what results depend on besides the registry: where the rows are, and the build of the program.
+// source returns a digest of what results depend on besides the registry: where the rows are, and the build of the program.
 func (a *App) source() (string, error) {
 	build := buildinfo.Read()
 	of := []string{build.Version, build.Commit}
@@ -153,7 +154,7 @@ func (a *App) source() (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// peersConfig is how other servers are asked; with nothing to listen at they are not.
+// peersConfig returns how to reach other servers; without an address to listen on, they are not asked.
 func (a *App) peersConfig() PeersConfig {
 	if a.Peers == nil {
 		return PeersConfig{}
@@ -161,7 +162,7 @@ func (a *App) peersConfig() PeersConfig {
 	return *a.Peers
 }
 
-// openSharing takes a share of what nodes have of the rates that they share, and its name; nil with a registry that is this one's own.
+// openSharing takes a share of the Sharing of rates among nodes, and returns its key; nil if the registry belongs to this server alone.
 func (a *App) openSharing(reg *registry.Registry, others *fleet, fleetKey string) (sharing *execution.Sharing, key string, err error) {
 	key = "sharing " + fleetKey // the fleet counts the nodes
 	sharing, err = keep(a, key, func() (*execution.Sharing, func() error, error) {
@@ -175,7 +176,7 @@ func (a *App) openSharing(reg *registry.Registry, others *fleet, fleetKey string
 	return sharing, key, err
 }
 
-// fleetConfig is what a fleet is made from.
+// fleetConfig configures a fleet.
 type fleetConfig struct {
 	PeersConfig
 
@@ -187,7 +188,7 @@ type fleetConfig struct {
 	logger         *zap.Logger
 }
 
-// newFleet announces this server and looks for others. With no address to listen at, it neither asks nor answers them.
+// newFleet announces this server and looks for others. Without an address to listen on, it neither asks nor answers them.
 func newFleet(c fleetConfig) (*fleet, error) {
 	known := nodes.Config{
 		Board: c.board, Self: nodes.Node{Name: c.name, Version: buildinfo.Read().Version, Form: execution.PeerForm, Source: c.source}, Every: c.every, Logger: c.logger,
@@ -213,7 +214,7 @@ func newFleet(c fleetConfig) (*fleet, error) {
 	return f, nil
 }
 
-// listen listens as Caddy's servers do, so that a config with another registry can take over the address while the one before it still has it.
+// listen listens like Caddy's servers, so that a config with another registry can take over the address while the previous config still uses it.
 func listen(address string) (net.Listener, error) {
 	parsed, err := caddy.ParseNetworkAddress(address)
 	if err != nil {
@@ -231,14 +232,14 @@ func listen(address string) (net.Listener, error) {
 }
 
 func (f *fleet) close() error {
-	err := f.Close() // first, so that nobody asks a server that answers no longer
+	err := f.Close() // first, so that nobody asks a server that no longer answers
 	if f.peers != nil {
 		err = errors.Join(err, f.peers.Close())
 	}
 	return err
 }
 
-// servePeers answers other servers, until undo is called.
+// servePeers answers other servers until undo is called.
 func (rt *runtime) servePeers() (undo func() error) {
 	if rt.fleet == nil || rt.fleet.peers == nil {
 		return func() error { return nil }
@@ -254,7 +255,7 @@ func (rt *runtime) newCatchUp() *catchUp {
 	return &catchUp{refresh: rt.registry.Refresh, revision: func() uint64 { return rt.registry.Snapshot().Revision }}
 }
 
-// nodes is how many servers share the registry.
+// nodes returns how many servers share the registry.
 func (rt *runtime) nodes() int {
 	if rt.fleet == nil {
 		return 1
@@ -262,7 +263,7 @@ func (rt *runtime) nodes() int {
 	return rt.fleet.Nodes()
 }
 
-// answerPeer answers a request of another server. All that it says about who asks and for what is looked up here.
+// answerPeer answers a request of another server. What the request says about its caller and about what is wanted is looked up here.
 func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []byte, later *catchUp) peers.Answer {
 	start := time.Now()
 	asked, err := execution.ReadPeerRequest(request)
@@ -270,7 +271,7 @@ func (rt *runtime) answerPeer(ctx context.Context, from nodes.Node, request []by
 		rt.logger.Warn("another server asks in a form that can't be read", zap.String("node", from.Name), zap.String("version", from.Version))
 		return peers.Declined("the request can't be read")
 	}
-	if asked.Key != "" && asked.Source != rt.Source { // a page is what it was when its first one was given out
+	if asked.Key != "" && asked.Source != rt.Source { // a page stays what it was when its first page was given out
 		return peers.Declined("the results here are of another source")
 	}
 	release, ok := rt.Retain()

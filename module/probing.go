@@ -2,7 +2,7 @@ package module
 
 import "github.com/caddy-analytics/caddy-analytics/module/values"
 
-// openValues takes a share of what finds out which kinds of values properties had before they were noted.
+// openValues takes a share of the prober, which finds out the kinds of values that properties had before kinds were recorded.
 func (a *App) openValues(rt *runtime, keys string) error {
 	_, err := keep(a, "values "+keys+" "+a.DataDir, func() (*values.Prober, func() error, error) {
 		p := values.New(values.Config{

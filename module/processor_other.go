@@ -6,9 +6,8 @@ import "time"
 
 var processBegan = time.Now()
 
-// processorTime is the time since the process began: where the processor time of a thread cannot be read, the time on the clock bounds
-// it.
+// processorTime returns the time since the process began: where a thread's processor time can't be read, wall time is an upper bound.
 func processorTime() time.Duration { return time.Since(processBegan) }
 
-// processorClock reports whether processorTime leaves out the time in which others work.
+// processorClock reports whether processorTime excludes the time in which others work.
 const processorClock = false

@@ -34,12 +34,12 @@ import (
 	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"   // the store of sqlite:PATH
 )
 
-// runtime is what requests work with: the app's shares of what outlives a config, and the settings of this one.
+// runtime is what requests work with: the app's shares of what outlives a config, and the settings of its config.
 type runtime struct {
 	*execution.Executor
 
 	registry *registry.Registry
-	engine   *embedded.Engine // nil in front of a ClickHouse server
+	engine   *embedded.Engine // nil with a ClickHouse server
 	plans    *cache.Memo[*result.Plan]
 	tokens   *api.Tokens
 	probe    *probe
@@ -47,7 +47,7 @@ type runtime struct {
 	signin   *signin.SignIn // for sites with the console
 	logs     *runlog.Logs
 	logger   *zap.Logger
-	// references remembers what uses actions and cohorts.
+	// references tracks what uses actions and cohorts.
 	references references.Index
 
 	cohorts *cohorts.Calculator
@@ -56,7 +56,7 @@ type runtime struct {
 	keeper  *upkeep.Keeper
 	deleter *deletions.Deleter
 	imports *importing
-	fleet   *fleet // nil with a registry that is this server's own
+	fleet   *fleet // nil if the registry belongs to this server alone
 
 	backups   *backups.Backups
 	capturing *capturing
@@ -97,7 +97,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Whatever the other limits are, so that a reload hands out no place twice.
+	// Independent of the other limits, so that a reload does not hand out a place twice.
 	places, err := keep(a, fmt.Sprintf("places %s %s", dsn, registryKey), func() (*admission.Scheduler, func() error, error) {
 		return admission.NewSharded(a.placeLimits(), func(project int64) string { return reg.Snapshot().ShardOf(project) }), nil, nil
 	})
@@ -118,7 +118,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A plan says how long its answer is fresh, and with peers how others plan it, so a config with another time has others.
+	// A plan says how long its answer is fresh, and with peers how other servers plan it, so a config that differs in these has its own plans.
 	plans, err := keep(a, fmt.Sprintf("plans %d %t %s", a.Cache.TTL, a.Peers != nil, cacheKey), func() (*cache.Memo[*result.Plan], func() error, error) {
 		return cache.NewMemo(result.PlanMemory, (*result.Plan).Size), nil, nil
 	})
@@ -136,8 +136,8 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if _, err := keep(a, "collector", tuneCollector); err != nil {
 		return nil, err
 	}
-	kept := slices.Clone(a.kept) // a background run holds shares of its own, of all but the runs
-	// Last, so that they are closed first: what they use is still there then.
+	kept := slices.Clone(a.kept) // a background run holds its own shares of all this, but not of the runs
+	// Last, so that they are closed first, while what they use still exists.
 	background, err := keep(a, "runs "+registryKey, func() (*execution.Runs, func() error, error) {
 		rs := execution.NewRuns()
 		return rs, rs.Close, nil
@@ -209,7 +209,7 @@ func (a *App) openRegistry(ctx context.Context, key string) (*registry.Registry,
 	})
 }
 
-// openShards takes a share of the connections to ClickHouse. A server that does not answer yet is no error, and is not waited for.
+// openShards takes a share of the connections to ClickHouse. A server that does not answer yet is not an error, and is not waited for.
 func (a *App) openShards(ctx context.Context, key, dsn string, reg *registry.Registry) (*warehouse.Shards, error) {
 	shards, err := keep(a, key, func() (*warehouse.Shards, func() error, error) {
 		opened, err := warehouse.OpenShards(warehouse.ShardsConfig{
@@ -236,7 +236,7 @@ func (a *App) openShards(ctx context.Context, key, dsn string, reg *registry.Reg
 	return shards, nil
 }
 
-// openRates takes a share of what counts queries and the checks of tokens, and gives the key of the former.
+// openRates takes a share of the rate limiter and of the checked tokens, and returns the key of the limiter.
 func (a *App) openRates(reg *registry.Registry, others *fleet, fleetKey string) (limits *execution.Limiter, tokens *api.Tokens, limitsKey string, err error) {
 	sharing, sharingKey, err := a.openSharing(reg, others, fleetKey)
 	if err != nil {
@@ -259,7 +259,7 @@ func (a *App) openRates(reg *registry.Registry, others *fleet, fleetKey string) 
 	return limits, tokens, limitsKey, err
 }
 
-// openCohorts takes a share of what computes the members of cohorts.
+// openCohorts takes a share of what computes cohorts.
 func (a *App) openCohorts(reg *registry.Registry, shards *warehouse.Shards, places *admission.Scheduler, warehouseKey string) (*cohorts.Calculator, error) {
 	return keep(a, "cohorts "+warehouseKey, func() (*cohorts.Calculator, func() error, error) {
 		var uses references.Index
@@ -285,7 +285,7 @@ func (a *App) openTables(reg *registry.Registry, shards *warehouse.Shards, place
 	})
 }
 
-// keep takes a share and notes that Cleanup has to give it back.
+// keep takes a share and records that Cleanup has to give it back.
 func keep[T any](a *App, key string, open func() (T, func() error, error)) (T, error) {
 	value, release, err := lease(key, open)
 	if err == nil {
@@ -294,13 +294,13 @@ func keep[T any](a *App, key string, open func() (T, func() error, error)) (T, e
 	return value, err
 }
 
-// forget drops what was counted and noted of an endpoint that was deleted.
+// forget drops the counters and the log of a deleted endpoint.
 func (rt *runtime) forget(e *registry.Endpoint) {
 	rt.Forget(e)
 	rt.logs.Forget(e.ID)
 }
 
-// placeLimits are the limits of places. The embedded engine runs a number of queries at a time, whatever the config says.
+// placeLimits returns the limits of places. The embedded engine runs a fixed number of queries at a time, whatever the config says.
 func (a *App) placeLimits() admission.Limits {
 	l := admission.Limits{Places: a.Limits.Places, Project: a.Limits.Concurrency, Queue: execution.QueueFactor * a.Limits.Concurrency}
 	switch most := embedded.DefaultMaxQueries(); {
@@ -312,20 +312,19 @@ func (a *App) placeLimits() admission.Limits {
 	return l
 }
 
-// spareQueries run in the engine beside those that have a place: discovery, and the delivery of captured events, which slow queries must
-// not hold up.
+// spareQueries run in the engine in addition to those with a place: discovery and the delivery of captured events, which slow queries must not hold up.
 const spareQueries = 2
 
-// placesFactor is how many projects may run all that they may at once on a ClickHouse server.
+// placesFactor is how many projects may use their full concurrency at the same time on a ClickHouse server.
 const placesFactor = 4
 
-// spareConnections are for what needs no place: pings, discovery, and the delivery of captured events.
+// spareConnections are for work without a place: pings, discovery, and the delivery of captured events.
 const spareConnections = 4
 
-// runsShare is the part of the cache's size that the answers of finished background runs may take in addition to it.
+// runsShare is the part of the cache's size that the answers of finished background runs may take in addition: one in runsShare.
 const runsShare = 4
 
-// results is the cache of answers, with the schemas of projects that were made before, and the counters.
+// results is the cache of answers, with the cached schemas of projects and the counters.
 type results struct {
 	cache     *cache.Cache
 	databases *execution.Databases
@@ -347,8 +346,8 @@ func openResults(ctx context.Context, a *App, shards *warehouse.Shards) (*result
 	return found, func() error { save(); c.Close(); return nil }, nil
 }
 
-// reportLoad logs what callers are not told of: a panic, with the place where it happened, and a background refresh that failed.
-// One that a limit refused is counted instead.
+// reportLoad logs failures that callers are not told of: a panic, with its stack, and a failed background refresh. A refresh that a limit refused is
+// only counted.
 func (a *App) reportLoad(key cache.Key, err error) {
 	if crash, ok := errors.AsType[*cache.PanicError](err); ok {
 		a.logger.Error("computing a result panicked", zap.Stringer("key", key), zap.Error(err), zap.ByteString("stack", crash.Stack))
@@ -357,7 +356,7 @@ func (a *App) reportLoad(key cache.Key, err error) {
 	}
 }
 
-// reportRun logs the failure of a background run that its caller did not make.
+// reportRun logs the failure of a background run that is not its caller's fault.
 func (a *App) reportRun(key cache.Key, err error) {
 	if failure := api.ErrorOf(err); failure.Status >= http.StatusInternalServerError {
 		a.logger.Error("a background run failed", zap.Int("status", failure.Status), zap.String("code", failure.Code),
@@ -371,7 +370,7 @@ func (a *App) reportTable(q *execution.Query, err error) {
 		zap.String("endpoint", q.Endpoint.Name), zap.Int("version", q.Version.Number), api.Logged(err))
 }
 
-// reportPieces logs that an answer could not be put together from buckets of time, and was computed as a whole.
+// reportPieces logs that an answer could not be put together from buckets of time, and was computed in one piece.
 func (a *App) reportPieces(q *execution.Query, err error) {
 	a.logger.Warn("an answer cannot be put together from buckets of time; its query ran as a whole", zap.Int64("project", q.Key.Project()),
 		zap.String("kind", q.Node.Kind()), api.Logged(err))

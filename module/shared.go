@@ -9,11 +9,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// shared holds what outlives a config: a reload takes its shares before the old config gives back its own, so that
-// nothing whose settings stay is closed in between.
+// shared holds what outlives a config: a reload takes its shares before the old config gives back its own, so nothing whose settings stay the same is
+// closed in between.
 var shared = caddy.NewUsagePool()
 
-// pooled is one entry of shared: a value and how to close it when the last config lets go.
+// pooled is an entry of shared: a value, and how to close it when the last config gives it back.
 type pooled[T any] struct {
 	value T
 	close func() error // nil if there is nothing to close
@@ -27,8 +27,7 @@ func (p *pooled[T]) Destruct() error {
 	return p.close()
 }
 
-// retain takes one more share of each value under keys, and returns how to give them back. It is false when one of them is
-// closed already.
+// retain takes one more share of each value under keys, and returns a function that gives them back. ok is false if any of them is closed already.
 func retain(keys []string) (release func(), ok bool) {
 	taken := 0
 	release = func() {
@@ -50,7 +49,7 @@ func retain(keys []string) (release func(), ok bool) {
 
 var errClosed = errors.New("it is closed")
 
-// lease returns the value under key, made by open when there is none, and how to give the share back.
+// lease returns the value under key, which open makes if there is none, and a function that gives the share back.
 func lease[T any](key string, open func() (T, func() error, error)) (T, func() error, error) {
 	found, _, err := shared.LoadOrNew(key, func() (caddy.Destructor, error) {
 		value, closeValue, err := open()

@@ -11,19 +11,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// retryStart is how long to wait before a start is tried again for which the registry was away.
+// retryStart is how long to wait between attempts to start while the registry is away.
 const retryStart = time.Second
 
-// errStarting is what requests get until the registry answers.
+// errStarting is the error that requests get until the registry answers.
 var errStarting = fmt.Errorf("the server has not started yet: %w", registry.ErrUnavailable)
 
-// answering reports whether the config that is to be replaced answers requests. It goes on if the new one can't start.
+// answering reports whether the config to be replaced answers requests. It stays if the new one can't start.
 func answering() bool {
 	app, err := activeApp()
 	return err == nil && app.runtime.Load() != nil
 }
 
-// startLater starts in the background as soon as the registry answers; endStart ends that. Until then requests are refused.
+// startLater starts in the background once the registry answers; endStart ends that. Until then requests are refused.
 func (a *App) startLater(away error) {
 	a.logger.Warn("the registry is unavailable; the server will start once it responds and refuses requests until then", zap.Error(away))
 	ctx, stop := context.WithCancel(context.Background())
@@ -35,7 +35,7 @@ func (a *App) startLater(away error) {
 	close(a.held)
 	go func() {
 		defer close(done)
-		told := "" // of what will not pass by itself
+		told := "" // the last logged failure that does not pass by itself
 		for {
 			select {
 			case <-ctx.Done():
@@ -57,7 +57,7 @@ func (a *App) startLater(away error) {
 
 // startAgain starts, or gives back what it took.
 func (a *App) startAgain(ctx context.Context) error {
-	if _, err := registry.InspectStore(ctx, a.Registry, a.DataDir); err != nil { // which takes nothing, and ends with ctx
+	if _, err := registry.InspectStore(ctx, a.Registry, a.DataDir); err != nil { // takes nothing, and ends with ctx
 		return err
 	}
 	if err := a.start(context.WithoutCancel(ctx)); err != nil {
@@ -66,14 +66,14 @@ func (a *App) startAgain(ctx context.Context) error {
 	return nil
 }
 
-// endStart ends the task in the background, if there is one.
+// endStart ends the start in the background, if there is one.
 func (a *App) endStart() {
 	if a.stopStart != nil {
 		a.stopStart()
 	}
 }
 
-// isHeld reports whether Start is through and the app has not started.
+// isHeld reports whether Start has returned but the app has not started.
 func (a *App) isHeld() bool {
 	select {
 	case <-a.held:

@@ -23,7 +23,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/buildinfo"
 )
 
-// newAPI makes the API of a runtime.
+// newAPI returns the API of a runtime.
 func (rt *runtime) newAPI() *api.API {
 	a := &api.API{
 		Registry: rt.registry, Tokens: rt.tokens, Logger: rt.logger, Origins: api.Origins{PublicURL: rt.publicURL, FromTrustedProxy: fromTrustedProxy},
@@ -46,15 +46,15 @@ func (rt *runtime) newAPI() *api.API {
 	return a
 }
 
-// importRoutes answers the routes of imports.
+// importRoutes returns what answers the routes of imports.
 func (rt *runtime) importRoutes() *imports.Imports {
 	return &imports.Imports{Service: rt.imports.service, Executor: rt.Executor, MaxSize: rt.imports.maxSize}
 }
 
-// started is when the process did, more or less.
+// started is approximately when the process started.
 var started = time.Now()
 
-// status says how the server and its projects are doing.
+// status returns what reports the state of the server and its projects.
 func (rt *runtime) status() *status.Status {
 	return &status.Status{
 		Executor: rt.Executor, Version: buildinfo.Read().Version, Started: started, Embedded: rt.engine != nil,
@@ -63,7 +63,7 @@ func (rt *runtime) status() *status.Status {
 	}
 }
 
-// captureOf is how the events of a project are taken in.
+// captureOf returns the state of a project's event capture.
 func (rt *runtime) captureOf(project int64) *status.Capture {
 	c := rt.capturing
 	if c == nil {
@@ -82,17 +82,17 @@ func (rt *runtime) captureOf(project int64) *status.Capture {
 	return out
 }
 
-// queryRoute answers the query route.
+// queryRoute returns what answers the query route.
 func (rt *runtime) queryRoute() *queries.Queries {
 	return &queries.Queries{Executor: rt.Executor, Plans: rt.plans, Logger: rt.logger}
 }
 
-// endpointRuns runs endpoints.
+// endpointRuns returns what runs endpoints.
 func (rt *runtime) endpointRuns() *endpoints.Runs {
 	return &endpoints.Runs{Executor: rt.Executor, Registry: rt.registry, Plans: rt.plans, Logs: rt.logs, Logger: rt.logger}
 }
 
-// endpoints are the routes of endpoints, their runs and their documents.
+// endpoints returns the routes of endpoints, their runs and their documents.
 func (rt *runtime) endpoints() []api.Route {
 	runs := rt.endpointRuns()
 	return slices.Concat(
@@ -104,12 +104,12 @@ func (rt *runtime) endpoints() []api.Route {
 	)
 }
 
-// files plans and applies endpoints that are kept as files.
+// files returns what plans and applies endpoints that are kept as files.
 func (rt *runtime) files() *files.Files {
 	return &files.Files{Executor: rt.Executor, Registry: rt.registry, Forget: rt.forget, References: &rt.references}
 }
 
-// insights are the routes of saved insights and dashboards.
+// insights returns the routes of saved insights and dashboards.
 func (rt *runtime) insights() []api.Route {
 	results := &insights.Results{Executor: rt.Executor, Registry: rt.registry, Plans: rt.plans, Logger: rt.logger}
 	return slices.Concat(

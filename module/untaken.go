@@ -9,8 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// serveUntaken answers what the next handlers leave without an answer: an empty 200 would tell a client that asked at the wrong place
-// that all is well.
+// serveUntaken answers requests that the next handlers leave unanswered: an empty 200 would tell a client with a wrong path that all is well.
 func (h *Handler) serveUntaken(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	watched := &watchedWriter{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
 	if err := next.ServeHTTP(watched, r); err != nil || watched.used {
@@ -21,18 +20,18 @@ func (h *Handler) serveUntaken(w http.ResponseWriter, r *http.Request, next cadd
 		h.refuse(w, r, err)
 		return nil
 	}
-	rt.api.ServeHTTP(w, r) // has no route for it
+	rt.api.ServeHTTP(w, r) // the API has no route for it
 	return nil
 }
 
-// watchedWriter notes whether anything was answered.
+// watchedWriter records whether anything was answered.
 type watchedWriter struct {
 	*caddyhttp.ResponseWriterWrapper
 
 	used bool
 }
 
-// WriteHeader notes an answer, unless it only tells that there will be one.
+// WriteHeader records an answer, unless it is only informational.
 func (w *watchedWriter) WriteHeader(status int) {
 	w.used = w.used || status >= http.StatusOK || status == http.StatusSwitchingProtocols
 	w.ResponseWriterWrapper.WriteHeader(status)
@@ -43,7 +42,7 @@ func (w *watchedWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriterWrapper.Write(p)
 }
 
-// ReadFrom is what io.Copy writes with.
+// ReadFrom is used by io.Copy.
 func (w *watchedWriter) ReadFrom(r io.Reader) (int64, error) {
 	w.used = true
 	return w.ResponseWriterWrapper.ReadFrom(r)
@@ -55,7 +54,7 @@ func (w *watchedWriter) FlushError() error {
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// Hijack takes the connection away.
+// Hijack takes over the connection.
 func (w *watchedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.used = true
 	return http.NewResponseController(w.ResponseWriter).Hijack()

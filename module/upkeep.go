@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// openKeeper takes a share of what removes old events and deleted projects. The keys are those of what it uses that a config may change.
+// openKeeper takes a share of what removes old events and deleted projects. keys identify what it uses that a config may change.
 func (a *App) openKeeper(rt *runtime, keys string) (*upkeep.Keeper, error) {
 	return keep(a, "upkeep "+keys+" "+a.DataDir, func() (*upkeep.Keeper, func() error, error) {
 		k := upkeep.New(upkeep.Config{
@@ -29,7 +29,7 @@ func (a *App) openKeeper(rt *runtime, keys string) (*upkeep.Keeper, error) {
 	})
 }
 
-// forgetProject forgets all that this server knows of a project that was deleted.
+// forgetProject makes this server forget everything about a deleted project.
 func (rt *runtime) forgetProject(project int64) {
 	now := time.Now()
 	rt.Cache.Erase(project, now)
@@ -40,7 +40,7 @@ func (rt *runtime) forgetProject(project int64) {
 	rt.capturing.logs.Forget(project)
 }
 
-// adminDeleteProject deletes a project whose name is given.
+// adminDeleteProject deletes a project; the request has to confirm its name.
 func adminDeleteProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
 	body, err := readAdmin[adminapi.ProjectDeletion](r)
 	if err != nil {
@@ -62,7 +62,7 @@ func adminDeleteProject(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 	return out, nil
 }
 
-// recordRemoval shows what is known of a project that was deleted.
+// recordRemoval returns what is known of a deleted project.
 func recordRemoval(r *registry.Removal) adminapi.DeletedProject {
 	out := adminapi.DeletedProject{
 		ID: r.Project, Records: map[string]int{}, RequestedAt: r.RequestedAt, RemovedAt: api.OrNil(r.RemovedAt), ErasedAt: api.OrNil(r.ErasedAt),

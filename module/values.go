@@ -25,7 +25,7 @@ func ParseSize(text string) (Size, error) {
 // String returns the size with a binary unit.
 func (s Size) String() string { return humanize.IBytes(uint64(max(s, 0))) }
 
-// UnmarshalJSON takes a number of bytes or a text with a unit.
+// UnmarshalJSON accepts a number of bytes or a text with a unit.
 func (s *Size) UnmarshalJSON(raw []byte) error {
 	var n int64
 	if json.Unmarshal(raw, &n) == nil {
@@ -44,7 +44,7 @@ func (s *Size) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Rate is a number of queries in a period, written as 240/m. The zero Rate stands for none.
+// Rate is a number of queries per period, written as 240/m. The zero Rate means no rate.
 type Rate = registry.Rate
 
 // ParseRate reads a rate such as 240/m; the period is s, m or h.
