@@ -23,7 +23,7 @@ func enter(t *testing.T, s *admission.Scheduler, project int64) *admission.Place
 	return place
 }
 
-// TestNewcomerFindsAPlace: whatever one project runs, the first query of another does not wait.
+// TestNewcomerFindsAPlace: whatever one project runs, another project's first query does not wait.
 func TestNewcomerFindsAPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := admission.New(admission.Limits{Places: 4, Project: 10, Queue: 80})
@@ -41,7 +41,7 @@ func TestNewcomerFindsAPlace(t *testing.T) {
 	})
 }
 
-// TestYields: the first query of each project that somebody waits for has the processor before all others.
+// TestYields: each project's first awaited query has the processor before all others.
 func TestYields(t *testing.T) {
 	s := admission.New(admission.Limits{Places: 8, Project: 10, Queue: 80})
 	first, second, other := enter(t, s, 1), enter(t, s, 1), enter(t, s, 2)
@@ -64,8 +64,8 @@ func TestYields(t *testing.T) {
 	}
 }
 
-// TestShares: projects that ask for all they can get end up with equal parts, however many each asks for, and nothing stays unused but
-// what is spare.
+// TestShares: projects that request as much as they can get end up with equal parts, however much each requests, and nothing stays unused except the
+// reserved places.
 func TestShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := admission.New(admission.Limits{Places: 16, Project: 10, Queue: 1000})
@@ -98,7 +98,7 @@ func TestShares(t *testing.T) {
 	})
 }
 
-// TestOneOfManyIsServedSoon: with a single place, a project that asks waits for one query of each other project at most.
+// TestOneOfManyIsServedSoon: with a single place, a project waits for at most one query of each other project.
 func TestOneOfManyIsServedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := admission.New(admission.Limits{Places: 1, Project: 10, Queue: 80})
@@ -131,7 +131,7 @@ func TestOneOfManyIsServedSoon(t *testing.T) {
 	})
 }
 
-// TestCovers: a place covers its own project alone, until it is left.
+// TestCovers: a place covers only its own project, until it is left.
 func TestCovers(t *testing.T) {
 	s := admission.New(admission.Limits{Places: 2, Project: 2, Queue: 2})
 	place := enter(t, s, 7)
@@ -210,7 +210,7 @@ func BenchmarkEnter(b *testing.B) {
 	}
 }
 
-// TestShards: projects of a shard that does not answer, and hold all of its places, take none of those of the others.
+// TestShards: projects of a shard that does not answer and holds all of its places take none of the other shards' places.
 func TestShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := admission.NewSharded(admission.Limits{Places: 2, Project: 2, Queue: 8}, func(project int64) string {
@@ -241,7 +241,7 @@ func TestShards(t *testing.T) {
 	})
 }
 
-// TestSlots: each shard has its own.
+// TestSlots: each shard has its own slots.
 func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := admission.NewSlots(1)

@@ -16,10 +16,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
-// model is the scheduler as its documentation describes it, in plain lists.
+// model is the scheduler as documented, with plain lists.
 type model struct {
 	limits admission.Limits
-	asked  []*modelRequest // all of them, in the order in which they came
+	asked  []*modelRequest // all of them, in order of arrival
 	order  int
 	turns  map[int64]int
 }
@@ -28,7 +28,7 @@ type modelRequest struct {
 	name    string
 	project int64
 	awaited bool
-	since   int // its place in the order of those that wait
+	since   int // its position in the order of the waiting requests
 	until   time.Time
 	state   string // waits, holds, or how it ended
 	cancel  context.CancelFunc
@@ -64,8 +64,8 @@ func (m *model) queue(r *modelRequest) {
 	r.state, r.since = "waits", m.order
 }
 
-// serve gives out places as long as there are any: to the project that holds fewest, then to those that somebody waits for, then
-// by turns; within a project to those that somebody waits for, then in their order.
+// serve gives out places while there are any: to the project that holds the fewest, then to awaited requests, then by turns; within a project to
+// awaited requests, then in order.
 func (m *model) serve() {
 	for {
 		var candidates []*modelRequest
@@ -104,7 +104,7 @@ func (m *model) free(project int64) bool {
 	return free > 0 && held < m.limits.Project
 }
 
-// TestModel plays random calls, and compares who holds a place after each of them with the model.
+// TestModel makes random calls, and after each compares who holds a place with the model.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { rapid.SyncTest(rt, playModel) })
 }

@@ -23,7 +23,7 @@ import (
 	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
 
-// world is a registry with a project and a trend, and what the insight says and the webhook got.
+// world is a registry with a project and a trend, with the insight's numbers and what the webhook received.
 type world struct {
 	*testing.T
 
@@ -38,7 +38,7 @@ type world struct {
 	asked   int
 	got     []*http.Request
 	bodies  []string
-	// every is how often checkers look, and settle how long a changed alert waits; zero for as usual.
+	// every is how often checkers look, and settle how long a changed alert waits; zero for the defaults.
 	every, settle time.Duration
 }
 
@@ -72,14 +72,14 @@ func (w *world) openRegistry() *registry.Registry {
 	return r
 }
 
-// checker is a checker on a registry that looks for what is due.
+// checker returns a checker on a registry that looks for due work.
 func (w *world) checker(r *registry.Registry) *Checker {
 	c := w.idle(r)
 	c.begin()
 	return c
 }
 
-// idle is a checker on a registry that does what it is told. Its numbers and its webhook are those of the world.
+// idle returns a checker on a registry that only does what it is told. Its numbers and its webhook are the world's.
 func (w *world) idle(r *registry.Registry) *Checker {
 	c := newChecker(Config{Registry: r, Executor: new(execution.Executor), Logger: zap.NewNop(), Settle: w.settle, Webhook: registry.AlertWebhook{URL: "https://operator.example/", Secret: "0123456789abcdef"}})
 	c.numbers = func(context.Context, *registry.Snapshot, *registry.Alert, *Rule, time.Time) ([]Series, error) {
@@ -126,7 +126,7 @@ func (w *world) alert(change func(*registry.AlertFields)) *registry.Alert {
 	return a
 }
 
-// now is the alert as it is stored.
+// now returns the alert as stored.
 func (w *world) now(a *registry.Alert) *registry.Alert {
 	w.Helper()
 	if err := w.registry.Refresh(w.Context()); err != nil {
@@ -135,7 +135,7 @@ func (w *world) now(a *registry.Alert) *registry.Alert {
 	return w.registry.Snapshot().Alert(1, a.ID)
 }
 
-// checks are the states of the checks of an alert, the newest first, with a mark for those that were sent.
+// checks returns the states of an alert's checks, newest first, with a mark for those that were sent.
 func (w *world) checks(a *registry.Alert) string {
 	w.Helper()
 	all, err := w.registry.AlertChecks(w.Context(), 1, a.ID, time.Time{})
@@ -155,7 +155,7 @@ func (w *world) set(do func()) {
 	do()
 }
 
-// inWorld runs a test whose time is made up.
+// inWorld runs a test with simulated time.
 func inWorld(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func closed(t *testing.T, c *Checker) {
 	}
 }
 
-// TestSchedule: an alert is checked soon after it was changed, and then when it is due; each check that fires is sent.
+// TestSchedule: an alert is checked soon after a change, and then when it is due; each check that fires is sent.
 func TestSchedule(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.checker(w.registry)
@@ -232,7 +232,7 @@ func (w *world) message(a *registry.Alert) {
 	}
 }
 
-// TestNotChecked: disabled and snoozed alerts are not checked, nor others on weekends and in quiet hours that ask for that.
+// TestNotChecked: disabled and snoozed alerts are not checked; nor are others on weekends and in quiet hours, if they ask for that.
 func TestNotChecked(t *testing.T) {
 	inWorld(t, func(w *world) { // time begins on a Saturday
 		c := w.checker(w.registry)
@@ -273,7 +273,7 @@ func TestIsWeekend(t *testing.T) {
 	}
 }
 
-// TestErrors: what is wrong with an insight is told once; an outage is not told, and the check is tried again.
+// TestErrors: what is wrong with an insight is reported once; an outage is not reported, and the check is tried again.
 func TestErrors(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.checker(w.registry)
@@ -341,7 +341,7 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// TestOwnWebhook: an alert's own webhook takes the place of the operator's, with its own secret or none.
+// TestOwnWebhook: an alert's own webhook replaces the operator's, with its own secret or none.
 func TestOwnWebhook(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.number = 11
@@ -355,8 +355,8 @@ func TestOwnWebhook(t *testing.T) {
 	})
 }
 
-// TestTwoServers: servers that share a registry check an alert once, and send its message once. Locks wait for each other in ways that
-// made up time does not know, so this test runs in real time.
+// TestTwoServers: servers that share a registry check an alert once, and send its message once. It runs in real time, because locks wait for each
+// other in ways that simulated time does not support.
 func TestTwoServers(t *testing.T) {
 	w := newWorld(t)
 	w.number = 11
@@ -385,7 +385,7 @@ func TestTwoServers(t *testing.T) {
 	}
 }
 
-// TestLateServer: a server whose snapshot still shows what another one has done does not do it again.
+// TestLateServer: a server whose snapshot is older than another server's work does not repeat it.
 func TestLateServer(t *testing.T) {
 	w := newWorld(t)
 	w.number, w.settle = 11, time.Nanosecond
@@ -407,7 +407,7 @@ func TestLateServer(t *testing.T) {
 	}
 }
 
-// TestRound: projects take turns, and of each the one that waits for the longest time comes first.
+// TestRound: projects take turns, and within a project the alert that has waited longest comes first.
 func TestRound(t *testing.T) {
 	d := newDesk(2, 1, nil, nil)
 	if !d.enter(name{1, "a"}) || d.enter(name{1, "b"}) || !d.enter(name{2, "c"}) || d.enter(name{2, "c"}) {
@@ -419,8 +419,8 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// TestPausesApart: an outage that keeps messages of an alert from being sent does not keep it from being checked, and the other way round. What is
-// deleted has no pauses.
+// TestPausesApart: an outage that keeps an alert's messages from being sent does not keep the alert from being checked, and vice versa. Deleted
+// alerts have no pauses.
 func TestPausesApart(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.idle(w.registry)

@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// alertOf is an alert of these parts; those that are empty are of one that is right.
+// alertOf returns an alert with these parts; empty parts are replaced by valid ones.
 func alertOf(condition, config, threshold string) *registry.Alert {
 	or := func(text, otherwise string) json.RawMessage {
 		if text == "" {
@@ -84,7 +84,7 @@ func TestReadRule(t *testing.T) {
 	}
 }
 
-// mistake is the field and the message of a mistake; empty for none.
+// mistake returns the field and the message of a mistake; empty for none.
 func mistake(err error) string {
 	if known, ok := errors.AsType[*registry.FieldError](err); ok {
 		return known.Field + ": " + known.Message
@@ -193,7 +193,7 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// FuzzReadRule: whatever an alert holds, it is read or a mistake of a field.
+// FuzzReadRule: any alert is either read or a mistake in a field.
 func FuzzReadRule(f *testing.F) {
 	f.Add(`{"type":"absolute_value"}`, `{"type":"TrendsAlertConfig","series_index":0}`, `{"type":"absolute","bounds":{"upper":1}}`, `{"blocked_windows":[{"start":"22:00","end":"07:00"}]}`)
 	f.Add(`[{"a":[1e999,{"b":null}]}]`, `{"type":"TrendsAlertConfig","series_index":1e3}`, `"x"`, `{"blocked_windows":{}}`)

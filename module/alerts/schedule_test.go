@@ -63,7 +63,7 @@ func TestNextCheck(t *testing.T) {
 	}
 }
 
-// TestQuietHoursOverAYear: a check is never in quiet hours, and never earlier than it would be without, in a zone whose clocks change.
+// TestQuietHoursOverAYear: in a zone whose clocks change, a check is never in quiet hours, and never earlier than without them.
 func TestQuietHoursOverAYear(t *testing.T) {
 	zone := at(t, "2026-01-01 00:00:00", "America/New_York").Location()
 	hours := quiet(t, `[{"start":"01:30","end":"02:30"},{"start":"03:00","end":"23:00"},{"start":"23:30","end":"00:10"}]`)

@@ -102,7 +102,7 @@ func TestPost(t *testing.T) {
 	}
 }
 
-// TestPostNowherePrivate: what leads to the server's own network is refused when it is dialed, whatever name it goes by.
+// TestPostNowherePrivate: an address in the server's own network is refused when dialing, whatever its name.
 func TestPostNowherePrivate(t *testing.T) {
 	reached := 0
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
@@ -154,7 +154,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// transport sends nothing anywhere.
+// transport sends nothing over a network.
 type transport func(*http.Request) (*http.Response, error)
 
 // RoundTrip calls the function.

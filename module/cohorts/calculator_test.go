@@ -15,8 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestCalculation: a cohort is computed when it is made, and each time it is changed; a version has members only as a whole, and a
-// calculation that finds the same ones leaves the version as it is.
+// TestCalculation: a cohort is computed when it is created and each time it is changed; a version has either all its members or none, and a
+// calculation that finds the same members keeps the version.
 func TestCalculation(t *testing.T) {
 	s := start(t, t.TempDir(), nil)
 	s.load(t, people)
@@ -57,7 +57,7 @@ func cmpVersions(list ...*registry.Cohort) string {
 	return b.String()
 }
 
-// TestUsed: a query waits for a cohort that was never computed, and for no other.
+// TestUsed: a query waits only for cohorts that were never computed.
 func TestUsed(t *testing.T) {
 	s := start(t, t.TempDir(), nil)
 	s.load(t, people)
@@ -76,7 +76,7 @@ func TestUsed(t *testing.T) {
 	}
 }
 
-// TestBelow: the cohorts that a cohort asks for are computed first, and one that can't be computed is named.
+// TestBelow: the cohorts that a cohort refers to are computed first, and one that can't be computed is named.
 func TestBelow(t *testing.T) {
 	s := start(t, t.TempDir(), nil)
 	s.load(t, people)
@@ -105,7 +105,7 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// TestCircle: cohorts that ask for each other, which no write makes, keep no calculation from its end.
+// TestCircle: cohorts that refer to each other, which no write creates, do not prevent a calculation from ending.
 func TestCircle(t *testing.T) {
 	s := start(t, t.TempDir(), nil)
 	one := s.create(t, person("paid"))
@@ -144,7 +144,7 @@ func TestTwoServers(t *testing.T) {
 	}
 }
 
-// TestChangesWhileItRuns: of several definitions the last one counts, and nobody sees the count of another.
+// TestChangesWhileItRuns: of several definitions the last one wins, and nobody sees the count of another.
 func TestChangesWhileItRuns(t *testing.T) {
 	s := start(t, t.TempDir(), nil)
 	s.load(t, people)
@@ -158,8 +158,8 @@ func TestChangesWhileItRuns(t *testing.T) {
 	}
 }
 
-// TestOldVersions: versions that nobody reads any more are deleted after a while, those of deleted cohorts too; a cohort that is restored
-// is computed again before it is read.
+// TestOldVersions: versions that nobody reads any more are deleted after a while, including those of deleted cohorts; a restored cohort is recomputed
+// before it is read.
 func TestOldVersions(t *testing.T) {
 	s := start(t, t.TempDir(), func(c *cohorts.Config) { c.Keep = 50 * time.Millisecond })
 	s.load(t, people)
@@ -183,7 +183,7 @@ func TestOldVersions(t *testing.T) {
 	}
 }
 
-// TestCloseLeavesItWaiting: what a server does not come to the end of is computed by the next one.
+// TestCloseLeavesItWaiting: what a server does not finish is computed by the next one.
 func TestCloseLeavesItWaiting(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, dir, nil)

@@ -126,7 +126,7 @@ func (s *server) members(t *testing.T, id int64, version uint64) string {
 	return strings.NewReplacer(`["`, "", `"]`, "").Replace(strings.Join(rows, " "))
 }
 
-// versions are those that ClickHouse has of a cohort.
+// versions returns the versions of a cohort in ClickHouse.
 func (s *server) versions(t *testing.T, id int64) string {
 	t.Helper()
 	return strings.Join(clickhousetest.Ask(t, client, s.project, fmt.Sprintf("SELECT DISTINCT version FROM cohortpeople WHERE cohort_id = %d ORDER BY version", id)), "")
@@ -137,7 +137,7 @@ func person(values ...string) string {
 	return fmt.Sprintf(`{"properties": {"type": "AND", "values": [{"type": "person", "key": "plan", "operator": "exact", "value": ["%s"]}]}}`, strings.Join(values, `", "`))
 }
 
-// within is the condition to be in a cohort.
+// within returns the condition of being in a cohort.
 func within(id int64) string {
 	return fmt.Sprintf(`{"properties": {"type": "AND", "values": [{"type": "cohort", "key": "id", "value": %d}]}}`, id)
 }

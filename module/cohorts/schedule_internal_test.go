@@ -10,7 +10,7 @@ import (
 	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
 
-// TestDue: a cohort that fails waits twice as long each time, and in the end for good.
+// TestDue: a failing cohort waits twice as long each time, and in the end forever.
 func TestDue(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
@@ -33,7 +33,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// TestSchedule: cohorts that are in use are computed once an hour, others and static ones never.
+// TestSchedule: cohorts in use are computed once an hour, all others never.
 func TestSchedule(t *testing.T) {
 	dir := t.TempDir()
 	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)

@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// countedMembers gives one count after the other, and the last one from then on.
+// countedMembers returns one count after the other, and then always the last.
 type countedMembers []int64
 
 func (c *countedMembers) CountMembers(context.Context, *admission.Place, int64, int64) (int64, error) {
@@ -21,7 +21,7 @@ func (c *countedMembers) CountMembers(context.Context, *admission.Place, int64, 
 	return count, nil
 }
 
-// TestCountStatic: the number that is recorded is that of the end, whoever changes the members meanwhile.
+// TestCountStatic: the recorded number is the final one, whoever changes the members meanwhile.
 func TestCountStatic(t *testing.T) {
 	s := start(t, t.TempDir(), nil)
 	c, err := s.registry.CreateCohort(t.Context(), registry.NewCohort{Project: s.project, CohortFields: registry.CohortFields{Static: registry.To(true)}}, time.Now())

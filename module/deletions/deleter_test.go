@@ -22,7 +22,7 @@ const (
 	events = "SELECT count() FROM events"
 )
 
-// TestRecountAfterwards: cohorts are counted anew when the deletion has given its place and the project's people back.
+// TestRecountAfterwards: cohorts are recounted after the deletion has given back its place and the lock of the project's people.
 func TestRecountAfterwards(t *testing.T) {
 	s := start(t)
 	placed, recounted := false, 0
@@ -33,7 +33,7 @@ func TestRecountAfterwards(t *testing.T) {
 			return nil
 		}
 		nobody := func(context.Context, []ingest.Gone) error { return nil }
-		return s.warehouse.DeletePeople(ctx, s.options(project), ingest.Named{}, false, nobody, nobody) // waits for who writes
+		return s.warehouse.DeletePeople(ctx, s.options(project), ingest.Named{}, false, nobody, nobody) // waits for other writers
 	})
 	s.capture(t, time.Now())
 	enter := func(context.Context) (func(), error) {
@@ -74,7 +74,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTriedAgain: a deletion that did not end and is asked for again is recorded once; one that is another is recorded, too.
+// TestTriedAgain: an unfinished deletion that is requested again is recorded once; a different one is recorded too.
 func TestTriedAgain(t *testing.T) {
 	s := start(t)
 	s.run(t, noRecount)
@@ -118,7 +118,7 @@ func TestTriedAgain(t *testing.T) {
 	}
 }
 
-// TestCompletion: a deletion that broke off is completed for who was there when it was asked for. Who came back since stays.
+// TestCompletion: an aborted deletion is completed for the persons that existed when it was requested. Persons that came back since stay.
 func TestCompletion(t *testing.T) {
 	for _, buried := range []bool{false, true} {
 		s := start(t)
@@ -158,7 +158,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestForgetsMeanwhile: what other servers have deleted is forgotten while a deletion is completed that takes long.
+// TestForgetsMeanwhile: while a slow deletion is being completed, what other servers have deleted is forgotten.
 func TestForgetsMeanwhile(t *testing.T) {
 	s := start(t)
 	s.capture(t, time.Now())
@@ -167,7 +167,7 @@ func TestForgetsMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	completing, other := make(chan struct{}), make(chan struct{})
-	s.run(t, func(context.Context, int64, []int64) error { // a part of the completion
+	s.run(t, func(context.Context, int64, []int64) error { // part of the completion
 		close(completing)
 		<-other
 		return nil
@@ -190,7 +190,7 @@ func TestForgetsMeanwhile(t *testing.T) {
 	close(other)
 }
 
-// TestForgetsWhateverTheClock: what another server has deleted is forgotten, also if its clock is behind that of one that deleted before.
+// TestForgetsWhateverTheClock: what another server has deleted is forgotten, even if its clock is behind that of a server that deleted earlier.
 func TestForgetsWhateverTheClock(t *testing.T) {
 	s := start(t)
 	s.run(t, noRecount)

@@ -10,8 +10,8 @@ import (
 	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
 
-// TestEpochs: ClickHouse takes events again after each deletion, and after they are kept for longer, whatever the clocks of the servers say, and
-// also when the records of the deletions are purged.
+// TestEpochs: ClickHouse accepts events again after each deletion, and after the retention is extended, whatever the clocks of the servers say, and
+// even if the records of the deletions are purged.
 func TestEpochs(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *registry.Registry {

@@ -36,12 +36,12 @@ type server struct {
 	registry  *registry.Registry
 	warehouse *warehouse.Warehouse
 	project   int64
-	forgotten atomic.Int64 // how often its answers were
+	forgotten atomic.Int64 // how often its answers were forgotten
 }
 
 var projects atomic.Int64
 
-// start prepares a server, whose deleter does not run yet.
+// start prepares a server whose deleter is not running yet.
 func start(t *testing.T) *server {
 	t.Helper()
 	reg, house := warehousetest.Open(t, t.TempDir(), clickhouse.Config{DSN: engine.DSN()})
@@ -90,7 +90,7 @@ func (s *server) capture(t *testing.T, arrived time.Time) {
 	}
 }
 
-// ask is what a query gives.
+// ask returns the result of a query.
 func (s *server) ask(t *testing.T, sql string) []string {
 	t.Helper()
 	return clickhousetest.Ask(t, client, s.project, sql)

@@ -16,10 +16,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestShardHangs: while a shard hangs, deletions are completed and erased on another one.
+// TestShardHangs: while a shard hangs, deletions are completed and erased on another.
 func TestShardHangs(t *testing.T) {
 	s := start(t)
-	var of []int64 // first the project on the shard that hangs
+	var of []int64 // the project on the hanging shard first
 	for _, shard := range []string{"east", ""} {
 		projects.Add(1)
 		p, err := s.registry.CreateProject(t.Context(), registry.NewProject{Name: "p", Timezone: "UTC", Shard: shard}, time.Now())
@@ -28,7 +28,7 @@ func TestShardHangs(t *testing.T) {
 		}
 		of = append(of, p.ID)
 	}
-	dsn := embeddedtest.New(t).DSN() // in which nothing is left to erase of other tests
+	dsn := embeddedtest.New(t).DSN() // other tests have left nothing to erase there
 	shards, err := warehouse.OpenShards(warehouse.ShardsConfig{
 		Main: clickhouse.Config{DSN: dsn}, Others: map[string]string{"east": dsn}, Shared: s.registry, Logger: zap.NewNop(),
 		Of: func(project int64) string { return s.registry.Snapshot().ShardOf(project) },

@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// store is an allowance told in another way: what is in it, in the time that it took to come back.
+// store models an allowance independently: its content, as the time in which it refills.
 type store struct {
 	rate  registry.Rate
 	every time.Duration
@@ -23,7 +23,7 @@ func (s *store) left(now time.Time) int {
 	return int(s.in / s.every)
 }
 
-// TestAllowance asks an allowance and the store at random times. What it says of the time to wait has to be right to the nanosecond.
+// TestAllowance compares an allowance with the store at random times. The time to wait has to be right to the nanosecond.
 func TestAllowance(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) // the same in each run
 	for _, text := range []string{"1/h", "2/m", "3/s", "7/s", "240/m", "999/h", "1000000000/s"} {
@@ -63,7 +63,7 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
-// TestAllowanceGivenBackLate: what comes back after the allowance has filled up makes no more of it.
+// TestAllowanceGivenBackLate: a query given back after the allowance is full again does not make it exceed its rate.
 func TestAllowanceGivenBackLate(t *testing.T) {
 	a := newAllowance(registry.Rate{Queries: 2, Per: time.Minute})
 	a.take(noon)

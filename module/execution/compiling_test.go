@@ -47,7 +47,7 @@ func TestTooManyCompiles(t *testing.T) {
 	})
 }
 
-// TestCompileTimeCounts: each 25 ms that a request's compiles begin after the first cost a query of the key's rate.
+// TestCompileTimeCounts: every 25 ms that a request's compiles begin after the first cost one query of the key's rate.
 func TestCompileTimeCounts(t *testing.T) {
 	e, key := newExecutor(t), &registry.Key{ID: "k"}
 	e.Limits = NewLimiter(registry.Rate{Queries: 5, Per: time.Hour})
@@ -77,7 +77,7 @@ func TestCompileTimeCounts(t *testing.T) {
 	e.CompilesOf(nil, nil, 1).count(time.Second, noon) // an operator's
 }
 
-// TestCompileDeadline: the time that a compile may take is that which it works, not that in which others do.
+// TestCompileDeadline: the time limit of a compile covers its own work, not that of others.
 func TestCompileDeadline(t *testing.T) {
 	e, key := newExecutor(t), &registry.Key{ID: "k"}
 	c := e.CompilesOf(key, nil, 1)

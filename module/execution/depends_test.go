@@ -78,7 +78,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestMarkIsKept: the schema of a project is looked at once, as long as it stays the same.
+// TestMarkIsKept: the schema of a project is processed once, as long as it stays the same.
 func TestMarkIsKept(t *testing.T) {
 	t.Parallel()
 	var d Databases

@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
-// noon is a time for tests that have a clock of their own.
+// noon is a time for tests with a clock of their own.
 var noon = time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
 
 // testPlaces are the limits of places for a project's concurrency.
@@ -16,7 +16,7 @@ func testPlaces(concurrency int) admission.Limits {
 	return admission.Limits{Places: 4 * concurrency, Project: concurrency, Queue: QueueFactor * concurrency}
 }
 
-// newExecutor is an executor without ClickHouse: what is not in the cache can't be answered.
+// newExecutor returns an executor without ClickHouse: only the cache can answer.
 func newExecutor(tb testing.TB) *Executor {
 	tb.Helper()
 	results, err := cache.New(cache.Config{MaxBytes: 16 << 20, Stale: time.Hour})

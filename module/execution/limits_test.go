@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// queriesOf are the quotas of queries of a key, and of an endpoint if its rate is not zero.
+// queriesOf returns the quotas of queries of a key, and of an endpoint if its rate is not zero.
 func queriesOf(l *Limiter, key string, endpoint registry.Rate) Quotas {
 	qs := Quotas{{l.OfKey(key), LimitKey, key, ""}}
 	if !endpoint.IsZero() {
@@ -24,17 +24,17 @@ func queriesOf(l *Limiter, key string, endpoint registry.Rate) Quotas {
 	return qs
 }
 
-// gatekeeper is a runtime that does nothing but admit.
+// gatekeeper is a runtime that only admits.
 func gatekeeper(concurrency int, r registry.Rate) *Executor {
 	return &Executor{Limits: NewLimiter(r), Places: admission.New(testPlaces(concurrency))}
 }
 
-// awaitedBy is what a query of a project asks for whose caller waits.
+// awaitedBy returns the request of a project's query whose caller waits.
 func awaitedBy(project int64) admission.Request {
 	return admission.Request{Project: project, Awaited: admission.Awaited, Wait: 30 * time.Second}
 }
 
-// run lets a query of a project in and ends it at once.
+// run admits a query of a project and ends it at once.
 func (e *Executor) run(ctx context.Context, project int64, qs Quotas, now time.Time) error {
 	place, err := e.admit(ctx, qs, awaitedBy(project), now)
 	if err == nil {
@@ -76,7 +76,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestRefusedTakesNothing: what one limit refuses takes nothing from the others.
+// TestRefusedTakesNothing: a query that one limit refuses takes nothing from the others.
 func TestRefusedTakesNothing(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -120,7 +120,7 @@ func TestRefusedTakesNothing(t *testing.T) {
 	}
 }
 
-// TestRefusalNamesTheNarrowest: a refusal that other callers share must not come from what is one caller's own.
+// TestRefusalNamesTheNarrowest: a refusal that other callers share must not come from one caller's own limit.
 func TestRefusalNamesTheNarrowest(t *testing.T) {
 	hourly, daily := registry.Rate{Queries: 2, Per: time.Hour}, registry.Rate{Queries: 1, Per: time.Minute}
 	l := gatekeeper(1, hourly)
@@ -141,7 +141,7 @@ func TestRefusalNamesTheNarrowest(t *testing.T) {
 	}
 }
 
-// TestSharedEndpointRate takes from an endpoint with two keys at once: together they get what it has, and their own keep the rest.
+// TestSharedEndpointRate takes from an endpoint with two keys at once: together they get what the endpoint allows, and their own limits keep the rest.
 func TestSharedEndpointRate(t *testing.T) {
 	l := gatekeeper(1000, registry.Rate{Queries: 40, Per: time.Hour})
 	rate := registry.Rate{Queries: 50, Per: time.Hour}
@@ -162,7 +162,7 @@ func TestSharedEndpointRate(t *testing.T) {
 	}
 }
 
-// TestEndpointRateChanges: another rate begins anew, the same one goes on.
+// TestEndpointRateChanges: a changed rate starts afresh, an unchanged one continues.
 func TestEndpointRateChanges(t *testing.T) {
 	l := gatekeeper(1, plenty)
 	first, second := registry.Rate{Queries: 5, Per: time.Hour}, registry.Rate{Queries: 7, Per: time.Hour}
@@ -183,7 +183,7 @@ func TestEndpointRateChanges(t *testing.T) {
 	}
 }
 
-// TestQueue fills a project's queue: who comes then hears so at once, who leaves makes room, and all others get their turn.
+// TestQueue fills a project's queue: a further request is refused at once, one that leaves makes room, and all others get their turn.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := gatekeeper(1, plenty)

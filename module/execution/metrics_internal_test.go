@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// countedSeries are the series of counters of answers, with their values.
+// countedSeries returns the series of the answer counters with their values.
 func countedSeries(t *testing.T, m *Metrics) (list []string) {
 	t.Helper()
 	all := prometheus.NewRegistry()
@@ -34,8 +34,8 @@ func countedSeries(t *testing.T, m *Metrics) (list []string) {
 	return list
 }
 
-// TestMetricsOfDeletedEndpoint: an endpoint has series of what happened, and none after it was deleted, also if a run of it ends later. Those of
-// another one of its name are its own.
+// TestMetricsOfDeletedEndpoint: an endpoint has series for what happened, and none after its deletion, even if a run of it ends later. Another
+// endpoint with the same name has its own series.
 func TestMetricsOfDeletedEndpoint(t *testing.T) {
 	m := NewMetrics()
 	query := func() *Query {

@@ -23,7 +23,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// liar is another server that answers what a test wants.
+// liar is another server, whose answers a test chooses.
 type liar func(*PeerRequest) (peers.Answer, error)
 
 func (liar) Owner([32]byte) (nodes.Node, bool) { return nodes.Node{Name: "0000000000000001"}, true }
@@ -40,13 +40,13 @@ func (l liar) Ask(_ context.Context, _ nodes.Node, request []byte) (peers.Answer
 	return l(asked)
 }
 
-// peerAnswer is a result that cost nothing, as the other server gets it.
+// peerAnswer is a result at no cost, as the other server receives it.
 func peerAnswer(got cache.Answer, key cache.Key, asked *PeerRequest, arrived time.Time, page *PeerPage) peers.Answer {
 	a := sendResult(got, key, asked, arrived, page, false)
 	return peers.Answer{Kind: a.Kind, Body: append(a.Body, a.Rest...)}
 }
 
-// fullDetails are details of which nothing is left out.
+// fullDetails returns details with every field set.
 func fullDetails() *Details {
 	missing, more := 3, true
 	return &Details{
@@ -69,13 +69,13 @@ func oneRow(tb testing.TB) *cache.Result {
 	return b.Result()
 }
 
-// formOf is a result as it is sent.
+// formOf returns a result in the format in which it is sent.
 func formOf(r *cache.Result) []byte {
 	head, rows := r.AppendForm(nil)
 	return append(head, rows...)
 }
 
-// TestDetailsAreSent makes sure that details come as they were sent, also those that are added some day.
+// TestDetailsAreSent makes sure that details arrive as they were sent, including fields added later.
 func TestDetailsAreSent(t *testing.T) {
 	want := fullDetails()
 	for _, of := range []reflect.Value{reflect.ValueOf(*want), reflect.ValueOf(*want.Insight)} {
@@ -93,7 +93,7 @@ func TestDetailsAreSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The basis does not come, and how long it took is for the receiver to say.
+	// The basis is not sent, and the receiver measures how long it took.
 	if diff := cmp.Diff(want, got.details(), cmp.AllowUnexported(Details{}, insightAnswer{}), cmpopts.IgnoreFields(Details{}, "basis", "Peer")); diff != "" {
 		t.Errorf("details (-sent +received):\n%s", diff)
 	}
@@ -102,7 +102,7 @@ func TestDetailsAreSent(t *testing.T) {
 	}
 }
 
-// changed is an answer with another head.
+// changed returns an answer with another head.
 func changed(tb testing.TB, a peers.Answer, change func(*peerHead)) peers.Answer {
 	tb.Helper()
 	length := binary.BigEndian.Uint32(a.Body)
@@ -119,7 +119,7 @@ func changed(tb testing.TB, a peers.Answer, change func(*peerHead)) peers.Answer
 	return peers.Answer{Kind: a.Kind, Body: append(append(body, raw...), a.Body[headLength+length:]...)}
 }
 
-// TestLiars has another server answer what it must not be believed.
+// TestLiars makes another server send answers that must not be believed.
 func TestLiars(t *testing.T) {
 	e := newExecutor(t)
 	e.Hops = NewHops()
@@ -227,7 +227,7 @@ func TestLiars(t *testing.T) {
 	}
 }
 
-// TestOutdatedWhileAsked has data change while another server computes a result: who asked before gets it, and nobody else does.
+// TestOutdatedWhileAsked changes data while another server computes a result: callers that asked before get it, and nobody else does.
 func TestOutdatedWhileAsked(t *testing.T) {
 	e := newExecutor(t)
 	e.Hops = NewHops()
@@ -249,7 +249,7 @@ func TestOutdatedWhileAsked(t *testing.T) {
 	}
 }
 
-// TestBackgroundQuestions has somebody come to wait for a result that was asked for when nobody did: the owner is told.
+// TestBackgroundQuestions: when somebody begins to wait for a result that was requested in the background, the owner is told.
 func TestBackgroundQuestions(t *testing.T) {
 	key := cache.KeyParts{Project: 3, Query: "q"}.Key()
 	caller := Caller{Project: &registry.Project{ID: 3}, Key: &registry.Key{ID: "k", Project: 3}, Snapshot: new(registry.Snapshot)}
@@ -307,7 +307,7 @@ func TestBackgroundQuestions(t *testing.T) {
 	}
 }
 
-// TestStoredForOthers has a caller join one who takes older results from another server than it does.
+// TestStoredForOthers: a caller joins another that accepts older results from another server.
 func TestStoredForOthers(t *testing.T) {
 	key := cache.KeyParts{Project: 3, Query: "q"}.Key()
 	caller := Caller{Project: &registry.Project{ID: 3}, Key: &registry.Key{ID: "k", Project: 3}, Snapshot: new(registry.Snapshot)}
@@ -350,7 +350,7 @@ func TestStoredForOthers(t *testing.T) {
 	}
 }
 
-// cacheRows are the rows of a result as they are sent, which say that there are others before them.
+// cacheRows returns the rows of a result as sent, which claim that there are others before them.
 func cacheRows(tb testing.TB, before byte, sent []byte) []byte {
 	tb.Helper()
 	out := bytes.Clone(sent)
@@ -361,7 +361,7 @@ func cacheRows(tb testing.TB, before byte, sent []byte) []byte {
 	return out
 }
 
-// TestCutsOfLiars has another server answer for the page that a cursor names what it must not be believed.
+// TestCutsOfLiars makes another server send pages that must not be believed.
 func TestCutsOfLiars(t *testing.T) {
 	e := newExecutor(t)
 	caller := Caller{Project: &registry.Project{ID: 3}, Key: &registry.Key{ID: "k", Project: 3}, Snapshot: new(registry.Snapshot), Start: time.Now()}
@@ -408,7 +408,7 @@ func TestCutsOfLiars(t *testing.T) {
 	}
 }
 
-// TestLocalComputations are those that nobody else is asked for.
+// TestLocalComputations tests computations that ask no other server.
 func TestLocalComputations(t *testing.T) {
 	e := newExecutor(t)
 	e.Hops = NewHops()
@@ -446,7 +446,7 @@ func TestLocalComputations(t *testing.T) {
 	}
 }
 
-// FuzzPeerMessages makes sure that whatever another server sends is refused, or has what was asked for.
+// FuzzPeerMessages makes sure that anything another server sends is either refused or what was asked for.
 func FuzzPeerMessages(f *testing.F) {
 	asked := &PeerRequest{Form: PeerForm, Nonce: strings.Repeat("a", 2*nonceBytes), Project: 3, Key: strings.Repeat("0", 64)}
 	raw, err := json.Marshal(asked)

@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// TestPieceRows: rows go to the pieces whose places they begin with, and rows of others are an error.
+// TestPieceRows: rows go to the pieces whose indexes they begin with, and rows of other pieces are an error.
 func TestPieceRows(t *testing.T) {
 	var columns []cache.Column
 	sink := &pieceSink{columns: &columns, places: make([]*cache.Builder, 4)}
@@ -41,7 +41,7 @@ func TestPieceRows(t *testing.T) {
 	}
 }
 
-// TestWhatPiecesCannotTell: the whole query runs after an error that may be of the pieces alone, and not after one that it would have too.
+// TestWhatPiecesCannotTell: the whole query runs after an error that only the pieces may have, and not after one that it would have too.
 func TestWhatPiecesCannotTell(t *testing.T) {
 	for kind, want := range map[clickhouse.ErrorKind]bool{
 		clickhouse.UserError: true, clickhouse.Unrunnable: true, clickhouse.TooLarge: true,

@@ -46,7 +46,7 @@ func TestQueryLog(t *testing.T) {
 	}
 }
 
-// TestQueryLogIsBounded: whoever has most queries loses one when there are too many.
+// TestQueryLogIsBounded: if there are too many queries, the project with the most loses one.
 func TestQueryLogIsBounded(t *testing.T) {
 	t.Parallel()
 	var l queryLog

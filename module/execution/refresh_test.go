@@ -36,7 +36,7 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// TestPastRangesLast: an answer for a range that was over when it was computed does not grow stale.
+// TestPastRangesLast: an answer whose range had ended when it was computed does not become stale.
 func TestPastRangesLast(t *testing.T) {
 	e := newExecutor(t)
 	for date, lasts := range map[string]bool{`"2024-03-04"`: true, `"-1d"`: false, `"2024-03-04", "excludeIncompletePeriods": true`: false} {
@@ -59,7 +59,7 @@ func TestPastRangesLast(t *testing.T) {
 	}
 }
 
-// TestHitTakesNoLock: a cached answer does not wait for the table of runs, in no mode and with no name.
+// TestHitTakesNoLock: a cached answer does not wait for the lock of the runs, in any mode and with any name.
 func TestHitTakesNoLock(t *testing.T) {
 	e := newExecutor(t)
 	q := queryOf("me", "select 1")

@@ -139,7 +139,7 @@ const stale = 100 * time.Hour // later than any answer of the tests is fresh
 // count is a query that shows how many events there are.
 const count = `{"kind":"HogQLQuery","query":"select count() from events"}`
 
-// queries is how many queries of a project ran on ClickHouse.
+// queries returns how many queries of a project ran on ClickHouse.
 func (s *server) queries() int { return len(s.Runs.Queries.Rows(s.project.ID, time.Now())) }
 
 // rows is an answer as text.
@@ -222,7 +222,7 @@ func (s *server) counted(t *testing.T, name string) (sum float64) {
 	return sum
 }
 
-// TestNotRenewed: rows that may be others though the data are the same are computed, and so are those of a ClickHouse about which nothing is known.
+// TestNotRenewed: rows that may change while the data stay the same are computed, and so are those of a ClickHouse about which nothing is known.
 func TestNotRenewed(t *testing.T) {
 	s := start(t)
 	other := *s.query(t, count)
@@ -243,8 +243,8 @@ func TestNotRenewed(t *testing.T) {
 	}
 }
 
-// TestRenewedInBackground: a stale answer that is served while it is refreshed is renewed too, as is that of a background run; those who page through
-// the rows find them where they were.
+// TestRenewedInBackground: a stale answer that is served while it is refreshed is renewed too, and so is that of a background run; cursors still find
+// the rows in their places.
 func TestRenewedInBackground(t *testing.T) {
 	s := start(t)
 	s.load(t, event("a", "ann", "2024-03-04T10:00:00Z"))
@@ -290,7 +290,7 @@ func until(t *testing.T, done func() bool) {
 	}
 }
 
-// TestRenewalCostsNothing: an answer is renewed though the project has no place left and no query left on the key's rate.
+// TestRenewalCostsNothing: an answer is renewed even if the project has no place left and the key's rate is spent.
 func TestRenewalCostsNothing(t *testing.T) {
 	s := start(t)
 	q := s.query(t, count)
@@ -306,7 +306,7 @@ func TestRenewalCostsNothing(t *testing.T) {
 	}
 }
 
-// TestNoStaleAnswerIsFresh: whoever asks after an event was delivered gets an answer that has it, whatever is renewed meanwhile.
+// TestNoStaleAnswerIsFresh: an answer requested after an event was delivered includes the event, whatever is renewed meanwhile.
 func TestNoStaleAnswerIsFresh(t *testing.T) {
 	s := start(t)
 	q := s.query(t, count)

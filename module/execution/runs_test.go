@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// bench is a registry of runs and the jobs that a test has begun there.
+// bench is a Runs with the jobs that a test has begun in it.
 type bench struct {
 	*Runs
 	t        *testing.T
@@ -28,7 +28,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// end closes the registry; every job must have been released then.
+// end closes the Runs; every job must have been released by then.
 func (b *bench) end(jobs int64) {
 	b.t.Helper()
 	if err := b.Close(); err != nil {
@@ -48,7 +48,7 @@ func queryOf(id, query string, project ...int64) *Query {
 	return &Query{ClientID: id, Key: parts.Key()}
 }
 
-// start begins a run that ends as finish says: nil waits for its cancel.
+// start begins a run that ends as finish says; nil waits for its cancellation.
 func (b *bench) start(q *Query, most int, finish func() (cache.Answer, error)) (*Run, error) {
 	return b.Begin(b.job(q, most, finish))
 }
@@ -74,7 +74,7 @@ func answerOf(size int) func() (cache.Answer, error) {
 	}
 }
 
-// state tells in a word what is known of an id.
+// state describes in a word what is known of an id.
 func (b *bench) state(project int64, id string) string {
 	r, ended := b.Find(project, id)
 	switch {
@@ -166,7 +166,7 @@ func TestRunsOfOneID(t *testing.T) {
 			t.Errorf("ids of runs without a name: %s, %s", unnamed.ID, second.ID)
 		}
 		b.end(6)
-		b.want(7, "same", "in progress") // the server stopped: nothing is noted any more
+		b.want(7, "same", "in progress") // the server stopped: nothing is recorded any more
 		if _, err := b.start(queryOf("late", "a"), 10, nil); !errors.Is(err, ErrStopped) {
 			t.Errorf("a run after the end: %v", err)
 		}
@@ -255,7 +255,7 @@ func TestRunsAreBounded(t *testing.T) {
 		if b.held > b.Budget.Load() {
 			t.Errorf("%d bytes are held, more than %d", b.held, b.Budget.Load())
 		}
-		end(10, "huge", 2<<20) // larger than all may be together: it alone is kept
+		end(10, "huge", 2<<20) // larger than the total limit: it is kept alone
 		b.want(10, "huge", "complete")
 		b.want(8, "modest", "unknown")
 		end(8, "next", each)

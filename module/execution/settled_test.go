@@ -28,7 +28,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// settledWorld is a server with two projects whose answers are put together from pieces, and computed as a whole beside that.
+// settledWorld is a server with two projects whose answers are put together from pieces and, for comparison, computed in one piece.
 type settledWorld struct {
 	t        testing.TB
 	reg      *registry.Registry
@@ -48,7 +48,7 @@ type settledWorld struct {
 	counts         map[string]int
 }
 
-// newSettledWorld starts one. Without alone, others may write to its ClickHouse, and a probe tells what has changed.
+// newSettledWorld starts a settledWorld. Without alone, others may write to its ClickHouse, and a probe finds out what has changed.
 func newSettledWorld(tb testing.TB, alone bool) *settledWorld {
 	tb.Helper()
 	reg, house := warehousetest.Open(tb, tb.TempDir(), clickhouse.Config{DSN: engine.DSN(), Embedded: alone})
@@ -140,7 +140,7 @@ func (w *settledWorld) calculate(project, cohort int64) {
 	}
 }
 
-// ask computes an answer, and gives what is shown of it.
+// ask computes an answer and returns what is shown of it.
 func (w *settledWorld) ask(e *execution.Executor, c execution.Caller, raw string) (string, *execution.Details) {
 	w.t.Helper()
 	node, err := compiler.Parse([]byte(raw))
@@ -159,7 +159,7 @@ func (w *settledWorld) ask(e *execution.Executor, c execution.Caller, raw string
 	return shown(got.Answer)
 }
 
-// shown is what is shown of an answer.
+// shown returns what is shown of an answer.
 func shown(got cache.Answer) (string, *execution.Details) {
 	done, _ := got.Entry.Meta.(*execution.Details)
 	var out bytes.Buffer
@@ -174,7 +174,7 @@ func shown(got cache.Answer) (string, *execution.Details) {
 	return out.String(), done
 }
 
-// renew asks for an answer that is always stale: it is computed, unless it is found to be as it was.
+// renew requests an answer that is always stale: it is computed unless it is found to be unchanged.
 func (w *settledWorld) renew(c execution.Caller, raw string) (string, *execution.Details) {
 	w.t.Helper()
 	node, err := compiler.Parse([]byte(raw))
@@ -198,7 +198,7 @@ func (w *settledWorld) caller(project int64) execution.Caller {
 	return execution.Caller{Project: snap.Project(project), Snapshot: snap, Start: time.Now()}
 }
 
-// same compares an answer that is put together or renewed with one that is computed as a whole.
+// same compares an answer that is put together or renewed with one computed in one piece.
 func (w *settledWorld) same(project int64, raw, when string, ask func(execution.Caller, string) (string, *execution.Details)) {
 	w.t.Helper()
 	c := w.caller(project)
@@ -208,7 +208,7 @@ func (w *settledWorld) same(project int64, raw, when string, ask func(execution.
 		got, done := ask(c, raw)
 		want, _ := w.ask(w.whole, c, raw)
 		if got != want && tries < 3 && !time.Now().Truncate(time.Second).Equal(began) {
-			continue // ranges that end now are others in the next second
+			continue // the ranges that end now change in the next second
 		}
 		if got != want {
 			at := 0
@@ -231,7 +231,7 @@ func (w *settledWorld) same(project int64, raw, when string, ask func(execution.
 	}
 }
 
-// queries are those that are asked, for a cohort that is computed, one that is static, and an action.
+// queries returns the queries to ask, for a computed cohort, a static one, and an action.
 func settledQueries(computed, static, action int64) []string {
 	series := func(more string) string { return `{"kind":"EventsNode","event":"a"` + more + `}` }
 	trend := func(interval, from, series, more string) string {
@@ -298,8 +298,8 @@ func renewedQueries(cohort, action int64) []string {
 	}
 }
 
-// TestSettledPast: answers that are put together from kept and computed buckets are byte for byte those that are computed as a whole, whatever
-// happened to the data, the project and its definitions in between.
+// TestSettledPast: answers put together from kept and computed buckets are byte for byte those computed in one piece, whatever happened to the data,
+// the project and its definitions in between.
 func TestSettledPast(t *testing.T) {
 	w := newSettledWorld(t, true)
 	w.shake(t, settledQueries, func(c execution.Caller, raw string) (string, *execution.Details) { return w.ask(w.stitches, c, raw) })
@@ -308,7 +308,7 @@ func TestSettledPast(t *testing.T) {
 	}
 }
 
-// TestSettledPastOfOthers: so are they where a probe tells what has changed.
+// TestSettledPastOfOthers is TestSettledPast where a probe finds out what has changed.
 func TestSettledPastOfOthers(t *testing.T) {
 	w := newSettledWorld(t, false)
 	w.shake(t, settledQueries, func(c execution.Caller, raw string) (string, *execution.Details) { return w.ask(w.stitches, c, raw) })
@@ -317,7 +317,7 @@ func TestSettledPastOfOthers(t *testing.T) {
 	}
 }
 
-// TestRenewedAnswers: stale answers that are renewed without a query are those that are computed, whatever happened in between.
+// TestRenewedAnswers: stale answers renewed without a query equal computed ones, whatever happened in between.
 func TestRenewedAnswers(t *testing.T) {
 	w := newSettledWorld(t, true)
 	w.shake(t, func(computed, static, action int64) []string {
@@ -328,7 +328,7 @@ func TestRenewedAnswers(t *testing.T) {
 	}
 }
 
-// shake compares answers with those that are computed as a whole, while what they follow from changes at random.
+// shake compares answers with those computed in one piece, while what they depend on changes at random.
 func (w *settledWorld) shake(
 	t *testing.T, queries func(computed, static, action int64) []string, ask func(execution.Caller, string) (string, *execution.Details),
 ) {
@@ -489,7 +489,7 @@ func (w *settledWorld) shake(
 	for step := range count {
 		did := does[r.IntN(len(does))]
 		if step%3 == 0 {
-			did = does[r.IntN(9)] // more often what happens often
+			did = does[r.IntN(9)] // frequent events more often
 		}
 		asked := make([]string, 3)
 		for n := range asked {
@@ -508,7 +508,8 @@ func (w *settledWorld) shake(
 	t.Logf("%d buckets computed, %d kept; answers with kept buckets, and renewed: %v", w.computed, w.kept, w.counts)
 }
 
-// TestNewPeopleLeaveBuckets: somebody new changes the buckets of a lifecycle in which the new events are, and the one after, and a property of a person none.
+// TestNewPeopleLeaveBuckets: a new person changes the buckets of a lifecycle that contain the new events, and the next one; a changed property of a
+// person changes none.
 func TestNewPeopleLeaveBuckets(t *testing.T) {
 	w := newSettledWorld(t, true)
 	const raw = `{"kind":"LifecycleQuery","interval":"day","dateRange":{"date_from":"2026-03-01","date_to":"2026-03-09"},"series":[{"kind":"EventsNode","event":"a"}]}`
@@ -542,7 +543,7 @@ func TestNewPeopleLeaveBuckets(t *testing.T) {
 	}
 }
 
-// TestPiecesAreFenced: the pieces of one project are never those of another, nor those of a key with other fixed values, whose queries look the same.
+// TestPiecesAreFenced: pieces are never shared between projects, nor between keys with different fixed values, even if their queries look the same.
 func TestPiecesAreFenced(t *testing.T) {
 	w := newSettledWorld(t, true)
 	const raw = `{"kind":"TrendsQuery","interval":"day","dateRange":{"date_from":"2026-03-01","date_to":"2026-03-05"},"series":[{"kind":"EventsNode","event":"a"}]}`

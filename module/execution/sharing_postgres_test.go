@@ -66,7 +66,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// start starts all nodes with nothing in hand. What they count on is a rate of some kind.
+// start starts all nodes with nothing in hand. quotas returns what their queries count on.
 func (c *cluster) start(t *testing.T, rate registry.Rate, quotas func(*Executor) Quotas) *fleet {
 	t.Helper()
 	f := &fleet{shop: &shop{nodes: len(c.boards)}}
@@ -77,7 +77,7 @@ func (c *cluster) start(t *testing.T, rate registry.Rate, quotas func(*Executor)
 	return f
 }
 
-// spend sends queries to all nodes at the same time, until each refuses them.
+// spend sends queries to all nodes at the same time until each node refuses them.
 func (f *fleet) spend(t *testing.T) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -90,7 +90,7 @@ func (f *fleet) spend(t *testing.T) {
 	all.Wait()
 }
 
-// admittedAll compares how many queries were admitted with how many there are, of which a tenth may be missing, or more.
+// admittedAll compares how many queries were admitted with how many there are, of which up to a tenth may be missing, or more.
 func (f *fleet) admittedAll(t *testing.T, when string, want int) {
 	t.Helper()
 	if got := int(f.admitted.Load()); 10*got < 9*want || 10*got > 11*want {
@@ -100,8 +100,8 @@ func (f *fleet) admittedAll(t *testing.T, when string, want int) {
 	}
 }
 
-// TestRatesOverPostgres: eight nodes on one database admit together what the rate of a key, an endpoint and a token allows: after what was spent has come
-// back by the database's clock, while the database is away, and after that. The period is so long that no query comes back while the test runs.
+// TestRatesOverPostgres: eight nodes on one database together admit what the rate of a key, an endpoint and a token allows: after spent queries have
+// come back by the database's clock, while the database is away, and afterwards. The period is so long that no query comes back while the test runs.
 func TestRatesOverPostgres(t *testing.T) {
 	const size = 8
 	rate := per(1600, 1000*time.Hour)

@@ -15,11 +15,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// shop is a registry.Sharer in memory, which takes a while to answer.
+// shop is a registry.Sharer in memory that takes a while to answer.
 type shop struct {
 	nodes int
 	away  atomic.Bool
-	pause atomic.Int64 // how much longer it takes, in nanoseconds
+	pause atomic.Int64 // additional time, in nanoseconds
 
 	mu         sync.Mutex
 	allowances map[string]*allowance
@@ -68,7 +68,7 @@ type fleet struct {
 	admitted, refused atomic.Int64
 }
 
-// newFleet makes nodes whose clocks are apart by a time each.
+// newFleet returns nodes whose clocks differ by the given times.
 func newFleet(t *testing.T, nodes int, rate registry.Rate, apart ...time.Duration) *fleet {
 	t.Helper()
 	f := &fleet{shop: &shop{nodes: nodes}}
@@ -82,7 +82,7 @@ func newFleet(t *testing.T, nodes int, rate registry.Rate, apart ...time.Duratio
 	return f
 }
 
-// add adds a node that counts on the rate of a key.
+// add adds a node that counts on a key's rate.
 func (f *fleet) add(t *testing.T, sharer registry.Sharer, rate registry.Rate, count func() int, now func() time.Time) {
 	t.Helper()
 	e := &Executor{Limits: NewLimiter(rate), Places: admission.New(testPlaces(10_000))}
@@ -91,7 +91,7 @@ func (f *fleet) add(t *testing.T, sharer registry.Sharer, rate registry.Rate, co
 	f.executors, f.quotas, f.now = append(f.executors, e), append(f.quotas, queriesOf(e.Limits, "a", registry.Rate{})), append(f.now, now)
 }
 
-// ask sends queries to each node for a time, so many a second and node, at random times that are the same in each run.
+// ask sends queries to each node for a time, at a rate per second and node, at random times that are the same in each run.
 func (f *fleet) ask(t *testing.T, perSecond float64, lasts time.Duration) {
 	t.Helper()
 	end := time.Now().Add(lasts)
@@ -116,7 +116,7 @@ func (f *fleet) one(t *testing.T, node int) {
 	f.admits(t, node)
 }
 
-// admits sends a query to a node, and reports whether it was let in.
+// admits sends a query to a node and reports whether it was admitted.
 func (f *fleet) admits(t *testing.T, node int) bool {
 	t.Helper()
 	err := f.executors[node].run(t.Context(), 1, f.quotas[node], f.now[node]())
@@ -131,12 +131,12 @@ func (f *fleet) admits(t *testing.T, node int) bool {
 	return err == nil
 }
 
-// per is a rate of so many queries in a period.
+// per returns a rate of queries per period.
 func per(queries int, period time.Duration) registry.Rate {
 	return registry.Rate{Queries: queries, Per: period}
 }
 
-// expect compares what was admitted with what the rate allows: all that there was, and what came back.
+// expect compares how many were admitted with what the rate allows: everything at first, and what has come back.
 func (f *fleet) expect(t *testing.T, rate registry.Rate, lasts time.Duration, beyond int) {
 	t.Helper()
 	want := float64(rate.Queries) * (1 + lasts.Seconds()/rate.Per.Seconds())
@@ -149,7 +149,7 @@ func (f *fleet) expect(t *testing.T, rate registry.Rate, lasts time.Duration, be
 	t.Logf("%d nodes, %s, %s: %d admitted of %.0f, %d refused, %d questions", f.nodes, rate, lasts, f.admitted.Load(), want, f.refused.Load(), questions)
 }
 
-// TestSharedRates: however many nodes there are, they admit what the rate allows, and no more.
+// TestSharedRates: any number of nodes admit what the rate allows, and no more.
 func TestSharedRates(t *testing.T) {
 	for _, nodes := range []int{1, 3, 8} {
 		for _, tt := range []struct {
@@ -173,7 +173,7 @@ func TestSharedRates(t *testing.T) {
 	}
 }
 
-// TestSharedRateOfOneNode: who asks one node alone gets all of the rate.
+// TestSharedRateOfOneNode: a caller that uses only one node gets the whole rate.
 func TestSharedRateOfOneNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rate := per(240, time.Minute)
@@ -184,7 +184,7 @@ func TestSharedRateOfOneNode(t *testing.T) {
 	})
 }
 
-// TestSharedRateIsEnough: nothing is refused to who asks for less than the rate, at whatever nodes.
+// TestSharedRateIsEnough: a caller that stays below the rate is never refused, whichever nodes it uses.
 func TestSharedRateIsEnough(t *testing.T) {
 	for _, tt := range []struct {
 		rate  registry.Rate
@@ -200,8 +200,7 @@ func TestSharedRateIsEnough(t *testing.T) {
 	}
 }
 
-// TestSharedBurst: a page that asks for much at once gets it, at a node that has not seen the key before. What others hold in advance is
-// no more than a tenth.
+// TestSharedBurst: a page that asks for much at once gets it, from a node that has not seen the key before. Other nodes hold at most a tenth in advance.
 func TestSharedBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 8, per(240, time.Minute))
@@ -224,7 +223,7 @@ func TestSharedBurst(t *testing.T) {
 	})
 }
 
-// TestUnusedSlicesGoBack: what a node took ahead of need is there for others soon.
+// TestUnusedSlicesGoBack: what a node took ahead of need is soon available to others.
 func TestUnusedSlicesGoBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 2, per(100, 1000*time.Hour))
@@ -240,7 +239,7 @@ func TestUnusedSlicesGoBack(t *testing.T) {
 	})
 }
 
-// TestRatesWhileAway: while the store is away, each node gives out its part; when it is back, nothing was gained by that.
+// TestRatesWhileAway: while the store is away, each node gives out its part; when the store is back, nothing was gained by that.
 func TestRatesWhileAway(t *testing.T) {
 	for _, nodes := range []int{1, 3, 8} {
 		for _, rate := range []registry.Rate{per(5, time.Minute), per(240, time.Minute), per(20, time.Second)} {
@@ -263,7 +262,7 @@ func TestRatesWhileAway(t *testing.T) {
 	}
 }
 
-// TestAwayFromTheStart: a node that never heard of the others gives out all of the rate.
+// TestAwayFromTheStart: a node that never heard of others gives out the whole rate.
 func TestAwayFromTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rate := per(240, time.Minute)
@@ -274,7 +273,7 @@ func TestAwayFromTheStart(t *testing.T) {
 	})
 }
 
-// TestSharedRatesOfClocksApart: nodes whose clocks are a minute apart admit what the rate allows, also while the store is away.
+// TestSharedRatesOfClocksApart: nodes whose clocks differ by a minute admit what the rate allows, also while the store is away.
 func TestSharedRatesOfClocksApart(t *testing.T) {
 	for _, rate := range []registry.Rate{per(20, time.Second), per(240, time.Minute), per(60, time.Minute)} {
 		t.Run(rate.String(), func(t *testing.T) {
@@ -290,7 +289,7 @@ func TestSharedRatesOfClocksApart(t *testing.T) {
 	}
 }
 
-// TestSharedRefusal: who is refused is told when there is something again, whatever the node's clock says.
+// TestSharedRefusal: a refused caller is told when there is something again, whatever the node's clock says.
 func TestSharedRefusal(t *testing.T) {
 	for name, apart := range map[string][]time.Duration{"one clock": nil, "clocks a minute apart": {0, time.Minute, -time.Minute}} {
 		t.Run(name, func(t *testing.T) {
@@ -328,7 +327,7 @@ func (f *fleet) given(h *stock) int {
 	return h.of.rate.Queries - f.allowances[h.name].Left(time.Now())
 }
 
-// TestDebtAges: what ran beyond the rate comes back with time. It is not paid again by whom others have left little.
+// TestDebtAges: what ran beyond the rate comes back with time. A caller to whom others have left little does not pay for it again.
 func TestDebtAges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 2, per(60, time.Minute))
@@ -347,7 +346,7 @@ func TestDebtAges(t *testing.T) {
 	})
 }
 
-// TestOwnPartIsPaid: what runs on a node's own part while the store thinks about an answer is paid too.
+// TestOwnPartIsPaid: what runs on a node's own part while the store's answer is pending is paid too.
 func TestOwnPartIsPaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, per(100, 1000*time.Hour))
@@ -367,7 +366,7 @@ func TestOwnPartIsPaid(t *testing.T) {
 	})
 }
 
-// TestAwayIsWhoIsSilent: a store is away when it is silent for long, not when those who wait for it have gone.
+// TestAwayIsWhoIsSilent: a store is away if it is silent for long, not if those who wait for it have gone.
 func TestAwayIsWhoIsSilent(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -389,7 +388,7 @@ func TestAwayIsWhoIsSilent(t *testing.T) {
 	}
 }
 
-// TestHolding: an allowance that nobody uses is not looked at any more, even if it has a debt; and what is put back later is given back.
+// TestHolding: an unused allowance is no longer looked at, even if it has a debt; what is put back later is given back.
 func TestHolding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, per(100, 1000*time.Hour))

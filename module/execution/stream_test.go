@@ -26,7 +26,7 @@ func (s *server) caller() *execution.Caller {
 	return &execution.Caller{Project: s.project, Snapshot: s.registry.Snapshot(), Start: time.Now()}
 }
 
-// export begins to export a query, which has its place on ClickHouse.
+// export begins to export a query, which holds its place on ClickHouse.
 func (s *server) export(t *testing.T, q *execution.Query) *execution.Stream {
 	t.Helper()
 	stream, err := s.Stream(t.Context(), s.caller(), q, -1, 0)
@@ -45,8 +45,7 @@ func (s *server) open(t *testing.T, stream *execution.Stream) {
 	t.Cleanup(stream.Close)
 }
 
-// TestStreamWithoutTable: an export whose table takes too long runs its query in place of that, under another id and with all of the time
-// that a query has.
+// TestStreamWithoutTable: if an export's table takes too long, its query runs instead, under another id and with the full time limit of a query.
 func TestStreamWithoutTable(t *testing.T) {
 	s := startWith(t, clickhouse.Config{MaxExecutionTime: 2 * time.Second})
 	s.load(t, event("a", "ann", "2026-03-01T12:00:00Z"), event("b", "ann", "2026-03-01T12:00:00Z"))
@@ -82,8 +81,8 @@ func TestStreamWithoutTable(t *testing.T) {
 	}
 }
 
-// TestStreamOtherValues: an event with a value of another kind that comes in after an export was compiled is in its file as any other, whether
-// ClickHouse writes that or its rows are read, and whether there was anything to send before.
+// TestStreamOtherValues: an event with another kind of value, which comes in after an export was compiled, is in its file like any other, whether
+// ClickHouse writes the file or its rows are read, and whether there was anything to send before.
 func TestStreamOtherValues(t *testing.T) {
 	for _, tt := range []struct {
 		name, query string
@@ -110,7 +109,7 @@ func TestStreamOtherValues(t *testing.T) {
 	}
 }
 
-// loadValue imports an event with a value of the property x, whose kind is noted before, as an import does it.
+// loadValue imports an event with a value of the property x. The kind is recorded before, as by an import.
 func (s *server) loadValue(t *testing.T, value string, kind physical.Kinds) {
 	t.Helper()
 	err := s.registry.Widen(t.Context(), s.project.ID, []registry.PropertyValues{{
@@ -131,7 +130,7 @@ func sendRows(t *testing.T, stream *execution.Stream) string {
 	return strings.Join(rows.Texts, " ")
 }
 
-// sendFile gives the first column of a file.
+// sendFile returns the first column of a file.
 func sendFile(t *testing.T, stream *execution.Stream) string {
 	t.Helper()
 	var written bytes.Buffer
@@ -159,7 +158,7 @@ func sendFile(t *testing.T, stream *execution.Stream) string {
 	return strings.Join(texts, " ")
 }
 
-// TestStreamLogged: the log has each export that ran on ClickHouse, also one that fails or is cut off, with what was sent.
+// TestStreamLogged: the log has each export that ran on ClickHouse, even if it failed or was cut off, with what was sent.
 func TestStreamLogged(t *testing.T) {
 	s := start(t)
 	gone := errors.New("the reader is gone")
@@ -215,7 +214,7 @@ func TestStreamLogged(t *testing.T) {
 	}
 }
 
-// logged is the rows, bytes, status and exception of a query in the log; -1 stands for any number but 0.
+// logged returns the rows, bytes, status and exception of a query in the log; -1 stands for any number but 0.
 type logged [4]any
 
 // shortSink takes some rows, and then stops or fails.

@@ -19,10 +19,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/imports"
 )
 
-// runner stands for the importer: it reads the file, and fails or waits if the file says so.
+// runner replaces the importer: it reads the file, and fails or waits if the file says so.
 type runner struct {
 	began   chan string
-	away    int           // how many times it fails as if the database were away
+	away    int           // how often it fails as if the database were away
 	release chan struct{} // what does not stop ends when it is closed
 }
 
@@ -147,7 +147,7 @@ func TestOutcomes(t *testing.T) {
 	t.Error("files are left of imports that ended")
 }
 
-// TestProjects: an import is found in its own project alone, and by its id alone.
+// TestProjects: an import is only found in its own project and by its own id.
 func TestProjects(t *testing.T) {
 	s := open(t, t.TempDir(), &runner{})
 	one := add(t, s, 1, "good")
@@ -186,7 +186,7 @@ func TestCancel(t *testing.T) {
 	until(t, s, add(t, s, 1, "good"), imports.Completed)
 }
 
-// TestCancelledStays: an import that was cancelled while it ran does not go on, though the server ends before it has stopped.
+// TestCancelledStays: an import that was cancelled while running does not continue, even if the server ends before the import has stopped.
 func TestCancelledStays(t *testing.T) {
 	folder, after := t.TempDir(), t.TempDir()
 	r := &runner{began: make(chan string, 10), release: make(chan struct{})}
@@ -219,7 +219,7 @@ func TestCancelledStays(t *testing.T) {
 	}
 }
 
-// TestRestart: what was running goes on, and what is left of an upload that broke off is removed.
+// TestRestart: running imports continue, and the remains of an interrupted upload are removed.
 func TestRestart(t *testing.T) {
 	folder := t.TempDir()
 	r := &runner{began: make(chan string, 10)}
@@ -253,7 +253,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestCrashes: an import that was running when the server crashed is given up after three such starts; one that a server stopped is not.
+// TestCrashes: an import that is running when the server crashes is given up after three such starts; one that a server stops is not.
 func TestCrashes(t *testing.T) {
 	folder := t.TempDir()
 	r := &runner{began: make(chan string, 10)}
@@ -276,7 +276,7 @@ func TestCrashes(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		// The server crashes: it does not note that the import waits again.
+		// The server crashes: it does not record that the import waits again.
 		if err := os.WriteFile(record, running, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -298,7 +298,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// TestDamagedRecords: records that cannot be read, as after a power cut, are left out, and hold up nobody.
+// TestDamagedRecords: unreadable records, as after a power failure, are left out, and hold up nothing.
 func TestDamagedRecords(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.Mkdir(filepath.Join(folder, "1"), 0o700); err != nil {
@@ -318,7 +318,7 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// TestTooLong: an import that goes on for too long fails, and others go on.
+// TestTooLong: an import that takes too long fails, and others continue.
 func TestTooLong(t *testing.T) {
 	s, err := imports.New(imports.Config{
 		Folder: t.TempDir(), Logger: zap.NewNop(), Run: (&runner{}).run, Pause: 2 * time.Millisecond, MaxTime: time.Second,
@@ -390,8 +390,8 @@ func TestLimits(t *testing.T) {
 	add(t, s, 2, "good") // another project has a queue of its own
 }
 
-// TestOpenUploads: uploads that bring nothing leave the room to others, whatever they say that they will bring. One that brings more than
-// there is room for is refused meanwhile.
+// TestOpenUploads: uploads that send nothing leave the room to others, whatever size they announce. An upload for which there is no more room is
+// refused while it is sent.
 func TestOpenUploads(t *testing.T) {
 	const most = 100 << 20
 	folder := t.TempDir()
@@ -425,7 +425,7 @@ func TestOpenUploads(t *testing.T) {
 	}
 }
 
-// TestOthersGoOn: an import that takes long holds up its own project alone.
+// TestOthersGoOn: an import that takes long only holds up its own project.
 func TestOthersGoOn(t *testing.T) {
 	r := &runner{began: make(chan string, 10)}
 	s := open(t, t.TempDir(), r)
@@ -442,7 +442,7 @@ func TestOthersGoOn(t *testing.T) {
 	until(t, s, behind, imports.Completed)
 }
 
-// TestForget: of a project that is deleted nothing is left, whatever its imports are doing; others are not touched.
+// TestForget: nothing is left of a deleted project, whatever its imports are doing; other projects are not touched.
 func TestForget(t *testing.T) {
 	folder := t.TempDir()
 	r := &runner{began: make(chan string, 10)}
@@ -478,7 +478,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestGone: what a server keeps of a project that another one deleted goes by itself.
+// TestGone: a server by itself removes its data of a project that another server deleted.
 func TestGone(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"1", "2", "spool"} {
@@ -506,7 +506,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestEraseReasons: texts that may quote a file go, and numbers stay.
+// TestEraseReasons: texts that may quote a file are erased, and numbers stay.
 func TestEraseReasons(t *testing.T) {
 	s := open(t, t.TempDir(), &runner{})
 	failed := until(t, s, add(t, s, 1, "bad"), imports.Failed)

@@ -13,7 +13,7 @@ import (
 
 const byEvent = "select event, count() as n from events group by event"
 
-// TestFill: a table has the rows of the project's query, is filled anew when it changes, and goes when it is not wanted any more.
+// TestFill: a table has the rows of the project's query, is refilled when the query changes, and is dropped when it is no longer wanted.
 func TestFill(t *testing.T) {
 	s := start(t, t.TempDir(), 50*time.Millisecond)
 	load(t, s.project, "a", "a", "b")
@@ -54,7 +54,7 @@ func TestFill(t *testing.T) {
 	until(t, func() bool { return len(tables(t, e)) == 0 })
 }
 
-// TestFailure: what is wrong is noted, what runs read stays, and another version is tried at once.
+// TestFailure: a failure is recorded, what runs read stays, and another version is tried at once.
 func TestFailure(t *testing.T) {
 	s := start(t, t.TempDir(), time.Hour)
 	load(t, s.project, "a")
@@ -76,8 +76,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestBrokenOff: a fill of a server that died is begun anew by another one, and what it left is dropped. Tables of endpoints that are not
-// known stay.
+// TestBrokenOff: the fill of a server that died is started again by another, and what it left is dropped. Tables of unknown endpoints stay.
 func TestBrokenOff(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, dir, 50*time.Millisecond)
@@ -118,7 +117,7 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// TestOneAtATime: of several servers one fills a table.
+// TestOneAtATime: only one of several servers fills a table.
 func TestOneAtATime(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, dir, time.Hour)
@@ -133,7 +132,7 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// TestSuperseded: a fill that is not wanted any more ends.
+// TestSuperseded: a fill that is no longer wanted ends.
 func TestSuperseded(t *testing.T) {
 	s := start(t, t.TempDir(), time.Hour)
 	e := s.create(t, "slow", "select sum(sipHash64(number)) from numbers(1000000000000)")

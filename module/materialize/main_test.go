@@ -40,7 +40,7 @@ type server struct {
 	project  int64
 }
 
-// start starts a server on the registry in a folder, whose last project but one it uses.
+// start starts a server on the registry in a folder, and uses its last project but one.
 func start(t *testing.T, dir string, keep time.Duration) *server {
 	t.Helper()
 	reg, house := warehousetest.Open(t, dir, clickhouse.Config{DSN: engine.DSN()})
@@ -129,7 +129,7 @@ func until(t *testing.T, done func() bool) {
 	}
 }
 
-// rows are those of a fill, in order.
+// rows returns the rows of a fill, in order.
 func rows(t *testing.T, project int64, e *registry.Endpoint, version int, fill int64) string {
 	t.Helper()
 	table, err := execution.TableOf(e, e.Version(version), fill)
@@ -144,7 +144,7 @@ func rows(t *testing.T, project int64, e *registry.Endpoint, version int, fill i
 	return strings.Join(out.Texts, "")
 }
 
-// tables are those that there are of an endpoint.
+// tables returns the existing tables of an endpoint.
 func tables(t *testing.T, e *registry.Endpoint) (all []clickhouse.MaterializedTable) {
 	t.Helper()
 	there, err := client.MaterializedTables(t.Context())

@@ -1,4 +1,4 @@
 package nodes
 
-// Living are the servers that live, with this one, by name.
+// Living returns the servers that live, including this one, sorted by name.
 func (d *Directory) Living() []Node { return d.view.Load().living }

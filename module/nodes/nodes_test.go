@@ -74,7 +74,7 @@ func TestNodesComeAndGo(t *testing.T) {
 	})
 }
 
-// TestClocksApart: servers whose clocks differ, or are set, find one another, and notice who died, as if they did not.
+// TestClocksApart: servers whose clocks differ, or are set, find one another and notice dead servers as usual.
 func TestClocksApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nodestest.NewBoard()
@@ -108,7 +108,7 @@ func TestClocksApart(t *testing.T) {
 	})
 }
 
-// TestDeadNodes has a record stay whose server died.
+// TestDeadNodes: the record of a dead server stays.
 func TestDeadNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nodestest.NewBoard()
@@ -132,7 +132,7 @@ func TestDeadNodes(t *testing.T) {
 		if _, known := one.Known(t.Context(), node(2).Fingerprint); known {
 			t.Error("a server without a record is known")
 		}
-		late := open(b, 3) // an old record counts only once its number moves
+		late := open(b, 3) // an old record counts only once its counter moves
 		b.Put(registry.NodePrefix+node(2).Name, record)
 		time.Sleep(4500 * time.Millisecond)
 		expect(t, late, "1", "3")
@@ -140,7 +140,7 @@ func TestDeadNodes(t *testing.T) {
 	})
 }
 
-// TestAwayRegistry has the registry be away for longer than a number may stand still.
+// TestAwayRegistry: the registry is away for longer than a counter may stop.
 func TestAwayRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nodestest.NewBoard()
@@ -231,7 +231,7 @@ func hasResults(d *nodes.Directory, of nodes.Node) bool {
 	return false
 }
 
-// TestNamed has a server be found by its name for as long as it may have what only it has.
+// TestNamed: a server is found by its name for as long as it may have what no other has.
 func TestNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nodestest.NewBoard()
@@ -297,7 +297,7 @@ func TestNamed(t *testing.T) {
 	})
 }
 
-// TestUnknownNames makes sure that names which nobody knows cost the registry no more than one read in a second, beside those of the loop.
+// TestUnknownNames: unknown names cost the registry at most one read per second, besides those of the loop.
 func TestUnknownNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nodestest.NewBoard()
@@ -324,7 +324,7 @@ func TestUnknownNames(t *testing.T) {
 	})
 }
 
-// TestRenewedDirectory has a Directory be opened while the registry is away, as by a reload. It knows what the one before it knew.
+// TestRenewedDirectory: a Directory opened while the registry is away, as by a reload, knows what the previous one knew.
 func TestRenewedDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nodestest.NewBoard()
@@ -359,7 +359,7 @@ func TestRenewedDirectory(t *testing.T) {
 	})
 }
 
-// TestSilentAgain has a server fail each time that it is asked. It is asked less and less often, and the change is told once.
+// TestSilentAgain: a server that fails each time is asked less and less often, and the change is reported once.
 func TestSilentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nodestest.NewBoard()
@@ -403,7 +403,7 @@ func TestSilentAgain(t *testing.T) {
 	})
 }
 
-// TestTakingOver has a second Directory of a server take over from the first, as a config does from the one before it.
+// TestTakingOver: a second Directory of a server takes over from the first, as one config does from another.
 func TestTakingOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, elsewhere := nodestest.NewBoard(), nodestest.NewBoard()
@@ -442,7 +442,7 @@ func TestTakingOver(t *testing.T) {
 	})
 }
 
-// TestSilentAndDead has a server that did not answer stay out, whatever it had written before that was not read yet.
+// TestSilentAndDead: a server that did not answer stays out, whatever it had written before that was not read yet.
 func TestSilentAndDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nodestest.NewBoard()
@@ -468,7 +468,7 @@ func record(int) string {
 	return fmt.Sprintf(`{"address":%q,"fingerprint":"%x","version":"v1","form":1,"beat":BEAT,"every_ms":1000}`, node(2).Address, node(2).Fingerprint)
 }
 
-// TestStrangers makes sure that certificates which nobody knows cost the registry no more than one read in a second.
+// TestStrangers: unknown certificates cost the registry at most one read per second.
 func TestStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nodestest.NewBoard()
@@ -509,7 +509,7 @@ func TestCost(t *testing.T) {
 	})
 }
 
-// FuzzRecord makes sure that whatever is kept, a server finds only records that servers write.
+// FuzzRecord: whatever is stored, a server only accepts records that servers write.
 func FuzzRecord(f *testing.F) {
 	for _, seed := range []string{strings.Replace(record(2), "BEAT", "1", 1), `{}`, `[]`, `{"beat":-1}`, "", strings.Repeat("x", 2000)} {
 		f.Add("0000000000000002", []byte(seed))

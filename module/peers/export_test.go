@@ -8,7 +8,7 @@ import (
 // Certificate is the certificate of a server, with its key.
 func Certificate(i *Identity) tls.Certificate { return i.certificate }
 
-// Links is to how many servers there are connections.
+// Links returns how many servers there are connections to.
 func (p *Peers) Links() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -20,8 +20,8 @@ func Read(r io.Reader, most int) (Answer, error) {
 	return read(r, most, &room{most: mostBytes}, func() {})
 }
 
-// SetRoom has a server send and read so many bytes at once.
+// SetRoom sets how many bytes a server sends and reads at a time.
 func SetRoom(p *Peers, sending, reading int64) { p.sending.most, p.reading.most = sending, reading }
 
-// Held is how many bytes a server sends and reads now.
+// Held returns how many bytes a server is sending and reading.
 func Held(p *Peers) (sending, reading int64) { return p.sending.held.Load(), p.reading.held.Load() }

@@ -25,7 +25,7 @@ import (
 // silence is the default of Config.Silence.
 const silence = 200 * time.Millisecond
 
-// wire is a listener, and the connections to it, in memory: so that time is a test's.
+// wire is a listener with its connections in memory, so that the test controls time.
 type wire struct {
 	accept chan net.Conn
 	closed chan struct{}
@@ -82,7 +82,7 @@ func (w *wire) cut() {
 	}
 }
 
-// end is the asker's end of a connection. From a server that vanished nothing comes.
+// end is the asking server's end of a connection. Nothing comes from a server that vanished.
 type end struct {
 	net.Conn
 
@@ -98,7 +98,7 @@ func (e *end) Read(p []byte) (int, error) {
 	}
 }
 
-// wired is a server that asks over a wire, and the one that it asks.
+// wired is a server that asks over a wire, and the server that it asks.
 type wired struct {
 	*wire
 	one, two *server
@@ -141,7 +141,7 @@ func (w *wired) end(t *testing.T) {
 	synctest.Wait()
 }
 
-// TestPatience has the owner of a result fail in each way that there is, while it works or before. Who asks it loses no more than its silence.
+// TestPatience: the owner of a result fails in every possible way, while it works or before. The asking server loses no more time than Config.Silence.
 func TestPatience(t *testing.T) {
 	const works = time.Minute
 	tests := []struct {
@@ -201,7 +201,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestCut has a server not be reached for an hour. It is asked less and less often, and the log says twice what happened.
+// TestCut: a server can't be reached for an hour. It is asked less and less often, and the log has two lines about it.
 func TestCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := startWired(t, echo)
@@ -242,7 +242,7 @@ func TestCut(t *testing.T) {
 	})
 }
 
-// TestPanicIsLogged has the answer to a question panic.
+// TestPanicIsLogged: a handler panics.
 func TestPanicIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := startWired(t, func(context.Context, nodes.Node, []byte) peers.Answer { panic(io.ErrNoProgress) })

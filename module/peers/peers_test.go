@@ -27,7 +27,7 @@ type server struct {
 	self      nodes.Node
 }
 
-// patient is a silence that no busy machine reaches.
+// patient is a silence that no busy machine exceeds.
 const patient = 20 * time.Second
 
 func start(t *testing.T, b *nodestest.Board, n int, silence time.Duration, handler peers.Handler) *server {
@@ -115,7 +115,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAnswerInTwoParts has a server give an answer whose parts are not joined.
+// TestAnswerInTwoParts: a server sends an answer whose parts are not joined.
 func TestAnswerInTwoParts(t *testing.T) {
 	rest := bytes.Repeat([]byte("x"), 200<<10)
 	one, two := pair(t, patient, func(context.Context, nodes.Node, []byte) peers.Answer {
@@ -127,7 +127,7 @@ func TestAnswerInTwoParts(t *testing.T) {
 	}
 }
 
-// TestRoom has answers take more than a server may send or read at once.
+// TestRoom: answers exceed what a server may send or read at a time.
 func TestRoom(t *testing.T) {
 	one, two := pair(t, patient, func(_ context.Context, _ nodes.Node, request []byte) peers.Answer {
 		return peers.Answer{Kind: peers.Result, Body: request, Rest: request}
@@ -159,7 +159,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestNobodyAnswers has a server be asked before it has a handler, and after that went.
+// TestNobodyAnswers: a server is asked before it has a handler, and after the handler is gone.
 func TestNobodyAnswers(t *testing.T) {
 	one, two := pair(t, patient, nil)
 	undo := two.Handle(echo)
@@ -174,7 +174,7 @@ func TestNobodyAnswers(t *testing.T) {
 	undo()
 }
 
-// TestStrangers has a server be asked by whom it must not answer.
+// TestStrangers: a server is asked by clients that it must not answer.
 func TestStrangers(t *testing.T) {
 	var answered atomic.Int64
 	_, two := pair(t, patient, func(ctx context.Context, from nodes.Node, request []byte) peers.Answer {
@@ -224,7 +224,7 @@ func mixed(key, certificate *peers.Identity) tls.Certificate {
 	return out
 }
 
-// TestRemovedServer has the record of a server go while its connection is open.
+// TestRemovedServer: the record of a server is removed while its connection is open.
 func TestRemovedServer(t *testing.T) {
 	b := nodestest.NewBoard()
 	one, two := start(t, b, 1, patient, nil), start(t, b, 2, patient, echo)
@@ -241,7 +241,7 @@ func TestRemovedServer(t *testing.T) {
 	}
 }
 
-// TestImpostor has somebody else listen at the address of a server.
+// TestImpostor: somebody else listens at the address of a server.
 func TestImpostor(t *testing.T) {
 	b := nodestest.NewBoard()
 	one := start(t, b, 1, patient, nil)
@@ -258,7 +258,7 @@ func TestImpostor(t *testing.T) {
 	}
 }
 
-// TestSlowAnswer has a server work for longer than it may say nothing.
+// TestSlowAnswer: a server works for longer than it may be silent.
 func TestSlowAnswer(t *testing.T) {
 	const silence = 2 * time.Second
 	one, two := pair(t, silence, func(ctx context.Context, from nodes.Node, request []byte) peers.Answer {
@@ -280,7 +280,7 @@ func owned(by, of *server) bool {
 	return false
 }
 
-// TestLinksOfServersThatLeft has servers come, answer and leave: nothing is kept of them.
+// TestLinksOfServersThatLeft: servers come, answer and leave; nothing is kept of them.
 func TestLinksOfServersThatLeft(t *testing.T) {
 	b := nodestest.NewBoard()
 	one := start(t, b, 1, patient, nil)
@@ -300,7 +300,7 @@ func TestLinksOfServersThatLeft(t *testing.T) {
 	}
 }
 
-// TestDeaf has something listen at the address of a server that takes connections and says nothing.
+// TestDeaf: something at the address of a server accepts connections and is silent.
 func TestDeaf(t *testing.T) {
 	b := nodestest.NewBoard()
 	one, two := start(t, b, 1, 50*time.Millisecond, nil), start(t, b, 2, patient, echo)
@@ -325,7 +325,7 @@ func TestDeaf(t *testing.T) {
 	eventually(t, "its number moves", func() bool { return owned(one, two) })
 }
 
-// TestServerEnds has a server end while it works on an answer.
+// TestServerEnds: a server ends while it works on an answer.
 func TestServerEnds(t *testing.T) {
 	working, ended := make(chan struct{}), make(chan struct{})
 	one, two := pair(t, patient, func(ctx context.Context, _ nodes.Node, _ []byte) peers.Answer {
@@ -344,7 +344,7 @@ func TestServerEnds(t *testing.T) {
 	<-ended
 }
 
-// TestAskerLeaves makes sure that nobody works for a server that no longer waits, and that this says nothing about the one that works.
+// TestAskerLeaves: nobody works for a server that no longer waits, and its leaving says nothing about the working server.
 func TestAskerLeaves(t *testing.T) {
 	working, ended := make(chan struct{}), make(chan struct{})
 	one, two := pair(t, patient, func(ctx context.Context, _ nodes.Node, _ []byte) peers.Answer {
@@ -368,7 +368,7 @@ func TestAskerLeaves(t *testing.T) {
 	}
 }
 
-// TestGarbage reads what is in no form that there is.
+// TestGarbage reads malformed answers.
 func TestGarbage(t *testing.T) {
 	for _, answer := range []string{
 		"", "garbage and more garbage", "k\x00\x00\x00\x01", "k\x00\x00\x00\x01\x00", "k\x00\x00\x00\x01\x09", "s\x00\x00\x00\x01x", "p\xff\xff\xff\xffx",
@@ -387,7 +387,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// FuzzAnswer makes sure that whatever a server sends is an answer within its limits, or none.
+// FuzzAnswer: whatever a server sends is an answer within its limits, or none.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{"", "s\x00\x00\x00\x00k\x00\x00\x00\x01\x01", "p\x00\x00\x00\x03abck\x00\x00\x00\x01\x02", "p\x00\x01\x00\x00"} {
 		f.Add([]byte(seed))

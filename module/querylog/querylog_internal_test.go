@@ -21,7 +21,7 @@ func countedOf(endpoint string, from time.Time, customer string) runlog.Counted 
 	}
 }
 
-// away is a log over shards that are away, which nobody writes. It puts projects on those of their names, all others on the main one.
+// away returns a log that nobody writes, over shards that are away. It puts projects on the shards of their names, all others on the main one.
 func away(t *testing.T, on map[int64]string, shards ...string) *Log {
 	t.Helper()
 	const dsn = "clickhouse://127.0.0.1:1"
@@ -43,7 +43,7 @@ func away(t *testing.T, on map[int64]string, shards ...string) *Log {
 	return prepare(Config{Shards: all, Runs: runlog.New(time.Now()), Logger: zap.NewNop()})
 }
 
-// TestCountsAreBounded: while ClickHouse is away, counts wait up to a limit and for a day. What is more is dropped, and counted.
+// TestCountsAreBounded: while ClickHouse is away, counts wait up to a limit and for a day. What exceeds that is dropped and counted.
 func TestCountsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := away(t, nil)
@@ -57,7 +57,7 @@ func TestCountsAreBounded(t *testing.T) {
 	}]; got != maxWaiting+1 || rest != 200 {
 		t.Errorf("there are %d counts, and %d runs of further customers", got, rest)
 	}
-	q.next() // what is being written takes room too
+	q.next() // rows being written take room too
 	const endpoints = 2 * maxCounts
 	for i := range endpoints {
 		q.count(countedOf(fmt.Sprint(i), now, "c"), 1)
@@ -131,7 +131,7 @@ func TestOldCountsAreDropped(t *testing.T) {
 	}
 }
 
-// TestGatherTakesAll: what is gathered in parts is whole.
+// TestGatherTakesAll: gathering in parts loses nothing.
 func TestGatherTakesAll(t *testing.T) {
 	t.Parallel()
 	l := away(t, nil)
@@ -145,7 +145,7 @@ func TestGatherTakesAll(t *testing.T) {
 	}
 }
 
-// TestBatchesNameTheirProjects, so that who removes one finds what is still being written of it.
+// TestBatchesNameTheirProjects, so that removing a project finds what is still being written of it.
 func TestBatchesNameTheirProjects(t *testing.T) {
 	t.Parallel()
 	queries := &batch{queries: []*Query{{Project: 3}, {Project: 1}, {Project: 3}, {Project: 2}}}

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	clickhousetest.Main(m, func(e *embedded.Engine, _ *clickhouse.Client) { engine = e })
 }
 
-// process is a server as far as the log is concerned.
+// process is a server, as far as the log is concerned.
 type process struct {
 	log    *querylog.Log
 	runs   *runlog.Logs
@@ -60,7 +60,7 @@ func startOn(t *testing.T, config warehouse.ShardsConfig) *process {
 		t.Fatal(err)
 	}
 	for _, house := range shards.All() {
-		_, _ = house.Prepare(t.Context()) // one that is away is so for the whole test
+		_, _ = house.Prepare(t.Context()) // a shard that is away is so for the whole test
 	}
 	core, logs := observer.New(zap.InfoLevel)
 	p := &process{runs: runlog.New(time.Now()), shards: shards, house: shards.Main(), logs: logs}
@@ -73,7 +73,7 @@ func startOn(t *testing.T, config warehouse.ShardsConfig) *process {
 	return p
 }
 
-// enter takes a place where there is no other.
+// enter takes a place where there are no others.
 func enter(project int64) querylog.Enter {
 	places := admission.New(admission.Limits{Places: 1, Project: 1, Queue: 1})
 	return func(ctx context.Context) (*admission.Place, func(), error) {
@@ -110,7 +110,7 @@ func query(project int64, name string) *querylog.Query {
 	}
 }
 
-// TestQueriesAreOfAllProcesses: what one process wrote another one reads, as it was, and each project its own.
+// TestQueriesAreOfAllProcesses: one process reads what another wrote, unchanged, and each project only its own.
 func TestQueriesAreOfAllProcesses(t *testing.T) {
 	t.Parallel()
 	one, other := start(t, engine.DSN()), start(t, engine.DSN())
@@ -133,7 +133,7 @@ func TestQueriesAreOfAllProcesses(t *testing.T) {
 	}
 }
 
-// TestCloseWritesTheRest: what is waiting when a process ends is there for the next one.
+// TestCloseWritesTheRest: the next process finds what was waiting when a process ended.
 func TestCloseWritesTheRest(t *testing.T) {
 	t.Parallel()
 	project := clickhousetest.Project()
@@ -160,7 +160,7 @@ func TestCloseWritesTheRest(t *testing.T) {
 	}
 }
 
-// TestRunsAreListedOnce: a run that is remembered and written is listed once, those of another process too, newest first.
+// TestRunsAreListedOnce: a run that is both in memory and written is listed once; runs of other processes are listed too, newest first.
 func TestRunsAreListedOnce(t *testing.T) {
 	t.Parallel()
 	project := clickhousetest.Project()
@@ -216,7 +216,7 @@ func TestRunsAreListedOnce(t *testing.T) {
 	}
 }
 
-// TestUsageCountsEachRunOnce whether it is counted in memory, waits, or is written, and tells versions, keys and customers apart.
+// TestUsageCountsEachRunOnce, whether it is counted in memory, waiting or written, and counts versions, keys and customers separately.
 func TestUsageCountsEachRunOnce(t *testing.T) {
 	t.Parallel()
 	project := clickhousetest.Project()
@@ -256,21 +256,21 @@ func TestUsageCountsEachRunOnce(t *testing.T) {
 	add(one, 20, 2, 200, "b", `{"customer":1}`)
 	add(one, 2, 2, 500, "b", `{"customer":1}`)
 	add(one, 3, 0, 429, "b", `{"customer":1}`)
-	if err := one.log.Close(); err != nil { // which writes the counts
+	if err := one.log.Close(); err != nil { // also writes the counts
 		t.Fatal(err)
 	}
 	add(other, 1, 1, 400, "a", "")
 	const all = `calls 326 326 cached 320 errors 3 limited 3; v2 22 v1 301 a 301 b 25 {"customer":1} 25`
 	check(all)
-	other.sync(t, project) // the counts that were gathered for the answer are written, and not counted twice
+	other.sync(t, project) // the counts gathered for the answer are written, and not counted twice
 	check(all)
 	if err := other.log.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestUsageTellsTheMostUsedApart: of the customers of an endpoint those with most runs are told apart, whether these are written or not. The
-// runs of the others count for the endpoint.
+// TestUsageTellsTheMostUsedApart: the customers of an endpoint with most runs are listed separately, whether the runs are written or not. Runs of
+// other customers count for the endpoint.
 func TestUsageTellsTheMostUsedApart(t *testing.T) {
 	t.Parallel()
 	project := clickhousetest.Project()
@@ -286,11 +286,11 @@ func TestUsageTellsTheMostUsedApart(t *testing.T) {
 		add("e", customer, 2, 200)
 		add("f", customer+150, 1, 200)
 	}
-	if err := p.log.Close(); err != nil { // which writes the counts
+	if err := p.log.Close(); err != nil { // also writes the counts
 		t.Fatal(err)
 	}
 	p.log = querylog.New(querylog.Config{Shards: p.shards, Runs: p.runs, Logger: zap.NewNop()})
-	add("e", 120, 1, 400) // the most, of what is written and what waits
+	add("e", 120, 1, 400) // the most, adding written and waiting runs
 	add("e", 149, 1, 429)
 	used, _, ok, err := p.log.Usage(t.Context(), enter(project), project, []string{"e", "f"}, true, time.Now())
 	if err != nil || !ok {
@@ -334,7 +334,7 @@ func TestWhatIsWrittenLaterIsNotLost(t *testing.T) {
 	for deadline := time.Now().Add(30 * time.Second); p.log.Sync(t.Context(), project) != nil && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 	}
-	if err := p.house.Ping(t.Context()); err != nil { // which notices that the outage is over
+	if err := p.house.Ping(t.Context()); err != nil { // notices that the outage is over
 		t.Fatal(err)
 	}
 	if got := p.queries(t, project, "during"); len(got) != 2 {
@@ -348,7 +348,7 @@ func TestWhatIsWrittenLaterIsNotLost(t *testing.T) {
 	}
 }
 
-// TestReadOnlyUser: a user who may not write is warned of once. What there is in memory is listed, and what others wrote.
+// TestReadOnlyUser: a user without write permission causes one warning. What is in memory is listed, and what others wrote.
 func TestReadOnlyUser(t *testing.T) {
 	t.Parallel()
 	project := clickhousetest.Project()
@@ -389,7 +389,7 @@ func TestReadOnlyUser(t *testing.T) {
 	}
 }
 
-// TestForeignTable: a table of the same name that is another product's is not written to, nor read.
+// TestForeignTable: a table of the same name that belongs to another product is neither written nor read.
 func TestForeignTable(t *testing.T) {
 	t.Parallel()
 	dsn := ownDatabase(t, "querylog_readonly")
@@ -424,7 +424,7 @@ func TestForeignTable(t *testing.T) {
 	}
 }
 
-// TestWaitingIsBounded: while ClickHouse is away, rows wait up to a limit, and the rest is counted.
+// TestWaitingIsBounded: while ClickHouse is away, rows wait up to a limit, and the rest is counted as dropped.
 func TestWaitingIsBounded(t *testing.T) {
 	t.Parallel()
 	p := start(t, "http://127.0.0.1:1/default")
@@ -444,7 +444,7 @@ func TestWaitingIsBounded(t *testing.T) {
 	}
 }
 
-// TestDeletedProject: what waits of a project that was deleted is not written.
+// TestDeletedProject: waiting rows of a deleted project are not written.
 func TestDeletedProject(t *testing.T) {
 	t.Parallel()
 	p := start(t, engine.DSN())
@@ -503,7 +503,7 @@ func TestNilLog(t *testing.T) {
 	}
 }
 
-// between returns the DSN of a proxy before the engine. While it is on, answer may answer in the engine's place.
+// between returns the DSN of a proxy in front of the engine. While it is on, answer may answer instead of the engine.
 func between(t *testing.T, dsn string, answer func(http.ResponseWriter, *http.Request) bool) (through string, on *atomic.Bool) {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -523,7 +523,7 @@ func between(t *testing.T, dsn string, answer func(http.ResponseWriter, *http.Re
 	return u.String(), on
 }
 
-// ownTransport has connections of its own: the end of any httptest.Server closes those that all share.
+// ownTransport has connections of its own: closing any httptest.Server closes the connections that all share.
 func ownTransport(t *testing.T) *http.Transport {
 	t.Helper()
 	own := new(http.Transport)
@@ -548,7 +548,7 @@ func hostOf(t *testing.T, dsn string) string {
 	return u.Host
 }
 
-// ownDatabase makes a database on the engine, and returns its DSN.
+// ownDatabase creates a database on the engine, and returns its DSN.
 func ownDatabase(t *testing.T, name string) string {
 	t.Helper()
 	conn := embeddedtest.Connect(t, engine.DSN())
@@ -565,8 +565,8 @@ func ownDatabase(t *testing.T, name string) string {
 	return dsn.String()
 }
 
-// TestOldRowsAreNotShown: rows that are kept for too long are in no answer, though ClickHouse has not removed them yet, and neither are runs
-// that are remembered for so long.
+// TestOldRowsAreNotShown: rows older than the retention are in no answer, even if ClickHouse has not removed them yet, and neither are runs in memory
+// of that age.
 func TestOldRowsAreNotShown(t *testing.T) {
 	t.Parallel()
 	const database = "querylog_old"

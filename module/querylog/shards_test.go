@@ -26,7 +26,7 @@ import (
 // tenants are projects on the main shard, on the shard east, and on one that the config does not name.
 type tenants struct{ main, east, lost int64 }
 
-// startSharded starts a process on two shards, which are databases of the engine; east is reached by a DSN of its own.
+// startSharded starts a process on two shards, which are databases of the engine; east has a DSN of its own.
 func startSharded(t *testing.T, east string) (*process, tenants) {
 	t.Helper()
 	of := tenants{clickhousetest.Project(), clickhousetest.Project(), clickhousetest.Project()}
@@ -45,7 +45,7 @@ func (p *process) ran(project int64, runs int) {
 	}
 }
 
-// used is how often the endpoint of a project was run in all, and by a key and a customer.
+// used returns how often a project's endpoint was run in total, and by a key and a customer.
 func (p *process) used(t *testing.T, project int64) string {
 	t.Helper()
 	id := fmt.Sprint(project)
@@ -60,7 +60,7 @@ func (p *process) used(t *testing.T, project int64) string {
 	return fmt.Sprintf("%d runs, %d, %d", u.Day.Calls(), u.Keys[0].Day.Calls(), u.Customers[0].Day.Calls())
 }
 
-// stored is how many queries, runs and counted runs a database of the engine has of a project.
+// stored returns how many queries, runs and counted runs of a project a database of the engine has.
 func stored(t *testing.T, database string, project int64) string {
 	t.Helper()
 	var queries, runs, counted int64
@@ -86,8 +86,8 @@ func equal(t *testing.T, what, got, want string) {
 	}
 }
 
-// TestRowsAreOnTheirShard: what is logged of a project is written to its shard and read there. Of a project on no shard that the config names
-// nothing is written, and all others' is.
+// TestRowsAreOnTheirShard: a project's rows are written to its shard and read there. Nothing is written for a project whose shard the config does not
+// name, and everything for all others.
 func TestRowsAreOnTheirShard(t *testing.T) {
 	t.Parallel()
 	p, of := startSharded(t, ownDatabase(t, "querylog_east"))
@@ -134,8 +134,8 @@ func TestRowsAreOnTheirShard(t *testing.T) {
 	}
 }
 
-// TestShardThatRefuses: a shard that does not take the rows keeps no other one's from being written. Each run is counted once, on either
-// shard, before and after the rows are taken.
+// TestShardThatRefuses: a shard that refuses the rows does not hold up the others. Each run is counted once, on either shard, before and after the
+// rows are accepted.
 func TestShardThatRefuses(t *testing.T) {
 	t.Parallel()
 	dsn, refuses := between(t, ownDatabase(t, "querylog_refuses"), func(w http.ResponseWriter, r *http.Request) bool {
@@ -175,7 +175,7 @@ func TestShardThatRefuses(t *testing.T) {
 	both("while nothing is written", 10)
 	equal(t, "main", stored(t, embedded.Database, of.main), "2 queries, 10 runs, 10 counted")
 	equal(t, "east", stored(t, "querylog_refuses", of.east), "1 queries, 0 runs, 0 counted")
-	if _, dropped := p.log.Stats(); dropped != 11 { // the runs, and the query of the time when nothing was written
+	if _, dropped := p.log.Stats(); dropped != 11 { // the runs, and the query made while nothing was written
 		t.Errorf("%d rows are dropped, want 11", dropped)
 	}
 	refuses.Store(false)
@@ -195,7 +195,7 @@ func TestShardThatRefuses(t *testing.T) {
 		"east: the log of queries and runs is written again")
 }
 
-// TestRefusedAfterAll: counts of which it is not known whether ClickHouse has them, and which it then refuses, are shown and written once.
+// TestRefusedAfterAll: counts that ClickHouse may or may not have, and then refuses, are shown and written once.
 func TestRefusedAfterAll(t *testing.T) {
 	t.Parallel()
 	var refuses atomic.Bool
@@ -206,7 +206,7 @@ func TestRefusedAfterAll(t *testing.T) {
 		if !isInsert(r) {
 			return false
 		}
-		if !refuses.Load() { // it has the rows, and nobody hears of it
+		if !refuses.Load() { // it has the rows, but the answer is lost
 			behind.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)
 		}
@@ -223,7 +223,7 @@ func TestRefusedAfterAll(t *testing.T) {
 	refuses.Store(true)
 	back := func() {
 		t.Helper()
-		if err := p.house.Ping(t.Context()); err != nil { // which notices that the outage is over
+		if err := p.house.Ping(t.Context()); err != nil { // notices that the outage is over
 			t.Fatal(err)
 		}
 		if err := p.log.WriteCounts(project); err != nil {
@@ -241,7 +241,7 @@ func TestRefusedAfterAll(t *testing.T) {
 	equal(t, "taken", stored(t, "querylog_breaks", project), "0 queries, 5 runs, 5 counted")
 }
 
-// TestShardThatHangs keeps nobody else waiting: a project of another shard finds its rows meanwhile.
+// TestShardThatHangs holds up nobody else: a project of another shard finds its rows meanwhile.
 func TestShardThatHangs(t *testing.T) {
 	t.Parallel()
 	arrived, goOn := make(chan struct{}, 1), make(chan struct{})

@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestRoundGoesOn: a deleted project leaves the disk, although old events of another one can't be removed.
+// TestRoundGoesOn: a deleted project leaves the disk even if old events of another can't be removed.
 func TestRoundGoesOn(t *testing.T) {
 	k := still(t, connect(t, engine.DSN()))
 	create(t, k, "keeps events for 30 days", 30)
@@ -33,7 +33,7 @@ func TestRoundGoesOn(t *testing.T) {
 	}
 }
 
-// TestCohortsAreRecalculatedOnce: while old events can't be removed, the cohorts of their project are not computed again and again.
+// TestCohortsAreRecalculatedOnce: while old events can't be removed, the cohorts of their project are not recomputed repeatedly.
 func TestCohortsAreRecalculatedOnce(t *testing.T) {
 	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default"}, zap.NewNop())
 	if err != nil {
@@ -63,7 +63,7 @@ func TestCohortsAreRecalculatedOnce(t *testing.T) {
 	}
 }
 
-// TestOutdatedOfADeletedProject: that a project shows fewer events is told with the time of its first one, also when it is deleted just then.
+// TestOutdatedOfADeletedProject: Outdated is called with the time from which the project shows events, even if it is deleted at that moment.
 func TestOutdatedOfADeletedProject(t *testing.T) {
 	k := still(t, nil)
 	p := create(t, k, "goes", 0)
@@ -91,8 +91,8 @@ func TestOutdatedOfADeletedProject(t *testing.T) {
 	}
 }
 
-// TestForgetsEndpoints: what was counted of an endpoint is forgotten once when it was deleted, by itself or with its project, also if there is
-// another one of its name.
+// TestForgetsEndpoints: the counts of a deleted endpoint are forgotten once, whether it was deleted by itself or with its project, and even if
+// another endpoint has its name.
 func TestForgetsEndpoints(t *testing.T) {
 	k := still(t, nil)
 	p := create(t, k, "shop", 0)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	clickhousetest.Main(m, func(e *embedded.Engine, _ *clickhouse.Client) { engine = e })
 }
 
-// still returns a keeper that does nothing by itself, on a new registry.
+// still returns a keeper on a new registry that does nothing by itself.
 func still(t *testing.T, house *warehouse.Warehouse) *Keeper {
 	t.Helper()
 	dir := t.TempDir()

@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 )
 
-// TestDeleteIsRefused: where rows can't be deleted, a project stays as it is.
+// TestDeleteIsRefused: if rows can't be deleted, a project stays as it is.
 func TestDeleteIsRefused(t *testing.T) {
 	dsn, err := url.Parse(engine.DSN())
 	if err != nil {

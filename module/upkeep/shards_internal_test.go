@@ -13,8 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestShardAway: while a shard is away and its captured events wait, old events and deleted projects of another one leave the disk, and that
-// is noted.
+// TestShardAway: while a shard is away and its captured events wait, old events and deleted projects of another leave the disk, and that is recorded.
 func TestShardAway(t *testing.T) {
 	k := still(t, nil)
 	away, err := net.Listen("tcp", "127.0.0.1:0")

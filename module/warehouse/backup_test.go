@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 )
 
-// TestHoldSeesOthers: a server that holds the writers for a backup, after another server has merged two people, knows of that when it writes next.
+// TestHoldSeesOthers: a server that holds the writers for a backup after another server has merged two people knows of that when it writes next.
 func TestHoldSeesOthers(t *testing.T) {
 	dir := t.TempDir()
 	places, project := admission.New(admission.Limits{Places: 2, Project: 2}), clickhousetest.Project()

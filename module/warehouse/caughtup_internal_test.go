@@ -21,8 +21,8 @@ func (f *fakeReplicas) CatchUp(context.Context, ...string) (host string, whole b
 	return f.first, f.whole, f.failure
 }
 
-// TestCaughtUp: a host catches up if others wrote, if it is another one, and as long as rows are missing. When these are there, what was read
-// without them is forgotten.
+// TestCaughtUp: a host catches up if others wrote, if it is another one, and as long as rows are missing. When they are there, what was read without
+// them is forgotten.
 func TestCaughtUp(t *testing.T) {
 	f := &fakeReplicas{}
 	c := &caughtUp{replicas: f}

@@ -16,8 +16,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// TestEpochs: a span has another version after a write to one of its hours, and the same one after others while there are few epochs; versions
-// never return.
+// TestEpochs: a span gets another version after a write to one of its hours, and keeps its version after other writes while there are few epochs;
+// versions never return.
 func TestEpochs(t *testing.T) {
 	const hours = 4000
 	random := rand.New(rand.NewPCG(1, 2))
@@ -43,7 +43,7 @@ func TestEpochs(t *testing.T) {
 		}
 		version++
 		next := known.with(written, version)
-		exact := len(next) > len(known)-10 // none became one another's
+		exact := len(next) > len(known)-10 // no epochs were merged
 		coarsened = coarsened || !exact
 		if len(next) > maxEpochs {
 			t.Fatalf("%d epochs", len(next))
@@ -69,7 +69,7 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// TestSpansOf: the spans of hours have all of them, and are not many.
+// TestSpansOf: the spans of hours cover all of them, and are not many.
 func TestSpansOf(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -113,7 +113,7 @@ func TestSpansOf(t *testing.T) {
 	}
 }
 
-// TestHour: times before 1970, and far ones, have hours of their own.
+// TestHour: times before 1970 and distant times have hours of their own.
 func TestHour(t *testing.T) {
 	for at, want := range map[time.Time]int64{
 		time.Unix(0, 0): 0, time.Unix(3599, 0): 0, time.Unix(-1, 0): -1, time.Unix(-3600, 0): -1, time.Unix(-3601, 0): -2,
@@ -131,7 +131,7 @@ var (
 	noon      = time.Date(2024, 3, 4, 12, 0, 0, 0, time.UTC)
 )
 
-// version is that of all events of a project; 0 while it is not known.
+// version returns the version of all events of a project; 0 while it is unknown.
 func (c *changes) version(project int64, reads resolve.Reads, from, to time.Time) uint64 {
 	version, ok := c.now(project).Version(reads, from, to)
 	if !ok {
@@ -145,7 +145,7 @@ func write(c *changes, at time.Time) (end func(error)) {
 	return c.Begin(1, physical.Events, slices.Values([]time.Time{at}))
 }
 
-// TestVersionOfWrites: a write moves the version of its hour in its project alone, which is not known in the meantime.
+// TestVersionOfWrites: a write changes the version of its hour, in its project only, and the version is unknown in the meantime.
 func TestVersionOfWrites(t *testing.T) {
 	c := newChanges()
 	type asked struct {
@@ -189,8 +189,8 @@ func TestVersionOfWrites(t *testing.T) {
 	}
 }
 
-// TestVersionsOfPeople: distinct ids that change hands, and persons that were created at another time, move the version of the hours in which they have
-// events, and of the others only for who reads more of them than whose the events are and when these were created.
+// TestVersionsOfPeople: distinct ids that change hands, and persons whose creation time changes, change the version of the hours in which they have
+// events. The version of other hours changes only for queries that read more than whose the events are and when these persons were created.
 func TestVersionsOfPeople(t *testing.T) {
 	later := noon.Add(5 * time.Hour)
 	for _, tt := range []struct {
@@ -230,7 +230,7 @@ func TestVersionsOfPeople(t *testing.T) {
 	}
 }
 
-// TestDoubt: after a write that failed, nothing is known until it is settled; a refusal of the rows says that there are none.
+// TestDoubt: after a failed write the version is unknown until the write is settled; if the rows were refused, there are none.
 func TestDoubt(t *testing.T) {
 	c := newChanges()
 	read := func() uint64 { return c.version(1, ofEvents, time.Time{}, time.Time{}) }
@@ -267,7 +267,7 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestDoubtfulMutation: of the mutations of a table, one that is done says that those before it are, whatever project they are of.
+// TestDoubtfulMutation: a finished mutation of a table proves that earlier ones are finished too, whatever their project.
 func TestDoubtfulMutation(t *testing.T) {
 	c := newChanges()
 	begin := func(project int64, table string) func(error) {
@@ -293,7 +293,7 @@ func TestDoubtfulMutation(t *testing.T) {
 	}
 }
 
-// TestForgottenHistory: nothing is kept of a project that was forgotten, and none of its versions returns.
+// TestForgottenHistory: nothing is kept of a forgotten project, and none of its versions returns.
 func TestForgottenHistory(t *testing.T) {
 	c := newChanges()
 	read := func() uint64 { return c.version(1, ofPersons, time.Time{}, time.Time{}) }
@@ -314,7 +314,7 @@ func TestForgottenHistory(t *testing.T) {
 	}
 }
 
-// TestFutureEvent: one event of a far future does not keep the hours of the present from being told apart.
+// TestFutureEvent: an event in the far future does not cause the present hours to be merged.
 func TestFutureEvent(t *testing.T) {
 	const present = 2 * hoursOfDay
 	now := hour(time.Now())
@@ -340,7 +340,7 @@ func TestFutureEvent(t *testing.T) {
 	}
 }
 
-// TestDoubtfulStatement: a statement has ended when ClickHouse has ended it for its time.
+// TestDoubtfulStatement: a statement has ended once ClickHouse's time limit for it has passed.
 func TestDoubtfulStatement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChanges()
@@ -359,7 +359,7 @@ func TestDoubtfulStatement(t *testing.T) {
 	})
 }
 
-// TestAllProjects: what changes all projects moves their versions, also of those that nobody asked about before.
+// TestAllProjects: a change of all projects changes their versions, including those that nobody asked about before.
 func TestAllProjects(t *testing.T) {
 	c := newChanges()
 	write(c, noon)(nil)
@@ -383,7 +383,7 @@ func TestAllProjects(t *testing.T) {
 	}
 }
 
-// TestVersionsWhileWriting: whoever sees the same known version before and after a look has looked at the same data.
+// TestVersionsWhileWriting: a reader that sees the same known version before and after has read the same data.
 func TestVersionsWhileWriting(t *testing.T) {
 	c := newChanges()
 	var mu sync.Mutex

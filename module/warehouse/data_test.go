@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	clickhousetest.Main(m, func(e *embedded.Engine, c *clickhouse.Client) { engine, client = e, c })
 }
 
-// house is a warehouse on the engine, with a project of its own.
+// house is a warehouse on the engine with a project of its own.
 type house struct {
 	*warehouse.Warehouse
 	places  *admission.Scheduler
@@ -92,13 +92,13 @@ func (h *house) person(t *testing.T, name string) uuid.UUID {
 	return uuid.MustParse(strings.Trim(rows[0], `["]`))
 }
 
-// version is that of tables; "unknown" if it is not known.
+// version returns the version of tables; "unknown" if it is unknown.
 func (h *house) version(t *testing.T, from, to time.Time, tables ...string) string {
 	t.Helper()
 	return h.versionOf(t, from, to, resolve.Reads{Tables: tables})
 }
 
-// versionOf is that of what a query reads; "unknown" if it is not known.
+// versionOf returns the version of what a query reads; "unknown" if it is unknown.
 func (h *house) versionOf(t *testing.T, from, to time.Time, reads resolve.Reads) string {
 	t.Helper()
 	place, err := h.places.Enter(t.Context(), admission.Request{Project: h.project})
@@ -120,7 +120,7 @@ func (h *house) versionOf(t *testing.T, from, to time.Time, reads resolve.Reads)
 // day is the day of the events that tests write.
 var day = time.Date(2024, 3, 4, 0, 0, 0, 0, time.UTC)
 
-// versions are those of what tests look at, by their names.
+// versions returns the versions that tests compare, by name.
 func (h *house) versions(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{
@@ -136,7 +136,7 @@ func (h *house) versions(t *testing.T) map[string]string {
 
 const cohort = 7
 
-// kinds are the ways in which data change, with what each moves.
+// kinds are the ways in which data change, with the versions that each changes.
 var kinds = []struct {
 	name   string
 	change func(*testing.T, *house)
@@ -217,7 +217,7 @@ var kinds = []struct {
 	}, "all"},
 }
 
-// TestVersionsMove: whatever changes data moves the versions of these data, of this project alone, and what changes none moves none.
+// TestVersionsMove: any change of data changes the versions of these data, of this project only, and what changes no data changes no version.
 func TestVersionsMove(t *testing.T) {
 	h := build(t, true)
 	other := &house{h.Warehouse, h.places, clickhousetest.Project()}
@@ -243,8 +243,8 @@ func TestVersionsMove(t *testing.T) {
 	}
 }
 
-// TestCreationsMove: who reads when the persons of events were created finds another version only of the hours whose events have persons that are created at
-// another time than before. Those that are new have no earlier events with a profile.
+// TestCreationsMove: a query that reads when the persons of events were created sees another version only for hours with events of persons whose
+// creation time has changed. New persons have no earlier events with a profile.
 func TestCreationsMove(t *testing.T) {
 	h := build(t, true)
 	reads := resolve.Reads{Tables: []string{physical.Persons, physical.Overrides}, Created: true}
@@ -303,7 +303,7 @@ func TestCreationsMove(t *testing.T) {
 	}
 }
 
-// TestNoStatementSettlesNothing: a removal that finds nothing, or drops whole parts, does not say that statements before it are done.
+// TestNoStatementSettlesNothing: a removal that finds nothing, or only drops whole parts, does not prove that earlier statements are finished.
 func TestNoStatementSettlesNothing(t *testing.T) {
 	h := build(t, true)
 	h.load(t, event("ann", "1971-03-04T10:00:00Z"))
@@ -353,7 +353,7 @@ func TestForgetsRemovedProject(t *testing.T) {
 	}
 }
 
-// TestVersionsOfRestore: a restored part moves the versions of all projects.
+// TestVersionsOfRestore: a restored part changes the versions of all projects.
 func TestVersionsOfRestore(t *testing.T) {
 	h := build(t, true)
 	before := h.versions(t)

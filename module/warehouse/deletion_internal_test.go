@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// busy is a table in which rows are deleted while it is erased for the first time.
+// busy is a table in which rows are deleted during its first erasure.
 type busy struct{ erased int }
 
 func (b *busy) Erase(context.Context, string) (time.Time, error) {
@@ -20,14 +20,14 @@ func (b *busy) Erase(context.Context, string) (time.Time, error) {
 func (b *busy) Unerased(_ context.Context, _ string, before time.Time) (r clickhouse.Remains, err error) {
 	switch {
 	case before.Unix() != 1:
-		return clickhouse.Remains{Old: 1}, nil // a later time never comes to an end
+		return clickhouse.Remains{Old: 1}, nil // a later time never completes
 	case b.erased == 1:
 		return clickhouse.Remains{Masked: 1, Statements: 1}, nil
 	}
 	return r, nil
 }
 
-// TestErasesAgain: what was deleted during an erasure does not keep it from being complete.
+// TestErasesAgain: rows deleted during an erasure do not prevent its completion.
 func TestErasesAgain(t *testing.T) {
 	b := &busy{}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// TestLayoutKnowsMaterializedColumns: a column that holds a property is known by its comment, and without one by what fills it.
+// TestLayoutKnowsMaterializedColumns: a column that holds a property is recognized by its comment, or else by the expression that fills it.
 func TestLayoutKnowsMaterializedColumns(t *testing.T) {
 	db := &schema.Database{Project: 1, Layout: schema.NewLayout([]physical.Column{
 		{Table: "events", Name: "properties", Type: "String"},

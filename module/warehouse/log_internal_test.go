@@ -8,8 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// TestLogsHaveNoVersion: what reads a log is never taken to be unchanged, since rows come all the time; what else a project has is not
-// concerned by that.
+// TestLogsHaveNoVersion: a query that reads a log is never considered unchanged, since rows come in all the time; a project's other data are not affected.
 func TestLogsHaveNoVersion(t *testing.T) {
 	t.Parallel()
 	c := newChanges()

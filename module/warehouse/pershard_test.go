@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 )
 
-// TestPerShard: a shard whose work does not end keeps no other one waiting, and what is asked for meanwhile is done once, afterwards.
+// TestPerShard: a shard whose work does not end holds up no other, and work begun for it meanwhile is done once, afterwards.
 func TestPerShard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

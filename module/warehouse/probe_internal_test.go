@@ -59,7 +59,7 @@ func (s *server) has(name string, mutation int64, rows uint64, days ...int64) {
 	}
 }
 
-// look is the version of events of a project; 0 if it is not known.
+// look returns the version of a project's events; 0 if unknown.
 func look(t *testing.T, p *prober, project int64) uint64 {
 	t.Helper()
 	place, err := admission.New(admission.Limits{Places: 1, Project: 1}).Enter(t.Context(), admission.Request{Project: project})
@@ -81,7 +81,7 @@ func look(t *testing.T, p *prober, project int64) uint64 {
 	return version
 }
 
-// TestStatementUnderWay: each part that a statement rewrites moves the version, also if it leaves the keys of the rows as they are.
+// TestStatementUnderWay: each part that a statement rewrites changes the version, even if the keys of the rows stay the same.
 func TestStatementUnderWay(t *testing.T) {
 	var s server
 	p := newProber(&s)
@@ -102,7 +102,7 @@ func TestStatementUnderWay(t *testing.T) {
 	}
 }
 
-// TestMergesMoveNothing: parts that become one have the same version.
+// TestMergesMoveNothing: merging parts does not change the version.
 func TestMergesMoveNothing(t *testing.T) {
 	for _, mutation := range []int64{0, 7} {
 		var s server
@@ -118,7 +118,7 @@ func TestMergesMoveNothing(t *testing.T) {
 	}
 }
 
-// TestTablesChange: other columns move the version when the tables are looked at again, and no digest is read again for that.
+// TestTablesChange: changed columns change the version when the tables are looked at again, without reading any digest again.
 func TestTablesChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := server{columns: "a"}
@@ -152,7 +152,7 @@ func hostAt(t *testing.T, address string) clickhouse.Host {
 	return client.Front()
 }
 
-// TestProbeOfAnotherHost: no version of one host is that of another, and what is known of a host is not used for another.
+// TestProbeOfAnotherHost: versions of different hosts differ, and what is known of one host is not used for another.
 func TestProbeOfAnotherHost(t *testing.T) {
 	s := server{front: hostAt(t, "first:1")}
 	s.has("a", 0, 5, 1, 2)
@@ -171,7 +171,7 @@ func TestProbeOfAnotherHost(t *testing.T) {
 	}
 }
 
-// TestProbeFails: a question that ClickHouse can't answer now is no error of the query, and is not asked each time.
+// TestProbeFails: a probe that ClickHouse can't answer now is not an error of the query, and is not repeated each time.
 func TestProbeFails(t *testing.T) {
 	for _, kind := range []clickhouse.ErrorKind{clickhouse.Timeout, clickhouse.TooSlow, clickhouse.Memory, clickhouse.Busy, clickhouse.Internal} {
 		synctest.Test(t, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestProbeFails(t *testing.T) {
 	}
 }
 
-// TestProbesHold: what is known of all projects has a limit, parts without rows of a project count too, and those go that were not probed for longest.
+// TestProbesHold: what is known of all projects is limited, parts without rows of a project count too, and the projects not probed for longest are dropped.
 func TestProbesHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s server

@@ -20,19 +20,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// others run a statement as others do who write to the tables.
+// others runs a statement as others would who write to the tables.
 func others(t *testing.T, sql string) {
 	t.Helper()
 	clickhousetest.Execute(t, engine, sql)
 }
 
-// insert inserts an event as others do.
+// insert inserts an event as others would.
 func insert(t *testing.T, project int64, at string) {
 	t.Helper()
 	others(t, fmt.Sprintf("INSERT INTO events (uuid, event, timestamp, team_id, distinct_id) VALUES ('%s', 'a', '%s', %d, 'ann')", uuid.NewString(), at, project))
 }
 
-// TestProbe: what others write moves the versions of these days of this project, and so does what they change in place; merges move none.
+// TestProbe: what others write changes the versions of the days and the project concerned, and so does what they change in place; merges change none.
 func TestProbe(t *testing.T) {
 	h := build(t, false)
 	if !h.Probes() {
@@ -81,7 +81,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestProbeGoesOn: a probe that takes too long says nothing, and the next one goes on where it ended.
+// TestProbeGoesOn: a probe that takes too long returns nothing, and the next continues where it ended.
 func TestProbeGoesOn(t *testing.T) {
 	h := build(t, false)
 	h.EndProbesEarly()
@@ -112,7 +112,7 @@ func TestProbeNeedsAPlace(t *testing.T) {
 	}
 }
 
-// TestProbeOtherEngines: nothing is known of tables whose rows are not in their parts.
+// TestProbeOtherEngines: nothing is known of tables whose rows are not in their own parts.
 func TestProbeOtherEngines(t *testing.T) {
 	h := build(t, false)
 	insert(t, h.project, "2024-03-04 10:00:00")
@@ -128,7 +128,7 @@ func TestProbeOtherEngines(t *testing.T) {
 	}
 }
 
-// TestProbeWhileOthersWrite: whoever finds the same version before and after counting the events counts the same.
+// TestProbeWhileOthersWrite: a reader that finds the same version before and after counting the events counts the same number.
 func TestProbeWhileOthersWrite(t *testing.T) {
 	h := build(t, false)
 	insert(t, h.project, "2024-03-04 10:00:00")
@@ -161,7 +161,7 @@ func TestProbeWhileOthersWrite(t *testing.T) {
 	}
 }
 
-// BenchmarkProbe compares probes of a million events with a trend by day over them: in new parts, in known ones, and the trend.
+// BenchmarkProbe compares probes of a million events, in new and in known parts, with a trend by day over them.
 func BenchmarkProbe(b *testing.B) {
 	project := clickhousetest.Project()
 	options, err := driver.ParseDSN(engine.DSN())

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// openShards opens the main shard and those of names, on servers that are not there.
+// openShards opens the main shard and the named ones, on servers that do not exist.
 func openShards(t *testing.T, on map[int64]string, names ...string) *warehouse.Shards {
 	t.Helper()
 	others := map[string]string{}
@@ -33,7 +33,7 @@ func openShards(t *testing.T, on map[int64]string, names ...string) *warehouse.S
 	return s
 }
 
-// TestShardOfProject: a project is on its shard and on no other one, also if the config does not name it.
+// TestShardOfProject: a project is on its shard and on no other, even if the config does not name it.
 func TestShardOfProject(t *testing.T) {
 	t.Parallel()
 	s := openShards(t, map[int64]string{2: "east", 3: "west", 4: "north", 5: "north"}, "west", "east")

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
-// TestWritersWaitWithoutAPlace: while a backup has the writers wait, queries have all the places; then the writers get them.
+// TestWritersWaitWithoutAPlace: while a backup holds the writers, queries have all the places; afterwards the writers get them.
 func TestWritersWaitWithoutAPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &Warehouse{gate: semaphore.NewWeighted(writers)}
@@ -65,7 +65,7 @@ func TestWritersWaitWithoutAPlace(t *testing.T) {
 	})
 }
 
-// TestNoPlaceNoTurn: a writer that gets no place gives its turn back.
+// TestNoPlaceNoTurn: a writer that gets no place gives back its turn.
 func TestNoPlaceNoTurn(t *testing.T) {
 	w := &Warehouse{gate: semaphore.NewWeighted(writers)}
 	full := errors.New("no place")

@@ -24,7 +24,7 @@ func saved(t *testing.T, c *changes) *Versions {
 	return v
 }
 
-// TestResumedVersions: the next process has the versions of this one, and moves them as this one would. Of a project whose last write is in doubt it has none.
+// TestResumedVersions: the next process has the versions of this one, and changes them as this one would. A project whose last write is in doubt has none.
 func TestResumedVersions(t *testing.T) {
 	c := newChanges()
 	write(c, noon)(nil)
@@ -61,7 +61,7 @@ func TestResumedVersions(t *testing.T) {
 	}
 }
 
-// TestNoResume: versions are not taken over while others are in use, and not given away while it is in doubt what changed.
+// TestNoResume: versions are not taken over while others are in use, and not saved while a change is in doubt.
 func TestNoResume(t *testing.T) {
 	c := newChanges()
 	write(c, noon)(nil)

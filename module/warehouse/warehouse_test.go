@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 )
 
-// open gives a warehouse on a ClickHouse that is down, and counts how often it is dialed.
+// open returns a warehouse on a ClickHouse that is down, and counts how often it is dialed.
 func open(t *testing.T, layout *schema.Layout) (*warehouse.Warehouse, *atomic.Int64) {
 	t.Helper()
 	dialed := new(atomic.Int64)
@@ -80,7 +80,7 @@ func TestNothingWithoutAPlace(t *testing.T) {
 	}
 }
 
-// TestDiscoveryIsBounded: while ClickHouse is down, callers share what one attempt found out.
+// TestDiscoveryIsBounded: while ClickHouse is down, callers share the outcome of one attempt.
 func TestDiscoveryIsBounded(t *testing.T) {
 	w, dialed := open(t, nil)
 	began := time.Now()
