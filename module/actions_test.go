@@ -15,7 +15,7 @@ import (
 
 const actionsPath = "/api/projects/@current/actions/"
 
-// actionsWorld is a world whose key may write actions.
+// actionsWorld returns a world whose key may write actions.
 func actionsWorld(tb testing.TB) *world {
 	tb.Helper()
 	w := newWorld(tb)
@@ -105,7 +105,7 @@ func TestActionMistakes(t *testing.T) {
 	}
 }
 
-// TestActionWrites: PATCH changes what it is given, and what only the server decides is ignored.
+// TestActionWrites: PATCH changes the given fields, and ignores what only the server decides.
 func TestActionWrites(t *testing.T) {
 	w := actionsWorld(t)
 	made := w.newAction(t, `{"name": "a", "_create_in_folder": "x", "id": 9, "created_by": 5, "is_calculating": true, "steps": [
@@ -163,7 +163,7 @@ func TestActionWrites(t *testing.T) {
 	check("deleted, and changed", patch(http.MethodPatch, `{"description": "changed"}`))
 }
 
-// TestActionsAreAProjectsOwn: another project's key finds none of them, by no route.
+// TestActionsAreAProjectsOwn: another project's key finds none of them on any route.
 func TestActionsAreAProjectsOwn(t *testing.T) {
 	w := actionsWorld(t)
 	w.newAction(t, `{"name": "mine"}`)

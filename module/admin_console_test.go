@@ -7,7 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 )
 
-// TestFindConsole: the link of the command begins with what the config says of the site that has the console.
+// TestFindConsole: the command's link begins with the site that has the console, as the config describes it.
 func TestFindConsole(t *testing.T) {
 	hosts := func(names ...string) caddyhttp.MatcherSets {
 		host := caddyhttp.MatchHost(names)

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestCreateKeyNumbersLabels: an operator may give one label to several keys, of which a project's secret keys need one each.
+// TestCreateKeyNumbersLabels: an operator may reuse a label, and a project's secret keys get distinct ones.
 func TestCreateKeyNumbersLabels(t *testing.T) {
 	w := newWorld(t)
 	other := w.newProject(t)

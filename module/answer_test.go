@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
-// broken puts each member of an answer on a line of its own, for a readable difference.
+// broken puts each member of an answer on its own line, for a readable difference.
 func broken(body string) string { return strings.ReplaceAll(body, `,"`, ",\n\"") }
 
 // TestRunBody pins the whole body of a run: fields, order and forms (contract section 5.4).
@@ -67,7 +67,7 @@ func TestQueryBody(t *testing.T) {
 	}
 }
 
-// timeless replaces the moments of the answer's freshness, which follow the clock.
+// timeless replaces the times of the answer's freshness, which follow the clock.
 func timeless(body string) string {
 	for _, name := range []string{"last_refresh", "next_allowed_client_refresh", "cache_target_age"} {
 		before, rest, ok := strings.Cut(body, `"`+name+`":"`)
@@ -106,7 +106,7 @@ func TestCacheStatus(t *testing.T) {
 	}
 }
 
-// TestBucketsOfAnswers: an answer that was put together says how much of it was computed.
+// TestBucketsOfAnswers: an answer put together from buckets says how many of them were computed.
 func TestBucketsOfAnswers(t *testing.T) {
 	some, all := execution.Buckets{Computed: 1, All: 90}, execution.Buckets{Computed: 90, All: 90}
 	for _, tt := range []struct {
@@ -135,7 +135,7 @@ func TestBucketsOfAnswers(t *testing.T) {
 	}
 }
 
-// TestConditional sends entity tags back, and asks for what is stored in several codings.
+// TestConditional sends entity tags back, and requests stored answers in several encodings.
 func TestConditional(t *testing.T) {
 	w := newWorld(t)
 	e := w.newEndpoint(t, "daily", "select n from events")
@@ -165,7 +165,7 @@ func TestConditional(t *testing.T) {
 	}
 }
 
-// TestLengthOfHits: whoever counts the bytes of a cached answer, the client is told how many come, and which headers the answer depends on.
+// TestLengthOfHits: a cached answer says how many bytes follow, whoever counts them, and which headers it depends on.
 func TestLengthOfHits(t *testing.T) {
 	w := newWorld(t)
 	e := w.newEndpoint(t, "daily", "select n from events")

@@ -15,14 +15,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// asked is what a handler is given: a caller and their request.
+// asked is the input of a handler: a caller and their request.
 type asked struct {
 	api.Caller
 	in *api.Input
 	rt *runtime
 }
 
-// asks is a request of the world's key, a minute after everything was made.
+// asks returns a request of the world's key, a minute after everything was created.
 func (w *world) asks(method, target string) *asked {
 	return &asked{
 		Caller: api.Caller{Caller: execution.Caller{Start: began.Add(time.Minute), Snapshot: w.rt.registry.Snapshot(), Key: w.key, Project: w.project}},
@@ -35,7 +35,7 @@ func (rq *asked) memoKey(place string, body []byte) []byte {
 	return result.MemoKey(&rq.Caller.Caller, place, rq.in.URL.RawQuery, result.AskedFormat(rq.in), body)
 }
 
-// recall finds the plan of a request that was seen before; the endpoint is nil for a query.
+// recall returns the plan of a request seen before; the endpoint is nil for a query.
 func (rq *asked) recall(memo []byte, e *registry.Endpoint) (*result.Plan, bool) {
 	return result.Recall(rq.rt.plans, memo, &rq.Caller.Caller, e)
 }

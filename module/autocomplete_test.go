@@ -11,11 +11,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// completionWorld is a world with another project, whose names all hold the word theirs; those of the world's own hold the word ours.
+// completionWorld returns a world with another project, whose names all contain theirs; those of the world's own project contain ours.
 func completionWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.loseTables(t, nil) // and knows nothing of the tables
+	w.loseTables(t, nil) // the tables are unknown
 	for id, word := range map[int64]string{w.project.ID: "ours", w.newProject(t).ID: "theirs"} {
 		defs := []registry.PropertyDefinition{
 			{Scope: registry.EventProperty, Name: "event " + word, Type: registry.PropertyString},
@@ -34,7 +34,7 @@ func completionWorld(t *testing.T) *world {
 	return w
 }
 
-// complete gives the labels of what can be written at a bar in a text, with the text to insert where it is another.
+// complete returns the labels of what can be written at a bar in a text, with the inserted text where it differs.
 func (w *world) complete(t *testing.T, marked string) string {
 	t.Helper()
 	before, after, _ := strings.Cut(marked, "|")
@@ -60,7 +60,7 @@ func (w *world) complete(t *testing.T, marked string) string {
 	return strings.Join(out, ", ")
 }
 
-// TestCompletionKeepsToItsProject asks at every place where names of a project stand.
+// TestCompletionKeepsToItsProject asks at every place where names of a project may occur.
 func TestCompletionKeepsToItsProject(t *testing.T) {
 	w := completionWorld(t)
 	for text, want := range map[string]string{
@@ -108,7 +108,7 @@ func TestCompletionNeedsItsScope(t *testing.T) {
 	}
 }
 
-// A completion is never kept: what can be written may change with the next definition.
+// A completion is never cached: the next definition may change it.
 func TestCompletionSeesNewDefinitions(t *testing.T) {
 	w := completionWorld(t)
 	const text = "select properties.new| from events"

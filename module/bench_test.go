@@ -31,7 +31,7 @@ func (d *discard) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// BenchmarkHit sends requests that the cache answers through the whole handler: key, scopes, registry, plan, page.
+// BenchmarkHit sends requests that the cache answers through the whole handler: key, scopes, registry, plan and page.
 func BenchmarkHit(b *testing.B) {
 	rows := make([]string, 52)
 	for i := range rows {
@@ -93,7 +93,7 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
-// BenchmarkPage draws pages of the largest result that pages are cut from: where they begin makes no difference.
+// BenchmarkPage renders pages of the largest result that pages are cut from: where they begin makes no difference.
 func BenchmarkPage(b *testing.B) {
 	w := newWorld(b)
 	results, err := cache.New(cache.Config{MaxBytes: 256 << 20})

@@ -20,10 +20,10 @@ func TestCaptureRate(t *testing.T) {
 		{0, 6, 0},
 		{0, 1, 100 * time.Millisecond},
 		{100 * time.Millisecond, 1, 0},
-		{100 * time.Millisecond, 25, time.Second}, // more than a period: when a whole one is unused
+		{100 * time.Millisecond, 25, time.Second}, // more than a period: accepted once a whole one is unused
 		{time.Second, 25, 100 * time.Millisecond},
 		{1100 * time.Millisecond, 25, 0},
-		{1100 * time.Millisecond, 1, 1600 * time.Millisecond}, // 15 are to be made up for
+		{1100 * time.Millisecond, 1, 1600 * time.Millisecond}, // 15 have to come back first
 		{2 * time.Second, 1, 700 * time.Millisecond},
 		{2700 * time.Millisecond, 1, 0},
 		{2700 * time.Millisecond, 10, time.Second},

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestRereads has many ask at once and one after another: each gets a read that began after it asked, and there are few.
+// TestRereads: callers at the same time and one after another each get a read that began after they asked, with few reads in total.
 func TestRereads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s rereads
@@ -36,7 +36,7 @@ func TestRereads(t *testing.T) {
 		if took := time.Since(began); reads.Load() != 2 || took != rereadEvery+10*time.Millisecond {
 			t.Errorf("many at once: %d reads after %s", reads.Load(), took)
 		}
-		// One who asks during a read needs another one.
+		// A caller that comes during a read needs another read.
 		time.Sleep(time.Second)
 		var stale atomic.Bool
 		slow := func(ctx context.Context) error {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// slowRegistry is a registry of which a test says when it is read.
+// slowRegistry is a registry whose reads a test controls.
 type slowRegistry struct {
 	known, written atomic.Uint64
 	reads          atomic.Int64
@@ -32,7 +32,7 @@ func newSlowRegistry() (*slowRegistry, *catchUp) {
 	return r, &catchUp{refresh: r.refresh, revision: r.known.Load}
 }
 
-// TestCatchUpWithSlowRegistry has questions come while the registry takes long to be read.
+// TestCatchUpWithSlowRegistry: requests come while the registry is being read slowly.
 func TestCatchUpWithSlowRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c := newSlowRegistry()
@@ -66,7 +66,7 @@ func TestCatchUpWithSlowRegistry(t *testing.T) {
 	})
 }
 
-// TestCatchUpWithFailingRegistry has the registry fail, and answer again.
+// TestCatchUpWithFailingRegistry: the registry fails, and answers again.
 func TestCatchUpWithFailingRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c := newSlowRegistry()
@@ -78,7 +78,7 @@ func TestCatchUpWithFailingRegistry(t *testing.T) {
 		if c.to(t.Context(), 5) || time.Since(began) != 0 {
 			t.Errorf("a question waited for %s while the registry was known to be away", time.Since(began))
 		}
-		r.answers <- nil // to that question
+		r.answers <- nil // for that request
 		synctest.Wait()
 		if !c.to(t.Context(), 5) {
 			t.Error("the registry that is back is not read")
@@ -89,7 +89,7 @@ func TestCatchUpWithFailingRegistry(t *testing.T) {
 	})
 }
 
-// TestCatchUpWithEarlierRead has a question come while what is being read is from before its write.
+// TestCatchUpWithEarlierRead: a request comes while the current read began before the request's write.
 func TestCatchUpWithEarlierRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c := newSlowRegistry()
@@ -111,7 +111,7 @@ func TestCatchUpWithEarlierRead(t *testing.T) {
 	})
 }
 
-// TestCatchUpOfCallerWhoLeft has the caller of a question go away, which says nothing about the registry.
+// TestCatchUpOfCallerWhoLeft: the caller goes away, which says nothing about the registry.
 func TestCatchUpOfCallerWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c := newSlowRegistry()

@@ -26,14 +26,14 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// TestHeap: the names of the runtime's figures are right.
+// TestHeap: the names of the runtime's metrics are right.
 func TestHeap(t *testing.T) {
 	if allocated, live := heap(); allocated == 0 || live == 0 {
 		t.Errorf("allocated %d, live %d", allocated, live)
 	}
 }
 
-// TestTuneCollector: the collector is as it was once nobody tunes it, and is left alone if the operator has chosen.
+// TestTuneCollector: the collector is reset when tuning ends, and is left alone if the operator has chosen a setting.
 func TestTuneCollector(t *testing.T) {
 	before := debug.SetGCPercent(300)
 	defer debug.SetGCPercent(before)

@@ -30,7 +30,7 @@ import (
 
 const minePath = "/api/projects/@current/endpoints/mine/run"
 
-// pagedWorld is a world in which five rows of a customer are in the cache, and the cursor of the second page of two.
+// pagedWorld is a world with five cached rows of a customer, and the cursor of the second page of two rows.
 func pagedWorld(tb testing.TB) (w *world, next string) {
 	tb.Helper()
 	const customer = "acme"
@@ -44,7 +44,7 @@ func pagedWorld(tb testing.TB) (w *world, next string) {
 	return w, next
 }
 
-// rememberMine puts rows of a customer, numbered from first to last, into the cache as the result of the endpoint mine.
+// rememberMine caches rows of a customer, numbered from first to last, as the result of the endpoint mine.
 func (w *world) rememberMine(tb testing.TB, customer string, first, last int) {
 	tb.Helper()
 	p, err := w.planAs(w.key, "mine", fmt.Sprintf(`{"variables": {"customer": %q}, "limit": 2}`, customer))
@@ -63,8 +63,7 @@ func (w *world) rememberMine(tb testing.TB, customer string, first, last int) {
 
 func withCursor(next, more string) string { return fmt.Sprintf(`{"cursor": %q%s}`, next, more) }
 
-// TestCursorPages pages through a result while its key gets others, in each form, and compares the pages with the rows that there
-// were at the beginning.
+// TestCursorPages pages through a result while its key gets other results, in each format, and compares the pages with the original rows.
 func TestCursorPages(t *testing.T) {
 	meanwhile := map[string]func(t *testing.T, w *world){
 		"nothing":                  func(*testing.T, *world) {},
@@ -117,7 +116,7 @@ func TestCursorPages(t *testing.T) {
 	}
 }
 
-// declare changes the schema of the project, and with it every key of the cache.
+// declare changes the project's schema, and thereby every cache key.
 func (w *world) declare(tb testing.TB) {
 	tb.Helper()
 	property := registry.PropertyDefinition{Scope: registry.EventProperty, Name: fmt.Sprint("p", time.Now().UnixNano()), Type: registry.PropertyNumeric}
@@ -126,7 +125,7 @@ func (w *world) declare(tb testing.TB) {
 	}
 }
 
-// publishAnew makes another version of the endpoint mine the current one.
+// publishAnew publishes another version of the endpoint mine.
 func (w *world) publishAnew(tb testing.TB) {
 	tb.Helper()
 	_, err := w.rt.registry.UpdateEndpoint(tb.Context(), w.project.ID, "mine", registry.EndpointUpdate{
@@ -137,7 +136,7 @@ func (w *world) publishAnew(tb testing.TB) {
 	}
 }
 
-// TestCursorAnswer checks what an answer of a snapshot says of itself, and that its page is drawn once.
+// TestCursorAnswer checks the metadata of a snapshot's answer, and that its page is rendered once.
 func TestCursorAnswer(t *testing.T) {
 	w, next := pagedWorld(t)
 	ask := func() *httptest.ResponseRecorder { return w.send(t, http.MethodGet, minePath+"?cursor="+next, "") }
@@ -175,7 +174,7 @@ func TestCursorAnswer(t *testing.T) {
 	}
 }
 
-// TestCursorMistakes sends what cannot stand beside a cursor, and what is none. No refusal goes without the name of the field.
+// TestCursorMistakes sends parameters that are not allowed with a cursor, and invalid cursors. Every refusal names the field.
 func TestCursorMistakes(t *testing.T) {
 	w, next := pagedWorld(t)
 	w.publishAnew(t)
@@ -230,9 +229,9 @@ func TestCursorMistakes(t *testing.T) {
 	}
 }
 
-// others is another server, which answers what a test wants.
+// others is another server, whose answers a test chooses.
 type others struct {
-	named  error // in place of the server
+	named  error // instead of the server
 	answer func(ctx context.Context, request []byte) (peers.Answer, error)
 	ended  bool
 	unread error // the registry does not say whether it has ended
@@ -250,11 +249,11 @@ func (others) Others() (living, dead []nodes.Node) { return nil, nil }
 
 func (o others) Ask(ctx context.Context, _ nodes.Node, request []byte) (peers.Answer, error) {
 	a, err := o.answer(ctx, request)
-	a.Body, a.Rest = append(a.Body, a.Rest...), nil // as it comes over a connection
+	a.Body, a.Rest = append(a.Body, a.Rest...), nil // as received over a connection
 	return a, err
 }
 
-// elsewhere is a cursor as another process would have given it out.
+// elsewhere returns a cursor as another process would have issued it.
 func elsewhere(tb testing.TB, cursor string) string {
 	tb.Helper()
 	all, err := base64.RawURLEncoding.DecodeString(cursor)
@@ -266,20 +265,20 @@ func elsewhere(tb testing.TB, cursor string) string {
 	return base64.RawURLEncoding.EncodeToString(all)
 }
 
-// TestCursorOfAnotherServer follows a cursor that another server gave out. Only that one can say that its page is gone.
+// TestCursorOfAnotherServer follows a cursor that another server issued. Only that server can say that the page is gone.
 func TestCursorOfAnotherServer(t *testing.T) {
 	w, next := pagedWorld(t)
 	foreign := elsewhere(t, next)
 	gone := string(pagecursor.Cursor{Ref: cache.Ref{Hash: 1, Entry: 1 << 60}, Limit: 1}.Append(nil, w.owner(t, "mine")))
 	changed := []byte(next)
 	changed[40] ^= 1
-	// its is what the other server answers to a cursor of its own.
+	// its returns the other server's answer to one of its cursors.
 	its := func(cursor string) func(context.Context, []byte) (peers.Answer, error) {
 		return func(ctx context.Context, request []byte) (peers.Answer, error) {
 			return w.rt.answerPeer(ctx, nodes.Node{}, bytes.Replace(request, []byte(foreign), []byte(cursor), 1), w.rt.newCatchUp()), nil
 		}
 	}
-	// follows is the page with another next cursor.
+	// follows returns the page with another next cursor.
 	follows := func(edit func(string) string) func(context.Context, []byte) (peers.Answer, error) {
 		return func(ctx context.Context, request []byte) (peers.Answer, error) {
 			answer, err := its(next)(ctx, request)
@@ -344,7 +343,7 @@ func TestCursorOfAnotherServer(t *testing.T) {
 	}
 }
 
-// editNext changes the cursor that a page from another server says is next.
+// editNext changes the next cursor in a page from another server.
 func editNext(tb testing.TB, body []byte, edit func(string) string) []byte {
 	tb.Helper()
 	length := binary.BigEndian.Uint32(body)
@@ -358,14 +357,14 @@ func editNext(tb testing.TB, body []byte, edit func(string) string) []byte {
 	return slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(len(edited))), edited, body[4+length:])
 }
 
-// owner is the owner of the cursors of an endpoint for the world's key.
+// owner returns the owner of the cursors of an endpoint for the world's key.
 func (w *world) owner(tb testing.TB, endpoint string) []byte {
 	tb.Helper()
 	e := w.rt.registry.Snapshot().Endpoint(w.project.ID, endpoint)
 	return endpoints.CursorOwner(w.project.ID, e.ID, w.key.Fixed)
 }
 
-// TestCursorsAreNoKeys gives a cursor to those who may not have its rows, and to those who may.
+// TestCursorsAreNoKeys gives a cursor to callers that may not have its rows, and to callers that may.
 func TestCursorsAreNoKeys(t *testing.T) {
 	w, next := pagedWorld(t)
 	w.publishWith(t, "twin", "select n from events where properties.customer = {variables.customer}", "customer")
@@ -382,7 +381,7 @@ func TestCursorsAreNoKeys(t *testing.T) {
 	other.newEndpoint(t, "mine", "select n from events")
 	_, stranger := w.newKey(t, other.project.ID, registry.Personal, "endpoint:read")
 
-	w.rememberRuns(t, "acme") // as a key that is bound to it runs it
+	w.rememberRuns(t, "acme") // as run with a key bound to acme
 	as := func(secret string) *world {
 		caller := *w
 		caller.secret = secret
@@ -436,7 +435,7 @@ func TestCursorsAreNoKeys(t *testing.T) {
 	}
 }
 
-// draftCursor is a cursor of a version that was not published.
+// draftCursor returns a cursor of an unpublished version.
 func (w *world) draftCursor(tb testing.TB) string {
 	tb.Helper()
 	_, err := w.rt.registry.UpdateEndpoint(tb.Context(), w.project.ID, "mine", registry.EndpointUpdate{

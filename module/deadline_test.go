@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// TestStalledBodyIsToldSo: when the server gives up waiting for a body, the client is not told that its JSON is wrong.
+// TestStalledBodyIsToldSo: when the server gives up waiting for a body, it does not tell the client that its JSON is invalid.
 func TestStalledBodyIsToldSo(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(strings.NewReader(`{"query"`), iotest.ErrReader(fmt.Errorf("reading: %w", os.ErrDeadlineExceeded))))
 	_, err := api.ReadBody(r)
@@ -26,7 +26,7 @@ func TestStalledBodyIsToldSo(t *testing.T) {
 	}
 }
 
-// TestPatientBody sends bodies that stall, and bodies that come slowly, over a connection of their own.
+// TestPatientBody sends stalling and slow bodies over a connection of their own.
 func TestPatientBody(t *testing.T) {
 	const pause = 500 * time.Millisecond
 	got := make(chan error, 1)
@@ -34,7 +34,7 @@ func TestPatientBody(t *testing.T) {
 		bePatient(w, r, pause)
 		_, err := io.ReadAll(r.Body)
 		got <- err
-		time.Sleep(2 * pause) // as an import that is at work
+		time.Sleep(2 * pause) // as while an import is working
 	}))
 	t.Cleanup(server.Close)
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -44,7 +44,7 @@ func TestPatientBody(t *testing.T) {
 	t.Cleanup(func() { _ = conn.Close() }) // the server may have closed it
 	answers := bufio.NewReader(conn)
 	const parts = 10
-	for range 2 { // a deadline that was left would end the connection before the second
+	for range 2 { // a remaining deadline would end the connection before the second
 		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", parts)
 		for range parts {
 			time.Sleep(pause / 5)

@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// fencedWorld is a world with variables, endpoints that use them, and one that does not.
+// fencedWorld returns a world with variables, endpoints that use them, and one that does not.
 func fencedWorld(tb testing.TB) *world {
 	tb.Helper()
 	w := newWorld(tb)
@@ -40,7 +40,7 @@ func fencedWorld(tb testing.TB) *world {
 	return w
 }
 
-// publishWith makes an endpoint whose stored query declares a variable.
+// publishWith publishes an endpoint whose stored query declares a variable.
 func (w *world) publishWith(tb testing.TB, name, hogql, code string) {
 	tb.Helper()
 	def := w.rt.registry.Snapshot().VariableByCode(w.project.ID, code)
@@ -52,7 +52,7 @@ func (w *world) publishWith(tb testing.TB, name, hogql, code string) {
 	}
 }
 
-// boundKey makes a key with fixed variables.
+// boundKey creates a key with fixed variables.
 func (w *world) boundKey(tb testing.TB, kind registry.KeyKind, fixed map[string]any, endpoints ...string) (*registry.Key, string) {
 	tb.Helper()
 	key, secret, err := w.rt.registry.CreateKey(tb.Context(), registry.NewKey{
@@ -71,7 +71,7 @@ func (w *world) planAs(key *registry.Key, endpoint, body string) (*result.Plan, 
 	return rq.planRun(rq.Snapshot.Endpoint(w.project.ID, endpoint), []byte(body))
 }
 
-// TestFenceHoldsForEveryRequest tries to get out of a key's fixed variables.
+// TestFenceHoldsForEveryRequest tries to bypass a key's fixed variables.
 func TestFenceHoldsForEveryRequest(t *testing.T) {
 	w := fencedWorld(t)
 	acme, _ := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"})
@@ -142,7 +142,7 @@ func TestFenceHoldsForEveryRequest(t *testing.T) {
 	}
 }
 
-// boundTo is what a plan's variables were bound to: for an insight, the values of its filters.
+// boundTo returns what a plan's variables were bound to: for an insight, the values of its filters.
 func (w *world) boundTo(p *result.Plan) string {
 	if n, ok := p.Node.(query.Insight); ok {
 		return strings.Join(regexp.MustCompile(`"acme"|"globex"`).FindAllString(string(n.Canonical()), -1), " ")
@@ -150,8 +150,8 @@ func (w *world) boundTo(p *result.Plan) string {
 	return result.VariableMarks(&w.asks(http.MethodPost, "/").Caller.Caller, p.Node)
 }
 
-// TestFenceOfSharedPlansAndPages sends the same bytes with keys that differ in what they fix alone, in every order and at once:
-// plans, results and rendered pages of one are never another's.
+// TestFenceOfSharedPlansAndPages sends the same bytes with keys that differ only in their fixed variables, in every order and at the same time: they
+// never share plans, results or rendered pages.
 func TestFenceOfSharedPlansAndPages(t *testing.T) {
 	w := fencedWorld(t)
 	secrets := make([]string, 3)
@@ -191,7 +191,7 @@ func TestFenceOfSharedPlansAndPages(t *testing.T) {
 	all.Wait()
 }
 
-// TestRecallBelievesNoOtherFence puts a plan under a request of a key that fixes something else: it is not used.
+// TestRecallBelievesNoOtherFence stores a plan under a request of a key with other fixed variables: it is not used.
 func TestRecallBelievesNoOtherFence(t *testing.T) {
 	w := fencedWorld(t)
 	acme, _ := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"})
@@ -211,7 +211,7 @@ func TestRecallBelievesNoOtherFence(t *testing.T) {
 	}
 }
 
-// TestMemoKeysOfBoundKeys: what a key is bound to tells its requests apart, whatever their bytes.
+// TestMemoKeysOfBoundKeys: what a key is bound to distinguishes its requests, whatever their bytes.
 func TestMemoKeysOfBoundKeys(t *testing.T) {
 	w := newWorld(t)
 	keys := []*registry.Key{{}, {Endpoints: []string{"e"}}, {Fixed: `{"a":"b"}`}, {Fixed: `{"a":"c"}`}, {Fixed: `{"a":"b"}`, Endpoints: []string{"e"}}}
@@ -221,7 +221,7 @@ func TestMemoKeysOfBoundKeys(t *testing.T) {
 			rq := w.asks(http.MethodPost, "/")
 			rq.Key = key
 			memo := string(rq.memoKey(sent[0], []byte(sent[1])))
-			if before, ok := seen[memo]; ok && (i != 4 || before != 2) { // the list of endpoints is asked before the plan
+			if before, ok := seen[memo]; ok && (i != 4 || before != 2) { // the list of endpoints is checked before the plan
 				t.Errorf("keys %d and %d have one memo for %q", before, i, sent)
 			}
 			if _, ok := seen[memo]; !ok {
@@ -237,7 +237,7 @@ func runsEndpoint(at api.Address) bool {
 	return at.Resource == "endpoints" && action == "run"
 }
 
-// TestBoundKeysRunEndpointsAlone asks for everything else with keys that hold all scopes.
+// TestBoundKeysRunEndpointsAlone requests everything else with keys that hold all scopes.
 func TestBoundKeysRunEndpointsAlone(t *testing.T) {
 	w := fencedWorld(t)
 	bound := *w
@@ -275,7 +275,7 @@ func TestBoundKeysRunEndpointsAlone(t *testing.T) {
 	}
 }
 
-// TestDebugShowsABoundKeyNothing: the SQL of an endpoint is its author's.
+// TestDebugShowsABoundKeyNothing: an endpoint's SQL is only for its author.
 func TestDebugShowsABoundKeyNothing(t *testing.T) {
 	w := fencedWorld(t)
 	named, secret := w.boundKey(t, registry.Secret, nil, "open")

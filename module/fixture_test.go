@@ -32,7 +32,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
-// world is a handler on a real registry and a real cache, without ClickHouse: what is not in the cache can't be answered.
+// world is a handler on a real registry and a real cache, without ClickHouse: only the cache can answer.
 type world struct {
 	*Handler
 	rt      *runtime
@@ -41,7 +41,7 @@ type world struct {
 	secret  string
 }
 
-// began is when everything in a world was made.
+// began is when everything in a world was created.
 var began = time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
 
 func newWorld(tb testing.TB) *world {
@@ -94,7 +94,7 @@ func newWorld(tb testing.TB) *world {
 	return w
 }
 
-// newImports keeps files in a folder of the test.
+// newImports returns a service that stores files in a folder of the test.
 func (w *world) newImports(tb testing.TB) *importing {
 	tb.Helper()
 	one := &importer{rt: w.rt, folder: tb.TempDir()}
@@ -111,7 +111,7 @@ func (w *world) newImports(tb testing.TB) *importing {
 	return &importing{one, service, 1 << 20}
 }
 
-// nowhere is a ClickHouse that does not answer.
+// nowhere returns a ClickHouse that does not answer.
 func nowhere(tb testing.TB) *warehouse.Warehouse {
 	tb.Helper()
 	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default"}, zap.NewNop())
@@ -127,7 +127,7 @@ func nowhere(tb testing.TB) *warehouse.Warehouse {
 	return house
 }
 
-// placesFor are the limits of places for a project's concurrency.
+// placesFor returns the limits of places for a project's concurrency.
 func placesFor(concurrency int) admission.Limits {
 	return admission.Limits{Places: 4 * concurrency, Project: concurrency, Queue: execution.QueueFactor * concurrency}
 }
@@ -174,7 +174,7 @@ func (w *world) newEndpoint(tb testing.TB, name, hogql string) *registry.Endpoin
 	return e
 }
 
-// spend takes one query from what the world's key may run.
+// spend takes one query from the rate of the world's key.
 func (w *world) spend(now time.Time) error {
 	return w.count(w.key, new(execution.Query), now)
 }
@@ -190,7 +190,7 @@ func (w *world) count(key *registry.Key, q *execution.Query, now time.Time) erro
 	return err
 }
 
-// remember puts a result into the cache as if the plan had been run.
+// remember caches a result as if the plan had been run.
 func (w *world) remember(tb testing.TB, p *result.Plan, at time.Time, rows ...string) {
 	tb.Helper()
 	b := cache.NewBuilder(cache.Limits{})
@@ -216,7 +216,7 @@ func (w *world) remember(tb testing.TB, p *result.Plan, at time.Time, rows ...st
 	if _, err := w.rt.Cache.Do(tb.Context(), p.Key, policy, func(context.Context) (*cache.Entry, error) { return entry, nil }); err != nil {
 		tb.Fatal(err)
 	}
-	// An entry that is no longer fresh is of no use to calls before the store has it, which is a moment after Do returns.
+	// Calls can't use an entry that is no longer fresh until the store has it, shortly after Do returns.
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); goruntime.Gosched() {
 		if got, ok := w.rt.Cache.Get(p.Key, cache.Policy{Fresh: math.MaxInt64}); ok && got.Entry == entry {
 			return

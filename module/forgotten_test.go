@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// TestForgottenEndpointIsFreed: the remembered requests of an endpoint that was deleted do not keep its runs in memory.
+// TestForgottenEndpointIsFreed: the remembered requests of a deleted endpoint do not keep its runs in memory.
 func TestForgottenEndpointIsFreed(t *testing.T) {
 	w, _ := pagedWorld(t)
-	for range 2 { // the second one has the plan of the first
+	for range 2 { // the second uses the plan of the first
 		if answer := w.send(t, http.MethodPost, minePath, `{"variables": {"customer": "acme"}, "limit": 2, "offset": 2}`); answer.Code != http.StatusOK {
 			t.Fatalf("%d %s", answer.Code, answer.Body)
 		}
@@ -29,7 +29,7 @@ func TestForgottenEndpointIsFreed(t *testing.T) {
 		case <-freed:
 			goruntime.KeepAlive(w.rt.plans)
 			return
-		case <-time.After(20 * time.Millisecond): // cleanups have a goroutine of their own
+		case <-time.After(20 * time.Millisecond): // cleanups run in a goroutine of their own
 		}
 	}
 	t.Error("the runs stay in memory")

@@ -41,7 +41,7 @@ func TestAcceptedFormat(t *testing.T) {
 	}
 }
 
-// TestObjects asks for rows as objects in each of the ways there are: all share the stored rows, and the page.
+// TestObjects requests rows as objects in every possible way: all share the stored rows, and the page.
 func TestObjects(t *testing.T) {
 	w := newWorld(t)
 	e := w.newEndpoint(t, "daily", "select n from events")
@@ -92,7 +92,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestInsightFormats: an insight is no table, so that it has no files; its items are objects as they are.
+// TestInsightFormats: an insight is not a table, so it has no files; its items are already objects.
 func TestInsightFormats(t *testing.T) {
 	w := newWorld(t)
 	e, err := w.rt.registry.CreateEndpoint(t.Context(), registry.NewEndpoint{

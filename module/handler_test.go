@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestAuthorizeOrder checks which refusal comes first when several apply: contract section 6.4.
+// TestAuthorizeOrder checks which refusal takes precedence: contract section 6.4.
 func TestAuthorizeOrder(t *testing.T) {
 	w := newWorld(t)
 	other := w.newProject(t)
@@ -69,7 +69,7 @@ func TestAuthorizeOrder(t *testing.T) {
 	}
 }
 
-// TestMethods checks what each address says of its methods.
+// TestMethods checks how each address answers unsupported methods.
 func TestMethods(t *testing.T) {
 	w := newWorld(t)
 	w.newEndpoint(t, "e", "select 1")
@@ -99,7 +99,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestEveryAnswer checks what design section 7 asks of every answer, whatever it is.
+// TestEveryAnswer checks what design section 7 requires of every answer.
 func TestEveryAnswer(t *testing.T) {
 	w := newWorld(t)
 	w.newEndpoint(t, "e", "select 1")
@@ -159,7 +159,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// TestOtherPaths leaves what is not the API to the next handler.
+// TestOtherPaths: paths outside the API go to the next handler.
 func TestOtherPaths(t *testing.T) {
 	w := newWorld(t)
 	for path, want := range map[string]int{"/": 418, "/api": 418, "/apis/x": 418, "/api/": 404, "/api/users/": 404, "/api/teams/1/": 404} {
@@ -169,7 +169,7 @@ func TestOtherPaths(t *testing.T) {
 	}
 }
 
-// TestNotStartedYet: a listener may be open before the app has started. A caller that leaves in between is let go.
+// TestNotStartedYet: a listener may be open before the app has started. Callers that leave in the meantime are released.
 func TestNotStartedYet(t *testing.T) {
 	w := newWorld(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestNotStartedYet(t *testing.T) {
 	})
 }
 
-// TestEndpointWrites checks the fields of a write that are refused, and that a record can be sent back as it was read.
+// TestEndpointWrites checks which fields of a write are refused, and that a record can be written back as it was read.
 func TestEndpointWrites(t *testing.T) {
 	w := newWorld(t)
 	e := w.newEndpoint(t, "e", "select 1")
@@ -254,7 +254,7 @@ func TestEndpointWrites(t *testing.T) {
 	}
 }
 
-// TestVariableDefaults checks defaults against the type of their variable, also when the type is what changes.
+// TestVariableDefaults checks defaults against the type of their variable, also when only the type changes.
 func TestVariableDefaults(t *testing.T) {
 	w := newWorld(t)
 	const path = "/api/projects/@current/insight_variables/"
@@ -289,7 +289,7 @@ func TestVariableDefaults(t *testing.T) {
 		if answer := w.send(t, http.MethodPatch, path+id+"/", body); answer.Code != want {
 			t.Errorf("%s: %d %s", body, answer.Code, answer.Body)
 		}
-		if want == 200 { // as it was
+		if want == 200 { // unchanged
 			w.send(t, http.MethodPatch, path+id+"/", `{"type": "List", "is_multi": true, "values": ["a", "b"], "default_value": ["a"]}`)
 		}
 		now := w.rt.registry.Snapshot().VariableByID(w.project.ID, id)

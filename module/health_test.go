@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestProbe: one look at a time, whose finding holds for a second; a part that never answers is not ready, and holds nobody up.
+// TestProbe: there is one look at a time, whose result is reused for a second; a part that never answers is not ready, and holds up nobody.
 func TestProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64

@@ -10,8 +10,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// TestHostileQueries: queries that would grow without bound are refused with a sentence, and a key that sends them without end is
-// throttled, whichever route it takes.
+// TestHostileQueries: queries that would grow without bound are refused with an explanation, and a key that sends them endlessly is throttled on
+// every route.
 func TestHostileQueries(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// insightWorld is a world whose key may save insights, with one that has a query, a name and a tag.
+// insightWorld returns a world whose key may save insights, with one that has a query, a name and a tag.
 func insightWorld(tb testing.TB) (*world, *registry.Insight) {
 	tb.Helper()
 	w := newWorld(tb)
@@ -34,7 +34,7 @@ func insightWorld(tb testing.TB) (*world, *registry.Insight) {
 	return w, i
 }
 
-// cacheInsight puts a result of an insight into the cache that was computed at a time.
+// cacheInsight caches a result of an insight, computed at a given time.
 func (w *world) cacheInsight(tb testing.TB, i *registry.Insight, at time.Time, rows ...string) {
 	tb.Helper()
 	node, err := compiler.Parse(i.Query)
@@ -91,8 +91,7 @@ func TestInsightBody(t *testing.T) {
 	}
 }
 
-// TestInsightsSideBySide: the insights of a list are found at the same time, and each of them may have something to say in the
-// answer's headers.
+// TestInsightsSideBySide: the insights of a list are loaded concurrently, and each may add to the answer's headers.
 func TestInsightsSideBySide(t *testing.T) {
 	w, first := insightWorld(t)
 	w.loseClickHouse(t)
@@ -112,8 +111,8 @@ func TestInsightsSideBySide(t *testing.T) {
 	}
 }
 
-// TestInsightWithoutClickHouse: an insight is shown whatever becomes of its query, unless the query itself is wrong or the key
-// has spent its allowance (contract section 4.4).
+// TestInsightWithoutClickHouse: an insight is shown whatever happens to its query, unless the query itself is wrong or the key's rate is spent
+// (contract section 4.4).
 func TestInsightWithoutClickHouse(t *testing.T) {
 	w, i := insightWorld(t)
 	w.loseClickHouse(t)
@@ -167,7 +166,7 @@ func TestInsightWithoutClickHouse(t *testing.T) {
 	}
 }
 
-// TestInsightsOfMCP: for PostHog's MCP server, bare queries are put into the node that shows them.
+// TestInsightsOfMCP: for PostHog's MCP server, bare queries are wrapped in the node that shows them.
 func TestInsightsOfMCP(t *testing.T) {
 	w, _ := insightWorld(t)
 	const trends = `{"kind":"TrendsQuery","series":[{"kind":"EventsNode","event":"a"}]}`
@@ -194,7 +193,7 @@ func TestInsightsOfMCP(t *testing.T) {
 	}
 }
 
-// TestRestoreInsight: only a PATCH with deleted=false finds a deleted insight, by its number or its short id.
+// TestRestoreInsight: only a PATCH with deleted=false finds a deleted insight, by its id or its short id.
 func TestRestoreInsight(t *testing.T) {
 	w, i := insightWorld(t)
 	const path = "/api/projects/@current/insights/1/"
@@ -225,7 +224,7 @@ func TestRestoreInsight(t *testing.T) {
 	}
 }
 
-// TestUsersHaveNoSecrets: nothing that stands for a user tells of its key.
+// TestUsersHaveNoSecrets: nothing that represents a user reveals anything about its key.
 func TestUsersHaveNoSecrets(t *testing.T) {
 	w, _ := insightWorld(t)
 	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "*")

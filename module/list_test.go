@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestPagesMeet walks a list by its next links: every record comes once, in order.
+// TestPagesMeet follows the next links of a list: every record comes once, in order.
 func TestPagesMeet(t *testing.T) {
 	w := newWorld(t)
 	for i := range 7 {
@@ -43,7 +43,7 @@ func TestPagesMeet(t *testing.T) {
 	}
 }
 
-// TestListsAreCutByBytes follows the links of lists whose records are large: each page is small, and no record is left out or comes twice.
+// TestListsAreCutByBytes follows the next links of lists with large records: each page is small, and every record comes once.
 func TestListsAreCutByBytes(t *testing.T) {
 	w, _ := insightWorld(t)
 	const records = 40
@@ -110,7 +110,7 @@ func TestLimitsOverTheAPI(t *testing.T) {
 	}
 }
 
-// TestPlainListOfInsights: a page of all insights is the page that sorting them gives.
+// TestPlainListOfInsights: a page of all insights equals the page that sorting them gives.
 func TestPlainListOfInsights(t *testing.T) {
 	w := newWorld(t)
 	key, text := w.newKey(t, w.project.ID, registry.Personal, "insight:read")
@@ -129,7 +129,7 @@ func TestPlainListOfInsights(t *testing.T) {
 	}
 	const huge = "9223372036854775807"
 	for _, page := range []string{"", "&limit=2", "&limit=3&offset=2", "&offset=6", "&offset=7", "&limit=" + huge + "&offset=2", "&limit=2&offset=" + huge, "&order=order"} {
-		want := list("&created_date_from=2000-01-01" + page) // a filter that all of them pass
+		want := list("&created_date_from=2000-01-01" + page) // a filter that all of them match
 		if diff := cmp.Diff(want, list(page)); diff != "" || !strings.Contains(want, `"count":7`) {
 			t.Errorf("%s (-sorted +page):\n%s", page, diff)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestLinksNameNoOddHost: the host of a request stands in links only when it is one, and never when the config says what it is.
+// TestLinksNameNoOddHost: the request's host is used in links only if it is valid, and never if the config gives one.
 func TestLinksNameNoOddHost(t *testing.T) {
 	w := newWorld(t)
 	for range 3 {

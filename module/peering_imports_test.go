@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestImportsOfOtherServers has clients ask servers about imports that were sent to another one, as through a load balancer.
+// TestImportsOfOtherServers: clients ask servers about imports that were sent to another server, as through a load balancer.
 func TestImportsOfOtherServers(t *testing.T) {
 	s := startServers(t, 3)
 	_, secret := s.newKey(t, s.project.ID, registry.Personal, "batch_import:read", "batch_import:write")

@@ -46,7 +46,7 @@ type servers struct {
 	secret  string
 }
 
-// patient is a silence that no busy machine reaches.
+// patient is a silence that no busy machine exceeds.
 const patient = 20 * time.Second
 
 func startServers(t *testing.T, n int) *servers {
@@ -104,7 +104,7 @@ func startServers(t *testing.T, n int) *servers {
 	return s
 }
 
-// endlessImports takes in files, and never comes to their end.
+// endlessImports accepts files and never finishes importing them.
 func endlessImports(t *testing.T) *importing {
 	t.Helper()
 	service, err := imports.New(imports.Config{
@@ -153,7 +153,7 @@ func (s *servers) newKey(t *testing.T, project int64, kind registry.KeyKind, sco
 	return key, secret
 }
 
-// newEndpoint publishes a query, which all servers know of when it returns.
+// newEndpoint publishes a query; when it returns, all servers know it.
 func (s *servers) newEndpoint(t *testing.T, name, hogql string) {
 	t.Helper()
 	_, err := s.all[0].registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
@@ -180,7 +180,7 @@ func (s *servers) send(n int, method, secret, path, body string) *httptest.Respo
 	return w
 }
 
-// queries is how many queries the servers have run on ClickHouse.
+// queries returns how many queries the servers have run on ClickHouse.
 func (s *servers) queries(t *testing.T) (all uint64) {
 	t.Helper()
 	for n := range s.all {
@@ -215,7 +215,7 @@ func (s *servers) metrics(t *testing.T, n int, name string) []*dto.Metric {
 	return nil
 }
 
-// asked is how often a server asked others, by what came of it.
+// asked returns how often a server asked others, by outcome.
 func (s *servers) asked(t *testing.T, n int) map[string]int {
 	t.Helper()
 	out := make(map[string]int)
@@ -229,7 +229,7 @@ func (s *servers) asked(t *testing.T, n int) map[string]int {
 	return out
 }
 
-// rows is the member results of an answer.
+// rows returns the results of an answer.
 func rows(t *testing.T, w *httptest.ResponseRecorder) string {
 	t.Helper()
 	var body struct {
@@ -241,7 +241,7 @@ func rows(t *testing.T, w *httptest.ResponseRecorder) string {
 	return string(body.Results)
 }
 
-// TestOneQueryForAllServers has 256 callers ask four servers for one result that none of them has.
+// TestOneQueryForAllServers: 256 callers ask four servers for one result that none of them has.
 func TestOneQueryForAllServers(t *testing.T) {
 	s := startServers(t, 4)
 	s.newEndpoint(t, "slow", "SELECT max(number % 1000) FROM numbers(200000000)")
@@ -272,7 +272,7 @@ func TestOneQueryForAllServers(t *testing.T) {
 	}
 }
 
-// owned is a query whose result the second server owns.
+// owned returns a query whose result the second server owns.
 func (s *servers) owned(t *testing.T, form string) (body string) {
 	t.Helper()
 	for n := range 1000 {
@@ -290,7 +290,7 @@ func (s *servers) owned(t *testing.T, form string) (body string) {
 	return ""
 }
 
-// TestOwnerDies has the server end that works on a result which another one has asked for.
+// TestOwnerDies: a server ends while it works on a result for another.
 func TestOwnerDies(t *testing.T) {
 	s := startServers(t, 2)
 	body := s.owned(t, "SELECT max(number %% 1000) + %d FROM numbers(400000000)")
@@ -312,7 +312,7 @@ func TestOwnerDies(t *testing.T) {
 	}
 }
 
-// TestResultsOfOthers asks for results that another server owns, and looks at what is said about them.
+// TestResultsOfOthers requests results that another server owns, and checks what the answers say about them.
 func TestResultsOfOthers(t *testing.T) {
 	s := startServers(t, 2)
 	body := s.owned(t, "SELECT number + %d AS n, 'a<b' FROM numbers(3)")
@@ -332,7 +332,7 @@ func TestResultsOfOthers(t *testing.T) {
 		t.Errorf("rows %s, %s and %s", one, two, three)
 	}
 	trend := `{"query": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "e%d"}]}}`
-	for n := range 8 { // some are the other's
+	for n := range 8 { // the other server owns some of them
 		one, two := s.ask(n%2, s.secret, "query/", fmt.Sprintf(trend, n)), s.ask((n+1)%2, s.secret, "query/", fmt.Sprintf(trend, n))
 		if rows(t, one) != rows(t, two) {
 			t.Errorf("trend %d: %s and %s", n, one.Body, two.Body)
@@ -346,7 +346,7 @@ func TestResultsOfOthers(t *testing.T) {
 	if got := s.ask(0, s.secret, "query/", body).Header().Get("Cache-Status"); !strings.Contains(got, "hit; ttl=") || !strings.HasSuffix(got, "; detail=peer") {
 		t.Errorf("of a result that the owner had: %q", got)
 	}
-	s.all[0].Cache.Purge(s.project.ID) // what the owner has may be from before
+	s.all[0].Cache.Purge(s.project.ID) // the owner's result may be from before
 	if got := s.ask(0, s.secret, "query/", body).Header().Get("Cache-Status"); strings.Contains(got, "; hit") && !strings.HasSuffix(got, "; detail=unchanged") {
 		t.Errorf("after what is here was outdated: %q", got)
 	}
@@ -361,7 +361,7 @@ func TestResultsOfOthers(t *testing.T) {
 	}
 }
 
-// TestWhoMayAsk has a server ask for those who may not, or for what means something else.
+// TestWhoMayAsk: a server asks for callers that have no right to, or for something that means something else there.
 func TestWhoMayAsk(t *testing.T) {
 	s := startServers(t, 2)
 	s.newEndpoint(t, "mine", "SELECT 1")
@@ -384,7 +384,7 @@ func TestWhoMayAsk(t *testing.T) {
 		return s.all[1].registry.Snapshot().Revision == s.all[0].registry.Snapshot().Revision
 	})
 	snap := s.all[0].registry.Snapshot()
-	for _, key := range []**registry.Key{&unscoped, &foreign, &issuer} { // as requests have them
+	for _, key := range []**registry.Key{&unscoped, &foreign, &issuer} { // the keys as requests get them
 		*key = snap.KeyByHash((*key).Hash)
 	}
 	caller := func(key *registry.Key) execution.Caller {
@@ -489,12 +489,12 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
-// endless is the body of a query that ends when it is cancelled, with the id of its client.
+// endless returns the body of a query that only ends when cancelled, with the client's id for it.
 func endless(id, more string) string {
 	return fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": "SELECT max(number %% 1000) FROM numbers(900000000000)"}, "client_query_id": %q%s}`, id, more)
 }
 
-// TestRunsOfOtherServers has clients ask servers about runs that began on another one, as through a load balancer.
+// TestRunsOfOtherServers: clients ask servers about runs that began on another server, as through a load balancer.
 func TestRunsOfOtherServers(t *testing.T) {
 	s := startServers(t, 3)
 	get := func(n int, secret, id string) *httptest.ResponseRecorder {
@@ -612,7 +612,7 @@ func TestRunsOfOtherServers(t *testing.T) {
 	eventually(t, "a server has ended", func() bool { return get(1, s.secret, "nobody").Code == http.StatusNotFound })
 }
 
-// TestOtherSource has a server work with another ClickHouse, or as another build, before the others have heard of it.
+// TestOtherSource: a server works with another ClickHouse, or is another build, before the others have heard of it.
 func TestOtherSource(t *testing.T) {
 	s := startServers(t, 2)
 	body := s.owned(t, "SELECT %d + 1")
@@ -624,7 +624,7 @@ func TestOtherSource(t *testing.T) {
 	}
 }
 
-// TestTokensOfOthers has a token with a rate be used at a server that asks another one, and at that one too.
+// TestTokensOfOthers: a token with a rate is used at a server that asks another, and at that one too.
 func TestTokensOfOthers(t *testing.T) {
 	s := startServers(t, 2)
 	key, secret := s.newKey(t, s.project.ID, registry.Secret, "endpoint:read")
@@ -644,7 +644,7 @@ func TestTokensOfOthers(t *testing.T) {
 			t.Errorf("RateLimit: %q, want %s…", w.Header().Get("RateLimit"), want)
 		}
 	}
-	left(s.ask(0, issued.Token, "endpoints/a/run", "{}"), `"key";r=240, "token";r=100`) // it counted elsewhere
+	left(s.ask(0, issued.Token, "endpoints/a/run", "{}"), `"key";r=240, "token";r=100`) // it counted on the other server
 	left(s.ask(0, issued.Token, "endpoints/a/run", "{}"), "")
 	eventually(t, "the owner can check the token", func() bool { return len(s.all[1].registry.Snapshot().TokenSecrets(s.project.ID)) > 0 })
 	w = s.ask(1, issued.Token, "endpoints/b/run", "{}")
@@ -652,7 +652,7 @@ func TestTokensOfOthers(t *testing.T) {
 	if got := w.Header().Get("RateLimit"); !strings.Contains(got, `"token";r=98;`) {
 		t.Errorf("RateLimit: %q, want one stock of the token, of which two queries are spent", got)
 	}
-	left(s.ask(0, issued.Token, "endpoints/b/run", "{}"), "") // stored there
+	left(s.ask(0, issued.Token, "endpoints/b/run", "{}"), "") // stored on this server
 	if got := s.ask(0, issued.Token, "endpoints/b/run", "{}").Header().Get("RateLimit"); got != "" {
 		t.Errorf("RateLimit of an answer that was stored: %q", got)
 	}
@@ -661,7 +661,7 @@ func TestTokensOfOthers(t *testing.T) {
 	}
 }
 
-// TestBackgroundWorkOfOthers has an async run, and the refresh of a stale result, be computed by the owner.
+// TestBackgroundWorkOfOthers: an async run, and the refresh of a stale result, are computed by the owner.
 func TestBackgroundWorkOfOthers(t *testing.T) {
 	s := startServers(t, 2)
 	s.newEndpoint(t, "a", "SELECT 1")
@@ -697,7 +697,7 @@ func TestBackgroundWorkOfOthers(t *testing.T) {
 	}
 }
 
-// TestInsightsOfOthers asks for results of an insight with keys for which another server may compute them, and for which it may not.
+// TestInsightsOfOthers requests results of an insight with keys for which another server may compute them, and for which it may not.
 func TestInsightsOfOthers(t *testing.T) {
 	s := startServers(t, 2)
 	s.all[0].Peers, s.all[1].Peers = alwaysOther{s.all[0].fleet, s.all[1].fleet.Self()}, nil
@@ -734,7 +734,7 @@ func TestInsightsOfOthers(t *testing.T) {
 	}
 }
 
-// age makes what the first server has of a run of an endpoint older than fresh.
+// age makes the first server's result of an endpoint run older than fresh.
 func (s *servers) age(t *testing.T, endpoint string) {
 	t.Helper()
 	rt := s.all[0]
@@ -792,7 +792,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestPeersDisagree has two servers that each take the other for the owner ask at the same time: none waits for the other.
+// TestPeersDisagree: two servers that each consider the other the owner ask at the same time; neither waits for the other.
 func TestPeersDisagree(t *testing.T) {
 	s := startServers(t, 2)
 	for i, rt := range s.all {
@@ -811,7 +811,7 @@ func TestPeersDisagree(t *testing.T) {
 	}
 }
 
-// alwaysOther takes another server for the owner of everything.
+// alwaysOther considers another server the owner of everything.
 type alwaysOther struct {
 	*fleet
 
@@ -820,7 +820,7 @@ type alwaysOther struct {
 
 func (a alwaysOther) Owner([32]byte) (nodes.Node, bool) { return a.other, true }
 
-// TestTakingOverAnAddress has two fleets listen at one address, as the config before a reload and the one after it do.
+// TestTakingOverAnAddress: two fleets listen on one address, like the configs before and after a reload.
 func TestTakingOverAnAddress(t *testing.T) {
 	b := nodestest.NewBoard()
 	config := fleetConfig{PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: strings.Repeat("1", 16), identity: newIdentity(t), board: b, logger: zap.NewNop()}

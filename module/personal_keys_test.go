@@ -16,7 +16,7 @@ import (
 
 const personalKeysPath = "/api/projects/@current/personal_api_keys/"
 
-// TestPersonalKeyLife makes a personal key over the API, uses, changes, rolls and revokes it.
+// TestPersonalKeyLife creates a personal key over the API, uses, changes, rolls and revokes it.
 func TestPersonalKeyLife(t *testing.T) {
 	w := newWorld(t)
 	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "project:write", "query:read")
@@ -148,7 +148,7 @@ func TestPersonalKeyMistakes(t *testing.T) {
 	}
 }
 
-// TestConsoleMakesKeys: a person who signed in by the operator's code makes a key that outlives the session.
+// TestConsoleMakesKeys: a person who signed in with the operator's code creates a key that outlives the session.
 func TestConsoleMakesKeys(t *testing.T) {
 	w := newWorld(t)
 	session, text, err := w.rt.registry.CreateKey(t.Context(), registry.NewKey{
@@ -175,7 +175,7 @@ func TestConsoleMakesKeys(t *testing.T) {
 	}
 }
 
-// TestKeysShareTheirMakersRate: making keys does not raise how much a customer may run.
+// TestKeysShareTheirMakersRate: creating keys does not raise how much a customer may run.
 func TestKeysShareTheirMakersRate(t *testing.T) {
 	w := newWorld(t)
 	w.rt.Limits = execution.NewLimiter(Rate{Queries: 3, Per: time.Hour})

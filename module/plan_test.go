@@ -15,9 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestMemoKeysDiffer makes sure that whatever a client sends, its request is not taken for one of another project, endpoint
-// or query string. The first rows are what an encoding without fixed widths gets wrong: a query string may end in any byte,
-// which then would count as a part of the number behind it.
+// TestMemoKeysDiffer: whatever a client sends, its request is not mistaken for one of another project, endpoint or query string. The first rows are
+// those that an encoding without fixed widths gets wrong: a query string may end in any byte, which could be read as part of the number after it.
 func TestMemoKeysDiffer(t *testing.T) {
 	type sent struct {
 		project               int64
@@ -50,7 +49,7 @@ func TestMemoKeysDiffer(t *testing.T) {
 	}
 }
 
-// TestRecallBelievesNoOtherRegistry: revisions are counted again by another registry, and by one that was restored.
+// TestRecallBelievesNoOtherRegistry: another registry, or a restored one, may reach the same revisions again.
 func TestRecallBelievesNoOtherRegistry(t *testing.T) {
 	a, b := newWorld(t).asks(http.MethodPost, "/"), newWorld(t).asks(http.MethodPost, "/")
 	if a.Snapshot.Revision != b.Snapshot.Revision || a.Project.ID != b.Project.ID {
@@ -84,7 +83,7 @@ func FuzzMemoKey(f *testing.F) {
 	})
 }
 
-// TestRecallBelievesNoOtherProject puts a plan under a request of another project: it is not used.
+// TestRecallBelievesNoOtherProject stores a plan under a request of another project: it is not used.
 func TestRecallBelievesNoOtherProject(t *testing.T) {
 	w := newWorld(t)
 	rq := w.asks(http.MethodPost, "/")

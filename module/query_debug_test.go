@@ -38,7 +38,7 @@ func TestReadShown(t *testing.T) {
 	}
 }
 
-// TestModifiersOfCachedAnswers: queries that differ in what they show share a result, and each shows its own.
+// TestModifiersOfCachedAnswers: queries that only differ in what they show share a result, and each shows its own.
 func TestModifiersOfCachedAnswers(t *testing.T) {
 	w := newWorld(t)
 	remembered := false

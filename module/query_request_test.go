@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 )
 
-// TestQueryActions are the addresses beside POST query/: contract section 1.1.
+// TestQueryActions tests the addresses besides POST query/: contract section 1.1.
 func TestQueryActions(t *testing.T) {
 	w := newWorld(t)
 	const unknown = "400 parse_error: JSON parse error - 1 validation error for QueryRequest\n"
@@ -63,7 +63,7 @@ func TestClientQueryID(t *testing.T) {
 	}
 }
 
-// TestOverrides: a query under overrides is the query that has the same of its own.
+// TestOverrides: a query with overrides equals the query that itself contains them.
 func TestOverrides(t *testing.T) {
 	w := newWorld(t)
 	tests := []struct{ name, query, overrides, same string }{

@@ -19,8 +19,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// powers says of every route that can run a query or hand out a credential which scope alone suffices, and of the others nothing.
-// The addresses are those of the table of routes; the body is one that would do it.
+// powers lists every route that can run a query or hand out a credential, with the scope that alone suffices, and no other route. The addresses are
+// those of the table of routes; the body is one that would do it.
 var powers = map[string]struct{ scope, target, body string }{
 	"POST query":                                           {"query:read", "query/", `{"query": {"kind": "HogQLQuery", "query": "select 1"}}`},
 	"POST query/:name":                                     {"query:read", "query/HogQLQuery/", `{"query": {"kind": "HogQLQuery", "query": "select 1"}}`},
@@ -88,7 +88,7 @@ var powers = map[string]struct{ scope, target, body string }{
 	"POST personal_api_keys/:name/roll":            {"project:write query:read endpoint:write insight_variable:write insight:write dashboard:write", "personal_api_keys/PEER/roll/", ``},
 }
 
-// powerless are the routes that read and write what is kept, and neither run a query nor hand out a credential.
+// powerless are the routes that read and write records, and neither run a query nor hand out a credential.
 var powerless = strings.Fields(`
 	DELETE_query/:name GET_endpoints GET_endpoints/:name DELETE_endpoints/:name GET_endpoints/:name/openapi.json GET_endpoints/openapi.json
 	GET_endpoints/:name/versions POST_endpoints/:name/promote POST_endpoints/:name/rollback GET_endpoints/:name/logs GET_endpoints/:name/usage GET_endpoint_usage
@@ -109,7 +109,7 @@ var powerless = strings.Fields(`
 	GET_/projects GET_/project GET_/users/:name GET_/personal_api_keys/:name DELETE_/personal_api_keys/:name GET_/organizations GET_/organizations/:name
 	GET_/organizations/:name/projects GET_/organizations/:name/project GET_/feature_flag/local_evaluation`)
 
-// powersWorld is a world with one of each thing that the table of powers names.
+// powersWorld returns a world with one of each thing that the table of powers names.
 func powersWorld(t *testing.T) (*world, *registry.Key) {
 	t.Helper()
 	w, i := insightWorld(t)
@@ -136,21 +136,21 @@ func powersWorld(t *testing.T) (*world, *registry.Key) {
 	return w, secret
 }
 
-// target is the address of a row of the table of powers.
+// target returns the address of a row of the table of powers.
 func (w *world) target(text string, secret *registry.Key) string {
 	alert := w.rt.registry.Snapshot().Alerts(w.project.ID)[0]
 	return "/api/projects/@current/" + strings.NewReplacer("KEY", secret.ID, "PEER", w.key.ID, "ALERT", alert.ID).Replace(text)
 }
 
-// TestPowersOfScopes: every route that can run a query or hand out a credential needs the scopes of the table. Each is tried with each
-// scope alone. A route that is new has to be put into one of the two lists.
+// TestPowersOfScopes: every route that can run a query or hand out a credential needs the scopes of the table. Each is tried with each single scope.
+// A new route must be added to one of the two lists.
 func TestPowersOfScopes(t *testing.T) {
 	scopes := map[string]bool{}
 	for _, r := range newWorld(t).rt.api.Routes() {
 		at, method := r.Address(), r.Method
 		name := method + " " + strings.TrimRight(at.Resource+"/"+at.Name+"/"+at.Action, "/")
 		if at.Action != "openapi.json" {
-			name, _, _ = strings.Cut(name, ".") // the formats of a run are as the run
+			name, _, _ = strings.Cut(name, ".") // the formats of a run are like the run
 		}
 		if _, powerful := powers[name]; !powerful && at.Name != "" && at.Name != ":name" {
 			name = method + " " + at.Resource + "/" + at.Name
@@ -191,7 +191,7 @@ func TestPowersOfScopes(t *testing.T) {
 			if name == "POST endpoint_tokens" {
 				kind = registry.Secret
 			}
-			_, text, err := w.rt.registry.CreateKey(t.Context(), registry.NewKey{ // of a session: others roll their own keys alone
+			_, text, err := w.rt.registry.CreateKey(t.Context(), registry.NewKey{ // of a session: other keys can only roll themselves
 				Project: w.project.ID, Kind: kind, Scopes: strings.Fields(power.scope), Session: kind == registry.Personal, ExpiresAt: time.Now().Add(time.Hour),
 			}, began)
 			if err != nil {
@@ -205,7 +205,7 @@ func TestPowersOfScopes(t *testing.T) {
 	}
 }
 
-// fixedEndpointNames are addresses below endpoints/ that serve what an endpoint of that name would, beside a method of their own.
+// fixedEndpointNames are addresses below endpoints/ that, besides a method of their own, serve what an endpoint of that name would.
 var fixedEndpointNames = map[string]bool{"last_execution_times": true, "bulk_update_tags": true, "materialization_conditions": true, endpoints.EveryEndpoint: true}
 
 // as sends a request with another key.
@@ -218,7 +218,7 @@ func (w *world) as(t *testing.T, secret, method, target, body string, header ...
 
 var formHeader = []string{"Content-Type", "application/x-www-form-urlencoded"}
 
-// asForm is a JSON object as a form.
+// asForm returns a JSON object as a form.
 func asForm(t *testing.T, body string) string {
 	t.Helper()
 	var fields map[string]json.RawMessage
@@ -230,7 +230,7 @@ func asForm(t *testing.T, body string) string {
 	form := url.Values{}
 	for name, raw := range fields {
 		text := string(raw)
-		_ = json.Unmarshal(raw, &text) // what is no text stays JSON
+		_ = json.Unmarshal(raw, &text) // what is not a string stays JSON
 		form.Set(name, text)
 	}
 	return form.Encode()
@@ -280,8 +280,8 @@ func TestKeyGivesOutNoMoreThanItHas(t *testing.T) {
 	}
 }
 
-// TestInsightOfAKeyWithoutQueries: a key with insight:write alone saves an insight (contract api.md, section 6.4) and gets no row of it,
-// by no way; those who may query run it, and who saves it again makes it an insight like others.
+// TestInsightOfAKeyWithoutQueries: a key that only has insight:write saves an insight (contract api.md, section 6.4) and gets no rows of it in any
+// way; callers that may query run it, and saving it again with such a key makes it an ordinary insight.
 func TestInsightOfAKeyWithoutQueries(t *testing.T) {
 	w, _ := powersWorld(t)
 	author, authorText := w.newKey(t, w.project.ID, registry.Personal, "insight:write", "dashboard:write")
@@ -329,7 +329,7 @@ func TestInsightOfAKeyWithoutQueries(t *testing.T) {
 	}
 }
 
-// TestOverridesWithExpressions: an expression in filters that are put over a saved insight is a query of its own, whoever asks before.
+// TestOverridesWithExpressions: an expression in filters that override a saved insight is a query of its own, whoever asks first.
 func TestOverridesWithExpressions(t *testing.T) {
 	w, i := insightWorld(t)
 	w.loseClickHouse(t)
@@ -368,7 +368,7 @@ func TestOverridesWithExpressions(t *testing.T) {
 	}
 }
 
-// TestFormsPassNoFence: what a key may not say in JSON, it may not say as a form either, and nothing changes.
+// TestFormsPassNoFence: what a key may not send as JSON, it may not send as a form either, and nothing changes.
 func TestFormsPassNoFence(t *testing.T) {
 	const hogql = `{"properties": [{"type": "hogql", "key": "1 = 1"}]}`
 	w, secret := powersWorld(t)

@@ -27,8 +27,7 @@ import (
 // inSecondsFrom10 finds numbers of seconds from ten on.
 var inSecondsFrom10 = regexp.MustCompile(`(;t=|^)([0-9]{2,})`)
 
-// left are the fields of an answer that tell of quotas, beside its status. Times are rounded up to tens of seconds: some of them may
-// have passed.
+// left returns the fields of an answer that describe quotas, and its status. Times are rounded up to tens of seconds, because some may have passed.
 func left(answer *httptest.ResponseRecorder) string {
 	rounded := func(text string) string {
 		return inSecondsFrom10.ReplaceAllStringFunc(text, func(found string) string {
@@ -41,7 +40,7 @@ func left(answer *httptest.ResponseRecorder) string {
 	return fmt.Sprintf("%d %s | %s | %s", answer.Code, h.Get("RateLimit-Policy"), rounded(h.Get("RateLimit")), rounded(h.Get("Retry-After")))
 }
 
-// TestQuotasOfAnswers: what counted or was refused reports what is left, also when ClickHouse then failed; what was stored says nothing.
+// TestQuotasOfAnswers: an answer that counted or was refused says what is left, even if ClickHouse then failed; a stored answer says nothing.
 func TestQuotasOfAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
@@ -71,7 +70,7 @@ func TestQuotasOfAnswers(t *testing.T) {
 		{run("orders/run.csv", `{}`), "503 " + both + ` | "endpoint";r=0;t=30;pk=:b3JkZXJz:, "key";r=2;t=900 | 1`},
 		{run("orders/run", `{}`), "429 " + both + ` | "endpoint";r=0;t=30;pk=:b3JkZXJz:, "key";r=2;t=900 | 30`},
 		{run("orders/run.csv", `{}`), "429 " + both + ` | "endpoint";r=0;t=30;pk=:b3JkZXJz:, "key";r=2;t=900 | 30`},
-		{run("orders/run", `{"limit": 7}`), "200  |  | "}, // what is stored costs nothing still
+		{run("orders/run", `{"limit": 7}`), "200  |  | "}, // stored results still cost nothing
 		{run("free/run", `{}`), "503 " + key + ` | "key";r=1;t=900 | 1`},
 	} {
 		if diff := cmp.Diff(tt.want, tt.got); diff != "" {
@@ -128,7 +127,7 @@ func TestQuotasOfAnswers(t *testing.T) {
 	}
 }
 
-// refusals are the queries that limits refused, by endpoint and limit.
+// refusals returns the queries that limits refused, by endpoint and limit.
 func (w *world) refusals(tb testing.TB) map[string]float64 {
 	tb.Helper()
 	registry := prometheus.NewRegistry()
@@ -156,7 +155,7 @@ func (w *world) refusals(tb testing.TB) map[string]float64 {
 	return found
 }
 
-// TestQuotasOfTokens: a token's page can read what is left of the token's own rate too.
+// TestQuotasOfTokens: a page with a token can also read what is left of the token's own rate.
 func TestQuotasOfTokens(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
@@ -179,7 +178,7 @@ func TestQuotasOfTokens(t *testing.T) {
 	}
 }
 
-// TestSharedRefusals: a caller that shares another's computation shares the refusal of what is theirs both, and of nothing else.
+// TestSharedRefusals: a caller that shares another's computation shares refusals only by limits that apply to both.
 func TestSharedRefusals(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
@@ -237,7 +236,7 @@ func TestSharedRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusedRefresh: a stale answer whose refresh no limit let in stays in use, and its caller hears nothing of it.
+// TestRefusedRefresh: a stale answer whose refresh a limit refused stays in use, and its caller is not told.
 func TestRefusedRefresh(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)

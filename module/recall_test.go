@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// must fails the test if a write did not succeed.
+// must fails the test if a write failed.
 func must[T any](t *testing.T) func(T, error) T {
 	t.Helper()
 	return func(v T, err error) T {
@@ -27,7 +27,7 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// TestRecallAfterWrites: a write makes those plans useless that were made from what it changes, and no others.
+// TestRecallAfterWrites: a write invalidates exactly the plans that depend on what it changes.
 func TestRecallAfterWrites(t *testing.T) {
 	const none, runs, all = "none", "runs", "all"
 	type made struct {
@@ -69,7 +69,7 @@ func TestRecallAfterWrites(t *testing.T) {
 		{"a revoked key", func(ctx context.Context, m *made) error {
 			_, err := m.RevokeKey(ctx, m.key.ID, began)
 			return err
-		}, none}, // each request looks at its key
+		}, none}, // each request looks its key up
 		{"a variable of another project", func(ctx context.Context, m *made) error {
 			_, err := m.CreateVariable(ctx, registry.NewVariable{Project: m.other, Name: "z", Type: registry.VariableNumber}, began)
 			return err
@@ -167,7 +167,7 @@ func TestRecallAfterWrites(t *testing.T) {
 			if _, ok := after.recall(asked, nil); ok != (tt.drops != all) {
 				t.Errorf("the plan of a query is used: %t", ok)
 			}
-			// What came before the write is still answered by what was planned before it.
+			// Requests from before the write are still answered with the earlier plan.
 			if _, ok := before.recall(run, before.Snapshot.Endpoint(id, "e")); !ok {
 				t.Error("the plan of a run does not hold for a request from before the write")
 			}
@@ -175,8 +175,7 @@ func TestRecallAfterWrites(t *testing.T) {
 	}
 }
 
-// TestHitsSeeEveryWrite sends runs without a pause while what they mean changes: a run that begins after a write never shows what was
-// so before it.
+// TestHitsSeeEveryWrite sends runs continuously while their meaning changes: a run that begins after a write never shows the state before it.
 func TestHitsSeeEveryWrite(t *testing.T) {
 	ask := func(query string, variable *registry.Variable) json.RawMessage {
 		node := map[string]any{"kind": "HogQLQuery", "query": query}
@@ -187,7 +186,7 @@ func TestHitsSeeEveryWrite(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		// begin makes the endpoint e, and returns what changes it.
+		// begin creates the endpoint e, and returns a function that changes it.
 		begin func(t *testing.T, w *world) (change func(round int))
 	}{
 		{"versions", func(t *testing.T, w *world) func(int) {
@@ -233,7 +232,7 @@ func TestHitsSeeEveryWrite(t *testing.T) {
 			shown := func() (round int, ok bool) {
 				answer := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/e/run", `{"limit": 10}`)
 				if answer.Code != http.StatusOK {
-					return 0, false // nothing is stored yet, and there is no ClickHouse
+					return 0, false // nothing is stored yet, and ClickHouse is away
 				}
 				var body struct{ Results [][]any }
 				if err := json.Unmarshal(answer.Body.Bytes(), &body); err != nil || len(body.Results) != 1 {
@@ -243,7 +242,7 @@ func TestHitsSeeEveryWrite(t *testing.T) {
 				n, _ := body.Results[0][0].(float64)
 				return int(n), true
 			}
-			var done atomic.Int64 // the round whose change has returned
+			var done atomic.Int64 // the last round whose change has returned
 			stop := make(chan struct{})
 			var readers sync.WaitGroup
 			for range 4 {
@@ -281,7 +280,7 @@ func TestHitsSeeEveryWrite(t *testing.T) {
 	}
 }
 
-// TestHitsSeeWhatTheirKeyMay sends hits without a pause while their key loses what it may: none that begins after it is answered.
+// TestHitsSeeWhatTheirKeyMay sends hits continuously while their key loses rights: none that begins afterwards is answered.
 func TestHitsSeeWhatTheirKeyMay(t *testing.T) {
 	for _, tt := range []struct {
 		name string

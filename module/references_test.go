@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// usersOf says in short what uses an action: types, numbers or names, and versions.
+// usersOf summarizes what uses an action: types, ids or names, and versions.
 func (w *world) usersOf(tb testing.TB, action int) string {
 	tb.Helper()
 	answer := w.send(tb, http.MethodGet, fmt.Sprintf("%s%d/references/", actionsPath, action), "")
@@ -63,7 +63,7 @@ func (w *world) usersOf(tb testing.TB, action int) string {
 	return strings.Join(out, "; ")
 }
 
-// TestUsedBy: an action says what uses it itself, and nothing of what was deleted or belongs to another project.
+// TestUsedBy: an action lists what uses it directly, without deleted things and those of other projects.
 func TestUsedBy(t *testing.T) {
 	w := actionsWorld(t)
 	ctx, reg := t.Context(), w.rt.registry
@@ -130,7 +130,7 @@ func TestUsedBy(t *testing.T) {
 	expect("a key that may not read everything", 1, "dashboard 1 board /dashboards/1/; endpoint [3]; test_account_filters 1")
 }
 
-// TestUsedByIsBounded: what uses an action a hundred times is counted, and its first uses are shown.
+// TestUsedByIsBounded: if a hundred things use an action, they are counted, and only the first are shown.
 func TestUsedByIsBounded(t *testing.T) {
 	w := actionsWorld(t)
 	w.newAction(t, `{"name": "a"}`)
@@ -147,7 +147,7 @@ func TestUsedByIsBounded(t *testing.T) {
 	}
 }
 
-// newCohort adds a cohort that is computed, of members by its conditions.
+// newCohort adds a computed cohort with the given conditions.
 func (w *world) newCohort(tb testing.TB, name string, conditions ...string) *registry.Cohort {
 	tb.Helper()
 	filters := `{"properties": {"type": "AND", "values": [` + strings.Join(conditions, ", ") + `]}}`
@@ -166,7 +166,7 @@ const (
 	inCohort       = `{"type": "cohort", "key": "id", "value": %d}`
 )
 
-// TestUsersOfCohorts: cohorts and actions use each other, and what is used cannot be deleted.
+// TestUsersOfCohorts: cohorts and actions use each other, and what is used can't be deleted.
 func TestUsersOfCohorts(t *testing.T) {
 	w := actionsWorld(t)
 	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "*")
@@ -242,7 +242,7 @@ func TestCohortRoutesKnowUsers(t *testing.T) {
 	}
 }
 
-// TestCohortOfNoAction: who writes a cohort of an action that was deleted is told so, and which one it was.
+// TestCohortOfNoAction: a cohort that refers to a deleted action is refused with the action's name.
 func TestCohortOfNoAction(t *testing.T) {
 	w := actionsWorld(t)
 	w.newAction(t, `{"name": "Joined the club", "steps": [{"event": "join"}]}`)
@@ -264,7 +264,7 @@ func TestCohortOfNoAction(t *testing.T) {
 	}
 }
 
-// TestLoopsOverActions: an action cannot depend on itself, by no way.
+// TestLoopsOverActions: an action can't depend on itself in any way.
 func TestLoopsOverActions(t *testing.T) {
 	w := actionsWorld(t)
 	w.newAction(t, `{"name": "a", "steps": [{"event": "x"}]}`)
@@ -307,7 +307,7 @@ func TestLoopsOverActions(t *testing.T) {
 	}
 }
 
-// changesOf are the codes and details of the changes in the record of an endpoint.
+// changesOf returns the codes and details of the changes in an endpoint's record.
 func (w *world) changesOf(t *testing.T, path string) string {
 	t.Helper()
 	answer := w.send(t, http.MethodGet, "/api/projects/@current/"+path, "")
@@ -326,7 +326,7 @@ func (w *world) changesOf(t *testing.T, path string) string {
 	return strings.Join(out, "; ")
 }
 
-// TestEndpointsTellOfActions: the record of an endpoint tells what became of what its query uses since it was published.
+// TestEndpointsTellOfActions: an endpoint's record reports what happened to what its query uses since it was published.
 func TestEndpointsTellOfActions(t *testing.T) {
 	w := actionsWorld(t)
 	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "*")
@@ -335,7 +335,7 @@ func TestEndpointsTellOfActions(t *testing.T) {
 	w.newEndpoint(t, "direct", "select count() from events where matchesAction(1)")
 	w.newEndpoint(t, "through", fmt.Sprintf("select count() from events where person_id in cohort %d", members.ID))
 	w.newEndpoint(t, "neither", "select 1")
-	// Everything in a world was made long ago, so that what is written now comes after it.
+	// Everything in a world was created long ago, so what is written now comes later.
 	made := began.Add(-time.Hour)
 	actions := func(f registry.ActionFields, at time.Time) {
 		t.Helper()
@@ -367,7 +367,7 @@ func TestEndpointsTellOfActions(t *testing.T) {
 	}
 	expect("a cohort that is deleted", map[string]string{"endpoints/through/": `breaking cohort_deleted: cohort "members" (ID 1) was deleted`})
 
-	// A version that uses what is deleted breaks callers when it becomes the current one.
+	// Publishing a version that uses something deleted breaks callers.
 	if _, err := w.rt.registry.UpdateEndpoint(t.Context(), w.project.ID, "direct", registry.EndpointUpdate{Query: json.RawMessage(`{"kind": "HogQLQuery", "query": "select 2"}`)}, began); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func (w *world) loseTables(tb testing.TB, known *schema.Layout) {
 	w.rt.Shards = warehouse.Only(warehouse.With(client, known))
 }
 
-// told says in short what an answer of the query route is.
+// told summarizes an answer of the query route.
 func told(tb testing.TB, answer *httptest.ResponseRecorder) string {
 	tb.Helper()
 	var body struct {
@@ -72,8 +72,8 @@ func told(tb testing.TB, answer *httptest.ResponseRecorder) string {
 	return out
 }
 
-// TestRefreshModes goes through the table of contract section 1.3. ClickHouse is down: an answer that is computed while the
-// caller waits is a 503, or a stale one that says so.
+// TestRefreshModes goes through the table of contract section 1.3. ClickHouse is down, so an answer computed while the caller waits is a 503, or a
+// stale answer marked as such.
 func TestRefreshModes(t *testing.T) {
 	const (
 		away    = "503 The analytics database is not available right now. Please try again later."
@@ -124,7 +124,7 @@ func TestRefreshModes(t *testing.T) {
 	}
 }
 
-// TestAnswerBesideRun: while a background run for an answer is in progress, cached answers tell of it, whoever asks.
+// TestAnswerBesideRun: while a background run for an answer is in progress, cached answers mention it to every caller.
 func TestAnswerBesideRun(t *testing.T) {
 	w := newWorld(t)
 	const path, body = "/api/projects/1/query/", `{"query": {"kind": "HogQLQuery", "query": "select n from events"}}`
@@ -169,7 +169,7 @@ func TestAnswerBesideRun(t *testing.T) {
 	}
 }
 
-// TestStatusOfFailure: an error that the caller may know of is a 400 with its words, any other a 500 without.
+// TestStatusOfFailure: an error that the caller may see is a 400 with its text, any other a 500 without.
 func TestStatusOfFailure(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
@@ -208,7 +208,7 @@ func TestStatusOfFailure(t *testing.T) {
 	}
 }
 
-// TestRunsRespectLimits: a background run that could not be let in is refused at once.
+// TestRunsRespectLimits: a background run that could not be admitted is refused at once.
 func TestRunsRespectLimits(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
@@ -232,7 +232,7 @@ func TestRunsRespectLimits(t *testing.T) {
 	}
 }
 
-// TestPastLasts: an answer for a range that was over when it was computed does not grow stale, also when its end moves with the clock.
+// TestPastLasts: an answer whose range had ended when it was computed does not become stale, even if the end moves with the clock.
 func TestPastLasts(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)

@@ -26,7 +26,7 @@ type node struct {
 	dsn      string
 	rt       *runtime
 	handler  *Handler
-	secret   string // of a key that may do everything
+	secret   string // of a key with all scopes
 }
 
 func startNode(t *testing.T) *node {
@@ -70,7 +70,7 @@ func (n *node) send(t *testing.T, method, path, body string) *httptest.ResponseR
 	return w
 }
 
-// must sends a request that is taken, and returns a member of its answer.
+// must sends a request that must succeed, and returns a member of its answer.
 func (n *node) must(t *testing.T, method, path, body, member string) string {
 	t.Helper()
 	w := n.send(t, method, path, body)
@@ -84,7 +84,7 @@ func (n *node) must(t *testing.T, method, path, body, member string) string {
 	return fmt.Sprint(out[member])
 }
 
-// ready is the answer of /readyz to a probe that has kept no result.
+// ready returns the answer of /readyz from a probe without a stored result.
 func (n *node) ready(t *testing.T) string {
 	t.Helper()
 	n.rt.probe.looking <- struct{}{}
@@ -94,7 +94,7 @@ func (n *node) ready(t *testing.T) string {
 	return fmt.Sprint(w.Code, " ", w.Body)
 }
 
-// TestReadyWithoutTheRegistry: a server that has started is ready as long as ClickHouse answers, whatever becomes of the registry.
+// TestReadyWithoutTheRegistry: a server that has started is ready as long as ClickHouse answers, whatever happens to the registry.
 func TestReadyWithoutTheRegistry(t *testing.T) {
 	n := startNode(t)
 	const all, without = `200 {"status":"ok","clickhouse":"ok","registry":"ok"}`, `200 {"status":"ok","clickhouse":"ok","registry":"unavailable"}`
@@ -150,7 +150,7 @@ func TestReadyWithoutTheRegistry(t *testing.T) {
 	eventually(t, "the registry answers again", func() bool { return n.ready(t) == all })
 }
 
-// needRegistry are the routes of reads that are refused while the registry is away, and why.
+// needRegistry are the read routes that are refused while the registry is away, with the reasons.
 var needRegistry = map[string]string{
 	"insights/activity":                          "its log is in the registry's store alone",
 	"insights/:name/activity":                    "as above",
@@ -164,10 +164,10 @@ var needRegistry = map[string]string{
 	"insights?order=last_viewed_at&search=sales": "it is sorted by views",
 }
 
-// unanswered are routes for programs that write: a GET there names an endpoint that is not.
+// unanswered are routes for programs that write: a GET there names a missing endpoint.
 var unanswered = []string{"endpoints/bulk_update_tags", "endpoints/last_execution_times"}
 
-// readsOf are what routes need behind their pattern to answer, and what else to ask them.
+// readsOf are the parameters that routes need in addition to their pattern, and further requests to make.
 var readsOf = map[string][]string{
 	"/project":                     {"s/@current"},
 	"/organizations/:name/member":  {"s/@me"},
@@ -182,7 +182,7 @@ var readsOf = map[string][]string{
 	"alerts/:name": {"", "?checks_date_from=-7d", "?checks_offset=1"},
 }
 
-// TestReadsWithoutTheRegistry asks all routes of reads before the registry's database is stopped and after that. All but needRegistry answer alike.
+// TestReadsWithoutTheRegistry requests all read routes before and after the registry's database is stopped. All except needRegistry answer alike.
 func TestReadsWithoutTheRegistry(t *testing.T) {
 	n := startNode(t)
 	names := n.fill(t)
@@ -236,7 +236,7 @@ func TestReadsWithoutTheRegistry(t *testing.T) {
 			t.Errorf("%s, which needs the registry: %d %v %s", r.name, w.Code, w.Header(), w.Body)
 		}
 	}
-	// What is not known is left out.
+	// Unknown values are left out.
 	if got := n.must(t, http.MethodGet, "insights/?order=name", "", "results"); !strings.Contains(got, "last_viewed_at:<nil>") || !strings.Contains(got, "sales") {
 		t.Errorf("the list of insights: %s", got)
 	}
@@ -245,7 +245,7 @@ func TestReadsWithoutTheRegistry(t *testing.T) {
 	}
 }
 
-// fill makes one of everything that has a name in the address of a read, and returns these names by resource.
+// fill creates one of everything that is named in the address of a read, and returns the names by resource.
 func (n *node) fill(t *testing.T) map[string]string {
 	t.Helper()
 	post := func(path, body, member string) string {

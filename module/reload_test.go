@@ -27,7 +27,7 @@ func shares() map[string]int {
 	return counts
 }
 
-// reloaded is a config with options of the app.
+// reloaded returns a config with options of the app.
 func reloaded(folder string, app map[string]any) []byte {
 	base := map[string]any{"clickhouse": "http://127.0.0.1:1/default", "data_dir": folder}
 	maps.Copy(base, app)
@@ -38,9 +38,9 @@ func reloaded(folder string, app map[string]any) []byte {
 	})
 }
 
-// TestReload loads configs one after the other in one Caddy, and counts the references that are left: a reload holds one
-// share of everything, and a config that fails, wherever it fails, leaves the counts as they were. Nobody listens on the
-// port of the ClickHouse server, so that requests would answer 503; this is about who holds what.
+// TestReload loads configs one after another in one Caddy, and counts the remaining references: a reload holds one share of everything, and a config
+// that fails at any point leaves the counts unchanged. Nobody listens on the port of the ClickHouse server, so requests would get 503; this test is
+// only about the shares.
 func TestReload(t *testing.T) {
 	folder := t.TempDir()
 	t.Cleanup(func() {
@@ -85,7 +85,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestReloadOfAlerts: alerts are checked as the newest config says.
+// TestReloadOfAlerts: alerts are checked according to the newest config.
 func TestReloadOfAlerts(t *testing.T) {
 	folder := t.TempDir()
 	t.Cleanup(func() {
@@ -118,7 +118,7 @@ func TestReloadOfAlerts(t *testing.T) {
 	}
 }
 
-// alertSettings are those of the executor that checks alerts.
+// alertSettings returns the settings of the executor that checks alerts.
 type alertSettings struct {
 	whole bool
 	fresh time.Duration

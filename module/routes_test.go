@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestRoutesNeedScopes makes sure that no route is open to every key but those that tell a key about itself and revoke it.
+// TestRoutesNeedScopes: the only routes open to every key are those that describe the key itself and revoke it.
 func TestRoutesNeedScopes(t *testing.T) {
 	for _, r := range newWorld(t).rt.api.Routes() {
 		at := r.Address()
@@ -25,7 +25,7 @@ func TestRoutesNeedScopes(t *testing.T) {
 	}
 }
 
-// TestFlagDefinitions: SDKs with a personal key are told at both paths that there are no flags, and which types of groups there are.
+// TestFlagDefinitions: at both paths, SDKs with a personal key get no flags, and the existing group types.
 func TestFlagDefinitions(t *testing.T) {
 	w := newWorld(t)
 	if err := w.rt.registry.Learn(t.Context(), w.project.ID, nil, []registry.GroupType{{Name: "company", Index: 0}}); err != nil {
@@ -45,7 +45,7 @@ func TestFlagDefinitions(t *testing.T) {
 			}
 		}
 	}
-	if answer := w.as(t, sdk, http.MethodGet, "/flags/definitions/more", ""); answer.Code != http.StatusTeapot { // of the next handler
+	if answer := w.as(t, sdk, http.MethodGet, "/flags/definitions/more", ""); answer.Code != http.StatusTeapot { // from the next handler
 		t.Errorf("below it: %d %s", answer.Code, answer.Body)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
-// TestReportLoad: of a panic the log has the place.
+// TestReportLoad: a panic is logged with its stack.
 func TestReportLoad(t *testing.T) {
 	core, logged := observer.New(zapcore.DebugLevel)
 	app := &App{logger: zap.New(core)}

@@ -13,7 +13,7 @@ import (
 
 const secretKeysPath = "/api/projects/@current/project_secret_api_keys/"
 
-// TestSecretKeyLife makes a key over the API, uses, changes, rolls and deletes it.
+// TestSecretKeyLife creates a key over the API, uses, changes, rolls and deletes it.
 func TestSecretKeyLife(t *testing.T) {
 	w := fencedWorld(t)
 	w.rememberRuns(t, "acme")

@@ -15,12 +15,12 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// TestStackOfHit: a hit takes little of the stack. Over HTTP/2 and HTTP/3 that of each request begins small, and is copied to one of twice the size
-// when it is full; Caddy has taken more than 5 of 8 KB when it calls the handler.
+// TestStackOfHit: a hit uses little stack. Over HTTP/2 and HTTP/3 each request's stack starts small and is copied to one of twice the size when it is
+// full; Caddy has used more than 5 of 8 KB when it calls the handler.
 func TestStackOfHit(t *testing.T) {
 	most := 2500
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		most += 1000 // for what the race detector adds
+		most += 1000 // for the race detector
 	}
 	w := newWorld(t)
 	e := w.newEndpoint(t, "mine", "select n from events")
@@ -41,7 +41,7 @@ func TestStackOfHit(t *testing.T) {
 			t.Errorf("answers %d, %v", answer.status, err)
 		}
 	}
-	hit() // renders the page, and writes all headers there will be
+	hit() // renders the page, and writes all headers once
 	if !strings.Contains(answer.header.Get("Cache-Status"), "hit") {
 		t.Fatalf("it is no hit: %v", answer.header)
 	}
@@ -51,7 +51,7 @@ func TestStackOfHit(t *testing.T) {
 	}
 }
 
-// roomOnStack is how many bytes of a stack that has grown to 8 KB can be in use before the call of f has it moved.
+// roomOnStack returns how many bytes of a stack that has grown to 8 KB may be in use before calling f moves the stack.
 func roomOnStack(f func()) (room int) {
 	for levels := 0; ; levels++ {
 		unmoved := make(chan int)

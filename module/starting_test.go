@@ -81,7 +81,7 @@ func TestStartWithoutTheRegistry(t *testing.T) {
 	if err := database.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // a reload waits as the start does
+	for range 2 { // a reload waits like the start
 		if err := load(dsn, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestStartWithoutTheRegistry(t *testing.T) {
 	if err := load(another, nil); err == nil || !strings.Contains(err.Error(), "the registry is not available") {
 		t.Errorf("a reload to another registry that is away: %v", err)
 	}
-	becomesReady(t) // the one before it
+	becomesReady(t) // the previous config
 	if shares()["registry"] != 1 {
 		t.Errorf("shares after the reloads: %v", shares())
 	}
@@ -143,7 +143,7 @@ func TestStopBeforeTheStart(t *testing.T) {
 	}
 }
 
-// TestStartThatCanNotSucceed: what has to be mended ends the start.
+// TestStartThatCanNotSucceed: a failure that needs fixing ends the start.
 func TestStartThatCanNotSucceed(t *testing.T) {
 	database := postgrestest.New(t)
 	dsn := database.Database(t)

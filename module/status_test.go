@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestStatusIsOfOneProject: whatever another project does, a key sees the numbers of its own, and no host, path or reason.
+// TestStatusIsOfOneProject: whatever another project does, a key sees only the numbers of its own project, and no host, path or reason.
 func TestStatusIsOfOneProject(t *testing.T) {
 	w := newWorld(t)
 	e := w.newEndpoint(t, "orders", "select 2")
@@ -92,7 +92,7 @@ func TestStatusIsOfOneProject(t *testing.T) {
 	}
 }
 
-// TestStatusOfKeptEvents: the time moves with midnight of the project's zone, which is Kiritimati's, so that it never is that of UTC.
+// TestStatusOfKeptEvents: the time moves at midnight in the project's zone, which is Kiritimati's, so that it never is that of UTC.
 func TestStatusOfKeptEvents(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.rt.registry.UpdateProject(t.Context(), w.project.ID, registry.ProjectChange{

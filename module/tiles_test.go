@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestTileMistakes: what is wrong with a request about tiles, by its code and field; nothing changes.
+// TestTileMistakes checks mistakes in requests about tiles by code and field; nothing changes.
 func TestTileMistakes(t *testing.T) {
 	w, _ := powersWorld(t)
 	if _, err := w.rt.registry.AddText(t.Context(), w.project.ID, 1, registry.TileFields{Text: registry.To(new("text"))}, w.key.ID, began); err != nil {
@@ -102,7 +102,7 @@ func TestWritesWithBadParameters(t *testing.T) {
 	}
 	for _, tt := range writes {
 		wrong := mistakes
-		if strings.HasPrefix(tt.route, "insights") { // of a kind that no filters go over
+		if strings.HasPrefix(tt.route, "insights") { // of a kind that filters do not apply to
 			wrong = append(wrong, `filters_override={"date_from":"-7d"}`)
 		}
 		for _, params := range wrong {
@@ -118,8 +118,8 @@ func TestWritesWithBadParameters(t *testing.T) {
 	}
 }
 
-// TestTablesOfADashboard: the tables of run_insights have 2,000 characters each and 30,000 together, unless the caller asks for other ones; what there is
-// no room for is named.
+// TestTablesOfADashboard: the tables of run_insights have 2,000 characters each and 30,000 together, unless the caller requests other limits; tables
+// that do not fit are named.
 func TestTablesOfADashboard(t *testing.T) {
 	w, first := insightWorld(t)
 	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:read", "dashboard:read", "query:read")
@@ -191,7 +191,7 @@ func TestTablesOfADashboard(t *testing.T) {
 	}
 }
 
-// TestWritesWithoutResults: a write that was made is answered as such, whatever becomes of the result that the answer shows.
+// TestWritesWithoutResults: a successful write is answered as such, whatever happens to the result shown in the answer.
 func TestWritesWithoutResults(t *testing.T) {
 	w, _ := powersWorld(t)
 	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:write", "dashboard:write", "query:read")
@@ -254,8 +254,8 @@ func TestDashboardFromTemplate(t *testing.T) {
 	}
 }
 
-// TestMistakenTiles: what is wrong with the query of one insight is told in its tile, in every answer that is a dashboard, and the others have their
-// results. A mistake of the request itself is told of all.
+// TestMistakenTiles: a mistake in one insight's query is reported in its tile, in every answer that is a dashboard, and the other insights have their
+// results. A mistake in the request itself is reported for all.
 func TestMistakenTiles(t *testing.T) {
 	w, good := insightWorld(t)
 	w.loseClickHouse(t)
@@ -341,7 +341,7 @@ func TestMistakenTiles(t *testing.T) {
 			t.Errorf("%s: %d %s", over, answer.Code, answer.Body)
 		}
 	}
-	// By itself, and in a list, an insight is refused as before: contract api.md section 4.4.
+	// By itself and in a list, an insight is refused as before: contract api.md section 4.4.
 	for _, route := range []string{"insights/2/", "insights/"} {
 		if answer := w.send(t, http.MethodGet, "/api/projects/1/"+route+"?refresh=blocking", ""); answer.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", route, answer.Code, answer.Body)
@@ -356,7 +356,7 @@ func TestMistakenTiles(t *testing.T) {
 	}
 }
 
-// TestInsightOnDashboards: an insight says on which dashboards it is, and whether its tile was put back.
+// TestInsightOnDashboards: an insight says which dashboards it is on, and whether its tile was restored.
 func TestInsightOnDashboards(t *testing.T) {
 	w, _ := powersWorld(t)
 	places := func() any {
@@ -375,7 +375,7 @@ func TestInsightOnDashboards(t *testing.T) {
 	}
 }
 
-// TestVariablesOfAnInsight: the query of saved SQL is shown with the variables that there are.
+// TestVariablesOfAnInsight: the query of saved SQL is shown with the existing variables.
 func TestVariablesOfAnInsight(t *testing.T) {
 	w, _ := powersWorld(t)
 	v, err := w.rt.registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.project.ID, Name: "v", Type: registry.VariableString}, began)

@@ -8,13 +8,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// FuzzToken makes sure that no text but that of a token which was signed is believed.
+// FuzzToken: only the text of a signed token is accepted.
 func FuzzToken(f *testing.F) {
 	w := fencedWorld(f)
 	key, _ := w.newKey(f, w.project.ID, registry.Secret, "endpoint:read")
 	good := w.forge(f, key, func(*api.Claims) {})
 	snap := w.rt.registry.Snapshot()
-	if err := w.rt.registry.Close(); err != nil { // what it does in the background looks like something new to the fuzzer
+	if err := w.rt.registry.Close(); err != nil { // its background work would look like new coverage to the fuzzer
 		f.Fatal(err)
 	}
 	parts := strings.Split(good, ".")
@@ -30,7 +30,7 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// FuzzParseOrigin makes sure that an origin is written in one way.
+// FuzzParseOrigin: each origin has only one spelling.
 func FuzzParseOrigin(f *testing.F) {
 	for _, seed := range []string{"https://App.example.com:443", "http://[::1]:80", "http://a:080", "https://a%20b", "https://ä.example"} {
 		f.Add(seed)

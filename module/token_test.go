@@ -22,7 +22,7 @@ import (
 
 const site = "https://app.example.com"
 
-// issue asks for a token with a secret key.
+// issue requests a token with a secret key.
 func (w *world) issue(tb testing.TB, secret, body string) *httptest.ResponseRecorder {
 	tb.Helper()
 	as := *w
@@ -30,7 +30,7 @@ func (w *world) issue(tb testing.TB, secret, body string) *httptest.ResponseReco
 	return as.send(tb, http.MethodPost, "/api/projects/@current/endpoint_tokens/", body)
 }
 
-// token asks for a token that must be given.
+// token requests a token, which must be issued.
 func (w *world) token(tb testing.TB, secret, body string) string {
 	tb.Helper()
 	answer := w.issue(tb, secret, body)
@@ -49,7 +49,7 @@ func (w *world) runWith(tb testing.TB, token, endpoint, body string, header ...s
 	return as.send(tb, http.MethodPost, "/api/projects/@current/endpoints/"+endpoint+"/run", body, header...)
 }
 
-// rememberRuns puts a row for each customer into the cache, for a while.
+// rememberRuns caches a row for each customer.
 func (w *world) rememberRuns(tb testing.TB, customers ...string) {
 	tb.Helper()
 	for i, customer := range customers {
@@ -61,7 +61,7 @@ func (w *world) rememberRuns(tb testing.TB, customers ...string) {
 	}
 }
 
-// outcomeOf is the status and the detail of an answer, or its rows.
+// outcomeOf returns the status and the detail of an answer, or its rows.
 func outcomeOf(tb testing.TB, answer *httptest.ResponseRecorder) string {
 	tb.Helper()
 	if answer.Code == http.StatusOK {
@@ -114,7 +114,7 @@ func TestTokenRuns(t *testing.T) {
 	}
 }
 
-// TestTokensRunEndpointsAlone asks for everything else with a token. That one gets no other is a row of TestIssueMistakes.
+// TestTokensRunEndpointsAlone requests everything else with a token. That a token can't issue another is a row of TestIssueMistakes.
 func TestTokensRunEndpointsAlone(t *testing.T) {
 	w := fencedWorld(t)
 	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read", "query:read")
@@ -138,7 +138,7 @@ func TestTokensRunEndpointsAlone(t *testing.T) {
 	}
 }
 
-// forge signs claims as the server would, whatever they say.
+// forge signs claims as the server would, whatever they are.
 func (w *world) forge(tb testing.TB, key *registry.Key, change func(*api.Claims)) string {
 	tb.Helper()
 	secret, err := w.rt.registry.TokenSecret(tb.Context(), w.project.ID, began)
@@ -157,7 +157,7 @@ func (w *world) forge(tb testing.TB, key *registry.Key, change func(*api.Claims)
 	return text
 }
 
-// TestForgedTokens sends tokens that are none of ours, and such as we would never issue.
+// TestForgedTokens sends tokens that are not ours, and tokens that we would never issue.
 func TestForgedTokens(t *testing.T) {
 	w := fencedWorld(t)
 	w.rememberRuns(t, "acme", "globex")
@@ -290,7 +290,7 @@ func TestTokensEndWithTheirKey(t *testing.T) {
 						t.Fatalf("before: %s", got)
 					}
 				} else if want == revoked {
-					want = "401 The token is invalid." // it was never seen standing
+					want = "401 The token is invalid." // the token was never seen while it was valid
 				}
 				tt.do(t, w, key)
 				w.rememberRuns(t, "acme")
@@ -341,7 +341,7 @@ func TestIssueMistakes(t *testing.T) {
 	}
 }
 
-// TestTokenRate: a token has its own rate, and shares that of its key with all others.
+// TestTokenRate: a token has its own rate, and shares its key's rate with all others.
 func TestTokenRate(t *testing.T) {
 	w := fencedWorld(t)
 	key, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
@@ -390,14 +390,14 @@ func TestTokenRate(t *testing.T) {
 	if err := admit(free); err != nil {
 		t.Errorf("another token of the key: %v", err)
 	}
-	for w.count(key, new(execution.Query), began) == nil { // what is left of the key's own
+	for w.count(key, new(execution.Query), began) == nil { // the rest of the key's own rate
 	}
 	if err := admit(free); err == nil {
 		t.Error("a token may ask more than its key")
 	}
 }
 
-// TestPreflight asks what a browser asks before it sends a token.
+// TestPreflight sends what a browser sends before a request with a token.
 func TestPreflight(t *testing.T) {
 	w := newWorld(t)
 	for _, tt := range []struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// usedWindow is what tests look at in a window of usage.
+// usedWindow is what tests check in a window of usage.
 type usedWindow struct {
 	Calls       int64 `json:"calls"`
 	Answered    int64
@@ -48,7 +48,7 @@ func usageIn[T any](t *testing.T, w *world, path string) (out T) {
 	return out
 }
 
-// TestEndpointUsage runs an endpoint in all ways and reads what was counted.
+// TestEndpointUsage runs an endpoint in all ways and reads the counts.
 func TestEndpointUsage(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)
@@ -99,7 +99,7 @@ func TestEndpointUsage(t *testing.T) {
 	}
 }
 
-// TestUsageList: the list has the endpoints of the caller's project alone, in the order and of the kind that are asked for.
+// TestUsageList: the list has only the endpoints of the caller's project, in the requested order and of the requested kind.
 func TestUsageList(t *testing.T) {
 	w := newWorld(t)
 	w.loseClickHouse(t)

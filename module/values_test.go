@@ -25,7 +25,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestPropertyValuesChange: what was noted since a session began is told it once.
+// TestPropertyValuesChange: changes since a session began are returned once.
 func TestPropertyValuesChange(t *testing.T) {
 	w := newWorld(t)
 	options := w.rt.ingestOptions(w.rt.registry.Snapshot(), w.project.ID)
