@@ -20,7 +20,7 @@ func length(p *backoff.Pauses[string], name string) time.Duration {
 	return time.Since(began)
 }
 
-// fail lets something fail some times, and returns how long it was not tried again each time.
+// fail makes something fail several times, and returns how long each pause was.
 func fail(p *backoff.Pauses[string], name string, times int) (lengths []time.Duration) {
 	for range times {
 		p.Failed(name, time.Now())
@@ -49,7 +49,7 @@ func TestPauses(t *testing.T) {
 	})
 }
 
-// TestPausesEnd: what has succeeded, or was not there, begins anew; others do not.
+// TestPausesEnd: after a success, or for something that did not exist, pauses start afresh; others do not.
 func TestPausesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p backoff.Pauses[string]

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	clickhousetest.Main(m, func(e *embedded.Engine, _ *clickhouse.Client) { engine = e })
 }
 
-// start gives what makes backups of a new server. All servers use the tables of one ClickHouse.
+// start returns the Backups of a new server. All servers use the tables of one ClickHouse.
 func start(t *testing.T) *backups.Backups {
 	t.Helper()
 	return startOn(t, storeOf(t, ""))
@@ -81,8 +81,8 @@ func create(t *testing.T, b *backups.Backups, name string) {
 
 func quiet(string, int64, int64) {}
 
-// TestProjectsDuringARestore: while a backup is being read, the server creates no projects. One that another server of the registry creates
-// is kept, and the restore is refused.
+// TestProjectsDuringARestore: while a backup is being read, the server creates no projects. A project that another server of the registry creates is
+// kept, and the restore is refused.
 func TestProjectsDuringARestore(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "backups")
 	from := start(t)
@@ -138,7 +138,7 @@ func (o overtaken) Replace(ctx context.Context, folder string, before uint64) er
 	return o.Store.Replace(ctx, folder, before)
 }
 
-// TestOvertakenRestore: what another server writes at the last moment is not written over, and is not taken for what was restored.
+// TestOvertakenRestore: what another server writes at the last moment is neither overwritten nor mistaken for restored data.
 func TestOvertakenRestore(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "backups")
 	from := start(t)

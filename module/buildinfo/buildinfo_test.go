@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOfBuilds reads what builds record: of a checkout, of a program that has this module among others, and nothing.
+// TestOfBuilds reads the information of several builds: of a checkout, of a program that depends on this module, and none.
 func TestOfBuilds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		info *debug.BuildInfo

@@ -24,7 +24,7 @@ func columns(text string) []registry.Column {
 	return out
 }
 
-// hogql is a query that declares variables, each a code name and perhaps the value that the query gives it.
+// hogql returns a query that declares variables, each given as a code name and optionally the query's value for it.
 func hogql(variables ...string) string {
 	declared := map[string]any{}
 	for _, text := range variables {

@@ -45,7 +45,7 @@ func parts(t *testing.T, dir string) (file datafolder.File) {
 	return file
 }
 
-// TestNewFolder: a folder has its file before anything else is in it, and is not taken for one of an older version.
+// TestNewFolder: a new folder gets its file before anything else, and is not mistaken for one of an older version.
 func TestNewFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	f, logs := open(t, dir)
@@ -70,7 +70,7 @@ func TestNewFolder(t *testing.T) {
 	}
 }
 
-// TestOlderFolder: the file of an older version says so until the folder is up to date.
+// TestOlderFolder: the file still names the older version until the folder is up to date.
 func TestOlderFolder(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, datafolder.FileName), []byte(`{"form":1,"program":"v1.0.0","parts":{"tables":2,"capture":1,"intents":1}}`), 0o600); err != nil {
@@ -95,7 +95,7 @@ func TestOlderFolder(t *testing.T) {
 	}
 }
 
-// TestCheckEngine asks a library for its version only if it is another file, and refuses an older release.
+// TestCheckEngine: a library is asked for its version only if its file has changed, and an older release is refused.
 func TestCheckEngine(t *testing.T) {
 	library := filepath.Join(t.TempDir(), "libchdb.so")
 	if err := os.WriteFile(library, []byte("12345"), 0o600); err != nil {
@@ -162,7 +162,7 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// FuzzInspect: whatever version.json holds, it is read or refused.
+// FuzzInspect: any version.json is either read or refused.
 func FuzzInspect(f *testing.F) {
 	for _, text := range []string{`{"form":1,"parts":{"tables":2}}`, `{"form":1e400}`, `{"form":1,"parts":{"x":-1},"engine":null}`, `[]`, ``, `{"form":1}trailing`} {
 		f.Add(text)

@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// whole has every field.
+// whole is a file with every field.
 const whole = `# the board of our customers
 name: daily-active
 description: |
@@ -60,7 +60,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseInsight: an insight's node is JSON written as YAML, and files of PostHog's tool say how fresh an answer is by words.
+// TestParseInsight: an insight's node is JSON written as YAML, and files of PostHog's tool use words for the freshness.
 func TestParseInsight(t *testing.T) {
 	got, err := endpointfile.Parse("b.yml", []byte(`
 name: views
@@ -150,7 +150,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseRefusesUnknownKind: the server's own words, which list all kinds, stand behind the line of the file.
+// TestParseRefusesUnknownKind: the server's own message, which lists all kinds, follows the line of the file.
 func TestParseRefusesUnknownKind(t *testing.T) {
 	_, err := endpointfile.Parse("f.yaml", []byte("name: e\nquery:\n  kind: Tomato\n"))
 	if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:3: JSON parse error") || !strings.Contains(err.Error(), "'Tomato'") {
@@ -280,7 +280,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// FuzzParse reads anything. A file that is read can be written, and reads back the same.
+// FuzzParse reads any text. A file that can be read can be written, and reads back the same.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		whole, "name: e\nquery: select 1 \t\n", "name: e\nquery: \"select '\\r\\n\\0\\u2028'\"\n", "name: e\nquery: |2\n    select 1\n", "&a {name: *a}",

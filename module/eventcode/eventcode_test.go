@@ -17,14 +17,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/eventcode"
 )
 
-// hostile are names that would end a literal or a comment, or are no identifiers, or are the same as identifiers.
+// hostile are names that would end a literal or a comment, are not identifiers, or are equal as identifiers.
 var hostile = []string{
 	"", " ", `"`, `'`, "`", "*/", "/*", "//", `"""`, `'''`, `\`, `\"`, `\u0022`, "a\nb", "a\r\nb", "\u2028", "\u2029", "\x00", "\x7f", "${x}", "#{x}", "%s %[1]d", "</script>",
 	"class", "type", "func", "1st", "日本", "éa", "😀", "٣", "\u0301x", "a b", "a-b", "aB", "a_b", "A b", "AB", "a b capture", "with", "a with b", "x capture", "xCapture", "X",
 	"x2", "option", "__proto__", "constructor", "\xff", strings.Repeat("long ", 40), strings.Repeat("long ", 41),
 }
 
-// hostileEvents are events with these names, whose properties have them too.
+// hostileEvents returns events with these names, whose properties have these names too.
 func hostileEvents(names []string) []eventcode.Event {
 	var properties []eventcode.Property
 	for i, name := range names {
@@ -41,7 +41,7 @@ func hostileEvents(names []string) []eventcode.Event {
 	return eventcode.Sorted(events)
 }
 
-// eachOnce are events with these names, of which the first one has properties with all of them.
+// eachOnce returns events with these names; the first has properties with all of them.
 func eachOnce(names []string) []eventcode.Event {
 	events := make([]eventcode.Event, len(names))
 	for i, name := range names {
@@ -74,7 +74,7 @@ var ordered = []eventcode.Event{
 	{Name: "$pageview"},
 }
 
-// TestCode pins what is written for each language.
+// TestCode compares the code for each language with golden files.
 func TestCode(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -104,7 +104,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// TestHash: the hash is that of the code, which does not depend on the order of what is known, and differs when anything of it does.
+// TestHash: the hash depends on the code, not on the order of the definitions, and changes whenever any of it does.
 func TestHash(t *testing.T) {
 	t.Parallel()
 	hash := func(language string, events ...eventcode.Event) string {
@@ -124,7 +124,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// sdk stands for posthog-go.
+// sdk replaces posthog-go.
 const sdk = `package posthog
 type Properties map[string]any
 func NewProperties() Properties { return nil }
@@ -144,7 +144,7 @@ func (i importing) Import(path string) (*types.Package, error) {
 	return i.Importer.Import(path) //nolint:wrapcheck // the test shows it
 }
 
-// TestGoCompiles type checks the code, in which no two names may be the same.
+// TestGoCompiles type-checks the code, in which all names must be distinct.
 func TestGoCompiles(t *testing.T) {
 	t.Parallel()
 	set := token.NewFileSet()
@@ -167,7 +167,7 @@ func TestGoCompiles(t *testing.T) {
 	}
 }
 
-// pythonCheck runs the code with a module in place of the SDK, and captures each event with all of its properties.
+// pythonCheck runs the code with a module that replaces the SDK, and captures each event with all its properties.
 const pythonCheck = `
 import json, sys, types
 captured = []
@@ -194,7 +194,7 @@ func TestPythonRuns(t *testing.T) {
 		t.Log("there is no python3")
 		return
 	}
-	valid := hostile[:len(hostile)-3] // JSON has no bytes that are no characters
+	valid := hostile[:len(hostile)-3] // JSON can't contain invalid UTF-8
 	for name, events := range map[string][]eventcode.Event{"none": nil, "one": ordered[:1], "some": ordered, "hostile": hostileEvents(valid)} {
 		all, withProperties, properties := []string{}, 0, map[string]bool{}
 		for _, e := range events {
@@ -233,8 +233,8 @@ func TestPythonRuns(t *testing.T) {
 	}
 }
 
-// FuzzNames: whatever the names, the code has as many lines as with plain names, in ASCII where names stand, and all names are in it once they are
-// read back; the Go parser takes it, and finds no identifier twice.
+// FuzzNames: whatever the names, the code has as many lines as with plain names, names appear in ASCII, and reading them back gives all names; the Go
+// parser accepts the code and finds no identifier twice.
 func FuzzNames(f *testing.F) {
 	for i := 0; i+1 < len(hostile); i++ {
 		f.Add(hostile[i], hostile[i+1])

@@ -23,8 +23,8 @@ var site = openapi.Site{URL: "https://api.example.com"}
 // common are the schemas that every document has.
 var common = []string{"Error", "RunError", "DashboardFilter", "PropertyFilter"}
 
-// TestGolden pins the operations and the schemas of documents, without what all have in common. A case is one endpoint, which
-// gets a document of its own, or a list of them, which share one.
+// TestGolden compares the operations and schemas of documents with golden files, without what all have in common. A case is one endpoint with a
+// document of its own, or a list of endpoints that share one.
 func TestGolden(t *testing.T) {
 	golden.Run(t, "testdata/*/*.txtar", []string{"endpoints"}, []string{"operations", "answer", "example", "schemas"}, func(t *testing.T, in map[string]string) map[string]string {
 		t.Helper()
@@ -75,14 +75,14 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// described is an endpoint of a case, with what its query is like.
+// described is an endpoint of a case, with a description of its query.
 type described struct {
 	openapi.Endpoint
 	Kind, Viz                  string
 	Breakdown, Cohort, Cohorts bool
 }
 
-// endpoint is the endpoint as the row of its kind describes it.
+// endpoint returns the endpoint as its case describes it.
 func (d *described) endpoint(t *testing.T) *openapi.Endpoint {
 	t.Helper()
 	filter := map[string]any{}
@@ -115,7 +115,7 @@ func (d *described) endpoint(t *testing.T) *openapi.Endpoint {
 	return &d.Endpoint
 }
 
-// checkDocument has the library read a document as any reader would, and look for mistakes, in the examples too.
+// checkDocument reads a document with the library, as any reader would, and looks for mistakes, also in the examples.
 func checkDocument(t *testing.T, raw []byte) {
 	t.Helper()
 	read, err := openapi3.NewLoader().LoadFromData(raw)
@@ -139,7 +139,7 @@ func checkDocument(t *testing.T, raw []byte) {
 	}
 }
 
-// TestTypes pins the form of each ClickHouse type, and checks that the sample has that form.
+// TestTypes checks the schema of each ClickHouse type, and that the sample matches it.
 func TestTypes(t *testing.T) {
 	tests := []struct{ name, typ, wire, want string }{
 		{"small integer", "UInt16", "", `{"format":"int32","type":"integer"}`},
@@ -187,7 +187,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// TestWideAsText has integers of more than 53 bits as strings, and operations that ask for them.
+// TestWideAsText: integers of more than 53 bits are strings, and the operations request that.
 func TestWideAsText(t *testing.T) {
 	doc := openapi.One(&openapi.Endpoint{
 		Project: 1, Name: "e", Version: 1,
@@ -224,7 +224,7 @@ func mustMarshal(t *testing.T, v any) string {
 	return string(raw)
 }
 
-// FuzzType gives any text as a type: there is a schema for it, and it is valid.
+// FuzzType: for any text as a type there is a valid schema.
 func FuzzType(f *testing.F) {
 	for _, typ := range []string{"Array(Tuple(a String, b Map(String, UInt8)))", "Enum8('a' = 1", "Nullable(", "Tuple(`", "Map(String)", "Tuple()", "LowCardinality(Nullable())"} {
 		f.Add(typ)

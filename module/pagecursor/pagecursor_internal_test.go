@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// TestForgedCursors changes each bit of a cursor, also where the sum is made good again.
+// TestForgedCursors changes each bit of a cursor, also with a corrected sum.
 func TestForgedCursors(t *testing.T) {
 	owner := []byte("owner")
 	want := Cursor{Ref: cache.Ref{Hash: 1, Entry: 2}, Offset: 49_000, Limit: 100}
@@ -38,7 +38,7 @@ func TestForgedCursors(t *testing.T) {
 		if bit/8 >= len(signed) {
 			continue
 		}
-		expired := bit/8 < processBytes // it says that it is another process's
+		expired := bit/8 < processBytes // it claims to be from another process
 		if _, err := Open(base64.RawURLEncoding.EncodeToString(forged), owner); !errors.Is(err, ErrInvalid) && !expired || expired && !errors.Is(err, ErrExpired) {
 			t.Errorf("bit %d and the sum: %v", bit, err)
 		}
@@ -50,7 +50,7 @@ func TestForgedCursors(t *testing.T) {
 	}
 }
 
-// FuzzCursor makes sure that no text but that of a cursor which was given out is one.
+// FuzzCursor: only the text of a cursor that was issued is accepted.
 func FuzzCursor(f *testing.F) {
 	owner := []byte("owner")
 	good := string(Cursor{Ref: cache.Ref{Hash: 1, Entry: 2}, Offset: 3, Limit: 4}.Append(nil, owner))

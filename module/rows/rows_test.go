@@ -68,7 +68,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// FuzzRow compares both forms of any row with what the standard library reads from them.
+// FuzzRow compares both formats of any row with what the standard library reads from them.
 func FuzzRow(f *testing.F) {
 	for _, row := range []string{`[1, "x", null]`, `[[1,"],"], {"k":[1, 2]}, ""]`, `["\"a\\", "\r\n", "é\u2028"]`, `["", " ", ","]`, `[1]`} {
 		f.Add([]byte(row))

@@ -49,7 +49,7 @@ func TestWideMalformed(t *testing.T) {
 	}
 }
 
-// FuzzWide writes what is JSON as JSON.
+// FuzzWide: JSON stays JSON.
 func FuzzWide(f *testing.F) {
 	f.Add("Tuple(a UInt64, b Map(String, Int64))", `[{"a":1,"b":{"x":-2}}]`)
 	f.Add("Array(Nullable(UInt64))", `[[1,null]]`)

@@ -49,7 +49,7 @@ func TestLogKeepsTheLastRuns(t *testing.T) {
 	}
 }
 
-// TestLogIsReadWhileItIsWritten: what is read is always one whole run.
+// TestLogIsReadWhileItIsWritten: each run that is read is complete and consistent.
 func TestLogIsReadWhileItIsWritten(t *testing.T) {
 	var log Log
 	var writers sync.WaitGroup

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// collected are the counts of logs, by what they are of.
+// collected are the counts of logs, by what is counted.
 func collected(logs *Logs, now time.Time) map[string]int64 {
 	got := map[string]int64{}
 	logs.Collect(now, func(what Counted, calls int64) {
@@ -50,7 +50,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// TestCollectLosesNothing: counts are taken while others count.
+// TestCollectLosesNothing: counts are taken while other goroutines count.
 func TestCollectLosesNothing(t *testing.T) {
 	logs := New(began)
 	const writers, each = 4, 20_000
@@ -155,8 +155,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestForgottenForOthers: the runs and counts of logs that were forgotten for others are still taken, once, but not those of too many logs, nor
-// those of an endpoint that is gone.
+// TestForgottenForOthers: the runs and counts of logs forgotten in favor of others are still taken, once, but not those of too many logs, nor those
+// of a deleted endpoint.
 func TestForgottenForOthers(t *testing.T) {
 	logs := New(began)
 	add := func(runs int) {

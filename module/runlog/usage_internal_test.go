@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// shown is a window as its tests compare it: calls, answered, cached, client and server errors, rate limited.
+// shown is a window in the form that tests compare: calls, answered, cached, client and server errors, rate limited.
 type shown struct {
 	Total [6]int64
 	Calls []int64
@@ -58,7 +58,7 @@ func TestUsageCountsByTime(t *testing.T) {
 	}
 }
 
-// TestUsageOfADay counts a run a minute for two days: five minutes that pass become part of their hour, and nothing is lost.
+// TestUsageOfADay counts a run per minute for two days: five minutes that pass are added to their hour, and nothing is lost.
 func TestUsageOfADay(t *testing.T) {
 	var log Log
 	end := began.Add(48 * time.Hour)
@@ -80,7 +80,7 @@ func TestUsageOfADay(t *testing.T) {
 	if later := log.Windows(end.Add(30 * time.Hour)); later.Day.Calls() != 0 || !later.Last.Equal(end) {
 		t.Errorf("a day later there are %d runs, the last at %s", later.Day.Calls(), later.Last)
 	}
-	log.Add(Run{At: began, Version: 1, Status: 200}) // one that took two days to end counts nowhere
+	log.Add(Run{At: began, Version: 1, Status: 200}) // a run that took two days to end is not counted
 	if u := log.Usage(end); u.Day.Calls() != 23*60+1 {
 		t.Errorf("a late run counts: %d", u.Day.Calls())
 	}
@@ -130,7 +130,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestUsageIsCountedByMany: runs that are counted at the same time are all there.
+// TestUsageIsCountedByMany: runs counted at the same time are all counted.
 func TestUsageIsCountedByMany(t *testing.T) {
 	var log Log
 	var all sync.WaitGroup
