@@ -120,7 +120,8 @@ func (d *Deleter) Delete(ctx context.Context, r Request) ([]*registry.Deletion, 
 	return records, nil
 }
 
-// delete is Delete without recounting the cohorts that lost members, which it returns: recounting may need what others hold who wait for this deletion.
+// delete is Delete without recounting the cohorts that lost members, which it returns: recounting needs a place, and those that wait for this deletion
+// may hold all of them.
 func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.Deletion, cohorts []int64, err error) {
 	if err := d.check(ctx, r.Project); err != nil {
 		return nil, nil, err

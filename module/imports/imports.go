@@ -114,7 +114,7 @@ type Config struct {
 	MaxTime time.Duration
 }
 
-// Service imports files. Several may be open on one folder, of which one works.
+// Service imports files. Several may be open on one folder; only one of them works.
 type Service struct {
 	config Config
 	wake   chan struct{}
