@@ -1,5 +1,5 @@
-// Package api is the way of a request: the table of routes, who asks, scopes, bodies, errors and their statuses, and the one place that
-// writes answers. It knows no topic; those are packages below it.
+// Package api is the way of a request through the API: the table of routes, authentication, scopes, bodies, errors and their statuses, and the one place
+// that writes responses. It knows no topic; those are the packages below it.
 package api
 
 import (
@@ -18,8 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// API answers requests: it finds the route and the caller, checks that the caller may, has the route's handler answer, and writes
-// what that answers.
+// API answers requests: it finds the route and the caller, checks that the caller may use the route, calls its handler, and writes the response.
 type API struct {
 	Registry *registry.Registry
 	Tokens   *Tokens
@@ -29,22 +28,22 @@ type API struct {
 	routes map[string]names // by resource
 }
 
-// Caller is who asks. It is made once, and never changes.
+// Caller is the caller of one request. It is made once and never changes.
 type Caller struct {
 	execution.Caller
 
-	Token     *Token // that the caller sent in the place of a key; else nil
+	Token     *Token // sent in place of a key; else nil
 	RequestID string
 }
 
-// Now is the caller with what the registry holds now: after a write, with what it changed.
+// Now returns the caller with the registry's current snapshot: after a write, the one that includes the change.
 func (c *Caller) Now(all *registry.Registry) *Caller {
 	now := *c
 	now.Snapshot = all.Snapshot()
 	return &now
 }
 
-// Input is what is asked.
+// Input is the request as a handler sees it.
 type Input struct {
 	*http.Request
 
@@ -52,12 +51,12 @@ type Input struct {
 	Origins Origins
 }
 
-// Handler answers the requests of a route. Without an error there is a response; what is answered with an error keeps the headers and quotas
-// of a response that comes with it.
+// Handler answers the requests of a route. If it returns no error, it returns a response. If it returns both, the error is answered with the headers and
+// quotas of the response.
 type Handler func(ctx context.Context, c *Caller, in *Input) (*Response, error)
 
-// request is who asks and what, in one piece of memory. Handlers get pointers into it: over HTTP/2 and HTTP/3 each request has a stack of its own
-// that begins small, and is copied whenever it has to grow.
+// request holds the caller and the input in one allocation. Handlers get pointers into it: over HTTP/2 and HTTP/3 each request has its own stack, which
+// starts small and is copied each time it grows.
 type request struct {
 	Caller
 
@@ -79,29 +78,28 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	WriteAnswer(w, r, &Asked{Start: q.Start, RequestID: q.RequestID, Logger: a.Logger}, res, err)
 }
 
-// Refuse answers a request with an error, whatever it asks for.
+// Refuse answers a request with an error, whatever its path.
 func Refuse(w http.ResponseWriter, r *http.Request, logger *zap.Logger, err error) {
 	asked := &Asked{Start: time.Now(), RequestID: RequestID(r), Logger: logger}
 	w.Header()["X-Request-Id"] = []string{asked.RequestID}
 	WriteAnswer(w, r, asked, nil, err)
 }
 
-// Asked is what an answer and its log line need to know of a request.
+// Asked is what the response and its log line need to know about the request.
 type Asked struct {
 	Start     time.Time
 	RequestID string
 	Logger    *zap.Logger
 }
 
-// WriteAnswer writes what a handler answered. An error is answered with its status and logged, and keeps the headers and quotas of the
-// response.
+// WriteAnswer writes a handler's response. An error is answered with its status, logged, and keeps the headers and quotas of the response.
 func WriteAnswer(w http.ResponseWriter, r *http.Request, asked *Asked, res *Response, err error) {
 	if err == nil && res.Stream != nil {
 		setHeaders(w.Header(), res)
 		if err = res.Stream(w); err == nil {
 			return
 		}
-		res.Quotas = nil // they were shown
+		res.Quotas = nil // they were sent already
 	}
 	if err != nil {
 		failure := ErrorOf(err)
@@ -117,8 +115,8 @@ func WriteAnswer(w http.ResponseWriter, r *http.Request, asked *Asked, res *Resp
 	Write(w, r, asked.Start, res)
 }
 
-// admit finds the route and the caller, checks that the caller may, and returns the handler. That is called when this has returned, so that it has
-// the stack to itself.
+// admit finds the route and the caller, checks that the caller may use the route, and returns its handler. ServeHTTP calls the handler after admit has
+// returned, so that it has the stack to itself.
 func (a *API) admit(h http.Header, q *request) (Handler, error) {
 	r := q.in.Request
 	project, at, ok := parsePath(r.URL.Path)
@@ -152,7 +150,7 @@ func (a *API) admit(h http.Header, q *request) (Handler, error) {
 	return route.Handler, nil
 }
 
-// RequestID returns the caller's own X-Request-Id where it is one that can stand in a log, else a new one.
+// RequestID returns the client's X-Request-Id if it is fit for a log, else a new one.
 func RequestID(r *http.Request) string {
 	if given := Header(r, "X-Request-Id"); given != "" && len(given) <= 128 && !strings.ContainsFunc(given, unprintable) {
 		return given
@@ -166,6 +164,6 @@ func RequestID(r *http.Request) string {
 
 func unprintable(r rune) bool { return r <= ' ' || r > '~' }
 
-// FromMCP reports a request of PostHog's MCP server, which hands results to a language model. It is served a little differently,
-// as by PostHog: bare queries are saved in the node that shows them, and answers to queries carry formatted_results.
+// FromMCP reports whether the request comes from PostHog's MCP server, which hands results to a language model. As at PostHog, it is served a little
+// differently: bare queries are saved inside the node that displays them, and query results carry formatted_results.
 func (in *Input) FromMCP() bool { return in.Header.Get("X-Posthog-Client") == "mcp" }

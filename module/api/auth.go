@@ -9,14 +9,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Where keys are found, in the words of contract api.md section 6.5.
+// Where a key was found, as named in contract api.md section 6.5.
 const (
 	inHeader = "Authorization header"
 	inBody   = "body"
 )
 
-// identify finds the caller's key, or the token that stands for one: contract section 6.1. It is the one in the Authorization
-// header; without one, a personal key in the body. Query strings are not looked at: a key in one would end in access logs.
+// identify finds the caller's key, or the token that stands for one: contract section 6.1. It looks in the Authorization header and, without one, for a
+// personal key in the body. Query strings are ignored: a key in one would end up in access logs.
 func (a *API) identify(h http.Header, r *http.Request, c *Caller) (err error) {
 	secret, ok := strings.CutPrefix(Header(r, "Authorization"), "Bearer ")
 	if !ok {
@@ -30,7 +30,7 @@ func (a *API) identify(h http.Header, r *http.Request, c *Caller) (err error) {
 	return err
 }
 
-// identifyByBody finds the personal key that the body brings. Secret keys are for headers alone.
+// identifyByBody finds the personal key in the body. Secret keys are accepted in the header only.
 func (c *Caller) identifyByBody(r *http.Request) error {
 	secret, ok := takeKey(r)
 	if !ok {
@@ -47,7 +47,7 @@ func (c *Caller) identifyByBody(r *http.Request) error {
 	return nil
 }
 
-// authenticate finds the key that a caller brings in a place.
+// authenticate finds the key with this secret. place is where the caller sent it.
 func authenticate(snap *registry.Snapshot, secret string, now time.Time, place string) (*registry.Key, error) {
 	key := snap.KeyByHash(registry.HashKey(secret))
 	switch {
@@ -59,21 +59,21 @@ func authenticate(snap *registry.Snapshot, secret string, now time.Time, place s
 	return key, nil
 }
 
-// errCaptureToken tells the holder of a capture token what it is.
+// errCaptureToken tells the holder of a capture token what it is for.
 var errCaptureToken = unauthenticated("authentication_failed", "This is a capture token, which sends events and does nothing else. Use a personal API key.")
 
 func invalidKey(place string) *Error {
 	return unauthenticated("authentication_failed", "Personal API key found in request "+place+" is invalid.")
 }
 
-// errSecretKeyQueries tells the holder of a project secret key what it is.
+// errSecretKeyQueries tells the holder of a project secret key what it is for.
 var errSecretKeyQueries = Forbidden("This is a project secret API key, which runs endpoints and does nothing else. Use a personal API key with the scope query:read.")
 
-// ErrNoAccess is the refusal of an endpoint that the key is not meant for: contract section 5.7.
+// ErrNoAccess refuses a key that is not meant for the endpoint: contract section 5.7.
 var ErrNoAccess = Forbidden("You do not have access to this endpoint.")
 
-// Authorize checks that key may call the route for the project that the address names, and returns that project. The
-// order of the checks is that of contract api.md section 6.4.
+// Authorize checks that key may call the route for the project named in the path, and returns that project. It checks in the order of contract api.md
+// section 6.4.
 func Authorize(snap *registry.Snapshot, key *registry.Key, project string, at *Address, rt *Route) (*registry.Project, error) {
 	if key.Kind == registry.Secret && !rt.SecretKeys {
 		switch at.Resource {
@@ -82,7 +82,7 @@ func Authorize(snap *registry.Snapshot, key *registry.Key, project string, at *A
 		case "query": // where people try it first
 			return nil, errSecretKeyQueries
 		}
-		return nil, invalidKey(inHeader) // only endpoint routes know this kind of key
+		return nil, invalidKey(inHeader) // only endpoint routes accept secret keys
 	}
 	id := key.Project
 	if project != CurrentAlias {

@@ -17,21 +17,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
 
-// maxBody is the most that a request body may hold, in bytes: contract section 0.
+// maxBody is the largest request body, in bytes: contract section 0.
 const maxBody = 20 << 20
 
-// Body is the body of a request as it was read, in lent memory.
+// Body is a request's body as read, in a pooled buffer.
 type Body struct {
 	bytes.Buffer
 }
 
-// bodies lends memory to request bodies, so that a cached run allocates none.
+// bodies is the pool of body buffers: with it, a cached run allocates none.
 var bodies = sync.Pool{New: func() any { return new(Body) }}
 
-// keepBody is the size above which a lent buffer is given to the garbage collector instead of back to the pool.
+// keepBody is the capacity above which a buffer is left to the garbage collector instead of returned to the pool.
 const keepBody = 64 << 10
 
-// ReturnBody gives back what ReadBody lent.
+// ReturnBody returns the buffer of ReadBody to the pool.
 func ReturnBody(b *Body) {
 	if b.Cap() <= keepBody {
 		b.Reset()
@@ -39,7 +39,7 @@ func ReturnBody(b *Body) {
 	}
 }
 
-// ReadBody reads the whole JSON body, which the caller gives back with ReturnBody. That of a request without one is empty.
+// ReadBody reads the whole JSON body, which the caller returns with ReturnBody. It is empty for a request without one.
 func ReadBody(r *http.Request) (*Body, error) {
 	b, _ := bodies.Get().(*Body)
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
@@ -59,7 +59,7 @@ func (b *Body) fill(r *http.Request) error {
 	if r.ContentLength > maxBody {
 		return bodyTooLarge(maxBody)
 	}
-	// What reads below this takes more than 1 KB of the stack over HTTP/2, so nothing stands between.
+	// Reading the body takes more than 1 KB of stack over HTTP/2, so there is no helper in between.
 	for b.Len() <= maxBody {
 		b.Grow(bytes.MinRead)
 		room := b.AvailableBuffer()
@@ -78,7 +78,7 @@ func (b *Body) fill(r *http.Request) error {
 	return nil
 }
 
-// checkMediaType refuses bodies that say that they are no JSON, or that it is compressed. A body without a type counts as JSON.
+// checkMediaType refuses bodies that are declared as something other than JSON or as compressed. A body without a type counts as JSON.
 func checkMediaType(h http.Header) error {
 	if err := checkEncoding(h); err != nil {
 		return err
@@ -94,7 +94,7 @@ func checkMediaType(h http.Header) error {
 	return unsupportedMedia(fmt.Sprintf("Unsupported media type %q in request.", header))
 }
 
-// checkEncoding refuses bodies that are compressed.
+// checkEncoding refuses compressed bodies.
 func checkEncoding(h http.Header) error {
 	for _, coding := range h["Content-Encoding"] {
 		if !strings.EqualFold(coding, "identity") {
@@ -106,8 +106,7 @@ func checkEncoding(h http.Header) error {
 	return nil
 }
 
-// ReadObject reads the body as a JSON object, or as the texts of a form, which [Fields] reads as what they stand for. Nothing of the result
-// shares the body's memory.
+// ReadObject reads the body as a JSON object, or as a form, whose texts [Fields] converts to the types it reads. The result shares no memory with the body.
 func (in *Input) ReadObject() (map[string]json.RawMessage, error) {
 	if form, isForm, err := in.ReadForm(); isForm {
 		return form.Fields, err
@@ -120,7 +119,7 @@ func (in *Input) ReadObject() (map[string]json.RawMessage, error) {
 	return DecodeObject(body.Bytes())
 }
 
-// ReadFields reads the body, as ReadObject does, as one that may have these fields and no others.
+// ReadFields reads the body like ReadObject, and refuses fields other than those allowed.
 func (in *Input) ReadFields(allowed ...string) (map[string]json.RawMessage, error) {
 	fields, err := in.ReadObject()
 	if err != nil {
@@ -129,7 +128,7 @@ func (in *Input) ReadFields(allowed ...string) (map[string]json.RawMessage, erro
 	return fields, CheckFields(fields, allowed...)
 }
 
-// CheckFields refuses fields other than those that are allowed.
+// CheckFields refuses fields other than those allowed.
 func CheckFields(fields map[string]json.RawMessage, allowed ...string) error {
 	for _, name := range SortedNames(fields) {
 		if !slices.Contains(allowed, name) {
@@ -139,7 +138,7 @@ func CheckFields(fields map[string]json.RawMessage, allowed ...string) error {
 	return nil
 }
 
-// DecodeObject reads a JSON object as its fields, which share no memory with it. An empty body counts as an empty object.
+// DecodeObject reads the fields of a JSON object. They share no memory with body. An empty body counts as an empty object.
 func DecodeObject(body []byte) (map[string]json.RawMessage, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return map[string]json.RawMessage{}, nil
@@ -154,7 +153,7 @@ func DecodeObject(body []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// CheckJSON reports where a body stops being JSON. Bytes that are not UTF-8 are refused: the decoder would replace them silently.
+// CheckJSON reports the position at which a body stops being JSON. Invalid UTF-8 is refused: the decoder would replace it silently.
 func CheckJSON(body []byte) error {
 	if !utf8.Valid(body) {
 		offset := 0
@@ -186,7 +185,7 @@ func jsonMistake(body []byte, offset int, words string) *Error {
 // IsNull reports whether a value is null.
 func IsNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
 
-// SortedNames returns the names of fields in order, so that the same of several mistakes is reported each time.
+// SortedNames returns the names of fields in order, so that the same mistake is reported each time if there are several.
 func SortedNames(fields map[string]json.RawMessage) []string {
 	names := make([]string, 0, len(fields))
 	for name := range fields {

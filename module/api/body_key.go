@@ -12,12 +12,12 @@ import (
 // keyField is the field of a JSON body that may hold a personal key: contract section 6.1.
 const keyField = "personal_api_key"
 
-// MaxKeyBody is the most that is read, in bytes, of the body of a caller who is not known yet. It is far above what a query
-// takes and far below maxBody, so that strangers cannot fill the memory.
+// MaxKeyBody is how much of a body is read, in bytes, before the caller is known. It is far above what a query takes and far below maxBody, so that
+// strangers cannot fill the memory.
 const MaxKeyBody = 1 << 20
 
-// takeKey takes the key out of the body, and reports whether there is one. The routes then read what is left: the key is no
-// field of theirs, and no part of what is remembered of a request. What is there and no text is a key that nobody has.
+// takeKey takes the key out of the body, and reports whether there is one. The routes then read the rest: the key is not one of their fields, and not part
+// of anything remembered about the request. A value that is not a text counts as an unknown key.
 func takeKey(r *http.Request) (secret string, found bool) {
 	if r.Body == nil || r.ContentLength > MaxKeyBody || checkMediaType(r.Header) != nil {
 		return "", false

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Header values of the answers to pages of other sites.
+// Header values of responses to pages of other sites.
 var (
 	preflightMethods = []string{"GET, HEAD, POST"}
 	preflightHeaders = []string{"Authorization, Content-Type, Accept, If-None-Match, X-Request-Id"}
@@ -18,14 +18,14 @@ var (
 	exposedHeaders   = []string{"Age, Cache-Status, Deprecation, ETag, Next-Cursor, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, Sunset, X-Request-Id"}
 )
 
-// isPreflight tells the question of a browser whether a page of another site may run an endpoint. It carries no token.
+// isPreflight reports whether a browser asks if a page of another site may run an endpoint. Such a request carries no token.
 func isPreflight(in *Input, m Methods) bool {
 	return in.Method == http.MethodOptions && in.At.Resource == "endpoints" && m[http.MethodPost] != nil && m[http.MethodPost].SecretKeys &&
 		in.Header.Get("Origin") != "" && in.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// preflight lets the browser send its request from any site: which may read the answer is decided by the token that the request
-// brings. It tells nothing of what there is.
+// preflight lets the browser send its request from any site: the token in that request decides which sites may read the response. The response to the
+// preflight reveals nothing.
 func preflight(_ context.Context, _ *Caller, in *Input) (*Response, error) {
 	return &Response{Status: http.StatusNoContent, Cache: Unsaid, Header: http.Header{
 		"Access-Control-Allow-Origin":  {in.Header.Get("Origin")},
@@ -36,8 +36,8 @@ func preflight(_ context.Context, _ *Caller, in *Input) (*Response, error) {
 	}}, nil
 }
 
-// allowOrigin lets pages of a token's origins read the answer, and refuses all others. A token without origins is not for pages of
-// other sites: its answers allow none.
+// allowOrigin lets pages of a token's origins read the response, and refuses all others. A token without origins is not meant for pages of other sites: its
+// responses allow no origin.
 func allowOrigin(h http.Header, r *http.Request, origins []string) error {
 	if len(origins) == 0 {
 		return nil
@@ -52,7 +52,7 @@ func allowOrigin(h http.Header, r *http.Request, origins []string) error {
 	return nil
 }
 
-// ParseOrigin reads an origin and gives it as browsers write it.
+// ParseOrigin parses an origin and returns it as browsers write it.
 func ParseOrigin(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" ||

@@ -20,8 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Error is an answer that is no success: contract api.md, section 7. This file is the only place where a cause
-// becomes an HTTP status.
+// Error is an error response: contract api.md, section 7. Only this file maps causes to HTTP statuses.
 type Error struct {
 	Status int    `json:"-"`
 	Type   string `json:"type"`
@@ -32,7 +31,7 @@ type Error struct {
 
 	RetryAfter time.Duration     `json:"-"`
 	Header     map[string]string `json:"-"`
-	// Run is set for errors of runs that have a form of their own (contract api.md section 5.7).
+	// Run is set for errors of runs, which have their own form (contract api.md section 5.7).
 	Run *runMistake `json:"-"`
 	// Cause is for the log alone.
 	Cause error `json:"-"`
@@ -44,7 +43,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Cod
 // Unwrap returns the cause that the client is not shown.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Invalid refuses the value of a field; with an empty attr the error names no field.
+// Invalid refuses the value of a field. With an empty attr, the error names no field.
 func Invalid(attr, code, format string, args ...any) *Error {
 	e := &Error{Status: http.StatusBadRequest, Type: "validation_error", Code: code, Detail: fmt.Sprintf(format, args...)}
 	if attr != "" {
@@ -58,17 +57,17 @@ func ParseError(detail string) *Error {
 	return &Error{Status: http.StatusBadRequest, Type: "invalid_request", Code: "parse_error", Detail: detail}
 }
 
-// NotFound says that nothing is there.
+// NotFound says that there is nothing at this address.
 func NotFound(detail string) *Error {
 	return &Error{Status: http.StatusNotFound, Type: "invalid_request", Code: "not_found", Detail: detail}
 }
 
-// Gone refuses what a client had and can have again.
+// Gone refuses the use of something that the client had and can get again.
 func Gone(attr, code, detail string) *Error {
 	return &Error{Status: http.StatusGone, Type: "invalid_request", Code: code, Detail: detail, Attr: attr}
 }
 
-// MethodNotAllowed refuses a method of an address that has others.
+// MethodNotAllowed refuses a method at an address that serves others.
 func MethodNotAllowed(method, allow string) *Error {
 	return &Error{
 		Status: http.StatusMethodNotAllowed, Type: "invalid_request", Code: "method_not_allowed",
@@ -98,13 +97,13 @@ func serverError(status int, code, detail string, cause error) *Error {
 	return &Error{Status: status, Type: "server_error", Code: code, Detail: detail, Cause: cause}
 }
 
-// NewRunError is a failure of an endpoint run in the form of contract section 5.7: {"error": …} with the standard fields
-// beside it, so that clients of either form understand it.
+// NewRunError returns a failure of an endpoint run in the form of contract section 5.7: {"error": …} next to the standard fields, so that clients of either
+// form understand it.
 func NewRunError(status int, typ, code, message string) *Error {
 	return &Error{Status: status, Type: typ, Code: code, Detail: message, Run: &runMistake{Error: message}}
 }
 
-// runMistake is what a run error has in front of the standard fields.
+// runMistake holds the fields that a run error has before the standard ones.
 type runMistake struct {
 	Error          string `json:"error"`
 	CurrentVersion int    `json:"current_version,omitempty"`
@@ -120,14 +119,14 @@ func bodyTooLarge(most int64) *Error {
 // FileTooLarge refuses a file.
 func FileTooLarge(most int64) *Error { return bodyTooLarge(most) }
 
-// UnsupportedEncoding refuses a body that is compressed with something else than what the route takes.
+// UnsupportedEncoding refuses a body in a compression that the route does not take.
 func UnsupportedEncoding(coding, taken string) *Error {
 	e := unsupportedMedia(fmt.Sprintf("Unsupported content encoding %q in request: it can be %s.", coding, taken))
 	e.Extra, e.Header = nil, map[string]string{"Accept-Encoding": taken}
 	return e
 }
 
-// FullQueue refuses what has to wait for what the project asked for before.
+// FullQueue refuses work while too much of the project's earlier work is waiting.
 func FullQueue(detail string) *Error { return throttled(detail, time.Minute) }
 
 // DiskFull refuses a body for which the server has no room.
@@ -142,14 +141,14 @@ func unsupportedMedia(detail string) *Error {
 	}
 }
 
-// Statuses that have no name in HTTP.
+// Statuses without a name in HTTP.
 const (
-	StatusClientGone  = 499 // what the access log shows for a caller that left before its answer
-	statusTooSlow     = 512 // this and the next: contract section 7
+	StatusClientGone  = 499 // for the access log: the caller left before the response
+	statusTooSlow     = 512 // 512 and 513: contract section 7
 	statusOutOfMemory = 513
 )
 
-// Exposable reports whether the caller may see the error later: it is a mistake of its own, or a limit that its query met.
+// Exposable reports whether the caller may see the error later: it is the caller's mistake, or a limit that its query hit.
 func (e *Error) Exposable() bool {
 	switch e.Status {
 	case http.StatusGatewayTimeout, statusTooSlow, statusOutOfMemory:
@@ -158,7 +157,7 @@ func (e *Error) Exposable() bool {
 	return e.Status < http.StatusInternalServerError
 }
 
-// ErrorOf returns the API's error for any error of the layers below. Only the log has the text of an error that is not the caller's own mistake.
+// ErrorOf returns the API's error for an error of the layers below. The text of an error that is not the caller's mistake goes to the log only.
 func ErrorOf(err error) *Error {
 	var text string // of the query
 	var (
@@ -204,7 +203,7 @@ func ErrorOf(err error) *Error {
 	case errors.Is(err, registry.ErrNotFound), errors.Is(err, registry.ErrRevoked):
 		return NotFound("Not found.")
 	case errors.Is(err, registry.ErrInDoubt):
-		return serverError(http.StatusServiceUnavailable, "error", // with no Retry-After: clients would repeat what may have been done
+		return serverError(http.StatusServiceUnavailable, "error", // no Retry-After: clients would repeat a write that may have been applied
 			"The connection to the registry was lost during this write, which may or may not have been applied. Check before you send it again.", err)
 	case errors.Is(err, registry.ErrUnavailable):
 		return Unavailable("error", "The registry is not available right now. Please try again later.", time.Second, err)
@@ -221,14 +220,14 @@ type Position struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// MistakeExtra is the field extra of the error for a query that does not compile: the place of its first mistake, and all mistakes in the
-// form of HogQLMetadata.
+// MistakeExtra is the field extra of the error for a query that does not compile: the position of its first mistake, and all mistakes in the form of
+// HogQLMetadata.
 type MistakeExtra struct {
 	*Position
 	Metadata *compiler.Refusal `json:"hogql_metadata,omitempty"`
 }
 
-// mistakeError reports the first mistake; extra has the others of a HogQL text.
+// mistakeError reports the first mistake; extra lists all mistakes of a HogQL text.
 func mistakeError(mistakes diag.Errors, text string) *Error {
 	m := mistakes[0]
 	if m.Code == diag.ParseError {
@@ -249,12 +248,12 @@ func mistakeError(mistakes diag.Errors, text string) *Error {
 	return e
 }
 
-// advice is what the extra of an error says to its reader where there is no place to point at.
+// advice is an error's extra if there is a hint but no position.
 type advice struct {
 	Hint string `json:"hint"`
 }
 
-// engineAdvice is what to do about errors of ClickHouse that do not say it themselves.
+// engineAdvice holds hints for errors of ClickHouse whose messages give none.
 var engineAdvice = map[string]advice{
 	"not_an_aggregate":      {"Add the column to GROUP BY, or put it into an aggregate function such as any() or max()."},
 	"cannot_parse_datetime": {"Write a time as '2024-01-31' or '2024-01-31 12:00:00', or read it with toDateTime(), which gives NULL for what is not a time."},
@@ -262,7 +261,7 @@ var engineAdvice = map[string]advice{
 	"illegal_aggregation":   {"An aggregate function cannot stand inside another one or in WHERE: compute it in a subquery, or use HAVING."},
 }
 
-// EngineError is what ClickHouse says, as an answer.
+// EngineError returns the API's error for one of ClickHouse.
 func EngineError(err *clickhouse.Error) *Error {
 	switch err.Kind {
 	case clickhouse.UserError:
@@ -301,7 +300,7 @@ func EngineError(err *clickhouse.Error) *Error {
 	return serverError(http.StatusInternalServerError, "error", "ClickHouse error while executing query.", err)
 }
 
-// RunFailure turns an error of ClickHouse into that of a run (contract api.md section 5.7), and returns other errors as they are.
+// RunFailure turns an error of ClickHouse into that of a run (contract api.md section 5.7), and returns other errors unchanged.
 func RunFailure(err error) error {
 	var engine *clickhouse.Error
 	if !errors.As(err, &engine) {
@@ -319,13 +318,13 @@ func RunFailure(err error) error {
 	return e
 }
 
-// runCodes are the codes of limits that the queries of runs meet.
+// runCodes are the error codes of limits that the query of a run hits.
 var runCodes = map[clickhouse.ErrorKind]string{
 	clickhouse.Timeout: "query_timeout", clickhouse.Memory: "query_memory_limit", clickhouse.TooLarge: "query_too_large",
 	clickhouse.TooSlow: "query_estimated_too_slow", clickhouse.Busy: "query_capacity",
 }
 
-// captureError is why nothing of a request that brings events is taken: contract capture.md, section 4.
+// captureError says why a capture request is refused as a whole: contract capture.md, section 4.
 func captureError(refused *capture.RefusalError) *Error {
 	e := Invalid(refused.Attr, string(refused.Code), "%s", refused.Detail)
 	switch refused.Code {
@@ -337,7 +336,7 @@ func captureError(refused *capture.RefusalError) *Error {
 		e.Status, e.Type = http.StatusRequestEntityTooLarge, "invalid_request"
 	case capture.UnsupportedType:
 		e.Status, e.Type = http.StatusUnsupportedMediaType, "invalid_request"
-	default: // what an event or a batch says
+	default: // a mistake in an event or a batch
 	}
 	if refused.Index >= 0 {
 		e.Extra = place{refused.Index}
@@ -345,22 +344,22 @@ func captureError(refused *capture.RefusalError) *Error {
 	return e
 }
 
-// place is which item of a list an error is about, from 0.
+// place is the index of the list item that an error is about, from 0.
 type place struct {
 	Index int `json:"index"`
 }
 
-// Unavailable refuses a request for now, and says after what time to send it again.
+// Unavailable refuses a request for now, and says how long to wait before the next attempt.
 func Unavailable(code, detail string, wait time.Duration, cause error) *Error {
 	e := serverError(http.StatusServiceUnavailable, code, detail, cause)
 	e.RetryAfter = wait
 	return e
 }
 
-// ErrRunUnknown is the answer to the id of a run that no server knows, while one of them does not answer.
+// ErrRunUnknown answers a request for a run that no server knows while one of them does not respond.
 var ErrRunUnknown = Unavailable("error", "A server that may know this query is not responding. Please try again later.", time.Second, nil)
 
-// Conflict refuses what the state of things does not allow.
+// Conflict refuses something that the current state does not allow.
 func Conflict(code, detail string, cause error) *Error {
 	return &Error{Status: http.StatusConflict, Type: "invalid_request", Code: code, Detail: detail, Cause: cause}
 }
@@ -371,7 +370,7 @@ func Unauthenticated(detail string) *Error { return unauthenticated("authenticat
 // Throttled refuses a caller who asks too often.
 func Throttled(detail string, wait time.Duration) *Error { return throttled(detail, wait) }
 
-// BodyError says why a request's body could not be read.
+// BodyError explains why a request's body could not be read.
 func BodyError(err error) *Error {
 	if limit, ok := errors.AsType[*http.MaxBytesError](err); ok { // the site's own request_body limit
 		return bodyTooLarge(limit.Limit)
@@ -382,7 +381,7 @@ func BodyError(err error) *Error {
 	return ParseError("The request body could not be read.")
 }
 
-// response is the error as an answer. Errors are never cached by anything between us and the caller.
+// response returns the error as a response. No cache between server and client keeps errors.
 func (e *Error) response() *Response {
 	h := make(http.Header, len(e.Header)+1)
 	for name, value := range e.Header {
@@ -404,7 +403,7 @@ func (e *Error) response() *Response {
 	return res
 }
 
-// Log notes errors that the caller did not make.
+// Log logs errors that are not the caller's mistake.
 func (e *Error) Log(logger *zap.Logger, r *http.Request, requestID string) {
 	var engine *clickhouse.Error
 	if e.Status < 500 && errors.As(e.Cause, &engine) && engine.Kind == clickhouse.Unrunnable {
@@ -420,7 +419,7 @@ func (e *Error) Log(logger *zap.Logger, r *http.Request, requestID string) {
 		zap.String("method", r.Method), zap.String("path", r.URL.Path), Logged(e.Cause))
 }
 
-// errStalled is the answer to a body that stalls.
+// errStalled is the answer to a body that stops arriving.
 func errStalled() *Error {
 	return &Error{
 		Status: http.StatusRequestTimeout, Type: "invalid_request", Code: "request_timeout",

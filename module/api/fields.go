@@ -9,20 +9,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Fields reads the fields of a JSON object or a form, as leniently as [Decode]. Its first mistake is Err; what is read after it counts as not
-// given.
+// Fields reads the fields of a JSON object or a form, as leniently as [Decode]. Err is the first mistake; every field read after it counts as not given.
 type Fields struct {
 	All    map[string]json.RawMessage
-	Prefix string // of the names in mistakes, such as tiles.0.
-	// Wrong makes the mistake of a value that is not of the type that is wanted, such as "string". Nil for "Not a valid string." and the like.
-	// With it, numbers are no texts.
+	Prefix string // of field names in mistakes, such as tiles.0.
+	// Wrong makes the error for a value that is not of the type want, such as "string". Nil stands for "Not a valid string." and the like. If set, numbers
+	// are not accepted as texts.
 	Wrong func(name, want string) error
 	Err   error
 
-	strict bool // numbers are no texts
+	strict bool // numbers are not accepted as texts
 }
 
-// Take returns a field as JSON, and reports whether it is given. Null is a mistake unless the field may be null.
+// Take returns a field as JSON, and reports whether it is given. Null is a mistake unless mayBeNull.
 func (f *Fields) Take(name string, mayBeNull bool) (json.RawMessage, bool) {
 	raw, given := f.take(name, mayBeNull)
 	if texts, ok := formTexts(raw); ok {
@@ -31,7 +30,7 @@ func (f *Fields) Take(name string, mayBeNull bool) (json.RawMessage, bool) {
 	return raw, given
 }
 
-// TakeList returns a field that is a list, as Take does. The texts of a form are its items.
+// TakeList returns a field that is a list, like Take. The texts of a form field are its items.
 func (f *Fields) TakeList(name string, mayBeNull bool) (json.RawMessage, bool) {
 	raw, given := f.take(name, mayBeNull)
 	if texts, ok := formTexts(raw); ok {
@@ -58,7 +57,7 @@ func (f *Fields) Read(name string, out any) bool {
 	return given && !IsNull(raw) && !isBlank(raw, reflect.TypeOf(out).Elem().Kind()) && f.decode(name, raw, out)
 }
 
-// Change reads a field that is changed where it is given. It may be null if T is a pointer.
+// Change reads a field that is changed if given. It may be null if T is a pointer.
 func Change[T any](f *Fields, name string) registry.Field[T] {
 	kind := reflect.TypeFor[T]().Kind()
 	raw, given := f.take(name, kind == reflect.Pointer)
@@ -69,7 +68,7 @@ func Change[T any](f *Fields, name string) registry.Field[T] {
 	return registry.To(value)
 }
 
-// Fail keeps the mistake of a field, unless there was one before.
+// Fail records the mistake in a field, unless there was one before.
 func (f *Fields) Fail(name, code, format string, args ...any) {
 	if f.Err == nil {
 		f.Err = Invalid(f.Prefix+name, code, format, args...)
@@ -89,7 +88,7 @@ func (f *Fields) decode(name string, raw json.RawMessage, out any) bool {
 	return false
 }
 
-// typeName names the type of a JSON value that is wanted, which the decoder's error knows if it is one inside of another.
+// typeName names the JSON type wanted. If a nested value is wrong, the decoder's error knows the type wanted there.
 func typeName(kind reflect.Kind, err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind = wrong.Type.Kind()
@@ -111,26 +110,26 @@ func typeName(kind reflect.Kind, err error) string {
 	return "value"
 }
 
-// isBlank reports whether a form leaves a field of a kind empty, which counts as not given if the kind is not that of a text.
+// isBlank reports whether a form leaves a field of this kind empty, which counts as not given unless the field is a text.
 func isBlank(raw json.RawMessage, kind reflect.Kind) bool {
 	texts, ok := formTexts(raw)
 	return ok && texts[len(texts)-1] == "" && isScalar(kind)
 }
 
-// Field reads one field alone: see Fields.Read. Numbers are no texts.
+// Field reads a single field: see Fields.Read. Numbers are not accepted as texts.
 func Field(fields map[string]json.RawMessage, name string, out any) (bool, error) {
 	f := Fields{All: fields, strict: true}
 	given := f.Read(name, out)
 	return given, f.Err
 }
 
-// BoolField reads a boolean; none is false.
+// BoolField reads a boolean; it is false if not given.
 func BoolField(fields map[string]json.RawMessage, name string) (value bool, err error) {
 	_, err = Field(fields, name, &value)
 	return value, err
 }
 
-// Optional reads a field into *out where it is given and not null.
+// Optional reads a field into *out if it is given and not null.
 func Optional[T any](fields map[string]json.RawMessage, name string, out **T) error {
 	var value T
 	given, err := Field(fields, name, &value)

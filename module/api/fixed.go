@@ -21,7 +21,7 @@ func FixedValues(key *registry.Key) (map[string]json.RawMessage, error) {
 
 var errNoFixed = errors.New("they are not an object of values")
 
-// CompactJSON is JSON as jsontext.Append writes it.
+// CompactJSON returns JSON as jsontext.Append writes it.
 func CompactJSON(raw json.RawMessage) []byte {
 	value, err := DecodeValue(raw)
 	if err != nil {
@@ -30,7 +30,7 @@ func CompactJSON(raw json.RawMessage) []byte {
 	return jsontext.Append(nil, value)
 }
 
-// DecodeValue reads a value with its numbers as they are written.
+// DecodeValue reads a value and keeps its numbers as written.
 func DecodeValue(raw json.RawMessage) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -41,7 +41,7 @@ func DecodeValue(raw json.RawMessage) (any, error) {
 	return value, nil
 }
 
-// SameValue reports whether a caller's value for a variable is the one that its key fixes.
+// SameValue reports whether a caller's value for a variable equals the one that the key fixes.
 func (c *Caller) SameValue(name string, given, fixed json.RawMessage) bool {
 	value, err := DecodeValue(given)
 	if err != nil || value == nil {
@@ -55,7 +55,7 @@ func (c *Caller) SameValue(name string, given, fixed json.RawMessage) bool {
 	return bytes.Equal(jsontext.Append(nil, value), CompactJSON(fixed))
 }
 
-// OutsideFence refuses what a key's fixed variables rule out.
+// OutsideFence refuses a request that a key's fixed variables rule out.
 func OutsideFence(attr, detail string) *Error {
 	refused := Forbidden("%s", detail)
 	refused.Attr = attr

@@ -16,11 +16,11 @@ import (
 
 // Form is a body of the type multipart/form-data or application/x-www-form-urlencoded.
 type Form struct {
-	Fields map[string]json.RawMessage // texts, as JSON that Fields can tell from that of a JSON body
+	Fields map[string]json.RawMessage // texts, marked so that Fields can tell them from a JSON body's values
 	Files  map[string][]byte
 }
 
-// maxFormFields is the most fields that a form may have, counting each text of a field: Django's limit.
+// maxFormFields is the most fields in a form, counting each text of a field: Django's limit.
 const maxFormFields = 1000
 
 // The types of forms.
@@ -29,9 +29,9 @@ const (
 	encodedType   = "application/x-www-form-urlencoded"
 )
 
-// ReadForm reads the body if it is a form, and reports whether it is one. Fields of the names in files are files.
+// ReadForm reads the body if it is a form, and reports whether it is one. The fields named in files are files.
 func (in *Input) ReadForm(files ...string) (Form, bool, error) {
-	typ, _, _ := mime.ParseMediaType(in.Header.Get("Content-Type")) // a type that is none is no form's
+	typ, _, _ := mime.ParseMediaType(in.Header.Get("Content-Type")) // an invalid type is not a form's
 	if typ != multipartType && typ != encodedType || in.Body == nil {
 		return Form{}, false, nil
 	}
@@ -58,7 +58,7 @@ func (in *Input) ReadForm(files ...string) (Form, bool, error) {
 	return r.form, true, nil
 }
 
-// formReader is a form that is being read.
+// formReader is a form being read.
 type formReader struct {
 	files []string
 	texts map[string][]string
@@ -72,7 +72,7 @@ func (f *formReader) multipart(r *http.Request) error {
 	}
 	for range maxFormFields {
 		part, err := parts.NextPart()
-		if err == io.EOF { // which the error of a form that is cut off wraps
+		if err == io.EOF { // compared with ==: the error of a truncated form wraps it
 			return nil
 		}
 		if err != nil {
@@ -129,14 +129,14 @@ func badForm(err error) error {
 	return ParseError("Multipart form parse error - " + err.Error())
 }
 
-// The space that leads the value of a field of a form, which has one text or several. A value of a JSON body has no space before it.
+// The whitespace that marks the value of a form field, which has one text or several. Values of a JSON body never start with whitespace.
 const (
 	oneText      = '\t'
 	severalTexts = '\n'
 )
 
-// formValue is the value of a field of a form: its text, or a list of its texts. A text that is a JSON object or list is that, so that
-// readers of those need not know of forms.
+// formValue returns the value of a form field: its text, or a list of its texts. A text that is a JSON object or list is kept as that, so that code that
+// reads those need not know about forms.
 func formValue(texts []string) json.RawMessage {
 	if len(texts) > 1 {
 		return jsontext.Append([]byte{severalTexts}, texts)
@@ -148,7 +148,7 @@ func formValue(texts []string) json.RawMessage {
 	return jsontext.Append([]byte{oneText}, text)
 }
 
-// formTexts returns the texts of a field of a form, of which there is at least one, and reports whether it is one.
+// formTexts returns the texts of a form field, at least one, and reports whether raw is a form field.
 func formTexts(raw json.RawMessage) ([]string, bool) {
 	if len(raw) == 0 || raw[0] != oneText && raw[0] != severalTexts {
 		return nil, false

@@ -8,10 +8,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// inessentialWait is the longest that an answer waits for what it can do without.
+// inessentialWait is how long a response waits for optional data.
 const inessentialWait = time.Second
 
-// Inessential reads from the registry's store what an answer can do without. It is false when the store is unavailable, or takes too long to answer.
+// Inessential reads optional data from the registry's store. ok is false if the store is unavailable or takes too long to answer.
 func Inessential[T any](ctx context.Context, read func(context.Context) (T, error)) (found T, ok bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, inessentialWait)
 	defer cancel()

@@ -11,22 +11,22 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// words are those that stand for true and false, in any case: those of Django REST framework, which PostHog is built on.
+// words are the texts that stand for true and false, in any case: those of Django REST framework, which PostHog is built on.
 var words = map[string]bool{
 	"true": true, "t": true, "yes": true, "y": true, "on": true, "1": true,
 	"false": false, "f": false, "no": false, "n": false, "off": false, "0": false,
 }
 
-// maxNumberText is the most bytes of a text that is read as a number.
+// maxNumberText is the longest text, in bytes, that is read as a number.
 const maxNumberText = 1000
 
-// wrongValue says why a value can't be read as what is wanted.
+// wrongValue says why a value can't be read as the type wanted.
 type wrongValue struct{ want, code, detail string }
 
-// wrongly are the mistakes in values of each type, in the words of PostHog's framework.
+// wrongly holds the error message for each type, as worded by PostHog's framework.
 var wrongly = map[string]string{"boolean": "Must be a valid boolean.", "integer": "A valid integer is required.", "number": "A valid number is required."}
 
-// wrong is the mistake of a value that is not of a type.
+// wrong returns the mistake of a value that is not of the type want.
 func wrong(want string) *wrongValue {
 	detail, ok := wrongly[want]
 	if !ok {
@@ -35,11 +35,11 @@ func wrong(want string) *wrongValue {
 	return &wrongValue{want, "invalid_input", detail}
 }
 
-// Decode reads a value into out as fields are read, and reports whether it is one of that type: booleans also from words and numbers, numbers
-// from texts, and texts from numbers.
+// Decode reads a value into out as leniently as fields are read, and reports whether it fits. Booleans are also read from words and numbers, numbers from
+// texts, and texts from numbers.
 func Decode(raw json.RawMessage, out any) bool { return decode(raw, out, false) == nil }
 
-// decode is Decode, which leaves numbers that are to be texts to a reader that is not strict.
+// decode is Decode. If strict, it does not read texts from numbers.
 func decode(raw json.RawMessage, out any, strict bool) *wrongValue {
 	if texts, ok := formTexts(raw); ok {
 		return decodeTexts(texts, reflect.ValueOf(out).Elem(), strict)
@@ -76,7 +76,7 @@ func decode(raw json.RawMessage, out any, strict bool) *wrongValue {
 	return wrong(typeName(into.Kind(), err))
 }
 
-// decodeItems reads a list of which an item is not what the decoder takes.
+// decodeItems reads a list that has an item which the decoder does not take.
 func decodeItems(raw json.RawMessage, into reflect.Value, strict bool) *wrongValue {
 	var items []json.RawMessage
 	if json.Unmarshal(raw, &items) != nil {
@@ -92,7 +92,7 @@ func decodeItems(raw json.RawMessage, into reflect.Value, strict bool) *wrongVal
 	return nil
 }
 
-// decodeTexts reads the texts that a form has of one field.
+// decodeTexts reads the texts of a form field.
 func decodeTexts(texts []string, into reflect.Value, strict bool) *wrongValue {
 	last := texts[len(texts)-1]
 	switch kind := into.Kind(); {
@@ -161,10 +161,10 @@ func decodeNumber(raw json.RawMessage, into reflect.Value) *wrongValue {
 	return nil
 }
 
-// decodeWhole reads an integer that is written as 1.0 or 1e3, as some languages do.
+// decodeWhole reads an integer written as 1.0 or 1e3, as some languages do.
 func decodeWhole(raw json.RawMessage, into reflect.Value) *wrongValue {
 	f, err := strconv.ParseFloat(string(raw), 64)
-	const exact = 1 << 53 // below it each integer has a float of its own
+	const exact = 1 << 53 // below it every integer has its own float
 	if err != nil || f != math.Trunc(f) || math.Abs(f) >= exact || into.OverflowInt(int64(f)) {
 		return wrong("integer")
 	}
@@ -174,7 +174,7 @@ func decodeWhole(raw json.RawMessage, into reflect.Value) *wrongValue {
 
 func isInteger(kind reflect.Kind) bool { return kind == reflect.Int || kind == reflect.Int64 }
 
-// isScalar reports whether values of a kind are read from texts that are none themselves.
+// isScalar reports whether a text can stand for a value of this kind: a boolean or a number.
 func isScalar(kind reflect.Kind) bool {
 	return kind == reflect.Bool || kind == reflect.Float64 || isInteger(kind)
 }
@@ -184,7 +184,7 @@ func isNumber(raw json.RawMessage) bool {
 	return len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
 }
 
-// jsonOf is the JSON that a text is, or the text as JSON.
+// jsonOf returns a text that is valid JSON as it is, and any other as a JSON string.
 func jsonOf(text string) json.RawMessage {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -192,7 +192,7 @@ func jsonOf(text string) json.RawMessage {
 	return jsontext.Append(nil, text)
 }
 
-// listOf are texts as a list. One that is a list itself is that list.
+// listOf returns texts as a JSON list. A single text that is a JSON list is returned as it is.
 func listOf(texts []string) json.RawMessage {
 	if len(texts) == 1 && strings.HasPrefix(strings.TrimSpace(texts[0]), "[") && json.Valid([]byte(texts[0])) {
 		return json.RawMessage(texts[0])

@@ -19,8 +19,7 @@ type Page[T any] struct {
 	Results  []T     `json:"results"`
 }
 
-// List is a page while it is filled. An answer holds as many records as the caller's limit and
-// MaxListBytes allow.
+// List is a page being filled. It holds as many records as the caller's limit and MaxListBytes allow.
 type List struct {
 	Count, limit, offset int
 	Records              []json.RawMessage
@@ -29,16 +28,16 @@ type List struct {
 
 const (
 	DefaultPage = 100
-	// MaxListBytes is what the records of a list take at most, unless the first alone takes more.
+	// MaxListBytes is the most that the records of a list take together, in bytes. A first record that is larger is still included.
 	MaxListBytes = 16 << 20
 )
 
-// PageOf answers with the part of all that the caller's limit and offset name.
+// PageOf answers with the part of all selected by the caller's limit and offset.
 func PageOf[T any](in *Input, all []T) (*Response, error) {
 	return PageBy(in, all, func(record T) T { return record })
 }
 
-// PageBy answers with the part of all that the query string asks for. Only what is in that part is recorded.
+// PageBy answers with the part of all that the query string selects. record is called for the items of that part only.
 func PageBy[T, R any](in *Input, all []T, record func(T) R) (*Response, error) {
 	part, out, err := CutPage(in, all)
 	if err != nil {
@@ -52,7 +51,7 @@ func PageBy[T, R any](in *Input, all []T, record func(T) R) (*Response, error) {
 	return out.Response(in), nil
 }
 
-// CutPage returns the part of all that the caller's limit and offset name, and the list to fill with its records.
+// CutPage returns the part of all selected by the caller's limit and offset, and the list to fill with its records.
 func CutPage[T any](in *Input, all []T) ([]T, *List, error) {
 	limit, offset, err := in.PageParams()
 	if err != nil {
@@ -62,12 +61,12 @@ func CutPage[T any](in *Input, all []T) ([]T, *List, error) {
 	return part[:min(limit, len(part))], NewList(len(all), limit, offset), nil
 }
 
-// NewList returns an empty list: a part of count records.
+// NewList returns an empty list, to be filled with a part of count records.
 func NewList(count, limit, offset int) *List {
 	return &List{Count: count, limit: limit, offset: offset}
 }
 
-// PageParams returns the part of a list that the query string asks for.
+// PageParams returns the limit and offset of the query string.
 func (in *Input) PageParams() (limit, offset int, err error) {
 	if limit, _, err = in.QueryInt("limit"); err != nil {
 		return 0, 0, err
@@ -93,7 +92,7 @@ func (l *List) Add(record json.RawMessage) bool {
 	return true
 }
 
-// Response is the list as an answer. Its next page begins after the last record that is given, however many the caller asked for.
+// Response returns the list as a response. The next page begins after the last record in this one, whatever the caller's limit.
 func (l *List) Response(in *Input) *Response {
 	var next, previous *string
 	if n := len(l.Records); n > 0 && n < l.Count-l.offset {
@@ -117,12 +116,12 @@ func (l *List) Response(in *Input) *Response {
 	return Raw(http.StatusOK, append(body, ']', '}'))
 }
 
-// PageURL is the address of this request with another limit and offset.
+// PageURL returns the URL of this request with another limit and offset.
 func (in *Input) PageURL(limit, offset int) *string {
 	return in.link(map[string]int{"limit": limit, "offset": offset})
 }
 
-// NumberedPages are the addresses of the pages after and before one of a list whose pages have numbers; nil where there is none.
+// NumberedPages returns the URLs of the next and previous page of a list with numbered pages; nil if there is none.
 func (in *Input) NumberedPages(number, pages int) (next, previous *string) {
 	if number < pages {
 		next = in.link(map[string]int{"page": number + 1})
@@ -133,7 +132,7 @@ func (in *Input) NumberedPages(number, pages int) (next, previous *string) {
 	return next, previous
 }
 
-// link is the address of this request with other parameters; zeros are left out.
+// link returns the URL of this request with other parameters; zeros are left out.
 func (in *Input) link(changes map[string]int) *string {
 	params := in.URL.Query()
 	for name, value := range changes {
@@ -148,7 +147,7 @@ func (in *Input) link(changes map[string]int) *string {
 // QueryInt reads a number from the query string, and reports whether it was given.
 func (in *Input) QueryInt(name string) (n int, given bool, err error) {
 	params, err := url.ParseQuery(in.URL.RawQuery)
-	if err != nil { // what cannot be read would count as not given
+	if err != nil { // otherwise a malformed parameter would count as not given
 		return 0, false, Invalid("", "invalid_input", "The query string cannot be read: %s.", err)
 	}
 	text := params.Get(name)
@@ -164,7 +163,7 @@ func (in *Input) QueryInt(name string) (n int, given bool, err error) {
 	return n, true, nil
 }
 
-// JSONParam reads a parameter of the query string that is JSON, and reports whether it was given.
+// JSONParam reads a JSON parameter of the query string, and reports whether it was given.
 func (in *Input) JSONParam(name string, into any) (bool, error) {
 	text := in.URL.Query().Get(name)
 	if text == "" {
@@ -179,7 +178,7 @@ func (in *Input) JSONParam(name string, into any) (bool, error) {
 	return true, nil
 }
 
-// IsTrue reports whether a parameter of the query string is one of the words that stand for true.
+// IsTrue reports whether text, a parameter of the query string, stands for true.
 func IsTrue(text string) bool {
 	switch text {
 	case "1", "t", "true", "True", "TRUE", "y", "yes", "on":

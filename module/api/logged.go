@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 )
 
-// Logged is the field "error" of a log line. The words of ClickHouse are left out: they may quote a row or the value of a variable.
+// Logged returns the field "error" of a log line. It leaves out the messages of ClickHouse, which may quote a row or the value of a variable.
 func Logged(err error) zap.Field {
 	if _, ok := errors.AsType[*clickhouse.Error](err); ok {
 		return clickhouse.Logged(err)

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Origins says what links in answers begin with.
+// Origins says what links in responses begin with.
 type Origins struct {
-	// PublicURL is the scheme and host of all links; empty for those that the client used.
+	// PublicURL is the scheme and host of all links; empty to use those of the request.
 	PublicURL string
-	// FromTrustedProxy reports whether a request comes from a proxy whose headers X-Forwarded-Proto and X-Forwarded-Host say what the client
-	// used. Nil: none does.
+	// FromTrustedProxy reports whether a request comes from a proxy whose headers X-Forwarded-Proto and X-Forwarded-Host are trusted to name the scheme and
+	// host that the client used. Nil trusts no proxy.
 	FromTrustedProxy func(*http.Request) bool
 }
 
-// Origin is the scheme and host that links in answers begin with. It is empty, which makes links relative, if the host of the request is
-// not a valid name or address: links would contain text of an attacker's choice.
+// Origin returns the scheme and host that links in responses begin with. It is empty, which makes links relative, if the host of the request is not a valid
+// name or address: links would contain text chosen by an attacker.
 func (in *Input) Origin() string {
 	if in.Origins.PublicURL != "" {
 		return in.Origins.PublicURL
@@ -39,7 +39,7 @@ func (in *Input) Origin() string {
 	return scheme + "://" + host
 }
 
-// forwarded returns what the nearest proxy says in a header. Proxies that add to a list write at its end.
+// forwarded returns the nearest proxy's value of a header. Proxies that add to a list append to it.
 func forwarded(h http.Header, name string) string {
 	values := h[name]
 	if len(values) == 0 {
@@ -49,8 +49,8 @@ func forwarded(h http.Header, name string) string {
 	return strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
 }
 
-// maxHost is the most bytes of a name and a port.
+// maxHost is the longest name with a port, in bytes.
 const maxHost = 253 + len(":65535")
 
-// HostForm is a name or an address, with a port or without.
+// HostForm matches a host name or address, with or without a port.
 var HostForm = regexp.MustCompile(`^(?:[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$`)

@@ -9,10 +9,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// errPeerCaller refuses a key that is not there, or no longer, and a token that says more than its key may.
+// errPeerCaller refuses a key that does not exist or is revoked or expired, and a token that exceeds its key.
 var errPeerCaller = errors.New("nobody may ask this")
 
-// ForPeer is the caller for whom another server asks. A server is not believed who may ask what: that is found in what the registry holds here.
+// ForPeer returns the caller on whose behalf another server asks. It does not take the other server's word for what the caller may do: it looks that up in
+// this server's registry.
 func (t *Tokens) ForPeer(snap *registry.Snapshot, asked *execution.PeerRequest, now time.Time) (*Caller, error) {
 	project := snap.Project(asked.Project)
 	raw, err := hex.DecodeString(asked.Caller.Hash)

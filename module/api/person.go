@@ -21,8 +21,8 @@ type Person struct {
 	IsIdentified bool            `json:"is_identified"`
 }
 
-// Complete takes a person as it is stored, and fills in what follows from its id, its distinct ids and its properties. It puts the
-// distinct ids that somebody chose first.
+// Complete fills in the fields of a stored person that follow from its id, its distinct ids and its properties. It puts the distinct ids that
+// somebody chose first.
 func (p *Person) Complete(c *Caller) {
 	p.UUID, p.Type, p.DistinctIDs = p.ID, "person", chosenFirst(p.DistinctIDs)
 	if p.CreatedAt != nil && p.CreatedAt.Unix() <= 0 {
@@ -34,7 +34,7 @@ func (p *Person) Complete(c *Caller) {
 	p.Name = p.name(c)
 }
 
-// chosenFirst puts the distinct ids that somebody chose before those that a client made up, which are UUIDs.
+// chosenFirst puts distinct ids that somebody chose before those that a client generated, which are UUIDs.
 func chosenFirst(ids []string) []string {
 	out := make([]string, 0, len(ids))
 	for _, madeUp := range []bool{false, true} {
@@ -47,10 +47,10 @@ func chosenFirst(ids []string) []string {
 	return out
 }
 
-// nameProperties are the properties whose values name a person, the best first, unless the project has others.
+// nameProperties are the properties that name a person, the best first. A project can replace them.
 var nameProperties = []string{"email", "Email", "name", "Name", "username", "Username", "UserName"}
 
-// name is what a person is called: by its properties, else by a distinct id, else by its id.
+// name returns the display name of a person: from its properties, else a distinct id, else its id.
 func (p *Person) name(c *Caller) string {
 	var properties map[string]any
 	_ = json.Unmarshal(p.Properties, &properties) // without names, an id is shown

@@ -13,7 +13,7 @@ func OrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// OrNone makes an empty text no JSON at all.
+// OrNone returns text as JSON, or nil if it is empty.
 func OrNone(text string) json.RawMessage {
 	if text == "" {
 		return nil
@@ -21,7 +21,7 @@ func OrNone(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// OrNull makes an empty text a JSON null.
+// OrNull returns nil, a JSON null, for an empty text.
 func OrNull(text string) *string {
 	if text == "" {
 		return nil

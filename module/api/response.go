@@ -11,54 +11,53 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// Response is what a handler answers. Its headers and quotas are sent with an error too. The zero Response is an empty 200 that
-// nobody may keep.
+// Response is what a handler returns. Its headers and quotas are sent with an error too. The zero Response is an empty 200 that must not be stored.
 type Response struct {
-	Status int         // 0 stands for 200
+	Status int         // 0 means 200
 	Type   []string    // the Content-Type; nil for JSON, or for nothing when there is no body
-	Header http.Header // further headers; nil for none. It is only read, so that requests can share it
+	Header http.Header // further headers, or nil. It is only read, so requests can share it
 	Quotas execution.Quotas
 	Spent  Spent
 
 	Body  cache.Body
 	Cache CacheControl
-	// Answer is the result that the body shows, where the cache took part; its Entry is nil for others.
+	// Answer is the result that the body shows, if the cache took part; else its Entry is nil.
 	Answer cache.Answer
-	// Stream writes an answer that is not known as a whole, in the place of all of the above but Header and Quotas. An error that
-	// it returns is answered in its place, if nothing was sent.
+	// Stream writes a response that is not known as a whole. All fields above but Header and Quotas are then ignored. If it returns an error before
+	// anything was sent, the error is answered instead.
 	Stream func(http.ResponseWriter) error
 }
 
-// CacheControl is what a client may keep of an answer.
+// CacheControl is what a client may store of a response.
 type CacheControl uint8
 
-// What a client may keep.
+// What a client may store.
 const (
 	NoStore    CacheControl = iota // nothing
-	Revalidate                     // all, if it asks each time whether it still holds
-	WhileFresh                     // all, as long as the result is fresh
+	Revalidate                     // everything, if it revalidates it before each use
+	WhileFresh                     // everything, while the result is fresh
 	Unsaid                         // there is nothing to keep
 )
 
-// Spent is where the time of an answer went, and how much of it was computed.
+// Spent is where the time of a response went, and how many of its buckets were computed.
 type Spent struct {
 	Compile, Probe, ClickHouse time.Duration
-	Peer                       time.Duration // in which the server that owns the result answered; the others are a part of it
+	Peer                       time.Duration // how long the server that owns the result took; includes the others
 	Buckets                    execution.Buckets
 }
 
-// JSON is an answer with v as its body. Encoding v cannot fail: it holds only what the server put there.
+// JSON returns a response with v as its body. Encoding v cannot fail: it holds only what the server put there.
 func JSON(status int, v any) *Response { return Raw(status, jsontext.Append(nil, v)) }
 
-// Raw is an answer whose body is JSON already.
+// Raw returns a response whose body is JSON already.
 func Raw(status int, body []byte) *Response {
 	return &Response{Status: status, Body: cache.Body{Bytes: body}}
 }
 
-// NoContent is an answer without a body.
+// NoContent returns a response without a body.
 func NoContent() *Response { return &Response{Status: http.StatusNoContent} }
 
-// With is the answer with what is left to its caller. Without an answer, beside an error, that is all there is to answer with.
+// With sets the caller's remaining quotas. A nil response, as beside an error, becomes one with nothing but the quotas.
 func (r *Response) With(left execution.Quotas) *Response {
 	if r == nil {
 		r = new(Response)
@@ -67,7 +66,7 @@ func (r *Response) With(left execution.Quotas) *Response {
 	return r
 }
 
-// Header values that are the same for every answer.
+// Header values that are the same in all responses.
 var (
 	JSONType   = []string{"application/json"}
 	VaryHeader = []string{"Authorization, Origin, Accept, Accept-Encoding"}
@@ -75,8 +74,7 @@ var (
 	zstdCoding = []string{cache.Zstd.String()}
 )
 
-// Header is the first value of a request's header, whose name is written as the server writes it: that spares http.Header.Get's
-// look at each letter.
+// Header returns the first value of a request's header. The name must be in canonical form, which saves the conversion of http.Header.Get.
 func Header(r *http.Request, canonical string) string {
 	if values := r.Header[canonical]; len(values) > 0 {
 		return values[0]
@@ -84,23 +82,23 @@ func Header(r *http.Request, canonical string) string {
 	return ""
 }
 
-// Write sends an answer. All answers but streams are sent here.
+// Write sends a response. All responses but streams are sent here.
 func Write(w http.ResponseWriter, r *http.Request, start time.Time, res *Response) {
 	code := describe(w.Header(), r, start, res)
 	w.WriteHeader(code)
 	if code != http.StatusNotModified && res.Body.Bytes != nil {
-		_, _ = w.Write(res.Body.Bytes) // the client may be gone, there is nobody to tell
+		_, _ = w.Write(res.Body.Bytes) // if the client is gone, there is nobody to tell
 	}
 }
 
-// describe sets the headers of an answer, and returns its status: 304 if the client has what it would get.
+// describe sets the headers of a response, and returns its status: 304 if the client has it already.
 func describe(h http.Header, r *http.Request, start time.Time, res *Response) (code int) {
 	setHeaders(h, res)
 	rendered := res.Body.ContentLength != ""     // by the cache, in the encoding that the client takes
-	if rendered && r.Method != http.MethodPost { // no cache keeps what a POST was answered with, unless it has a Content-Location (RFC 9110, section 9.3.3)
+	if rendered && r.Method != http.MethodPost { // no cache stores the response to a POST without a Content-Location (RFC 9110, section 9.3.3)
 		h["Vary"] = VaryHeader
 	}
-	// The texts of all headers are cut from one string, and the slices that hold them from one array.
+	// All header values are slices of one string, and their []string values are slices of one array.
 	text := make([]byte, 0, 256)
 	switch res.Cache {
 	case NoStore:
@@ -167,23 +165,22 @@ func describe(h http.Header, r *http.Request, start time.Time, res *Response) (c
 	return code
 }
 
-// maxCounted is the longest body, in bytes, that net/http keeps in its buffer until the handler returns. It sends the length of such a body
-// by itself.
+// maxCounted is the longest body, in bytes, that net/http buffers until the handler returns. It then sets Content-Length by itself.
 const maxCounted = 2048
 
-// serverCounts reports whether the server sends the length of a body without being told. A cached run leaves that to it: then its headers
-// are eight, and a map of more costs each request several allocations, here and in the copy that net/http makes.
+// serverCounts reports whether net/http sets Content-Length by itself. A cached run leaves it to that: it then has eight headers, and a larger map costs
+// each request several allocations, here and in net/http's copy.
 func serverCounts(r *http.Request, length int) bool {
 	return r.ProtoMajor == 1 && r.Method == http.MethodPost && 0 < length && length <= maxCounted
 }
 
-// setHeaders sets what is sent with errors and streams too.
+// setHeaders sets the headers that errors and streams are sent with too.
 func setHeaders(h http.Header, res *Response) {
 	maps.Copy(h, res.Header)
 	SetQuotas(h, res.Quotas)
 }
 
-// SetQuotas sets the headers that say what is left to the caller; nil sets none.
+// SetQuotas sets the headers with the caller's remaining quotas; nil sets none.
 func SetQuotas(h http.Header, qs execution.Quotas) {
 	if qs != nil {
 		policy, left := qs.Fields(time.Now())
@@ -191,7 +188,7 @@ func SetQuotas(h http.Header, qs execution.Quotas) {
 	}
 }
 
-// setType sets the Content-Type, once: a map of eight that is assigned to again grows, even if it has the key.
+// setType sets the Content-Type. Call it once: assigning to a full map of eight makes it grow, even if the key exists.
 func setType(h http.Header, res *Response) {
 	typ := res.Type
 	if typ == nil {
@@ -204,7 +201,7 @@ func appendSeconds(dst []byte, d time.Duration) []byte {
 	return strconv.AppendInt(dst, int64(d/time.Second), 10)
 }
 
-// AppendCacheStatus says how the cache took part, in the words of RFC 9211.
+// AppendCacheStatus appends the value of the Cache-Status header, in the terms of RFC 9211.
 func AppendCacheStatus(dst []byte, got cache.Answer) []byte {
 	dst = append(dst, "caddy-analytics; "...)
 	switch got.Status {
@@ -260,8 +257,8 @@ func appendBuckets(dst []byte, b execution.Buckets) []byte {
 	return strconv.AppendInt(dst, int64(b.All), 10)
 }
 
-// Append appends where the time went, as Server-Timing has it: milliseconds of the whole, and of the parts that took place. Of an answer that was put
-// together from buckets of time it says how many of them were computed.
+// Append appends the value of the Server-Timing header: the milliseconds of the whole and of each part that took place. For a result assembled from time
+// buckets, it adds how many of them were computed.
 func (s Spent) Append(text []byte, total time.Duration) []byte {
 	text = appendTiming(text, "total", total)
 	if s.Compile > 0 {

@@ -7,24 +7,23 @@ import (
 	"strings"
 )
 
-// Route is one method of one address: what a caller must hold, and who answers.
+// Route is one method of one address: what the caller needs, and the handler.
 type Route struct {
 	Method  string
-	Pattern string // what follows the project in a path, such as endpoints/:name/run
-	Scope   string // that a key needs, such as endpoint:read; AnyScope for what every personal key may ask
-	// SecretKeys reports that project secret keys may call it: contract section 6.3 gives them the run alone.
+	Pattern string // the path after the project, such as endpoints/:name/run
+	Scope   string // what a key needs, such as endpoint:read; AnyScope if every personal key may call it
+	// SecretKeys reports whether project secret keys may call it: contract section 6.3 allows them the run only.
 	SecretKeys bool
 	Handler    Handler
 }
 
-// AnyScope stands for no scope in particular.
+// AnyScope means that no scope is required.
 const AnyScope = ""
 
 // Methods are the routes of one address.
 type Methods map[string]*Route
 
-// Of returns the route of a method. HEAD is GET without a body, which the server leaves out; OPTIONS needs what reading the
-// Address needs.
+// Of returns the route of a method. HEAD is GET without a body, which net/http leaves out; OPTIONS requires the scope for reading the Address.
 func (m Methods) Of(method string) (*Route, bool) {
 	found, ok := m[method]
 	switch {
@@ -39,7 +38,7 @@ func (m Methods) Of(method string) (*Route, bool) {
 	return nil, false
 }
 
-// options says what an Address takes and gives.
+// options returns the route that describes an Address.
 func (m Methods) options() *Route {
 	options := &Route{Handler: func(context.Context, *Caller, *Input) (*Response, error) {
 		res := JSON(http.StatusOK, map[string][]string{"renders": {"application/json"}, "parses": {"application/json"}})
@@ -69,19 +68,19 @@ func (m Methods) Allow() string {
 	return strings.Join(names, ", ")
 }
 
-// Address is the part of a path after the project: a resource, perhaps a name below it, perhaps an action on that.
+// Address is the path after the project: a resource, perhaps a name below it, perhaps an action on that.
 type Address struct {
 	Resource, Name, Action string
-	Item                   string // what follows the action, of which a route serves any; empty for most
+	Item                   string // what follows the action, which can be anything; empty for most routes
 }
 
-// anyName is the name in a pattern of a route that serves all names.
+// anyName is the name in the pattern of a route that serves all names.
 const anyName = ":name"
 
-// names are what is served of a resource: by name, then by action. Maps in maps are faster to look up than one by Address.
+// names are the routes of a resource: by name, then by action. Nested maps are faster to look up than one keyed by Address.
 type names map[string]map[string]Methods
 
-// Serve adds routes to those that are served.
+// Serve registers routes.
 func (a *API) Serve(routes ...Route) {
 	if a.routes == nil {
 		a.routes = map[string]names{}
@@ -103,7 +102,7 @@ func (a *API) Serve(routes ...Route) {
 	}
 }
 
-// Routes are those that are served.
+// Routes returns all registered routes.
 func (a *API) Routes() (all []Route) {
 	for _, named := range a.routes {
 		for _, actions := range named {
@@ -117,10 +116,10 @@ func (a *API) Routes() (all []Route) {
 	return all
 }
 
-// Address is that of the route, with the name :name where it serves any.
+// Address returns the route's address; its name is :name if the route serves all names.
 func (r *Route) Address() Address { return addressOf(r.Pattern) }
 
-// addressOf reads a pattern. A resource beside the projects begins with a slash.
+// addressOf parses a pattern. A resource that is not below a project begins with a slash.
 func addressOf(pattern string) (at Address) {
 	rest, beside := strings.CutPrefix(pattern, "/")
 	at.Resource, rest, _ = strings.Cut(rest, "/")
@@ -131,7 +130,7 @@ func addressOf(pattern string) (at Address) {
 	return at
 }
 
-// Methods are those of the Address as it stands, else those of its pattern; nil when nothing is served there.
+// Methods returns the routes of an address, else those of the pattern that matches it; nil if nothing is served there.
 func (a *API) Methods(at *Address) Methods {
 	named := a.routes[at.Resource]
 	if found := named[at.Name][at.Action]; found != nil || at.Name == "" {
@@ -140,18 +139,18 @@ func (a *API) Methods(at *Address) Methods {
 	return named[anyName][at.Action]
 }
 
-// ApiPrefix leads every path that is ours but one; a site may serve other things beside it.
+// ApiPrefix begins all paths of the API but one; a site may serve other things beside it.
 const ApiPrefix = "/api/"
 
-// flagDefinitions is the path at which newer SDKs ask for what older ones ask below ApiPrefix, FlagsResource.
+// flagDefinitions is the path at which newer SDKs request what older ones request below ApiPrefix at FlagsResource.
 const flagDefinitions = "/flags/definitions"
 
-// Serves reports whether a path is one of the API's.
+// Serves reports whether a path belongs to the API.
 func Serves(path string) bool {
 	return strings.HasPrefix(path, ApiPrefix) || strings.TrimSuffix(path, "/") == flagDefinitions
 }
 
-// parsePath takes /api/{projects|environments}/{project}/{resource}[/{name}[/{action}]][/] apart, and what parseDiscovery knows.
+// parsePath parses /api/{projects|environments}/{project}/{resource}[/{name}[/{action}]][/], and the paths of parseDiscovery.
 func parsePath(path string) (project string, at Address, ok bool) {
 	rest, ok := strings.CutPrefix(path, ApiPrefix)
 	if !ok {
@@ -177,7 +176,7 @@ func parsePath(path string) (project string, at Address, ok bool) {
 	return project, at, !strings.Contains(at.Action, "/")
 }
 
-// CurrentAlias stands in a path for what belongs to the key.
+// CurrentAlias in a path stands for what belongs to the key.
 const CurrentAlias = "@current"
 
 const (
@@ -189,8 +188,8 @@ const (
 	FlagsResource         = "/feature_flag"
 )
 
-// parseDiscovery takes the paths apart that name no resource of a project: /api/projects/[7/], /api/users/@me/,
-// /api/personal_api_keys/@current/, /api/feature_flag/local_evaluation/ and /api/organizations/[id/[projects/[7/]]] or [id/members/[uuid/]]. rest is what follows /api/.
+// parseDiscovery parses the paths that name no resource of a project: /api/projects/[7/], /api/users/@me/, /api/personal_api_keys/@current/,
+// /api/feature_flag/local_evaluation/ and /api/organizations/[id/[projects/[7/]]] or [id/members/[uuid/]]. rest is what follows /api/.
 func parseDiscovery(rest string) (project string, at Address, ok bool) {
 	rest = strings.TrimSuffix(rest, "/")
 	first, rest, _ := strings.Cut(rest, "/")

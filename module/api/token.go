@@ -18,31 +18,31 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Claims are what a token for browsers says. It is signed, not encrypted: who holds it can read it.
+// Claims are the claims of a token for browsers. A token is signed, not encrypted: whoever holds it can read it.
 type Claims struct {
 	jwt.RegisteredClaims
 
 	Project   int64           `json:"project"`
-	Key       string          `json:"key"`                 // id of the secret key that it was issued to
+	Key       string          `json:"key"`                 // id of the secret key that it was issued for
 	Endpoints []string        `json:"endpoints"`           // names, sorted
-	Variables json.RawMessage `json:"variables,omitempty"` // as in the field Fixed of a key
+	Variables json.RawMessage `json:"variables,omitempty"` // like the field Fixed of a key
 	Origins   []string        `json:"origins,omitempty"`
 	Rate      string          `json:"rate,omitempty"`
 }
 
-// Token is a token whose signature was found right. It is immutable, but for what is left of its rate.
+// Token is a token with a valid signature. It is immutable, except for what remains of its rate.
 type Token struct {
-	// What it may do, as a secret key that is bound. Its id and hash are those of the key that it was issued to.
+	// The token as a bound secret key. ID and hash are those of the key that it was issued for.
 	Key     registry.Key
 	id      string
 	secret  string   // id of the secret that signed it
-	origins []string // none: it is not for pages of other sites
-	// How much of its key's rate is for it; nil when that is not said.
+	origins []string // none: it is not meant for pages of other sites
+	// Share is the token's part of its key's rate; nil if it has none.
 	Share *execution.Share
 }
 
-// issuer returns the key that a token was issued to, nil when that is revoked, rolled or expired since, may no longer run endpoints,
-// or the token's secret is no longer believed.
+// issuer returns the key that a token was issued for. It is nil if the key has since been revoked, rolled or expired or may no longer run endpoints, or if
+// the secret that signed the token is no longer trusted.
 func (t *Token) issuer(snap *registry.Snapshot, now time.Time) *registry.Key {
 	key := snap.KeyByHash(t.Key.Hash)
 	if key == nil || key.ID != t.Key.ID || key.Expired(now) || !key.Allows("endpoint:read") {
@@ -58,33 +58,33 @@ func (t *Token) issuer(snap *registry.Snapshot, now time.Time) *registry.Key {
 
 const (
 	MaxTokenText = 8 << 10 // bytes
-	// tokenMemory is what the tokens that were verified may take, in bytes. One that is forgotten is verified again, and its rate
-	// begins anew; that of its key still bounds it.
+	// tokenMemory is the most that verified tokens take in memory, in bytes. An evicted token is verified again and its rate starts anew; its key's rate
+	// still bounds it.
 	tokenMemory = 16 << 20
 )
 
-// Tokens remembers the tokens that were verified by the hash of their text, so that each is parsed once. It survives reloads.
+// Tokens remembers verified tokens by the hash of their text, so that each is parsed once. It survives reloads.
 type Tokens struct {
 	verified *cache.Memo[*Token]
 	parser   *jwt.Parser
-	// shares are what is left of the rates of tokens, whether they come with a request of a client or of another server.
+	// shares hold what remains of the rates of tokens, whether a client or another server sends them.
 	shares *cache.Memo[*execution.Share]
-	mu     sync.Mutex // held to add a token or its rate, so that each has one
-	// Sharing has all nodes share the rates of tokens; nil: they are those of this process. Set it before Tokens is used.
+	mu     sync.Mutex // held to add a token or a share, so that each exists once
+	// Sharing shares the rates of tokens between all nodes; nil keeps them to this process. Set it before Tokens is used.
 	Sharing *execution.Sharing
 }
 
-// NewTokens remembers no tokens yet.
+// NewTokens returns an empty Tokens.
 func NewTokens() *Tokens {
 	return &Tokens{
 		verified: cache.NewMemo(tokenMemory, (*Token).size),
 		shares:   cache.NewMemo(tokenMemory, func(*execution.Share) int { return 256 }),
-		// Times are looked at with each request, not when the token is parsed.
+		// Times are checked with each request, not when the token is parsed.
 		parser: jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation()),
 	}
 }
 
-// size is about what a token takes in memory, in bytes.
+// size is roughly how much memory a token takes, in bytes.
 func (t *Token) size() int {
 	size := len(t.Key.Fixed) + 512
 	for _, texts := range [][]string{t.Key.Endpoints, t.origins} {
@@ -100,7 +100,7 @@ func isToken(text string) bool {
 	return strings.HasPrefix(text, "eyJ") && strings.Count(text, ".") == 2
 }
 
-// Find returns the token of a text. Its time, its key and its origins are for the caller to look at.
+// Find returns the token with this text. The caller checks its expiry, key and origins.
 func (t *Tokens) Find(snap *registry.Snapshot, text string) (*Token, error) {
 	if len(text) > MaxTokenText {
 		return nil, errBadToken
@@ -123,7 +123,7 @@ func (t *Tokens) Find(snap *registry.Snapshot, text string) (*Token, error) {
 	return found, nil
 }
 
-// share is what is left of the rate of a token.
+// share returns what remains of a token's rate.
 func (t *Tokens) share(project int64, token string, rate registry.Rate) *execution.Share {
 	name := fmt.Appendf(nil, "%d %d %d %s", project, rate.Queries, rate.Per, token)
 	t.mu.Lock()
@@ -136,11 +136,10 @@ func (t *Tokens) share(project int64, token string, rate registry.Rate) *executi
 	return made
 }
 
-// errBadToken says that a token is none of ours.
+// errBadToken says that this server did not issue the token.
 var errBadToken = unauthenticated("authentication_failed", "The token is invalid.")
 
-// verify checks the signature of a token. Whatever it says counts only because it is signed, and the key that it was issued to
-// bounds it all the same.
+// verify checks the signature of a token. Its claims count only because they are signed, and even so the key that it was issued for bounds them.
 func (t *Tokens) verify(snap *registry.Snapshot, text string) (*Token, error) {
 	var claims Claims
 	var issuer *registry.Key
@@ -180,14 +179,14 @@ func (t *Tokens) verify(snap *registry.Snapshot, text string) (*Token, error) {
 	return found, nil
 }
 
-// SigningKey is what tokens of a key are signed with. The hash of the key is a part of it, so that rolling the key ends them.
+// SigningKey returns the secret that signs the tokens of a key. It depends on the key's hash, so rolling the key ends its tokens.
 func SigningKey(secret registry.TokenSecret, issuer *registry.Key) []byte {
 	mac := hmac.New(sha256.New, secret.Secret[:])
 	mac.Write(issuer.Hash[:])
 	return mac.Sum(nil)
 }
 
-// within checks that a key may do nothing that its issuer may not.
+// within checks that key allows nothing beyond issuer.
 func within(issuer, key *registry.Key) error {
 	for _, name := range key.Endpoints {
 		if !issuer.MayRun(name) {
@@ -213,7 +212,7 @@ func within(issuer, key *registry.Key) error {
 	return nil
 }
 
-// Sign writes a token.
+// Sign returns the signed text of a token.
 func Sign(claims *Claims, secret registry.TokenSecret, issuer *registry.Key) (string, error) {
 	token := jwt.NewWithClaims(jwt.SigningMethodHS256, claims)
 	token.Header["kid"] = secret.ID
@@ -224,8 +223,7 @@ func Sign(claims *Claims, secret registry.TokenSecret, issuer *registry.Key) (st
 	return text, nil
 }
 
-// believe makes a token the caller's key, if it stands. What is wrong with a token that was once good is told to pages of its
-// origins too.
+// believe makes a valid token the caller's key. Pages of the token's origins may also read why a once valid token is refused.
 func (t *Tokens) believe(h http.Header, r *http.Request, text string, c *Caller) error {
 	token, err := t.Find(c.Snapshot, text)
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// User is who made or changed something: contract section 4.3. There are no accounts here: each personal key is a user of its
-// own, named after the label of the key. A number and an address are given because clients insist on them; no mail can reach the
-// address.
+// User is the author of a record or of a change: contract section 4.3. There are no accounts here: each personal key is its own user, named after the key's
+// label. It has a number and a mail address because clients insist on them; the address receives no mail.
 type User struct {
 	ID                 int64           `json:"id"`
 	UUID               string          `json:"uuid"`
@@ -25,10 +24,10 @@ type User struct {
 	RoleAtOrganization *string         `json:"role_at_organization"`
 }
 
-// idSpace is the name space of the UUIDs that DerivedID makes.
+// idSpace is the namespace of the UUIDs that DerivedID makes.
 var idSpace = uuid.MustParse("e826ca13-142d-4eb9-a507-4d4114e24f2d")
 
-// DerivedID returns a UUID for something that has only a number or another id. It is always the same for the same kind and id.
+// DerivedID returns a UUID for something that has only a number or another id. It is the same each time for the same kind and id.
 func DerivedID(kind, id string) string { return uuid.NewSHA1(idSpace, []byte(kind+" "+id)).String() }
 
 // UserOf returns the user that a personal key stands for.
@@ -39,8 +38,8 @@ func UserOf(k *registry.Key) *User {
 	}
 }
 
-// User returns the user that the key with this id stands for. It is nil when the project has no such key, when an operator did it
-// (no id), or when it is a secret key, which stands for nobody.
+// User returns the user that the key with this id stands for. It is nil if the id is empty (an operator made the change), if the project has no such key,
+// or if it is a secret key, which stands for nobody.
 func (c *Caller) User(key string) *User {
 	if key == "" {
 		return nil
@@ -52,7 +51,7 @@ func (c *Caller) User(key string) *User {
 	return UserOf(k)
 }
 
-// UserNumber returns the number of that user; 0 when there is none.
+// UserNumber returns the number of that user; 0 if there is none.
 func (c *Caller) UserNumber(key string) int64 {
 	if k := c.Snapshot.KeyByID(c.Project.ID, key); k != nil {
 		return k.User
@@ -68,7 +67,7 @@ type GroupType struct {
 	NamePlural     *string `json:"name_plural"`
 }
 
-// GroupTypes returns the group types of the caller's project; empty, not nil, when there are none.
+// GroupTypes returns the group types of the caller's project; empty, not nil, if there are none.
 func (c *Caller) GroupTypes() []GroupType {
 	types := []GroupType{}
 	for _, g := range c.Snapshot.GroupTypes(c.Project.ID) {

@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// VariablesField reads the field "variables" of a run: a value for each code name. Nil when it is not given.
+// VariablesField reads the field "variables" of a run: a value for each code name. It is nil if not given.
 func VariablesField(fields map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	raw, ok := fields["variables"]
 	if !ok || IsNull(raw) {
@@ -30,8 +30,8 @@ func VariablesField(fields map[string]json.RawMessage) (map[string]json.RawMessa
 	return given, nil
 }
 
-// OnlyItem is the value of a List that takes one: the OpenAPI document calls every List an array (contract section 5.6), so a list
-// of one value stands for that value.
+// OnlyItem returns the value for a List variable that takes a single value: the OpenAPI document declares every List as an array (contract section 5.6), so
+// a list of one value stands for that value.
 func OnlyItem(def *registry.Variable, value any) any {
 	if items, ok := value.([]any); ok && len(items) == 1 && def != nil && def.Type == registry.VariableList && !def.IsMulti {
 		return items[0]
@@ -39,8 +39,8 @@ func OnlyItem(def *registry.Variable, value any) any {
 	return value
 }
 
-// CheckVariable checks a value against the type of its variable, and gives it in that type: a number may come as text.
-// A variable that was deleted since checks nothing; the compiler names it.
+// CheckVariable checks a value against the type of its variable, and returns it in that type: a number may come as text. It accepts any value for a nil
+// def, a variable deleted since; the compiler reports that.
 func CheckVariable(def *registry.Variable, value any) (any, error) {
 	if def == nil {
 		return value, nil
@@ -82,7 +82,7 @@ func CheckVariable(def *registry.Variable, value any) (any, error) {
 	panic("BUG: a variable of type " + string(def.Type))
 }
 
-// IsNumber tells the numbers that ClickHouse can hold: integers of 64 bits, and others that are not too large for a float.
+// IsNumber reports whether ClickHouse can hold a number: a 64-bit integer, or another number that is not too large for a float.
 func IsNumber(text string) bool {
 	if strings.ContainsAny(text, ".eE") {
 		_, err := strconv.ParseFloat(text, 64)
@@ -95,7 +95,7 @@ func IsNumber(text string) bool {
 	return err == nil
 }
 
-// checkListVariable takes one of the variable's values, or several of them when it is multi-valued.
+// checkListVariable accepts one of the variable's values, or several if it is multi-valued.
 func checkListVariable(def *registry.Variable, value any) (any, error) {
 	items, several := value.([]any)
 	if several && !def.IsMulti {
@@ -126,7 +126,7 @@ func isDate(text string) bool {
 	})
 }
 
-// ShowValue gives a value as a message shows it: short.
+// ShowValue returns a value in a short form for messages.
 func ShowValue(value any) string {
 	const most = 60
 	text := []rune(string(jsontext.Append(nil, value)))
@@ -136,8 +136,8 @@ func ShowValue(value any) string {
 	return string(text)
 }
 
-// UsesVariable reports whether a query depends on a variable: a condition of an insight, or a placeholder in SQL. It is not enough
-// that the query declares it.
+// UsesVariable reports whether a query depends on a variable: in a condition of an insight, or as a placeholder in SQL. Declaring the variable is not
+// enough.
 func UsesVariable(node query.Node, name string) bool {
 	if n, ok := node.(query.Insight); ok {
 		return slices.Contains(query.VariableNames(n), name)
@@ -160,7 +160,7 @@ func StoredQuery(e *registry.Endpoint, v *registry.Version) (query.Node, error) 
 	return node, nil
 }
 
-// CanonicalID returns a UUID in the form in which ids are kept, and any other text as it is.
+// CanonicalID returns a UUID in the form in which ids are stored, and any other text unchanged.
 func CanonicalID(text string) string {
 	if id, err := uuid.Parse(text); err == nil {
 		return id.String()
@@ -168,8 +168,8 @@ func CanonicalID(text string) string {
 	return text
 }
 
-// FitDefault checks the default value of a variable against its type, and puts it into the form that the value of a run would have: a
-// run without the variable uses the default as it is. It is a registry.VariableCheck.
+// FitDefault checks the default value of a variable against its type, and converts it to the form of a run's value: a run without the variable uses the
+// default as it is. It is a registry.VariableCheck.
 func FitDefault(v *registry.Variable) error {
 	if v.Default == nil {
 		return nil
