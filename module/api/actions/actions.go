@@ -13,14 +13,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Actions are the handlers of actions.
+// Actions handles the routes of actions.
 type Actions struct {
 	Executor   *execution.Executor
 	Registry   *registry.Registry
 	References *references.Index
 }
 
-// Routes are the routes of actions. There is no DELETE: an action is deleted by a PATCH, so that it can be restored.
+// Routes returns the routes of actions. There is no DELETE: an action is deleted with PATCH, so that it can be restored.
 func (s *Actions) Routes() []api.Route {
 	const read, write = "action:read", "action:write"
 	return []api.Route{
@@ -33,7 +33,7 @@ func (s *Actions) Routes() []api.Route {
 	}
 }
 
-// find finds the action that the address names, deleted or not.
+// find finds the action named in the path, deleted or not.
 func find(c *api.Caller, in *api.Input) (*registry.Action, error) {
 	id, err := strconv.ParseInt(in.At.Name, 10, 64)
 	if err == nil {
@@ -44,7 +44,7 @@ func find(c *api.Caller, in *api.Input) (*registry.Action, error) {
 	return nil, api.NotFound("Not found.")
 }
 
-// list answers GET actions/: all that are not deleted, newest first, unless the caller asks for a page or searches.
+// list answers GET actions/: actions that are not deleted, newest first. They are all on one page unless the caller sets a limit.
 func (s *Actions) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	limit, offset, err := in.PageParams()
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Actions) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Re
 	return out.Response(in), nil
 }
 
-// matching are the actions whose names contain what is searched for, in any case of letters.
+// matching returns the actions whose names contain search, ignoring case.
 func matching(all []*registry.Action, search string) []*registry.Action {
 	if search == "" {
 		return all
@@ -98,7 +98,7 @@ func (s *Actions) create(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	return s.answer(http.StatusCreated, c, s.Registry.Snapshot(), a), nil
 }
 
-// update answers PUT and PATCH: as no field is required, both change what they are given.
+// update answers PUT and PATCH: no field is required, so both change the fields given.
 func (s *Actions) update(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	a, err := find(c, in)
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *Actions) update(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	return s.answer(http.StatusOK, c, s.Registry.Snapshot(), a), nil
 }
 
-// read reads the fields of a body and checks the steps. Registry checks the rest.
+// read reads the fields of a body and checks the steps. The registry checks the rest.
 func (s *Actions) read(ctx context.Context, c *api.Caller, in *api.Input) (registry.ActionFields, error) {
 	fields, err := readFields(in)
 	if err != nil {
@@ -124,12 +124,12 @@ func (s *Actions) read(ctx context.Context, c *api.Caller, in *api.Input) (regis
 	return fields, s.checkSteps(ctx, c, fields.Steps.Value)
 }
 
-// answer shows an action, with what uses it in a snapshot.
+// answer returns an action, with its uses in a snapshot.
 func (s *Actions) answer(status int, c *api.Caller, snap *registry.Snapshot, a *registry.Action) *api.Response {
 	return api.Raw(status, recordOf(c, a, s.References.Of(snap, c.Project.ID)).json())
 }
 
-// references answers GET actions/:id/references/: what uses the action, as a plain array.
+// references answers GET actions/:id/references/: the uses of the action, as a plain array.
 func (s *Actions) references(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	a, err := find(c, in)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// autocapture is the event whose steps ask for what was clicked. Selectors of other steps count for nothing.
+// autocapture is the event for clicks. Selectors are ignored in steps with another event.
 const autocapture = "$autocapture"
 
-// checkSteps refuses steps that no query could use: their filters and selectors are compiled as those of a list of events.
+// checkSteps refuses steps that no query could use: it compiles their filters and selectors as those of an events query.
 func (s *Actions) checkSteps(ctx context.Context, c *api.Caller, steps []registry.ActionStep) error {
 	compiles := s.Executor.CompilesOf(c.Key, c.Share, c.Project.ID)
 	for i := range steps {
@@ -42,7 +42,7 @@ func (s *Actions) checkLoop(now *registry.Snapshot, a *registry.Action) error {
 	return nil
 }
 
-// conditionOf is what of a step can be wrong in more ways than its fields tell; nil for nothing.
+// conditionOf returns the part of a step that only compiling can check; nil if there is none.
 func conditionOf(step *registry.ActionStep) (*query.Condition, error) {
 	all := &query.Condition{}
 	if step.Properties != nil {
@@ -64,8 +64,8 @@ func conditionOf(step *registry.ActionStep) (*query.Condition, error) {
 	return all, nil
 }
 
-// unreadable says which filter of a list cannot be read. The mistake names it in the lines after the first, as
-// "project.properties.0.operator" and "  Input should be …".
+// unreadable says which filter of a list cannot be read. The second line of the mistake names it, as in "project.properties.0.operator", and the third says
+// what is wrong with it, as in "  Input should be …".
 func unreadable(err error) error {
 	lines := strings.SplitN(api.ErrorOf(err).Detail, "\n", 4)
 	if len(lines) < 3 {
@@ -75,7 +75,7 @@ func unreadable(err error) error {
 	return api.Invalid(place, "invalid_input", "%s", strings.TrimSpace(lines[2]))
 }
 
-// mistakeIn says which step a mistake is in. What is compiled of a step are its properties, unless the mistake says otherwise.
+// mistakeIn says which step a mistake is in. A mistake that names no field is in the step's properties.
 func mistakeIn(i int, err error) error {
 	e := api.ErrorOf(err)
 	if e.Status != http.StatusBadRequest {

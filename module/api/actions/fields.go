@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// readFields reads the writable fields of an action. Like PostHog it ignores others: clients send back what they were given.
+// readFields reads the writable fields of an action. Like PostHog, it ignores others: clients send back what they received.
 func readFields(in *api.Input) (registry.ActionFields, error) {
 	all, err := in.ReadObject()
 	if err != nil {
@@ -39,7 +39,7 @@ func readSteps(r *api.Fields) registry.Field[[]registry.ActionStep] {
 	if !given.Given {
 		return registry.Field[[]registry.ActionStep]{}
 	}
-	if n := len(given.Value); n > registry.MaxActionSteps { // before they are read
+	if n := len(given.Value); n > registry.MaxActionSteps { // before they are parsed
 		r.Fail("steps", "invalid_input", "An action can have %d steps, and this one has %d.", registry.MaxActionSteps, n)
 		return registry.Field[[]registry.ActionStep]{}
 	}
@@ -52,7 +52,7 @@ func readSteps(r *api.Fields) registry.Field[[]registry.ActionStep] {
 	return registry.To(steps)
 }
 
-// readStep reads step number i. Fields that steps do not have are dropped.
+// readStep reads step number i and drops unknown fields.
 func readStep(raw json.RawMessage, i int) (registry.ActionStep, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {
@@ -71,10 +71,10 @@ func readStep(raw json.RawMessage, i int) (registry.ActionStep, error) {
 	return step, r.Err
 }
 
-// stepPrefix leads the names of a step's fields in mistakes.
+// stepPrefix is the prefix of a step's fields in mistakes.
 func stepPrefix(i int) string { return fmt.Sprintf("steps__%d__", i) }
 
-// text reads a text with the blanks at its ends.
+// text reads a text and keeps the spaces at its ends.
 func text(r *api.Fields, name string) *string {
 	value := api.Change[*string](r, name).Value
 	if value != nil && *value == "" {
@@ -83,7 +83,7 @@ func text(r *api.Fields, name string) *string {
 	return value
 }
 
-// trimmed reads a text without the blanks at its ends.
+// trimmed reads a text without the spaces at its ends.
 func trimmed(r *api.Fields, name string) *string {
 	value := api.Change[*string](r, name).Value
 	if value == nil {

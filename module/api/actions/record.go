@@ -10,8 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// record is an action in JSON: contract actions.md section 1. Nothing is computed for an action, so that the time of the last
-// calculation is that of its creation.
+// record is an action in JSON: contract actions.md section 1. Nothing is computed for an action, so its last calculation is its creation.
 type record struct {
 	ID                 int64      `json:"id"`
 	Name               *string    `json:"name"`

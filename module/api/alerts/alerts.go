@@ -18,14 +18,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Alerts are the handlers of alerts.
+// Alerts handles the routes of alerts.
 type Alerts struct {
 	Registry *registry.Registry
-	// Insight is an insight as answers show it to a caller who may read it.
+	// Insight returns an insight in the form for a caller who may read it.
 	Insight func(c *api.Caller, i *registry.Insight) any
 }
 
-// Routes are the routes of alerts.
+// Routes returns the routes of alerts.
 func (s *Alerts) Routes() []api.Route {
 	const read, write = "alert:read", "alert:write"
 	return []api.Route{
@@ -38,7 +38,7 @@ func (s *Alerts) Routes() []api.Route {
 	}
 }
 
-// find finds the alert that the address names.
+// find finds the alert named in the path.
 func find(c *api.Caller, in *api.Input) (*registry.Alert, error) {
 	if a := c.Snapshot.Alert(c.Project.ID, strings.ToLower(in.At.Name)); a != nil {
 		return a, nil
@@ -46,20 +46,20 @@ func find(c *api.Caller, in *api.Input) (*registry.Alert, error) {
 	return nil, api.NotFound("Not found.")
 }
 
-// The searches of lists.
+// The limits of the parameter search.
 const (
 	maxSearch      = 200
 	nameSimilarity = 0.3
 )
 
-// found is an alert of a list, and how it was found by a search.
+// found is an alert of a list; match says how a search found it.
 type found struct {
 	*registry.Alert
 
 	match *string
 }
 
-// list answers GET alerts/: the newest first, or those that a search finds, exact matches first.
+// list answers GET alerts/: newest first; a search lists exact matches first.
 func (s *Alerts) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	keep, err := wanted(c, in)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Alerts) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Res
 	})
 }
 
-// wanted reports which alerts the filters of a list keep.
+// wanted returns a function that reports whether the list's filters keep an alert.
 func wanted(c *api.Caller, in *api.Input) (func(*registry.Alert) bool, error) {
 	var insights []int64
 	for _, name := range []string{"insight", "insight_id"} {
@@ -174,12 +174,12 @@ func (s *Alerts) remove(ctx context.Context, c *api.Caller, in *api.Input) (*api
 	return api.NoContent(), nil
 }
 
-// part is which of the checks of an alert are shown.
+// part says which checks of an alert are shown.
 type part struct {
 	from, to      time.Time // zero: no bound
 	limit, offset int
-	counted       bool // how many there are in all is shown too
-	asked         bool // the request names a part
+	counted       bool // also show their total number
+	asked         bool // the request selects the checks
 }
 
 const (
@@ -187,10 +187,10 @@ const (
 	maxChecks     = 500
 )
 
-// newest are the checks that are shown unless others are asked for.
+// newest selects the checks that are shown by default.
 var newest = part{limit: defaultChecks}
 
-// partOf reads which checks are asked for. Like PostHog it takes the nearest number that it can for a limit and an offset that it can't.
+// partOf reads which checks the request selects. Like PostHog, it clamps a limit or an offset out of range instead of refusing it.
 func partOf(in *api.Input, now time.Time) (part, error) {
 	given := in.URL.Query()
 	p := part{limit: defaultChecks, counted: true}
@@ -223,7 +223,7 @@ func partOf(in *api.Input, now time.Time) (part, error) {
 	return p, nil
 }
 
-// checks are those of an alert from a time. It is false when the registry's store is away, which is an error if the request asked for a part of them.
+// checks returns an alert's checks since p.from. ok is false if the registry's store is unavailable, which is an error if the request selects checks.
 func (s *Alerts) checks(ctx context.Context, a *registry.Alert, p part) (checks []registry.AlertCheck, ok bool, err error) {
 	read := func(ctx context.Context) ([]registry.AlertCheck, error) {
 		return s.Registry.AlertChecks(ctx, a.Project, a.ID, p.from)
@@ -235,7 +235,7 @@ func (s *Alerts) checks(ctx context.Context, a *registry.Alert, p part) (checks 
 	return api.Inessential(ctx, read)
 }
 
-// answer answers with an alert and a part of its checks: without any, and without how many there are, while the registry's store is away.
+// answer answers with an alert and a part of its checks. While the registry's store is unavailable, it leaves out the checks and their number.
 func (s *Alerts) answer(ctx context.Context, c *api.Caller, status int, a *registry.Alert, p part) (*api.Response, error) {
 	checks, known, err := s.checks(ctx, a, p)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// insightRead is what a key needs beside the scope of alerts to say which insight is watched, and where its numbers are sent.
+// insightRead is the scope that a key needs, besides those of alerts, to choose the insight that is watched or where its numbers are sent.
 const insightRead = "insight:read"
 
-// readAlert reads the writable fields of an alert; before is nil for a new one. Like PostHog it ignores others, but for those that ask for
-// something that is not offered here.
+// readAlert reads the writable fields of an alert; before is nil for a new one. Like PostHog, it ignores others, except those that ask for an unsupported
+// feature.
 func readAlert(c *api.Caller, in *api.Input, before *registry.Alert) (registry.AlertFields, error) {
 	var f registry.AlertFields
 	all, err := in.ReadObject()
@@ -55,10 +55,10 @@ func readAlert(c *api.Caller, in *api.Input, before *registry.Alert) (registry.A
 	return f, nil
 }
 
-// check checks an alert as it is going to be.
+// check checks an alert in the state that the write leads to.
 func check(now *registry.Snapshot, a *registry.Alert, bounds bool) error {
 	i := now.Insight(a.Project, a.Insight)
-	if i == nil { // it was deleted in the meantime
+	if i == nil { // deleted in the meantime
 		return noObject("insight", strconv.FormatInt(a.Insight, 10))
 	}
 	rule, err := alerts.ReadRule(a, i.Query)
@@ -68,7 +68,7 @@ func check(now *registry.Snapshot, a *registry.Alert, bounds bool) error {
 	return rule.CheckBounds()
 }
 
-// mayWatch refuses a write that would tell a key numbers which it could not ask for itself.
+// mayWatch refuses a write that would reveal numbers to a key that could not query them itself.
 func mayWatch(c *api.Caller, before *registry.Alert, f *registry.AlertFields) error {
 	if before != nil && !f.Insight.Given && f.WebhookURL.Value == "" {
 		return nil
@@ -100,7 +100,7 @@ func noObject(field, given string) *api.Error {
 	return api.Invalid(field, "does_not_exist", "Invalid pk %q - object does not exist.", given)
 }
 
-// needed reads a field that is not null, and must be given if all fields are.
+// needed reads a field that must not be null, and that is required if whole.
 func needed(r *api.Fields, name string, whole bool) (json.RawMessage, bool) {
 	raw, ok := r.Take(name, false)
 	if _, given := r.All[name]; !given && whole {
@@ -175,7 +175,7 @@ func usersField(c *api.Caller, r *api.Fields, whole bool) registry.Field[[]int64
 	return registry.To(ids)
 }
 
-// thresholdFields reads a threshold. One that is given must have a configuration.
+// thresholdFields reads the threshold. If given, it must have a configuration.
 func thresholdFields(r *api.Fields, f *registry.AlertFields, whole bool) {
 	raw, ok := needed(r, "threshold", whole)
 	if !ok {
@@ -191,7 +191,7 @@ func thresholdFields(r *api.Fields, f *registry.AlertFields, whole bool) {
 	switch {
 	case t.Err != nil:
 	case !ok:
-		configuration = json.RawMessage(`{"type": "absolute"}`) // without a bound, which is refused
+		configuration = json.RawMessage(`{"type": "absolute"}`) // has no bounds, so it is refused
 	default:
 		t.Err = alerts.CheckThreshold(configuration)
 	}
@@ -199,7 +199,7 @@ func thresholdFields(r *api.Fields, f *registry.AlertFields, whole bool) {
 	r.Err = t.Err
 }
 
-// anyField reads JSON that is checked with the rest of the alert.
+// anyField reads JSON that is checked later, with the rest of the alert.
 func anyField(r *api.Fields, name string) registry.Field[json.RawMessage] {
 	raw, ok := r.Take(name, true)
 	switch {
@@ -211,7 +211,7 @@ func anyField(r *api.Fields, name string) registry.Field[json.RawMessage] {
 	return registry.To(raw)
 }
 
-// refuse refuses what is not offered: alerts on anomalies, and investigations of them.
+// refuse refuses unsupported features: anomaly detection, forecasts and investigations.
 func refuse(r *api.Fields) {
 	for _, refused := range []struct{ name, words string }{
 		{"detector_config", "Anomaly detection is not supported."},
@@ -257,7 +257,7 @@ func webhookFields(r *api.Fields, f *registry.AlertFields) {
 	}
 }
 
-// snoozeField reads until when an alert is snoozed: a date, a time from now such as 2h, or null for no longer.
+// snoozeField reads the end of a snooze: a date, a time from now such as 2h, or null to end it.
 func snoozeField(r *api.Fields, now time.Time) registry.Field[time.Time] {
 	const name = "snoozed_until"
 	raw, ok := r.Take(name, true)
@@ -279,8 +279,8 @@ func snoozeField(r *api.Fields, now time.Time) registry.Field[time.Time] {
 	return registry.To(until)
 }
 
-// snoozedUntil is the time that a text names. As in PostHog, hours from now end with a full hour, and days, weeks, months and years with
-// a full day, in UTC.
+// snoozedUntil returns the time that a text stands for. As in PostHog, a number of hours from now is rounded down to the full hour, and one of days, weeks,
+// months or years to midnight UTC.
 func snoozedUntil(text string, now time.Time) (time.Time, bool) {
 	now = now.UTC()
 	m, ok := filter.AnyDate(text, now, time.UTC)

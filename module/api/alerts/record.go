@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// record is an alert as answers show it. Its webhook is ours; nobody is shown the secret.
+// record is an alert in JSON. PostHog has no field webhook_url. The secret of the webhook is never shown.
 type record struct {
 	ID                  string                 `json:"id"`
 	CreatedBy           *api.User              `json:"created_by"`
@@ -27,7 +27,7 @@ type record struct {
 	Checks              []checkRecord          `json:"checks"`
 	ChecksTotal         *int                   `json:"checks_total,omitempty"`
 	Config              json.RawMessage        `json:"config"`
-	DetectorConfig      *struct{}              `json:"detector_config"` // there are none
+	DetectorConfig      *struct{}              `json:"detector_config"` // always null
 	CalculationInterval registry.AlertInterval `json:"calculation_interval"`
 	SnoozedUntil        *time.Time             `json:"snoozed_until"`
 	SkipWeekend         *bool                  `json:"skip_weekend"`
@@ -44,7 +44,7 @@ type threshold struct {
 	Configuration json.RawMessage `json:"configuration"`
 }
 
-// checkRecord is a check as answers show it. The error is ours.
+// checkRecord is a check in JSON. PostHog has no field error.
 type checkRecord struct {
 	ID              string              `json:"id"`
 	CreatedAt       time.Time           `json:"created_at"`
@@ -60,7 +60,7 @@ func recordCheck(c *registry.AlertCheck) checkRecord {
 	}
 }
 
-// recordOf is an alert without its checks.
+// recordOf returns an alert without its checks.
 func (s *Alerts) recordOf(c *api.Caller, a *registry.Alert) record {
 	r := record{
 		ID: a.ID, CreatedBy: c.User(a.CreatedBy), CreatedAt: a.CreatedAt, Insight: s.insightOf(c, a), Name: a.Name, SubscribedUsers: []*api.User{},
@@ -81,7 +81,7 @@ func (s *Alerts) recordOf(c *api.Caller, a *registry.Alert) record {
 	return r
 }
 
-// usersOf are the personal keys of the caller's project by the numbers of their users.
+// usersOf returns the personal keys of the caller's project by user number.
 func usersOf(c *api.Caller) map[int64]*registry.Key {
 	users := map[int64]*registry.Key{}
 	for _, k := range c.Snapshot.Keys(c.Project.ID) {
@@ -92,7 +92,7 @@ func usersOf(c *api.Caller) map[int64]*registry.Key {
 	return users
 }
 
-// nameless is an insight as it is shown to a caller who may not read it.
+// nameless is an insight in the form for a caller who may not read it.
 type nameless struct {
 	ID              int64  `json:"id"`
 	ShortID         string `json:"short_id"`

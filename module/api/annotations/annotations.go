@@ -13,12 +13,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Annotations are the handlers of annotations.
+// Annotations handles the routes of annotations.
 type Annotations struct {
 	Registry *registry.Registry
 }
 
-// Routes are the routes of annotations. There is no DELETE: an annotation is deleted by a PATCH, so that it can be restored.
+// Routes returns the routes of annotations. There is no DELETE: an annotation is deleted with PATCH, so that it can be restored.
 func (s *Annotations) Routes() []api.Route {
 	const read, write = "annotation:read", "annotation:write"
 	return []api.Route{
@@ -30,7 +30,7 @@ func (s *Annotations) Routes() []api.Route {
 	}
 }
 
-// record is an annotation in JSON. What it is on is named only to those who may read that.
+// record is an annotation in JSON. It names the annotated insight or dashboard only to callers who may read that.
 type record struct {
 	ID                 int64                    `json:"id"`
 	Content            *string                  `json:"content"`
@@ -70,13 +70,13 @@ func recordOf(c *api.Caller, a *registry.Annotation) record {
 	return r
 }
 
-// answer answers with an annotation as it was written.
+// answer returns an annotation after a write.
 func (s *Annotations) answer(status int, c *api.Caller, a *registry.Annotation) *api.Response {
 	c = c.Now(s.Registry)
 	return api.JSON(status, recordOf(c, a))
 }
 
-// number is the number in the address.
+// number returns the number in the path.
 func number(in *api.Input) (int64, error) {
 	id, err := strconv.ParseInt(in.At.Name, 10, 64)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Annotations) create(ctx context.Context, c *api.Caller, in *api.Input) 
 	return s.answer(http.StatusCreated, c, a), nil
 }
 
-// update answers PUT and PATCH. A deleted annotation is there for PATCH alone, which can restore it.
+// update answers PUT and PATCH. Only PATCH finds a deleted annotation, so that it can restore it.
 func (s *Annotations) update(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	id, err := number(in)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *Annotations) update(ctx context.Context, c *api.Caller, in *api.Input) 
 	return s.answer(http.StatusOK, c, a), nil
 }
 
-// readFields reads the writable fields of an annotation. Like PostHog it ignores others.
+// readFields reads the writable fields of an annotation. Like PostHog, it ignores others.
 func readFields(in *api.Input) (registry.AnnotationFields, error) {
 	var out registry.AnnotationFields
 	all, err := in.ReadObject()
@@ -157,12 +157,12 @@ func readFields(in *api.Input) (registry.AnnotationFields, error) {
 	return out, f.Err
 }
 
-// layouts are the forms of ISO 8601 in which times come.
+// layouts are the accepted forms of ISO 8601.
 var layouts = []string{
 	time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly,
 }
 
-// readTime reads a time of ISO 8601, in UTC unless it says otherwise.
+// readTime parses a time in ISO 8601. Without a zone, it is in UTC.
 func readTime(text string) (time.Time, bool) {
 	for _, layout := range layouts {
 		if at, err := time.Parse(layout, text); err == nil {
@@ -173,10 +173,10 @@ func readTime(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// defaultPage is how many annotations a page has unless the caller says so.
+// defaultPage is how many annotations a page has unless the caller sets a limit.
 const defaultPage = 1000
 
-// list answers GET annotations/: the latest moment first.
+// list answers GET annotations/: the latest moments first.
 func (s *Annotations) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	keep, err := wanted(in)
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *Annotations) list(_ context.Context, c *api.Caller, in *api.Input) (*ap
 	return out.Response(in), nil
 }
 
-// wanted reports which annotations the filters of a list keep.
+// wanted returns a function that reports whether the list's filters keep an annotation.
 func wanted(in *api.Input) (func(*registry.Annotation) bool, error) {
 	given := in.URL.Query()
 	scope := registry.AnnotationScope(given.Get("scope"))
@@ -240,7 +240,7 @@ func wanted(in *api.Input) (func(*registry.Annotation) bool, error) {
 	}, nil
 }
 
-// isYes reports whether a parameter is one of the words that stand for true.
+// isYes reports whether a parameter stands for true.
 func isYes(text string) bool {
 	switch strings.ToLower(text) {
 	case "true", "1", "yes":

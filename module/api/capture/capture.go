@@ -1,5 +1,5 @@
-// Package capture answers the routes that SDKs send events to, and those that they ask at their start: contract capture.md. Nobody needs a
-// key for them. Events come with the token of a project, which can only write.
+// Package capture answers the routes to which SDKs send events, and those that they request at startup: contract capture.md. They need no key: events carry
+// the token of a project, which can only write.
 package capture
 
 import (
@@ -17,42 +17,41 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// Capture takes events in. Its fields are set before its first request.
+// Capture receives events. Set its fields before its first request.
 type Capture struct {
-	// Project finds the project of a token, if it has one. An error says that this is not known now.
+	// Project finds the project that a token belongs to; ok is false if there is none. An error means that this can't be looked up now.
 	Project func(ctx context.Context, token string) (id int64, ok bool, err error)
-	// Append keeps the events of a request. When it returns without error they are on disk. An error that is ErrFull says that
-	// there is no room for them.
+	// Append stores the events of a request. When it returns nil, they are on disk. It returns ErrFull if there is no room for them.
 	Append func(ctx context.Context, e Entry) error
-	// Limit takes so many events from what a token may send. It returns 0, or after what time to try again. Nil: any number.
+	// Limit charges events to the quota of a token. It returns 0, or how long to wait before the next attempt. Nil means no limit.
 	Limit func(token string, events int, now time.Time) (wait time.Duration)
-	// ClientIP is the address of the client, without its port; empty when it is not known. Nil: that of the connection.
+	// ClientIP returns the client's address without the port; empty if unknown. Nil uses the address of the connection.
 	ClientIP func(*http.Request) string
 	Logger   *zap.Logger
 	Counters *Counters
 
-	// The most bytes that a body may have as it is sent. Default: DefaultBody.
+	// MaxBody is the largest body, in bytes as sent. Default: DefaultBody.
 	MaxBody int64
 	Limits  capture.Limits
-	// What all requests that are read at the same time share. Default: NewMemory(DefaultMemory).
+	// Memory is shared by all requests being read. Default: NewMemory(DefaultMemory).
 	Memory *Memory
 }
 
-// Entry is what one request brought.
+// Entry holds the events of one request.
 type Entry struct {
 	Project int64
 	Arrived time.Time
 	Events  int
-	Data    []byte // lines, as record.Append writes them, each with its line feed
+	Data    []byte // lines, as written by record.Append, each with its line feed
 }
 
-// ErrFull is why Append keeps nothing when there is no room.
+// ErrFull says that Append stored nothing because there is no room.
 var ErrFull = errors.New("there is no room for events")
 
-// DefaultBody is the most bytes of a body, as it is sent.
+// DefaultBody is the largest body by default, in bytes as sent.
 const DefaultBody = 20 << 20
 
-// route is one of the paths.
+// route is the route of a path.
 type route struct {
 	methods []string
 	serve   func(*Capture, *http.Request, time.Time) (*api.Response, error)
@@ -64,7 +63,7 @@ var (
 	onlyGet   = []string{http.MethodGet}
 )
 
-// routes are the paths, without the slash that they may end with.
+// routes are the routes by path, without a trailing slash.
 var routes = map[string]*route{
 	"/batch":                  {methods: getOrPost, serve: (*Capture).events},
 	"/i/v0/e":                 {methods: getOrPost, serve: (*Capture).events},
@@ -79,7 +78,7 @@ var routes = map[string]*route{
 	arrayPrefix + "config.js": {methods: onlyGet, serve: (*Capture).configScript},
 }
 
-// arrayPrefix leads the paths that name a token: /array/<token>/config. The table of routes has them without it.
+// arrayPrefix begins the paths that contain a token: /array/<token>/config. The keys of routes leave the token out.
 const arrayPrefix = "/array/"
 
 // find returns the route of a path, or nil.
@@ -95,10 +94,10 @@ func find(path string) *route {
 	return routes[path]
 }
 
-// Serves reports whether a path is one of those that are answered here.
+// Serves reports whether a path is served here.
 func Serves(path string) bool { return find(path) != nil }
 
-// Serve answers a request, if its path is one of those of SDKs, and reports whether it is.
+// Serve answers a request if its path is served here, and reports whether it is.
 func (c *Capture) Serve(w http.ResponseWriter, r *http.Request) bool {
 	found := find(r.URL.Path)
 	if found == nil {
@@ -113,7 +112,7 @@ func (c *Capture) Serve(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// Refuse answers a request for one of the paths of SDKs with an error, which pages of other sites may read too.
+// Refuse answers a request for a path of the SDKs with an error, which pages of other sites may read too.
 func Refuse(w http.ResponseWriter, r *http.Request, logger *zap.Logger, err error) {
 	allowOrigin(w.Header(), r)
 	if found := find(r.URL.Path); found != nil && r.Method == http.MethodOptions {
@@ -142,15 +141,15 @@ func (c *Capture) events(r *http.Request, now time.Time) (*api.Response, error) 
 	return c.takeIn(r, now, false)
 }
 
-// engage takes events of old clients, which leave out the name of a $identify.
+// engage receives events of old clients, which leave out the name of a $identify event.
 func (c *Capture) engage(r *http.Request, now time.Time) (*api.Response, error) {
 	return c.takeIn(r, now, true)
 }
 
-// accepted is the answer to events that are kept.
+// accepted is the response to events that were stored.
 var accepted = []byte(`{"status": "Ok"}`)
 
-// takeIn keeps the events of a request, or refuses them all.
+// takeIn stores the events of a request, or refuses them all.
 func (c *Capture) takeIn(r *http.Request, now time.Time, engage bool) (*api.Response, error) {
 	lent := c.Memory.lend(r.Context())
 	defer lent.giveBack()
@@ -187,7 +186,7 @@ func first(a, b string) string {
 	return b
 }
 
-// refusal is why a request is refused whose events have a mistake: its token comes before them.
+// refusal returns the error for events that have a mistake. An unknown token takes precedence over the mistake.
 func (c *Capture) refusal(ctx context.Context, err error) error {
 	if mistake, ok := errors.AsType[*capture.RefusalError](err); ok && mistake.Token != "" {
 		project, unknown := c.projectOf(ctx, mistake.Token)
@@ -199,7 +198,7 @@ func (c *Capture) refusal(ctx context.Context, err error) error {
 	return err
 }
 
-// projectOf finds the project of a token.
+// projectOf finds the project that a token belongs to.
 func (c *Capture) projectOf(ctx context.Context, token string) (int64, error) {
 	project, ok, err := c.Project(ctx, token)
 	switch {
@@ -213,13 +212,13 @@ func (c *Capture) projectOf(ctx context.Context, token string) (int64, error) {
 	return project, nil
 }
 
-// How long clients wait before they send again what could not be kept.
+// How long clients are told to wait before they send events again that could not be stored.
 const (
 	fullWait   = 10 * time.Second
 	brokenWait = 5 * time.Second
 )
 
-// keep appends events to the log. A request that brings nothing to store leaves no trace there.
+// keep appends events to the log. It appends nothing if the request has no events to store.
 func (c *Capture) keep(ctx context.Context, project int64, now time.Time, batch *capture.Batch) error {
 	if c.Limit != nil {
 		if wait := c.Limit(batch.Token, batch.Events+batch.Ignored, now); wait > 0 {
@@ -240,7 +239,7 @@ func (c *Capture) keep(ctx context.Context, project int64, now time.Time, batch 
 	return nil
 }
 
-// take keeps the events of a request whose token is known, and counts them.
+// take stores the events of a request with a known token, and counts them.
 func (c *Capture) take(ctx context.Context, project int64, now time.Time, batch *capture.Batch) error {
 	err := c.keep(ctx, project, now, batch)
 	own := c.Counters.Of(project)
@@ -255,7 +254,7 @@ func (c *Capture) take(ctx context.Context, project int64, now time.Time, batch 
 	return nil
 }
 
-// clientIP is the address of the client.
+// clientIP returns the client's address.
 func (c *Capture) clientIP(r *http.Request) string {
 	if c.ClientIP != nil {
 		return c.ClientIP(r)
@@ -267,7 +266,7 @@ func (c *Capture) clientIP(r *http.Request) string {
 	return strings.Trim(host, "[]")
 }
 
-// readBody reads the body within its limit.
+// readBody reads a body of at most MaxBody bytes.
 func (c *Capture) readBody(r *http.Request, lent *lease) ([]byte, error) {
 	most := c.MaxBody
 	if most == 0 {

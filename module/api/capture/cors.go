@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// Header values of the answers to pages, which are on other sites as a rule.
+// Header values of responses to pages, which are usually on other sites.
 var (
 	withCredentials = []string{"true"}
 	exposedHeaders  = []string{"Retry-After"}
@@ -14,7 +14,7 @@ var (
 	preflightAge    = []string{"7200"} // seconds; browsers take no more
 )
 
-// allowOrigin lets the pages of any site read the answer: a token is no secret, and can only write.
+// allowOrigin lets pages of any site read the response: a token is not secret, and can only write.
 func allowOrigin(h http.Header, r *http.Request) {
 	h["Vary"] = byOrigin
 	origin := r.Header["Origin"]
@@ -26,7 +26,7 @@ func allowOrigin(h http.Header, r *http.Request) {
 	h["Access-Control-Expose-Headers"] = exposedHeaders
 }
 
-// preflight lets a browser send what it asks for.
+// preflight lets a browser send the request that it asks about.
 func preflight(r *http.Request, methods []string) *api.Response {
 	h := http.Header{
 		"Allow":                        {allowed(methods)},

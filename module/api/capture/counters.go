@@ -10,19 +10,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// Counters count what became of requests. They are for metrics to read.
+// Counters count requests and events by outcome, for metrics.
 type Counters struct {
 	Requests atomic.Int64 // all that were answered
-	Events   atomic.Int64 // that were kept
-	Ignored  atomic.Int64 // that were accepted and are not stored
-	Dropped  atomic.Int64 // bad ones among the good ones of a request
+	Events   atomic.Int64 // that were stored
+	Ignored  atomic.Int64 // that were accepted but not stored
+	Dropped  atomic.Int64 // invalid events of requests whose other events were accepted
 
-	refused map[string]*atomic.Int64 // requests by reason; its keys never change
+	refused map[string]*atomic.Int64 // requests by reason; the keys never change
 
 	projects sync.Map // project → *Counters
 }
 
-// Of are the counters of one project, which count requests whose token is known.
+// Of returns the counters of one project, which count requests with a known token.
 func (c *Counters) Of(project int64) *Counters {
 	found, ok := c.projects.Load(project)
 	if !ok {
@@ -32,10 +32,10 @@ func (c *Counters) Of(project int64) *Counters {
 	return counters
 }
 
-// Forget removes the counters of a project that is gone.
+// Forget removes the counters of a deleted project.
 func (c *Counters) Forget(project int64) { c.projects.Delete(project) }
 
-// NewCounters begin at zero.
+// NewCounters returns counters that start at zero.
 func NewCounters() *Counters {
 	c := &Counters{refused: map[string]*atomic.Int64{}}
 	for _, code := range capture.Codes {
@@ -52,14 +52,14 @@ const (
 	otherReason = "other"
 )
 
-// Refused calls each for the reasons for which requests were refused, and how many were. The reasons are always the same ones.
+// Refused calls each for every reason to refuse a request, with the number of requests refused for it. The reasons are always the same.
 func (c *Counters) Refused(each func(reason string, requests int64)) {
 	for reason, n := range c.refused {
 		each(reason, n.Load())
 	}
 }
 
-// count counts a request by its error.
+// count counts a request with its error, which may be nil.
 func (c *Counters) count(err error) {
 	c.Requests.Add(1)
 	if err == nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// What SDKs ask at their start: there are no feature flags, recordings and surveys here.
+// What SDKs request at startup. There are no feature flags, recordings or surveys here.
 
 // none is an empty object.
 type none struct{}
 
-// remoteConfig says what a project uses, to posthog-js.
+// remoteConfig tells posthog-js which features a project uses.
 type remoteConfig struct {
 	SupportedCompression  []string        `json:"supportedCompression"`
 	HasFeatureFlags       bool            `json:"hasFeatureFlags"`
@@ -53,21 +53,20 @@ var settings = remoteConfig{
 	Surveys: new(bool), ElementsChainAsString: true, DefaultIdentifiedOnly: true, SiteApps: []none{},
 }
 
-// scriptSettings are those in the script. A posthog-js that is told about surveys, even that there are none, loads a script for them, which is
-// not here.
+// scriptSettings are the settings in the script. If surveys are mentioned, even as false, posthog-js loads a script for them, which does not exist here.
 var scriptSettings = func() remoteConfig {
 	s := settings
 	s.Surveys = nil
 	return s
 }()
 
-// noFlags are the forms in which it is said that there are no flags. Each version of the routes has some of them.
+// noFlags says that there are no flags. Each version of the routes uses some of its fields.
 type noFlags struct {
 	Flags        *none `json:"flags,omitempty"`
 	FeatureFlags any   `json:"featureFlags,omitempty"`
 	Payloads     *none `json:"featureFlagPayloads,omitempty"`
 	Errors       bool  `json:"errorsWhileComputingFlags"`
-	// The id of the answer.
+	// RequestID is the id of the response.
 	RequestID string `json:"requestId"`
 }
 
@@ -106,7 +105,7 @@ func (c *Capture) flags(r *http.Request, now time.Time) (*api.Response, error) {
 	return api.JSON(http.StatusOK, answer), nil
 }
 
-// decide answers /decide/, which older SDKs ask.
+// decide answers /decide/, which older SDKs request.
 func (c *Capture) decide(r *http.Request, now time.Time) (*api.Response, error) {
 	if r.Method != http.MethodGet {
 		if err := c.checkToken(r, now); err != nil {
@@ -131,7 +130,7 @@ func (c *Capture) decide(r *http.Request, now time.Time) (*api.Response, error) 
 	}{found, settings, none{}, false, map[string]bool{"enable_collect_everything": true}}), nil
 }
 
-// checkToken refuses a request for flags that does not say the token of a project.
+// checkToken refuses a request for flags without the token of a project.
 func (c *Capture) checkToken(r *http.Request, now time.Time) error {
 	lent := c.Memory.lend(r.Context())
 	defer lent.giveBack()
@@ -160,7 +159,7 @@ func (c *Capture) checkToken(r *http.Request, now time.Time) error {
 
 var tokenForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
 
-// configOf is the config of the project whose token is in the path.
+// configOf returns the config of the project whose token is in the path.
 func (c *Capture) configOf(r *http.Request, settings *remoteConfig) (token string, config []byte, err error) {
 	token, _, _ = strings.Cut(strings.TrimPrefix(r.URL.Path, arrayPrefix), "/")
 	if !tokenForm.MatchString(token) {
@@ -192,7 +191,7 @@ func (c *Capture) configScript(r *http.Request, _ time.Time) (*api.Response, err
 	if err != nil {
 		return nil, err
 	}
-	// A token has no characters that end a string.
+	// A token contains no characters that end a string.
 	script := "(function() {\n  window._POSTHOG_REMOTE_CONFIG = window._POSTHOG_REMOTE_CONFIG || {};\n  window._POSTHOG_REMOTE_CONFIG['" + token + "'] = {\n    config: " +
 		string(config) + ",\n    siteApps: []\n  };\n})();\n"
 	return &api.Response{Type: scriptType, Body: cache.Body{Bytes: []byte(script)}}, nil

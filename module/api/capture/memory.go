@@ -14,55 +14,55 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// Memory is what the requests that are read at the same time share. Usual requests and large ones have parts of their own, so that a
-// few large ones keep nobody waiting but each other.
+// Memory limits the memory of all requests being read. Usual and large requests have separate parts of it, so that a few large ones only make each other
+// wait.
 type Memory struct {
 	small, large *semaphore.Weighted
 	lent         atomic.Int64
 }
 
-// DefaultMemory is how much memory requests share, in bytes: enough for one that is as large as may be, and a thousand usual ones.
+// DefaultMemory is how much memory requests share, in bytes: enough for one of the largest size and a thousand usual ones.
 const DefaultMemory = 512 << 20
 
 const (
-	smallRequest = 1 << 20 // what a request takes of the part for usual ones, in bytes
-	// A request that finds no memory waits for so long.
+	smallRequest = 1 << 20 // the most that a request takes from the part for usual requests, in bytes
+	// memoryPatience is how long a request waits for memory.
 	memoryPatience = 2 * time.Second
-	memoryWait     = 2 * time.Second // after that clients wait before they send it again
+	memoryWait     = 2 * time.Second // how long its client is told to wait before the next attempt
 )
 
-// NewMemory is so many bytes, a quarter of them for usual requests.
+// NewMemory returns a Memory of this size. A quarter of it is for usual requests.
 func NewMemory(bytes int64) *Memory {
 	return &Memory{small: semaphore.NewWeighted(bytes / 4), large: semaphore.NewWeighted(bytes - bytes/4)}
 }
 
-// Lent is how many bytes are lent now.
+// Lent returns how many bytes are lent now.
 func (m *Memory) Lent() int64 { return m.lent.Load() }
 
-// lend begins to count the memory of a request.
+// lend starts the lease of a request.
 func (m *Memory) lend(ctx context.Context) *lease { return &lease{ctx: ctx, from: m} }
 
-// lease is the memory of one request.
+// lease is the memory lent to one request.
 type lease struct {
 	ctx          context.Context //nolint:containedctx // it is that of the request
 	from         *Memory
 	total        int
-	small, large int64 // what was taken of each part
+	small, large int64 // how much was taken from each part
 }
 
-// Take lends bytes to the request, or refuses it when there are none for a while.
+// Take lends bytes to the request, or refuses it if they do not become available in time.
 func (l *lease) Take(bytes int) error {
 	l.total += bytes
 	return l.settle()
 }
 
-// Return takes some of the memory back.
+// Return returns some of the memory.
 func (l *lease) Return(bytes int) {
 	l.total -= bytes
-	_ = l.settle() // what is given back is not waited for
+	_ = l.settle() // returning never waits
 }
 
-// settle takes or gives back what the total has come to need.
+// settle acquires or releases memory until it matches the total.
 func (l *lease) settle() error {
 	small := int64(min(l.total, smallRequest))
 	if err := l.move(l.from.small, &l.small, small); err != nil {
@@ -102,29 +102,29 @@ func (l *lease) wait(part *semaphore.Weighted, more int64) error {
 
 var errNoMemory = errors.New("too much memory is lent to other requests that bring events")
 
-// The memory of larger requests is collected as soon as they end, in bytes.
+// collectedRequest is the size, in bytes, above which the memory of a request is collected as soon as it ends.
 const collectedRequest = 32 << 20
 
-// giveBack ends the lease. What a large request had is collected first: the heap would hold it together with what the next one takes.
+// giveBack ends the lease. It collects the memory of a large request first: otherwise the heap would hold it together with that of the next one.
 func (l *lease) giveBack() {
 	if l.large > collectedRequest {
 		runtime.GC()
 	}
 	l.total = 0
-	_ = l.settle() // giving back cannot fail
+	_ = l.settle() // returning cannot fail
 }
 
-// A body that brings fewer than slowestBody bytes a second is given up after bodyTime, since memory is lent to it that others need. What it brings
-// at that rate or faster gives it more time.
+// A body that brings fewer than slowestBody bytes a second is given up after bodyTime, since others need the memory lent to it. Data at that rate or faster
+// extends the time.
 const (
 	bodyTime    = 30 * time.Second
 	slowestBody = 16 << 10
 )
 
-// readAll reads all of a body, but for what is more than one byte beyond the most. expect is how large it is said to be; -1 when that is
-// not said. The error of a body that comes too slowly is os.ErrDeadlineExceeded.
+// readAll reads a body, but stops one byte beyond most. expect is its announced size, -1 if unknown. If the body arrives too slowly, the error is
+// os.ErrDeadlineExceeded.
 func (l *lease) readAll(in io.Reader, expect, most int) ([]byte, error) {
-	const atFirst = 16 << 10 // who says that more will come has to send this much first
+	const atFirst = 16 << 10 // a client that announces more has to send this much first
 	size := atFirst
 	if expect >= 0 {
 		size = min(expect+1, atFirst)

@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// eventsV1 takes events of the newest SDKs. The good ones are kept, and the answer says of each what became of it.
+// eventsV1 receives events of the newest SDKs. It stores the valid ones, and the response gives the outcome of each event.
 func (c *Capture) eventsV1(r *http.Request, now time.Time) (*api.Response, error) {
 	headers, err := capture.ReadV1(func(name string) string { return r.Header.Get(name) })
 	if err != nil {
@@ -45,7 +45,7 @@ func dropped(results []capture.Result) (n int64) {
 	return n
 }
 
-// appendResults writes what became of each event, by its UUID.
+// appendResults appends the outcome of each event, by its UUID.
 func appendResults(dst []byte, results []capture.Result) []byte {
 	dst = append(dst, `{"results":{`...)
 	for i := range results {

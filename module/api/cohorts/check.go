@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// checkOf makes the check of a cohort when a caller writes it; before is nil for a new one.
+// checkOf returns the check of a cohort that is written; before is nil for a new one.
 func (s *Cohorts) checkOf(c *api.Caller, before *registry.Cohort) func(*registry.Snapshot, *registry.Cohort) error {
 	return func(now *registry.Snapshot, next *registry.Cohort) error {
 		was := &registry.Cohort{Static: true}
@@ -31,7 +31,7 @@ func (s *Cohorts) checkOf(c *api.Caller, before *registry.Cohort) func(*registry
 	}
 }
 
-// checkDefinition refuses filters that can't be read, or that ask for what is not there or for the cohort itself.
+// checkDefinition refuses filters that can't be read, that refer to missing actions or cohorts, or that depend on the cohort itself.
 func (s *Cohorts) checkDefinition(now *registry.Snapshot, c *registry.Cohort) error {
 	d, err := cohort.Read(c.Filters, c.Groups)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Cohorts) checkDefinition(now *registry.Snapshot, c *registry.Cohort) er
 	return nil
 }
 
-// refusal is the answer to filters that can't be read. The attr is that of the field, as PostHog has it, and the place leads the text.
+// refusal returns the error for filters that can't be read. As in PostHog, attr is the field, and the detail begins with the position in it.
 func refusal(err error) error {
 	mistake, ok := errors.AsType[*diag.Error](err)
 	if !ok {

@@ -14,17 +14,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Cohorts are the handlers of cohorts.
+// Cohorts handles the routes of cohorts.
 type Cohorts struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
-	// References knows what uses cohorts.
+	// References knows the uses of cohorts.
 	References *references.Index
-	// Calculate asks for the calculation of a cohort that waits for one, and returns at once.
+	// Calculate starts the calculation of a cohort that waits for one, and returns at once.
 	Calculate func(project, cohort int64)
 }
 
-// Routes are the routes of cohorts. There is no DELETE: a cohort is deleted by a PATCH, so that it can be restored.
+// Routes returns the routes of cohorts. There is no DELETE: a cohort is deleted with PATCH, so that it can be restored.
 func (s *Cohorts) Routes() []api.Route {
 	const read, write = "cohort:read", "cohort:write"
 	return []api.Route{
@@ -41,7 +41,7 @@ func (s *Cohorts) Routes() []api.Route {
 	}
 }
 
-// find finds the cohort that the address names, deleted or not.
+// find finds the cohort named in the path, deleted or not.
 func find(c *api.Caller, in *api.Input) (*registry.Cohort, error) {
 	id, err := strconv.ParseInt(in.At.Name, 10, 64)
 	if err == nil {
@@ -52,7 +52,7 @@ func find(c *api.Caller, in *api.Input) (*registry.Cohort, error) {
 	return nil, api.NotFound("Not found.")
 }
 
-// list answers GET cohorts/: those that are not deleted, newest first, and then those that only another product's tables know.
+// list answers GET cohorts/: cohorts that are not deleted, newest first, then those that exist only in another product's tables.
 func (s *Cohorts) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	w, err := wantedOf(in)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Cohorts) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.
 	return res.With(quotas), err
 }
 
-// wanted says which cohorts a list shows.
+// wanted says which cohorts a list contains, and in which form.
 type wanted struct {
 	search, kind   string
 	createdBy      int
@@ -101,7 +101,7 @@ func (w *wanted) has(r *record) bool {
 	return true
 }
 
-// shown is a record as the list shows it.
+// shown returns a record in the list's form.
 func (w *wanted) shown(r *record) any {
 	if !w.basic {
 		return r

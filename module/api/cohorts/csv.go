@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// headings are the names of columns that say how people are named, in any case of letters, in the order in which columns count.
+// headings are the column names, ignoring case, that say what identifies people. If a file has several, the first in this order counts.
 var headings = []struct {
 	by    clickhouse.Naming
 	names []string
@@ -25,7 +25,7 @@ var headings = []struct {
 	{clickhouse.ByEmail, []string{"email", "e-mail"}},
 }
 
-// readCSV reads the people that a file names (contract: cohorts.md, section 1).
+// readCSV reads the people listed in a file (contract: cohorts.md, section 1).
 func readCSV(text []byte) (people, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	if !utf8.Valid(text) {
@@ -59,7 +59,7 @@ func readCSV(text []byte) (people, error) {
 	return p, nil
 }
 
-// columnOf finds the column that names people in the first row. Without a heading, a row with one cell is a distinct id.
+// columnOf finds the column that identifies people in the first row. Without a heading, the only cell of the row is a distinct id.
 func columnOf(first []string) (p people, column int, ok bool) {
 	filled := -1
 	cells := 0
@@ -82,7 +82,7 @@ func columnOf(first []string) (p people, column int, ok bool) {
 	return p, filled, true
 }
 
-// add adds the person of a row. One that is too short, blank, or no id names nobody.
+// add adds the person of a row. A row without that column, or with a blank or invalid id, is skipped.
 func (p *people) add(row []string, column int) {
 	if column >= len(row) {
 		return
@@ -100,7 +100,7 @@ func (p *people) add(row []string, column int) {
 	}
 }
 
-// shownCells are the first cells of a row, as a message shows them.
+// shownCells returns the first cells of a row, shortened for a message.
 func shownCells(row []string) []string {
 	const most, long = 10, 60
 	var out []string

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// duplicate answers GET cohorts/:id/duplicate_as_static_cohort/: a new static cohort with the present members.
+// duplicate answers GET cohorts/:id/duplicate_as_static_cohort/: a new static cohort with the current members.
 func (s *Cohorts) duplicate(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	of, err := find(c, in)
 	switch {
@@ -25,7 +25,7 @@ func (s *Cohorts) duplicate(ctx context.Context, c *api.Caller, in *api.Input) (
 	if err := s.writable(ctx, c.Project.ID); err != nil {
 		return nil, err
 	}
-	if s.Executor.Cohorts != nil { // what was never computed is waited for
+	if s.Executor.Cohorts != nil { // waits if the cohort was never computed
 		if _, err := s.Executor.Cohorts.Used(ctx, of.Project, []int64{of.ID}); err != nil {
 			return nil, err
 		}
@@ -44,13 +44,13 @@ func (s *Cohorts) duplicate(ctx context.Context, c *api.Caller, in *api.Input) (
 	return s.answer(http.StatusOK, c, made), nil
 }
 
-// shortName is a name with an ending, within the length that names have.
+// shortName returns a name with an ending, within the maximum length of names.
 func shortName(name, ending string) string {
 	runes := []rune(name)
 	return strings.TrimSpace(string(runes[:min(len(runes), registry.MaxCohortName-len(ending))])) + ending
 }
 
-// likeText is a text in which LIKE finds no wildcards.
+// likeText escapes the wildcards of LIKE.
 func likeText(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text)
 }

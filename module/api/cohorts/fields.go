@@ -12,22 +12,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// given is what a body asks for.
+// given holds the fields of a body.
 type given struct {
 	registry.CohortFields
 
-	// People are put into a static cohort.
+	// People are added to a static cohort.
 	People people
 }
 
-// people are people by what names them.
+// people lists people by an id or email.
 type people struct {
 	by    clickhouse.Naming
 	names []string
 }
 
-// readGiven reads the writable fields of a cohort from JSON or a form. Like PostHog it ignores others: clients send back what they were
-// given.
+// readGiven reads the writable fields of a cohort from JSON or a form. Like PostHog, it ignores others: clients send back what they received.
 func readGiven(in *api.Input) (*given, error) {
 	form, isForm, err := in.ReadForm("csv")
 	if err != nil {
@@ -59,13 +58,13 @@ func readGiven(in *api.Input) (*given, error) {
 	return g, nil
 }
 
-// description reads the description; null is none.
+// description reads the description; null is empty.
 func description(r *api.Fields) registry.Field[string] {
 	field := api.Change[*string](r, "description")
 	return registry.Field[string]{Value: api.Deref(field.Value), Given: field.Given}
 }
 
-// raw reads a field of JSON; null, and groups without a group, are nothing.
+// raw reads a JSON field; null, and an empty list of groups, count as nil.
 func raw(r *api.Fields, name string) registry.Field[json.RawMessage] {
 	value, ok := r.Take(name, true)
 	if !ok {
@@ -77,7 +76,7 @@ func raw(r *api.Fields, name string) registry.Field[json.RawMessage] {
 	return registry.To(value)
 }
 
-// staticIDs reads the ids of the people that a new cohort is filled with; nil if they are not given.
+// staticIDs reads the ids of the people for a new cohort; nil if not given.
 func staticIDs(r *api.Fields) []string {
 	const name = "_create_static_person_ids"
 	ids := api.Change[*[]string](r, name).Value
@@ -93,7 +92,7 @@ func staticIDs(r *api.Fields) []string {
 	return *ids
 }
 
-// check refuses fields that don't go together; before is nil for a new cohort.
+// check refuses fields that contradict each other; before is nil for a new cohort.
 func (g *given) check(before *registry.Cohort) error {
 	static := before != nil && before.Static
 	if g.Static.Given {
@@ -112,7 +111,7 @@ func (g *given) check(before *registry.Cohort) error {
 	return g.checkQuery()
 }
 
-// checkQuery refuses a query that can't list people, whatever the data is.
+// checkQuery refuses a query that can't list people, whatever the data.
 func (g *given) checkQuery() error {
 	if g.Query.Value == nil {
 		return nil

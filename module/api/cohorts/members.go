@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	maxAdded  = 1000 // people that one request adds by their ids
-	chunkSize = 1000 // names that one query holds
+	maxAdded  = 1000 // people that one request can add by id
+	chunkSize = 1000 // names in one query
 )
 
 // add answers PATCH cohorts/:id/add_persons_to_static_cohort/.
@@ -47,7 +47,7 @@ func (s *Cohorts) add(ctx context.Context, c *api.Caller, in *api.Input) (*api.R
 	return success(), nil
 }
 
-// readIDs reads the people to add. Ids that are none are those of nobody.
+// readIDs reads the ids of the people to add, and skips invalid ones.
 func readIDs(in *api.Input) ([]string, error) {
 	const field = "person_ids"
 	fields, err := in.ReadObject()
@@ -90,7 +90,7 @@ func (s *Cohorts) remove(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 		return nil, api.Invalid(field, "required", "person_id is required")
 	}
 	var text string
-	_ = json.Unmarshal(fields[field], &text) // what is no text is no id
+	_ = json.Unmarshal(fields[field], &text) // a value that is not a text is no valid id
 	person, err := uuid.Parse(text)
 	if err != nil {
 		return nil, api.Invalid(field, "invalid_input", "person_id must be a valid UUID")
@@ -113,7 +113,7 @@ func (s *Cohorts) remove(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	return success(), nil
 }
 
-// static finds the static cohort that the address names; others are refused with a text.
+// static finds the static cohort named in the path; for another cohort, the error is otherwise.
 func (s *Cohorts) static(ctx context.Context, c *api.Caller, in *api.Input, otherwise string) (*registry.Cohort, error) {
 	found, err := find(c, in)
 	switch {
@@ -127,7 +127,7 @@ func (s *Cohorts) static(ctx context.Context, c *api.Caller, in *api.Input, othe
 	return found, s.writable(ctx, c.Project.ID)
 }
 
-// putIn puts people into a static cohort, those who are not in it, and returns the cohort as it is then.
+// putIn adds people to a static cohort, except those already in it, and returns the updated cohort.
 func (s *Cohorts) putIn(ctx context.Context, c *api.Caller, to *registry.Cohort, p people) (*registry.Cohort, error) {
 	place, err := s.enter(ctx, c)
 	if err != nil {
@@ -142,12 +142,12 @@ func (s *Cohorts) putIn(ctx context.Context, c *api.Caller, to *registry.Cohort,
 	return s.counted(ctx, place, to)
 }
 
-// counted records that the members of a static cohort have changed.
+// counted counts the members of a static cohort after a change, and returns the updated cohort.
 func (s *Cohorts) counted(ctx context.Context, place *admission.Place, of *registry.Cohort) (*registry.Cohort, error) {
 	return cohorts.CountStatic(ctx, s.Registry, s.Executor.Shards.Of(of.Project), place, of.Project, of.ID)
 }
 
-// enter waits for a place of the project's.
+// enter waits for one of the project's places.
 func (s *Cohorts) enter(ctx context.Context, c *api.Caller) (*admission.Place, error) {
 	return s.Executor.Places.Enter(ctx, admission.Request{Project: c.Project.ID, Awaited: admission.Awaited, Uncounted: true})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/contents"
 )
 
-// maxPersons is the most people of one page.
+// maxPersons is the most people on one page.
 const maxPersons = 1000
 
 // persons answers GET cohorts/:id/persons/.
@@ -61,14 +61,14 @@ func (s *Cohorts) persons(ctx context.Context, c *api.Caller, in *api.Input) (*a
 	}
 	if offset >= limit {
 		out.Previous = in.PageURL(limit, offset-limit)
-		if offset == limit { // which links leave out; PostHog's has it
+		if offset == limit { // PageURL leaves it out; PostHog has it
 			out.Previous = new(*out.Previous + "&offset=0")
 		}
 	}
 	return api.JSON(http.StatusOK, out).With(quotas), nil
 }
 
-// ofPerson answers GET persons/cohorts/: the cohorts that have a person.
+// ofPerson answers GET persons/cohorts/: the cohorts that contain a person.
 func (s *Cohorts) ofPerson(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if !c.Key.Allows("person:read") {
 		return nil, api.MissingScope("person:read")
@@ -93,8 +93,8 @@ func (s *Cohorts) ofPerson(ctx context.Context, c *api.Caller, in *api.Input) (*
 	return api.JSON(http.StatusOK, map[string][]*record{"results": found}).With(quotas), nil
 }
 
-// personsOf asks for a page of the members of a cohort, the newest first. Of the distinct ids of each, no more than ten are shown: first those that
-// somebody chose, which are no UUIDs.
+// personsOf returns the query for a page of a cohort's members, newest first. It returns up to ten distinct ids of each: first those that somebody chose,
+// which are not UUIDs.
 func personsOf(id int64, search string, limit, offset int) *query.HogQL {
 	q := &query.HogQL{Values: map[string]any{"cohort": id}}
 	where := "id in cohort {cohort}"

@@ -24,7 +24,7 @@ type record struct {
 	Query   json.RawMessage `json:"query"`
 }
 
-// basic is a record without what says who is a member.
+// basic is a record without the fields that define the members.
 type basic struct {
 	ID                int64      `json:"id"`
 	Name              *string    `json:"name"`
@@ -42,7 +42,7 @@ type basic struct {
 	ExperimentSet     []int64    `json:"experiment_set"`
 	Version           *uint64    `json:"version"`
 	PendingVersion    *uint64    `json:"pending_version"`
-	// ReferenceCount is how many things use the cohort; UsedBy shows the first of them.
+	// ReferenceCount is the number of uses of the cohort; UsedBy lists the first of them.
 	ReferenceCount int                 `json:"reference_count"`
 	UsedBy         []references.Record `json:"used_by"`
 }
@@ -62,7 +62,7 @@ func recordOf(c *api.Caller, known *registry.Cohort, uses *references.Uses) *rec
 	if r.Groups == nil {
 		r.Groups = json.RawMessage("[]")
 	}
-	if r.Filters == nil { // clients take it for an object
+	if r.Filters == nil { // clients expect an object
 		filters, err := cohort.FromGroups(known.Groups)
 		if err != nil {
 			filters = json.RawMessage(`{"properties":{}}`)
@@ -79,7 +79,7 @@ func orNull(version uint64) *uint64 {
 	return &version
 }
 
-// behavioral reports whether events decide who is a member.
+// behavioral reports whether the members depend on events.
 func (r *record) behavioral() bool {
 	d, err := cohort.Read(r.Filters, nil)
 	return err == nil && cohort.Behavioral(d)
@@ -90,8 +90,8 @@ func (s *Cohorts) answer(status int, c *api.Caller, known *registry.Cohort) *api
 	return api.JSON(status, recordOf(c, known, s.References.Of(c.Snapshot, c.Project.ID)))
 }
 
-// records are the records of cohorts, and after them those that only the tables of another product know. Those whose members were never
-// counted are counted.
+// records returns the records of known, then those of cohorts that exist only in another product's tables. It counts the members of cohorts that were never
+// counted.
 func (s *Cohorts) records(ctx context.Context, c *api.Caller, known []*registry.Cohort) ([]*record, execution.Quotas, error) {
 	db, err := s.Executor.Database(ctx, c.Snapshot.Schema(c.Project.ID))
 	if err != nil {
@@ -133,5 +133,5 @@ func (s *Cohorts) records(ctx context.Context, c *api.Caller, known []*registry.
 	return out, quotas, err
 }
 
-// success is the answer of the routes that change members.
+// success is the response of the routes that change members.
 func success() *api.Response { return api.JSON(http.StatusOK, map[string]bool{"success": true}) }

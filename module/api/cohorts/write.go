@@ -26,7 +26,7 @@ func (s *Cohorts) create(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	return s.answer(http.StatusCreated, c, made), nil
 }
 
-// make creates a cohort and puts people into it. If that fails, the cohort is deleted.
+// make creates a cohort and adds people to it. If that fails, it deletes the cohort.
 func (s *Cohorts) make(ctx context.Context, c *api.Caller, g *given) (*registry.Cohort, error) {
 	g.Check = s.checkOf(c, nil)
 	made, err := s.Registry.CreateCohort(ctx, registry.NewCohort{Project: c.Project.ID, CreatedBy: c.Key.ID, CohortFields: g.CohortFields}, c.Start)
@@ -45,8 +45,8 @@ func (s *Cohorts) make(ctx context.Context, c *api.Caller, g *given) (*registry.
 	return made, nil
 }
 
-// update answers PUT and PATCH: as no field is required, both change what they are given. Whatever a caller changes but deleted has the
-// members computed anew.
+// update answers PUT and PATCH: no field is required, so both change the fields given. Every change but that of deleted recomputes the
+// members.
 func (s *Cohorts) update(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	before, err := find(c, in)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Cohorts) update(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	return s.answer(http.StatusOK, c, updated), nil
 }
 
-// writable refuses to write cohorts in the tables of another product, whose numbers and members are its own.
+// writable refuses to write cohorts in another product's tables, which assigns the ids and members itself.
 func (s *Cohorts) writable(ctx context.Context, project int64) error {
 	layout, err := s.Executor.Shards.Of(project).Layout(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Cohorts) writable(ctx context.Context, project int64) error {
 	return nil
 }
 
-// begin has the members computed if the cohort waits for that.
+// begin starts the calculation of a cohort that waits for one.
 func (s *Cohorts) begin(of *registry.Cohort) {
 	if of.Calculating() {
 		s.Calculate(of.Project, of.ID)

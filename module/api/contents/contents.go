@@ -1,6 +1,5 @@
-// Package contents asks what the data of a project holds: its events, their properties, and the values of these. Each list is
-// computed as a query of the caller, and may be MaxAge old unless its function says otherwise. The functions return the caller's
-// quotas, with an error too.
+// Package contents lists what the data of a project contains: events, their properties, and the values of these. Each list is computed by a query of the
+// caller, and may be up to MaxAge old unless its function says otherwise. The functions return the caller's quotas, even with an error.
 package contents
 
 import (
@@ -17,16 +16,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
-// MaxAge is how old a list may be.
+// MaxAge is the maximum age of a list.
 const MaxAge = 5 * time.Minute
 
-// Event is an event with the times when it was first and last seen.
+// Event is an event with the times at which it was first and last seen.
 type Event struct {
 	Name                string
 	FirstSeen, LastSeen time.Time
 }
 
-// LatestFirst compares the days on which two events were last seen.
+// LatestFirst compares the days on which two events were last seen, the later first.
 func LatestFirst(a, b Event) int {
 	const day = 24 * time.Hour
 	return b.LastSeen.Truncate(day).Compare(a.LastSeen.Truncate(day))
@@ -39,14 +38,14 @@ func Events(ctx context.Context, e *execution.Executor, c *api.Caller) (events [
 	return events, quotas, err
 }
 
-// EventsNow is Events as the data are now.
+// EventsNow is Events on the current data.
 func EventsNow(ctx context.Context, e *execution.Executor, c *api.Caller) (events []Event, quotas execution.Quotas, err error) {
 	var one Event
 	quotas, err = RowsNow(ctx, e, c, taxonomy.Events(), []any{&one.Name, &one.FirstSeen, &one.LastSeen}, func() { events = append(events, one) })
 	return events, quotas, err
 }
 
-// PropertiesOf returns the names of the properties of the latest events of some names.
+// PropertiesOf returns the names of the properties of the latest events with these names.
 func PropertiesOf(ctx context.Context, e *execution.Executor, c *api.Caller, events []string) (map[string]bool, execution.Quotas, error) {
 	seen, name := map[string]bool{}, ""
 	quotas, err := Rows(ctx, e, c, taxonomy.Properties(events), []any{&name}, func() { seen[name] = true })
@@ -59,17 +58,17 @@ type Property struct {
 	Kinds       []string
 }
 
-// PropertiesByEvent returns the properties of the latest events of each name, but for those that SDKs set.
+// PropertiesByEvent returns the properties of the latest events of each name, except those that SDKs set.
 func PropertiesByEvent(ctx context.Context, e *execution.Executor, c *api.Caller) (all []Property, quotas execution.Quotas, err error) {
 	var one Property
 	quotas, err = Rows(ctx, e, c, taxonomy.PropertiesByEvent(), []any{&one.Event, &one.Name, &one.Kinds}, func() {
 		all = append(all, one)
-		one.Kinds = nil // the next are not to be written over these
+		one.Kinds = nil // the next row must not overwrite these
 	})
 	return all, quotas, err
 }
 
-// Rows runs a query. It calls each after it has decoded the values of a row into what the pointers point to.
+// Rows runs a query. For each row, it decodes the values into the pointers and then calls each.
 func Rows(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.HogQL, pointers []any, each func()) (execution.Quotas, error) {
 	got, err := result.Ask(ctx, e, c, q, MaxAge)
 	if err != nil {
@@ -78,7 +77,7 @@ func Rows(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.Ho
 	return got.Quotas, decode(got, pointers, each)
 }
 
-// RowsNow is Rows for a list that shows the data as they are now.
+// RowsNow is Rows on the current data.
 func RowsNow(ctx context.Context, e *execution.Executor, c *api.Caller, q *query.HogQL, pointers []any, each func()) (execution.Quotas, error) {
 	got, err := result.Compute(ctx, e, c, q)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// maxCode is the most events that code is written for.
+// maxCode is the most events for which code is generated.
 const maxCode = 5000
 
-// sentByHand are the events of SDKs that code sends itself too, as in PostHog.
+// sentByHand are the events of SDKs that application code sends too, as in PostHog.
 var sentByHand = []string{"$pageview", "$pageleave", "$screen"}
 
-// writeCode answers GET event_definitions/typescript/, golang/ and python/: code that captures the events of the project.
+// writeCode answers GET event_definitions/typescript/, golang/ and python/: generated code that captures the project's events.
 func (d *Definitions) writeCode(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	asked := path.Base(in.URL.Path)
 	at := slices.IndexFunc(eventcode.Languages, func(l eventcode.Language) bool { return l.Name == asked })
@@ -58,7 +58,7 @@ func (d *Definitions) writeCode(ctx context.Context, c *api.Caller, in *api.Inpu
 	}{content, len(events), eventcode.Hash(content)}).With(quotas), nil
 }
 
-// withProperties puts properties into the events that have them, and sorts all.
+// withProperties adds properties to the events that have them, and sorts the result.
 func withProperties(c *api.Caller, events []eventcode.Event, properties []contents.Property) []eventcode.Event {
 	defined := make(map[string]registry.PropertyType)
 	for _, p := range c.Snapshot.PropertyDefinitions(c.Project.ID) {
@@ -81,8 +81,8 @@ func withProperties(c *api.Caller, events []eventcode.Event, properties []conten
 	return eventcode.Sorted(events)
 }
 
-// codeType is the type of a property whose values, as JSON, begin with some characters. Its definition tells the other types: it reads what is
-// neither a number nor a time nor true or false as a text.
+// codeType returns the type of a property. kinds are the first characters of its values as JSON, which reveal lists and objects. The other types come from
+// its definition, in which everything but numbers, times and booleans is a text.
 func codeType(kinds []string, defined registry.PropertyType) eventcode.Type {
 	switch {
 	case slices.Equal(kinds, []string{"["}):

@@ -1,4 +1,4 @@
-// Package definitions shows what queries of a project can name: its events, properties, group types and insight variables.
+// Package definitions lists what queries of a project can refer to: its events, properties, group types and insight variables.
 package definitions
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Definitions are the handlers of the topic. Events are those that are in the data or were defined before they were seen; properties and
-// group types are those that the registry knows, from imports and from operators. What people wrote about them is in the registry.
+// Definitions handles the routes of definitions. Events are those in the data, and those defined before they were seen. Properties and group types are
+// those that the registry knows from imports and from operators. Their descriptions are in the registry.
 type Definitions struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
 }
 
-// Routes are the routes of the topic.
+// Routes returns the routes of definitions.
 func (d *Definitions) Routes() []api.Route {
 	const readVariables, writeVariables = "insight_variable:read", "insight_variable:write"
 	return []api.Route{
@@ -50,7 +50,7 @@ func (d *Definitions) Routes() []api.Route {
 	}
 }
 
-// described is what all definitions have in JSON.
+// described holds the fields that all definitions have in JSON.
 type described struct {
 	ID          string     `json:"id"`
 	Name        string     `json:"name"`
@@ -64,7 +64,7 @@ type described struct {
 	Hidden      bool       `json:"hidden"`
 }
 
-// describe returns what is known of a definition beside the data, and what people wrote about it; nil for nothing.
+// describe returns what is known about a definition besides the data, and its description in the registry; nil if there is none.
 func describe(c *api.Caller, kind, name string) (described, *registry.Definition) {
 	out := described{ID: idOf(c, kind, name), Name: name, Tags: []string{}}
 	d := c.Snapshot.Definition(c.Project.ID, out.ID)
@@ -77,12 +77,12 @@ func describe(c *api.Caller, kind, name string) (described, *registry.Definition
 	return out, d
 }
 
-// idOf is the id of a definition, which is always the same.
+// idOf returns the id of a definition, which is the same each time.
 func idOf(c *api.Caller, kind, name string) string {
 	return api.DerivedID(kind, fmt.Sprintf("%d %s", c.Project.ID, name))
 }
 
-// readDefinition reads the writable fields of a definition. Like PostHog it ignores others.
+// readDefinition reads the writable fields of a definition. Like PostHog, it ignores others.
 func readDefinition(f *api.Fields) registry.DefinitionFields {
 	var out registry.DefinitionFields
 	out.Description, out.Tags = api.Change[*string](f, "description"), api.Change[[]string](f, "tags")
@@ -90,20 +90,20 @@ func readDefinition(f *api.Fields) registry.DefinitionFields {
 	return out
 }
 
-// leftOut reports whether a list leaves out a definition: exclude_hidden and verified.
+// leftOut reports whether a list leaves out a definition, by the parameters exclude_hidden and verified.
 func (d *described) leftOut(in *api.Input) bool {
 	given := in.URL.Query()
 	verified := given.Get("verified")
 	return d.Hidden && api.IsTrue(given.Get("exclude_hidden")) || verified != "" && api.IsTrue(verified) != d.Verified
 }
 
-// pageOf is api.PageOf of what a query found.
+// pageOf is api.PageOf for the result of a query.
 func pageOf[T any](in *api.Input, all []T, quotas execution.Quotas) (*api.Response, error) {
 	res, err := api.PageOf(in, all)
 	return res.With(quotas), err
 }
 
-// searched reports whether a name has each word of the parameter search.
+// searched reports whether a name contains each word of the parameter search.
 func searched(in *api.Input, name string) bool {
 	name = strings.ToLower(name)
 	for word := range strings.FieldsSeq(strings.ToLower(in.URL.Query().Get("search"))) {
@@ -114,8 +114,8 @@ func searched(in *api.Input, name string) bool {
 	return true
 }
 
-// flagDefinitions answers GET /api/feature_flag/local_evaluation/ and /flags/definitions/, which SDKs of servers with a personal key ask every
-// half a minute: there are no flags.
+// flagDefinitions answers GET /api/feature_flag/local_evaluation/ and /flags/definitions/, which server SDKs with a personal key request every half minute:
+// there are no flags.
 func flagDefinitions(_ context.Context, c *api.Caller, _ *api.Input) (*api.Response, error) {
 	types := map[string]string{}
 	for _, g := range c.GroupTypes() {
@@ -124,7 +124,7 @@ func flagDefinitions(_ context.Context, c *api.Caller, _ *api.Input) (*api.Respo
 	return api.JSON(http.StatusOK, map[string]any{"flags": []struct{}{}, "group_type_mapping": types, "cohorts": struct{}{}}), nil
 }
 
-// listGroupTypes answers GET groups_types/, which is no page.
+// listGroupTypes answers GET groups_types/, which has no pages.
 func (d *Definitions) listGroupTypes(_ context.Context, c *api.Caller, _ *api.Input) (*api.Response, error) {
 	types := c.GroupTypes()
 	slices.SortFunc(types, func(a, b api.GroupType) int { return cmp.Compare(a.GroupTypeIndex, b.GroupTypeIndex) })

@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// eventRecord is an event in JSON. It counts as created when it was first seen, or before that when it was defined.
+// eventRecord is an event in JSON. It was created when it was defined or, if it was not, when it was first seen.
 type eventRecord struct {
 	described
 	Owner            *api.User  `json:"owner"`
@@ -29,7 +29,7 @@ type eventRecord struct {
 	DefaultColumns   []string   `json:"default_columns"`
 }
 
-// eventKind is what the ids of events are derived from, beside their names.
+// eventKind is the kind from which the ids of events are derived, together with their names.
 const eventKind = "event"
 
 func recordEvent(c *api.Caller, e contents.Event) eventRecord {
@@ -41,7 +41,7 @@ func recordEvent(c *api.Caller, e contents.Event) eventRecord {
 	return r
 }
 
-// withDefined adds the events that were defined but not seen.
+// withDefined adds the events that were defined but never seen.
 func withDefined(c *api.Caller, seen []contents.Event) []contents.Event {
 	names := make(map[string]bool, len(seen))
 	for _, e := range seen {
@@ -55,7 +55,7 @@ func withDefined(c *api.Caller, seen []contents.Event) []contents.Event {
 	return seen
 }
 
-// listEvents answers GET event_definitions/: the events that were seen, the latest first, and then those that were not.
+// listEvents answers GET event_definitions/: events that were seen, the latest first, then the others.
 func (d *Definitions) listEvents(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	order := in.URL.Query().Get("ordering")
 	by, ok := eventOrders[strings.TrimPrefix(order, "-")]
@@ -85,14 +85,14 @@ func (d *Definitions) listEvents(ctx context.Context, c *api.Caller, in *api.Inp
 	return pageOf(in, records, quotas)
 }
 
-// eventOrders are the orders of events; without one it is contents.LatestFirst, then by name.
+// eventOrders are the orders of events. The default is contents.LatestFirst, then by name.
 var eventOrders = map[string]func(a, b contents.Event) int{
 	"":             contents.LatestFirst,
 	"name":         func(a, b contents.Event) int { return strings.Compare(a.Name, b.Name) },
 	"last_seen_at": func(a, b contents.Event) int { return a.LastSeen.Compare(b.LastSeen) },
 }
 
-// find finds an event that was seen or defined. One that is not among those that were seen lately is looked for in the data.
+// find finds an event that was seen or defined. If the cached list lacks it, it queries the current data.
 func (d *Definitions) find(ctx context.Context, c *api.Caller, is func(name string) bool) (contents.Event, execution.Quotas, error) {
 	var quotas execution.Quotas
 	for _, list := range []func(context.Context, *execution.Executor, *api.Caller) ([]contents.Event, execution.Quotas, error){contents.Events, contents.EventsNow} {
@@ -111,7 +111,7 @@ func (d *Definitions) find(ctx context.Context, c *api.Caller, is func(name stri
 	return contents.Event{}, quotas, api.NotFound("Not found.")
 }
 
-// hasID reports whether an event has the id in the address.
+// hasID returns a function that reports whether an event has the id in the path.
 func hasID(c *api.Caller, in *api.Input) func(name string) bool {
 	id := api.CanonicalID(in.At.Name)
 	return func(name string) bool { return idOf(c, eventKind, name) == id }
@@ -138,7 +138,7 @@ func (d *Definitions) answerEvent(ctx context.Context, c *api.Caller, is func(na
 	return api.JSON(http.StatusOK, recordEvent(c, e)).With(quotas), nil
 }
 
-// createEvent answers POST event_definitions/: it defines an event that was not seen yet.
+// createEvent answers POST event_definitions/: it defines an event that was never seen.
 func (d *Definitions) createEvent(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	all, err := in.ReadObject()
 	if err != nil {

@@ -18,7 +18,7 @@ type propertyRecord struct {
 	described
 	IsNumerical  bool                   `json:"is_numerical"`
 	PropertyType *registry.PropertyType `json:"property_type"`
-	// Seen reports whether the latest of the events that the caller names have it; null when none is named.
+	// Seen reports whether the latest of the events named by the caller have the property; null if none is named.
 	Seen *bool `json:"is_seen_on_filtered_events"`
 }
 
@@ -37,7 +37,7 @@ func recordProperty(c *api.Caller, p registry.PropertyDefinition) propertyRecord
 	return r
 }
 
-// findProperty finds the property of the id in the address.
+// findProperty finds the property with the id in the path.
 func findProperty(c *api.Caller, in *api.Input) (registry.PropertyDefinition, propertyRecord, error) {
 	id := api.CanonicalID(in.At.Name)
 	for _, p := range c.Snapshot.PropertyDefinitions(c.Project.ID) {
@@ -88,7 +88,7 @@ func (d *Definitions) updateProperty(ctx context.Context, c *api.Caller, in *api
 	return api.JSON(http.StatusOK, r), nil
 }
 
-// propertyFilter is which properties a caller asks for.
+// propertyFilter says which properties a caller requests.
 type propertyFilter struct {
 	scope    registry.PropertyScope
 	group    int
@@ -98,7 +98,7 @@ type propertyFilter struct {
 	onlySeen bool
 }
 
-// definedScopes are the kinds of properties by PostHog's names. Those of sessions are computed, and defined nowhere.
+// definedScopes are the kinds of properties by PostHog's names. Session properties are computed and have no definitions.
 var definedScopes = map[string]registry.PropertyScope{
 	"": registry.EventProperty, "event": registry.EventProperty, "person": registry.PersonProperty, "group": registry.GroupProperty, "session": "",
 }

@@ -40,7 +40,7 @@ func recordVariable(c *api.Caller, v *registry.Variable) variableRecord {
 	return record
 }
 
-// variablesPage is how many variables a page holds: this list counts pages, not rows.
+// variablesPage is how many variables are on a page. This list numbers its pages instead of using offsets.
 const variablesPage = 500
 
 func (d *Definitions) listVariables(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
@@ -95,7 +95,7 @@ func (d *Definitions) updateVariable(ctx context.Context, c *api.Caller, in *api
 		return nil, err
 	}
 	update.Check = api.FitDefault
-	if in.Method == http.MethodPut { // which says what the whole variable is to be
+	if in.Method == http.MethodPut { // PUT replaces the whole variable
 		if err := errors.Join(needField("name", update.Name), needField("type", update.Type)); err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func (d *Definitions) deleteVariable(ctx context.Context, c *api.Caller, in *api
 	return api.NoContent(), nil
 }
 
-// needField refuses a field that was not given.
+// needField refuses a missing field.
 func needField[T any](name string, given *T) error {
 	if given == nil {
 		return api.Invalid(name, "required", "This field is required.")
@@ -138,7 +138,7 @@ func readVariable(in *api.Input) (registry.VariableUpdate, error) {
 	update.Default, _ = all.Take("default_value", true)
 	update.Values, _ = all.TakeList("values", true)
 	if value, err := api.DecodeValue(update.Default); err == nil {
-		if n, ok := value.(json.Number); ok && !api.IsNumber(string(n)) { // which the registry would round
+		if n, ok := value.(json.Number); ok && !api.IsNumber(string(n)) { // the registry would round it
 			return update, api.BadDefault(fmt.Errorf("%s is not a number", n))
 		}
 	}

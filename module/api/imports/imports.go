@@ -19,17 +19,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/peers"
 )
 
-// Imports are the handlers of imports. Each server knows those that were sent to it, and asks the others for theirs.
+// Imports handles the routes of imports. Each server knows the imports sent to it, and asks the others for theirs.
 type Imports struct {
 	Service  *imports.Service
 	Executor *execution.Executor
-	// The most bytes of a file, as it is sent.
+	// MaxSize is the largest file, in bytes as sent.
 	MaxSize int64
 }
 
 const read, write = "batch_import:read", "batch_import:write"
 
-// Routes are the routes of imports.
+// Routes returns the routes of imports.
 func (s *Imports) Routes() []api.Route {
 	return []api.Route{
 		{Method: http.MethodGet, Pattern: "imports", Scope: read, Handler: s.list},
@@ -39,7 +39,7 @@ func (s *Imports) Routes() []api.Route {
 	}
 }
 
-// list lists the imports of all servers that answer.
+// list lists the imports of all servers that respond.
 func (s *Imports) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	all, err := s.Service.List(c.Project.ID)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Imports) remove(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	return api.NoContent(), nil
 }
 
-// elsewhere asks the other servers until one knows the import.
+// elsewhere asks the other servers until one of them knows the import.
 func (s *Imports) elsewhere(ctx context.Context, c *api.Caller, poll execution.PeerPoll, knows func(*execution.Polled) bool) error {
 	found := false
 	all := s.Executor.Poll(ctx, &c.Caller, poll, func(other *execution.Polled) bool {
@@ -103,10 +103,10 @@ func (s *Imports) elsewhere(ctx context.Context, c *api.Caller, poll execution.P
 	return imports.ErrNotFound
 }
 
-// errUnknown is the answer to the id of an import that no server knows, while one of them does not answer.
+// errUnknown answers a request for an import that no server knows while one of them does not respond.
 var errUnknown = api.Unavailable("error", "A server that may know this import is not responding. Please try again later.", time.Second, nil)
 
-// importsOf are those that another server knows.
+// importsOf returns the imports that another server knows.
 func importsOf(other *execution.Polled) (all []*imports.Import) {
 	if json.Unmarshal(other.Body, &all) != nil {
 		return nil
@@ -114,7 +114,7 @@ func importsOf(other *execution.Polled) (all []*imports.Import) {
 	return all
 }
 
-// PolledByPeer answers another server that asks about imports, or cancels one. Whether the caller may is found out here.
+// PolledByPeer answers another server that asks about imports or cancels one. It checks here what the caller may do.
 func (s *Imports) PolledByPeer(c *api.Caller, asked *execution.PeerRequest) peers.Answer {
 	poll, scope := asked.Poll, read
 	if poll.Cancel {
@@ -148,7 +148,7 @@ func (s *Imports) PolledByPeer(c *api.Caller, asked *execution.PeerRequest) peer
 	return out.Answer(asked)
 }
 
-// create keeps the body, and answers when all of it is on disk.
+// create stores the body, and answers once all of it is on disk.
 func (s *Imports) create(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	request, err := requestOf(in)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Imports) create(_ context.Context, c *api.Caller, in *api.Input) (*api.
 	return api.JSON(http.StatusCreated, one), nil
 }
 
-// parameters are those of the address of an import.
+// parameters are the query parameters of an import.
 var parameters = []string{"format", "map", "dry_run", "learn_types", "filename"}
 
 func requestOf(in *api.Input) (imports.Request, error) {
@@ -209,7 +209,7 @@ func flag(text string, otherwise bool) (bool, error) {
 	return strconv.ParseBool(text) //nolint:wrapcheck // the caller says it
 }
 
-// encoding takes Content-Encoding as what the file is compressed with: it is kept as it comes, and told from what it contains.
+// encoding accepts Content-Encoding as the compression of the file: the file is stored as sent, and its compression is detected from its content.
 func encoding(in *api.Input, request *imports.Request) error {
 	switch coding := strings.ToLower(in.Header.Get("Content-Encoding")); coding {
 	case "", "identity", "gzip", "x-gzip", "zstd":
@@ -224,7 +224,7 @@ func encoding(in *api.Input, request *imports.Request) error {
 	return nil
 }
 
-// mistake says what an import is refused for.
+// mistake returns the API's error for an import that is refused.
 func mistake(err error, most int64) error {
 	switch {
 	case errors.Is(err, imports.ErrNotFound):

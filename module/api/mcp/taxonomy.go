@@ -17,17 +17,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// taxonomyQuery asks for one list of names or values.
+// taxonomyQuery requests one list of names or values.
 type taxonomyQuery struct {
 	Kind     string          `json:"kind"`
-	Event    json.RawMessage `json:"event_name"` // a name, or several
+	Event    json.RawMessage `json:"event_name"` // one name or several
 	Property string          `json:"property_name"`
 	Entity   string          `json:"entity"`
 	Limit    int             `json:"limit"`
 	Offset   int             `json:"offset"`
 }
 
-// events are the names that the query gives.
+// events returns the event names in the query.
 func (q *taxonomyQuery) events() []string {
 	var names []string
 	if json.Unmarshal(q.Event, &names) == nil {
@@ -40,7 +40,7 @@ func (q *taxonomyQuery) events() []string {
 	return nil
 }
 
-// readTaxonomy reports which events, properties and values there are.
+// readTaxonomy lists events, properties or values.
 func (t *Tools) readTaxonomy(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	var args struct {
 		Query taxonomyQuery `json:"query"`
@@ -80,7 +80,7 @@ func (t *Tools) readTaxonomy(ctx context.Context, c *api.Caller, in *api.Input) 
 
 func singular(entity string) string { return strings.TrimSuffix(entity, "s") }
 
-// events lists the events, the latest first.
+// events lists the events, latest first.
 func (t *Tools) events(ctx context.Context, c *api.Caller, q *taxonomyQuery) ([][]string, execution.Quotas, error) {
 	events, quotas, err := contents.Events(ctx, t.Executor, c)
 	slices.SortStableFunc(events, contents.LatestFirst)
@@ -93,14 +93,14 @@ func (t *Tools) events(ctx context.Context, c *api.Caller, q *taxonomyQuery) ([]
 	return rows, quotas, err
 }
 
-// properties lists the properties that the latest of some events have.
+// properties lists the properties of the latest of the query's events.
 func (t *Tools) properties(ctx context.Context, c *api.Caller, q *taxonomyQuery) ([][]string, execution.Quotas, error) {
 	seen, quotas, err := contents.PropertiesOf(ctx, t.Executor, c, q.events())
 	rows := propertyRows(c, func(d registry.PropertyDefinition) bool { return d.Scope == registry.EventProperty && seen[d.Name] })
 	return rows, quotas, err
 }
 
-// values lists the values of a property that a query finds, with the number of those that have them.
+// values lists the values of a property that a query finds, and how many events or people have each.
 func (t *Tools) values(ctx context.Context, c *api.Caller, counted string, q *query.HogQL) ([][]string, execution.Quotas, error) {
 	rows := [][]string{{"value", counted}}
 	var value string
@@ -109,7 +109,7 @@ func (t *Tools) values(ctx context.Context, c *api.Caller, counted string, q *qu
 	return rows, quotas, err
 }
 
-// entityProperties lists the properties of people, or of groups of a type.
+// entityProperties lists the properties of people, or of groups of one type.
 func entityProperties(c *api.Caller, entity string) ([][]string, error) {
 	if singular(entity) == "person" {
 		return propertyRows(c, func(d registry.PropertyDefinition) bool { return d.Scope == registry.PersonProperty }), nil

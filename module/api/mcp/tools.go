@@ -1,5 +1,5 @@
-// Package mcp has the tools that PostHog's MCP server has the server run: POST mcp_tools/{tool}/ with {"args": {…}}. The answer is
-// text for a language model, and mistakes in a query are a part of it.
+// Package mcp contains the tools that PostHog's MCP server runs on this server: POST mcp_tools/{tool}/ with {"args": {…}}. The response is text for a
+// language model, which includes mistakes in a query.
 package mcp
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/texttable"
 )
 
-// Tools are the handlers of the tools.
+// Tools handles the routes of the tools.
 type Tools struct{ Executor *execution.Executor }
 
-// Routes are those of the tools that are served. The others belong to products that are not.
+// Routes returns the routes of the supported tools. The others belong to products that are not supported.
 func (t *Tools) Routes() []api.Route {
 	return []api.Route{
 		{Method: http.MethodPost, Pattern: "mcp_tools/execute_sql", Scope: result.QueryScope, Handler: t.executeSQL},
@@ -38,7 +38,7 @@ func readArgs(in *api.Input, into any) error {
 	return nil
 }
 
-// answer answers with text, or with the mistake in a query in its place.
+// answer answers with text, or with the mistake in a query instead.
 func answer(text string, quotas execution.Quotas, err error) (*api.Response, error) {
 	said := struct {
 		Success bool   `json:"success"`
@@ -54,10 +54,10 @@ func answer(text string, quotas execution.Quotas, err error) (*api.Response, err
 	return api.JSON(http.StatusOK, said).With(quotas), nil
 }
 
-// cellLength is what a tool shows of a value, in characters, unless it is asked for the whole.
+// cellLength is the length to which a tool shortens a value, in characters, unless the caller turns that off.
 const cellLength = 500
 
-// executeSQL runs HogQL, and answers with a table.
+// executeSQL runs HogQL and answers with a table.
 func (t *Tools) executeSQL(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	var args struct {
 		Query      string `json:"query"`

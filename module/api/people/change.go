@@ -14,10 +14,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// maxUnset is how many properties one call can take away.
+// maxUnset is how many properties one call can remove.
 const maxUnset = 1000
 
-// setProperties answers PATCH and PUT persons/:id/. Both set the properties that are given and keep the others.
+// setProperties answers PATCH and PUT persons/:id/. Both set the properties given and keep the others.
 func (s *People) setProperties(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	const field = "properties"
 	fields, err := in.ReadObject()
@@ -103,7 +103,7 @@ func needed(fields map[string]json.RawMessage, name string) (json.RawMessage, er
 	return raw, nil
 }
 
-// propertiesOf reads the properties that are set. A form sends them as text.
+// propertiesOf reads the properties to set. A form sends them as a JSON text.
 func propertiesOf(field string, raw json.RawMessage) (record.Object, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -116,7 +116,7 @@ func propertiesOf(field string, raw json.RawMessage) (record.Object, error) {
 	return set, nil
 }
 
-// change changes the person in the path of a request, by a field.
+// change applies a change to the person in the path; field is named in mistakes.
 func (s *People) change(ctx context.Context, c *api.Caller, in *api.Input, field string, change ingest.Change) error {
 	id, err := personID(in.At.Name)
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *People) change(ctx context.Context, c *api.Caller, in *api.Input, field
 	}
 }
 
-// writable refuses to change people in the tables of another product, which writes them itself.
+// writable refuses to change people in another product's tables, which writes them itself.
 func (s *People) writable(ctx context.Context, project int64) error {
 	layout, err := s.Executor.Shards.Of(project).Layout(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *People) writable(ctx context.Context, project int64) error {
 	return nil
 }
 
-// accepted answers a change.
+// accepted returns the response to a change.
 func accepted(err error) (*api.Response, error) {
 	if err != nil {
 		return nil, err

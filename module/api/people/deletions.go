@@ -32,7 +32,7 @@ func (s *People) deletionRoutes() []api.Route {
 	}
 }
 
-// deletePerson answers DELETE persons/:id/. That delete_events is given counts, whatever its value is.
+// deletePerson answers DELETE persons/:id/. The parameter delete_events counts if present, whatever its value.
 func (s *People) deletePerson(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if err := cannotRead(in); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (s *People) deleteOne(ctx context.Context, c *api.Caller, in *api.Input, r 
 	return &api.Response{Status: http.StatusAccepted}, nil
 }
 
-// personID reads the id of a person in a path. People have no numbers here, so that a number is nobody's.
+// personID reads the id of a person in a path. People have no numeric ids here, so a number is not found.
 func personID(text string) (string, error) {
 	if id, ok := uuidOf(text); ok {
 		return id, nil
@@ -73,16 +73,16 @@ func personID(text string) (string, error) {
 		"The ID provided does not look like a personID. If you are using a distinctId, please use /persons?distinct_id=%s instead.", text)
 }
 
-// deleted is what POST persons/bulk_delete/ answers.
+// deleted is the response of POST persons/bulk_delete/.
 type deleted struct {
 	Found      int   `json:"persons_found"`
 	Deleted    int   `json:"persons_deleted"`
 	Events     bool  `json:"events_queued_for_deletion"`
-	Recordings bool  `json:"recordings_queued_for_deletion"` // there are none
+	Recordings bool  `json:"recordings_queued_for_deletion"` // always false
 	Errors     []any `json:"deletion_errors"`
 }
 
-// bulkDelete answers POST persons/bulk_delete/. Ids of nobody are passed over.
+// bulkDelete answers POST persons/bulk_delete/. Unknown ids are skipped.
 func (s *People) bulkDelete(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	all, err := in.ReadObject()
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *People) bulkDelete(ctx context.Context, c *api.Caller, in *api.Input) (
 	return api.JSON(http.StatusAccepted, out), nil
 }
 
-// readNamed reads whom a request names: by distinct ids, else by ids. Persons is nil if it names nobody by ids.
+// readNamed reads which people a request names: by distinct ids or, without those, by ids. Persons is nil if there are no ids.
 func readNamed(fields *api.Fields) (who ingest.Named) {
 	if who.DistinctIDs = readTexts(fields, "distinct_ids"); len(who.DistinctIDs) > 0 {
 		return who
@@ -177,11 +177,11 @@ func (s *People) delete(ctx context.Context, c *api.Caller, r deletions.Request)
 	return done, err
 }
 
-// status is how far a deletion is, as PostHog shows that of events, with what else there is to know.
+// status is the progress of a deletion, in PostHog's form for the deletion of events, with a few more fields.
 type status struct {
 	ID          string     `json:"id"`
 	Person      string     `json:"person_uuid"`
-	Status      string     `json:"status"` // pending, or completed when nothing is left on the disk
+	Status      string     `json:"status"` // pending, or completed when nothing is left on disk
 	CreatedAt   time.Time  `json:"created_at"`
 	HiddenAt    *time.Time `json:"hidden_at"`
 	VerifiedAt  *time.Time `json:"delete_verified_at"`
@@ -209,7 +209,7 @@ func statusOf(d *registry.Deletion) status {
 	return s
 }
 
-// deletionStatus answers GET persons/deletion_status/: first what is not erased yet, and then the newest.
+// deletionStatus answers GET persons/deletion_status/: deletions not yet erased first, then the newest.
 func (s *People) deletionStatus(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if err := cannotRead(in); err != nil {
 		return nil, err

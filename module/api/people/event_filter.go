@@ -16,18 +16,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// maxEvents is the most events of one answer.
+// maxEvents is the most events in one response.
 const maxEvents = execution.MaxRows
 
-// maxOffset is where pages end. Nobody turns that many, and sums with it fit a number.
+// maxOffset is where pages end. Nobody pages that far, and sums with it fit an int.
 const maxOffset = 1_000_000_000
 
-// eventFilter is which events a caller asks for.
+// eventFilter says which events a caller requests.
 type eventFilter struct {
 	taxonomy.EventPage
 
-	limit      int // of the answer; the query asks for one more to find out whether there are more
-	properties any // property filters as JSON; nil for none
+	limit      int // of the response; the query asks for one more to see whether there are more
+	properties any // property filters as JSON; nil if there are none
 }
 
 func readEventFilter(c *api.Caller, in *api.Input) (*eventFilter, error) {
@@ -55,14 +55,14 @@ func readEventFilter(c *api.Caller, in *api.Input) (*eventFilter, error) {
 	if f.Before, err = moment(c, given, "before"); err != nil {
 		return nil, err
 	}
-	if f.Before.IsZero() { // clocks of clients may be a little ahead of ours
+	if f.Before.IsZero() { // clients' clocks may be slightly ahead of this server's
 		f.Before = c.Start.Add(5 * time.Second)
 	}
 	f.properties, err = filters(in, "event")
 	return f, err
 }
 
-// oldestFirst reads the parameter orderBy: a JSON list of one order, or that order alone.
+// oldestFirst reads the parameter orderBy: an order, or a JSON list of one.
 func oldestFirst(text string) (bool, error) {
 	if strings.HasPrefix(text, "[") {
 		var list []string
@@ -80,7 +80,7 @@ func oldestFirst(text string) (bool, error) {
 	return false, api.Invalid("orderBy", "invalid_input", `orderBy must be ["-timestamp"] or ["timestamp"].`)
 }
 
-// moment reads a bound of time: ISO 8601, or relative such as -7d.
+// moment reads a bound of time: ISO 8601, or relative, such as -7d.
 func moment(c *api.Caller, given url.Values, name string) (time.Time, error) {
 	text := given.Get(name)
 	if text == "" || name == "after" && text == "all" {
@@ -93,7 +93,7 @@ func moment(c *api.Caller, given url.Values, name string) (time.Time, error) {
 	return at, nil
 }
 
-// query is the query for the events. Mistakes are those of the property filters.
+// query returns the query for the events. An error is a mistake in the property filters.
 func (f *eventFilter) query() (*query.HogQL, error) {
 	q := f.Query()
 	if f.properties == nil {
@@ -109,9 +109,9 @@ func (f *eventFilter) query() (*query.HogQL, error) {
 	return q, nil
 }
 
-// next is the address of the events after the first n of those that were found. As in PostHog's API, it bounds the time by the last of
-// these. Where the event after it has the same time, it bounds the time by one microsecond less, and passes over those of that time that
-// were shown, so that no event is left out.
+// next returns the URL of the events after the first n of found. As in PostHog's API, it bounds the time by that of the last event shown. If the event after
+// it may have the same time, it loosens the bound by one microsecond to include that time, and skips the events of that time already shown by an offset, so
+// that no event is left out.
 func (f *eventFilter) next(in *api.Input, found []event, n int) *string {
 	last := found[n-1].Timestamp
 	bound, value, step := "before", last, time.Microsecond

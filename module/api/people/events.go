@@ -20,19 +20,19 @@ type event struct {
 	Event         string             `json:"event"`
 	Timestamp     time.Time          `json:"timestamp"`
 	PersonID      string             `json:"person_id"`
-	Person        *eventPerson       `json:"person"` // null for nobody
+	Person        *eventPerson       `json:"person"` // null if there is none
 	Elements      []elements.Element `json:"elements"`
 	ElementsChain string             `json:"elements_chain"`
 }
 
-// eventPerson is what is shown of the person of an event.
+// eventPerson holds the fields of an event's person that are shown.
 type eventPerson struct {
 	IsIdentified bool           `json:"is_identified"`
 	DistinctIDs  []string       `json:"distinct_ids"`
 	Properties   map[string]any `json:"properties"`
 }
 
-// eventOf reads a row of taxonomy.EventPage. The chain of elements is not taken apart yet: that can take a lot more room.
+// eventOf decodes a row of taxonomy.EventPage. It does not parse the chain of elements, which can take much more memory.
 func eventOf(row []json.RawMessage) (event, error) {
 	var (
 		e          event
@@ -61,7 +61,7 @@ func eventOf(row []json.RawMessage) (event, error) {
 	return e, err
 }
 
-// listEvents answers GET events/: the newest first unless the caller asks for the oldest.
+// listEvents answers GET events/: newest first, unless the caller asks for the oldest first.
 func (s *People) listEvents(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	f, err := readEventFilter(c, in)
 	if err != nil {

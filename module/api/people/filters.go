@@ -9,11 +9,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 )
 
-// maxFilterDepth is how deep groups of filters may be nested.
+// maxFilterDepth is the maximum nesting of filter groups.
 const maxFilterDepth = 20
 
-// filters reads the parameter properties: a JSON list of property filters, or a group of them. A filter without a type is one of the type
-// plain. nil stands for none.
+// filters reads the parameter properties: a JSON list of property filters, or a group of them. A filter without a type gets the type plain. It returns nil
+// if there are none.
 func filters(in *api.Input, plain string) (any, error) {
 	text := in.URL.Query().Get("properties")
 	if text == "" {
@@ -38,7 +38,7 @@ func filters(in *api.Input, plain string) (any, error) {
 	return nil, api.Invalid("properties", "invalid_input", "The parameter properties must be a list of property filters.")
 }
 
-// typed gives each filter below v that has no type the type plain.
+// typed sets the type of each filter below v that has none to plain.
 func typed(v any, plain string, depth int) error {
 	if depth > maxFilterDepth {
 		return api.Invalid("properties", "invalid_input", "The parameter properties is nested too deep.")
@@ -61,11 +61,11 @@ func typed(v any, plain string, depth int) error {
 	return nil
 }
 
-// scopesOfFilters are what a key needs beside person:read for filters on people that look at more than people, by their type. Those that
-// are not listed need the scope of queries.
+// scopesOfFilters are the scopes that a key needs, besides person:read, for each type of filter on people. Types that are not listed need the scope of
+// queries.
 var scopesOfFilters = map[string]string{"person": "", "person_metadata": "", "cohort": "cohort:read"}
 
-// mayFilter refuses filters on people that tell a key more than it may read.
+// mayFilter refuses filters on people that would reveal more than a key may read.
 func mayFilter(c *api.Caller, v any) error {
 	switch v := v.(type) {
 	case []any:

@@ -1,5 +1,5 @@
-// Package people shows the people of a project and their events: lists, single records, and the values of properties. It also changes
-// the properties of people (contract clients.md section 1). What it reads are queries of the caller, which keep to the limits and fences of every other query.
+// Package people shows the people of a project and their events: lists, single records, and the values of properties. It also changes the properties of
+// people (contract clients.md section 1). It reads through queries of the caller, which obey the limits and fences of every other query.
 package people
 
 import (
@@ -20,15 +20,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
-// People are the handlers of the topic.
+// People handles the routes of people and events.
 type People struct {
 	Executor *execution.Executor
-	// Change changes the properties of a person of a project, so that the next answer shows it.
+	// Change changes the properties of a person, so that the next response shows it.
 	Change  func(ctx context.Context, project int64, change ingest.Change) error
 	Deleter *deletions.Deleter
 }
 
-// Routes are the routes of the topic.
+// Routes returns the routes of people and events.
 func (s *People) Routes() []api.Route {
 	const readPerson, writePerson, readEvents = "person:read", "person:write", result.QueryScope
 	return append(s.deletionRoutes(), []api.Route{
@@ -54,8 +54,7 @@ func createPerson(context.Context, *api.Caller, *api.Input) (*api.Response, erro
 	return nil, refused
 }
 
-// rows runs a query on the data as they are now. It calls each after it has decoded the values of a row into what the pointers point
-// to; a value that is null leaves a zero.
+// rows runs a query on the current data, and calls each with the values of every row.
 func (s *People) rows(ctx context.Context, c *api.Caller, q query.Node, each func(row []json.RawMessage) error) (execution.Result, error) {
 	got, err := result.Compute(ctx, s.Executor, c, q)
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *People) rows(ctx context.Context, c *api.Caller, q query.Node, each fun
 	return got, nil
 }
 
-// mistakeOf tells the mistake of a parameter by the parameter's name. The text of the query around it is ours, so no place in it is shown.
+// mistakeOf returns a mistake in a parameter under the parameter's name. The server wrote the rest of the query, so it leaves out the position.
 func mistakeOf(err error) error {
 	found := api.ErrorOf(err)
 	if found.Status != http.StatusBadRequest {
@@ -87,7 +86,7 @@ func mistakeOf(err error) error {
 	return &told
 }
 
-// into decodes the values of a row; null leaves what is there.
+// into decodes the values of a row; null leaves the target unchanged.
 func into(row []json.RawMessage, pointers ...any) error {
 	if len(row) < len(pointers) {
 		return fmt.Errorf("a row has %d values, want %d", len(row), len(pointers))
@@ -100,7 +99,7 @@ func into(row []json.RawMessage, pointers ...any) error {
 	return nil
 }
 
-// uuidOf reads a UUID as clients write it, with or without hyphens.
+// uuidOf parses a UUID as clients write it, with or without hyphens.
 func uuidOf(text string) (string, bool) {
 	id, err := uuid.Parse(text)
 	if err != nil || len(text) != 36 && len(text) != 32 {
@@ -109,7 +108,7 @@ func uuidOf(text string) (string, bool) {
 	return id.String(), true
 }
 
-// cannotRead refuses a query string that cannot be read: what it says would count as not given.
+// cannotRead refuses a malformed query string: its parameters would count as not given.
 func cannotRead(in *api.Input) error {
 	_, _, err := in.QueryInt("")
 	return err
@@ -117,7 +116,7 @@ func cannotRead(in *api.Input) error {
 
 var errNotText = errors.New("properties are not text")
 
-// object is JSON of an object that comes as text; an empty text is an empty object.
+// object returns a JSON object that is stored as text; an empty text is an empty object.
 func object(text string) (json.RawMessage, error) {
 	if text == "" {
 		return json.RawMessage("{}"), nil

@@ -16,10 +16,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// maxPersons is the most people of one page.
+// maxPersons is the most people on one page.
 const maxPersons = 1000
 
-// listed is a person in a list. There are no recordings here, and nothing that is counted.
+// listed is a person in a list. There are no recordings here and no counted values.
 type listed struct {
 	api.Person
 
@@ -27,14 +27,14 @@ type listed struct {
 	Value      *float64 `json:"value_at_data_point"`
 }
 
-// single is a person alone.
+// single is a person on its own.
 type single struct {
 	api.Person
 
 	LastSeenAt *time.Time `json:"last_seen_at"`
 }
 
-// personOf reads the object of a list of actors.
+// personOf decodes a person in the result of an actors query.
 func personOf(c *api.Caller, raw json.RawMessage) (p api.Person, err error) {
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return p, err
@@ -43,7 +43,7 @@ func personOf(c *api.Caller, raw json.RawMessage) (p api.Person, err error) {
 	return p, nil
 }
 
-// listPersons answers GET persons/: the newest first.
+// listPersons answers GET persons/: newest first.
 func (s *People) listPersons(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	limit, offset, err := in.PageParams()
 	if err != nil {
@@ -99,14 +99,14 @@ func (s *People) listPersons(ctx context.Context, c *api.Caller, in *api.Input) 
 	}
 	if offset >= limit {
 		out.Previous = in.PageURL(limit, offset-limit)
-		if offset == limit { // which links leave out; PostHog's has it
+		if offset == limit { // PageURL leaves it out; PostHog has it
 			out.Previous = new(*out.Previous + "&offset=0")
 		}
 	}
 	return api.JSON(http.StatusOK, out).With(quotas), nil
 }
 
-// personList is a list of people as the node of a query without its limit.
+// personList is a list of people as a query node, without its limit.
 type personList map[string]any
 
 func actors(properties any, condition string) personList {
@@ -140,7 +140,7 @@ func (l personList) node() (query.Node, error) {
 	return node, nil
 }
 
-// personConditions is the HogQL condition on the people that a list shows, beside property filters; empty for all.
+// personConditions returns the HogQL condition on the people of a list, besides property filters; empty for all people.
 func personConditions(in *api.Input) string {
 	given := in.URL.Query()
 	var all []string
@@ -161,15 +161,15 @@ func personConditions(in *api.Input) string {
 	return strings.Join(all, " and ")
 }
 
-// ofDistinctID is the condition that a person has a distinct id.
+// ofDistinctID returns the condition that a person has a distinct id.
 func ofDistinctID(id string) string {
 	return "id in (select person_id from person_distinct_ids where distinct_id = " + text(id) + ")"
 }
 
-// ofID is the condition on a person's id.
+// ofID returns the condition on a person's id.
 func ofID(id string) string { return "id = toUUID(" + text(id) + ")" }
 
-// text is a text as HogQL writes it.
+// text returns a text as a HogQL literal.
 func text(s string) string { return hogql.PrintExpr(&hogql.Const{Value: s}) }
 
 // getPerson answers GET persons/:id/.

@@ -12,13 +12,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/contents"
 )
 
-// The value of the parameter key that asks for names of events, and what begins the names of PostHog's own.
+// The value of the parameter key that requests event names, and the prefix of PostHog's own names.
 const (
 	customEvents = "custom_event"
 	ownPrefix    = "$"
 )
 
-// maxOthers is how many other properties a request for values may name.
+// maxOthers is how many other properties a request for values can name.
 const maxOthers = 20
 
 // suggestion is a value in JSON.
@@ -27,7 +27,7 @@ type suggestion struct {
 	Count *int64 `json:"count,omitempty"` // of people
 }
 
-// shownValue is a value that comes as text: a number or an object if it is one as JSON, else the text.
+// shownValue returns a value stored as text: a JSON number or string decoded, anything else as it is.
 func shownValue(text string) any {
 	var value any
 	decoder := json.NewDecoder(strings.NewReader(text))
@@ -38,22 +38,22 @@ func shownValue(text string) any {
 	switch value := value.(type) {
 	case json.Number:
 		return value
-	case string: // of a list
+	case string: // an item of a list
 		return value
 	}
-	return text // null, true and what is not plain
+	return text // null, booleans, lists, objects and plain texts
 }
 
 // maxSuggestions is how many values of a property are suggested.
 const maxSuggestions = 50
 
-// maxListText is the length in bytes up to which a text is looked at as a list.
+// maxListText is the longest text, in bytes, that is parsed as a list.
 const maxListText = 64 << 10
 
-// maxListDepth is how deep lists in lists are looked at.
+// maxListDepth is how deeply nested lists are parsed.
 const maxListDepth = 4
 
-// shownValues are the values that a text stands for: the first ones of the list if it is one.
+// shownValues returns the values that a text stands for: if it is a list, its first items.
 func shownValues(text string) []any {
 	if len(text) > maxListText {
 		return []any{text}
@@ -76,7 +76,7 @@ func listedValues(out []any, text string, depth int) []any {
 	return out
 }
 
-// eventValues answers GET events/values/: values that events of the last days have, or the names of the project's own events.
+// eventValues answers GET events/values/: property values of the last days' events, or the names of the project's own events.
 func (s *People) eventValues(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if err := cannotRead(in); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (s *People) eventValues(ctx context.Context, c *api.Caller, in *api.Input) 
 	return api.JSON(http.StatusOK, out).With(quotas), err
 }
 
-// namesOf are texts that are given one by one, or as a JSON list.
+// namesOf returns texts given one by one or as JSON lists.
 func namesOf(given []string) (out []string) {
 	for _, text := range given {
 		var list []string
@@ -143,14 +143,14 @@ func namesOf(given []string) (out []string) {
 	return out
 }
 
-// personValues answers GET persons/values/: the values of a property of people, the most frequent first.
+// personValues answers GET persons/values/: the values of a property of people, most frequent first.
 func (s *People) personValues(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if err := cannotRead(in); err != nil {
 		return nil, err
 	}
 	given, out := in.URL.Query(), []suggestion{}
 	key := given.Get("key")
-	if key == "" || strings.HasPrefix(key, "$virt") { // which is computed, and kept nowhere
+	if key == "" || strings.HasPrefix(key, "$virt") { // computed and not stored
 		return api.JSON(http.StatusOK, out), nil
 	}
 	var value string
