@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Writer gives the function that writes the bodies of a project's runs in a format.
+// Writer returns the function that writes the bodies of a project's runs in a format.
 func (s *Runs) Writer(project *registry.Project, f result.Format) func(dst []byte, p *result.Plan, got cache.Answer) []byte {
 	if f.IsFile() {
 		return writeFile
@@ -27,7 +27,7 @@ type writer struct {
 func (w *writer) write(dst []byte, p *result.Plan, got cache.Answer) []byte {
 	done, _ := got.Entry.Meta.(*execution.Details)
 	if done.Insight != nil {
-		more := done.Insight.HasMore != nil && *done.Insight.HasMore // of each run, also of kinds whose answers are never cut
+		more := done.Insight.HasMore != nil && *done.Insight.HasMore // in every run, even of kinds whose results are never cut
 		dst = result.RenderInsight(dst, done, &more)
 		dst = w.AppendFreshness(dst, p, got)
 		dst = append(dst, `,"query_metadata":null,"query_status":null`...)
@@ -53,7 +53,7 @@ func (w *writer) write(dst []byte, p *result.Plan, got cache.Answer) []byte {
 	return w.finish(dst, p, done)
 }
 
-// finish ends the body of a run with the members that only runs have.
+// finish completes the body of a run with the members that only runs have.
 func (w *writer) finish(dst []byte, p *result.Plan, done *execution.Details) []byte {
 	if p.Debug {
 		dst = w.AppendDebug(dst, p, done)

@@ -12,18 +12,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// binding is a stored query with what a run puts into it.
+// binding is a stored query with the variables and overrides of a run.
 type binding struct {
 	node  query.Node
-	marks string                     // runs with other variables or overrides have other marks
+	marks string                     // differ between runs with different variables or overrides
 	given map[string]json.RawMessage // the variables that the caller gave
-	// values are those of all variables that were given, by the caller, the key, or overrides that do the same as a variable.
+	// values holds the variables given by the caller or the key, or by overrides that are equivalent to a variable.
 	values map[string]any
-	// overridden reports whether overrides do what no variable does.
+	// overridden reports whether the overrides do something that no variable does.
 	overridden bool
 }
 
-// bind binds the variables and the overrides of a run to the stored query.
+// bind binds the variables and overrides of a run to the stored query.
 func (p *planner) bind(node query.Node) (binding, error) {
 	given, err := api.VariablesField(p.fields)
 	if err != nil {
@@ -31,13 +31,13 @@ func (p *planner) bind(node query.Node) (binding, error) {
 	}
 	if _, isInsight := node.(query.Insight); isInsight && p.Version.Table != nil {
 		if dates := slices.DeleteFunc(slices.Collect(maps.Keys(given)), func(name string) bool { return !isDate(name) }); len(dates) > 0 {
-			return binding{}, unknownVariables(dates) // a table is of one range
+			return binding{}, unknownVariables(dates) // a table has a fixed date range
 		}
 	}
 	return bind(p.c, node, given, p.fields["filters_override"])
 }
 
-// bind puts variables into a stored query, those that the key fixes too, and overrides over it, which win over variables.
+// bind binds variables, including those that the key fixes, and overrides to a stored query. Overrides take precedence over variables.
 func bind(c *api.Caller, node query.Node, given map[string]json.RawMessage, overrides json.RawMessage) (binding, error) {
 	values, err := fence(c, node, given, overrides)
 	if err != nil {
@@ -68,7 +68,7 @@ func bind(c *api.Caller, node query.Node, given map[string]json.RawMessage, over
 	return out, nil
 }
 
-// bindVariables puts the variables of a run into a stored query: contract section 5.5. Runs with other values have other marks.
+// bindVariables binds the variables of a run to a stored query: contract section 5.5. Runs with different values have different marks.
 func bindVariables(
 	c *api.Caller, node query.Node, given map[string]json.RawMessage,
 ) (bound query.Node, marks string, values map[string]any, err error) {
@@ -84,7 +84,7 @@ func bindVariables(
 	return node, "", nil, nil
 }
 
-// bindHogQL puts the variables of a run into SQL.
+// bindHogQL binds the variables of a run to SQL.
 func bindHogQL(c *api.Caller, stored *query.HogQL, given map[string]json.RawMessage) (query.Node, string, map[string]any, error) {
 	bound, values := *stored, make(map[string]any, len(given))
 	bound.Variables = maps.Clone(stored.Variables)
@@ -117,7 +117,7 @@ func bindHogQL(c *api.Caller, stored *query.HogQL, given map[string]json.RawMess
 	return &bound, result.VariableMarks(&c.Caller, &bound), values, nil
 }
 
-// bindInsight puts the variables of a run into an insight.
+// bindInsight binds the variables of a run to an insight.
 func bindInsight(n query.Insight, given map[string]json.RawMessage) (query.Node, string, map[string]any, error) {
 	if len(given) == 0 {
 		return n, "", nil, nil
@@ -137,7 +137,7 @@ func bindInsight(n query.Insight, given map[string]json.RawMessage) (query.Node,
 	}
 	bound, err := query.Bind(n, values)
 	if err != nil {
-		return nil, "", nil, err // a mistake of the request, which it names
+		return nil, "", nil, err // a mistake in the request, which it names
 	}
 	return bound, string(jsontext.Append(nil, values)), values, nil
 }
@@ -147,7 +147,7 @@ func unknownVariables(names []string) error {
 	return api.Invalid("variables", "invalid_input", "Unknown variable(s): %s", strings.Join(names, ", "))
 }
 
-// override puts the filters_override of a run over its query: contract sections 5.4 and 5.7. Runs with other overrides have another mark.
+// override applies the filters_override of a run to its query: contract sections 5.4 and 5.7. Runs with different overrides have different marks.
 func override(node query.Node, raw json.RawMessage) (out query.Node, mark string, err error) {
 	if len(raw) == 0 || api.IsNull(raw) {
 		return node, "", nil
@@ -158,7 +158,7 @@ func override(node query.Node, raw json.RawMessage) (out query.Node, mark string
 	}
 	overrides, err := query.ParseRunOverrides(raw)
 	if err != nil {
-		return nil, "", err // a mistake of the request, which it names
+		return nil, "", err // a mistake in the request, which it names
 	}
 	applied := overrides.Apply(n)
 	return applied, string(applied.Canonical()), nil

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// promote answers POST endpoints/:name/promote/: it makes a version the current one, such as a draft.
+// promote answers POST endpoints/:name/promote/: it makes a version, such as a draft, the current one.
 func (s *Endpoints) promote(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	return s.setCurrent(ctx, c, in, func(_ *registry.Endpoint, number int, given bool) (int, error) {
 		if !given {
@@ -19,8 +19,8 @@ func (s *Endpoints) promote(ctx context.Context, c *api.Caller, in *api.Input) (
 	})
 }
 
-// rollBack answers POST endpoints/:name/rollback/: it makes an older version the current one again, the newest that
-// was published before the current one unless the body names another.
+// rollBack answers POST endpoints/:name/rollback/: it makes an older version current again. Unless the body names one, it is the newest that was published
+// before the current version.
 func (s *Endpoints) rollBack(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	return s.setCurrent(ctx, c, in, func(e *registry.Endpoint, number int, given bool) (int, error) {
 		if given {
@@ -38,7 +38,7 @@ func (s *Endpoints) rollBack(ctx context.Context, c *api.Caller, in *api.Input) 
 	})
 }
 
-// setCurrent makes the version that choose gives the current one, and reports what that changes for callers.
+// setCurrent makes the version that choose returns the current one, and reports what that changes for callers.
 func (s *Endpoints) setCurrent(
 	ctx context.Context, c *api.Caller, in *api.Input, choose func(e *registry.Endpoint, number int, given bool) (int, error),
 ) (*api.Response, error) {

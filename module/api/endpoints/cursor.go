@@ -20,13 +20,13 @@ import (
 )
 
 var (
-	// errNoCursor refuses text that is not a cursor, or a cursor of another endpoint, project or customer. It does not say which.
+	// errNoCursor refuses a text that is not a cursor, or a cursor of another endpoint, project or customer. It does not say which.
 	errNoCursor = api.Invalid("cursor", "invalid_input", "This is not a cursor of this endpoint.")
-	// errCursorExpired has a code of its own, so that a client knows that starting again helps.
+	// errCursorExpired has its own code, so that clients know that it helps to start again.
 	errCursorExpired = api.Gone("cursor", "cursor_expired", "The rows that this cursor pages through are no longer kept. Begin again without a cursor.")
 )
 
-// CursorOwner is whom the cursors of a run are for: those who may run the endpoint with the variables that the key fixes.
+// CursorOwner identifies whom the cursors of a run are for: callers who may run the endpoint with the variables that the key fixes.
 func CursorOwner(project int64, endpoint, fixed string) []byte {
 	owner := binary.BigEndian.AppendUint64(nil, uint64(project)) //nolint:gosec // any number will do, if it is another for another project
 	owner = binary.BigEndian.AppendUint64(owner, uint64(len(endpoint)))
@@ -34,8 +34,8 @@ func CursorOwner(project int64, endpoint, fixed string) []byte {
 	return append(owner, fixed...)
 }
 
-// appendNextCursor appends the cursor of the page after the plan's, and reports whether there is one. From now on the snapshot is kept
-// for those who page through it.
+// appendNextCursor appends the cursor of the page after the plan's, and reports whether there is one. From then on, the snapshot is kept for callers who
+// page through it.
 func appendNextCursor(dst []byte, results *cache.Cache, p *result.Plan, got cache.Answer) ([]byte, bool) {
 	kept := got.Entry.Result
 	if !p.IsPage() || !kept.HasMore(p.Offset, p.Limit) {
@@ -44,14 +44,14 @@ func appendNextCursor(dst []byte, results *cache.Cache, p *result.Plan, got cach
 	switch {
 	case p.Example:
 		return append(dst, exampleCursor...), true
-	case p.Cut != nil: // it is where the snapshot is
+	case p.Cut != nil: // made by the server that holds the snapshot
 		return append(dst, p.Cut.Next...), p.Cut.Next != ""
 	}
 	next := pagecursor.Cursor{Ref: results.Refer(p.Key, got.Entry), Offset: p.Offset + kept.PageLen(p.Offset, p.Limit), Limit: p.Limit}
 	return next.Append(dst, CursorOwner(p.Key.Project(), p.Endpoint.ID, p.Fixed)), true
 }
 
-// appendCursorMember appends the member next_cursor of an answer: null where no page follows.
+// appendCursorMember appends the member next_cursor of a run's body: null if no page follows.
 func appendCursorMember(dst []byte, results *cache.Cache, p *result.Plan, got cache.Answer) []byte {
 	dst = append(dst, `,"next_cursor":`...)
 	quoted, ok := appendNextCursor(append(dst, '"'), results, p, got)
@@ -61,7 +61,7 @@ func appendCursorMember(dst []byte, results *cache.Cache, p *result.Plan, got ca
 	return append(quoted, '"')
 }
 
-// exampleCursor stands for a cursor in documents.
+// exampleCursor stands for a cursor in OpenAPI documents.
 const exampleCursor = "TheNextCursorOfAnAnswerIsEightyLettersThatNobodyButTheServerIsMeantToUnderstand0"
 
 // cursor reads the cursor of a run from the body, else from the query string.
@@ -73,8 +73,8 @@ func (p *planner) cursor() (text string, given bool, err error) {
 	return params.Get("cursor"), params.Has("cursor"), nil
 }
 
-// follow fills in the plan of a run that names a page of a snapshot by a cursor. It may also have limit, which is the size of this page
-// and those after it, and what decides the form of the answer; version and variables may be repeated.
+// follow fills in the plan of a run whose cursor refers to a page of a snapshot. The run can also have a limit, which is the size of this page and of those
+// after it, and options for the form of the answer. It can repeat version and variables.
 func (p *planner) follow(ctx context.Context, results *cache.Cache, text string) error {
 	at, err := pagecursor.Open(text, CursorOwner(p.c.Project.ID, p.Endpoint.ID, p.Fixed))
 	var done *execution.Details
@@ -135,7 +135,7 @@ func (p *planner) follow(ctx context.Context, results *cache.Cache, text string)
 	return nil
 }
 
-// followElsewhere gets the page that a cursor of another server names from there.
+// followElsewhere gets a page from the server that made its cursor.
 func (p *planner) followElsewhere(ctx context.Context, text string) (*execution.Details, error) {
 	process, ok := pagecursor.ProcessOf(text)
 	if !ok || p.exec.Peers == nil {
@@ -178,10 +178,10 @@ func (p *planner) followElsewhere(ctx context.Context, text string) (*execution.
 	return done, nil
 }
 
-// errNextCursor refuses a page whose next cursor is none of the server that was asked.
+// errNextCursor refuses a page whose next cursor was not made by the server asked.
 var errNextCursor = errors.New("another server gives a next cursor that is none of its own")
 
-// cursorAway is the answer to a cursor whose server may have its rows, but does not give them.
+// cursorAway returns the error for a cursor whose server may hold the rows, but does not return them.
 func cursorAway(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -189,7 +189,7 @@ func cursorAway(ctx context.Context, err error) error {
 	return api.Unavailable("error", "The server that holds this cursor's rows is not responding. Please try again later.", time.Second, err)
 }
 
-// cursorPage reads what a run with a cursor says of its page.
+// cursorPage reads the limit of a run with a cursor, and refuses an offset.
 func (p *planner) cursorPage() error {
 	if _, given, err := p.integer("offset"); given || err != nil {
 		if err == nil {
@@ -209,7 +209,7 @@ func (p *planner) cursorPage() error {
 	return nil
 }
 
-// sameMarks reports whether the values of those variables that were given are the same in two marks.
+// sameMarks reports whether the variables that were given have the same values in two marks.
 func sameMarks(a, b string, given map[string]json.RawMessage) bool {
 	if len(given) == 0 || a == b {
 		return true
@@ -231,7 +231,7 @@ func sameMarks(a, b string, given map[string]json.RawMessage) bool {
 	return true
 }
 
-// cursorError is the answer to a cursor whose snapshot is gone; other errors stay as they are.
+// cursorError returns the error for a cursor whose snapshot is gone, and returns other errors unchanged.
 func cursorError(err error) error {
 	if errors.Is(err, execution.ErrSnapshotGone) {
 		return errCursorExpired

@@ -19,15 +19,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Documents describe endpoints in OpenAPI documents: contract section 5.6.
+// Documents describes endpoints in OpenAPI documents: contract section 5.6.
 type Documents struct {
-	Runs *Runs // whose results are the examples
+	Runs *Runs // for examples
 }
 
-// EveryEndpoint is the name of the document of all endpoints, in the place of a name. It has a dot, so that no endpoint can have it.
+// EveryEndpoint replaces the name in the path of the document of all endpoints. It contains a dot, so no endpoint can have it.
 const EveryEndpoint = "openapi.json"
 
-// Routes are the addresses of the documents.
+// Routes returns the routes of the documents.
 func (s *Documents) Routes() []api.Route {
 	return []api.Route{
 		{Method: http.MethodGet, Pattern: "endpoints/:name/openapi.json", Scope: readScope, Handler: s.one},
@@ -60,7 +60,7 @@ func (s *Documents) one(_ context.Context, c *api.Caller, in *api.Input) (*api.R
 	return s.document(in, openapi.One(described, site)), nil
 }
 
-// all answers with one document for the endpoints of the project that are switched on.
+// all answers with one document for the active endpoints of the project.
 func (s *Documents) all(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	withRows, err := showsRows(in)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Documents) all(_ context.Context, c *api.Caller, in *api.Input) (*api.R
 	var described []*openapi.Endpoint
 	var newest time.Time
 	endpoints := slices.Clone(c.Snapshot.Endpoints(c.Project.ID))
-	slices.SortFunc(endpoints, func(a, b *registry.Endpoint) int { // by age, so that a new endpoint changes no other's names
+	slices.SortFunc(endpoints, func(a, b *registry.Endpoint) int { // by age, so that a new endpoint doesn't change the names of others
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, e := range endpoints {
@@ -89,14 +89,14 @@ func (s *Documents) all(_ context.Context, c *api.Caller, in *api.Input) (*api.R
 			newest = e.UpdatedAt
 		}
 	}
-	version := "0" // of no endpoints
+	version := "0" // if there are no endpoints
 	if len(described) > 0 {
 		version = newest.UTC().Format(time.RFC3339)
 	}
 	return s.document(in, openapi.All(described, "Endpoints of "+c.Project.Name, version, site)), nil
 }
 
-// showsRows reports whether the document may show rows: the parameter examples is run, the default, or types.
+// showsRows reports whether the document can show rows: the parameter examples is run, the default, or types.
 func showsRows(in *api.Input) (bool, error) {
 	switch choice := in.URL.Query().Get("examples"); choice {
 	case "", "run":
@@ -108,13 +108,13 @@ func showsRows(in *api.Input) (bool, error) {
 	}
 }
 
-// document answers with a document, and with a tag by which a client learns that it has not changed.
+// document returns a document, with an ETag by which clients learn that it has not changed.
 func (s *Documents) document(in *api.Input, doc *openapi3.T) *api.Response {
 	body := s.Runs.Executor.Cache.Render(cache.Negotiate(in.Header.Get("Accept-Encoding")), func(dst []byte) []byte { return jsontext.Append(dst, doc) })
 	return &api.Response{Body: body, Cache: api.Revalidate}
 }
 
-// describe is a version of an endpoint as its document shows it, with rows of a run that is in the cache if it may show them.
+// describe returns a version of an endpoint for its document. With withRows, it includes rows of a cached run.
 func (s *Documents) describe(c *api.Caller, e *registry.Endpoint, v *registry.Version, withRows bool, site openapi.Site) (*openapi.Endpoint, error) {
 	node, err := api.StoredQuery(e, v)
 	if err != nil {
@@ -142,11 +142,12 @@ func (s *Documents) describe(c *api.Caller, e *registry.Endpoint, v *registry.Ve
 	return d, nil
 }
 
-// requireVariables makes those variables required that runs of a materialized version must give. Its table is of one range.
+// requireVariables marks the variables as required that runs of a materialized version must give. It drops those for the date range, which is fixed in a
+// table.
 func (s *Documents) requireVariables(c *api.Caller, d *openapi.Endpoint, e *registry.Endpoint, v *registry.Version, node query.Node) {
 	var plan *materialize.Plan
 	if s.Runs.Executor.Shards.Of(c.Project.ID).Known() != nil {
-		plan, _ = tableOf(context.Background(), s.Runs.Executor, c, e, v, node) // without a plan nothing is required
+		plan, _ = tableOf(context.Background(), s.Runs.Executor, c, e, v, node) // without a plan, nothing is required
 	}
 	required := requiredVariables(v, node, plan)
 	_, isInsight := node.(query.Insight)
@@ -158,7 +159,7 @@ func (s *Documents) requireVariables(c *api.Caller, d *openapi.Endpoint, e *regi
 	}
 }
 
-// describeVariables lists the variables of SQL: contract section 5.5. One whose definition is gone takes any text.
+// describeVariables lists the variables of SQL: contract section 5.5. A variable without a definition takes any text.
 func describeVariables(c *api.Caller, n *query.HogQL) []openapi.Variable {
 	var all []openapi.Variable
 	for _, v := range n.Variables {
@@ -179,7 +180,7 @@ func describeVariables(c *api.Caller, n *query.HogQL) []openapi.Variable {
 	return all
 }
 
-// describeInsight adds the variables of an insight, and what decides the form of its answer.
+// describeInsight adds the variables of an insight and the form of its result.
 func describeInsight(d *openapi.Endpoint, n query.Insight) {
 	for _, name := range query.VariableNames(n) {
 		v := openapi.Variable{Name: name, HasDefault: true, Description: "Keeps the events with this value; an empty text those without one."}

@@ -1,5 +1,5 @@
-// Package endpoints serves saved queries: it runs them, shows and changes their records, and describes them in OpenAPI documents: contract
-// api.md section 5.
+// Package endpoints serves saved queries: it runs them, shows and changes their records, and describes them in OpenAPI documents: contract api.md section
+// 5.
 package endpoints
 
 import (
@@ -14,17 +14,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Endpoints are the handlers of the records of endpoints.
+// Endpoints handles the routes of endpoint records.
 type Endpoints struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
-	Forget   func(*registry.Endpoint) // drops what was counted of an endpoint that was deleted
+	Forget   func(*registry.Endpoint) // drops the counters of a deleted endpoint
 	// References knows the actions and cohorts that queries use.
 	References *references.Index
-	Fill       func() // has the tables filled that wait for it; returns at once
+	Fill       func() // starts filling the tables that wait for it; returns at once
 }
 
-// Routes are the routes of the records.
+// Routes returns the routes of endpoint records.
 func (s *Endpoints) Routes() []api.Route {
 	const one = "endpoints/:name"
 	all := []api.Route{
@@ -40,17 +40,17 @@ func (s *Endpoints) Routes() []api.Route {
 		{Method: http.MethodPost, Pattern: one + "/materialization_suggestion", Scope: readScope, Handler: refuseSuggestion},
 	}
 	all = append(all, s.one(one)...)
-	// These names are actions with POST; an endpoint may have such a name all the same.
+	// With POST, these names are actions; an endpoint can still have such a name.
 	for name, post := range map[string]api.Handler{"last_execution_times": lastExecutions, "bulk_update_tags": s.refuseBulkTags} {
 		all = append(all, s.one("endpoints/"+name)...)
 		all = append(all, api.Route{Method: http.MethodPost, Pattern: "endpoints/" + name, Scope: readScope, Handler: post})
 	}
-	const conditions = "endpoints/materialization_conditions" // with GET alone
+	const conditions = "endpoints/materialization_conditions" // with GET only
 	all = append(all, s.one(conditions)[1:]...)
 	return append(all, api.Route{Method: http.MethodGet, Pattern: conditions, Scope: readScope, Handler: getConditions})
 }
 
-// one are the routes of one endpoint.
+// one returns the routes of one endpoint.
 func (s *Endpoints) one(pattern string) []api.Route {
 	return []api.Route{
 		{Method: http.MethodGet, Pattern: pattern, Scope: readScope, Handler: s.get},
@@ -80,7 +80,7 @@ func (s *Endpoints) list(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	return api.PageBy(in, found, func(e *registry.Endpoint) record { return s.current(c, s.recordOf(ctx, c, in, e), e.Current()) })
 }
 
-// current adds to a record what became of the actions and cohorts that a version uses since it was published.
+// current adds to a record the changes, since the version was published, to the actions and cohorts that it uses.
 func (s *Endpoints) current(c *api.Caller, r record, v *registry.Version) record {
 	found := changes.Since(changes.Side{Version: v, Uses: s.References.UsesOf(c.Snapshot, c.Project.ID, v.Query)})
 	if found.Any() {

@@ -17,8 +17,8 @@ const (
 	maxExample  = 16 << 10 // bytes
 )
 
-// example is the body of a run of a version with the defaults of all variables, with its first rows, if the cache holds one: nothing is
-// run for it. node is the version's query. Nil says that there is none.
+// example returns the body of a run of a version with default variables, cut to its first rows, if the cache holds one: it runs nothing. node is the
+// version's query. It is nil if there is none.
 func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node, wideAsText bool) json.RawMessage {
 	if !v.Active {
 		return nil
@@ -28,7 +28,7 @@ func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version,
 		return nil // a version that does not run has no example
 	}
 	stored := s.exampleTable(c, e, v, node, &bound)
-	for _, rows := range []compiler.Mode{compiler.QueryRoute, compiler.Pages} { // of runs without a limit, and with one
+	for _, rows := range []compiler.Mode{compiler.QueryRoute, compiler.Pages} { // of runs without and with a limit
 		p := &result.Plan{
 			Query: &execution.Query{Endpoint: e, Version: v, Rows: rows, Stored: stored}, Freshness: execution.Freshness{Fresh: freshness(v)},
 			View: result.View{Limit: exampleRows, Example: true, WideAsText: wideAsText}, Fixed: c.Key.Fixed,
@@ -45,7 +45,7 @@ func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version,
 	return nil
 }
 
-// exampleTable is the table that a run without variables reads; nil for none.
+// exampleTable returns the table that a run without variables reads; nil if there is none.
 func (s *Runs) exampleTable(c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node, bound *binding) *execution.Stored {
 	if v.Table == nil || v.Table.Fill == 0 || !c.Start.Before(readUntil(v)) {
 		return nil

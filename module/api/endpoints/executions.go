@@ -10,11 +10,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// maxNames is how many endpoints one request may ask about.
+// maxNames is how many endpoints one request can name.
 const maxNames = 1000
 
-// lastExecutions answers POST endpoints/last_execution_times/: contract section 5.1. Names that were never run, or do not
-// exist, are left out.
+// lastExecutions answers POST endpoints/last_execution_times/: contract section 5.1. It leaves out endpoints that never ran or do not exist.
 func lastExecutions(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	fields, err := in.ReadFields("names")
 	if err != nil {
@@ -50,7 +49,7 @@ func lastExecutions(_ context.Context, c *api.Caller, in *api.Input) (*api.Respo
 	return api.JSON(http.StatusOK, map[string]lastTimes{"query_status": status}), nil
 }
 
-// lastTimes is the status object of a query that is complete (contract section 1.4), whose rows are names and times.
+// lastTimes is the status object of a completed query (contract section 1.4), whose rows are names and times.
 type lastTimes struct {
 	ID             string              `json:"id"`
 	QueryAsync     bool                `json:"query_async"`

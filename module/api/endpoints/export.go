@@ -17,11 +17,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/rows"
 )
 
-// export answers a run with a file that is streamed from ClickHouse: all rows, or those of the page that is asked for. Nothing of
-// it is kept. What goes wrong before the first bytes are out is an error as for any run; later the connection is broken, so that
-// no client takes a part for the whole.
+// export answers a run with a file streamed from ClickHouse: all rows, or those of the page requested. Nothing is stored. An error before the first bytes
+// are sent is answered as for any run; after that, the connection is aborted, so that no client mistakes a part for the whole.
 func (s *Runs) export(ctx context.Context, c *api.Caller, in *api.Input, p *result.Plan) *api.Response {
-	caller := *c // so that other runs have theirs on the stack
+	caller := *c // so that the caller of other runs stays on the stack
 	return &api.Response{Header: p.Notices, Stream: func(w http.ResponseWriter) error {
 		if err := s.stream(ctx, &caller, in, p, w); err != nil {
 			return s.failure(ctx, &caller, p.Endpoint, p.Version.Number, err)
@@ -64,10 +63,10 @@ func (s *Runs) stream(ctx context.Context, c *api.Caller, in *api.Input, p *resu
 		return nil
 	case out.sent:
 		s.logExport(c, p, from.ID, http.StatusInternalServerError)
-		if following.Err() == nil { // neither has the client gone, nor was it cancelled
+		if following.Err() == nil { // neither did the client leave, nor was the run cancelled
 			s.Logger.Error("an export broke off", zap.String("request_id", c.RequestID), zap.String("path", in.URL.Path), api.Logged(err))
 		}
-		panic(http.ErrAbortHandler) // the only way to end a response visibly broken
+		panic(http.ErrAbortHandler) // the only way to end a response as visibly broken
 	case errors.Is(err, clickhouse.ErrNoFiles):
 		return api.Invalid("format", "invalid_input", "%s is not available: this server speaks ClickHouse's native protocol, which writes no files. "+
 			"Ask for csv or ndjson.", p.Format)
@@ -90,19 +89,19 @@ func writeRows(ctx context.Context, from *execution.Stream, p *result.Plan, out 
 	return lines.flush()
 }
 
-// lineSink makes a line of each row, and writes them in larger pieces.
+// lineSink converts each row to a line, and writes the lines in larger pieces.
 type lineSink struct {
 	out     io.Writer
 	plan    *result.Plan
 	columns []string // names
 	buf     []byte
-	append  func(dst, row []byte) ([]byte, error) // known with the types of the columns
+	append  func(dst, row []byte) ([]byte, error) // set once the types of the columns are known
 }
 
-// pieceSize is about how much is sent at once.
+// pieceSize is roughly how much is sent at a time, in bytes.
 const pieceSize = 64 << 10
 
-// Columns takes the types of the columns.
+// Columns receives the types of the columns.
 func (s *lineSink) Columns(columns []clickhouse.Column) error {
 	types := make([]string, len(columns))
 	for i, c := range columns {
@@ -122,22 +121,22 @@ func (s *lineSink) Row(row []byte) (err error) {
 func (s *lineSink) flush() error {
 	_, err := s.out.Write(s.buf)
 	s.buf = s.buf[:0]
-	return err // the writer's own words
+	return err // from the writer
 }
 
-// exportWriter sends a file. It keeps the first part back, so that an export that fails early fails with a status and a message,
-// and a small file has its length in the headers.
+// exportWriter sends a file. It holds back the first piece, so that an export that fails early gets a status and a message, and a small file gets a
+// Content-Length.
 type exportWriter struct {
 	to    http.ResponseWriter
 	plan  *result.Plan
 	start time.Time // of the request
 	spent api.Spent
-	until func() time.Time // when the query that runs is ended, even if its rows are still being read
+	until func() time.Time // when the running query is cancelled, even if its rows are still being read
 	held  []byte
-	sent  bool // the headers are out
+	sent  bool // the headers have been sent
 }
 
-// sendTimeout is how long a client may take for a piece of a file: one that nobody reads keeps its place no longer.
+// sendTimeout is how long a client may take to receive a piece, so that one that stops reading does not keep its place.
 const sendTimeout = 2 * time.Minute
 
 func (w *exportWriter) Write(piece []byte) (int, error) {
@@ -151,12 +150,12 @@ func (w *exportWriter) Write(piece []byte) (int, error) {
 		}
 	}
 	w.deadline(earlier(time.Now().Add(sendTimeout), w.until()))
-	return w.to.Write(piece) // a client that is gone
+	return w.to.Write(piece) // fails if the client is gone
 }
 
-// deadline bounds the time that the next writes may take, where the connection can.
+// deadline bounds the time for the next writes, if the connection supports it.
 func (w *exportWriter) deadline(at time.Time) {
-	_ = http.NewResponseController(w.to).SetWriteDeadline(at) // without one, the connection's own timeouts hold
+	_ = http.NewResponseController(w.to).SetWriteDeadline(at) // otherwise, the connection's own timeouts apply
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -183,10 +182,10 @@ func (w *exportWriter) send() error {
 	w.to.WriteHeader(http.StatusOK)
 	_, err := w.to.Write(w.held)
 	w.held = nil
-	return err // a client that is gone
+	return err // fails if the client is gone
 }
 
-// finish ends a whole file.
+// finish completes the file.
 func (w *exportWriter) finish() error {
 	if !w.sent {
 		w.to.Header().Set("Content-Length", strconv.Itoa(len(w.held)))
@@ -194,7 +193,7 @@ func (w *exportWriter) finish() error {
 			return err
 		}
 	}
-	_ = http.NewResponseController(w.to).Flush() // what is sent later has no deadline
-	w.deadline(time.Time{})                      // the connection may bring another request
+	_ = http.NewResponseController(w.to).Flush() // buffered data would be sent without the deadline
+	w.deadline(time.Time{})                      // the connection may carry another request
 	return nil
 }

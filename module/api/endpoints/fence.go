@@ -12,8 +12,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// fence puts the variables that the key fixes in the place of those that the caller gave. It refuses a caller that wants another
-// value, a query that does not use each of them, and overrides that could widen what they keep.
+// fence replaces the caller's variables with those that the key fixes. It refuses a caller that gives another value for one, a query that does not use all
+// of them, and overrides, which could widen what they restrict.
 func fence(c *api.Caller, node query.Node, given map[string]json.RawMessage, overrides json.RawMessage) (map[string]json.RawMessage, error) {
 	if c.Key.Fixed == "" {
 		return given, nil
@@ -41,8 +41,8 @@ func fence(c *api.Caller, node query.Node, given map[string]json.RawMessage, ove
 	return out, nil
 }
 
-// fenceError keeps from browsers, and from the caller of a key with fixed variables, what an error may reveal: ClickHouse quotes values
-// of rows that the query read before it filtered them out, and the mistakes of a query quote its text.
+// fenceError removes from an error what browsers, and callers of a key with fixed variables, must not see: ClickHouse quotes values of rows that the query
+// read before it filtered them out, and mistakes in a query quote its text.
 func fenceError(c *api.Caller, err error) error {
 	if c.Key.Fixed == "" && c.Token == nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// fields are the writable fields of contract section 5.2, and ours for drafts and deprecation; nil ones were not given.
+// fields are the writable fields of contract section 5.2, and this project's own for drafts and deprecation; nil means not given.
 type fields struct {
 	name, description, derivedFrom *string
 	freshness, version             *int
@@ -23,12 +23,12 @@ type fields struct {
 	rateLimit                      *registry.Rate // the zero Rate for null
 	deprecatedAt, sunsetAt         *time.Time     // the zero time for null
 	draft, refuseBreaking          *bool
-	buckets                        map[string]string // of a materialized version; nil: not given
+	buckets                        map[string]string // of a materialized version; nil if not given
 	query                          json.RawMessage
 }
 
-// writable are the fields that a write may have, and readable those that it may have because it sends a record
-// back as it was read; they change nothing. Any other is a mistake that would go unnoticed.
+// writable are the fields that a write may contain. readable are those that it may contain because clients send records back as they read them; they change
+// nothing. Any other field is refused, as a mistake in its name would go unnoticed.
 var (
 	writable = []string{
 		"name", "query", "description", "data_freshness_seconds", "is_active", "is_materialized", "derived_from_insight", "version",
@@ -68,21 +68,21 @@ func readFields(in *api.Input) (f fields, err error) {
 	)
 }
 
-// timeField reads a time into *out where it is given; null is the zero time.
+// timeField reads a time into *out if given; null is the zero time.
 func timeField(body map[string]json.RawMessage, name string, out **time.Time) error {
 	raw, ok := body[name]
 	if !ok {
 		return nil
 	}
 	var at time.Time
-	if err := json.Unmarshal(raw, &at); err != nil || at.UTC().Year() < 1 || at.UTC().Year() > 9999 { // those that JSON can show
+	if err := json.Unmarshal(raw, &at); err != nil || at.UTC().Year() < 1 || at.UTC().Year() > 9999 { // years that JSON can represent
 		return api.Invalid(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
 	}
 	*out = &at
 	return nil
 }
 
-// rateField reads rate_limit into *out where it is given; null is no rate.
+// rateField reads rate_limit into *out if given; null is the zero Rate.
 func rateField(body map[string]json.RawMessage, out **registry.Rate) error {
 	if raw, ok := body["rate_limit"]; ok && api.IsNull(raw) {
 		*out = new(registry.Rate)
@@ -100,7 +100,7 @@ func rateField(body map[string]json.RawMessage, out **registry.Rate) error {
 	return nil
 }
 
-// bucketsField reads bucket_overrides; nil where it is not given, or null.
+// bucketsField reads bucket_overrides; nil if not given or null.
 func bucketsField(body map[string]json.RawMessage) (map[string]string, error) {
 	var buckets map[string]string
 	if _, err := api.Field(body, "bucket_overrides", &buckets); err != nil {

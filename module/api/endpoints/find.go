@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// The scopes of the topic's routes.
+// The scopes of the endpoint routes.
 const (
 	readScope  = "endpoint:read"
 	writeScope = "endpoint:write"
@@ -24,13 +24,13 @@ func find(c *api.Caller, name string) (*registry.Endpoint, error) {
 	return nil, noEndpoint(c, name)
 }
 
-// missing is what the answer about an unknown endpoint says beside the standard detail.
+// missing holds what a response about an unknown endpoint says besides the standard detail.
 type missing struct {
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"` // the nearest name
 }
 
-// noEndpoint names the endpoint that does not exist, and the nearest of those that the caller may run.
+// noEndpoint names the endpoint that does not exist, and the closest name among those that the caller may run.
 func noEndpoint(c *api.Caller, name string) error {
 	nearest := schema.Nearest(name, func(yield func(string) bool) {
 		for _, e := range c.Snapshot.Endpoints(c.Project.ID) {
@@ -49,7 +49,7 @@ func noEndpoint(c *api.Caller, name string) error {
 	return answer
 }
 
-// askedVersion finds the version that the query string names, else the current one, and reports whether it names one.
+// askedVersion finds the version in the query string, else the current one, and reports whether the query string has one.
 func askedVersion(in *api.Input, e *registry.Endpoint) (v *registry.Version, asked bool, err error) {
 	number, asked, err := in.QueryInt("version")
 	if err != nil {
@@ -59,10 +59,10 @@ func askedVersion(in *api.Input, e *registry.Endpoint) (v *registry.Version, ask
 	return v, asked, err
 }
 
-// versionOf finds the version that a request asks for by its number, else the current one.
+// versionOf finds the version with a number if asked, else the current one.
 func versionOf(e *registry.Endpoint, number int, asked bool) (*registry.Version, error) {
 	v := e.Version(number)
-	if v == nil || asked && number == 0 { // 0 would stand for the current one
+	if v == nil || asked && number == 0 { // Version(0) is the current one
 		return nil, api.NewRunError(http.StatusNotFound, "invalid_request", "not_found", fmt.Sprintf("Version %d not found", number))
 	}
 	return v, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/rows"
 )
 
-// askedFormat is the format that the address or the Accept header asks for. The address is exact; of the header's types the one
-// with the largest weight counts, and an unknown one counts as absent.
+// askedFormat returns the format requested by the path or by the Accept header. exact reports whether the path names it. In the header, the type with the
+// largest weight counts; an unknown type is ignored.
 func askedFormat(in *api.Input) (f result.Format, exact bool) {
 	if _, suffix, ok := strings.Cut(in.At.Action, "."); ok {
 		f, _ = result.ParseFormat(suffix)
@@ -23,7 +23,7 @@ func askedFormat(in *api.Input) (f result.Format, exact bool) {
 	return result.AskedFormat(in), false
 }
 
-// format reads the field format of a run, from the body or from the query string. It wins over what the request's headers ask for.
+// format reads the field format of a run, from the body or the query string. It takes precedence over the request's headers.
 func (p *planner) format(node query.Node) (err error) {
 	asked, exact := askedFormat(p.in)
 	p.Format = asked
@@ -53,11 +53,11 @@ func (p *planner) format(node query.Node) (err error) {
 	if p.Format.IsFile() {
 		return api.Invalid("format", "invalid_input", "%s is only supported for HogQLQuery, not %s", p.Format, node.Kind())
 	}
-	p.Format = result.AsArrays // the items of an insight are objects as they are
+	p.Format = result.AsArrays // the items of an insight are objects anyway
 	return nil
 }
 
-// wideAsText reports whether integers of more than 53 bits are wanted as strings: the parameter int64 is string, or number, the default.
+// wideAsText reports whether integers of more than 53 bits are returned as strings: the parameter int64 is string or number, the default.
 func wideAsText(in *api.Input) (bool, error) {
 	switch in.URL.Query().Get("int64") {
 	case "", "number":
@@ -85,7 +85,7 @@ func writeFile(dst []byte, p *result.Plan, got cache.Answer) []byte {
 	return dst
 }
 
-// lineOf gives the function that appends a row to a file of lines, CSV or NDJSON.
+// lineOf returns the function that appends a row to a file of lines, CSV or NDJSON.
 func lineOf(p *result.Plan, columns, types []string) func(dst, row []byte) ([]byte, error) {
 	if p.Format == result.AsCSV {
 		return func(dst, row []byte) ([]byte, error) { return rows.AppendCSV(dst, row, len(columns)) }
@@ -97,11 +97,10 @@ func lineOf(p *result.Plan, columns, types []string) func(dst, row []byte) ([]by
 	}
 }
 
-// noSniff is sent with files: one may hold what a browser would take for a page.
+// noSniff is sent with files, whose contents a browser could take for HTML.
 var noSniff = []string{"nosniff"}
 
-// fileHeaders are the headers of a page of a result that is sent as a file. Its rows leave no room for what a JSON answer says
-// beside them.
+// fileHeaders returns the headers of a result page sent as a file. They hold what a JSON answer would say next to its rows.
 func (s *Runs) fileHeaders(p *result.Plan, got cache.Answer) http.Header {
 	next := p.Next.Load()
 	if next == nil || next.Entry != got.Entry.ID() {

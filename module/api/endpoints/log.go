@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// log remembers a run that was answered.
+// log records a run that was answered.
 func (s *Runs) log(c *api.Caller, p *result.Plan, got cache.Answer) {
 	run := runlog.Run{At: c.Start, Took: time.Since(c.Start), Version: p.Version.Number, Rows: -1, Status: http.StatusOK, Cache: got.Status}
 	if done, ok := got.Entry.Meta.(*execution.Details); ok {
@@ -29,22 +29,22 @@ func (s *Runs) log(c *api.Caller, p *result.Plan, got cache.Answer) {
 		}
 	}
 	tally := p.Logged.Follow()
-	if tally == nil || tally.Key != c.Key.ID || tally.Gone() { // all that share the plan have the same fixed variables
+	if tally == nil || tally.Key != c.Key.ID || tally.Gone() { // all callers that share the plan have the same fixed variables
 		tally = s.tally(c, p.Endpoint, p.Version.Number)
 		p.Logged.Set(tally)
 	}
 	tally.Add(run)
 }
 
-// tally is what counts the runs of a version by the caller.
+// tally returns the counter of the caller's runs of a version.
 func (s *Runs) tally(c *api.Caller, e *registry.Endpoint, version int) *runlog.Tally {
 	return s.Logs.Of(e.Project, e.ID).Tally(runlog.Who{Version: version, Key: c.Key.ID, Customer: c.Key.Fixed})
 }
 
-// brokenOff is the code of an export that ended before its end: its status had been sent.
+// brokenOff is the code of an export that failed after its status had been sent.
 var brokenOff = "broken_off"
 
-// logExport remembers a run whose rows were streamed; they are not counted.
+// logExport records a run whose rows were streamed; they are not counted.
 func (s *Runs) logExport(c *api.Caller, p *result.Plan, execution string, status int) {
 	run := runlog.Run{At: c.Start, Took: time.Since(c.Start), Version: p.Version.Number, Rows: -1, Status: status, Cache: cache.Miss}
 	run.Execution, _ = uuid.Parse(execution) // made by uuid.NewString
@@ -54,10 +54,10 @@ func (s *Runs) logExport(c *api.Caller, p *result.Plan, execution string, status
 	s.tally(c, p.Endpoint, p.Version.Number).Add(run)
 }
 
-// logRefusal remembers a run of a version that was answered with an error; 0 stands for a version that is not known.
+// logRefusal records a run that was answered with an error; version is 0 if unknown.
 func (s *Runs) logRefusal(ctx context.Context, c *api.Caller, e *registry.Endpoint, version int, err error) {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return // nobody was answered
+		return // nobody received an answer
 	}
 	answer := api.ErrorOf(err)
 	s.tally(c, e, version).Add(runlog.Run{At: c.Start, Took: time.Since(c.Start), Version: version, Rows: -1, Status: answer.Status, Code: &answer.Code})

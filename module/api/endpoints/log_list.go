@@ -16,12 +16,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 )
 
-// logEntry is a run in JSON: the five fields of PostHog's logs, and what its message says as fields for programs.
+// logEntry is a run in JSON: the five fields of PostHog's logs, and the contents of its message as separate fields.
 type logEntry struct {
 	LogSourceID string    `json:"log_source_id"` // id of the endpoint
-	InstanceID  string    `json:"instance_id"`   // execution id of the answer; a cached one has that of its first run
+	InstanceID  string    `json:"instance_id"`   // execution id of the result; a cached one has that of the run that computed it
 	Timestamp   time.Time `json:"timestamp"`
-	Level       string    `json:"level"` // INFO, WARN for the caller's mistakes, ERROR for ours
+	Level       string    `json:"level"` // INFO, WARN for the caller's mistakes, ERROR for the server's
 	Message     string    `json:"message"`
 	Status      int       `json:"status"`
 	Version     *int      `json:"version"`
@@ -102,8 +102,8 @@ func (s *Runs) unread(c *api.Caller, err error) {
 	s.Logger.Debug("the log of runs can't be read; an answer has those of this process", zap.Int64("project", c.Project.ID), api.Logged(err))
 }
 
-// logFilter reads the filters of the query string: after, before, level (which may be given several times), search, instance_id. wanted is what
-// ClickHouse is asked, which may be more than what is kept.
+// logFilter reads the filters of the query string: after, before, level (which can be repeated), search, instance_id. wanted is the filter for ClickHouse,
+// which may let more through than keep.
 func logFilter(in *api.Input) (wanted querylog.Filter, keep func(*logEntry) bool, err error) {
 	params := in.URL.Query()
 	bound := func(name string) (at time.Time, err error) {
@@ -130,7 +130,7 @@ func logFilter(in *api.Input) (wanted querylog.Filter, keep func(*logEntry) bool
 	}
 	search, instance := strings.ToLower(params.Get("search")), params.Get("instance_id")
 	wanted = querylog.Filter{After: after, Before: before}
-	wanted.Execution, _ = uuid.Parse(instance) // else no run has it
+	wanted.Execution, _ = uuid.Parse(instance) // if it is not a UUID, keep rejects all runs
 	return wanted, func(e *logEntry) bool {
 		return (after.IsZero() || e.Timestamp.After(after)) && (before.IsZero() || e.Timestamp.Before(before)) &&
 			(levels == nil || slices.Contains(levels, e.Level)) && strings.Contains(strings.ToLower(e.Message), search) &&

@@ -16,18 +16,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// materialization is the state of the table of a version: contract clients.md section 6. Enabled and Ready are not in PostHog's newest
-// answers.
+// materialization is the state of a version's table: contract clients.md section 6. PostHog's newest answers have no Enabled and Ready.
 type materialization struct {
 	Name           string  `json:"name,omitempty"` // of the endpoint; not in records
 	Enabled        bool    `json:"enabled"`
 	Ready          bool    `json:"ready"` // runs can read it now
 	CanMaterialize bool    `json:"can_materialize"`
-	Reason         *string `json:"reason"` // why there can be no table
+	Reason         *string `json:"reason"` // why the version can't be materialized
 	*tableState
 }
 
-// tableState is what a version that is materialized has in addition.
+// tableState holds the additional fields of a materialized version.
 type tableState struct {
 	Status             string     `json:"status"`
 	LastMaterializedAt *time.Time `json:"last_materialized_at"`
@@ -43,7 +42,7 @@ const (
 	tableModified  = "Modified"
 )
 
-// materializationOf is the state of the table of a version.
+// materializationOf returns the state of a version's table.
 func (s *Endpoints) materializationOf(
 	ctx context.Context, c *api.Caller, e *registry.Endpoint, v *registry.Version, impossible func(context.Context) (string, error),
 ) materialization {
@@ -62,7 +61,7 @@ func (s *Endpoints) materializationOf(
 	return materialization{CanMaterialize: reason == "", Reason: api.OrNull(reason)}
 }
 
-// statusOf is the state of a table in a word. fits reports whether it was filled by the query that would fill it now.
+// statusOf returns the state of a table as a word. fits reports whether the query that filled it is still current.
 func statusOf(t *registry.Table, fits bool) string {
 	switch {
 	case t.Running:
@@ -70,20 +69,20 @@ func statusOf(t *registry.Table, fits bool) string {
 	case t.LastError != "":
 		return tableFailed
 	case t.Fill == 0:
-		return tableRunning // it waits for its turn
+		return tableRunning // waiting for its turn
 	case t.Pending != 0, !fits:
 		return tableModified
 	}
 	return tableCompleted
 }
 
-// errNotNow says that nothing can be planned now.
+// errNotNow says that a table can't be planned now.
 var errNotNow = errors.New("ClickHouse has not answered yet.") //nolint:staticcheck // users read it as it is
 
-// planOf is the plan of the table that a version has, or would have.
+// planOf returns the plan of the table that a version has or would have.
 func (s *Endpoints) planOf(ctx context.Context, c *api.Caller, e *registry.Endpoint, v *registry.Version) (*materialize.Plan, error) {
 	if s.Executor.Shards.Of(c.Project.ID).Known() == nil {
-		return nil, errNotNow // nobody waits for ClickHouse to read a record
+		return nil, errNotNow // reading a record doesn't wait for ClickHouse
 	}
 	node, err := api.StoredQuery(e, v)
 	if err != nil {
@@ -92,8 +91,8 @@ func (s *Endpoints) planOf(ctx context.Context, c *api.Caller, e *registry.Endpo
 	return tableOf(ctx, s.Executor, c, e, v, node)
 }
 
-// whyNot says why a version can have no table: by the error of planning it, else what impossible finds; empty for no reason. Any other
-// error is returned.
+// whyNot returns the reason why a version can't be materialized: from the error of planning it, else from impossible; empty if it can be. It returns any
+// other error.
 func whyNot(ctx context.Context, planned error, impossible func(context.Context) (string, error)) (reason string, err error) {
 	if refused, ok := errors.AsType[*materialize.Refusal](planned); ok {
 		return refused.Reason, nil
@@ -104,12 +103,12 @@ func whyNot(ctx context.Context, planned error, impossible func(context.Context)
 	return impossible(ctx)
 }
 
-// lastTrial is what was last found out about making tables of a project, without trying.
+// lastTrial returns a function that returns the last known reason why a project can't have tables, without trying again.
 func (s *Endpoints) lastTrial(project int64) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return s.Executor.Shards.Of(project).LastTrial(), nil }
 }
 
-// plan plans the table of a version that may not be there yet.
+// plan plans the table of a version that may not exist yet.
 func (s *Endpoints) plan(
 	ctx context.Context, c *api.Caller, endpoint string, version int, node query.Node, buckets map[string]string,
 ) (*materialize.Plan, error) {
@@ -118,7 +117,7 @@ func (s *Endpoints) plan(
 	}, c.Start)
 }
 
-// refusal is the answer to a write that asks for a table that there can't be.
+// refusal returns the error for a write that requires an impossible table.
 func refusal(reason string) error {
 	return api.Invalid("", "invalid_input", "Cannot materialize endpoint. Reason: %s", reason)
 }
@@ -138,7 +137,7 @@ func (s *Endpoints) getMaterialization(ctx context.Context, c *api.Caller, in *a
 	return api.JSON(http.StatusOK, state), nil
 }
 
-// materializationPreview is how a version would be materialized. Without a table all of it is empty.
+// materializationPreview describes how a version would be materialized. All of it is empty if it can't be.
 type materializationPreview struct {
 	CanMaterialize        bool                    `json:"can_materialize"`
 	Reason                *string                 `json:"reason"`
@@ -193,7 +192,7 @@ func (s *Endpoints) previewMaterialization(ctx context.Context, c *api.Caller, i
 	}), nil
 }
 
-// materializationConditions are for the authors of queries, and for language models that help them.
+// materializationConditions are texts for the authors of queries, and for language models that help them.
 type materializationConditions struct {
 	ConditionsSource string `json:"conditions_source"`
 	RewriteContract  string `json:"rewrite_contract"`
@@ -208,7 +207,7 @@ func getConditions(context.Context, *api.Caller, *api.Input) (*api.Response, err
 	}), nil
 }
 
-// refuseSuggestion answers POST endpoints/:name/materialization_suggestion/, which asks a language model.
+// refuseSuggestion answers POST endpoints/:name/materialization_suggestion/, for which PostHog uses a language model.
 func refuseSuggestion(context.Context, *api.Caller, *api.Input) (*api.Response, error) {
 	return nil, api.NotFound("Not found.")
 }

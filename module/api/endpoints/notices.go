@@ -13,8 +13,8 @@ import (
 var overrideWarning = []string{"filters_override is deprecated. Use variables instead, or mark the breakdown property as optional on the endpoint " +
 	"if you want to call /run without supplying its value: https://posthog.com/docs/api/endpoints"}
 
-// noticesOf gives the headers that announce an end: that of a version by Deprecation (RFC 9745) and Sunset (RFC 8594), that of a field by
-// PostHog's X-PostHog-Warn; nil for none. They are made with the plan, so that a cached run allocates none.
+// noticesOf returns the headers that announce an end: for a version, Deprecation (RFC 9745) and Sunset (RFC 8594); for a field, PostHog's X-PostHog-Warn.
+// It returns nil if there are none. They are made with the plan, so that a cached run allocates none.
 func noticesOf(v *registry.Version, fields map[string]json.RawMessage) http.Header {
 	h := http.Header{}
 	if !v.DeprecatedAt.IsZero() {

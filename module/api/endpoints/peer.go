@@ -14,7 +14,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// recipe is how another server plans the same run. What does not decide the rows is not in it. It is nil for a run whose rows go past the cache.
+// recipe returns what another server needs to plan the same run. It leaves out fields that don't affect the rows. It is nil for a run whose rows bypass the
+// cache.
 func (p *planner) recipe() *execution.Recipe {
 	if p.exec.Peers == nil || p.Streams() {
 		return nil
@@ -34,7 +35,7 @@ func (p *planner) recipe() *execution.Recipe {
 	return &execution.Recipe{Endpoint: p.Endpoint.Name, Run: jsontext.Append(nil, run)}
 }
 
-// ForPeer answers another server that asks for the result of a run, or for a page of one. Whether the caller may have it is found out here.
+// ForPeer answers another server that asks for the result of a run or for a page of one. It checks here whether the caller may have it.
 func (s *Runs) ForPeer(ctx context.Context, c *api.Caller, asked *execution.PeerRequest) peers.Answer {
 	e := c.Snapshot.Endpoint(c.Project.ID, asked.Recipe.Endpoint)
 	if e == nil || !e.Active || !c.Key.Allows(readScope) || !c.Key.MayRun(e.Name) || !json.Valid(asked.Recipe.Run) {
@@ -43,7 +44,7 @@ func (s *Runs) ForPeer(ctx context.Context, c *api.Caller, asked *execution.Peer
 	in := &api.Input{Request: &http.Request{Method: http.MethodPost, URL: new(url.URL), Header: make(http.Header)}, At: api.Address{Resource: "endpoints", Name: e.Name}}
 	local := *s
 	executor := *s.Executor
-	executor.Peers = nil // a server that is asked asks nobody
+	executor.Peers = nil // the server that is asked doesn't ask others
 	local.Executor = &executor
 	p, err := local.Plan(ctx, c, in, e, asked.Recipe.Run)
 	if err != nil || p.Version.Draft() && (c.Key.Kind == registry.Secret || c.Key.Bound()) || p.Streams() {

@@ -16,20 +16,20 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// runFields are what a run may be given.
+// runFields are the fields that a run can have.
 var runFields = []string{"variables", "limit", "offset", "version", "refresh", "client_query_id", "debug", "filters_override", "format", "cursor"}
 
-// planner understands one run that was not seen before.
+// planner makes the plan of one run that was not seen before.
 type planner struct {
 	*result.Plan
 	exec   *execution.Executor
 	c      *api.Caller
 	in     *api.Input
 	fields map[string]json.RawMessage
-	direct bool // the run is to pass the table of the version by
+	direct bool // the run bypasses the version's table
 }
 
-// Plan understands a run that was not seen before.
+// Plan returns the plan of a run that was not seen before.
 func (s *Runs) Plan(ctx context.Context, c *api.Caller, in *api.Input, e *registry.Endpoint, body []byte) (*result.Plan, error) {
 	fields, err := api.DecodeObject(body)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Runs) Plan(ctx context.Context, c *api.Caller, in *api.Input, e *regist
 	return plan, nil
 }
 
-// plan fills in the plan of a run that has no cursor.
+// plan fills in the plan of a run without a cursor.
 func (p *planner) plan(ctx context.Context) (err error) {
 	if p.Version, err = p.version(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (p *planner) plan(ctx context.Context) (err error) {
 	return nil
 }
 
-// want completes a query whose version, table and rows are known with what a run binds to it: this is the result that is wanted.
+// want completes a query that has its version, table and rows with the variables and overrides of a run, and sets its cache key.
 func want(e *execution.Executor, q *execution.Query, c *api.Caller, bound binding) {
 	q.Node, q.Marks, q.Text = bound.node, bound.marks, bound.node.Text()
 	extra := fmt.Sprintf("%d %s", q.Rows, e.Mark(c.Snapshot, c.Project.ID, q.Node))
@@ -109,17 +109,17 @@ func want(e *execution.Executor, q *execution.Query, c *api.Caller, bound bindin
 	}.Key()
 }
 
-// freshness is how old the result of a version may be.
+// freshness returns the maximum age of a version's result.
 func freshness(v *registry.Version) time.Duration {
 	return time.Duration(v.FreshnessSeconds) * time.Second
 }
 
-// options reads what a run is given beside its rows: how it answers.
+// options reads the options of a run other than those for its rows.
 func (p *planner) options() (err error) {
 	if p.Debug, err = api.BoolField(p.fields, "debug"); err != nil {
 		return err
 	}
-	p.Debug = p.Debug && !p.c.Key.Bound() // SQL is for the authors of an endpoint
+	p.Debug = p.Debug && !p.c.Key.Bound() // only the authors of an endpoint see its SQL
 	if p.ClientID, err = p.clientID(); err != nil {
 		return err
 	}
@@ -131,19 +131,19 @@ func (p *planner) options() (err error) {
 	return nil
 }
 
-// version finds the version to run: from the body, else from the query string, else the current one.
+// version finds the version to run: that of the body, else of the query string, else the current one.
 func (p *planner) version() (*registry.Version, error) {
 	number, given, err := p.integer("version")
 	if err != nil {
 		return nil, err
 	}
-	if given && number == 0 { // it would stand for the current one
+	if given && number == 0 { // Version(0) is the current one
 		return nil, noSuchVersion(p.Endpoint, number)
 	}
 	return activeVersion(p.Endpoint, number)
 }
 
-// activeVersion is a version of an endpoint that can be run; 0 stands for the current one.
+// activeVersion returns a version of an endpoint that can run; 0 means the current one.
 func activeVersion(e *registry.Endpoint, number int) (*registry.Version, error) {
 	v := e.Version(number)
 	if v == nil {
@@ -161,7 +161,7 @@ func noSuchVersion(e *registry.Endpoint, number int) error {
 	return missing
 }
 
-// integer reads a number from the body, or from the query string where the body lacks it.
+// integer reads a number from the body or, if it is not there, from the query string.
 func (p *planner) integer(name string) (n int, given bool, err error) {
 	if given, err = api.Field(p.fields, name, &n); given || err != nil {
 		return n, given, err
@@ -204,8 +204,7 @@ func badPage(name string, value int) error {
 	return refused
 }
 
-// clientID is the name that the caller gives the run, to cancel it by. A run may carry any text; one that cannot be a part of a path
-// names nothing.
+// clientID returns the name by which the caller can cancel the run. A run may carry any text; one that can't be part of a path is ignored.
 func (p *planner) clientID() (id string, err error) {
 	if _, err = api.Field(p.fields, "client_query_id", &id); err != nil || len(id) > result.MaxQueryID || !result.ValidQueryID(id) {
 		return "", err

@@ -11,8 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// record is an endpoint in JSON: contract section 5.3. The fields of a version are those of the current one, in a version record those
-// of the one that was asked for.
+// record is an endpoint in JSON: contract section 5.3. Its version fields are those of the current version or, in a version record, of that version.
 type record struct {
 	ID                          string            `json:"id"`
 	Name                        string            `json:"name"`
@@ -41,11 +40,11 @@ type record struct {
 	DeprecatedAt                *time.Time        `json:"deprecated_at"`
 	SunsetAt                    *time.Time        `json:"sunset_at"`
 	*versionRecord
-	// Changes is what the request that is answered changed for callers; of one that only reads, what changed under the version.
+	// Changes lists what a write changed for callers or, in a response that only reads, what changed under the version.
 	Changes *changes.Changes `json:"changes,omitempty"`
 }
 
-// versionRecord is what a version's own record has beyond its endpoint's.
+// versionRecord holds the fields that only a version record has.
 type versionRecord struct {
 	Version          int        `json:"version"`
 	VersionID        string     `json:"version_id"`
@@ -58,14 +57,14 @@ type versionRecord struct {
 	PublishedAt      *time.Time `json:"published_at"` // when it last became the current one; null for a draft
 }
 
-// recordOf is the record of an endpoint.
+// recordOf returns the record of an endpoint.
 func (s *Endpoints) recordOf(ctx context.Context, c *api.Caller, in *api.Input, e *registry.Endpoint) record {
 	r := endpointRecord(c, in, e)
 	s.setVersion(ctx, c, &r, e, e.Current())
 	return r
 }
 
-// endpointRecord is a record without the fields that belong to a version.
+// endpointRecord returns a record without the fields of a version.
 func endpointRecord(c *api.Caller, in *api.Input, e *registry.Endpoint) record {
 	v := e.Current()
 	path := fmt.Sprintf("/api/environments/%d/endpoints/%s/run", e.Project, e.Name)
@@ -81,7 +80,7 @@ func endpointRecord(c *api.Caller, in *api.Input, e *registry.Endpoint) record {
 	return r
 }
 
-// setVersion fills in the fields that belong to a version.
+// setVersion sets the fields of a version.
 func (s *Endpoints) setVersion(ctx context.Context, c *api.Caller, r *record, e *registry.Endpoint, v *registry.Version) {
 	r.Description, r.Query, r.DataFreshnessSeconds = v.Description, v.Query, v.FreshnessSeconds
 	r.Columns, r.OptionalBreakdownProperties = api.OrEmpty(v.Columns), api.OrEmpty(v.OptionalBreakdowns)
@@ -92,7 +91,7 @@ func (s *Endpoints) setVersion(ctx context.Context, c *api.Caller, r *record, e 
 	}
 }
 
-// recordOfVersion is the record of a version.
+// recordOfVersion returns the record of a version.
 func (s *Endpoints) recordOfVersion(ctx context.Context, c *api.Caller, in *api.Input, e *registry.Endpoint, v *registry.Version) record {
 	r := endpointRecord(c, in, e)
 	s.setVersion(ctx, c, &r, e, v)

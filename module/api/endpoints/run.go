@@ -14,16 +14,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Runs run endpoints, list their recent runs, and count them.
+// Runs runs endpoints, lists their recent runs, and counts them.
 type Runs struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
-	Plans    *cache.Memo[*result.Plan] // the requests that were seen before
+	Plans    *cache.Memo[*result.Plan] // plans of earlier requests
 	Logs     *runlog.Logs
 	Logger   *zap.Logger
 }
 
-// Routes are the addresses of a run, the plain one and one for each other format, and those of the log of runs and of their counts.
+// Routes returns the routes of runs, one for each format, and those of the log of runs and of usage.
 func (s *Runs) Routes() []api.Route {
 	all := []api.Route{
 		{Method: http.MethodGet, Pattern: "endpoints/:name/logs", Scope: readScope, Handler: s.list},
@@ -62,14 +62,14 @@ func (s *Runs) run(ctx context.Context, c *api.Caller, in *api.Input) (*api.Resp
 	return res, err
 }
 
-// failure is what the caller of an endpoint learns of an error. It is remembered among the runs.
+// failure returns the error that the caller of an endpoint sees, and records it in the log of runs.
 func (s *Runs) failure(ctx context.Context, c *api.Caller, e *registry.Endpoint, version int, err error) error {
 	err = api.RunFailure(fenceError(c, err))
 	s.logRefusal(ctx, c, e, version, err)
 	return err
 }
 
-// planOf understands a run of an endpoint that is switched on. A request whose bytes were seen before is not parsed again.
+// planOf returns the plan of a run of an active endpoint. It does not parse a request again that it has seen before, byte for byte.
 func (s *Runs) planOf(ctx context.Context, c *api.Caller, in *api.Input, e *registry.Endpoint) (*result.Plan, error) {
 	body, err := api.ReadBody(in.Request)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Runs) planOfBody(ctx context.Context, c *api.Caller, in *api.Input, e *
 		}
 	}
 	if p.Version.Draft() && (c.Key.Kind == registry.Secret || c.Key.Bound()) {
-		return nil, noSuchVersion(e, p.Version.Number) // drafts are for their authors, not for customers
+		return nil, noSuchVersion(e, p.Version.Number) // drafts are for the endpoint's authors, not for customers
 	}
 	return p, nil
 }
@@ -123,7 +123,7 @@ func (s *Runs) answer(ctx context.Context, c *api.Caller, in *api.Input, p *resu
 	return res, nil
 }
 
-// Result gets the result of a run: the snapshot that a cursor names, or that of the query.
+// Result returns the result of a run: the snapshot that a cursor refers to, or the result of the query.
 func (s *Runs) Result(ctx context.Context, c *api.Caller, p *result.Plan) (execution.Result, error) {
 	if p.Cut == nil && p.Ref == (cache.Ref{}) {
 		return s.Executor.Answer(ctx, &c.Caller, p.Query, &p.Freshness)
@@ -132,7 +132,7 @@ func (s *Runs) Result(ctx context.Context, c *api.Caller, p *result.Plan) (execu
 	return execution.Result{Answer: got}, err
 }
 
-// snapshot gets the snapshot that a cursor names.
+// snapshot returns the snapshot that a cursor refers to.
 func (s *Runs) snapshot(c *api.Caller, p *result.Plan) (cache.Answer, error) {
 	if p.Cut != nil {
 		return p.Cut.Answer, nil
@@ -141,7 +141,7 @@ func (s *Runs) snapshot(c *api.Caller, p *result.Plan) (cache.Answer, error) {
 	return got, cursorError(err)
 }
 
-// checkPage refuses a page after the rows that a result may hold: an empty one would say that there are no more.
+// checkPage refuses a page beyond the rows that a result can hold: an empty page would mean that there are no more.
 func checkPage(p *result.Plan, e *cache.Entry) error {
 	if p.IsPage() && e.Result.More() && p.Offset >= e.Result.Len() {
 		attr := "offset"

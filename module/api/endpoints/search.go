@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// searchEndpoints returns the endpoints whose name or description has each word of the parameter search. The list is one of its own.
+// searchEndpoints returns the endpoints whose name or description contains each word of the parameter search. The result is a new slice.
 func searchEndpoints(in *api.Input, all []*registry.Endpoint) []*registry.Endpoint {
 	words := strings.Fields(strings.ToLower(in.URL.Query().Get("search")))
 	found := make([]*registry.Endpoint, 0, len(all))

@@ -15,8 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// tableOf is the plan of the table that a version has, or would have. Its error is a *materialize.Refusal, or that of what keeps it from
-// being made now.
+// tableOf returns the plan of the table that a version has or would have. Its error is a *materialize.Refusal, or the reason why it can't be planned now.
 func tableOf(ctx context.Context, exec *execution.Executor, c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node) (*materialize.Plan, error) {
 	of := execution.Subject{Project: c.Project.ID, Endpoint: e.Name, Version: v.Number, Node: node}
 	if v.Table != nil {
@@ -25,8 +24,8 @@ func tableOf(ctx context.Context, exec *execution.Executor, c *api.Caller, e *re
 	return exec.KnownTable(ctx, c.Snapshot, exec.CompilesOf(c.Key, c.Share, c.Project.ID), v.ID, of, c.Start)
 }
 
-// stored finds the table that a run of a materialized version reads, and refuses a run that lacks variables: without them the table would
-// be read whole (contract: clients.md, section 6). It returns nil when the query itself is to be run.
+// stored finds the table that a run of a materialized version reads. It refuses a run without a required variable, which would read the whole table
+// (contract: clients.md, section 6). It returns nil if the query itself has to run.
 func (p *planner) stored(ctx context.Context, node query.Node, bound *binding) (*execution.Stored, error) {
 	if p.Version.Table == nil {
 		return nil, nil
@@ -54,12 +53,12 @@ func (p *planner) stored(ctx context.Context, node query.Node, bound *binding) (
 	return storedTable(p.Endpoint, p.Version, plan, bound)
 }
 
-// isReadable reports whether a table has what its plan says.
+// isReadable reports whether a table is filled according to its plan.
 func isReadable(t *registry.Table, plan *materialize.Plan) bool {
 	return t.Fill != 0 && t.Of == plan.Mark
 }
 
-// readUntil is when the table of a version is too old to be read.
+// readUntil returns the time after which a version's table is too old to be read.
 func readUntil(v *registry.Version) time.Time { return v.Table.AsOf.Add(freshness(v)) }
 
 func storedTable(e *registry.Endpoint, v *registry.Version, plan *materialize.Plan, bound *binding) (*execution.Stored, error) {
@@ -70,7 +69,7 @@ func storedTable(e *registry.Endpoint, v *registry.Version, plan *materialize.Pl
 	return &execution.Stored{Plan: plan, Table: table, AsOf: v.Table.AsOf, Values: bound.values}, nil
 }
 
-// check refuses a run of a materialized version that lacks variables: NULL counts as none. The plan is nil if the version has none.
+// check refuses a run of a materialized version without a required variable; NULL counts as missing. plan is nil if the version has none.
 func (b *binding) check(v *registry.Version, node query.Node, plan *materialize.Plan) error {
 	var missing []string
 	for _, name := range requiredVariables(v, node, plan) {
@@ -84,7 +83,7 @@ func (b *binding) check(v *registry.Version, node query.Node, plan *materialize.
 	return api.Invalid("variables", "invalid_input", "Required variable(s) %s not provided", strings.Join(missing, ", "))
 }
 
-// requiredVariables are those that runs of a materialized version must give, sorted.
+// requiredVariables returns the variables that runs of a materialized version must give, sorted.
 func requiredVariables(v *registry.Version, node query.Node, plan *materialize.Plan) []string {
 	insight, ok := node.(query.Insight)
 	if !ok {
@@ -100,11 +99,11 @@ func requiredVariables(v *registry.Version, node query.Node, plan *materialize.P
 	return names
 }
 
-// isDate reports whether the variable of an insight is an end of its range.
+// isDate reports whether a variable of an insight is a bound of its date range.
 func isDate(name string) bool { return name == "date_from" || name == "date_to" }
 
-// breakdownOf is what valid overrides say of the only breakdown of an insight, by their first property; nil for nothing. same reports
-// whether they say nothing else, so that a variable with that value does the same.
+// breakdownOf returns the value that the first property of valid overrides gives to the only breakdown of an insight; name is empty if there is none. same
+// reports whether the overrides do nothing else, so that a variable with that value is equivalent.
 func breakdownOf(n query.Insight, overrides json.RawMessage) (name string, value any, same bool) {
 	names := slices.DeleteFunc(query.VariableNames(n), isDate)
 	var given struct {

@@ -16,38 +16,38 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// usageRecord is how an endpoint was used, in JSON.
+// usageRecord is the usage of an endpoint in JSON.
 type usageRecord struct {
 	ID             string     `json:"id"`
 	Name           string     `json:"name"`
 	IsActive       bool       `json:"is_active"`
 	LastExecutedAt *time.Time `json:"last_executed_at"`
-	Since          time.Time  `json:"since"` // from when on runs are counted
+	Since          time.Time  `json:"since"` // when counting began
 	Hour           window     `json:"hour"`
 	Day            window     `json:"day"`
 
-	// Of one endpoint alone. Keys and customers are counted where there is a log in ClickHouse: at most 100 each, with most runs of the day first.
+	// For a single endpoint only. Keys and customers need a log in ClickHouse: at most 100 of each, those with the most runs of the day first.
 	Versions  []versionUsage  `json:"versions,omitzero"`
 	Keys      []keyUsage      `json:"keys,omitzero"`
 	Customers []customerUsage `json:"customers,omitzero"`
 }
 
-// keyUsage is how a key used an endpoint.
+// keyUsage is the usage of an endpoint by a key.
 type keyUsage struct {
 	ID    string  `json:"id"`
-	Label *string `json:"label"` // null for a key that is gone
+	Label *string `json:"label"` // null for a deleted key
 	Hour  window  `json:"hour"`
 	Day   window  `json:"day"`
 }
 
-// customerUsage is how the keys and tokens that fix the same variables used an endpoint.
+// customerUsage is the usage of an endpoint by the keys and tokens that fix the same variables.
 type customerUsage struct {
 	Variables json.RawMessage `json:"variables"`
 	Hour      window          `json:"hour"`
 	Day       window          `json:"day"`
 }
 
-// versionUsage is how a version was used.
+// versionUsage is the usage of a version.
 type versionUsage struct {
 	Version        int        `json:"version"`
 	IsCurrent      bool       `json:"is_current"`
@@ -56,7 +56,7 @@ type versionUsage struct {
 	Day            window     `json:"day"`
 }
 
-// window is the runs of an hour or a day. Without any, there are no times.
+// window counts the runs of an hour or a day. Without runs, the ratio and the durations are null.
 type window struct {
 	From          time.Time `json:"from"`
 	To            time.Time `json:"to"`
@@ -73,7 +73,7 @@ type window struct {
 	Series        *series   `json:"series,omitempty"`
 }
 
-// series is the runs of each step of a window, oldest first.
+// series counts the runs of each step of a window, oldest first.
 type series struct {
 	StepSeconds int        `json:"step_seconds"`
 	Calls       []int64    `json:"calls"`
@@ -102,7 +102,7 @@ func withSeries(w *runlog.Window) window {
 	return out
 }
 
-// ratio is the share of part in all; nil without any.
+// ratio returns part/all; nil if all is 0.
 func ratio(part, all int64) *float64 {
 	if all == 0 {
 		return nil
@@ -118,11 +118,11 @@ func milliseconds(n *runlog.Counts, q float64) *float64 {
 	return new(float64(took.Microseconds()) / 1000)
 }
 
-// usageFor says how an endpoint was used, and from when on its runs are counted.
+// usageFor returns the usage of an endpoint, and when counting its runs began.
 type usageFor func(*registry.Endpoint) (used *querylog.Usage, since time.Time)
 
-// used says how endpoints of a project were used: on all servers if ClickHouse has that, else on this one. whole also tells
-// keys and customers apart.
+// used returns the usage of endpoints of a project: on all servers if ClickHouse has a log, else on this one. If whole, it also breaks it down by
+// key and customer.
 func (s *Runs) used(ctx context.Context, c *api.Caller, endpoints []*registry.Endpoint, whole bool) usageFor {
 	ids := make([]string, len(endpoints))
 	for i, e := range endpoints {
@@ -147,7 +147,7 @@ func (s *Runs) used(ctx context.Context, c *api.Caller, endpoints []*registry.En
 	}
 }
 
-// usageOf is how an endpoint was used.
+// usageOf returns the record of an endpoint's usage.
 func usageOf(c *api.Caller, e *registry.Endpoint, used *querylog.Usage, since time.Time) usageRecord {
 	return usageRecord{
 		ID: e.ID, Name: e.Name, IsActive: e.Active, LastExecutedAt: api.OrNil(c.Snapshot.LastExecuted(e, 0)), Since: since,
@@ -185,7 +185,7 @@ func (s *Runs) getUsage(ctx context.Context, c *api.Caller, in *api.Input) (*api
 	return api.JSON(http.StatusOK, record), nil
 }
 
-// lastOf is when a version ran last. Where runs are counted by five minutes, the registry knows better.
+// lastOf returns when a version last ran. If runs are counted in steps of five minutes, the registry is more precise.
 func lastOf(c *api.Caller, e *registry.Endpoint, v *runlog.VersionUsage) time.Time {
 	if at := c.Snapshot.LastExecuted(e, v.Version); at.After(v.Last) {
 		return at
@@ -193,7 +193,7 @@ func lastOf(c *api.Caller, e *registry.Endpoint, v *runlog.VersionUsage) time.Ti
 	return v.Last
 }
 
-// listUsage answers GET endpoint_usage/. It does not stand below endpoints/, where an endpoint may have any name.
+// listUsage answers GET endpoint_usage/. It is not below endpoints/ because an endpoint there can have any name.
 func (s *Runs) listUsage(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	found := searchEndpoints(in, c.Snapshot.Endpoints(c.Project.ID))
 	if names := in.URL.Query().Get("names"); names != "" {
@@ -217,7 +217,7 @@ func (s *Runs) listUsage(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	})
 }
 
-// usageOrders are what endpoints can be ordered by: their runs of the last day.
+// usageOrders are the values by which endpoints can be ordered, from their runs of the last day.
 var usageOrders = map[string]func(n *runlog.Counts) int64{
 	"calls":        func(n *runlog.Counts) int64 { return n.Calls() },
 	"errors":       func(n *runlog.Counts) int64 { return n.Errors() },
@@ -225,8 +225,7 @@ var usageOrders = map[string]func(n *runlog.Counts) int64{
 	"p95_ms":       func(n *runlog.Counts) int64 { took, _ := n.Quantile(.95); return int64(took) },
 }
 
-// orderByUsage puts endpoints into the order that the parameter ordering names. Those that are equal stay as they are. It returns how they were
-// used if the order is by that, else nil.
+// orderByUsage sorts endpoints by the parameter ordering. Equal ones keep their order. It returns the usage if it sorts by that, else nil.
 func (s *Runs) orderByUsage(ctx context.Context, c *api.Caller, in *api.Input, found []*registry.Endpoint) (used usageFor, err error) {
 	given := in.URL.Query().Get("ordering")
 	name, descending := strings.CutPrefix(given, "-")

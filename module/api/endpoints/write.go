@@ -41,7 +41,7 @@ func (s *Endpoints) create(ctx context.Context, c *api.Caller, in *api.Input) (*
 	return res, nil
 }
 
-// newEndpoint is the endpoint that the fields describe, without its query.
+// newEndpoint returns the endpoint that the fields describe, without its query.
 func (f *fields) newEndpoint(c *api.Caller) (registry.NewEndpoint, error) {
 	var wanted registry.NewEndpoint
 	switch {
@@ -65,7 +65,7 @@ func (f *fields) newEndpoint(c *api.Caller) (registry.NewEndpoint, error) {
 		return wanted, errBuckets
 	}
 	if f.freshness != nil && *f.freshness == 0 {
-		wanted.FreshnessSeconds = -1 // 0 would stand for the default
+		wanted.FreshnessSeconds = -1 // 0 would mean the default
 	}
 	return wanted, nil
 }
@@ -104,7 +104,7 @@ func (s *Endpoints) update(ctx context.Context, c *api.Caller, in *api.Input) (*
 	return res, nil
 }
 
-// change makes the changes that the fields say.
+// change applies the fields to an endpoint.
 func (s *Endpoints) change(ctx context.Context, c *api.Caller, in *api.Input, e *registry.Endpoint, f *fields) (record, execution.Quotas, error) {
 	draft := api.Deref(f.draft)
 	update := registry.EndpointUpdate{
@@ -142,7 +142,7 @@ func (s *Endpoints) change(ctx context.Context, c *api.Caller, in *api.Input, e 
 	return shown, quotas, nil
 }
 
-// target finds the version that an update is about: the body's, else the query string's.
+// target finds the version that an update applies to: that of the body, else that of the query string.
 func (f *fields) target(in *api.Input, e *registry.Endpoint) error {
 	if f.version == nil {
 		number, asked, err := in.QueryInt("version")
@@ -158,14 +158,13 @@ func (f *fields) target(in *api.Input, e *registry.Endpoint) error {
 		return nil
 	case f.query != nil:
 		return api.Invalid("query", "invalid_input", "Cannot change query when targeting a specific version. Query changes create a new version.")
-	case *f.version == 0 || e.Version(*f.version) == nil: // 0 would stand for the current one
+	case *f.version == 0 || e.Version(*f.version) == nil: // Version(0) is the current one
 		return api.Invalid("version", "invalid_input", "Version %d not found", *f.version)
 	}
 	return nil
 }
 
-// setQuery checks the query of an update, and the fields whose meaning depends on it. It returns the query that the version has after the
-// update.
+// setQuery checks the query of an update, and the fields that depend on it. It returns the query that the version has after the update.
 func (s *Endpoints) setQuery(
 	ctx context.Context, c *api.Caller, e *registry.Endpoint, f *fields, update *registry.EndpointUpdate,
 ) (query.Node, execution.Quotas, error) {
@@ -185,7 +184,7 @@ func (s *Endpoints) setQuery(
 	return node, nil, publish.CheckOptionalBreakdowns(node, *f.optionalBreakdowns)
 }
 
-// setTable refuses an update that wants a table that there can't be, and keeps a new version from one that it can't have.
+// setTable refuses an update that requires an impossible table. A new version that would only inherit its table and can't have one gets none.
 func (s *Endpoints) setTable(ctx context.Context, c *api.Caller, e *registry.Endpoint, node query.Node, update *registry.EndpointUpdate) error {
 	before := e.Version(update.Version)
 	renewed := update.Query != nil && (update.Draft || !update.SameQuery(before.Query))
@@ -207,7 +206,7 @@ func (s *Endpoints) setTable(ctx context.Context, c *api.Caller, e *registry.End
 	}
 	err := s.mayMaterialize(ctx, c, e.Name, number, node, buckets)
 	if err != nil && renewed && update.Table.On == nil {
-		update.Table = registry.TableUpdate{Impossible: true} // the new version does without
+		update.Table = registry.TableUpdate{Impossible: true} // the new version gets none
 		return nil
 	}
 	return err
@@ -215,7 +214,7 @@ func (s *Endpoints) setTable(ctx context.Context, c *api.Caller, e *registry.End
 
 var errBuckets = api.Invalid("bucket_overrides", "invalid_input", "bucket_overrides are for versions that are materialized: set is_materialized too.")
 
-// mayMaterialize refuses a version that can have no table.
+// mayMaterialize refuses a version that can't be materialized.
 func (s *Endpoints) mayMaterialize(ctx context.Context, c *api.Caller, endpoint string, version int, node query.Node, buckets map[string]string) error {
 	_, err := s.plan(ctx, c, endpoint, version, node, buckets)
 	reason, err := whyNot(ctx, err, s.Executor.Shards.Of(c.Project.ID).CanMaterialize)
@@ -225,7 +224,7 @@ func (s *Endpoints) mayMaterialize(ctx context.Context, c *api.Caller, endpoint 
 	return err
 }
 
-// checkActive refuses to materialize what is switched off.
+// checkActive refuses to materialize an inactive endpoint.
 func (f *fields) checkActive(active bool) error {
 	if f.materialized != nil && *f.materialized && !active {
 		return api.Invalid("is_materialized", "invalid_input", "Cannot enable materialization on inactive endpoint.")
@@ -244,7 +243,7 @@ func (s *Endpoints) delete(ctx context.Context, c *api.Caller, in *api.Input) (*
 	return api.NoContent(), nil
 }
 
-// drop deletes an endpoint and what was counted of it.
+// drop deletes an endpoint and its counters.
 func (s *Endpoints) drop(ctx context.Context, c *api.Caller, e *registry.Endpoint) error {
 	if err := s.Registry.DeleteEndpoint(ctx, c.Project.ID, e.Name, c.Start); err != nil {
 		return err

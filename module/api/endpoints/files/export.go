@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Export gives a project's endpoints as files, by name: the current version of each.
+// Export returns a project's endpoints as files, sorted by name, with the current version of each.
 func Export(snap *registry.Snapshot, project int64) ([]endpointfile.Source, error) {
 	sources := []endpointfile.Source{}
 	for _, e := range snap.Endpoints(project) {
@@ -57,13 +57,13 @@ func exportFile(snap *registry.Snapshot, e *registry.Endpoint) (*endpointfile.Fi
 	return f, nil
 }
 
-// exportVariables gives the variables of a query as a file defines them, by name.
+// exportVariables returns the variables of a query as a file defines them, sorted by name.
 func exportVariables(snap *registry.Snapshot, project int64, q *query.HogQL) []endpointfile.Variable {
 	var out []endpointfile.Variable
 	for _, v := range q.Variables {
 		def := snap.VariableByCode(project, v.CodeName)
 		if def == nil {
-			continue // deleted: the file says what its query lacks
+			continue // deleted: reading the file reports the missing definition
 		}
 		variable := endpointfile.Variable{Name: def.CodeName, Type: def.Type, Multi: def.IsMulti}
 		if def.Default != nil {

@@ -1,4 +1,4 @@
-// Package files makes the endpoints of a project what files say, and writes them as files.
+// Package files changes the endpoints of a project to match files, and exports them as files.
 package files
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Files plan and make changes.
+// Files plans and applies changes.
 type Files struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
-	Forget   func(*registry.Endpoint) // drops what was counted of an endpoint that was deleted
+	Forget   func(*registry.Endpoint) // drops the counters of a deleted endpoint
 	// References knows the actions and cohorts that queries use.
 	References *references.Index
 }
 
-// Plan is a plan of changes, and what makes them.
+// Plan is a plan of changes, with the batch that makes them.
 type Plan struct {
 	adminapi.FilesPlan
 
@@ -39,16 +39,16 @@ type Plan struct {
 type planner struct {
 	exec    *execution.Executor
 	project *registry.Project
-	snap    *registry.Snapshot // the registry as it is
-	preview *registry.Snapshot // as it will be, with the variables of the files
+	snap    *registry.Snapshot // the current state
+	preview *registry.Snapshot // the future state, with the variables of the files
 	now     time.Time
 	plan    *Plan
 
 	references *references.Index
 }
 
-// Plan works out what files change in a project. With prune, endpoints that no file names are deleted. Nothing is written. The error is
-// ErrNotFound for an unknown project; mistakes in the files are joined *endpointfile.Error.
+// Plan works out what files change in a project, without writing anything. With prune, endpoints without a file are deleted. The error is ErrNotFound for
+// an unknown project, or joined *endpointfile.Error values for mistakes in the files.
 func (s *Files) Plan(ctx context.Context, project int64, files []*endpointfile.File, prune bool, now time.Time) (*Plan, error) {
 	p := &planner{exec: s.Executor, snap: s.Registry.Snapshot(), now: now, references: s.References, plan: &Plan{FilesPlan: adminapi.FilesPlan{
 		Project: project, Endpoints: []adminapi.PlannedEndpoint{}, Variables: []adminapi.PlannedVariable{}, Unmanaged: []string{},
@@ -80,7 +80,7 @@ func (s *Files) Plan(ctx context.Context, project int64, files []*endpointfile.F
 	return p.plan, nil
 }
 
-// Apply makes a project's endpoints what their files say, all at once or not at all.
+// Apply changes a project's endpoints to match their files, all at once or not at all.
 func (s *Files) Apply(ctx context.Context, plan *Plan, now time.Time) error {
 	if !plan.Changed {
 		return nil
@@ -97,7 +97,7 @@ func (s *Files) Apply(ctx context.Context, plan *Plan, now time.Time) error {
 	return nil
 }
 
-// endpoint plans the endpoint of a file. ClickHouse is asked about queries that change.
+// endpoint plans the endpoint of a file. It asks ClickHouse about queries that change.
 func (p *planner) endpoint(ctx context.Context, f *endpointfile.File) error {
 	raw, err := p.queryOf(f)
 	if err != nil {
@@ -116,7 +116,7 @@ func (p *planner) endpoint(ctx context.Context, f *endpointfile.File) error {
 	switch {
 	case !same:
 		checked, err = pub.Check(ctx, raw, p.now)
-	case len(p.plan.batch.Variables) > 0: // it must still mean something with the variables as they will be
+	case len(p.plan.batch.Variables) > 0: // the query must still compile with the new variables
 		_, err = pub.Compile(ctx, checked.Node, p.now)
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *planner) endpoint(ctx context.Context, f *endpointfile.File) error {
 	return nil
 }
 
-// change plans the changes to an endpoint that is there.
+// change plans the changes to an existing endpoint.
 func (p *planner) change(f *endpointfile.File, known *registry.Endpoint, checked *publish.Query, same bool) {
 	now := known.Current()
 	planned := adminapi.PlannedEndpoint{Name: f.Name, Path: f.Path, Action: adminapi.Keep, Fields: []string{}}
@@ -169,7 +169,7 @@ func (p *planner) change(f *endpointfile.File, known *registry.Endpoint, checked
 	p.plan.Endpoints = append(p.plan.Endpoints, planned)
 }
 
-// changeTable plans whether the endpoint is materialized, and how.
+// changeTable plans changes to the endpoint's table.
 func (p *planner) changeTable(planned *adminapi.PlannedEndpoint, f *endpointfile.File, now *registry.Table) {
 	if f.Materialized != (now != nil) {
 		planned.Fields = append(planned.Fields, "is_materialized")
@@ -179,16 +179,16 @@ func (p *planner) changeTable(planned *adminapi.PlannedEndpoint, f *endpointfile
 	}
 }
 
-// tableUpdate is what a file says about the table of its endpoint.
+// tableUpdate returns what a file says about the table of its endpoint.
 func tableUpdate(f *endpointfile.File) registry.TableUpdate {
 	u := registry.TableUpdate{On: new(f.Materialized), Buckets: f.Buckets}
 	if u.Buckets == nil {
-		u.Buckets = map[string]string{} // not those that there are
+		u.Buckets = map[string]string{} // nil would keep the current ones
 	}
 	return u
 }
 
-// table checks that an endpoint can be materialized if its file says so, and it is not yet, or another query or way of keeping its rows.
+// table checks that an endpoint can be materialized, if its file says so and this changes its query, its buckets, or whether it is materialized.
 func (p *planner) table(ctx context.Context, f *endpointfile.File, known *registry.Endpoint, checked *publish.Query, same bool) error {
 	if !f.Materialized {
 		if len(f.Buckets) > 0 {
@@ -235,7 +235,7 @@ func changeList(planned *adminapi.PlannedEndpoint, name string, now, wanted []st
 	}
 }
 
-// fileMistake gives the author's mistake its place in the file; other errors stay what they are.
+// fileMistake adds the position in the file to a mistake of the author; other errors keep their meaning.
 func fileMistake(f *endpointfile.File, field string, err error) error {
 	answer := api.ErrorOf(err)
 	if answer.Status >= 500 || execution.IsOutage(err) {
@@ -247,7 +247,7 @@ func fileMistake(f *endpointfile.File, field string, err error) error {
 	return f.Mistake(field, "%s", answer.Detail)
 }
 
-// others plans the endpoints that no file names.
+// others plans the endpoints without a file.
 func (p *planner) others(named map[string]bool, prune bool) {
 	unnamed := make(map[string]bool)
 	for _, e := range p.snap.Endpoints(p.project.ID) {
@@ -267,7 +267,7 @@ func (p *planner) others(named map[string]bool, prune bool) {
 	}
 }
 
-// bystander reports what callers of an endpoint without a file notice of the variables that files change.
+// bystander reports what changes for callers of an endpoint without a file when files change its variables.
 func (p *planner) bystander(name string) {
 	current := p.snap.Endpoint(p.project.ID, name).Current()
 	comparison := publish.Comparison{Snapshot: p.preview, Before: p.snap, References: p.references, Project: p.project.ID}

@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// variables plans the variables that the files define; ParseAll has made sure that they agree.
+// variables plans the variables that the files define; ParseAll has checked that the files agree on them.
 func (p *planner) variables(files []*endpointfile.File) error {
 	var mistakes []error
 	seen := make(map[string]bool)
@@ -36,7 +36,7 @@ func (p *planner) variables(files []*endpointfile.File) error {
 	return errors.Join(mistakes...)
 }
 
-// definition reads what a file says of a variable. Its errors name no place.
+// definition reads a file's definition of a variable. Its errors contain no position.
 func definition(v endpointfile.Variable) (*registry.Variable, error) {
 	wanted := &registry.Variable{Type: v.Type, IsMulti: v.Multi && v.Type == registry.VariableList}
 	var err error
@@ -47,7 +47,7 @@ func definition(v endpointfile.Variable) (*registry.Variable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the values of %s: %w", v.Name, err)
 	}
-	wanted.Values, _ = values.([]any) // the parser takes no other values
+	wanted.Values, _ = values.([]any) // the parser accepts only lists
 	if err := api.FitDefault(wanted); err != nil {
 		return nil, errors.New(api.ErrorOf(err).Detail)
 	}
@@ -99,7 +99,7 @@ func equalJSON(a, b json.RawMessage) bool {
 	return err == nil && equal
 }
 
-// queryOf is the node of a file's query with the values that the file gives to variables.
+// queryOf returns a file's query with the file's values for its variables.
 func (p *planner) queryOf(f *endpointfile.File) (json.RawMessage, error) {
 	if len(f.Variables) == 0 {
 		return f.Query, nil

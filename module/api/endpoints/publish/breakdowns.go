@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// CheckOptionalBreakdowns checks optional_breakdown_properties: only breakdowns that the query has can be left out.
+// CheckOptionalBreakdowns checks optional_breakdown_properties: only breakdowns of the query can be optional.
 func CheckOptionalBreakdowns(node query.Node, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -29,7 +29,7 @@ func CheckOptionalBreakdowns(node query.Node, names []string) error {
 	return nil
 }
 
-// breakdowns are those of a query that can be left out; ok is false for a kind that has none.
+// breakdowns returns the breakdowns of a query that can be optional; ok is false if its kind has none.
 func breakdowns(node query.Node) (names []string, ok bool) {
 	insight, ok := node.(query.Insight)
 	if !ok || !compiler.KindOf(node).OptionalBreakdowns {
@@ -38,7 +38,7 @@ func breakdowns(node query.Node) (names []string, ok bool) {
 	return slices.DeleteFunc(query.VariableNames(insight), func(name string) bool { return name == "date_from" || name == "date_to" }), true
 }
 
-// HasBreakdown reports whether the query has a breakdown that can be left out.
+// HasBreakdown reports whether the query has a breakdown that can be optional.
 func (q *Query) HasBreakdown(name string) bool {
 	names, _ := breakdowns(q.Node)
 	return slices.Contains(names, name)

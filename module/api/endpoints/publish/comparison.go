@@ -10,15 +10,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Comparison compares the versions of which a write puts one in the place of the other, and refuses the write when it was asked to.
+// Comparison compares a version with the one that a write replaces it with, and refuses the write if the request says so.
 type Comparison struct {
-	Snapshot       *registry.Snapshot // whose variables count
-	Before         *registry.Snapshot // the same for the version that is replaced; nil: Snapshot
+	Snapshot       *registry.Snapshot // holds the variables' definitions
+	Before         *registry.Snapshot // the same for the replaced version; nil means Snapshot
 	References     *references.Index
 	Project        int64
 	RefuseBreaking bool
-	Attr           string           // the field of the request that a refusal names
-	Found          *changes.Changes // nil when no version is replaced
+	Attr           string           // the request field that a refusal names
+	Found          *changes.Changes // nil if no version is replaced
 }
 
 // Check is a registry.VersionCheck.
@@ -36,7 +36,7 @@ func (c *Comparison) Check(from, to *registry.Version) error {
 	return refused
 }
 
-// Compare notes what a change from one version to another means for callers.
+// Compare records what replacing one version with another changes for callers.
 func (c *Comparison) Compare(from, to *registry.Version) {
 	side := func(v *registry.Version, snap *registry.Snapshot) changes.Side {
 		return changes.Side{

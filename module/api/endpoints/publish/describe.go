@@ -17,15 +17,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// describeTimeout is the longest that ClickHouse is asked about one query that is published.
+// describeTimeout bounds the time for asking ClickHouse about one query that is published.
 const describeTimeout = 5 * time.Second
 
-// describer asks ClickHouse about one query that is published, with several values for its variables. It takes one place for that,
-// when it first asks.
+// describer asks ClickHouse about one query that is published, with several values for its variables. It enters one place for all of that when it first
+// asks.
 type describer struct {
 	*Publisher
 	place *admission.Place
-	until time.Time // when the place has been held for long enough
+	until time.Time // when it has held the place for long enough
 }
 
 func (d *describer) enter(ctx context.Context) (err error) {
@@ -42,8 +42,8 @@ func (d *describer) close() {
 	}
 }
 
-// columns are those of a query as a run without variables has it. A variable without a value is NULL then; where NULL must not stand,
-// every run has to give the variable, and the columns are those of a run that does.
+// columns returns the columns of a query for a run without variables. A variable without a value is then NULL. If the query can't have NULL there, every
+// run has to give the variable, so the columns are those of a run that does.
 func (d *describer) columns(ctx context.Context, node query.Node, now time.Time) ([]registry.Column, error) {
 	columns, err := d.columnsOf(ctx, node, now)
 	if err == nil || execution.IsRefusal(err) {
@@ -65,8 +65,8 @@ func (d *describer) columnsOf(ctx context.Context, node query.Node, now time.Tim
 	return d.describe(ctx, compiled)
 }
 
-// describe asks ClickHouse for the columns of a query. What ClickHouse refuses is refused here, before a customer's
-// dashboard finds it; while ClickHouse is down, or when it takes too long, the types stay unknown.
+// describe asks ClickHouse for the columns of a query. It returns an error if ClickHouse refuses the query, so that the author sees it before a customer's
+// dashboard does. If ClickHouse is down or takes too long, the types remain unknown.
 func (d *describer) describe(ctx context.Context, compiled *compiler.Compiled) ([]registry.Column, error) {
 	if err := d.enter(ctx); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (d *describer) describe(ctx context.Context, compiled *compiler.Compiled) (
 		return nil, fmt.Errorf("describing a query: %w", err)
 	}
 	if compiled.Shape != nil {
-		return nil, nil // the answer of an insight has no columns
+		return nil, nil // the result of an insight has no columns
 	}
 	columns := make([]registry.Column, len(compiled.Columns))
 	for i, name := range compiled.Columns {

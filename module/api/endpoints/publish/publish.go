@@ -1,5 +1,5 @@
-// Package publish checks queries before they become versions of endpoints, and what a new version means for callers: contract api.md
-// section 5.2.
+// Package publish checks queries before they become versions of endpoints, and determines what a new version changes for callers: contract api.md section
+// 5.2.
 package publish
 
 import (
@@ -20,18 +20,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Publisher checks queries of a project. Those of one request share a Publisher.
+// Publisher checks queries of a project. All queries of one request share a Publisher.
 type Publisher struct {
 	exec    *execution.Executor
-	snap    *registry.Snapshot // whose variables count
+	snap    *registry.Snapshot // holds the variables' definitions
 	project *registry.Project
-	// Takes the place in which ClickHouse is asked.
+	// admit enters the place in which ClickHouse is asked.
 	admit func(context.Context) (*admission.Place, error)
-	// compiles are those of the request: a query is compiled for several values of its variables.
+	// compiles is shared by all compiles of the request: a query is compiled for several values of its variables.
 	compiles *execution.Compiles
 }
 
-// Check checks what a caller publishes, which counts as a query of theirs. The quotas are those that it was counted on or refused by.
+// Check checks a query that a caller publishes, which counts as one of the caller's queries. It returns the quotas that it was charged to or refused by.
 func Check(ctx context.Context, exec *execution.Executor, c *api.Caller, raw json.RawMessage) (*Query, execution.Quotas, error) {
 	x := exec.Computation(&c.Caller, &execution.Query{Key: cache.KeyParts{Project: c.Project.ID}.Key()})
 	p := &Publisher{
@@ -44,8 +44,8 @@ func Check(ctx context.Context, exec *execution.Executor, c *api.Caller, raw jso
 	return checked, x.ShownQuotas(0, err), err
 }
 
-// ForOperator makes a Publisher for what the operator publishes. It counts on no rate, and queries of the project that somebody waits for
-// go first.
+// ForOperator returns a Publisher for what the operator publishes. It is charged to no rate, and gives way to queries of the project that somebody waits
+// for.
 func ForOperator(exec *execution.Executor, snap *registry.Snapshot, project *registry.Project) *Publisher {
 	return &Publisher{
 		exec: exec, snap: snap, project: project, compiles: exec.CompilesOf(nil, nil, project.ID),
@@ -55,21 +55,21 @@ func ForOperator(exec *execution.Executor, snap *registry.Snapshot, project *reg
 	}
 }
 
-// Query is a query that an endpoint may have.
+// Query is a query that an endpoint can have.
 type Query struct {
 	Node    query.Node
-	Raw     json.RawMessage // with its variables filled in
+	Raw     json.RawMessage // including its variables' definitions
 	Columns []registry.Column
 }
 
-// Same reports whether a stored query is this one, whatever the order of its keys.
+// Same reports whether a stored query equals this one, whatever the order of its keys.
 func (q *Query) Same(current json.RawMessage) bool {
 	equal, err := query.Equal(current, q.Raw)
 	return err == nil && equal
 }
 
-// Check checks a query: it parses, its variables exist, its names resolve, and ClickHouse takes it. Its variables are filled
-// in from the project's by their code names. The error may be that of a limit.
+// Check checks that a query parses, that its variables exist, that its names resolve, and that ClickHouse accepts it. It fills in the variables'
+// definitions by their code names. The error may be that of a limit.
 func (p *Publisher) Check(ctx context.Context, raw json.RawMessage, now time.Time) (*Query, error) {
 	checked, err := p.Read(raw)
 	if err != nil {
@@ -84,7 +84,7 @@ func (p *Publisher) Check(ctx context.Context, raw json.RawMessage, now time.Tim
 	return checked, nil
 }
 
-// Read does what Check can do with the registry alone.
+// Read does the part of Check that needs only the registry.
 func (p *Publisher) Read(raw json.RawMessage) (*Query, error) {
 	node, err := compiler.Parse(raw)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *Publisher) Read(raw json.RawMessage) (*Query, error) {
 	return &Query{Node: node, Raw: jsontext.Append(nil, fields)}, nil
 }
 
-// queryMistake says which field of the request a mistake in the query's text belongs to.
+// queryMistake sets the request field of a mistake in the query's text.
 func queryMistake(err error) error {
 	var mistake *diag.Error
 	if !errors.As(err, &mistake) {
@@ -124,7 +124,7 @@ func queryMistake(err error) error {
 	return answer
 }
 
-// Compile compiles a query as a run without variables would.
+// Compile compiles a query like a run without variables.
 func (p *Publisher) Compile(ctx context.Context, node query.Node, now time.Time) (*compiler.Compiled, error) {
 	compiled, err := p.exec.Compile(ctx, p.snap, p.compiles, &execution.Query{Node: node, Text: node.Text(), Rows: compiler.QueryRoute}, now)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// widen gives the columns of a query the types that they have whatever its variables are: a variable may be NULL, a number may have
-// a fraction, and one without a default is never what the first description took it for. A description that fails says nothing;
-// a column whose types have nothing in common has none.
+// widen changes the types of a query's columns to ones that hold for all values of its variables: a variable may be NULL, a number may have a fraction, and
+// a variable without a default is never of the type that the first description assumed. A description that fails is ignored; a column whose types have
+// nothing in common gets none.
 func (d *describer) widen(ctx context.Context, node query.Node, columns []registry.Column, now time.Time) []registry.Column {
 	for _, fill := range []fillVariable{typicalValue, nullValue, fractionValue} {
 		filled := d.filled(node, fill)
@@ -35,10 +35,10 @@ func (d *describer) widen(ctx context.Context, node query.Node, columns []regist
 	return columns
 }
 
-// fillVariable gives a variable a value by its definition.
+// fillVariable returns a variable with a value that suits its definition.
 type fillVariable func(*registry.Variable, query.Variable) query.Variable
 
-// filled is a query with other values for its variables; nil when it has none.
+// filled returns a copy of a query with other values for its variables; nil if it has no variables.
 func (p *Publisher) filled(node query.Node, fill fillVariable) query.Node {
 	q, ok := node.(*query.HogQL)
 	if !ok || len(q.Variables) == 0 {
@@ -52,13 +52,13 @@ func (p *Publisher) filled(node query.Node, fill fillVariable) query.Node {
 	return &filled
 }
 
-// withValue is a variable with a value of its own.
+// withValue returns a variable with a value.
 func withValue(v query.Variable, value any) query.Variable {
 	v.Value, v.HasValue, v.IsNull = value, true, false
 	return v
 }
 
-// typicalValue gives variables without a default a value of their type.
+// typicalValue returns a variable without a default with a value of its type.
 func typicalValue(def *registry.Variable, v query.Variable) query.Variable {
 	if v.HasValue || v.IsNull || def.Default != nil {
 		return v

@@ -18,7 +18,7 @@ import (
 // fillVariables writes the definitions of the variables that a query uses into its JSON, and leaves out the others.
 func (p *Publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMessage) (query.Node, error) {
 	given := make(map[string]query.Variable, len(q.Variables))
-	for _, id := range slices.Sorted(maps.Keys(q.Variables)) { // in order: of two with one code name the same counts each time
+	for _, id := range slices.Sorted(maps.Keys(q.Variables)) { // sorted: if two have the same code name, the same one counts each time
 		v := q.Variables[id]
 		if _, err := uuid.Parse(id); err != nil {
 			return nil, api.Invalid("query", "invalid_input", "Variable ID(s) not valid UUIDs: %s.", id)
@@ -44,7 +44,7 @@ func (p *Publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 		}
 		v := given[code]
 		v.VariableID, v.CodeName = def.ID, code
-		if v.HasValue && !v.IsNull { // runs that leave the variable out use it as it is
+		if v.HasValue && !v.IsNull { // runs without the variable use this value as it is
 			if v.Value, err = api.CheckVariable(def, api.OnlyItem(def, v.Value)); err != nil {
 				return nil, api.Invalid("query", "invalid_input", "Variable %s: %s", code, err)
 			}
