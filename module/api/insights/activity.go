@@ -45,19 +45,19 @@ type activityPage struct {
 	TotalCount int              `json:"total_count"`
 }
 
-// The pages of an activity log.
+// The page sizes of an activity log.
 const (
 	activityLimit    = 10
 	maxActivityLimit = 1000
 )
 
-// Activity are the handlers of who changed insights and who looked at them.
+// Activity handles the routes of who changed and who viewed insights.
 type Activity struct {
 	Registry *registry.Registry
-	Executor *execution.Executor // of the runs that can be cancelled
+	Executor *execution.Executor // to cancel runs
 }
 
-// Routes are the routes of activity.
+// Routes returns the routes of activity.
 func (s *Activity) Routes() []api.Route {
 	const scope = "insight:read"
 	return []api.Route{
@@ -84,7 +84,7 @@ func (s *Activity) ofOne(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	return s.log(ctx, c, in, strconv.FormatInt(i.ID, 10))
 }
 
-// log answers with a page of the log of an insight, or of all for the empty item.
+// log answers with a page of the log of an insight, or of all insights if item is empty.
 func (s *Activity) log(ctx context.Context, c *api.Caller, in *api.Input, item string) (*api.Response, error) {
 	limit, err := pageParam(in, "limit", activityLimit, maxActivityLimit)
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Activity) log(ctx context.Context, c *api.Caller, in *api.Input, item s
 	return api.JSON(http.StatusOK, out), nil
 }
 
-// countParam reads a number of least or more from the query string. One above most counts as most; ok is false for anything else.
+// countParam reads a number from the query string. A number above most counts as most. ok is false if it is less than least or invalid.
 func countParam(in *api.Input, name string, byDefault, least, most int) (n int, ok bool) {
 	text := in.URL.Query().Get(name)
 	if text == "" {
@@ -121,7 +121,7 @@ func countParam(in *api.Input, name string, byDefault, least, most int) (n int, 
 	return min(n, most), err == nil && n >= least
 }
 
-// pageParam reads a number of a page or of its entries.
+// pageParam reads a page number or a page size.
 func pageParam(in *api.Input, name string, byDefault, most int) (int, error) {
 	n, ok := countParam(in, name, byDefault, 1, most)
 	if !ok {
@@ -130,7 +130,7 @@ func pageParam(in *api.Input, name string, byDefault, most int) (int, error) {
 	return n, nil
 }
 
-// maxViewed is the most insights that one request says it has seen: contract section 8.
+// maxViewed is the most insights that one request can report as viewed: contract section 8.
 const maxViewed = 2500
 
 // view answers POST insights/viewed/.
@@ -156,7 +156,7 @@ func (s *Activity) view(ctx context.Context, c *api.Caller, in *api.Input) (*api
 	return &api.Response{Status: http.StatusCreated}, nil
 }
 
-// maxLastViewed is how many insights my_last_viewed gives.
+// maxLastViewed is how many insights my_last_viewed returns.
 const maxLastViewed = 5
 
 // lastViewed answers GET insights/my_last_viewed/.
@@ -180,7 +180,7 @@ func (s *Activity) lastViewed(ctx context.Context, c *api.Caller, _ *api.Input) 
 	return api.JSON(http.StatusOK, seen), nil
 }
 
-// trendingInsight is an insight with those who looked at it lately.
+// trendingInsight is an insight with its recent viewers.
 type trendingInsight struct {
 	basicInsight
 	ViewCount      int         `json:"view_count"`
@@ -188,7 +188,7 @@ type trendingInsight struct {
 	LastModifiedBy *api.User   `json:"last_modified_by"`
 }
 
-// What trending takes and gives.
+// The limits and defaults of trending.
 const (
 	trendingDays     = 7
 	trendingLimit    = 10
@@ -197,7 +197,7 @@ const (
 	shownViewers     = 3
 )
 
-// trending answers GET insights/trending/: the insights by how many looked at them lately.
+// trending answers GET insights/trending/: the insights by their number of recent viewers.
 func (s *Activity) trending(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	days, dated := countParam(in, "days", trendingDays, 0, maxTrendingDays)
 	limit, limited := countParam(in, "limit", trendingLimit, 0, maxTrendingLimit)
@@ -239,7 +239,7 @@ func (s *Activity) trending(ctx context.Context, c *api.Caller, in *api.Input) (
 	return out.Response(in), nil
 }
 
-// cancel answers POST insights/cancel/, the older way to cancel a query by the id that its caller gave it.
+// cancel answers POST insights/cancel/, the older way to cancel a query by the id that its caller chose.
 func (s *Activity) cancel(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	fields, err := in.ReadObject()
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Dashboards are the handlers of dashboards.
+// Dashboards handles the routes of dashboards.
 type Dashboards struct {
 	Results  *Results
 	Registry *registry.Registry
 }
 
-// Routes are the routes of dashboards.
+// Routes returns the routes of dashboards.
 func (s *Dashboards) Routes() []api.Route {
 	const read, write = "dashboard:read", "dashboard:write"
 	return append(s.tileRoutes(), []api.Route{
@@ -37,7 +37,7 @@ func (s *Dashboards) Routes() []api.Route {
 	}...)
 }
 
-// answer answers with a dashboard and its insights; their results come in the mode that the request names.
+// answer answers with a dashboard and its insights, with their results in the request's mode.
 func (s *Dashboards) answer(
 	ctx context.Context, c *api.Caller, in *api.Input, params resultParams, status int, d *registry.Dashboard,
 ) (*api.Response, error) {
@@ -61,11 +61,11 @@ func (s *Dashboards) answer(
 	return api.JSON(status, out).With(quotas), nil
 }
 
-// maxDashboardBytes is what the insights of a dashboard take at most: once they take more, the others are shown without their results.
+// maxDashboardBytes limits the insights of a dashboard: once they take more bytes, the remaining ones are returned without results.
 const maxDashboardBytes = 64 << 20
 
-// tiles gives the tiles of a dashboard in the order in which they are shown, with the results of their insights. What is wrong with the query of one
-// is told in its tile.
+// tiles returns the tiles of a dashboard in display order, with the results of their insights. A mistake in the query of an insight is reported in its
+// tile.
 func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d *registry.Dashboard, params resultParams) ([]tileRecord, execution.Quotas, error) {
 	tiles := make([]registry.Tile, 0, len(d.Tiles))
 	for _, t := range d.Tiles {
@@ -98,7 +98,7 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 			return nil, nil
 		}
 		one := shownInsight{c.Snapshot.Insight(d.Project, t.Insight), t, d}
-		if !readable { // as PostHog shows what the caller has no access to
+		if !readable { // like PostHog for an object without access
 			out[i].Insight = jsontext.Append(nil, map[string]any{"id": one.ID, "short_id": one.ShortID, "user_access_level": level})
 			return nil, nil
 		}
@@ -136,7 +136,7 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 	return out, quotas, err
 }
 
-// placeOf is where a tile is on a small screen; one without a place follows the others.
+// placeOf returns the position of a tile on a small screen; a tile without one comes after the others.
 func placeOf(t *registry.Tile) (x, y float64) {
 	const last = 100
 	var layouts struct {
@@ -145,7 +145,7 @@ func placeOf(t *registry.Tile) (x, y float64) {
 			Y *float64 `json:"y"`
 		} `json:"sm"`
 	}
-	_ = json.Unmarshal(t.Layouts, &layouts) // what is not a place counts as none
+	_ = json.Unmarshal(t.Layouts, &layouts) // an invalid position counts as none
 	x, y = last, last
 	if layouts.SM.X != nil {
 		x = *layouts.SM.X
@@ -156,14 +156,14 @@ func placeOf(t *registry.Tile) (x, y float64) {
 	return x, y
 }
 
-// list answers GET dashboards/: those that are pinned first, then by name.
+// list answers GET dashboards/: pinned dashboards first, then by name.
 func (s *Dashboards) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	given := in.URL.Query()
 	term := trigram.New(given.Get("search"))
 	type row struct {
 		*registry.Dashboard
 
-		match *string // how it was found by a search
+		match *string // how a search found it
 	}
 	var found []row
 	for _, d := range c.Snapshot.Dashboards(c.Project.ID) {
@@ -195,7 +195,7 @@ func (s *Dashboards) list(_ context.Context, c *api.Caller, in *api.Input) (*api
 	})
 }
 
-// findDashboard finds the dashboard that the address names.
+// findDashboard finds the dashboard named in the path.
 func findDashboard(c *api.Caller, in *api.Input) (*registry.Dashboard, error) {
 	if id, ok := parseNumber(in.At.Name); ok {
 		if d := c.Snapshot.Dashboard(c.Project.ID, id); d != nil {
@@ -233,7 +233,7 @@ func (s *Dashboards) create(ctx context.Context, c *api.Caller, in *api.Input) (
 	return s.answer(ctx, c, in, params.afterWrite(), http.StatusCreated, d)
 }
 
-// update answers PUT and PATCH. Only a request that restores a deleted dashboard can address it.
+// update answers PUT and PATCH. A deleted dashboard is found only by a request that restores it.
 func (s *Dashboards) update(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	id, ok := parseNumber(in.At.Name)
 	if !ok {
@@ -246,7 +246,7 @@ func (s *Dashboards) update(ctx context.Context, c *api.Caller, in *api.Input) (
 	return s.change(ctx, c, in, id, fields)
 }
 
-// change changes a dashboard and answers with what it is then.
+// change changes a dashboard and answers with its new state.
 func (s *Dashboards) change(ctx context.Context, c *api.Caller, in *api.Input, id int64, fields registry.DashboardFields) (*api.Response, error) {
 	params, err := readParams(c, in)
 	if err != nil {
@@ -259,7 +259,7 @@ func (s *Dashboards) change(ctx context.Context, c *api.Caller, in *api.Input, i
 	return s.answer(ctx, c, in, params.afterWrite(), http.StatusOK, d)
 }
 
-// remove answers DELETE: the dashboard can be restored by a PATCH. Its insights stay.
+// remove answers DELETE. A PATCH can restore the dashboard. Its insights are kept.
 func (s *Dashboards) remove(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	d, err := findDashboard(c, in)
 	if err != nil {

@@ -23,8 +23,8 @@ type runRecord struct {
 	Error   *tileError      `json:"error,omitempty"`
 }
 
-// run answers GET dashboards/:id/run_insights/: the insights with their results in the mode that refresh names. With
-// output_format=optimized, which is the default, a result is a table of text, of max_result_chars at most. tile_ids names the tiles to run.
+// run answers GET dashboards/:id/run_insights/: the insights with their results in the mode of the parameter refresh. With output_format=optimized, the
+// default, a result is a text table of at most max_result_chars. tile_ids selects the tiles to run.
 func (s *Dashboards) run(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	d, err := findDashboard(c, in)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Dashboards) run(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	return api.JSON(http.StatusOK, map[string]any{"results": results}).With(quotas), nil
 }
 
-// tileIDs reads tile_ids, numbers with commas between them; nil when it names none.
+// tileIDs reads tile_ids, numbers separated by commas; nil if there are none.
 func tileIDs(in *api.Input) ([]int64, error) {
 	var ids []int64
 	for part := range strings.SplitSeq(in.URL.Query().Get("tile_ids"), ",") {
@@ -84,18 +84,18 @@ func tileIDs(in *api.Input) ([]int64, error) {
 	return ids, nil
 }
 
-// The grid of a dashboard on a screen that is not small, and the size that tiles get there.
+// The grid of a dashboard on a large screen, and the default size of tiles there.
 const (
 	gridColumns = 12
 	tileWidth   = 6
 	tileHeight  = 5
 )
 
-// place is where a tile is in the grid; other members of it stay as they are.
+// place is the position and size of a tile in the grid. Other members of its layout are kept.
 type place struct{ x, y, w, h int }
 
-// reorder answers POST dashboards/:id/reorder_tiles/: the tiles are put into the grid again, row by row, in the order that
-// tile_order names them. Those that it does not name come last.
+// reorder answers POST dashboards/:id/reorder_tiles/: it places the tiles in the grid again, row by row, in the order of tile_order. Tiles that are not in
+// it come last.
 func (s *Dashboards) reorder(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	d, err := findDashboard(c, in)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *Dashboards) reorder(ctx context.Context, c *api.Caller, in *api.Input) 
 	return s.change(ctx, c, in, d.ID, change)
 }
 
-// inOrder gives the tiles of a dashboard that are not deleted, those that are named first.
+// inOrder returns the tiles of a dashboard that are not deleted, those in order first.
 func inOrder(d *registry.Dashboard, order []int64) ([]registry.Tile, error) {
 	rest := slices.DeleteFunc(slices.Clone(d.Tiles), func(t registry.Tile) bool { return t.Deleted })
 	var tiles []registry.Tile
@@ -148,7 +148,7 @@ func inOrder(d *registry.Dashboard, order []int64) ([]registry.Tile, error) {
 	return append(tiles, rest...), nil
 }
 
-// placed gives the layouts of a tile that follows the one at the place at, and moves at on.
+// placed returns the layouts of a tile that follows the one at the place at, and advances at.
 func placed(raw json.RawMessage, layout string, at *place) (json.RawMessage, error) {
 	layouts := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &layouts); err != nil {
@@ -159,7 +159,7 @@ func placed(raw json.RawMessage, layout string, at *place) (json.RawMessage, err
 		W int `json:"w"`
 		H int `json:"h"`
 	}{}
-	if sm, ok := layouts["sm"]; ok { // what a client put there that is not a place is replaced
+	if sm, ok := layouts["sm"]; ok { // an invalid value from a client is replaced
 		_ = json.Unmarshal(sm, &members)
 		_ = json.Unmarshal(sm, &size)
 	}

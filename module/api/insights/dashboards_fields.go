@@ -13,8 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// readDashboard reads the writable fields of a dashboard. Like PostHog it ignores others, except those that ask for
-// something that is not offered here.
+// readDashboard reads the writable fields of a dashboard. Like PostHog, it ignores others, except those that ask for an unsupported feature.
 func readDashboard(c *api.Caller, in *api.Input, isNew bool) (registry.DashboardFields, error) {
 	var f registry.DashboardFields
 	r, err := readFields(in)
@@ -46,7 +45,7 @@ func readDashboard(c *api.Caller, in *api.Input, isNew bool) (registry.Dashboard
 	return f, mayFilter(c.Key, &f)
 }
 
-// mayFilter refuses expressions in filters of a dashboard to a key that could not run them.
+// mayFilter refuses HogQL expressions in filters of a dashboard if the key could not run them.
 func mayFilter(key *registry.Key, f *registry.DashboardFields) error {
 	if err := result.MayOverride(key, f.Filters.Value); err != nil {
 		return err
@@ -59,7 +58,7 @@ func mayFilter(key *registry.Key, f *registry.DashboardFields) error {
 	return nil
 }
 
-// refuseDashboard refuses what is not offered: quick filters, and restrictions, which need accounts.
+// refuseDashboard refuses unsupported features: quick filters, and restrictions, which need accounts.
 func refuseDashboard(r *api.Fields) {
 	switch raw, _ := r.TakeList("quick_filter_ids", true); string(raw) {
 	case "", "null", `""`, `[""]`, "[]":
@@ -71,7 +70,7 @@ func refuseDashboard(r *api.Fields) {
 	}
 }
 
-// fromOther reads what a new dashboard is made from: another dashboard, or a template, of which there are none.
+// fromOther reads what a new dashboard is copied from: another dashboard, or a template, of which there are none.
 func fromOther(r *api.Fields, f *registry.DashboardFields) {
 	template := api.Change[string](r, "use_template").Value
 	if from := api.Change[*int64](r, "use_dashboard").Value; from != nil {
@@ -88,9 +87,9 @@ func fromOther(r *api.Fields, f *registry.DashboardFields) {
 	}
 }
 
-// isAsked reports whether a value says yes: any list with something in it does, as in PostHog.
+// isAsked reports whether a value counts as true. As in PostHog, so does any list that is not empty.
 func isAsked(r *api.Fields, name string) bool {
-	raw, _ := r.Take(name, true) // a form can't say it with a list
+	raw, _ := r.Take(name, true) // a form can't send a list here
 	if len(raw) > 0 && bytes.TrimSpace(raw)[0] == '[' {
 		var all []json.RawMessage
 		return json.Unmarshal(raw, &all) == nil && len(all) > 0
@@ -98,7 +97,7 @@ func isAsked(r *api.Fields, name string) bool {
 	return api.Deref(api.Change[*bool](r, name).Value)
 }
 
-// duplicatesField reads which tiles of a dashboard are to be there once more, and where.
+// duplicatesField reads which tiles of a dashboard to duplicate, and where to place the copies.
 func duplicatesField(r *api.Fields) []registry.TileFields {
 	var out []registry.TileFields
 	eachTile(r, "duplicate_tiles", func(t *api.Fields) {
@@ -110,23 +109,23 @@ func duplicatesField(r *api.Fields) []registry.TileFields {
 	return out
 }
 
-// filtersField reads filters that go over insights: contract api.md section 2.4.
+// filtersField reads filters to apply to insights: contract api.md section 2.4.
 func filtersField(r *api.Fields, name string) registry.Field[json.RawMessage] {
 	return checked(r, name, "Filters must be a dictionary", func(raw []byte) error {
 		_, err := query.ParseOverrides(raw)
-		return err // told as it is
+		return err // passed on as it is
 	})
 }
 
-// variablesField reads values of insight variables, by the variables' ids: contract api.md section 1.2.
+// variablesField reads values of insight variables by variable id: contract api.md section 1.2.
 func variablesField(r *api.Fields, name string) registry.Field[json.RawMessage] {
 	return checked(r, name, "Variables must be a dictionary", func(raw []byte) error {
 		_, err := query.ParseVariables(raw)
-		return err // told as it is
+		return err // passed on as it is
 	})
 }
 
-// checked reads an object that has a form of its own.
+// checked reads an object, and checks it with parse.
 func checked(r *api.Fields, name, words string, parse func([]byte) error) registry.Field[json.RawMessage] {
 	f := object(r, name, words)
 	if !f.Given || r.Err != nil {
@@ -142,14 +141,14 @@ func checked(r *api.Fields, name, words string, parse func([]byte) error) regist
 	return f
 }
 
-// tilesField reads what is to become of tiles: those of a number, or of an insight that is put on the dashboard.
+// tilesField reads changes to tiles: each names a tile by id, or an insight to add to the dashboard.
 func tilesField(r *api.Fields) []registry.TileFields {
 	var out []registry.TileFields
 	eachTile(r, "tiles", func(t *api.Fields) { out = append(out, tileOf(t)) })
 	return out
 }
 
-// eachTile reads a list of objects, of which null is none.
+// eachTile calls read for each object of a list; null counts as empty.
 func eachTile(r *api.Fields, name string, read func(*api.Fields)) {
 	if api.IsNull(r.All[name]) {
 		return
@@ -191,8 +190,7 @@ func tileOf(r *api.Fields) registry.TileFields {
 	return f
 }
 
-// tileText reads the text of a tile. Who wrote it is known, and its number is the tile's: what is said of them counts for
-// nothing, and as in PostHog an object without a member counts as no text at all.
+// tileText reads the text of a tile. It ignores the author and the id, which the server knows. As in PostHog, an object without members counts as no text.
 func tileText(r *api.Fields) registry.Field[*string] {
 	raw, ok := r.Take("text", true)
 	if !ok || api.IsNull(raw) || isEmptyObject(raw) {

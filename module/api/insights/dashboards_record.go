@@ -8,8 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// dashboardRecord is a dashboard as lists show it. Nobody's visits are kept, and nothing is shared or restricted, so the
-// members about that are always the same.
+// dashboardRecord is a dashboard in a list. Views are not recorded, and nothing is shared or restricted, so the members for that are constant.
 type dashboardRecord struct {
 	ID                        int64      `json:"id"`
 	Name                      *string    `json:"name"`
@@ -32,13 +31,13 @@ type dashboardRecord struct {
 	TeamID                    int64      `json:"team_id"`
 }
 
-// foundDashboard is a dashboard in a list, with how it was found by a search; nil without one.
+// foundDashboard is a dashboard in a list, with how a search found it; nil without a search.
 type foundDashboard struct {
 	dashboardRecord
 	SearchMatchType *string `json:"search_match_type"`
 }
 
-// fullDashboard is a dashboard with what is on it.
+// fullDashboard is a dashboard with its tiles.
 type fullDashboard struct {
 	dashboardRecord
 	Filters            json.RawMessage `json:"filters"`
@@ -51,10 +50,10 @@ type fullDashboard struct {
 	Tiles              []tileRecord    `json:"tiles"`
 }
 
-// tileRecord is one insight on a dashboard, with its result, or one text.
+// tileRecord is a tile with an insight and its result, or with a text.
 type tileRecord struct {
 	ID                    int64           `json:"id"`
-	Order                 *int            `json:"order"` // nil for a tile by itself
+	Order                 *int            `json:"order"` // nil for a tile on its own
 	Insight               json.RawMessage `json:"insight"`
 	Text                  *textRecord     `json:"text"`
 	ButtonTile            json.RawMessage `json:"button_tile"`
@@ -69,13 +68,13 @@ type tileRecord struct {
 	Error                 *tileError      `json:"error,omitempty"`
 }
 
-// tileError is what is wrong with the query of a tile's insight. Type is the name that PostHog has for all of it.
+// tileError is a mistake in the query of a tile's insight. Type is the name that PostHog uses for all mistakes.
 type tileError struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
 }
 
-// textRecord is the text of a tile. It goes by the number of the tile that it was written for.
+// textRecord is the text of a tile. Its id is that of the tile that it was written for.
 type textRecord struct {
 	ID             int64     `json:"id"`
 	Body           *string   `json:"body"`
@@ -85,7 +84,7 @@ type textRecord struct {
 	Team           int64     `json:"team"`
 }
 
-// recordTile is a tile without its insight.
+// recordTile returns a tile without its insight.
 func recordTile(c *api.Caller, t *registry.Tile) tileRecord {
 	record := tileRecord{ID: t.ID, Layouts: t.Layouts, Color: t.Color, ShowDescription: t.ShowDescription, FiltersOverrides: t.FilterOverrides}
 	if t.Text != nil {

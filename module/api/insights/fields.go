@@ -12,8 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// readInsight reads the writable fields of an insight. Like PostHog it ignores others: clients send back what they were given. The
-// query is checked before anything else.
+// readInsight reads the writable fields of an insight. Like PostHog, it ignores others: clients send back what they received. It checks the query first.
 func readInsight(c *api.Caller, in *api.Input, isNew bool) (registry.InsightFields, error) {
 	var f registry.InsightFields
 	r, err := readFields(in)
@@ -34,12 +33,12 @@ func readInsight(c *api.Caller, in *api.Input, isNew bool) (registry.InsightFiel
 	return f, r.Err
 }
 
-// folderField is the field for the folder of PostHog's project tree that something new goes into. There is no such tree here: the name is
-// checked and not kept, and no answer of either shows it.
+// folderField is the field for the folder of PostHog's project tree in which a new object is placed. There is no such tree here: the name is checked and
+// then dropped, and neither PostHog nor this server returns it.
 const folderField = "_create_in_folder"
 
-// savedQuery reads and checks the query of an insight: contract api.md section 4.3. It is kept as it was sent, but for callers who
-// say that they are PostHog's MCP server: their bare queries are put into the node that shows them.
+// savedQuery reads and checks the query of an insight: contract api.md section 4.3. It is stored as sent, except for requests of PostHog's MCP server,
+// whose bare queries are wrapped in the node that displays them.
 func savedQuery(fields map[string]json.RawMessage, isNew, fromMCP bool) (registry.Field[json.RawMessage], error) {
 	var none registry.Field[json.RawMessage]
 	raw, given := fields["query"]
@@ -60,7 +59,7 @@ func savedQuery(fields map[string]json.RawMessage, isNew, fromMCP bool) (registr
 	}
 	node, err := compiler.Parse(raw)
 	if err != nil {
-		return none, err // a mistake of the request, told as it is
+		return none, err // a mistake in the request, passed on as it is
 	}
 	kind := compiler.KindOf(node)
 	if !kind.HasRows() {
@@ -76,7 +75,7 @@ func savedQuery(fields map[string]json.RawMessage, isNew, fromMCP bool) (registr
 	return registry.To(raw), nil
 }
 
-// wrapQuery puts a bare query into the node that shows it.
+// wrapQuery wraps a bare query in the node that displays it.
 func wrapQuery(wrapper string, raw json.RawMessage) json.RawMessage {
 	return jsontext.Append(nil, struct {
 		Kind   string          `json:"kind"`
@@ -96,7 +95,7 @@ func textOrNull(r *api.Fields, name string) registry.Field[*string] {
 
 func flag(r *api.Fields, name string) registry.Field[bool] { return api.Change[bool](r, name) }
 
-// object reads a JSON object; null counts as an empty one.
+// object reads a JSON object; null counts as empty.
 func object(r *api.Fields, name, words string) registry.Field[json.RawMessage] {
 	raw, ok := r.Take(name, true)
 	switch {

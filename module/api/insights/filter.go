@@ -15,21 +15,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// maxSearch is the most characters of a search: contract api.md section 4.2.
+// maxSearch is the longest search, in characters: contract api.md section 4.2.
 const maxSearch = 200
 
-// The similarities from which a text that does not hold the search counts as similar to it. Descriptions are prose, where
-// something similar to a short word is always found; they count for less, too.
+// The similarity from which a text that does not contain the search counts as similar. Descriptions are prose, in which something similar to a short word
+// is always found, so they need more, and also count for less.
 const (
 	nameSimilarity        = 0.3
 	descriptionSimilarity = 0.4
 	descriptionWeight     = 0.5
 )
 
-// sameName is the score of a name that is the search itself, above all similarities.
+// sameName is the score of a name that equals the search, above all similarities.
 const sameName = 2
 
-// search keeps the rows that the search finds in their names, description or tags: as it is written, or nearly so.
+// search keeps the rows whose names, description or tags contain the search, or whose names or description are similar to it.
 func search(in *api.Input, rows []insightRow) ([]insightRow, error) {
 	text := strings.TrimSpace(in.URL.Query().Get("search"))
 	if utf8.RuneCountInString(text) > maxSearch {
@@ -64,7 +64,7 @@ func search(in *api.Input, rows []insightRow) ([]insightRow, error) {
 // rowFilter reports whether a row stays in a list.
 type rowFilter func(row *insightRow) bool
 
-// applyFilters keeps the rows for which every filter of the query string holds.
+// applyFilters keeps the rows that pass all filters of the query string.
 func applyFilters(c *api.Caller, in *api.Input, rows []insightRow) ([]insightRow, error) {
 	var wanted []rowFilter
 	for name := range in.URL.Query() {
@@ -85,8 +85,8 @@ func applyFilters(c *api.Caller, in *api.Input, rows []insightRow) ([]insightRow
 	}), nil
 }
 
-// filters are the filters of contract api.md section 4.2 by the name of their parameter: each makes a filter of the parameter's
-// value, or none where the value asks for nothing.
+// filters are the filters of contract api.md section 4.2 by parameter. Each function makes a filter from the parameter's value, or nil if the value selects
+// everything.
 var filters = map[string]func(c *api.Caller, in *api.Input, name string) (rowFilter, error){
 	"short_id": valueFilter(func(_ *api.Caller, id string) rowFilter {
 		return func(row *insightRow) bool { return row.ShortID == id }
@@ -113,14 +113,14 @@ var filters = map[string]func(c *api.Caller, in *api.Input, name string) (rowFil
 	"last_viewed_date_to":        dateFilter,
 }
 
-// valueFilter is a filter for the text of its parameter.
+// valueFilter makes a filter from the text of its parameter.
 func valueFilter(build func(*api.Caller, string) rowFilter) func(*api.Caller, *api.Input, string) (rowFilter, error) {
 	return func(c *api.Caller, in *api.Input, name string) (rowFilter, error) {
 		return build(c, in.URL.Query().Get(name)), nil
 	}
 }
 
-// listFilter is a filter for the items of its parameter, which is a list in JSON; an empty one asks for nothing.
+// listFilter makes a filter from the items of its parameter, a JSON list; an empty list selects everything.
 func listFilter[T any](build func(*api.Caller, []T) rowFilter) func(*api.Caller, *api.Input, string) (rowFilter, error) {
 	return func(c *api.Caller, in *api.Input, name string) (rowFilter, error) {
 		var wanted []T
@@ -160,7 +160,7 @@ func dashboardFilter(c *api.Caller, ids []int64) rowFilter {
 	}
 }
 
-// savedKinds are the kinds of a stored query and of the query within it.
+// savedKinds holds the kinds of a stored query and of the query inside it.
 type savedKinds struct {
 	Kind   string `json:"kind"`
 	Source struct {
@@ -168,7 +168,7 @@ type savedKinds struct {
 	} `json:"source"`
 }
 
-// kindFilter finds wrapped queries only, as PostHog does: insights in the node that shows them, SQL in any, and as JSON the others.
+// kindFilter finds only wrapped queries, as PostHog does: insights in the node that displays them, SQL in any node, and others as JSON.
 func kindFilter(_ *api.Caller, value string) rowFilter {
 	return func(row *insightRow) bool {
 		var kinds savedKinds
@@ -190,8 +190,7 @@ func eventFilter(_ *api.Caller, wanted []string) rowFilter {
 	}
 }
 
-// eventsIn lists the events that a stored query names in its series, its entities and exclusions. Those within the text of SQL
-// are not looked for.
+// eventsIn lists the events that a stored query names in its series, entities and exclusions, but not those in the text of SQL.
 func eventsIn(raw json.RawMessage) []string {
 	var events []string
 	var walk func(v any)
@@ -228,7 +227,7 @@ func flagFilter(_ *api.Caller, flag string) rowFilter {
 	return func(row *insightRow) bool { return trigram.Contains("$feature/"+flag, string(row.Query)) }
 }
 
-// flagInsights are the names of the insights that PostHog makes for each feature flag.
+// flagInsights are the names of the insights that PostHog creates for each feature flag.
 var flagInsights = []string{"Feature Flag Called Total Volume", "Feature Flag calls made by unique users per variant"}
 
 func hideFlagsFilter(_ *api.Caller, value string) rowFilter {
@@ -238,7 +237,7 @@ func hideFlagsFilter(_ *api.Caller, value string) rowFilter {
 	return func(row *insightRow) bool { return !slices.Contains(flagInsights, api.Deref(row.Name)) }
 }
 
-// dateFilter makes the filters from and to of a time; texts are those of contract api.md section 2.2, in the project's zone.
+// dateFilter makes a filter with a bound on a time. Texts are those of contract api.md section 2.2, in the project's time zone.
 func dateFilter(c *api.Caller, in *api.Input, name string) (rowFilter, error) {
 	value, zone := in.URL.Query().Get(name), c.Snapshot.Schema(c.Project.ID).Location
 	at, ok := filter.AnyDate(value, c.Start.In(zone), zone)

@@ -10,13 +10,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Insights are the handlers of saved insights.
+// Insights handles the routes of saved insights.
 type Insights struct {
 	Results  *Results
 	Registry *registry.Registry
 }
 
-// Routes are the routes of saved insights.
+// Routes returns the routes of saved insights.
 func (s *Insights) Routes() []api.Route {
 	const read, write = "insight:read", "insight:write"
 	return []api.Route{
@@ -29,7 +29,7 @@ func (s *Insights) Routes() []api.Route {
 	}
 }
 
-// find finds the insight that the address names, by its number or its short id, among those that are not deleted.
+// find finds the insight named in the path by number or short id, unless it is deleted.
 func find(c *api.Caller, in *api.Input) (*registry.Insight, error) {
 	if i := findAny(c, in.At.Name, func(i *registry.Insight) bool { return !i.Deleted }); i != nil {
 		return i, nil
@@ -37,7 +37,7 @@ func find(c *api.Caller, in *api.Input) (*registry.Insight, error) {
 	return nil, api.NotFound("Not found.")
 }
 
-// findAny finds an insight for which a condition holds. A number may be a short id too.
+// findAny finds an insight that satisfies which. A number can be a short id too.
 func findAny(c *api.Caller, name string, which func(*registry.Insight) bool) *registry.Insight {
 	if id, ok := parseNumber(name); ok {
 		if i := c.Snapshot.AnyInsight(c.Project.ID, id); i != nil && which(i) {
@@ -50,7 +50,7 @@ func findAny(c *api.Caller, name string, which func(*registry.Insight) bool) *re
 	return nil
 }
 
-// parseNumber reads the decimal digits of a number.
+// parseNumber parses a number written in decimal digits.
 func parseNumber(text string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return n, err == nil && text[0] >= '0' && text[0] <= '9'
@@ -87,8 +87,7 @@ func (s *Insights) create(ctx context.Context, c *api.Caller, in *api.Input) (*a
 	return s.Results.answer(ctx, c, in, params.afterWrite(), http.StatusCreated, i)
 }
 
-// update answers PUT and PATCH: as no field is required, both change what they are given. Only a PATCH that restores a deleted insight
-// can address it.
+// update answers PUT and PATCH: no field is required, so both change the fields given. A deleted insight is found only by a PATCH that restores it.
 func (s *Insights) update(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	i := findAny(c, in.At.Name, func(*registry.Insight) bool { return true })
 	if i == nil {
@@ -109,7 +108,7 @@ func (s *Insights) update(ctx context.Context, c *api.Caller, in *api.Input) (*a
 	return s.Results.answer(ctx, c, in, params.afterWrite(), http.StatusOK, i)
 }
 
-// remove answers DELETE: the insight can be restored by a PATCH.
+// remove answers DELETE. A PATCH can restore the insight.
 func (s *Insights) remove(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	i, err := find(c, in)
 	if err != nil {
@@ -122,5 +121,5 @@ func (s *Insights) remove(ctx context.Context, c *api.Caller, in *api.Input) (*a
 	return api.NoContent(), nil
 }
 
-// isSet reports whether a parameter of the query string is one of the words that stand for true.
+// isSet reports whether a parameter of the query string stands for true.
 func isSet(in *api.Input, name string) bool { return api.IsTrue(in.URL.Query().Get(name)) }

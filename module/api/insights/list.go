@@ -18,15 +18,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// insightRow is an insight on its way into a list.
+// insightRow is an insight with what the list adds to it.
 type insightRow struct {
 	*registry.Insight
-	viewed time.Time // the last time that anybody looked at it; zero: never, or it is not known
-	match  string    // exact or similar; empty when nothing is searched for
+	viewed time.Time // when it was last viewed; zero if never or unknown
+	match  string    // exact or similar; empty without a search
 	score  float64   // how well it matches
 }
 
-// resultsAtOnce is how many insights of one list are computed at the same time.
+// resultsAtOnce is how many insights of a list are computed at a time.
 const resultsAtOnce = 4
 
 // list answers GET insights/: contract api.md section 4.2.
@@ -54,7 +54,7 @@ func (s *Insights) list(ctx context.Context, c *api.Caller, in *api.Input) (*api
 	return out.Response(in).With(quotas), nil
 }
 
-// isPlain reports whether the list is of all insights in the order in which the registry keeps them.
+// isPlain reports whether the list contains all insights in the order of the registry.
 func isPlain(in *api.Input) bool {
 	given := in.URL.Query()
 	for name := range given {
@@ -65,7 +65,7 @@ func isPlain(in *api.Input) bool {
 	return given.Get("search") == "" && (given.Get("order") == "" || given.Get("order") == "order")
 }
 
-// plain returns a page of all insights. It takes the same time however many there are.
+// plain returns a page of all insights. The time it takes does not depend on their number.
 func (s *Insights) plain(ctx context.Context, c *api.Caller, in *api.Input) ([]insightRow, *api.List, error) {
 	limit, offset, err := in.PageParams()
 	if err != nil {
@@ -83,13 +83,13 @@ func (s *Insights) plain(ctx context.Context, c *api.Caller, in *api.Input) ([]i
 	return insightRows(page, views), api.NewList(total, limit, offset), nil
 }
 
-// needsViews reports whether a list is chosen or sorted by when insights were viewed last.
+// needsViews reports whether the list is filtered or sorted by when insights were last viewed.
 func needsViews(in *api.Input) bool {
 	given := in.URL.Query()
 	return given.Has("last_viewed_date_from") || given.Has("last_viewed_date_to") || strings.TrimPrefix(given.Get("order"), "-") == "last_viewed_at"
 }
 
-// views are those of a project's insights. Unless a list needs them, there are none while the registry's store is away.
+// views returns the views of a project's insights. While the registry's store is unavailable, it returns none, or an error if they are needed.
 func (s *Insights) views(ctx context.Context, project int64, needed bool) ([]registry.View, error) {
 	read := func(ctx context.Context) ([]registry.View, error) { return s.Registry.Views(ctx, project, time.Time{}) }
 	if needed {
@@ -99,7 +99,7 @@ func (s *Insights) views(ctx context.Context, project int64, needed bool) ([]reg
 	return views, err
 }
 
-// sorted returns a page of the insights that the query string asks for, in its order.
+// sorted returns a page of the insights that the query string selects, in its order.
 func (s *Insights) sorted(ctx context.Context, c *api.Caller, in *api.Input) ([]insightRow, *api.List, error) {
 	views, err := s.views(ctx, c.Project.ID, needsViews(in))
 	if err != nil {
@@ -118,13 +118,13 @@ func (s *Insights) sorted(ctx context.Context, c *api.Caller, in *api.Input) ([]
 	return api.CutPage(in, rows)
 }
 
-// complete puts in what an insight has in lists alone.
+// complete fills in the fields that an insight has in lists only.
 func (row insightRow) complete(head *insightHead) {
 	head.LastViewedAt, head.SearchMatchType = api.OrNil(row.viewed), api.OrNull(row.match)
 }
 
-// addTo adds insights with their results, in the mode that the request names, to a list. Those for which it has no room are not
-// computed, except for the few that have begun when it is full.
+// addTo adds insights to a list, with their results in the request's mode. Once the list is full, it computes no more insights except for the few in
+// progress.
 func (s *Results) addTo(ctx context.Context, c *api.Caller, in *api.Input, to *api.List, rows []insightRow) (execution.Quotas, error) {
 	params, err := readParams(c, in)
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *Results) addTo(ctx context.Context, c *api.Caller, in *api.Input, to *a
 	return quotas, nil
 }
 
-// sideBySide calls do for each of n insights, some at the same time. It returns the quotas that the last of them had.
+// sideBySide calls do for each of n insights, several at a time. It returns the quotas of the last call.
 func sideBySide(n int, do func(i int) (execution.Quotas, error)) (execution.Quotas, error) {
 	var all errgroup.Group
 	all.SetLimit(resultsAtOnce)
@@ -176,7 +176,7 @@ func sideBySide(n int, do func(i int) (execution.Quotas, error)) (execution.Quot
 	return last, err
 }
 
-// insightRows are insights with the time of their last view.
+// insightRows returns rows with the time of each insight's last view.
 func insightRows(all []*registry.Insight, views []registry.View) []insightRow {
 	viewed := make(map[int64]time.Time, len(views))
 	for _, v := range views { // newest first
@@ -191,8 +191,7 @@ func insightRows(all []*registry.Insight, views []registry.View) []insightRow {
 	return rows
 }
 
-// insightOrders compare two insights by a field. Times and texts that are not there come last, as in PostHog's database;
-// for last_viewed_at they come first.
+// insightOrders compare two insights by a field. Missing times and texts come last, as in PostHog's database; for last_viewed_at they come first.
 var insightOrders = map[string]func(a, b *insightRow) int{
 	"id":               func(a, b *insightRow) int { return cmp.Compare(a.ID, b.ID) },
 	"short_id":         func(a, b *insightRow) int { return strings.Compare(a.ShortID, b.ShortID) },
@@ -230,8 +229,7 @@ func compareBools(a, b bool) int {
 	return 1
 }
 
-// sortRows puts rows in the order that the request names: without one by relevance when something is searched for, else by the field
-// order. Those that are equal keep their order, which is by number.
+// sortRows sorts rows as requested. The default is by relevance for a search, else by the field order. Equal rows keep their order, which is by number.
 func sortRows(c *api.Caller, in *api.Input, rows []insightRow) error {
 	given := in.URL.Query().Get("order")
 	name, descending := strings.CutPrefix(cmp.Or(given, "order"), "-")

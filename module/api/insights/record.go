@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// insightHead is what every form of a saved insight in JSON has: contract api.md section 4.3.
+// insightHead holds the fields of all forms of a saved insight in JSON: contract api.md section 4.3.
 type insightHead struct {
 	ID              int64           `json:"id"`
 	ShortID         string          `json:"short_id"`
@@ -29,24 +29,24 @@ type insightHead struct {
 	Favorited       bool            `json:"favorited"`
 	UserAccessLevel string          `json:"user_access_level"`
 	LastViewedAt    *time.Time      `json:"last_viewed_at"`
-	SearchMatchType *string         `json:"search_match_type"` // nil but in lists that were searched
+	SearchMatchType *string         `json:"search_match_type"` // nil except in lists with a search
 }
 
-// tilePlace is the place of an insight on a dashboard.
+// tilePlace is the tile of an insight on a dashboard.
 type tilePlace struct {
 	ID          int64 `json:"id"`
 	DashboardID int64 `json:"dashboard_id"`
 	Deleted     *bool `json:"deleted"` // nil until it was deleted and restored, as in PostHog
 }
 
-// basicInsight is an insight without its result. The last two members belong to an older cache of PostHog's; nothing sets them.
+// basicInsight is an insight without its result. The last two fields belong to an older cache of PostHog; nothing sets them.
 type basicInsight struct {
 	insightHead
 	LastRefresh *time.Time `json:"last_refresh"`
 	Refreshing  *bool      `json:"refreshing"`
 }
 
-// fullInsight is an insight, without the members of its result, which Results adds.
+// fullInsight is an insight without the members of its result, which Results adds.
 type fullInsight struct {
 	insightHead
 	Order                     *int       `json:"order"`
@@ -59,7 +59,7 @@ type fullInsight struct {
 	*insightOnDashboard
 }
 
-// insightOnDashboard is what an insight has beyond the rest when it is asked for as a part of a dashboard.
+// insightOnDashboard holds the additional fields of an insight requested as a part of a dashboard.
 type insightOnDashboard struct {
 	Color   *string         `json:"color"`
 	Layouts json.RawMessage `json:"layouts"`
@@ -72,7 +72,7 @@ const (
 	mayEdit       = 37
 )
 
-// access is what the caller may do with a kind of thing, in PostHog's words and number.
+// access returns what the caller may do with a kind of object, as PostHog's level and number.
 func access(c *api.Caller, object string) (level string, privilege int) {
 	if c.Key.Allows(object + ":write") {
 		return "editor", mayEdit
@@ -106,7 +106,7 @@ func basicOf(c *api.Caller, i *registry.Insight) basicInsight {
 	return basicInsight{insightHead: headOf(c, i)}
 }
 
-// Basic is an insight without its result, as other topics show it.
+// Basic returns an insight without its result, for the responses of other routes.
 func Basic(c *api.Caller, i *registry.Insight) any { return basicOf(c, i) }
 
 func fullOf(c *api.Caller, i *registry.Insight) fullInsight {

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// append appends an insight with its result; complete puts in what else is known of it, and may be nil.
+// append appends an insight with its result. complete fills in the fields that the caller knows; it may be nil.
 func (s *Results) append(dst []byte, c *api.Caller, i shownInsight, res insightResult, complete func(*insightHead)) []byte {
 	full := fullOf(c, i.Insight)
 	if res.query != nil {
@@ -51,12 +51,12 @@ func (s *Results) append(dst []byte, c *api.Caller, i shownInsight, res insightR
 	return append(jsontext.Append(dst, res.plan.Key.String()), '}')
 }
 
-// writer writes what answers of a caller hold beside their rows.
+// writer returns the writer of what the caller's answers contain besides rows.
 func (s *Results) writer(c *api.Caller) *result.Writer {
 	return &result.Writer{Project: c.Project, Runs: s.Executor.Runs}
 }
 
-// appendResult appends the members that come from the answer of the query.
+// appendResult appends the members that come from the result of the query.
 func (s *Results) appendResult(dst []byte, c *api.Caller, res insightResult) []byte {
 	done, _ := res.Answer.Entry.Meta.(*execution.Details)
 	if done.Insight != nil {
@@ -87,7 +87,7 @@ func (s *Results) appendResult(dst []byte, c *api.Caller, res insightResult) []b
 	return jsontext.Append(append(dst, `,"hogql":`...), done.HogQL)
 }
 
-// appendText appends the result as a table of text.
+// appendText appends the result as a text table.
 func (s *Results) appendText(dst []byte, c *api.Caller, res insightResult) []byte {
 	if res.table == nil {
 		res.table = new(s.tableOf(c, res))
@@ -96,19 +96,19 @@ func (s *Results) appendText(dst []byte, c *api.Caller, res insightResult) []byt
 	return s.writer(c).AppendFreshness(dst, res.plan, res.Answer)
 }
 
-// tableOf writes the result as a table of text; it is empty if there is none.
+// tableOf returns the result as a text table; empty if there is no result.
 func (s *Results) tableOf(c *api.Caller, res insightResult) string {
 	if res.Answer.Entry == nil {
 		return ""
 	}
 	text, err := result.FormatResults(res.plan, res.Answer)
-	if err != nil { // our own results cannot be read
+	if err != nil { // a bug: this server wrote the result
 		s.Logger.Error("writing results as text", zap.String("request", c.RequestID), zap.Error(err))
 	}
 	return text
 }
 
-// appendNoResult appends the same members for an insight whose result is not there.
+// appendNoResult appends the same members for an insight without a result.
 func appendNoResult(dst []byte, c *api.Caller, res insightResult) []byte {
 	dst = append(result.AppendHasMore(append(dst, `,"result":null`...), nil), `,"columns":null,"types":null,"hogql":null,"resolved_date_range":null,"is_cached":false,"last_refresh":`...)
 	if res.failure == errConcurrency {

@@ -19,24 +19,24 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Results gets and shows the results of insights.
+// Results computes and shows the results of insights.
 type Results struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
-	Plans    *cache.Memo[*result.Plan] // the requests that were seen before
+	Plans    *cache.Memo[*result.Plan] // plans of earlier requests
 	Logger   *zap.Logger
 }
 
-// plan plans the query of an insight. A request that was seen before is not planned again.
+// plan returns the plan of the query of an insight. It does not plan a request again that it has seen before.
 func (s *Results) plan(c *api.Caller, in *api.Input, i shownInsight, params resultParams) (*result.Plan, error) {
 	level, _ := access(c, "insight")
 	var tile int64
 	if i.tile != nil {
 		tile = i.tile.ID
 	}
-	// The answer shows the insight, the dashboards that it is on, variables and users: any part of the project.
+	// The response shows the insight, its dashboards, variables and users: anything in the project can affect it.
 	place := fmt.Sprintf("insight %d tile %d %s %d %s", i.ID, tile, level, c.Snapshot.Serial(c.Project.ID), params.clientID)
-	if s.Executor.Peers != nil { // which may answer some callers alone
+	if s.Executor.Peers != nil { // whether they may answer depends on the caller
 		place += fmt.Sprint(" ", c.Key.Allows("insight:read"))
 	}
 	memo := result.MemoKey(&c.Caller, place, in.URL.RawQuery, result.AskedFormat(in), nil)
@@ -48,7 +48,7 @@ func (s *Results) plan(c *api.Caller, in *api.Input, i shownInsight, params resu
 		return nil, fmt.Errorf("reading the stored query of insight %d: %w", i.ID, err)
 	}
 	over := params.over
-	if kind := compiler.KindOf(node); kind.HogQL || kind.Insight { // a dashboard's filters mean nothing to other kinds
+	if kind := compiler.KindOf(node); kind.HogQL || kind.Insight { // a dashboard's filters don't apply to other kinds
 		if over, err = i.overrides(over); err != nil {
 			return nil, err
 		}
@@ -66,8 +66,8 @@ func (s *Results) plan(c *api.Caller, in *api.Input, i shownInsight, params resu
 	return p, nil
 }
 
-// peersMayAnswer reports whether another server may run the query for the caller: it knows the insight, but not what a dashboard or a request puts over
-// it, for which it wants the scope of queries.
+// peersMayAnswer reports whether another server may run the query for the caller. It knows the insight, but not the overrides of a dashboard or a request,
+// for which it requires the scope of queries.
 func peersMayAnswer(c *api.Caller, i *registry.Insight, over result.Overrides) bool {
 	switch {
 	case c.Key.Bound():
@@ -78,25 +78,25 @@ func peersMayAnswer(c *api.Caller, i *registry.Insight, over result.Overrides) b
 	return !i.NeedsQueryScope && c.Key.Allows("insight:read") && len(over.Variables) == 0 && len(over.Filters) == 0
 }
 
-// insightResult is what there is to show for the query of an insight.
+// insightResult is the outcome of the query of an insight.
 type insightResult struct {
-	plan *result.Plan // nil when it has no query
+	plan *result.Plan // nil if there is no query
 	execution.Result
-	text    bool            // the result is shown as a table of text
-	table   *string         // that table, if it was written already
-	query   json.RawMessage // as it ran, with overrides put over it; nil when there are none
-	failure string          // why there is no result, for people; empty when nothing failed
-	mistake *api.Error      // what is wrong with the query, when it is shown in place of a result; nil else
+	text    bool            // the result is shown as a text table
+	table   *string         // the table, if it was written already
+	query   json.RawMessage // as it ran, with overrides applied; nil if there were none
+	failure string          // why there is no result, for people; empty on success
+	mistake *api.Error      // the mistake in the query, if it is shown instead of a result; else nil
 }
 
-// errConcurrency is what PostHog says when too many queries of a project run at once.
+// errConcurrency is PostHog's error for too many concurrent queries of a project.
 const errConcurrency = "concurrency_limit_exceeded"
 
-// errTooMuchAtOnce takes the place of results that an answer has no room for.
+// errTooMuchAtOnce replaces results for which the response has no room.
 var errTooMuchAtOnce = fmt.Sprintf("The results of this dashboard take more than %s. Ask for this insight by itself.", humanize.IBytes(maxDashboardBytes))
 
-// result answers the query of an insight. Mistakes in the query are errors; when anything else fails, the insight is shown
-// without its result, with the reason in its query_status: contract api.md section 4.4. The quotas are there with an error too.
+// result runs the query of an insight. It returns mistakes in the query as errors. After any other failure, the insight is shown without a result, with the
+// reason in its query_status: contract api.md section 4.4. It returns the quotas even with an error.
 func (s *Results) result(ctx context.Context, c *api.Caller, in *api.Input, i shownInsight, params resultParams) (insightResult, error) {
 	if i.Query == nil {
 		return insightResult{}, nil
@@ -145,13 +145,13 @@ func (s *Results) result(ctx context.Context, c *api.Caller, in *api.Input, i sh
 	return out, nil
 }
 
-// unplanned stands for the plan of an insight whose query has none.
+// unplanned replaces the plan of an insight whose query can't be planned.
 func unplanned(c *api.Caller, i shownInsight) *result.Plan {
 	return &result.Plan{Query: &execution.Query{Key: cache.KeyParts{Project: c.Project.ID, Query: string(i.Query)}.Key()}}
 }
 
-// shown is the result of an insight in an answer that shows more than it: others, or what was written. That is there whatever is wrong with the query.
-// Other errors are those of the whole answer: the caller is gone, or has used up a rate, which does not undo a write.
+// shown handles an error in a response that shows more than this result: other insights, or what was written. A mistake in the query becomes a part of the
+// result. Other errors fail the whole response: the caller is gone, or has used up a rate, which does not undo a write.
 func (p resultParams) shown(ctx context.Context, res insightResult, err error) (insightResult, error) {
 	if err == nil || ctx.Err() != nil {
 		return res, err
@@ -168,8 +168,8 @@ func (p resultParams) shown(ctx context.Context, res insightResult, err error) (
 	return shown, nil
 }
 
-// answer answers with an insight and its result. A body that shows a cached result is kept as a page; as the insight can change while
-// its result does not, clients ask whether it has.
+// answer answers with an insight and its result. A body with a cached result is stored as a page. As the insight can change while its result does not,
+// clients have to revalidate it.
 func (s *Results) answer(
 	ctx context.Context, c *api.Caller, in *api.Input, params resultParams, status int, i *registry.Insight,
 ) (*api.Response, error) {

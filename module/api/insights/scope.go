@@ -12,8 +12,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// holdsHogQL reports whether a query holds an expression of its author's: it is not an insight, or an insight with one in a field. In doubt
-// it does.
+// holdsHogQL reports whether a query contains HogQL of its author: it is not an insight, or an insight with an expression in a field. In doubt, it returns
+// true.
 func holdsHogQL(raw json.RawMessage) bool {
 	if len(raw) == 0 || api.IsNull(raw) {
 		return false
@@ -29,10 +29,10 @@ func holdsHogQL(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &value) != nil || namesHogQL(value)
 }
 
-// hogqlKinds are the kinds of queries that are texts of HogQL.
+// hogqlKinds are the kinds of queries written in HogQL.
 var hogqlKinds = compiler.KindNames(func(k *compiler.Kind) bool { return k.HogQL })
 
-// namesHogQL reports whether a value is of a kind or type called HogQL, or a field that is called so is set.
+// namesHogQL reports whether a value is a kind or type named HogQL, or contains one, or has a field so named that is set.
 func namesHogQL(value any) bool {
 	switch v := value.(type) {
 	case string:
@@ -50,8 +50,8 @@ func namesHogQL(value any) bool {
 	return false
 }
 
-// showable reads how the answer of a write of an insight shows its result, and refuses what it could not show: a query that the key may not run, and
-// overrides that can't go over the query. The insight is nil when it is new.
+// showable reads the parameters for the response to a write of an insight. It refuses a result that could not be shown: of a query that the key may not
+// run, or with overrides that don't fit the query. i is nil for a new insight.
 func showable(c *api.Caller, in *api.Input, i *registry.Insight, f registry.InsightFields) (resultParams, error) {
 	params, err := readParams(c, in)
 	if err != nil {
@@ -72,7 +72,7 @@ func showable(c *api.Caller, in *api.Input, i *registry.Insight, f registry.Insi
 		return params, nil
 	}
 	node, err := compiler.Parse(raw)
-	if err != nil { // it was saved by a version that could read it, and stays
+	if err != nil { // saved by a version that could read it; it stays
 		return params, nil //nolint:nilerr // which is no mistake of this request
 	}
 	return params, params.over.Fit(node)

@@ -14,21 +14,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// resultParams are the parameters of the query string that decide about the results of insights: contract api.md section 4.4.
+// resultParams are the parameters of the query string for the results of insights: contract api.md section 4.4.
 type resultParams struct {
 	mode     execution.RefreshMode
 	over     result.Overrides
 	clientID string
-	text     bool    // results are shown as tables of text
-	many     bool    // the insight is one of many in the answer: what is refused to one is no error of all
-	written  bool    // the answer is that of a write, which was made whatever becomes of the results
-	full     bool    // the answer has no room for the result
-	tables   *tables // of what is shown as text, if they have a limit
-	// only are the numbers of the tiles whose insights are wanted of a dashboard; nil for all.
+	text     bool    // results are text tables
+	many     bool    // the response has many insights: if one is refused, that is no error of the whole
+	written  bool    // the response is that of a write, which succeeded whatever happens to the results
+	full     bool    // the response has no room for the result
+	tables   *tables // the text tables with their limits; nil for other results
+	// only are the ids of the tiles whose insights are requested; nil for all.
 	only []int64
 }
 
-// readParams reads them, and refuses what is wrong with them whatever query they are for. What writes reads them before it writes.
+// readParams reads the parameters, and refuses mistakes that don't depend on the query. Writes call it before they write.
 func readParams(c *api.Caller, in *api.Input) (resultParams, error) {
 	given := in.URL.Query()
 	params := resultParams{mode: execution.RefreshForceCache, clientID: given.Get("client_query_id")}
@@ -61,26 +61,26 @@ func readParams(c *api.Caller, in *api.Input) (resultParams, error) {
 	return params, result.MayOverride(c.Key, params.over.Filters)
 }
 
-// afterWrite gives the parameters for the answer of a write that was made.
+// afterWrite returns the parameters for the response of a successful write.
 func (p resultParams) afterWrite() resultParams {
 	p.written = true
 	return p
 }
 
-// several gives the parameters for many insights at once: an id cannot stand for all of their runs.
+// several returns the parameters for many insights at once, without clientID: one id can't stand for several runs.
 func (p resultParams) several() resultParams {
 	p.clientID, p.many = "", true
 	return p
 }
 
-// shownInsight is an insight as one request asks for it: by itself, or as a part of a dashboard.
+// shownInsight is an insight as a request refers to it: on its own, or on a dashboard.
 type shownInsight struct {
 	*registry.Insight
-	tile      *registry.Tile // nil by itself
+	tile      *registry.Tile // nil on its own
 	dashboard *registry.Dashboard
 }
 
-// shownIn reads from_dashboard. Like PostHog it ignores a dashboard that the insight is not on.
+// shownIn reads from_dashboard. Like PostHog, it ignores a dashboard that the insight is not on.
 func shownIn(c *api.Caller, in *api.Input, i *registry.Insight) shownInsight {
 	id, _ := parseNumber(in.URL.Query().Get("from_dashboard"))
 	for _, t := range c.Snapshot.TilesOf(i.Project, i.ID) {
@@ -91,7 +91,7 @@ func shownIn(c *api.Caller, in *api.Input, i *registry.Insight) shownInsight {
 	return shownInsight{Insight: i}
 }
 
-// origin is what a run of its query is for.
+// origin says what a run of the insight's query is for.
 func (s shownInsight) origin() execution.Origin {
 	from := execution.Origin{Insight: &s.ID}
 	if s.tile != nil {
@@ -100,8 +100,7 @@ func (s shownInsight) origin() execution.Origin {
 	return from
 }
 
-// overrides are what goes over the insight's query: the request's own over the dashboard's; a tile's filters take the place
-// of both.
+// overrides returns the overrides for the insight's query: the request's are merged over the dashboard's; a tile's filters replace both.
 func (s shownInsight) overrides(given result.Overrides) (result.Overrides, error) {
 	if s.tile == nil {
 		return given, nil
@@ -118,18 +117,18 @@ func (s shownInsight) overrides(given result.Overrides) (result.Overrides, error
 	return given, err
 }
 
-// overlaid is the query with its overrides put over it, for clients that run what they were shown; nil when there are none.
+// overlaid returns the query with its overrides applied, for clients that run the query that they receive; nil if there are none.
 func (s shownInsight) overlaid(given result.Overrides) (json.RawMessage, error) {
 	over, err := s.overrides(given)
 	if err != nil || isEmptyObject(over.Filters) && isEmptyObject(over.Variables) {
 		return nil, err
 	}
-	return compiler.Overlaid(s.Query, over.Filters, over.Variables) // a mistake of the request, told as it is
+	return compiler.Overlaid(s.Query, over.Filters, over.Variables) // a mistake in the request, passed on as it is
 }
 
 func isEmptyObject(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "{}" }
 
-// merge puts the members of one object over those of another. Two empty ones give nothing.
+// merge merges the members of over into below. If both are empty, so is the result.
 func merge(below, over json.RawMessage) (json.RawMessage, error) {
 	if isEmptyObject(below) {
 		return over, nil

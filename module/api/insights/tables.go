@@ -11,17 +11,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// How many characters the tables of run_insights have, as in PostHog: who reads them is a language model.
+// The length of the tables of run_insights in characters, as in PostHog: they are read by language models.
 const (
-	defaultTable = 2000  // of one, if the caller does not say
-	leastTable   = 200   // of one that is of use
-	allTables    = 30000 // of all; tiles after that are not run
+	defaultTable = 2000  // of one, by default
+	leastTable   = 200   // of one, at least
+	allTables    = 30000 // of all together; tiles beyond that are not run
 )
 
-// maxNotRun is how many tiles are listed that were not run.
+// maxNotRun is how many of the tiles that were not run are listed.
 const maxNotRun = 25
 
-// readTableLimit reads max_result_chars, which is 0 for whole tables.
+// readTableLimit reads max_result_chars; 0 means no limit.
 func readTableLimit(in *api.Input) (int, error) {
 	const name = "max_result_chars"
 	text := strings.TrimSpace(in.URL.Query().Get(name))
@@ -40,23 +40,23 @@ func readTableLimit(in *api.Input) (int, error) {
 	return most, nil
 }
 
-// tables are the tables of a dashboard's tiles. These are computed in any order; how long a table may be depends on those before it alone.
+// tables holds the tables of a dashboard's tiles. They are computed in any order, but the length of each depends only on those before it.
 type tables struct {
-	most int // the characters of one; 0 for any
+	most int // the maximum characters of one; 0 for no limit
 
 	mu    sync.Mutex
-	tiles []*table // by their place; nil for those that have none or are not there yet
+	tiles []*table // by position; nil if there is no table, or not yet
 }
 
-// table is what a tile shows.
+// table is what a tile displays.
 type table struct {
 	shownInsight
 	insightResult
 
-	text string // whole
+	text string // uncut
 }
 
-// wants is how many characters a table has.
+// wants returns the length of a table in characters, within the limit of one.
 func (t *tables) wants(one *table) int {
 	n := utf8.RuneCountInString(one.text)
 	if t.most > 0 {
@@ -65,7 +65,7 @@ func (t *tables) wants(one *table) int {
 	return n
 }
 
-// hasRoom reports whether a tile may still be shown, as far as is known of those before it.
+// hasRoom reports whether there is still room for a tile, as far as the tables before it are known.
 func (t *tables) hasRoom(place int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,17 +78,17 @@ func (t *tables) hasRoom(place int) bool {
 	return allTables-used >= leastTable
 }
 
-// put keeps what a tile shows.
+// put stores what a tile displays.
 func (t *tables) put(place int, one *table) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tiles[place] = one
 }
 
-// show shows tiles with their tables, in order, as long as there is room. wanted reports whether a tile is to be shown.
+// show fills in tiles with their tables, in order, while there is room. wanted reports whether to include a tile.
 func (t *tables) show(out []tileRecord, insights []shownInsight, wanted func(place int) bool, appendTo func(one *table) []byte) {
 	used := 0
-	var left []int // the places of those that there is no room for
+	var left []int // positions of the tiles without room
 	for i, one := range t.tiles {
 		switch {
 		case !wanted(i):
@@ -120,8 +120,8 @@ func (t *tables) show(out []tileRecord, insights []shownInsight, wanted func(pla
 	}
 }
 
-// cutTable shortens a table to a number of characters, 0 for any, and says so in it: rows of its middle are left out, as the latest may be at either
-// end. The first line is that of the columns.
+// cutTable shortens a table to at most most characters, or not at all if that is 0, and says so in the text. It leaves out rows in the middle, as the
+// latest can be at either end, and keeps the first line, which names the columns.
 func cutTable(text string, tile int64, most int) string {
 	if most == 0 || utf8.RuneCountInString(text) <= most {
 		return text
@@ -139,7 +139,7 @@ func cutTable(text string, tile int64, most int) string {
 	}
 	take := func(line string) { room -= utf8.RuneCountInString(line) + 1 }
 	take(lines[0])
-	head, tail := 1, len(lines) // what is left out lies between these
+	head, tail := 1, len(lines) // the rows between them are left out
 	for tail > head+1 {
 		last, first := fits(lines[tail-1]), false
 		if last {

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// tileRoutes are the routes of single tiles: contract clients.md section 5.
+// tileRoutes returns the routes of single tiles: contract clients.md section 5.
 func (s *Dashboards) tileRoutes() []api.Route {
 	const read, write = "dashboard:read", "dashboard:write"
 	return []api.Route{
@@ -25,12 +25,12 @@ func (s *Dashboards) tileRoutes() []api.Route {
 	}
 }
 
-// widgetCatalog answers GET dashboards/widget_catalog/: no widgets can be put on dashboards.
+// widgetCatalog answers GET dashboards/widget_catalog/: dashboards have no widgets.
 func widgetCatalog(context.Context, *api.Caller, *api.Input) (*api.Response, error) {
 	return api.JSON(http.StatusOK, map[string]any{"results": []struct{}{}}), nil
 }
 
-// tileFields reads the body of a request that is about tiles of the dashboard that the address names.
+// tileFields reads the body of a request about tiles of the dashboard named in the path.
 func tileFields(c *api.Caller, in *api.Input) (*registry.Dashboard, *api.Fields, error) {
 	d, err := findDashboard(c, in)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Dashboards) updateText(ctx context.Context, c *api.Caller, in *api.Inpu
 	return s.answerText(c, http.StatusOK, t)
 }
 
-// answerText answers with a text tile as it is now.
+// answerText answers with the current state of a text tile.
 func (s *Dashboards) answerText(c *api.Caller, status int, t *registry.Tile) (*api.Response, error) {
 	c = c.Now(s.Registry)
 	return api.JSON(status, recordTile(c, t)), nil
@@ -94,7 +94,7 @@ func (s *Dashboards) deleteTile(ctx context.Context, c *api.Caller, in *api.Inpu
 	return api.NoContent(), nil
 }
 
-// copyTile puts a tile of another dashboard on the one that the address names, and answers with that.
+// copyTile copies a tile of another dashboard to the one named in the path, and answers with the latter.
 func (s *Dashboards) copyTile(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	d, r, err := tileFields(c, in)
 	if err != nil {
@@ -118,8 +118,8 @@ func (s *Dashboards) copyTile(ctx context.Context, c *api.Caller, in *api.Input)
 	return s.answer(ctx, c, in, params.afterWrite(), http.StatusOK, copied)
 }
 
-// moveTile moves a tile of the dashboard that the address names to another one, and answers with the one that it left. Clients of 2025 name
-// the other one toDashboard.
+// moveTile moves a tile of the dashboard named in the path to another one, and answers with the dashboard that it left. Clients of 2025 call the other one
+// toDashboard.
 func (s *Dashboards) moveTile(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	d, r, err := tileFields(c, in)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *Dashboards) moveTile(ctx context.Context, c *api.Caller, in *api.Input)
 	return s.answer(ctx, c, in, params.afterWrite(), http.StatusOK, left)
 }
 
-// movedTile reads the number of a tile, which is a member of an object: clients of 2025 send all of the tile.
+// movedTile reads the id of a tile, which is a member of an object: clients of 2025 send the whole tile.
 func movedTile(r *api.Fields) int64 {
 	need(r, "tile")
 	tile := members(r, "tile")
@@ -154,7 +154,7 @@ func movedTile(r *api.Fields) int64 {
 	return id
 }
 
-// textFields reads what may be given of a text tile. Blanks at the ends of a body are no part of it, as in PostHog.
+// textFields reads the fields of a text tile. As in PostHog, it trims the spaces at the ends of the body.
 func textFields(r *api.Fields) registry.TileFields {
 	f := registry.TileFields{Color: textOrNull(r, "color"), Layouts: layouts(r)}
 	body := api.Change[string](r, "body")
@@ -169,7 +169,7 @@ func textFields(r *api.Fields) registry.TileFields {
 	return f
 }
 
-// layouts reads the places of a tile in the grids of PostHog's two widths of the screen. What else there is counts for nothing.
+// layouts reads the positions of a tile in the grids for PostHog's two screen widths, and ignores everything else.
 func layouts(r *api.Fields) registry.Field[json.RawMessage] {
 	if _, given := r.All["layouts"]; !given {
 		return registry.Field[json.RawMessage]{}
@@ -193,7 +193,7 @@ func layouts(r *api.Fields) registry.Field[json.RawMessage] {
 	return registry.To[json.RawMessage](jsontext.Append(nil, out))
 }
 
-// members reads the members of an object that may not be null.
+// members reads the members of an object that must not be null.
 func members(r *api.Fields, name string) *api.Fields {
 	inner := &api.Fields{Prefix: r.Prefix + name + "__", Err: r.Err}
 	raw, ok := r.Take(name, false)
@@ -204,14 +204,14 @@ func members(r *api.Fields, name string) *api.Fields {
 	return inner
 }
 
-// need refuses a field that is not given.
+// need refuses a missing field.
 func need(r *api.Fields, name string) {
 	if _, given := r.All[name]; !given {
 		r.Fail(name, "required", "This field is required.")
 	}
 }
 
-// number reads a number that must be given.
+// number reads a required number.
 func number(r *api.Fields, name string) int64 {
 	need(r, name)
 	return api.Change[int64](r, name).Value

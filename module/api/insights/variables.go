@@ -10,8 +10,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// currentVariables is the query of an insight with the insight variables that there are: those whose definition is gone are left out, and the
-// others go by the number that they have now. PostHog does so with the node of saved SQL alone.
+// currentVariables returns the query of an insight with its variables updated: those without a definition are left out, and the others get their current
+// ids. PostHog does so only for the node of saved SQL.
 func currentVariables(c *api.Caller, raw json.RawMessage) json.RawMessage {
 	if !bytes.Contains(raw, []byte(`"variables"`)) {
 		return raw

@@ -11,9 +11,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// BindKey checks the variables and endpoints that a key is to be bound to, and returns the values of the variables in their types. Each
-// endpoint must exist and use every variable; each variable must be defined in the project, or be one of an insight that is an endpoint.
-// For a project that does not exist, it returns nil: making the key fails then.
+// BindKey checks the variables and endpoints that a key is bound to, and returns the values of the variables in their types. Each endpoint must exist and
+// use every variable; each variable must be defined in the project, or be one of an insight that is an endpoint. For a project that does not exist, it
+// returns nil: creating the key then fails.
 func BindKey(snap *registry.Snapshot, project int64, fix map[string]json.RawMessage, endpoints []string) (map[string]any, error) {
 	if snap.Project(project) == nil {
 		return nil, nil
@@ -65,7 +65,7 @@ func missingVariables(e *registry.Endpoint, fixed map[string]any) []string {
 	return missing
 }
 
-// listOf reads the text ["a", "b"] for a variable that takes several values: a command line has no lists.
+// listOf parses the text ["a", "b"] for a variable that takes several values: a command line has no lists.
 func listOf(def *registry.Variable, value any) any {
 	text, isText := value.(string)
 	if def == nil || !def.IsMulti || !isText || !strings.HasPrefix(text, "[") {

@@ -11,22 +11,22 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// keyRoutes manage the keys of a project that are of one kind.
+// keyRoutes manages the keys of one kind of a project.
 type keyRoutes struct {
 	registry *registry.Registry
 	kind     registry.KeyKind
-	fields   []string // that a body may have
+	fields   []string // allowed in a body
 
 	list        func(*api.Caller) []*registry.Key
-	find        func(*api.Caller, *api.Input) (*registry.Key, error)               // the key that the path names
-	findToWrite func(*api.Caller, *api.Input) (*registry.Key, error)               // the same, for one that is changed or revoked
-	record      func(c *api.Caller, k *registry.Key, value string) any             // value is the key's text when it is made or rolled
-	check       func(*api.Caller, map[string]json.RawMessage) error                // what else a body has to hold; nil for nothing
+	find        func(*api.Caller, *api.Input) (*registry.Key, error)               // the key named in the path
+	findToWrite func(*api.Caller, *api.Input) (*registry.Key, error)               // the same, for a key to be changed or revoked
+	record      func(c *api.Caller, k *registry.Key, value string) any             // value is the key's text when it is created or rolled
+	check       func(*api.Caller, map[string]json.RawMessage) error                // further checks of a body; nil for none
 	expiry      func(*api.Caller, map[string]json.RawMessage) (time.Time, error)   // when a new key expires; nil for never
-	checkStays  func(*api.Caller, *registry.Key, map[string]json.RawMessage) error // what else of a key cannot change; nil for nothing
+	checkStays  func(*api.Caller, *registry.Key, map[string]json.RawMessage) error // refuses changes to immutable fields; nil for none
 }
 
-// routes are those below a path, such as project_secret_api_keys.
+// routes returns the routes below a path, such as project_secret_api_keys.
 func (s *keyRoutes) routes(path string) []api.Route {
 	const read, write = "project:read", writeProject
 	one := path + "/:name"
@@ -126,7 +126,7 @@ func (s *keyRoutes) roll(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	return api.JSON(http.StatusOK, s.record(c, rolled, value)), nil
 }
 
-// read reads the body of a write: its fields, and the changes that they ask for.
+// read reads the body of a write: its fields, and the changes that they request.
 func (s *keyRoutes) read(c *api.Caller, in *api.Input) (map[string]json.RawMessage, registry.KeyUpdate, error) {
 	update := registry.KeyUpdate{Grantor: c.Key}
 	fields, err := in.ReadFields(s.fields...)
@@ -142,7 +142,7 @@ func (s *keyRoutes) read(c *api.Caller, in *api.Input) (map[string]json.RawMessa
 	return fields, update, s.check(c, fields)
 }
 
-// readBinding reads the variables and endpoints that a new key is to be bound to.
+// readBinding reads the variables and endpoints that a new key is bound to.
 func readBinding(c *api.Caller, fields map[string]json.RawMessage) (fixed map[string]any, endpoints []string, err error) {
 	var fix map[string]json.RawMessage
 	f := api.Fields{All: fields}
@@ -157,7 +157,7 @@ func readBinding(c *api.Caller, fields map[string]json.RawMessage) (fixed map[st
 	return fixed, endpoints, nil
 }
 
-// checkBindingStays refuses fields that would change what a key is bound to. A client may send back a record as it read it.
+// checkBindingStays refuses fields that would change what a key is bound to. Clients may send back a record unchanged.
 func checkBindingStays(k *registry.Key, fields map[string]json.RawMessage) error {
 	var fixed json.RawMessage
 	var endpoints []string

@@ -11,10 +11,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// owner is PostHog's level of membership of those who may do everything: what a key may do is said by its scopes.
+// owner is PostHog's membership level for users who may do everything: what a key may do depends on its scopes only.
 const owner = 15
 
-// memberRecord is a member of an organization in an answer. There are no accounts here: each personal key of the project is one.
+// memberRecord is a member of an organization in JSON. There are no accounts here: each personal key of the project is a member.
 type memberRecord struct {
 	ID            string     `json:"id"`
 	User          *api.User  `json:"user"`
@@ -36,7 +36,7 @@ func recordMember(c *api.Caller, k *registry.Key) memberRecord {
 	}
 }
 
-// membersOf are the members of the caller's organization: its personal keys that still work, the newest first.
+// membersOf returns the members of the caller's organization: its valid personal keys, newest first.
 func membersOf(c *api.Caller) []memberRecord {
 	var all []memberRecord
 	for _, k := range c.Snapshot.Keys(c.Project.ID) {
@@ -47,13 +47,13 @@ func membersOf(c *api.Caller) []memberRecord {
 	return all
 }
 
-// memberOrders compare members by what a list can be ordered by.
+// memberOrders compare members by the fields that a list can be ordered by.
 var memberOrders = map[string]func(a, b memberRecord) int{
 	"joined_at":  func(a, b memberRecord) int { return a.JoinedAt.Compare(b.JoinedAt) },
 	"updated_at": func(a, b memberRecord) int { return a.UpdatedAt.Compare(b.UpdatedAt) },
 }
 
-// listMembers answers GET /api/organizations/{id}/members/: those who joined last come first.
+// listMembers answers GET /api/organizations/{id}/members/: the latest members first.
 func listMembers(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	given := in.URL.Query()
 	all := membersOf(c)
@@ -102,5 +102,5 @@ func getMember(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, 
 	return nil, api.NotFound("Not found.")
 }
 
-// meAlias stands for the user of the key.
+// meAlias in a path stands for the user of the key.
 const meAlias = "@me"

@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// organizationRecord is an organization in an answer. Projects share nothing here, so each has an organization of its own.
+// organizationRecord is an organization in JSON. Projects share nothing here, so each has its own organization.
 type organizationRecord struct {
 	ID                           string    `json:"id"`
 	Name                         string    `json:"name"`
@@ -29,7 +29,7 @@ type organizationRecord struct {
 	MemberCount                  int       `json:"member_count"`
 }
 
-// named is a project as an organization lists it.
+// named is a project in an organization's list.
 type named struct {
 	ID             int64  `json:"id"`
 	UUID           string `json:"uuid"`
@@ -54,7 +54,7 @@ func recordOrganization(c *api.Caller) organizationRecord {
 	}
 }
 
-// members counts the users of the project: its personal keys that work.
+// members counts the users of the project: its valid personal keys.
 func members(c *api.Caller) int {
 	n := 0
 	for _, k := range c.Snapshot.Keys(c.Project.ID) {
@@ -65,7 +65,7 @@ func members(c *api.Caller) int {
 	return n
 }
 
-// ofOrganization makes a handler refuse callers whose key does not belong to the organization in the path.
+// ofOrganization wraps a handler to refuse callers whose key does not belong to the organization in the path.
 func ofOrganization(handle api.Handler) api.Handler {
 	return func(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 		if err := checkOrganization(c, in.At.Name); err != nil {

@@ -9,20 +9,20 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// projectKeyRecord is a personal key in the list of those of its project: the record of contract section 6.2, and what is special here.
+// projectKeyRecord is a personal key in the list of its project's keys: the record of contract section 6.2, and the fields that only this server has.
 type projectKeyRecord struct {
 	personalKeyRecord
 
 	ExpiresAt *time.Time `json:"expires_at"`
 	CreatedBy *api.User  `json:"created_by"`
-	Parent    *string    `json:"parent"` // the id of the key that it ends with
+	Parent    *string    `json:"parent"` // id of the key with which it ends
 	IsCurrent bool       `json:"is_current"`
 	IsSession bool       `json:"is_session"`
 	IsExpired bool       `json:"is_expired"`
 
 	Fixed     json.RawMessage `json:"fixed"`
 	Endpoints []string        `json:"endpoints"`
-	// Can is what the caller may do with the key.
+	// Can lists what the caller may do with the key.
 	Can []string `json:"can"`
 }
 
@@ -38,7 +38,7 @@ func recordProjectKey(c *api.Caller, k *registry.Key, value string) projectKeyRe
 	return record
 }
 
-// powersOver says what the caller may do with a personal key.
+// powersOver lists what the caller may do with a personal key.
 func powersOver(c *api.Caller, k *registry.Key) []string {
 	can := []string{}
 	if !c.Key.Allows(writeProject) || !c.Key.Covers(k) {
@@ -51,7 +51,7 @@ func powersOver(c *api.Caller, k *registry.Key) []string {
 	return can
 }
 
-// personalKeys are the routes of the personal keys of a project. PostHog has them outside of projects, for people who are signed in.
+// personalKeys returns the routes of the personal keys of a project. In PostHog they are outside of projects, for users who are signed in.
 func (p *Projects) personalKeys() *keyRoutes {
 	return &keyRoutes{
 		registry: p.Registry, kind: registry.Personal, fields: projectKeyFields, find: personalKey, findToWrite: coveredKey,
@@ -63,13 +63,13 @@ func (p *Projects) personalKeys() *keyRoutes {
 	}
 }
 
-// projectKeyFields are the fields of a record, which a body may have. Those that cannot be written are ignored.
+// projectKeyFields are the fields of a record, which a body may contain. Read-only fields are ignored.
 var projectKeyFields = []string{
 	"id", "label", "value", "mask_value", "created_at", "last_used_at", "last_rolled_at", "user_id", "scopes", "scoped_teams", "scoped_organizations",
 	"expires_at", "expires_in", "created_by", "parent", "is_current", "is_session", "is_expired", "fixed", "endpoints", "can",
 }
 
-// personalKey returns the personal key that the path names, unless it is revoked.
+// personalKey returns the personal key named in the path, unless it is revoked.
 func personalKey(c *api.Caller, in *api.Input) (*registry.Key, error) {
 	if in.At.Name == api.CurrentAlias {
 		return c.Key, nil
@@ -81,7 +81,7 @@ func personalKey(c *api.Caller, in *api.Input) (*registry.Key, error) {
 	return k, nil
 }
 
-// coveredKey is personalKey for a key that the caller may write: one whose scopes it has.
+// coveredKey is personalKey for a key that the caller may write: one whose scopes the caller has too.
 func coveredKey(c *api.Caller, in *api.Input) (*registry.Key, error) {
 	k, err := personalKey(c, in)
 	if err == nil && !c.Key.Covers(k) {
@@ -90,7 +90,7 @@ func coveredKey(c *api.Caller, in *api.Input) (*registry.Key, error) {
 	return k, err
 }
 
-// checkScoped refuses a key for more, or for others, than its project.
+// checkScoped refuses a key that is scoped to anything but its project.
 func checkScoped(c *api.Caller, fields map[string]json.RawMessage) error {
 	var teams []int64
 	var organizations []string
@@ -108,10 +108,10 @@ func checkScoped(c *api.Caller, fields map[string]json.RawMessage) error {
 	return nil
 }
 
-// maxKeyLife is the most seconds from now after which a key that is to expire may do so.
+// maxKeyLife is the longest time until a key expires, in seconds.
 const maxKeyLife = 100 * 365 * 24 * 60 * 60
 
-// readExpiry reads when a key is to expire: a time, or seconds from now. It is zero for never.
+// readExpiry reads when a key expires: a time, or seconds from now. It is zero for never.
 func readExpiry(c *api.Caller, fields map[string]json.RawMessage) (time.Time, error) {
 	var text string
 	var seconds int
@@ -136,7 +136,7 @@ func readExpiry(c *api.Caller, fields map[string]json.RawMessage) (time.Time, er
 	return at, nil
 }
 
-// checkExpiryStays refuses fields that would change when a key expires. A client may send back a record as it read it.
+// checkExpiryStays refuses fields that would change when a key expires. Clients may send back a record unchanged.
 func checkExpiryStays(c *api.Caller, k *registry.Key, fields map[string]json.RawMessage) error {
 	raw, timed := fields["expires_at"]
 	_, counted := fields["expires_in"]

@@ -1,5 +1,5 @@
-// Package projects tells callers about themselves and their project: the project, its organization, the user and the key who ask. It
-// also manages the keys of a project, and issues tokens for browsers.
+// Package projects tells callers about themselves and their project: the project, its organization, the user and the key. It also manages the keys of a
+// project, and issues tokens for browsers.
 package projects
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Projects are the handlers of the topic.
+// Projects handles the routes of projects, organizations, users and keys.
 type Projects struct {
 	Registry *registry.Registry
 }
 
-// writeProject is the scope that keys are managed with.
+// writeProject is the scope for managing keys.
 const writeProject = "project:write"
 
-// Routes are the routes of the topic. Every personal key may ask about itself.
+// Routes returns the routes of projects, organizations, users and keys. Every personal key may read itself.
 func (p *Projects) Routes() []api.Route {
 	const (
 		organizations, one = api.OrganizationsResource, api.OrganizationsResource + "/:name"
@@ -54,7 +54,7 @@ func (p *Projects) Routes() []api.Route {
 	return slices.Concat(own, p.secretKeys().routes("project_secret_api_keys"), p.personalKeys().routes("personal_api_keys"))
 }
 
-// projectRecord is what clients read of a project, which PostHog calls a team in some places.
+// projectRecord is a project in JSON, which PostHog calls a team in some places.
 type projectRecord struct {
 	ID                       int64           `json:"id"`
 	UUID                     string          `json:"uuid"`
@@ -77,7 +77,7 @@ type projectRecord struct {
 	kept
 }
 
-// member is PostHog's level of membership of those who may use a project but not manage it.
+// member is PostHog's membership level for users who may use a project but not manage it.
 const member = 1
 
 func recordProject(c *api.Caller) projectRecord {

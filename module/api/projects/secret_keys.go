@@ -8,11 +8,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// secretKeyRecord is a project secret key in an answer: contract section 6.3, and what it is bound to.
+// secretKeyRecord is a project secret key in JSON: contract section 6.3, and what it is bound to.
 type secretKeyRecord struct {
 	ID           string     `json:"id"`
 	Label        string     `json:"label"`
-	Value        *string    `json:"value"` // only when it is made or rolled
+	Value        *string    `json:"value"` // only when it is created or rolled
 	Mask         string     `json:"mask_value"`
 	CreatedAt    time.Time  `json:"created_at"`
 	CreatedBy    *api.User  `json:"created_by"`
@@ -35,7 +35,7 @@ func recordSecretKey(c *api.Caller, k *registry.Key, value string) secretKeyReco
 	return record
 }
 
-// secretKeys are the routes of project secret keys: contract section 6.3.
+// secretKeys returns the routes of project secret keys: contract section 6.3.
 func (p *Projects) secretKeys() *keyRoutes {
 	return &keyRoutes{
 		registry: p.Registry, kind: registry.Secret, fields: secretKeyFields, find: secretKey, findToWrite: secretKey,
@@ -44,13 +44,13 @@ func (p *Projects) secretKeys() *keyRoutes {
 	}
 }
 
-// secretKeyFields are the fields of a record, which a body may have. Those that cannot be written are ignored; fixed and endpoints can only be
-// given when a key is made.
+// secretKeyFields are the fields of a record, which a body may contain. Read-only fields are ignored; fixed and endpoints can be set only when a key is
+// created.
 var secretKeyFields = []string{
 	"id", "label", "value", "mask_value", "created_at", "created_by", "last_used_at", "last_rolled_at", "scopes", "fixed", "endpoints",
 }
 
-// secretKey returns the secret key that the path names, unless it is revoked.
+// secretKey returns the secret key named in the path, unless it is revoked.
 func secretKey(c *api.Caller, in *api.Input) (*registry.Key, error) {
 	k := c.Snapshot.KeyByID(c.Project.ID, in.At.Name)
 	if k == nil || k.Kind != registry.Secret || !k.RevokedAt.IsZero() {

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// kept are settings that change nothing here: clients write them and expect to read them again.
+// kept are settings without an effect here: clients write them and expect to read them back.
 type kept struct {
 	Heatmaps         *bool    `json:"heatmaps_opt_in"`
 	Exceptions       *bool    `json:"autocapture_exceptions_opt_in"`
@@ -24,10 +24,10 @@ type kept struct {
 	RecordingDomains []string `json:"recording_domains"`
 }
 
-// keptOf are those settings of a project, or their defaults.
+// keptOf returns those settings of a project, or their defaults.
 func keptOf(p *registry.Project) kept {
 	out := kept{CookielessMode: new(0), AppURLs: []string{}}
-	_ = json.Unmarshal([]byte(p.Others), &out) // which readKept has checked
+	_ = json.Unmarshal([]byte(p.Others), &out) // readKept has checked it
 	out.AppURLs = api.OrEmpty(out.AppURLs)
 	return out
 }
@@ -52,7 +52,7 @@ func keep[T any](f *api.Fields, out map[string]json.RawMessage, name string, rea
 	}
 }
 
-// updateProject answers PATCH /api/projects/{id}/ and its aliases. Like PostHog it ignores what is no setting that it knows.
+// updateProject answers PATCH /api/projects/{id}/ and its aliases. Like PostHog, it ignores unknown settings.
 func (p *Projects) updateProject(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	change, err := readSettings(c, in)
 	if err != nil {
@@ -90,7 +90,7 @@ func readSettings(c *api.Caller, in *api.Input) (registry.ProjectChange, error) 
 	if f.Err != nil {
 		return change, f.Err
 	}
-	if change.TestAccountFilters != nil { // whoever asks without test accounts runs the HogQL in them
+	if change.TestAccountFilters != nil { // everyone who excludes test accounts runs the HogQL in them
 		if filters, err := query.ParseTestAccounts([]byte(*change.TestAccountFilters)); err == nil && filters.HogQL() && !c.Key.Allows(result.QueryScope) {
 			return change, api.MissingScope(result.QueryScope)
 		}
@@ -105,7 +105,7 @@ func orNil[T any](f registry.Field[T]) *T {
 	return &f.Value
 }
 
-// list reads a list as JSON; null is an empty one.
+// list reads a JSON list; null counts as empty.
 func list(f *api.Fields, name string) *string {
 	raw, given := f.TakeList(name, true)
 	if !given {

@@ -16,16 +16,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Limits of a token.
+// The limits of tokens.
 const (
-	tokenLife         = 15 * time.Minute // unless the caller asks for another
+	tokenLife         = 15 * time.Minute // unless the request says otherwise
 	maxTokenLife      = 24 * time.Hour
 	maxTokenOrigins   = 20
 	maxTokenEndpoints = 50
 )
 
-// issueToken answers POST endpoint_tokens/: it gives the holder of a secret key a token for a browser, which may do some of what the key may,
-// for a short time.
+// issueToken answers POST endpoint_tokens/: it gives the holder of a secret key a short-lived token for a browser, which may do part of what the key may
+// do.
 func (p *Projects) issueToken(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if c.Key.Kind != registry.Secret || c.Token != nil {
 		return nil, api.Forbidden("Tokens are issued to project secret API keys alone")
@@ -61,7 +61,7 @@ func readClaims(c *api.Caller, fields map[string]json.RawMessage) (*api.Claims, 
 	if seconds < 1 || seconds > int(maxTokenLife/time.Second) {
 		return nil, api.Invalid("expires_in", "invalid_input", "Input should be from 1 to %d seconds", int(maxTokenLife/time.Second))
 	}
-	now := c.Start.Truncate(time.Second) // a token holds whole seconds
+	now := c.Start.Truncate(time.Second) // tokens hold whole seconds
 	claims := &api.Claims{
 		RegisteredClaims: jwt.RegisteredClaims{
 			ID: uuid.NewString(), IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(time.Duration(seconds) * time.Second)),
@@ -142,7 +142,7 @@ func tokenVariables(c *api.Caller, fields map[string]json.RawMessage, endpoints 
 	if err != nil {
 		return nil, api.Invalid("variables", "invalid_input", "%s", err.Error())
 	}
-	for name, raw := range fixed { // as the key has them: a token is compared with its key
+	for name, raw := range fixed { // exactly as in the key, as tokens are compared with their key
 		if values[name], err = api.DecodeValue(raw); err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// userRecord is the user that a key stands for, and what that user can reach.
+// userRecord is the user that a key stands for, and what the user has access to.
 type userRecord struct {
 	api.User
 
@@ -34,7 +34,7 @@ func getUser(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, er
 	}), nil
 }
 
-// personalKeyRecord is a personal key in an answer: contract section 6.2.
+// personalKeyRecord is a personal key in JSON: contract section 6.2.
 type personalKeyRecord struct {
 	ID                  string     `json:"id"`
 	Label               string     `json:"label"`
@@ -56,10 +56,10 @@ func recordPersonalKey(c *api.Caller, k *registry.Key) personalKeyRecord {
 	}
 }
 
-// errOtherKey refuses what a key asks about others.
+// errOtherKey refuses a request about another key.
 var errOtherKey = api.Forbidden("This action does not support personal API key access")
 
-// getKey answers GET /api/personal_api_keys/@current/. A key can read no other key than itself.
+// getKey answers GET /api/personal_api_keys/@current/. A key can read only itself.
 func getKey(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if in.At.Name != api.CurrentAlias {
 		return nil, errOtherKey
@@ -67,7 +67,7 @@ func getKey(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, err
 	return api.JSON(http.StatusOK, recordPersonalKey(c, c.Key)), nil
 }
 
-// revokeOwnKey answers DELETE /api/personal_api_keys/@current/. A key can revoke no other key than itself.
+// revokeOwnKey answers DELETE /api/personal_api_keys/@current/. A key can revoke only itself here.
 func (p *Projects) revokeOwnKey(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if in.At.Name != api.CurrentAlias {
 		return nil, errOtherKey

@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// inspect finds out what the request asks to see beside the rows.
+// inspect computes what the request asks to see besides the rows.
 func (q *Queries) inspect(ctx context.Context, c *api.Caller, p *result.Plan) (seen result.Inspection, shown execution.Quotas, err error) {
 	seen.Explain, shown, err = q.Executor.Explain(ctx, &c.Caller, p.Query)
 	if err != nil || !p.Shows.Debug {
@@ -23,7 +23,7 @@ func (q *Queries) inspect(ctx context.Context, c *api.Caller, p *result.Plan) (s
 	return seen, shown, err
 }
 
-// metadata is what HogQLMetadata says of a query's text; nil for insights, which have none.
+// metadata returns the HogQLMetadata of a query's text; nil for insights, which have none.
 func (q *Queries) metadata(ctx context.Context, c *api.Caller, p *result.Plan) (*compiler.Metadata, error) {
 	text, ok := p.Node.(*query.HogQL)
 	if !ok {
@@ -38,8 +38,8 @@ func (q *Queries) metadata(ctx context.Context, c *api.Caller, p *result.Plan) (
 	return about, nil
 }
 
-// mistake answers a HogQL query that is at fault and asks for debug: what would be the error of the answer is its member
-// error, beside what HogQLMetadata says. Any other error is given back.
+// mistake answers a HogQL query that has a mistake and asks for debug: the response has the mistake in its member error, next to the HogQLMetadata. It
+// returns any other error unchanged.
 func (q *Queries) mistake(ctx context.Context, c *api.Caller, p *result.Plan, err error) (*api.Response, error) {
 	if _, ok := p.Node.(*query.HogQL); !ok || !p.Shows.Debug {
 		return nil, err

@@ -17,13 +17,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
-// heldTable is a table whose rows the server gives: of the caller's project alone.
+// heldTable is a table whose rows the server supplies, for the caller's project only.
 type heldTable struct {
-	scope string // that a key needs beside that of the query route; empty for none
+	scope string // that a key needs besides that of the query route; empty for none
 	rows  func(h *holder) [][]any
 }
 
-// heldTables are those tables by their names in HogQL. The values of a row are in the order of the fields in schema.HeldTable.
+// heldTables are the held tables by their names in HogQL. The values of a row are in the order of the fields in schema.HeldTable.
 var heldTables = map[string]heldTable{
 	"query_log":                {"", (*holder).queryLog},
 	"system.insights":          {"insight:read", (*holder).insights},
@@ -34,14 +34,14 @@ var heldTables = map[string]heldTable{
 	"system.teams":             {"project:read", (*holder).project},
 }
 
-// holder gives the rows of held tables to the query of a caller.
+// holder supplies the rows of held tables to the query of a caller.
 type holder struct {
 	*api.Caller
 
 	executor *execution.Executor
 }
 
-// held is what a query needs that names held tables; nil for any other query.
+// held returns what a query that uses held tables needs; nil for any other query.
 func (q *Queries) held(c *api.Caller, node query.Node) *execution.Held {
 	tables := compiler.HeldTables(node)
 	if len(tables) == 0 {
@@ -49,8 +49,8 @@ func (q *Queries) held(c *api.Caller, node query.Node) *execution.Held {
 	}
 	caller := *c
 	h := &holder{&caller, q.Executor}
-	// A result holds for the project's part of the registry as it stands, and for keys that may read the same of these tables; one that
-	// lists all tables, for keys that may read the same of all. What ran differs from one moment to the next.
+	// A result is valid for the current state of the project in the registry, and for keys with the same access to these tables. If the query lists all
+	// tables, it is valid for keys with the same access to all of them. The query log changes from moment to moment.
 	mark := []string{"held", strconv.FormatUint(c.Snapshot.Serial(c.Project.ID), 10)}
 	if slices.Contains(tables, "query_log") {
 		mark = append(mark, strconv.FormatInt(c.Start.UnixNano(), 10))
@@ -69,7 +69,7 @@ func (q *Queries) held(c *api.Caller, node query.Node) *execution.Held {
 // readable reports whether the caller may read a table.
 func (h *holder) readable(table string) bool { return h.denied(table) == nil }
 
-// of gives the rows of a table.
+// of returns the rows of a table.
 func (h *holder) of(table string) ([][]any, error) {
 	if err := h.denied(table); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (h *holder) of(table string) ([][]any, error) {
 	return heldTables[table].rows(h), nil
 }
 
-// denied is why the caller may not read a table; nil when it may.
+// denied returns why the caller may not read a table; nil if it may.
 func (h *holder) denied(table string) error {
 	t, ok := heldTables[table]
 	switch {
@@ -116,7 +116,7 @@ func (h *holder) dashboards() [][]any {
 func (h *holder) cohorts() [][]any {
 	var rows [][]any
 	for _, c := range h.Snapshot.AllCohorts(h.Project.ID) {
-		var version any // of members: none before the first
+		var version any // of the members; none before the first
 		if c.Version > 0 {
 			version = c.Version
 		}
@@ -128,7 +128,7 @@ func (h *holder) cohorts() [][]any {
 	return rows
 }
 
-// alerts are those whose insight is not deleted. Where they are sent is nobody's to read.
+// alerts returns the alerts whose insight is not deleted. Nobody may read where they are sent.
 func (h *holder) alerts() [][]any {
 	var rows [][]any
 	for _, a := range h.Snapshot.Alerts(h.Project.ID) {
@@ -162,7 +162,7 @@ func (h *holder) project() [][]any {
 	return [][]any{{p.ID, p.ID, p.Name, p.Timezone, document(json.RawMessage(p.TestAccountFilters)), moment(p.CreatedAt), moment(p.LastChange())}}
 }
 
-// user is the number of the user that a key stands for; nil for none.
+// user returns the number of the user that a key stands for; nil if there is none.
 func (h *holder) user(key string) any {
 	if n := h.UserNumber(key); n != 0 {
 		return n
@@ -170,7 +170,7 @@ func (h *holder) user(key string) any {
 	return nil
 }
 
-// document is a JSON document as its text; nil for none.
+// document returns a JSON document as text; nil if there is none.
 func document(raw json.RawMessage) any {
 	if len(raw) == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// describes reports whether a query is about queries rather than for rows.
+// describes reports whether a query is about queries and returns no rows.
 func describes(node query.Node) bool {
 	switch node.(type) {
 	case *query.Metadata, *query.DatabaseSchema, *query.Autocomplete:
@@ -18,8 +18,8 @@ func describes(node query.Node) bool {
 	return false
 }
 
-// describe answers the kinds that ask about queries rather than for rows. They are computed in less time than a cached
-// answer would take to find, and ClickHouse is not asked. What is found out holds for this moment: a definition may be added in the next.
+// describe answers kinds of queries that are about queries and return no rows. Computing the response takes less time than finding it in the cache would,
+// and does not involve ClickHouse. It holds only for now: the next moment may add a definition.
 func (q *Queries) describe(ctx context.Context, c *api.Caller, node query.Node) (res *api.Response, err error) {
 	var found any
 	switch node := node.(type) {
@@ -38,7 +38,7 @@ func (q *Queries) describe(ctx context.Context, c *api.Caller, node query.Node) 
 	return res, nil
 }
 
-// complete says what can be written at a place in a text.
+// complete returns what can be written at a position in a text.
 func (q *Queries) complete(ctx context.Context, c *api.Caller, asked *query.Autocomplete) (*api.Response, error) {
 	h := &holder{c, q.Executor}
 	found, err := q.Executor.Complete(ctx, &c.Caller, asked, h.readable)
@@ -50,7 +50,7 @@ func (q *Queries) complete(ctx context.Context, c *api.Caller, asked *query.Auto
 	return res, nil
 }
 
-// about says what is right and what is wrong with a text.
+// about returns the mistakes and warnings for a text.
 func (q *Queries) about(ctx context.Context, c *api.Caller, asked *query.Metadata) (any, error) {
 	found, err := q.Executor.Describe(ctx, &c.Caller, asked)
 	if err == nil && found.IsValid {

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/peers"
 )
 
-// ForPeer answers another server that asks for the result of a query, or of a saved insight. Whether the caller may have it is found out here.
+// ForPeer answers another server that asks for the result of a query or of a saved insight. It checks here whether the caller may have it.
 func (q *Queries) ForPeer(ctx context.Context, c *api.Caller, asked *execution.PeerRequest) peers.Answer {
 	r := &asked.Recipe
 	if !mayAsk(c, r) {
@@ -29,7 +29,7 @@ func (q *Queries) ForPeer(ctx context.Context, c *api.Caller, asked *execution.P
 	return q.Executor.ForPeer(ctx, &c.Caller, p.Query, &p.Freshness, asked)
 }
 
-// mayAsk reports whether a caller may have a query run: with a scope of its own, or because it is that of an insight which its key may read.
+// mayAsk reports whether a caller may run a query: it has the scope of queries, or the query is that of an insight that its key may read.
 func mayAsk(c *api.Caller, r *execution.Recipe) bool {
 	switch {
 	case c.Key.Bound() || len(r.Query) == 0:

@@ -20,14 +20,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// Queries are the handlers of the query route.
+// Queries handles the routes of queries.
 type Queries struct {
 	Executor *execution.Executor
-	Plans    *cache.Memo[*result.Plan] // the requests that were seen before
+	Plans    *cache.Memo[*result.Plan] // plans of earlier requests
 	Logger   *zap.Logger
 }
 
-// Routes are the routes of the topic.
+// Routes returns the routes of queries.
 func (q *Queries) Routes() []api.Route {
 	const scope = result.QueryScope
 	return []api.Route{
@@ -49,9 +49,9 @@ func (q *Queries) run(ctx context.Context, c *api.Caller, in *api.Input) (*api.R
 	return q.answer(ctx, c, in, body.Bytes())
 }
 
-// answer answers a query request. One whose bytes were seen before is not parsed again.
+// answer answers a query request. It does not parse a request again that it has seen before, byte for byte.
 func (q *Queries) answer(ctx context.Context, c *api.Caller, in *api.Input, body []byte) (*api.Response, error) {
-	var place string // no name of an endpoint, so that a run's plan is never taken for it
+	var place string // never the name of an endpoint, so that it can't get the plan of a run
 	if in.FromMCP() {
 		place = " mcp"
 	}
@@ -62,7 +62,7 @@ func (q *Queries) answer(ctx context.Context, c *api.Caller, in *api.Input, body
 		if p, err = q.Plan(c, body, place); err != nil {
 			return nil, err
 		}
-		if _, typing := p.Node.(*query.Autocomplete); p.Held == nil && !typing { // of whom no two ask the same
+		if _, typing := p.Node.(*query.Autocomplete); p.Held == nil && !typing { // no two completions ask the same
 			q.Plans.Put(memo, p)
 		}
 	}
@@ -101,12 +101,12 @@ func (q *Queries) answer(ctx context.Context, c *api.Caller, in *api.Input, body
 	return result.Respond(p, &got, page), nil
 }
 
-// writer writes what answers of a caller hold beside their rows.
+// writer returns the writer of what the caller's answers contain besides rows.
 func (q *Queries) writer(c *api.Caller, run *execution.Run) *result.Writer {
 	return &result.Writer{Project: c.Project, Runs: q.Executor.Runs, Run: run}
 }
 
-// running is what there is to say before there is an answer: contract section 1.3.
+// running returns the response while there is no result yet: contract section 1.3.
 func (q *Queries) running(c *api.Caller, p *result.Plan, got execution.Result) *api.Response {
 	body := []byte{'{'}
 	if p.Refresh != execution.RefreshForceAsync {
@@ -118,7 +118,7 @@ func (q *Queries) running(c *api.Caller, p *result.Plan, got execution.Result) *
 	return api.Raw(result.Status(got.Run), append(body, '}')).With(got.Quotas)
 }
 
-// named answers POST query/{Kind}/, where the kind in the path must be the body's, and the three actions that stand beside the kinds.
+// named answers POST query/{Kind}/, whose kind must match the body's, and three actions at the same level.
 func (q *Queries) named(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	switch {
 	case in.At.Name == "check_auth_for_async":
@@ -141,7 +141,7 @@ func (q *Queries) named(ctx context.Context, c *api.Caller, in *api.Input) (*api
 	return q.answer(ctx, c, in, body.Bytes())
 }
 
-// checkKind checks that a query request is of a kind.
+// checkKind checks that a query request has the kind in the path.
 func checkKind(body []byte, name string) error {
 	fields, err := queryObject(body)
 	if err != nil {
@@ -158,12 +158,12 @@ func checkKind(body []byte, name string) error {
 	return nil
 }
 
-// forMCP writes an answer with formatted_results behind it: the results as a table of plain text.
+// forMCP returns the function that writes a body with formatted_results at the end: the results as a plain text table.
 func (q *Queries) forMCP(w *result.Writer, requestID string) func([]byte, *result.Plan, cache.Answer) []byte {
 	return func(dst []byte, p *result.Plan, got cache.Answer) []byte {
 		dst = w.RenderQuery(dst, p, got)
 		text, err := result.FormatResults(p, got)
-		if err != nil { // our own results cannot be read
+		if err != nil { // a bug: this server wrote the result
 			q.Logger.Error("writing results as text", zap.String("request", requestID), zap.Error(err))
 			return dst
 		}
@@ -172,7 +172,7 @@ func (q *Queries) forMCP(w *result.Writer, requestID string) func([]byte, *resul
 	}
 }
 
-// queryObject reads the body of a route below query/, which has to be an object.
+// queryObject reads the body of a route below query/, which must be an object.
 func queryObject(body []byte) (map[string]json.RawMessage, error) {
 	if err := api.CheckJSON(body); err != nil {
 		return nil, err
@@ -184,14 +184,14 @@ func queryObject(body []byte) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
-// isKindName tells the paths that name a kind, [A-Z][A-Za-z]*, from those that would name a query.
+// isKindName tells paths with a kind, [A-Z][A-Za-z]*, from those with the id of a query.
 func isKindName(name string) bool {
 	return name[0] >= 'A' && name[0] <= 'Z' && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	})
 }
 
-// requestMistake words a mistake around a query as PostHog's validator does; an empty field stands for the whole.
+// requestMistake words a mistake outside of the query like PostHog's validator; an empty field stands for the whole request.
 func requestMistake(field, words, typ string) *api.Error {
 	if field != "" {
 		field += "\n"
@@ -199,7 +199,7 @@ func requestMistake(field, words, typ string) *api.Error {
 	return api.ParseError(fmt.Sprintf("JSON parse error - 1 validation error for QueryRequest\n%s  %s [type=%s]", field, words, typ))
 }
 
-// extraField refuses a field that a query request does not have, and says what was probably meant.
+// extraField refuses an unknown field of a query request, and suggests what was probably meant.
 func extraField(name string, fields map[string]json.RawMessage) *api.Error {
 	answer := requestMistake(name, "Extra inputs are not permitted", "extra_forbidden")
 	_, wrapped := fields["query"]

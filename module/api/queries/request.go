@@ -19,10 +19,10 @@ var queryFields = []string{
 	"query", "refresh", "async", "client_query_id", "name", "variables_override", "limit_context", "filters_override",
 }
 
-// maxQueryName is the most characters of a query's label.
+// maxQueryName is the longest label of a query, in characters.
 const maxQueryName = 128
 
-// Plan understands a query request that was not seen before.
+// Plan returns the plan of a query request that was not seen before.
 func (q *Queries) Plan(c *api.Caller, body []byte, variant string) (*result.Plan, error) {
 	if err := api.CheckJSON(body); err != nil {
 		return nil, err
@@ -65,14 +65,14 @@ func (q *Queries) Plan(c *api.Caller, body []byte, variant string) (*result.Plan
 	return p, nil
 }
 
-// wrongType words the mistake of a field that is of another type than it should be.
+// wrongType words the mistake of a field that has the wrong type.
 func wrongType(name, want string) error {
 	typ := map[string]string{"boolean": "bool_type", "string": "string_type"}[want]
 	return requestMistake(name, "Input should be a valid "+want, typ)
 }
 
-// refreshOfQuery reads the mode of a query request. The deprecated async wins over refresh, and force_cache computes what
-// is not there, both as in PostHog.
+// refreshOfQuery reads the mode of a query request. As in PostHog, the deprecated async takes precedence over refresh, and force_cache computes a missing
+// result.
 func refreshOfQuery(f *api.Fields) execution.RefreshMode {
 	mode := execution.RefreshBlocking
 	var name string
@@ -93,7 +93,7 @@ func refreshOfQuery(f *api.Fields) execution.RefreshMode {
 	return mode
 }
 
-// shortText reads a text of at most so many characters; none gives "".
+// shortText reads a text of at most most characters; it returns "" if not given.
 func shortText(f *api.Fields, name string, most int) (text string) {
 	if f.Read(name, &text) && utf8.RuneCountInString(text) > most {
 		f.Err = requestMistake(name, fmt.Sprintf("String should have at most %d characters", most), "string_too_long")
@@ -101,7 +101,7 @@ func shortText(f *api.Fields, name string, most int) (text string) {
 	return text
 }
 
-// clientQueryID reads the id that the caller gives its query. It has to fit into a path, where the query is asked about.
+// clientQueryID reads the id that the caller chose for its query. It has to fit into a path, which names the query by it.
 func clientQueryID(f *api.Fields) string {
 	id := shortText(f, "client_query_id", result.MaxQueryID)
 	if f.Err == nil && !result.ValidQueryID(id) {
@@ -110,7 +110,7 @@ func clientQueryID(f *api.Fields) string {
 	return id
 }
 
-// upgrade answers POST query/upgrade/. Queries have one version here, so a valid one is given back as it came.
+// upgrade answers POST query/upgrade/. Queries have one version here, so it returns a valid one unchanged.
 func upgrade(in *api.Input) (*api.Response, error) {
 	body, err := api.ReadBody(in.Request)
 	if err != nil {
@@ -131,7 +131,7 @@ func upgrade(in *api.Input) (*api.Response, error) {
 		}
 	}
 	if _, err := compiler.Parse(raw); err != nil {
-		return nil, err // a mistake of the request, told as it is
+		return nil, err // a mistake in the request, passed on as it is
 	}
 	return api.JSON(http.StatusOK, map[string]json.RawMessage{"query": raw}), nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/peers"
 )
 
-// status answers GET query/{id}/: contract section 1.4. A run that is not known here may be known to another server.
+// status answers GET query/{id}/: contract section 1.4. If this server doesn't know the run, it asks the others.
 func (q *Queries) status(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	asked := in.URL.Query()
 	poll := execution.PeerPoll{ID: in.At.Name, Progress: asked.Get("show_progress") == "true" || asked.Get("showProgress") == "true"}
@@ -40,14 +40,14 @@ func (q *Queries) status(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 		}
 	}
 	body := q.Executor.Cache.Render(cache.Negotiate(in.Header.Get("Accept-Encoding")), write)
-	body.ETag = "" // the next answer is another one
+	body.ETag = "" // the next response differs
 	return &api.Response{Status: status, Body: body}, nil
 }
 
-// runStatuses are those of answers about a run.
+// runStatuses are the statuses of responses about a run.
 var runStatuses = map[int]bool{http.StatusOK: true, http.StatusAccepted: true, http.StatusBadRequest: true, http.StatusInternalServerError: true}
 
-// find is the answer about a run that this server knows, and its status; write is nil if there is none.
+// find returns the status of the response about a run, and the function that writes its body; write is nil if this server does not know the run.
 func (q *Queries) find(c *api.Caller, poll *execution.PeerPoll) (status int, write func(dst []byte) []byte) {
 	r, ended := q.Executor.Runs.Find(c.Project.ID, poll.ID)
 	if r == nil {
@@ -71,7 +71,7 @@ func (q *Queries) find(c *api.Caller, poll *execution.PeerPoll) (status int, wri
 	}
 }
 
-// PolledByPeer answers another server that asks about a run, or cancels it. Whether the caller may is found out here.
+// PolledByPeer answers another server that asks about a run or cancels it. It checks here what the caller may do.
 func (q *Queries) PolledByPeer(c *api.Caller, asked *execution.PeerRequest) peers.Answer {
 	poll := asked.Poll
 	at, scope := &api.Address{Resource: "query", Name: poll.ID}, result.QueryScope
@@ -91,7 +91,7 @@ func (q *Queries) PolledByPeer(c *api.Caller, asked *execution.PeerRequest) peer
 	return out.Answer(asked)
 }
 
-// progress is how far a run in progress is; a zero one for a run that waits for its turn.
+// progress returns the progress of a run; zero if it is waiting for its turn.
 func (q *Queries) progress(r *execution.Run, now time.Time) *execution.Progress {
 	w := q.Executor.Runs.Work(r.Query.Key)
 	if w == nil {
@@ -100,7 +100,7 @@ func (q *Queries) progress(r *execution.Run, now time.Time) *execution.Progress 
 	return w.Progress(now)
 }
 
-// cancel answers DELETE query/{id}/. Like PostHog it does not mind an id that is not known.
+// cancel answers DELETE query/{id}/. Like PostHog, it accepts an unknown id.
 func (q *Queries) cancel(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	found, all := q.Executor.CancelEverywhere(ctx, &c.Caller, execution.PeerPoll{ID: in.At.Name, QueuedOnly: in.URL.Query().Get("dequeue_only") == "true"})
 	if !all && !found.Any() {
@@ -118,8 +118,8 @@ func (q *Queries) cancel(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	return api.JSON(http.StatusOK, map[string]string{"message": message}), nil
 }
 
-// log answers GET query/{id}/log/: contract section 1.1. Like PostHog's answer, which is that of a HogQLQuery over
-// the log, it has no rows for an id that is not known.
+// log answers GET query/{id}/log/: contract section 1.1. Like PostHog's response, which is that of a HogQLQuery on the log, it has no rows for an unknown
+// id.
 func (q *Queries) log(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	zone, err := time.LoadLocation(c.Project.Timezone)
 	if err != nil {
@@ -147,7 +147,7 @@ func (q *Queries) log(ctx context.Context, c *api.Caller, in *api.Input) (*api.R
 		`"timings":null,"modifiers":null,"query_status":null,"resolved_date_range":null}`...)), nil
 }
 
-// runNotFound is PostHog's text for an id that is not known.
+// runNotFound is PostHog's text for an unknown id.
 func runNotFound(id string, project int64) string {
 	return fmt.Sprintf("Query %s not found for team %d", id, project)
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// sqlRecord is the SQL of a query, over lines.
+// sqlRecord is the SQL of a query, formatted in lines.
 type sqlRecord struct {
-	HogQL      *string     `json:"hogql"` // nil for a query that cannot be written in HogQL
-	SQL        string      `json:"sql"`   // for ClickHouse, with {name:Type} where the parameters go
+	HogQL      *string     `json:"hogql"` // nil if the query can't be written in HogQL
+	SQL        string      `json:"sql"`   // for ClickHouse, with parameters as {name:Type}
 	Parameters []parameter `json:"parameters"`
 }
 
-// parameter is a value that ClickHouse gets beside the SQL.
+// parameter is a value sent to ClickHouse along with the SQL.
 type parameter struct {
 	Name  string `json:"name"`
 	Type  string `json:"type"`
 	Value string `json:"value"`
 }
 
-// sql answers POST query/sql/: it compiles a query request, and runs nothing. The text has the project's condition, as ClickHouse gets it.
+// sql answers POST query/sql/: it compiles a query request without running it. The text includes the project's condition, as sent to ClickHouse.
 func (q *Queries) sql(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	body, err := api.ReadBody(in.Request)
 	if err != nil {

@@ -14,7 +14,7 @@ type finder struct {
 	found   *Uses
 }
 
-// find finds the references of a project. What is deleted uses nothing.
+// find finds the references of a project. Deleted objects use nothing.
 func find(snap *registry.Snapshot, project int64, r *reader) *Uses {
 	f := finder{r, snap, project, &Uses{actions: make(map[int64][]Reference), cohorts: make(map[int64][]Reference)}}
 	f.insights()
@@ -26,7 +26,7 @@ func find(snap *registry.Snapshot, project int64, r *reader) *Uses {
 	return f.found
 }
 
-// note notes what something uses. That a query reads the members of all cohorts counts for none of them: it goes on without any.
+// note records what something uses. A query that reads the members of all cohorts does not count as using any of them: it works without them.
 func (f *finder) note(uses compiler.Uses, ref Reference) {
 	add := func(to map[int64][]Reference, ids []int64) {
 		for _, id := range ids {
@@ -64,7 +64,7 @@ func (f *finder) dashboards() {
 	}
 }
 
-// endpoints notes versions that can be run.
+// endpoints records the uses of versions that can run.
 func (f *finder) endpoints() {
 	for _, e := range f.snap.Endpoints(f.project) {
 		for i := range e.Versions {
@@ -79,7 +79,7 @@ func (f *finder) endpoints() {
 	}
 }
 
-// cohorts notes what computed cohorts ask for. The query of a static one was run when its members were put into it.
+// cohorts records the uses of dynamic cohorts. The query of a static one ran when its members were added.
 func (f *finder) cohorts() {
 	for _, c := range f.snap.Cohorts(f.project) {
 		if uses := f.ofCohort(c); !uses.IsZero() {

@@ -9,10 +9,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Reached are the numbers of the actions and cohorts that something depends on, sorted: those that it uses, those that these use, and so on.
+// Reached are the ids of the actions and cohorts that something depends on, sorted: those that it uses, those that these use, and so on.
 type Reached struct{ Actions, Cohorts []int64 }
 
-// OfQuery returns what a query of a project depends on. That it reads the members of all cohorts counts for none of them.
+// OfQuery returns what a query of a project depends on. A query that reads the members of all cohorts does not count as depending on any of them.
 func (x *Index) OfQuery(snap *registry.Snapshot, project int64, query json.RawMessage) Reached {
 	of := snap.Schema(project)
 	if of == nil || len(of.Actions)+len(of.Cohorts) == 0 {
@@ -44,7 +44,7 @@ func (x *Index) reach(snap *registry.Snapshot, project int64, first func(*reader
 	return k.reader.reach(snap, project, first(k.reader))
 }
 
-// reach follows uses through the actions and cohorts that there are. Deleted ones lead nowhere.
+// reach follows uses through existing actions and cohorts. Deleted ones lead nowhere.
 func (r *reader) reach(snap *registry.Snapshot, project int64, next compiler.Uses) Reached {
 	actions, cohorts := make(map[int64]bool), make(map[int64]bool)
 	for len(next.Actions)+len(next.Cohorts) > 0 {

@@ -13,16 +13,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// reader reads what a text of JSON uses by itself, and remembers it for as long as the names of actions and cohorts and the values of
-// variables stay what they are. Texts are known by the place of their first byte: the registry never writes into one.
+// reader finds what a JSON text uses directly. It caches that while the names of actions and cohorts and the values of variables remain the same. It
+// identifies texts by the address of their first byte: the registry never modifies one.
 type reader struct {
 	names  string
 	env    compiler.Env
-	before map[*byte]compiler.Uses // of the snapshot before
+	before map[*byte]compiler.Uses // from the previous snapshot
 	read   map[*byte]compiler.Uses
 }
 
-// next is a reader for another snapshot, which remembers what the last one read. A nil reader remembers nothing.
+// next returns a reader for another snapshot, with what the previous reader found. A nil reader has found nothing.
 func (r *reader) next(snap *registry.Snapshot, project int64) *reader {
 	of := snap.Schema(project)
 	n := &reader{names: namesOf(of), read: make(map[*byte]compiler.Uses), env: compiler.Env{Variables: snap.VariableDefaults(project)}}
@@ -35,12 +35,12 @@ func (r *reader) next(snap *registry.Snapshot, project int64) *reader {
 	return n
 }
 
-// sameMap reports whether two maps are one.
+// sameMap reports whether a and b are the same map.
 func sameMap(a, b map[string]any) bool {
 	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }
 
-// namesOf is a text that is another one when the names of actions and cohorts are others.
+// namesOf returns a text that changes if the names of actions and cohorts do.
 func namesOf(of *registry.ProjectSchema) string {
 	var b strings.Builder
 	add := func(kind string, id int64, name string) {
@@ -59,8 +59,8 @@ func namesOf(of *registry.ProjectSchema) string {
 	return b.String()
 }
 
-// named are the actions and cohorts of a project by their names alone, so that a query that uses an action does not count as using what
-// the steps of the action use.
+// named returns the actions and cohorts of a project with nothing but their names, so that a query that uses an action does not count as using what the
+// action's steps use.
 func named(of *registry.ProjectSchema) (*schema.Database, *query.Actions) {
 	actions := make([]query.Action, 0, len(of.Actions))
 	for i := range of.Actions {
@@ -78,7 +78,7 @@ func named(of *registry.ProjectSchema) (*schema.Database, *query.Actions) {
 	return &schema.Database{Cohorts: schema.NewCohorts(cohorts, false)}, query.NewActions(actions)
 }
 
-// of is what a text uses. What cannot be read uses nothing.
+// of returns what a text uses. A text that can't be read uses nothing.
 func (r *reader) of(text json.RawMessage, read func(json.RawMessage) compiler.Uses) compiler.Uses {
 	if len(text) == 0 {
 		return compiler.Uses{}
@@ -102,7 +102,7 @@ func (r *reader) ofQuery(raw json.RawMessage) compiler.Uses {
 	})
 }
 
-// ofStep is what the filters of a step of an action use.
+// ofStep returns what the filters of an action's step use.
 func (r *reader) ofStep(properties json.RawMessage) compiler.Uses {
 	return r.of(properties, func(raw json.RawMessage) compiler.Uses {
 		condition, err := query.ParseActionProperties(raw)
@@ -113,7 +113,7 @@ func (r *reader) ofStep(properties json.RawMessage) compiler.Uses {
 	})
 }
 
-// ofCohort is what the definition of a cohort uses.
+// ofCohort returns what the definition of a cohort uses.
 func (r *reader) ofCohort(c *registry.Cohort) compiler.Uses {
 	text := c.Filters
 	if len(text) == 0 {
@@ -131,7 +131,7 @@ func (r *reader) ofCohort(c *registry.Cohort) compiler.Uses {
 	})
 }
 
-// ofOverrides is what the filters of a dashboard or of a tile use.
+// ofOverrides returns what the filters of a dashboard or a tile use.
 func (r *reader) ofOverrides(raw json.RawMessage) compiler.Uses {
 	return r.of(raw, func(raw json.RawMessage) compiler.Uses {
 		given, err := query.ParseOverrides(raw)
@@ -142,10 +142,10 @@ func (r *reader) ofOverrides(raw json.RawMessage) compiler.Uses {
 	})
 }
 
-// overrides look like a query to what looks for uses.
+// overrides is a query.Node for filters, so that their uses can be found.
 type overrides struct{ *query.Overrides }
 
-// Kind, Text and Canonical are those of no query.
+// Kind, Text and Canonical return nothing: there is no query.
 func (overrides) Kind() string      { return "" }
 func (overrides) Text() string      { return "" }
 func (overrides) Canonical() []byte { return nil }

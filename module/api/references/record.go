@@ -8,21 +8,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// MaxShown is the most references that a record shows.
+// MaxShown is the most references in a record.
 const MaxShown = 50
 
-// Record is a reference in JSON. Its name, its address and its author are null for a key that may not read what it names.
+// Record is a reference in JSON. Its name, URL, time and author are null for a key that may not read the object.
 type Record struct {
 	Type      Type       `json:"type"`
 	ID        any        `json:"id"` // a number; a UUID for an endpoint
 	Name      *string    `json:"name"`
-	URL       *string    `json:"url"` // of the record, below the origin of the API
+	URL       *string    `json:"url"` // of the object, relative to the origin of the API
 	CreatedAt *time.Time `json:"created_at"`
 	CreatedBy *api.User  `json:"created_by"`
 	Versions  []int      `json:"versions,omitempty"` // of an endpoint
 }
 
-// Records are the first MaxShown references as a caller may see them.
+// Records returns the first MaxShown references as the caller may see them.
 func Records(c *api.Caller, list []Reference) []Record {
 	out := make([]Record, min(len(list), MaxShown))
 	for i := range out {
@@ -31,7 +31,7 @@ func Records(c *api.Caller, list []Reference) []Record {
 	return out
 }
 
-// scopes are what a key needs to read what references name.
+// scopes are the scopes that a key needs to read the object of a reference.
 var scopes = map[Type]string{
 	Insight: "insight:read", Dashboard: "dashboard:read", Endpoint: "endpoint:read", Cohort: "cohort:read", Action: "action:read",
 	TestAccounts: "project:read",
@@ -50,7 +50,7 @@ func recordOf(c *api.Caller, r *Reference) Record {
 	return out
 }
 
-// address is the path of the record of what uses it.
+// address returns the path of the object of a reference.
 func (r *Reference) address(project int64) string {
 	base := fmt.Sprintf("/api/projects/%d/", project)
 	switch r.Type {

@@ -1,5 +1,5 @@
-// Package references finds what of a project uses an action or a cohort: insights, dashboards, endpoints, cohorts, actions, and the
-// filters against test accounts.
+// Package references finds what in a project uses an action or a cohort: insights, dashboards, endpoints, cohorts, actions, and the filters against test
+// accounts.
 package references
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Type is the type of what uses an action or a cohort.
+// Type is the type of an object that uses an action or a cohort.
 type Type string
 
 // The types, in the order in which references are listed.
@@ -22,32 +22,32 @@ const (
 	TestAccounts Type = "test_account_filters"
 )
 
-// Reference is one thing that uses an action or a cohort in its own definition. What uses it through something else is not listed: an
-// insight of an action whose steps ask for a cohort uses the action, and the action uses the cohort.
+// Reference is an object whose own definition uses an action or a cohort. Indirect uses are not listed: an insight with an action whose steps filter by a
+// cohort uses the action, and the action uses the cohort.
 type Reference struct {
 	Type      Type
 	ID        int64   // of all but endpoints; of the project for TestAccounts
 	UUID      string  // of an endpoint
 	Name      *string // nil for none
-	Versions  []int   // those of an endpoint that do and can be run
+	Versions  []int   // the versions of an endpoint that use it and can run
 	CreatedAt time.Time
 	CreatedBy string // id of a key
 }
 
-// Uses are the references to all actions and cohorts of a project. They never change.
+// Uses holds the references to all actions and cohorts of a project. It is immutable.
 type Uses struct{ actions, cohorts map[int64][]Reference }
 
-// OfAction returns what uses an action.
+// OfAction returns the references to an action.
 func (u *Uses) OfAction(id int64) []Reference { return u.actions[id] }
 
-// OfCohort returns what uses a cohort.
+// OfCohort returns the references to a cohort.
 func (u *Uses) OfCohort(id int64) []Reference { return u.cohorts[id] }
 
-// Index finds references, and remembers what it has read: a write costs reading again what was written. The zero value is ready. It is
-// safe for concurrent use.
+// Index finds references. It caches what it has read, so that a write costs only reading again what was written. The zero value is ready to use. It is safe
+// for concurrent use.
 type Index struct{ projects sync.Map } // project id → *known
 
-// Of returns the references of a project as a snapshot shows it.
+// Of returns the references of a project in a snapshot.
 func (x *Index) Of(snap *registry.Snapshot, project int64) *Uses {
 	k := x.known(project)
 	k.mu.Lock()
@@ -65,15 +65,15 @@ func (x *Index) known(project int64) *known {
 	return k
 }
 
-// known is what is known of a project.
+// known is what the index knows about a project.
 type known struct {
 	mu     sync.Mutex
-	serial uint64 // of the project's state that found shows
+	serial uint64 // of the project's state that found describes
 	found  *Uses
 	reader *reader
 }
 
-// update finds the references of a snapshot, unless it did so before.
+// update finds the references in a snapshot, unless it has them already.
 func (k *known) update(snap *registry.Snapshot, project int64) {
 	if serial := snap.Serial(project); k.found == nil || k.serial != serial {
 		k.reader = k.reader.next(snap, project)

@@ -10,10 +10,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// namedUsers is how many of what uses a cohort a refusal names.
+// namedUsers is how many uses of each type a refusal names.
 const namedUsers = 5
 
-// phrases say how a cohort is used; each takes a number.
+// phrases describe the uses of a cohort; each takes a number.
 var phrases = []struct {
 	of   Type
 	text string
@@ -26,8 +26,8 @@ var phrases = []struct {
 	{Dashboard, "in the filters of %d dashboard(s)"},
 }
 
-// RefuseDeletion refuses to delete a cohort that something uses, and names what the key may read of it; nil for a cohort that nothing
-// uses. A nil key is the operator, who may read everything.
+// RefuseDeletion refuses to delete a cohort that is used, and names the uses that the key may read. It returns nil if the cohort is not used. A nil key
+// stands for the operator, who may read everything.
 func (u *Uses) RefuseDeletion(cohort int64, key *registry.Key) error {
 	var ways []string
 	for _, p := range phrases {
@@ -51,7 +51,7 @@ func (u *Uses) RefuseDeletion(cohort int64, key *registry.Key) error {
 	return api.Invalid("deleted", "invalid_input", "This cohort is used %s. Change or delete these first.", strings.Join(ways, "; "))
 }
 
-// title is what a refusal calls what uses a cohort.
+// title returns the name of a reference in a refusal.
 func (r *Reference) title(key *registry.Key) string {
 	name := api.Deref(r.Name)
 	if key != nil && !key.Allows(scopes[r.Type]) {
@@ -74,7 +74,7 @@ func texts(numbers []int) []string {
 	return out
 }
 
-// some is a list of names, of which a long one shows the first.
+// some joins names, and cuts a long list.
 func some(names []string) string {
 	shown := names[:min(len(names), namedUsers)]
 	if more := len(names) - len(shown); more > 0 {

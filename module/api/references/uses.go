@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// UsesOf returns the actions and cohorts that a query of a project depends on, deleted ones too. Those that never were there are left out.
+// UsesOf returns the actions and cohorts that a query of a project depends on, including deleted ones. It leaves out those that never existed.
 func (x *Index) UsesOf(snap *registry.Snapshot, project int64, query json.RawMessage) []changes.Use {
 	var uses []changes.Use
 	reached := x.OfQuery(snap, project, query)

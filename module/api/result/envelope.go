@@ -16,23 +16,23 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Writer writes what answers hold beside their rows.
+// Writer writes what answers contain besides rows.
 type Writer struct {
 	Project   *registry.Project
 	Runs      *execution.Runs
-	Run       *execution.Run // the background run in progress that the answer has to tell of; nil for none
+	Run       *execution.Run // the background run in progress that the answer reports; nil for none
 	Inspected Inspection
 }
 
-// Extras are what a query asks to see beside its rows, by its modifiers and by explain: contract sections 1.5, 2.10 and 3.
+// Extras are what a query asks to see besides its rows, by its modifiers and by explain: contract sections 1.5, 2.10 and 3.
 type Extras struct {
-	Modifiers json.RawMessage // as they were given; nil for none
+	Modifiers json.RawMessage // as given; nil for none
 	Timings   bool            // how long each part took
-	Explain   bool            // what ClickHouse does to get the rows
-	Debug     bool            // that, what HogQLMetadata says, and a mistake as a member of the answer
+	Explain   bool            // how ClickHouse computes the rows
+	Debug     bool            // Explain, HogQLMetadata, and a mistake as a member of the answer
 }
 
-// ReadShown reads what a valid query asks to see. Wrapper nodes have it in their source.
+// ReadShown reads what a valid query asks to see. In wrapper nodes, that is in their source.
 func ReadShown(raw json.RawMessage) Extras {
 	var node struct {
 		Kind      string          `json:"kind"`
@@ -63,7 +63,7 @@ func ReadShown(raw json.RawMessage) Extras {
 	return s
 }
 
-// Variant tells apart the pages of one result that show different things.
+// Variant distinguishes pages of the same result that show different extras.
 func (s *Extras) Variant() string {
 	if s.Modifiers == nil {
 		return ""
@@ -71,13 +71,13 @@ func (s *Extras) Variant() string {
 	return " modifiers=" + string(s.Modifiers)
 }
 
-// Inspection is what was found out for one request that asks for explain or debug; zero for others.
+// Inspection is what was found out for a request that asks for explain or debug; zero for others.
 type Inspection struct {
 	Explain  []string
 	Metadata *compiler.Metadata
 }
 
-// AppendHasMore appends the member hasMore: whether there are more rows than those that are shown; nil is null.
+// AppendHasMore appends the member hasMore: whether there are more rows than those shown; nil is null.
 func AppendHasMore(dst []byte, more *bool) []byte {
 	dst = append(dst, `,"hasMore":`...)
 	if more == nil {
@@ -86,13 +86,13 @@ func AppendHasMore(dst []byte, more *bool) []byte {
 	return jsontext.AppendBool(dst, *more)
 }
 
-// AppendWindow appends which of the rows are shown: the members hasMore, limit and offset. Each may be null.
+// AppendWindow appends the members hasMore, limit and offset, which say which of the rows are shown. Each may be null.
 func AppendWindow(dst []byte, more *bool, limit, offset *int) []byte {
 	dst = jsontext.Append(append(AppendHasMore(dst, more), `,"limit":`...), limit)
 	return jsontext.Append(append(dst, `,"offset":`...), offset)
 }
 
-// RenderInsight writes the members that an answer of an insight begins with.
+// RenderInsight writes the first members of an insight's answer.
 func RenderInsight(dst []byte, done *execution.Details, more *bool) []byte {
 	dst = append(dst, `{"results":`...)
 	dst = append(dst, done.Insight.Results...)
@@ -106,7 +106,7 @@ func RenderInsight(dst []byte, done *execution.Details, more *bool) []byte {
 	return append(dst, done.Insight.Error...)
 }
 
-// AppendFreshness appends when the rows were computed and how long they hold.
+// AppendFreshness appends when the rows were computed and how long they are valid.
 func (s *Writer) AppendFreshness(dst []byte, p *Plan, got cache.Answer) []byte {
 	at := got.Entry.ComputedAt
 	done, _ := got.Entry.Meta.(*execution.Details)
@@ -126,7 +126,7 @@ func (s *Writer) AppendFreshness(dst []byte, p *Plan, got cache.Answer) []byte {
 	return jsontext.Append(dst, s.Project.Timezone)
 }
 
-// AppendDebug appends the fields that tell how an answer came about.
+// AppendDebug appends the members that show how an answer was computed.
 func (s *Writer) AppendDebug(dst []byte, p *Plan, done *execution.Details) []byte {
 	dst = append(dst, `,"hogql":`...)
 	dst = jsontext.Append(dst, done.HogQL)
@@ -180,7 +180,7 @@ func (s *Writer) RenderQuery(dst []byte, p *Plan, got cache.Answer) []byte {
 	return append(dst, '}')
 }
 
-// AppendShown appends what the query asks to see beside its rows.
+// AppendShown appends what the query asks to see besides its rows.
 func (s *Writer) AppendShown(dst []byte, p *Plan, done *execution.Details) []byte {
 	dst = append(dst, `,"explain":`...)
 	if s.Inspected.Explain == nil {
@@ -203,13 +203,13 @@ func (s *Writer) AppendShown(dst []byte, p *Plan, done *execution.Details) []byt
 	})
 }
 
-// timing is how long a part of a computation took, in seconds: "." is the whole, "./compile" a part of it.
+// timing is how long a part of a computation took, in seconds: "." is the whole, "./compile" a part.
 type timing struct {
 	Part    string  `json:"k"`
 	Seconds float64 `json:"t"`
 }
 
-// AppendStatus appends a query_status. The answer of a run that has ended stands in its results; one in progress has none.
+// AppendStatus appends a query_status. Its results are the answer of a run that has ended, or null for one in progress.
 func (s *Writer) AppendStatus(dst []byte, r *execution.Run, ended bool, read *execution.Progress) []byte {
 	moment := func(name string, at time.Time) {
 		dst = append(dst, `,"`...)
@@ -259,7 +259,7 @@ func (s *Writer) AppendStatus(dst []byte, r *execution.Run, ended bool, read *ex
 	return append(dst, `","bytes_read":null,"budget_remaining_bytes":null,"query_scan":null}`...)
 }
 
-// AppendRunning appends the member query_status of an answer: the background run that computes a newer one, or null.
+// AppendRunning appends the member query_status of an answer: the background run that computes a newer result, or null.
 func (s *Writer) AppendRunning(dst []byte) []byte {
 	dst = append(dst, `"query_status":`...)
 	if s.Run == nil {

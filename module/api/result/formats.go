@@ -13,27 +13,27 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/rows"
 )
 
-// Format is the form in which a run gives its rows.
+// Format is the form in which a run returns its rows.
 type Format uint8
 
 const (
 	AsArrays  Format = iota // each row an array, as in the contract
 	AsObjects               // the same answer, each row an object
-	AsCSV                   // from here on they are files
+	AsCSV                   // this and the following are files
 	AsNDJSON
 	AsParquet
 	AsArrow
 )
 
-// formatNames are what callers and files call a format.
+// formatNames holds the names of a format for callers and files.
 type formatNames struct {
-	Name   string                // in the field format, and as the suffix of an address
+	Name   string                // in the field format, and as the suffix of a path
 	media  string                // in Accept
 	Header []string              // Content-Type
-	File   clickhouse.FileFormat // where ClickHouse writes it itself
+	File   clickhouse.FileFormat // if ClickHouse writes it itself
 }
 
-// Formats are the names of each format.
+// Formats holds the names of each format.
 var Formats = [...]formatNames{
 	AsArrays:  {Name: "arrays", media: "application/json", Header: api.JSONType},
 	AsObjects: {Name: "objects", media: "application/json", Header: api.JSONType},
@@ -43,13 +43,13 @@ var Formats = [...]formatNames{
 	AsArrow:   {Name: "arrow", media: "application/vnd.apache.arrow.stream", Header: []string{"application/vnd.apache.arrow.stream"}, File: clickhouse.Arrow},
 }
 
-// String is the name of the format.
+// String returns the name of the format.
 func (f Format) String() string { return Formats[f].Name }
 
-// IsFile tells the files from the JSON answers.
+// IsFile reports whether the format is a file rather than a JSON answer.
 func (f Format) IsFile() bool { return f >= AsCSV }
 
-// ParseFormat reads the name of a format. Clients of PostHog may ask for json, which is all that it gives.
+// ParseFormat parses the name of a format. Clients of PostHog may ask for json, its only format.
 func ParseFormat(name string) (Format, bool) {
 	if name == "json" {
 		return AsArrays, true
@@ -58,7 +58,7 @@ func ParseFormat(name string) (Format, bool) {
 	return Format(max(i, 0)), i >= 0 //nolint:gosec // there are six
 }
 
-// AcceptedFormat reads an Accept header. Rows as objects are application/json;profile=objects.
+// AcceptedFormat parses an Accept header. Rows as objects are application/json;profile=objects.
 func AcceptedFormat(header string) Format {
 	best, bestWeight := AsArrays, 0.0
 	for element := range strings.SplitSeq(header, ",") {
@@ -104,8 +104,8 @@ func formatOfMedia(media, profile string) (Format, bool) {
 	return AsArrays, false
 }
 
-// Streams reports whether the rows go past the cache: those of whole files, of files that ClickHouse writes, and of pages of a file
-// that reach behind the rows that a result holds. The other pages of files are cut from a result, as those of JSON answers are.
+// Streams reports whether the rows bypass the cache: those of whole files, of files that ClickHouse writes, and of pages of a file beyond the rows that a
+// result can hold. Other pages of files are cut from a result, like those of JSON answers.
 func (p *Plan) Streams() bool {
 	switch {
 	case !p.Format.IsFile(), p.Ref != (cache.Ref{}):
@@ -135,7 +135,7 @@ func (p *Plan) AppendRows(dst []byte, result *cache.Result, columns []string) []
 	return append(dst, ']')
 }
 
-// TypesOf are the ClickHouse types of the columns of a result.
+// TypesOf returns the ClickHouse types of the columns of a result.
 func TypesOf(result *cache.Result) []string {
 	types := make([]string, len(result.Columns()))
 	for i, c := range result.Columns() {
@@ -144,7 +144,7 @@ func TypesOf(result *cache.Result) []string {
 	return types
 }
 
-// RowWriter returns the function that appends a row of such columns as JSON in the plan's format; nil for rows as they are kept.
+// RowWriter returns the function that appends a row as JSON in the plan's format; nil if rows are already stored in it.
 func (p *Plan) RowWriter(columns, types []string) func(dst, row []byte) ([]byte, error) {
 	var wide *rows.Wide
 	if p.WideAsText {

@@ -6,20 +6,20 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
-// memoKey is all of a request and of its caller that decides what the request means. What the registry decides is no part of it: a plan
-// knows what of the registry it was made from. See Recall.
+// memoKey holds everything in a request and about its caller that decides what the request means, except for what the registry decides: a plan knows from
+// what in the registry it was made. See Recall.
 type memoKey struct {
 	project  int64
-	place    string // the endpoint that is run, or what else tells requests of different kinds apart
+	place    string // the endpoint that is run, or what else distinguishes kinds of requests
 	fixed    string // the variables that the key fixes
 	query    string // the query string
-	format   Format // that the address and the headers ask for
+	format   Format // requested by the path and the headers
 	bound    bool   // the key can only run endpoints
-	mayQuery bool   // the key may run queries of its own
+	mayQuery bool   // the key may run its own queries
 }
 
-// append writes the key after the body, which is a part of it, in the body's own buffer. Each text has its length in front, and the
-// length of the body stands at the end with a fixed width: whatever the texts hold, two keys are the same only if all of their parts are.
+// append appends the key to the body, which is a part of it, in the body's own buffer. Each text is preceded by its length, and the length of the body
+// comes last, in a fixed width: whatever the texts contain, two keys are equal only if all their parts are.
 func (k *memoKey) append(body []byte) []byte {
 	dst := body
 	for _, text := range [...]string{k.place, k.fixed, k.query} {
@@ -38,7 +38,7 @@ func (k *memoKey) append(body []byte) []byte {
 	return binary.LittleEndian.AppendUint64(dst, uint64(len(body)))
 }
 
-// MemoKey is the key of a request in the memo of plans, written after its body.
+// MemoKey returns the key of a request in the memo of plans, appended to its body.
 func MemoKey(c *execution.Caller, place, query string, form Format, body []byte) []byte {
 	key := memoKey{
 		project: c.Project.ID, place: place, fixed: c.Key.Fixed, query: query, format: form,

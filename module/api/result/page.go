@@ -10,17 +10,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Recall finds the plan of a request that was seen before, unless what it was made from has changed since: the endpoint, nil on other
-// routes, with all its versions, and what queries of the project mean. A snapshot has another endpoint at another address for each
-// change of one. The project and the fixed variables are compared once more: a plan leads to rows.
+// Recall finds the plan of an earlier request, unless what it was made from has changed: the endpoint with all its versions (nil on other routes), and the
+// meaning of the project's queries. Each change of an endpoint gives it a new address in the snapshot. The project and the fixed variables are compared
+// again, because a plan gives access to rows.
 func Recall(plans *cache.Memo[*Plan], memo []byte, c *execution.Caller, e *registry.Endpoint) (*Plan, bool) {
 	p, ok := plans.Get(memo)
 	return p, ok && p.Endpoint == e && p.Serial == c.Snapshot.QuerySerial(c.Project.ID) &&
 		p.Key.Project() == c.Project.ID && p.Fixed == c.Key.Fixed && (p.Until.IsZero() || c.Start.Before(p.Until))
 }
 
-// AskedFormat is the format that the Accept header asks for. Of its types the one that is liked best counts, and one that there is not
-// counts as absent.
+// AskedFormat returns the format requested in the Accept header: that of the type with the largest weight. Unknown types are ignored.
 func AskedFormat(in *api.Input) Format {
 	accept := in.Header["Accept"]
 	if len(accept) == 0 || accept[0] == "*/*" || accept[0] == "application/json" {
@@ -29,9 +28,9 @@ func AskedFormat(in *api.Input) Format {
 	return AcceptedFormat(strings.Join(accept, ","))
 }
 
-// Stored finds the body of an answer as it was sent before. It never does for an answer that was computed for this request alone:
-// those that follow say that they come from the cache. Neither does it for one beside which a run is in progress, or that shows what
-// was found out for its request. Nil stands for none.
+// Stored finds the body of an answer that was sent before; nil if there is none. It finds none for an answer that was computed for this request alone, as
+// the later ones say that they come from the cache. Nor does it find one if a run is in progress, or if the body shows what was found out for its request
+// only.
 func Stored(c *cache.Cache, in *api.Input, p *Plan, got *execution.Result) *cache.Body {
 	if !shared(p, got) {
 		return nil
@@ -39,7 +38,7 @@ func Stored(c *cache.Cache, in *api.Input, p *Plan, got *execution.Result) *cach
 	return c.GetPage(got.Answer.Entry, p.Page, encoding(in))
 }
 
-// Render draws the body of an answer, and stores it for others where it can be theirs too.
+// Render renders the body of an answer, and stores it if other requests can share it.
 func Render(c *cache.Cache, in *api.Input, p *Plan, got *execution.Result, render func([]byte, *Plan, cache.Answer) []byte) *cache.Body {
 	answer := got.Answer
 	draw := func(dst []byte) []byte { return render(dst, p, answer) }
@@ -60,7 +59,7 @@ func encoding(in *api.Input) cache.Encoding {
 	return cache.Negotiate(api.Header(in.Request, "Accept-Encoding"))
 }
 
-// Respond answers with a page of a result.
+// Respond responds with a page of a result.
 func Respond(p *Plan, got *execution.Result, body *cache.Body) *api.Response {
 	res := &api.Response{
 		Status: Status(got.Run), Type: Formats[p.Format].Header, Quotas: got.Quotas, Body: *body, Answer: got.Answer, Cache: api.WhileFresh,
@@ -80,7 +79,7 @@ func Respond(p *Plan, got *execution.Result, body *cache.Body) *api.Response {
 	return res
 }
 
-// Status is the status of an answer: 202 while a background run computes a newer one.
+// Status returns the status of a response: 202 while a background run computes a newer result.
 func Status(run *execution.Run) int {
 	if run != nil {
 		return http.StatusAccepted

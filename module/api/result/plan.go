@@ -1,4 +1,4 @@
-// Package result shows results: a request that was understood, as a plan, and the members of answers around the rows. Topics share it.
+// Package result shows results: it has the plan of a parsed request, and the members of answers around the rows. All topics share it.
 package result
 
 import (
@@ -12,44 +12,43 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 )
 
-// Plan is a request that was understood: which result it wants, how fresh, and how to show it. Plans are immutable and shared by
-// all requests that look the same.
+// Plan is a parsed request: which result it wants, how fresh, and in which form. Plans are immutable and shared by all identical requests.
 type Plan struct {
 	*execution.Query
 	execution.Freshness
 	View
 
-	Fixed  string                     // the variables that the key of the run fixes
-	Serial uint64                     // of what its project's queries meant: see registry.Snapshot.QuerySerial
-	Until  time.Time                  // when what it decided no longer holds; zero for never
+	Fixed  string                     // the variables that the key fixes
+	Serial uint64                     // of the meaning of the project's queries: see registry.Snapshot.QuerySerial
+	Until  time.Time                  // when the plan becomes invalid; zero for never
 	Logged cache.Link[runlog.Tally]   // counts its runs
-	Next   atomic.Pointer[FileHeader] // of the file that was sent last
+	Next   atomic.Pointer[FileHeader] // of the last file sent
 }
 
-// View is how a result is shown.
+// View is the form in which a result is shown.
 type View struct {
-	// The page that is wanted; limit is negative for all rows of the result.
+	// The requested page; Limit is negative for all rows of the result.
 	Offset, Limit int
 	Debug         bool
 	Format        Format
 	WideAsText    bool // integers of more than 53 bits are strings
 	Page          cache.PageKey
-	Ref           cache.Ref // the snapshot that a cursor names; zero for the result as it stands
-	// Cut is the page of a snapshot that another server has; nil for one of this server. A plan with one is for one answer.
+	Ref           cache.Ref // the snapshot that a cursor refers to; zero for the current result
+	// Cut is the page of a snapshot on another server; nil for one of this server. A plan with a Cut is used only once.
 	Cut        *execution.PeerCut
-	Example    bool        // for a document: whatever would let the reader go on leads nowhere
+	Example    bool        // for a document: cursors and the like lead nowhere
 	Attachment []string    // of a file: its Content-Disposition
-	Shows      Extras      // of the query route: what its answers have beside the rows
-	Notices    http.Header // nil for a version that nothing is announced of
+	Shows      Extras      // of the query route: what its answers contain besides rows
+	Notices    http.Header // nil if nothing is announced for the version
 }
 
-// IsPage reports whether a part of the rows is shown.
+// IsPage reports whether only some of the rows are shown.
 func (v *View) IsPage() bool { return v.Limit >= 0 }
 
-// Size is about what a plan takes in memory, in bytes.
+// Size is roughly how much memory a plan takes, in bytes.
 func (p *Plan) Size() int { return p.Query.Size() + len(p.Shows.Modifiers) + 512 }
 
-// SetPage fixes which page of the result the plan shows, and in what form: all that a body depends on beside the result.
+// SetPage sets the page of the result that the plan shows, and its form: everything besides the result that a body depends on.
 func (p *Plan) SetPage() {
 	form := "query"
 	if p.Endpoint != nil {
@@ -58,10 +57,10 @@ func (p *Plan) SetPage() {
 	p.Page = cache.PageKey{Offset: p.Offset, Limit: p.Limit, Variant: fmt.Sprintf("%s fresh=%s", form, p.Fresh)}
 }
 
-// PlanMemory is what the memo of plans may hold, in bytes of requests.
+// PlanMemory is the size of the memo of plans, in bytes of requests.
 const PlanMemory = 16 << 20
 
-// FileHeader is the headers of a file with a page of one result.
+// FileHeader holds the headers of a file with a page of a result.
 type FileHeader struct {
 	Entry  uint64 // the id of the result
 	Header http.Header

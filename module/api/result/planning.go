@@ -16,37 +16,37 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/texttable"
 )
 
-// Overrides are what a request puts over a query before it runs: contract sections 1.2 and 4.4. Either may be empty.
+// Overrides are applied to a query before it runs: contract sections 1.2 and 4.4. Either may be empty.
 type Overrides struct{ Variables, Filters json.RawMessage }
 
-// Check reports what is wrong with the overrides whatever query they are for.
+// Check reports mistakes in the overrides that don't depend on the query.
 func (o Overrides) Check() error {
 	if len(o.Filters) > 0 && !api.IsNull(o.Filters) {
 		if _, err := query.ParseOverrides(o.Filters); err != nil {
-			return err // a mistake of the request, told as it is
+			return err // a mistake in the request, passed on as it is
 		}
 	}
 	if len(o.Variables) > 0 && !api.IsNull(o.Variables) {
 		if _, err := query.ParseVariables(o.Variables); err != nil {
-			return err // a mistake of the request, told as it is
+			return err // a mistake in the request, passed on as it is
 		}
 	}
 	return nil
 }
 
-// Fit reports why the overrides can't be put over a query.
+// Fit reports why the overrides can't be applied to a query.
 func (o Overrides) Fit(node query.Node) error {
 	_, err := o.apply(node)
 	return err
 }
 
-// apply gives the node with the overrides put over it.
+// apply returns the node with the overrides applied.
 func (o Overrides) apply(node query.Node) (query.Node, error) {
 	q, isHogQL := node.(*query.HogQL)
 	if len(o.Variables) > 0 && !api.IsNull(o.Variables) {
 		variables, err := query.ParseVariables(o.Variables)
 		if err != nil {
-			return nil, err // a mistake of the request, told as it is
+			return nil, err // a mistake in the request, passed on as it is
 		}
 		if isHogQL {
 			node = q.WithVariables(variables)
@@ -55,12 +55,12 @@ func (o Overrides) apply(node query.Node) (query.Node, error) {
 	return overrideFilters(node, o.Filters)
 }
 
-// PlanNode plans a query of the query route, or that of a saved insight: both share their answers.
+// PlanNode plans a query of the query route or of a saved insight: the two share their results.
 func PlanNode(e *execution.Executor, c *execution.Caller, node query.Node, over Overrides, mode execution.RefreshMode) (*Plan, error) {
 	return PlanHeld(e, c, node, over, mode, nil)
 }
 
-// PlanHeld is PlanNode for a query that names held tables; nil for none.
+// PlanHeld is PlanNode for a query that uses held tables; held is nil if it uses none.
 func PlanHeld(
 	e *execution.Executor, c *execution.Caller, node query.Node, over Overrides, mode execution.RefreshMode, held *execution.Held,
 ) (*Plan, error) {
@@ -84,8 +84,8 @@ func PlanHeld(
 	return p, nil
 }
 
-// Ask runs a query as the query route does, for an answer in another form. fresh is how old its result may be; 0 leaves that to the
-// refresh modes. Without an error there is an entry.
+// Ask runs a query like the query route, for an answer in another form. fresh is the maximum age of its result; 0 leaves that to the refresh modes. If
+// there is no error, the answer has an entry.
 func Ask(ctx context.Context, e *execution.Executor, c *api.Caller, q query.Node, fresh time.Duration) (execution.Result, error) {
 	p, err := PlanNode(e, &c.Caller, q, Overrides{}, execution.RefreshBlocking)
 	if err != nil {
@@ -97,7 +97,7 @@ func Ask(ctx context.Context, e *execution.Executor, c *api.Caller, q query.Node
 	return e.Refresh(ctx, &c.Caller, p.Query, &p.Freshness, execution.Origin{}, p)
 }
 
-// Compute is Ask for a result that is computed after the call. One that is stored is the answer only if ClickHouse fails.
+// Compute is Ask for a result computed after the call. It returns a cached one only if ClickHouse fails.
 func Compute(ctx context.Context, e *execution.Executor, c *api.Caller, q query.Node) (execution.Result, error) {
 	p, err := PlanNode(e, &c.Caller, q, Overrides{}, execution.RefreshForceBlocking)
 	if err != nil {
@@ -106,7 +106,7 @@ func Compute(ctx context.Context, e *execution.Executor, c *api.Caller, q query.
 	return e.Refresh(ctx, &c.Caller, p.Query, &p.Freshness, execution.Origin{}, p)
 }
 
-// VariableMarks is the part of a cache key that the values of variables decide, defaults included.
+// VariableMarks returns the part of a cache key that depends on the values of variables, including defaults.
 func VariableMarks(c *execution.Caller, node query.Node) string {
 	if list, ok := node.(interface {
 		Around() (query.Modifiers, query.Node)
@@ -120,7 +120,7 @@ func VariableMarks(c *execution.Caller, node query.Node) string {
 	values := make(map[string]any, len(q.Variables))
 	for _, v := range q.Variables {
 		switch {
-		case c.Snapshot.VariableByCode(c.Project.ID, v.CodeName) == nil: // an answer from before it was deleted must not hide that
+		case c.Snapshot.VariableByCode(c.Project.ID, v.CodeName) == nil: // a result from before the deletion must not hide it
 			values["no "+v.CodeName] = nil
 		case v.IsNull:
 			values[v.CodeName] = nil
@@ -130,34 +130,34 @@ func VariableMarks(c *execution.Caller, node query.Node) string {
 			values[v.CodeName] = c.Snapshot.VariableDefaults(c.Project.ID)[v.CodeName]
 		}
 	}
-	return string(jsontext.Append(nil, values)) // maps are encoded in the order of their keys
+	return string(jsontext.Append(nil, values)) // map keys are encoded in sorted order
 }
 
-// overrideFilters puts a request's filters_override over a query: contract section 2.4.
+// overrideFilters applies a request's filters_override to a query: contract section 2.4.
 func overrideFilters(node query.Node, raw json.RawMessage) (query.Node, error) {
 	if len(raw) == 0 || api.IsNull(raw) {
 		return node, nil
 	}
 	overrides, err := query.ParseOverrides(raw)
 	if err != nil {
-		return nil, err // a mistake of the request, told as it is
+		return nil, err // a mistake in the request, passed on as it is
 	}
 	over, err := overrides.ApplyTo(node)
 	if err == nil && over == nil {
 		err = api.Invalid("filters_override", "invalid_input", "filters_override is not supported for %s; put filters into the query.", node.Kind())
 	}
-	return over, err // a mistake of the request, told as it is
+	return over, err // a mistake in the request, passed on as it is
 }
 
-// MaxQueryID is the most characters of the id that a caller gives a query.
+// MaxQueryID is the longest id that a caller can choose for a query, in characters.
 const MaxQueryID = 128
 
-// ValidQueryID reports whether an id can stand in a path; an empty one is none at all.
+// ValidQueryID reports whether an id fits into a path; an empty id means none.
 func ValidQueryID(id string) bool {
 	return id != "." && id != ".." && !strings.ContainsFunc(id, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
 }
 
-// FormatResults writes results as a table of plain text, for people and language models.
+// FormatResults returns results as a plain text table, for people and language models.
 func FormatResults(p *Plan, got cache.Answer) (string, error) {
 	done, _ := got.Entry.Meta.(*execution.Details)
 	if done.Insight != nil {

@@ -8,12 +8,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// QueryScope is what a key needs to run queries of its own. An insight and a dashboard that a key without it has written are kept
-// as they are (contract api.md section 6.4), but the HogQL that the key put into them runs for nobody who could not have asked it.
+// QueryScope is the scope that a key needs to run its own queries. Insights and dashboards written by a key without it are stored unchanged (contract
+// api.md section 6.4), but the HogQL in them runs only for callers who could have run it themselves.
 const QueryScope = "query:read"
 
-// MayOverride refuses a filters_override with HogQL to a key that may not run queries of its own. Its other mistakes are left to those
-// who apply it.
+// MayOverride refuses a filters_override with HogQL to a key that may not run its own queries. It leaves other mistakes to the code that applies it.
 func MayOverride(key *registry.Key, filters json.RawMessage) error {
 	if len(filters) == 0 || api.IsNull(filters) || key.Allows(QueryScope) {
 		return nil

@@ -15,40 +15,40 @@ import (
 const (
 	// CodeLife is how long a code works.
 	CodeLife = 5 * time.Minute
-	// maxCodes is the most codes that work at a time. A new one takes the place of the oldest.
+	// maxCodes is the most codes that are valid at a time. A new one replaces the oldest.
 	maxCodes = 100
-	// codesName is the name under which codes are kept, and that of the lock that protects them.
+	// codesName is the name under which codes are stored, and that of the lock that protects them.
 	codesName = "console-codes"
 )
 
-// Grant is what the key of a session may do.
+// Grant is what a session key may do.
 type Grant struct {
 	Project int64         `json:"project"`
 	Scopes  []string      `json:"scopes"`
 	Life    time.Duration `json:"life"` // of the key, from the exchange
 }
 
-// Store is where codes are kept: a part of what a registry can do.
+// Store stores the codes: a subset of a registry's methods.
 type Store interface {
 	Lock(ctx context.Context, name, holder string) (others bool, release func(), err error)
 	Keep(ctx context.Context, name string, data []byte) error
 	Kept(ctx context.Context, name string) ([]byte, error)
 }
 
-// Codes are the codes that were given out and not exchanged yet. Their hashes are in the registry, so a code works on any server that shares it, and
-// once on all of them together. It is for any number of goroutines.
+// Codes are the codes that were issued but not exchanged yet. Their hashes are in the registry, so a code works on any server that shares it, but only once
+// on all of them together. It is safe for concurrent use.
 type Codes struct {
 	store   Store
 	holder  string
-	looking chan struct{} // holds one token: whoever sends wrong codes has the store asked once at a time
+	looking chan struct{} // holds one token: wrong codes cause only one read of the store at a time
 }
 
-// NewCodes returns those in a store.
+// NewCodes returns the codes in a store.
 func NewCodes(store Store) *Codes {
 	return &Codes{store: store, holder: rand.Text(), looking: make(chan struct{}, 1)}
 }
 
-// code is one as it is kept.
+// code is a code as stored.
 type code struct {
 	Hash    string    `json:"hash"` // SHA-256, in hexadecimal digits
 	Expires time.Time `json:"expires"`
@@ -60,7 +60,7 @@ func hashOf(text string) string {
 	return hex.EncodeToString(hash[:])
 }
 
-// Issue returns a new code for a grant, and when it stops working.
+// Issue returns a new code for a grant, and when it expires.
 func (c *Codes) Issue(ctx context.Context, grant Grant, now time.Time) (text string, expires time.Time, err error) {
 	text, expires = rand.Text(), now.Add(CodeLife) // at least 128 random bits
 	err = c.change(ctx, now, func(codes []code) ([]code, error) {
@@ -75,9 +75,9 @@ func (c *Codes) Issue(ctx context.Context, grant Grant, now time.Time) (text str
 	return text, expires, nil
 }
 
-// use calls open with what a code grants, and forgets the code once that has succeeded; until then the code works. ok is false for one that is wrong,
-// was used or has expired. An error may also mean that the code could not be forgotten: what open did then has to be undone, since the code may be used
-// again. Codes are told apart by their hashes, so how long it takes says nothing of how much of a code is right.
+// use calls open with the grant of a code, and deletes the code once that has succeeded; until then the code remains valid. ok is false if the code is
+// wrong, used or expired. An error may also mean that the code could not be deleted: the caller then has to undo what open did, since the code may be used
+// again. Codes are compared by their hashes, so the time this takes does not reveal how much of a code is right.
 func (c *Codes) use(ctx context.Context, text string, now time.Time, open func(Grant) error) (ok bool, err error) {
 	hash := hashOf(text)
 	isIt := func(each code) bool { return each.Hash == hash }
@@ -102,7 +102,7 @@ func (c *Codes) use(ctx context.Context, text string, now time.Time, open func(G
 	return ok, nil
 }
 
-// look reads the codes without the lock.
+// look reads the codes without taking the lock.
 func (c *Codes) look(ctx context.Context, now time.Time) ([]code, error) {
 	select {
 	case c.looking <- struct{}{}:
@@ -113,7 +113,7 @@ func (c *Codes) look(ctx context.Context, now time.Time) ([]code, error) {
 	return c.read(ctx, now)
 }
 
-// read returns the codes that work, the oldest first.
+// read returns the valid codes, oldest first.
 func (c *Codes) read(ctx context.Context, now time.Time) ([]code, error) {
 	data, err := c.store.Kept(ctx, codesName)
 	if err != nil {
@@ -121,12 +121,12 @@ func (c *Codes) read(ctx context.Context, now time.Time) ([]code, error) {
 	}
 	var codes []code
 	if len(data) > 0 && json.Unmarshal(data, &codes) != nil {
-		codes = nil // they are of another version; whoever has one asks for a new one
+		codes = nil // written by another version; their holders ask for new ones
 	}
 	return slices.DeleteFunc(codes, func(each code) bool { return !now.Before(each.Expires) }), nil
 }
 
-// change has to change the codes that work, while nobody else does. They stay as they are when to fails.
+// change replaces the valid codes with the result of to, while holding the lock. If to fails, they remain unchanged.
 func (c *Codes) change(ctx context.Context, now time.Time, to func([]code) ([]code, error)) error {
 	_, release, err := c.store.Lock(ctx, codesName, c.holder)
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *Codes) change(ctx context.Context, now time.Time, to func([]code) ([]co
 			return err
 		}
 	}
-	// What was done for it is done, so this goes on although the client may have left.
+	// to has already acted, so this continues even if the client has left.
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), codeTimeout, errNoAnswer)
 	defer cancel()
 	return c.store.Keep(ctx, codesName, data)

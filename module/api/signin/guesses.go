@@ -9,23 +9,23 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// An address may send a wrong code now and then: somebody opens an old link. The limit is for those that guess, and counts wrong codes alone.
+// A client may send a wrong code now and then: somebody opens an old link. The limit is meant for guessing, and counts only wrong codes.
 const (
 	guessEvery = 6 * time.Second
 	guessBurst = 10
-	// guessers is how many limits there are: addresses that fall on the same share it.
+	// guessers is how many limiters there are: addresses with the same hash share one.
 	guessers = 1024
 )
 
-// guesses counts wrong codes by the address that they come from.
+// guesses counts wrong codes by client address.
 type guesses struct {
 	mu    sync.Mutex
-	seed  maphash.Seed // set with the first
+	seed  maphash.Seed // set with the first code
 	from  [guessers]*rate.Limiter
 	ready bool
 }
 
-// wrong counts a wrong code. It returns how long the address has to wait until it may send another; 0 if it may have sent this one.
+// wrong counts a wrong code. It returns how long the address has to wait before it may send another; 0 if this one was within the limit.
 func (g *guesses) wrong(address string, now time.Time) (wait time.Duration) {
 	taken := g.limiter(address).ReserveN(now, 1)
 	if wait = taken.DelayFrom(now); wait > 0 {
@@ -47,7 +47,7 @@ func (g *guesses) limiter(address string) *rate.Limiter {
 	return *place
 }
 
-// guesser is what an address is counted as: an IPv6 network of 64 bits is one household. Texts that are no address are one too.
+// guesser returns what an address is counted as: an IPv6 network of 64 bits counts as one household. All invalid addresses count as one.
 func guesser(address string) netip.Prefix {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {

@@ -14,35 +14,35 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Path is where codes are exchanged, with a slash at its end or without.
+// Path is where codes are exchanged, with or without the trailing slash.
 const Path = "/api/console/session/"
 
 // Serves reports whether a path is that of the exchange.
 func Serves(path string) bool { return path == Path || path == strings.TrimSuffix(Path, "/") }
 
-// State is what survives reloads: the codes, and who sent wrong ones.
+// State survives reloads: the codes, and the counts of wrong ones.
 type State struct {
 	Codes   *Codes
 	guesses guesses
 }
 
-// NewState is the state with the codes in a store.
+// NewState returns the state with the codes in a store.
 func NewState(store Store) *State { return &State{Codes: NewCodes(store)} }
 
 // SignIn exchanges codes for keys.
 type SignIn struct {
 	State    *State
 	Registry *registry.Registry
-	// ClientIP returns the address of the client; wrong codes are counted by it.
+	// ClientIP returns the client's address, by which wrong codes are counted.
 	ClientIP func(*http.Request) string
 	Origins  api.Origins
 	Logger   *zap.Logger
 }
 
-// label is that of the keys of sessions.
+// label is the label of session keys.
 const label = "console"
 
-// session is the answer to an exchange.
+// session is the response to an exchange.
 type session struct {
 	Key       string    `json:"key"`
 	ExpiresAt time.Time `json:"expires_at"`
@@ -64,9 +64,9 @@ func (s *SignIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 const (
-	// maxBody is the most bytes of a body.
+	// maxBody is the largest body, in bytes.
 	maxBody = 4 << 10
-	// codeTimeout is the longest that the registry may take to find a code.
+	// codeTimeout is how long the registry may take to find a code.
 	codeTimeout = 5 * time.Second
 )
 
@@ -84,7 +84,7 @@ func (s *SignIn) answer(r *http.Request, now time.Time) (*api.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The limit is not asked first: who guesses would lock out whoever shares the address, and a code has too many bits to be guessed.
+	// The limit is not checked first: somebody who guesses would lock out everybody at the same address, and a code has too many bits to be guessed.
 	ctx, cancel := context.WithTimeoutCause(r.Context(), codeTimeout, errNoAnswer)
 	defer cancel()
 	var made *opened
@@ -104,7 +104,7 @@ func (s *SignIn) answer(r *http.Request, now time.Time) (*api.Response, error) {
 		}
 		return nil, errWrongCode
 	}
-	// The key that was made may have gone with its project.
+	// The new key may have been deleted with its project.
 	p := s.Registry.Snapshot().Project(made.key.Project)
 	if p == nil {
 		return nil, errWrongCode
@@ -114,7 +114,7 @@ func (s *SignIn) answer(r *http.Request, now time.Time) (*api.Response, error) {
 	}), nil
 }
 
-// errWrongCode refuses a code. It does not tell wrong codes from those that were good once.
+// errWrongCode refuses a code. It does not distinguish wrong codes from used or expired ones.
 var errWrongCode = api.Unauthenticated("This link has expired or was already used. Get a new one with: caddy analytics console")
 
 // opened is the key of a session.
@@ -129,15 +129,15 @@ func (s *SignIn) open(ctx context.Context, grant Grant, now time.Time) (*opened,
 		Project: grant.Project, Label: label, Scopes: grant.Scopes, ExpiresAt: now.Add(grant.Life), Session: true,
 	}, now)
 	if errors.Is(err, registry.ErrNotFound) {
-		return nil, errWrongCode // the project is gone
+		return nil, errWrongCode // the project was deleted
 	}
 	if err != nil {
-		return nil, err // it says what was being done
+		return nil, err // the error has the context
 	}
 	return &opened{key, text}, nil
 }
 
-// close ends a key that nobody was given.
+// close revokes a key that nobody received.
 func (s *SignIn) close(ctx context.Context, made *opened, now time.Time) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), codeTimeout, errNoAnswer)
 	defer cancel()
@@ -145,10 +145,10 @@ func (s *SignIn) close(ctx context.Context, made *opened, now time.Time) error {
 	return err
 }
 
-// checkOrigin refuses requests that a page of another site sends. Programs, which say nothing of where they are, may send them.
+// checkOrigin refuses requests sent by pages of other sites. Programs, which send no origin, are allowed.
 func (s *SignIn) checkOrigin(r *http.Request) error {
 	protection := http.NewCrossOriginProtection()
-	// Behind a proxy the site has another name than the request.
+	// Behind a proxy, the host of the request is not that of the site.
 	if own := (&api.Input{Request: r, Origins: s.Origins}).Origin(); own != "" {
 		if err := protection.AddTrustedOrigin(own); err != nil {
 			return fmt.Errorf("reading the origin of the site: %w", err)
@@ -160,7 +160,7 @@ func (s *SignIn) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// readCode reads the body, which is JSON: a form, which a page of another site could send without asking, is refused.
+// readCode reads the body, which must be JSON: it refuses a form, which a page of another site could send without a preflight.
 func readCode(r *http.Request) (string, error) {
 	body, err := api.ReadBody(r)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package status says how the server and a project are doing: what the console shows of their health. It tells nothing of other projects,
-// of hosts, and of the files of the server, because the holder of a key may be a customer.
+// Package status reports the health of the server and of a project for the console. As the holder of a key may be a customer, it reveals nothing about
+// other projects, hosts, or files of the server.
 package status
 
 import (
@@ -14,30 +14,30 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Status is the handler of the topic.
+// Status handles the status route.
 type Status struct {
 	Executor *execution.Executor
 	Version  string    // of this module
-	Started  time.Time // when the process did
+	Started  time.Time // when the process started
 	Embedded bool      // ClickHouse is the embedded engine
-	// Health asks the parts of the server, or says what they answered a moment ago.
+	// Health checks the parts of the server, or returns the result of a moment ago.
 	Health func(context.Context) Health
-	// Capture is how the events of a project are taken in; nil for a server that takes none.
+	// Capture returns the event counts of a project; nil for a server that receives no events.
 	Capture func(project int64) *Capture
 }
 
-// Health is whether the parts of the server answer.
+// Health says which parts of the server respond.
 type Health struct {
 	At                   time.Time
 	ClickHouse, Registry bool
-	Took                 time.Duration // until ClickHouse answered
+	Took                 time.Duration // until ClickHouse responded
 }
 
-// Capture is what became of the events of a project since the process started, and what waits.
+// Capture counts the events of a project by outcome since the process started, and those that are waiting.
 type Capture struct {
 	Accepted  int64            `json:"accepted_events"`
 	Ignored   int64            `json:"ignored_events"` // accepted, but of kinds that are not stored
-	Dropped   int64            `json:"dropped_events"` // bad ones among good ones
+	Dropped   int64            `json:"dropped_events"` // invalid events among valid ones
 	Refused   map[string]int64 `json:"refused_requests"`
 	Delivered int64            `json:"delivered_events"`
 	SetAside  int64            `json:"set_aside_events"`
@@ -46,7 +46,7 @@ type Capture struct {
 	Lag       float64          `json:"lag_seconds"`
 }
 
-// Routes are the routes of the topic.
+// Routes returns the status route.
 func (s *Status) Routes() []api.Route {
 	return []api.Route{{Method: http.MethodGet, Pattern: "status", Scope: "project:read", Handler: s.get}}
 }
@@ -76,7 +76,7 @@ type database struct {
 	Version   *string   `json:"version"`
 	PingMS    *float64  `json:"ping_ms"`
 	CheckedAt time.Time `json:"checked_at"`
-	Hosts     *hosts    `json:"hosts,omitempty"` // nil for one
+	Hosts     *hosts    `json:"hosts,omitempty"` // nil if there is only one
 }
 
 // hosts counts the hosts of ClickHouse.
@@ -99,20 +99,20 @@ func hostsOf(house *warehouse.Warehouse) *hosts {
 	return found
 }
 
-// answers are those with rows that the project got.
+// answers counts the project's answers with rows.
 type answers struct {
 	Hits     int64    `json:"hits"`
 	Misses   int64    `json:"misses"`
 	HitRatio *float64 `json:"hit_ratio"`
 }
 
-// events says for how many days the project keeps events, null for ever, and the time of the earliest that it shows now, null for all.
+// events says for how many days the project stores events, null for ever, and the time of the earliest event shown now, null for no limit.
 type events struct {
 	RetentionDays *int       `json:"retention_days"`
 	From          *time.Time `json:"from"`
 }
 
-// queries are those of the project, now and at most.
+// queries counts the queries of the project, now and at most.
 type queries struct {
 	Running    int `json:"running"`
 	Waiting    int `json:"waiting"`
@@ -120,7 +120,7 @@ type queries struct {
 	MaxWaiting int `json:"max_waiting"`
 }
 
-// tables are those of materialized versions of endpoints.
+// tables counts the tables of materialized endpoint versions.
 type tables struct {
 	Tables         int        `json:"tables"`
 	Ready          int        `json:"ready"`   // filled at least once
