@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTakeKey checks what is left of a body for the route that reads it.
+// TestTakeKey checks what remains of a body for the route that reads it.
 func TestTakeKey(t *testing.T) {
 	tests := []struct {
 		name, body, contentType, key, rest string
@@ -51,7 +51,7 @@ func TestTakeKey(t *testing.T) {
 	}
 }
 
-// FuzzTakeKey: whatever the body is, what is left of it is an object without the key.
+// FuzzTakeKey: whatever the body is, the rest of it is an object without the key.
 func FuzzTakeKey(f *testing.F) {
 	for _, body := range []string{
 		``, `{}`, `[]`, `null`, `{"personal_api_key": "k"}`, `{"personal_api_key": {"a": 1}, "b": "\ud800"}`, `{"personal_api_key": "j", "a": {}, "personal_api_key": "k"}`,

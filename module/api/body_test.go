@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestReadBody checks what is refused before it is read as JSON.
+// TestReadBody checks what is refused before it is parsed as JSON.
 func TestReadBody(t *testing.T) {
 	tests := []struct {
 		name, body string
@@ -63,7 +63,7 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
-// TestDeclaredTooLarge: a body that says that it is too large is refused before any of it is read.
+// TestDeclaredTooLarge: a body whose declared length is too large is refused before any of it is read.
 func TestDeclaredTooLarge(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
 	r.Body, r.ContentLength = io.NopCloser(unreadable{t}), maxBody+1
@@ -79,7 +79,7 @@ func (u unreadable) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestReadObjectOwnsItsFields: the next request gets the buffer that the body was in.
+// TestReadObjectOwnsItsFields: the next request reuses the body's buffer.
 func TestReadObjectOwnsItsFields(t *testing.T) {
 	read := func(body string) map[string]json.RawMessage {
 		in := &Input{Request: httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))}

@@ -19,7 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestErrorBodies pins status, body and Retry-After of every kind of failure (contract section 7), wrapped as it comes.
+// TestErrorBodies pins the status, body and Retry-After of every kind of failure (contract section 7), wrapped as in the code.
 func TestErrorBodies(t *testing.T) {
 	engine := func(kind clickhouse.ErrorKind) error {
 		return &clickhouse.Error{Kind: kind, Code: 1, Name: "no_common_type", Message: "There is no supertype"}
@@ -73,7 +73,7 @@ func TestErrorBodies(t *testing.T) {
 	}
 }
 
-// TestRunFailures pins what runs of endpoints answer where the query route has another status (contract section 5.7).
+// TestRunFailures pins the errors of endpoint runs that have another status on the query route (contract section 5.7).
 func TestRunFailures(t *testing.T) {
 	const typ, validationTyp = "server_error", "validation_error"
 	for kind, want := range map[clickhouse.ErrorKind]Error{
@@ -98,7 +98,7 @@ func TestRunFailures(t *testing.T) {
 	}
 }
 
-// TestErrorLog checks what an operator is told: of our own failures, and of queries that ClickHouse cannot run.
+// TestErrorLog checks what is logged: the server's own failures, and queries that ClickHouse cannot run.
 func TestErrorLog(t *testing.T) {
 	for _, tt := range []struct {
 		kind clickhouse.ErrorKind
@@ -122,7 +122,7 @@ func TestErrorLog(t *testing.T) {
 	}
 }
 
-// TestMistakePlace checks that a mistake in a text carries its place.
+// TestMistakePlace checks that a mistake in a text has its position.
 func TestMistakePlace(t *testing.T) {
 	const text = "select 1,\n  evnt from events"
 	mistake := &diag.Error{Code: diag.QueryError, Detail: "Unable to resolve field: evnt", Span: diag.Span{Start: 12, End: 16}, Hint: "event"}

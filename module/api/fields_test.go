@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestField checks what values a field takes, and how its type is named where it takes another.
+// TestField checks which values a field accepts, and how it names its type when it refuses one.
 func TestField(t *testing.T) {
 	type word string
 	var (
@@ -51,7 +51,7 @@ func TestField(t *testing.T) {
 	}
 }
 
-// TestFields checks what may be null or left out, and that the first mistake is the one that is kept.
+// TestFields checks what may be null or missing, and that the first mistake is kept.
 func TestFields(t *testing.T) {
 	tests := []struct {
 		name, raw string

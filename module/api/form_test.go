@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// formOf is a request with a form of texts, and of files, in their order.
+// formOf returns a request with a form of texts and files, in this order.
 func formOf(tb testing.TB, texts, files [][2]string) (contentType string, body []byte) {
 	tb.Helper()
 	var out bytes.Buffer
@@ -38,7 +38,7 @@ func formOf(tb testing.TB, texts, files [][2]string) (contentType string, body [
 	return w.FormDataContentType(), out.Bytes()
 }
 
-// before is what a body holds before a text.
+// before is what precedes a text in a body.
 func before(body []byte, text string) []byte {
 	head, _, _ := bytes.Cut(body, []byte(text))
 	return head
@@ -100,7 +100,7 @@ func TestReadForm(t *testing.T) {
 	}
 }
 
-// FuzzReadForm: a body is refused as the caller's mistake, or gives texts that are JSON and files of the asked names alone.
+// FuzzReadForm: a body is refused as the caller's mistake, or yields texts that are JSON and only the files asked for.
 func FuzzReadForm(f *testing.F) {
 	typ, body := formOf(f, [][2]string{{"name", "Beta"}, {"", ""}, {"name", "\xff\x00"}}, [][2]string{{"csv", "u1\nu2"}})
 	f.Add(typ, body)

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// manyKinds are fields of all types that writes have.
+// manyKinds are fields of all types used in writes.
 type manyKinds struct {
 	Bool    bool
 	MayBool *bool
@@ -30,7 +30,7 @@ type manyKinds struct {
 	Raw     json.RawMessage
 }
 
-// readKinds reads all fields, and returns what was given of them, in words, or the first mistake.
+// readKinds reads all fields, and describes those that were given, or returns the first mistake.
 func readKinds(all map[string]json.RawMessage) string {
 	f := &Fields{All: all}
 	var out []string
@@ -154,7 +154,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestFormLimits: a form is held to the limits and the checks of any other body.
+// TestFormLimits: forms are subject to the limits and checks of any other body.
 func TestFormLimits(t *testing.T) {
 	many := strings.Repeat("a=&", maxFormFields)
 	tests := []struct{ name, typ, coding, body, want string }{
@@ -193,7 +193,7 @@ func TestFormLimits(t *testing.T) {
 	}
 }
 
-// TestFormsAreNoQueries: what is read as JSON alone, such as queries and runs, refuses forms.
+// TestFormsAreNoQueries: bodies that are read as JSON only, such as queries and runs, must not be forms.
 func TestFormsAreNoQueries(t *testing.T) {
 	for _, typ := range []string{encodedType, multipartType + "; boundary=x"} {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("a=b"))
@@ -204,7 +204,7 @@ func TestFormsAreNoQueries(t *testing.T) {
 	}
 }
 
-// TestJSONIsNoForm: no value of a JSON body is taken for that of a form, whatever space is before it.
+// TestJSONIsNoForm: no value of a JSON body is mistaken for that of a form, whatever whitespace precedes it.
 func TestJSONIsNoForm(t *testing.T) {
 	all, err := DecodeObject([]byte("{\"a\":\t\"5\",\"b\":\n\t[\"true\"] ,\n\"c\"\t:\n{\"d\":\t\"x\"}}"))
 	if err != nil {
@@ -217,8 +217,8 @@ func TestJSONIsNoForm(t *testing.T) {
 	}
 }
 
-// FuzzForm: a form of the type application/x-www-form-urlencoded is refused as the caller's mistake, or its fields are read as those of any type,
-// and as the texts that were sent.
+// FuzzForm: a form of the type application/x-www-form-urlencoded is refused as the caller's mistake, or its fields are read as any type, and as the texts
+// that were sent.
 func FuzzForm(f *testing.F) {
 	f.Add("name=x&tags=a&tags=b&pinned=true")
 	f.Add("bool=%74&int=&float=1e999&list=%5B1%5D&object={&raw=\"&text=%00%ff&=&&a;b=c")
@@ -250,7 +250,7 @@ func FuzzForm(f *testing.F) {
 	})
 }
 
-// FuzzDecode: what is read leniently from JSON is the caller's mistake or a value, and what JSON itself reads stays as it is.
+// FuzzDecode: a JSON value is decoded leniently or is the caller's mistake; what encoding/json decodes gives the same result.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{`{"bool":"t","int":"1.0","float":"x","text":5,"list":[1],"object":{"a":"b"}}`, `{"int":1e3,"may_int":-0.0,"may_bool":1e0,"may_text":1E5}`} {
 		f.Add([]byte(seed))

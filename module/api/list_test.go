@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWritePage checks the envelope of lists, also for numbers whose sum does not fit.
+// TestWritePage checks the envelope of lists, including numbers whose sum overflows.
 func TestWritePage(t *testing.T) {
 	const huge = "9223372036854775807"
 	link := func(query string) *string {

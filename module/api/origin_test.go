@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestOriginOfTrustedProxies: what a proxy says is used only from those that are trusted, and only if it can be part of a link.
+// TestOriginOfTrustedProxies: the headers of a proxy are used only if it is trusted, and only if they are fit for a link.
 func TestOriginOfTrustedProxies(t *testing.T) {
 	headers := func(pairs ...string) http.Header {
 		h := http.Header{}

@@ -27,14 +27,14 @@ const (
 	id    = "0190f3c2-aaaa-7abc-8def-000000000001"
 )
 
-// site is a capture whose entries are kept in memory.
+// site is a capture that stores its entries in memory.
 type site struct {
 	*capture.Capture
 
 	mu      sync.Mutex
 	entries []capture.Entry
-	err     error // of the next ones
-	blind   error // of looking for a token
+	err     error // of the next appends
+	blind   error // of looking up a token
 }
 
 func newSite(t *testing.T) *site {
@@ -56,7 +56,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// names are the names of the events that were kept.
+// names returns the names of the events that were stored.
 func (s *site) names(t *testing.T) (names []string) {
 	t.Helper()
 	for _, e := range s.entries {
@@ -79,7 +79,7 @@ func (s *site) names(t *testing.T) (names []string) {
 	return names
 }
 
-// send sends a request with some headers, given by name and value.
+// send sends a request with headers, given as names and values.
 func (s *site) send(t *testing.T, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -183,7 +183,7 @@ func TestCORS(t *testing.T) {
 	}
 }
 
-// TestRefusals checks what is answered for each code, that nothing is kept, and that it is counted.
+// TestRefusals checks the response for each code, that nothing is stored, and that it is counted.
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name, body   string
@@ -260,7 +260,7 @@ func TestBodyLimits(t *testing.T) {
 		}
 	}
 	s.MaxBody = 100
-	for size, want := range map[int]int{100: 400, 101: 413, 100_000: 413} { // without a length, as in chunks
+	for size, want := range map[int]int{100: 400, 101: 413, 100_000: 413} { // without a length, as with chunked encoding
 		r := httptest.NewRequest(http.MethodPost, "/e/", io.MultiReader(strings.NewReader(strings.Repeat("x", size))))
 		w := httptest.NewRecorder()
 		if s.Serve(w, r); w.Code != want {
@@ -298,7 +298,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestCountersOfAProject: requests count for a project from when on its token is known, and for no other one.
+// TestCountersOfAProject: requests count for a project once their token is known, and for no other project.
 func TestCountersOfAProject(t *testing.T) {
 	s := newSite(t)
 	s.send(t, http.MethodPost, "/e/", event("a"))
@@ -325,7 +325,7 @@ func TestCountersOfAProject(t *testing.T) {
 	}
 }
 
-// TestNotKept refuses what the log does not take, so that clients send it again.
+// TestNotKept: events that the log does not accept are refused, so that clients send them again.
 func TestNotKept(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
@@ -350,7 +350,7 @@ func TestNotKept(t *testing.T) {
 	}
 }
 
-// TestTokenNotLookedUp answers that it can't know a token now, so that clients send again.
+// TestTokenNotLookedUp: if a token can't be looked up now, the events are refused, so that clients send them again.
 func TestTokenNotLookedUp(t *testing.T) {
 	s := newSite(t)
 	s.blind = errors.New("the registry is away")
@@ -369,7 +369,7 @@ func TestTokenNotLookedUp(t *testing.T) {
 	}
 }
 
-// TestTokenBeforeEvents refuses a token of no project before it says what is wrong with the events, but after a payload that can't be read.
+// TestTokenBeforeEvents: an unknown token is reported before mistakes in the events, but after a payload that can't be read.
 func TestTokenBeforeEvents(t *testing.T) {
 	s := newSite(t)
 	for _, tt := range []struct {
@@ -408,7 +408,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestMemory holds the requests that are read at the same time to what they share, and gives all of it back.
+// TestMemory: concurrent requests stay within the memory that they share, and return all of it.
 func TestMemory(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -417,7 +417,7 @@ func TestMemory(t *testing.T) {
 	_ = z.Close()
 	s := newSite(t)
 	s.Memory = capture.NewMemory(40 << 20)
-	// More than there is for large ones: it waits a while for others, and there are none.
+	// More than there is for large requests: it waits a while for others to return some, but there are none.
 	w := s.send(t, http.MethodPost, "/e/", packed.String())
 	if got := body(t, w); w.Code != http.StatusServiceUnavailable || got["code"] != "server_busy" || w.Header().Get("Retry-After") == "" {
 		t.Errorf("%d %v", w.Code, got)
@@ -454,7 +454,7 @@ func TestClientIP(t *testing.T) {
 	}
 }
 
-// v1Headers are those of a good request of the newest route, with one changed.
+// v1Headers returns the headers of a valid request of the newest route, with one changed.
 func v1Headers(changed, value string) []string {
 	all := []string{
 		"Authorization", "Bearer " + token, "Content-Type", "application/json", "User-Agent", "x", "PostHog-Sdk-Info", "posthog-node/5.70.0",
@@ -486,7 +486,7 @@ func TestV1(t *testing.T) {
 	if diff := cmp.Diff([]string{"e"}, s.names(t)); diff != "" || s.Counters.Dropped.Load() != 1 || s.Counters.Of(7).Dropped.Load() != 1 {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	// The token is looked at before the body.
+	// The token is checked before the body.
 	r := httptest.NewRequest(http.MethodPost, "/i/v1/analytics/events", unread{t})
 	for i, h := 0, v1Headers("Authorization", "Bearer phc_unknown"); i < len(h); i += 2 {
 		r.Header.Set(h[i], h[i+1])

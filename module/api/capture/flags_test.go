@@ -14,7 +14,7 @@ import (
 
 const asked = `{"token":"` + token + `","distinct_id":"d","groups":{}}`
 
-// configFields is what /array/<token>/config says, but for the token.
+// configFields is the body of /array/<token>/config without the token.
 const configFields = `"supportedCompression": ["gzip","gzip-js"], "hasFeatureFlags": false, "analytics": {"endpoint": "/i/v0/e/"}, "sessionRecording": false,
 	"surveys": false, "heatmaps": false, "capturePerformance": false, "captureDeadClicks": false, "autocapture_opt_out": false, "autocaptureExceptions": false,
 	"errorTracking": {"autocaptureExceptions": false, "suppressionRules": []}, "elementsChainAsString": true, "defaultIdentifiedOnly": true, "siteApps": []`
@@ -96,7 +96,7 @@ func TestConfig(t *testing.T) {
 	if diff := cmp.Diff(want, body(t, w)); diff != "" || w.Code != http.StatusOK || w.Header().Get("Vary") != "Origin" {
 		t.Errorf("%d (-want +got):\n%s", w.Code, diff)
 	}
-	// posthog-js loads a script for surveys, which is not here, whatever it is told about them.
+	// posthog-js loads a script for surveys, which does not exist here, if they are mentioned at all.
 	config := strings.Replace(w.Body.String(), `"surveys":false,`, "", 1)
 	w = s.send(t, http.MethodGet, "/array/"+token+"/config.js", "")
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/javascript" ||

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// slowBody gives some bytes after each pause.
+// slowBody returns some bytes after each pause.
 type slowBody struct {
 	left, bytes int
 	pause       time.Duration
@@ -25,7 +25,7 @@ func (s *slowBody) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-// TestSlowBodies: a body that trickles is given up, and one that is slow but keeps coming is not.
+// TestSlowBodies: a body that trickles is given up; one that is slow but steady is not.
 func TestSlowBodies(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

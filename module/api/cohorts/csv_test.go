@@ -53,7 +53,7 @@ func TestReadCSV(t *testing.T) {
 	}
 }
 
-// FuzzReadCSV: whatever a file holds, it is refused, or names people once each, by ids that are ids.
+// FuzzReadCSV: whatever a file contains, it is refused, or lists each person once, by valid ids.
 func FuzzReadCSV(f *testing.F) {
 	for _, seed := range []string{"u1\nu2", "person_id\n" + someID, "name,email\n\"A, \"\"B\",a@b.c\n", "a,b\n1,2", "\"", ",,,\n", "\ufeff\n"} {
 		f.Add([]byte(seed))

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// FuzzSavedBodies: no body of an insight or a dashboard is anything but read, or a mistake of its sender.
+// FuzzSavedBodies: every body of an insight or a dashboard is read, or is a mistake of the caller.
 func FuzzSavedBodies(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `null`, `[]`, `{"query":[]}`, `{"query":{"kind":"HogQLQuery","query":"select 1"},"tags":["a",null],"dashboards":[1.5]}`,

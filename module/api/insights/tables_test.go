@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestCutTable: a table that is too long keeps its columns and both ends, and says what is left out; it is never longer than it may be.
+// TestCutTable: a table that is too long keeps its columns and both ends, says what is left out, and never exceeds its limit.
 func TestCutTable(t *testing.T) {
 	t.Parallel()
 	rows := func(n int) string {

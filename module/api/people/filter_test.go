@@ -23,7 +23,7 @@ func at(second int) event {
 	return event{Timestamp: time.Date(2024, 3, 1, 10, 0, second, 0, time.UTC)}
 }
 
-// TestNext pins that the address of the next page leaves no event out, also where the page ends between events of one time.
+// TestNext: the URL of the next page leaves out no event, even if the page ends between events of the same time.
 func TestNext(t *testing.T) {
 	before := time.Date(2024, 4, 1, 0, 0, 0, 0, time.UTC)
 	tests := []struct {
@@ -89,7 +89,7 @@ func filtersText(in string) string {
 	return string(text)
 }
 
-// TestFiltersTellNoMore: filters on people that look at events need the scope that reads events, however they are nested.
+// TestFiltersTellNoMore: filters on people that read events need the scope for events, however deeply they are nested.
 func TestFiltersTellNoMore(t *testing.T) {
 	tests := []struct{ name, filters, scopes, want string }{
 		{"people", `[{"key": "a", "value": 1}]`, "person:read", ""},
@@ -121,7 +121,7 @@ func TestFiltersTellNoMore(t *testing.T) {
 	}
 }
 
-// FuzzFilters asks for people and events by filters and texts of any kind: what is refused is a mistake of the caller.
+// FuzzFilters requests people and events with arbitrary filters and texts: whatever is refused is a mistake of the caller.
 func FuzzFilters(f *testing.F) {
 	f.Add(`[{"key": "a", "value": [1, "x"], "operator": "in"}]`, "it's", "-7d")
 	f.Add(`{"type": "OR", "values": [{"type": "hogql", "key": "id in (select 1)"}]}`, `\'`, "2024-03-01T10:00:00Z")

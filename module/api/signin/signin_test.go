@@ -36,7 +36,7 @@ type memory struct {
 	mu   sync.Mutex
 	data []byte
 	err  error
-	keep func() error // called before something is kept; nil: nothing
+	keep func() error // called before each write; nil does nothing
 }
 
 func (m *memory) Lock(context.Context, string, string) (bool, func(), error) {
@@ -62,7 +62,7 @@ func (m *memory) Kept(context.Context, string) ([]byte, error) {
 	return m.data, m.err
 }
 
-// site is a sign-in on a registry with two projects, 1 and 2.
+// site returns a sign-in on a registry with two projects, 1 and 2.
 type site struct {
 	*signin.SignIn
 }
@@ -82,7 +82,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// siteOn is a sign-in on a registry in a store.
+// siteOn returns a sign-in on a registry in a store.
 func siteOn(t *testing.T, store registry.Store) *site {
 	t.Helper()
 	reg, err := registry.Open(context.Background(), store, registry.Options{Logger: zap.NewNop(), Poll: time.Hour, Gather: time.Hour, Purge: 24 * time.Hour})
@@ -100,7 +100,7 @@ func siteOn(t *testing.T, store registry.Store) *site {
 	}}
 }
 
-// code issues one for everything in a project.
+// code issues a code for everything in a project.
 func (s *site) code(project int64) string {
 	text, _ := s.issue(signin.Grant{Project: project, Scopes: []string{"*"}, Life: time.Hour}, time.Now())
 	return text
@@ -184,7 +184,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// TestConcurrentExchange: many who have one code get one key.
+// TestConcurrentExchange: many clients with the same code get one key.
 func TestConcurrentExchange(t *testing.T) {
 	s := newSite(t)
 	code := s.code(1)
@@ -205,7 +205,7 @@ func TestConcurrentExchange(t *testing.T) {
 	}
 }
 
-// TestOneUseOnAllNodes: a code that one node gave out works on another, and once, even if all nodes get it at the same time.
+// TestOneUseOnAllNodes: a code issued by one node works on another, and only once, even if all nodes receive it at the same time.
 func TestOneUseOnAllNodes(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	var all []*site
@@ -232,7 +232,7 @@ func TestOneUseOnAllNodes(t *testing.T) {
 			switch {
 			case w.Code == http.StatusCreated:
 				created++
-			case w.Code != http.StatusUnauthorized && w.Code != http.StatusTooManyRequests: // many wrong ones come from one address
+			case w.Code != http.StatusUnauthorized && w.Code != http.StatusTooManyRequests: // all the wrong codes come from one address
 				t.Errorf("%d %s", w.Code, w.Body)
 			}
 		}
@@ -245,7 +245,7 @@ func TestOneUseOnAllNodes(t *testing.T) {
 	}
 }
 
-// TestWithoutTheRegistry: a code is neither given out nor used while the registry is away, and it still works afterwards.
+// TestWithoutTheRegistry: while the registry is unavailable, a code is neither issued nor used, and it still works afterwards.
 func TestWithoutTheRegistry(t *testing.T) {
 	s, store := newSite(t), new(memory)
 	s.State = signin.NewState(store)
@@ -263,7 +263,7 @@ func TestWithoutTheRegistry(t *testing.T) {
 	}
 }
 
-// refusing is a store that writes nothing while it has an error.
+// refusing is a store whose writes fail while it has an error.
 type refusing struct {
 	registry.Store
 	err atomic.Pointer[error]
@@ -276,7 +276,7 @@ func (r *refusing) Write(ctx context.Context, w *registry.Write) (uint64, error)
 	return r.Store.Write(ctx, w)
 }
 
-// TestWithoutAKey: a code that gave nobody a key still works, and a key that nobody was given does not.
+// TestWithoutAKey: a code for which nobody received a key still works, and a key that nobody received does not.
 func TestWithoutAKey(t *testing.T) {
 	inner, err := sqlite.Open(context.Background(), sqlitetest.Path(t))
 	if err != nil {
@@ -318,7 +318,7 @@ func TestWithoutAKey(t *testing.T) {
 	}
 }
 
-// TestProjectGoesMeanwhile: the project is deleted when the key was just made.
+// TestProjectGoesMeanwhile: the project is deleted just after the key was created.
 func TestProjectGoesMeanwhile(t *testing.T) {
 	s, codes := newSite(t), new(memory)
 	s.State = signin.NewState(codes)
@@ -332,7 +332,7 @@ func TestProjectGoesMeanwhile(t *testing.T) {
 	}
 }
 
-// TestRefused: what is refused makes no key, and leaves the code as it is.
+// TestRefused: refused requests create no key, and leave the code valid.
 func TestRefused(t *testing.T) {
 	s := newSite(t)
 	code := s.code(1)
@@ -381,7 +381,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestBehindProxy: the site has another name than the request, and the page says so.
+// TestBehindProxy: the host of the request is not that of the site, which the page names as its origin.
 func TestBehindProxy(t *testing.T) {
 	s := newSite(t)
 	s.Origins = api.Origins{PublicURL: "https://public.example"}
@@ -409,7 +409,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// TestUnknownProject: a code is for a project that is not there.
+// TestUnknownProject: a code is for a project that does not exist.
 func TestUnknownProject(t *testing.T) {
 	s := newSite(t)
 	if got := detail(t, s.exchange(s.code(99))); got != wrongCode {
@@ -417,7 +417,7 @@ func TestUnknownProject(t *testing.T) {
 	}
 }
 
-// TestManyCodes: a new code takes the place of the oldest, when there are too many.
+// TestManyCodes: if there are too many codes, a new one replaces the oldest.
 func TestManyCodes(t *testing.T) {
 	s := newSite(t)
 	first, second := s.code(1), s.code(1)
@@ -432,7 +432,7 @@ func TestManyCodes(t *testing.T) {
 	}
 }
 
-// TestGuesses: who sends many wrong codes is told to wait; a right one works all the same, whoever else shares the address.
+// TestGuesses: a client that sends many wrong codes is told to wait; a valid code still works from the same address.
 func TestGuesses(t *testing.T) {
 	s := newSite(t)
 	guess := func(address string) *httptest.ResponseRecorder {
