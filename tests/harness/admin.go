@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Ask asks the admin API like a command would, without starting a process, and decodes the answer into out unless
-// that is nil. It gets with a nil body and posts others; one that is not an io.Reader is sent as JSON.
+// Ask sends a request to the admin API like a command would, without starting a process, and decodes the answer into out unless that is nil. With a nil
+// body it sends a GET, else a POST; a body that is not an io.Reader is sent as JSON.
 func (s *Server) Ask(path string, body, out any) error {
 	method := http.MethodPost
 	reader, ok := body.(io.Reader)

@@ -24,7 +24,7 @@ type Demo struct {
 	SecretKey   string `json:"secret_key"`
 }
 
-// OpenDemo starts the program of `make run` on free ports, with all its files in folder, and waits until its data is there. The caller must Stop it.
+// OpenDemo starts the program of `make run` on free ports, with all its files in folder, and waits until its data is loaded. The caller must Stop it.
 func OpenDemo(folder string) (*Demo, error) {
 	binary, err := Binary()
 	if err != nil {

@@ -1,7 +1,7 @@
 package harness
 
-// Only returns the members of the JSON value came that want has too: nested, and item by item in arrays of equal length. It
-// treats null as an empty string, like clients that cannot distinguish them.
+// Only returns the members of the JSON value came that are in want too: nested, and item by item in arrays of equal length. It treats null as an empty
+// string, like clients that cannot distinguish them.
 func Only(want, came any) any {
 	switch w := want.(type) {
 	case map[string]any:

@@ -24,8 +24,8 @@ func (s *Server) ProcessorTime() (time.Duration, error) {
 	return ProcessorTime(append(children, strconv.Itoa(s.PID()))...)
 }
 
-// ProcessorTime returns the CPU time that processes have used so far. It needs Linux. A process's clock tells it to the nanosecond, its state in /proc only to
-// a hundredth of a second, which is more than a short query takes.
+// ProcessorTime returns the CPU time that processes have used so far. It needs Linux. It reads a process's clock, which is accurate to a nanosecond: the
+// stat file in /proc is accurate only to a hundredth of a second, which is more than a short query takes.
 func ProcessorTime(pids ...string) (time.Duration, error) {
 	var sum time.Duration
 	for _, pid := range pids {
@@ -59,7 +59,7 @@ func Children(parent int) ([]string, error) {
 		if err != nil {
 			continue // the process has ended
 		}
-		name := bytes.LastIndexByte(raw, ')') // it may hold spaces
+		name := bytes.LastIndexByte(raw, ')') // it may contain spaces
 		fields := strings.Fields(string(raw[name+1:]))
 		if len(fields) < 2 {
 			return nil, fmt.Errorf("%s has no state: %q", state, raw)
@@ -72,8 +72,8 @@ func Children(parent int) ([]string, error) {
 	return pids, nil
 }
 
-// KillChildren ends those child processes of a process without warning whose command lines contain a text. It waits until there is one: an engine that
-// was killed before is not there for a moment.
+// KillChildren kills the child processes of a process whose command lines contain command. It waits until there is one: after an engine was killed, it
+// takes a moment to restart.
 func KillChildren(t *testing.T, parent int, command string) {
 	t.Helper()
 	Eventually(t, time.Minute, func() error {

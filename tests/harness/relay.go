@@ -13,19 +13,19 @@ import (
 	"testing"
 )
 
-// Fault is what is wrong with a Relay.
+// Fault is how a Relay fails.
 type Fault int
 
 // The faults.
 const (
 	Works   Fault = iota
-	Refuses       // new connections are refused; those that are there are closed
+	Refuses       // new connections are refused, and open ones closed
 	Resets        // all connections are reset
-	Silent        // connections are accepted, and nothing comes any more
-	Mute          // what is sent arrives, and no answer comes
+	Silent        // connections are accepted, but no data passes
+	Mute          // requests arrive, but no responses come back
 )
 
-// Relay passes connections on to an address. It can fail like a host or a network.
+// Relay forwards connections to an address. It can fail like a host or a network.
 type Relay struct {
 	address, to string
 
@@ -34,12 +34,12 @@ type Relay struct {
 	fault    Fault
 	open     map[net.Conn]struct{}
 	changed  chan struct{} // closed at the next change of fault
-	from, by []byte        // credentials that are replaced
+	from, by []byte        // credentials to replace, and their replacement
 
 	dialed atomic.Int64
 }
 
-// NewRelay returns a relay that listens on a port of its own.
+// NewRelay returns a relay that listens on its own port.
 func NewRelay(to string) (*Relay, error) {
 	r := &Relay{to: to, address: "127.0.0.1:0", open: map[net.Conn]struct{}{}, changed: make(chan struct{})}
 	if err := r.listen(); err != nil {
@@ -49,7 +49,7 @@ func NewRelay(to string) (*Relay, error) {
 	return r, nil
 }
 
-// Relays puts relays in front of the server of a URL, until the test ends, and returns them with the URL that has their addresses in its place.
+// Relays puts relays in front of the server of a URL, until the test ends, and returns them with the URL that has their addresses instead.
 func Relays(tb testing.TB, to string, many int) (through string, relays []*Relay) {
 	tb.Helper()
 	parsed, err := url.Parse(to)
@@ -73,13 +73,13 @@ func Relays(tb testing.TB, to string, many int) (through string, relays []*Relay
 	return parsed.String(), relays
 }
 
-// Address is where it listens.
+// Address returns the address that it listens on.
 func (r *Relay) Address() string { return r.address }
 
-// Dialed is how many connections came.
+// Dialed returns the number of connections accepted so far.
 func (r *Relay) Dialed() int64 { return r.dialed.Load() }
 
-// Rewrite replaces the login user:password of HTTP requests.
+// Rewrite replaces the login user:password in HTTP requests.
 func (r *Relay) Rewrite(from, by string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +105,7 @@ func (r *Relay) listen() error {
 	return nil
 }
 
-// Set has it fail, or work again.
+// Set makes it fail, or work again.
 func (r *Relay) Set(fault Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,12 +121,12 @@ func (r *Relay) Set(fault Fault) {
 		r.listener = nil
 	case fault != Refuses && r.listener == nil:
 		if err := r.listen(); err != nil {
-			panic(err) // the port was ours a moment ago
+			panic(err) // it was free a moment ago
 		}
 	}
 }
 
-// closeAll closes what is open. The caller holds mu.
+// closeAll closes all open connections. The caller holds mu.
 func (r *Relay) closeAll(reset bool) {
 	for conn := range r.open {
 		if tcp, ok := conn.(*net.TCPConn); ok && reset {
@@ -137,7 +137,7 @@ func (r *Relay) closeAll(reset bool) {
 	clear(r.open)
 }
 
-// Close ends it.
+// Close closes the relay.
 func (r *Relay) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,7 +153,7 @@ func (r *Relay) Close() error {
 	return err
 }
 
-// add notes that a connection is open. It is false if it must not be.
+// add records an open connection. It closes the connection and returns false if it must not be open.
 func (r *Relay) add(conn net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +177,7 @@ func (r *Relay) remove(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// pass passes a connection on until an end of it closes.
+// pass forwards a connection until either end closes.
 func (r *Relay) pass(conn net.Conn) {
 	if !r.add(conn) {
 		return
@@ -202,7 +202,7 @@ func (r *Relay) pass(conn net.Conn) {
 	<-ended
 }
 
-// await waits as long as nothing of requests, or of answers, comes through.
+// await waits while the relay holds back requests or responses.
 func (r *Relay) await(requests bool) {
 	for {
 		r.mu.Lock()

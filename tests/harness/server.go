@@ -31,7 +31,7 @@ import (
 type Server struct {
 	URL    string // of the site, without a trailing slash
 	Admin  string // host:port of the admin API
-	Folder string // has the Caddyfile, the data and the log
+	Folder string // contains the Caddyfile, the data and the log
 
 	binary string
 	global string
@@ -45,7 +45,7 @@ const AllScopes = "query:read,batch_import:read,batch_import:write,insight:read,
 	"insight_variable:read,insight_variable:write,user:read,project:read,organization:read,cohort:read,action:read,action:write," +
 	"alert:read,alert:write"
 
-// Binary builds the server, with the console, once for the whole test process, and returns its path. All test processes of a checkout have it in one place.
+// Binary builds the server, with the console, once for the whole test process, and returns its path. All test processes of a checkout share that path.
 var Binary = sync.OnceValues(func() (path string, err error) {
 	root, err := Root()
 	if err != nil {
@@ -197,7 +197,7 @@ func (s *Server) Log() string {
 	return string(raw[max(0, len(raw)-64<<10):])
 }
 
-// ServeConsole makes the site one with the console.
+// ServeConsole adds the console to the site.
 func (s *Server) ServeConsole() error {
 	config := strings.Replace(s.Config(""), "\n\tanalytics\n", "\n\tanalytics {\n\t\tconsole\n\t}\n", 1)
 	if err := os.WriteFile(s.Caddyfile(), []byte(config), 0o600); err != nil {
@@ -270,11 +270,11 @@ func (s *Server) Key(tb testing.TB, project int64, scopes, kind string) string {
 	return key.Key
 }
 
-// The ports that FreePorts chooses from are below those that Linux and macOS use for outgoing connections: one of these could take a
-// port after it was found free and before the server listens on it.
+// FreePorts chooses from ports below those that Linux and macOS use for outgoing connections: one of these could be taken after it was found free and
+// before the server listens on it.
 const firstPort, lastPort = 12_000, 32_000
 
-// given are the ports that FreePorts has checked. Their users may not listen on them yet.
+// given holds the ports that FreePorts has checked. The servers may not listen on them yet.
 var given sync.Map
 
 // FreePorts returns free ports. It returns each port only once.
