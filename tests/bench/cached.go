@@ -18,32 +18,32 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// bodyTarget is about how long the served response is, in bytes.
+// bodyTarget is the approximate length of the response, in bytes.
 const bodyTarget = 2048
 
-// cachedBench says how long everything is measured.
+// cachedBench says how often and how long each load is measured.
 type cachedBench struct {
 	rounds, seconds int // of one load
 }
 
-// cachedRow is a row of the table: an endpoint's cached run against respond, which answers the same POST with a body of the same length, in
-// the same configuration.
+// cachedRow is a row of the table: an endpoint's cached run against respond, which answers the same POST with a body of the same length, in the same
+// configuration.
 type cachedRow struct {
 	name        string
 	connections int
 	respond     *rival
 	run         *rival
 	load        func(folder string, r *rival, shape loadShape) (measured, error)
-	before      func() error                // what is done first; nil for nothing
-	around      func() (after func() error) // what else goes on meanwhile; nil for nothing
-	goal        float64                     // of the ratio of requests a second; 0 for none
+	before      func() error                // runs first; nil for nothing
+	around      func() (after func() error) // starts what else happens during a load; nil for nothing
+	goal        float64                     // for the ratio of requests per second; 0 for none
 	slowest     bool                        // the 99th percentile has a goal too
 }
 
-// ratio is the run's requests a second by those of respond.
+// ratio returns the run's requests per second divided by those of respond.
 func (row *cachedRow) ratio() float64 { return row.run.persecond() / row.respond.persecond() }
 
-// cachedRuns compares a cached run with Caddy's respond, in several configurations, and with chproxy.
+// measure compares a cached run with Caddy's respond, in several configurations, and with chproxy.
 func (b *cachedBench) measure(folder string) (goals []goal, err error) {
 	if err := errors.Join(needs("wrk", "wrk"), needs("h2load", "nghttp2-client")); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (b *cachedBench) measure(folder string) (goals []goal, err error) {
 		return nil, err
 	}
 	var rows []*cachedRow
-	// again is a rival with the same requests and no measurements.
+	// again returns a rival with the same requests, without measurements.
 	again := func(name, url string) *rival {
 		pid := server.PID()
 		if url == plain.url {
@@ -143,7 +143,7 @@ func (b *cachedBench) measure(folder string) (goals []goal, err error) {
 	return append(goals, against), err
 }
 
-// measure loads rivals in turns, so that noise affects all alike.
+// measure loads rivals in turn, so that noise affects all alike.
 func (row *cachedRow) measure(b *cachedBench, folder string, rivals ...*rival) error {
 	if row.before != nil {
 		if err := row.before(); err != nil {
@@ -240,7 +240,7 @@ func warm(client *harness.Client) ([]byte, error) {
 	return nil, errors.New("the run was never served from the cache")
 }
 
-// rivalSites are the sites beside the one of the harness: with respond and with the API, each in the same configuration.
+// rivalSites are the sites besides that of the harness: one with respond and one with the API in each configuration.
 type rivalSites struct {
 	respond               string // HTTP/1.1
 	secure, secureRespond string // TLS, HTTP/2 and HTTP/3
@@ -248,8 +248,8 @@ type rivalSites struct {
 	trust                 *tls.Config
 }
 
-// respondSite is a site with nothing but a body of so many bytes, which has no placeholders: Caddy would look for each brace in each
-// request. It does not look like JSON either, which Caddy would check.
+// respondSite returns a site with only a body of length bytes. It has no placeholders, as Caddy looks for each brace in every request, and does not look
+// like JSON, which Caddy would check.
 func respondSite(length int) string { return "respond `" + strings.Repeat("x", length) + "`" }
 
 // serveRivals reloads the config with sites for all rows.
@@ -268,7 +268,7 @@ func serveRivals(server *harness.Server, length int) (*rivalSites, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the Caddyfile: %w", err)
 	}
-	// A log that is rolled is compressed in the background, which takes whoever is measured just then more than anything else.
+	// A rolled log is compressed in the background, which slows down the server measured at that time more than anything else.
 	log := fmt.Sprintf("log {\n\toutput file %s {\n\t\troll_disabled\n\t}\n}\ntracing\n", filepath.Join(server.Folder, "access.log"))
 	whole := fmt.Sprintf("%s\n%s {\n%s\n}\n%s {\n%s%s\n}\n%s {\n%sanalytics\n}\n", config, sites.respond, respondSite(length),
 		sites.loggedRespond, log, respondSite(length), sites.logged, log)
@@ -294,7 +294,7 @@ func addMetrics(server *harness.Server) error {
 	return server.Reload()
 }
 
-// answers checks that a site answers a POST with so many bytes.
+// answers checks that a site answers a POST with a body of length bytes.
 func answers(url string, length int) error {
 	resp, err := http.Post(url, "application/json", strings.NewReader(runBody))
 	if err != nil {
@@ -308,13 +308,13 @@ func answers(url string, length int) error {
 	return nil
 }
 
-// plainCaddy is a process without this app.
+// plainCaddy is a Caddy process without this app.
 type plainCaddy struct {
 	url string
 	cmd *exec.Cmd
 }
 
-// servePlain starts the same program with respond alone.
+// servePlain starts the same program with respond only.
 func servePlain(folder string, length int) (*plainCaddy, error) {
 	binary, err := harness.Binary()
 	if err != nil {

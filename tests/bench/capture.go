@@ -20,16 +20,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// captureBench sends events as SDKs do, and follows them to ClickHouse.
+// captureBench sends events like SDKs, and follows them to ClickHouse.
 type captureBench struct {
-	seconds int // how long events of one size of batches are sent
-	rate    int // events a second of the largest size
-	size    int // of the batches that are sent; 0: all sizes
+	seconds int // how long each load is sent
+	rate    int // events per second in paced loads
+	size    int // of the batches sent; 0 for all sizes
 }
 
-// captureLoads are what is sent. The first ones come as fast as the server takes them, those with a rate at that rate. Of 10,000 users
-// a third are known; the others are anonymous and make no person, as posthog-js has it unless it is told otherwise. In the last load
-// everybody has a person.
+// captureLoads are the loads. Paced ones are sent at a fixed rate, the others as fast as the server accepts them. A third of the 10,000 users are
+// identified; the others are anonymous and create no person, as is posthog-js's default. In the last load, every user has a person.
 var captureLoads = []captureLoad{{name: "batches of 1", size: 1}, {name: "batches of 10", size: 10}, {name: "batches of 100", size: 100, paced: true}, {name: "100, all known", size: 100, paced: true, known: true}}
 
 type captureLoad struct {
@@ -40,16 +39,16 @@ type captureLoad struct {
 
 const captureUsers = 10_000
 
-// captureConnections is how many requests are under way at a time.
+// captureConnections is the number of concurrent requests.
 const captureConnections = 8
 
-// captured is what one size of batches came to.
+// captured is the result of one load.
 type captured struct {
 	events  int
 	took    time.Duration // until the last acknowledgement
 	visible time.Duration // until the last event was visible
 	acks    []time.Duration
-	lag     time.Duration // the longest that was seen
+	lag     time.Duration // the longest seen
 	cpu     time.Duration
 	disk    int64
 	memory  harness.Memory
@@ -162,7 +161,7 @@ type captureSender struct {
 	captureLoad
 
 	url, token string
-	every      time.Duration // from one batch to the next; 0: at once
+	every      time.Duration // between batches; 0 sends at once
 
 	text   []byte
 	packed bytes.Buffer
@@ -196,7 +195,7 @@ func (s *captureSender) sendUntil(stop time.Time) {
 			s.err = err
 			return
 		}
-		_ = answer.Body.Close() // the status is what counts
+		_ = answer.Body.Close() // only the status matters
 		if answer.StatusCode != http.StatusOK {
 			s.err = fmt.Errorf("a batch is answered with %d", answer.StatusCode)
 			return
@@ -205,8 +204,7 @@ func (s *captureSender) sendUntil(stop time.Time) {
 	}
 }
 
-// pageview is an event as posthog-js sends it, with holes for what differs from one to the next. It is text, and not a map to encode,
-// because the sender runs on the processors that are measured.
+// pageview is the format of an event as posthog-js sends it. It is text rather than a map to encode, because the sender runs on the CPUs that are measured.
 const pageview = `{"event":"$pageview","uuid":"%[1]s","distinct_id":"user-%[2]d","timestamp":"%[3]s","properties":{` +
 	`"$os":"Linux","$os_version":"x86_64","$browser":"Chrome","$browser_version":150,"$device_type":"Desktop","$lib":"web","$lib_version":"1.449.2",` +
 	`"$current_url":"https://app.example.com/page/%[4]d?tab=settings","$host":"app.example.com","$pathname":"/page/%[4]d",` +
@@ -214,7 +212,7 @@ const pageview = `{"event":"$pageview","uuid":"%[1]s","distinct_id":"user-%[2]d"
 	`"$device_id":"device-%[2]d","$session_id":"session-%[2]d","$window_id":"window-%[2]d",` +
 	`"plan":"%[5]s","amount":%[6]d,"$is_identified":%[7]t,"$process_person_profile":%[7]t}}`
 
-// batch makes a compressed batch of page views, which is good until the next call.
+// batch returns a compressed batch of page views, valid until the next call.
 func (s *captureSender) batch() ([]byte, error) {
 	s.packed.Reset()
 	if s.packer == nil {
@@ -240,7 +238,7 @@ func (s *captureSender) batch() ([]byte, error) {
 	return s.packed.Bytes(), err
 }
 
-// captureStatus is what the admin address tells of captured events.
+// captureStatus is the admin API's status of captured events.
 type captureStatus struct {
 	Waiting int64   `json:"waiting_events"`
 	Lag     float64 `json:"lag_seconds"`
@@ -278,7 +276,7 @@ func awaitCaptured(server *harness.Server) error {
 	}
 }
 
-// folderSize is what the files of a folder take.
+// folderSize returns the total size of the files in a folder.
 func folderSize(folder string) (size int64, err error) {
 	err = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -294,7 +292,7 @@ func folderSize(folder string) (size int64, err error) {
 	return size, err
 }
 
-// ignoreGone ignores that a file is gone: the engine merges its parts at any time.
+// ignoreGone ignores that a file is gone: the engine can merge parts at any time.
 func ignoreGone(err error) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// The computed cohort of the generated projects.
+// The dynamic cohort of the generated projects.
 const (
 	benchCohort  = 1
 	benchVersion = 7
@@ -18,7 +18,7 @@ const (
 // benchCohorts are the cohorts of the generated project.
 var benchCohorts = schema.NewCohorts([]schema.Cohort{{ID: benchCohort, Name: "bench", Version: benchVersion}}, false)
 
-// fillCohort writes the members of the cohort, and an older version of it that nobody reads any more.
+// fillCohort writes the members of the cohort, and those of an older version that is no longer read.
 func fillCohort(ctx context.Context, client *clickhouse.Client) error {
 	for version, event := range map[uint64]string{benchVersion: "event_20", benchVersion - 1: "event_10"} {
 		if _, err := client.DropVersion(ctx, benchProject, benchCohort, version); err != nil { // of an earlier run
@@ -35,7 +35,7 @@ func fillCohort(ctx context.Context, client *clickhouse.Client) error {
 	return nil
 }
 
-// cohortTrends compare trends of the members of a cohort with a subquery of the members.
+// cohortTrends returns contests between trends of a cohort's members and a subquery of the members.
 func cohortTrends(within, merged string) []*contest {
 	const (
 		ninety  = `"dateRange": {"date_from": "2024-03-31", "date_to": "2024-06-28"}`

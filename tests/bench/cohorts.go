@@ -19,20 +19,20 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// cohortPeople is the number of people whose events cohorts are computed of.
+// cohortPeople is the number of people in the events.
 const cohortPeople = 2_000_000
 
-// cohortContest compares the calculation of a cohort with handwritten SQL for the same members. Both write them into the table of members.
+// cohortContest compares the calculation of a cohort with handwritten SQL for the same members. Both write them to the table of members.
 type cohortContest struct {
 	name    string
-	filters string // the leaves, which all have to hold
+	filters string // the leaves, joined by AND
 	hand    string
 
 	members      string
 	ours, theirs []float64 // seconds
 }
 
-// cohortEvents inserts events and people. Half of all events are views, a tenth are purchases.
+// cohortEvents inserts events. Half of them are views, a tenth purchases.
 const cohortEvents = `INSERT INTO {database}.events (uuid, event, timestamp, team_id, distinct_id, person_id, properties)
 	WITH cityHash64(number, 'event') AS e, toUInt64(cityHash64(number, 'person') % {people}) AS person
 	SELECT reinterpretAsUUID(sipHash128(number)), multiIf(e % 10 < 5, '$pageview', e % 10 = 5, 'buy', concat('event_', toString(e % 50))),
@@ -115,7 +115,7 @@ func fillCohorts(ctx context.Context, dsn string, events int) (err error) {
 	return settled(ctx, conn)
 }
 
-// measure computes the members once on both sides, and compares them.
+// measure computes the members once with each SQL, and compares them.
 func (c *cohortContest) measure(ctx context.Context, client *clickhouse.Client) error {
 	d, err := cohort.Read([]byte(`{"properties": {"type": "AND", "values": [`+c.filters+`]}}`), nil)
 	if err != nil {
@@ -160,7 +160,7 @@ func (c *cohortContest) measure(ctx context.Context, client *clickhouse.Client) 
 	return nil
 }
 
-// calculate writes the ids of a query into the table of members, and gives the seconds that it takes.
+// calculate writes the ids of a query to the table of members, and returns how many seconds it took.
 func calculate(ctx context.Context, client *clickhouse.Client, version uint64, q clickhouse.Query) (float64, error) {
 	start := time.Now()
 	err := client.Fill(ctx, clickhouse.Fill{

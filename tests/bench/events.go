@@ -19,15 +19,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 )
 
-// The generated events cover half a year of a product, and are written in the order of their times but for an hour, as they would come in. They
-// are derived from row numbers by hashes, so that every run measures the same rows.
+// The generated events cover half a year of a product. They are written in order of time, except for an hour of jitter, as they would arrive. They are
+// derived from row numbers by hashes, so that every run measures the same rows.
 const (
 	generatedPeople  = 200_000
 	generatedVisit   = 8 // events
 	generatedNames   = 60
 	generatedMerged  = 2_000 // distinct ids merged into another person after their events
 	generatedHistory = 180   // days
-	generatedJitter  = 3600  // seconds by which a visit may be later than the next one
+	generatedJitter  = 3600  // seconds by which a visit may start later than the next one
 )
 
 // generatedNow is the end of the generated history.
@@ -77,21 +77,21 @@ func generatedPlain() string {
 	return strings.Join(parts, ", ")
 }
 
-// history is how many events are generated, of how many people, and whether they have the properties that no measured query reads.
+// history says how many events to generate, for how many people, and whether to leave out the properties that no measured query reads.
 type history struct {
 	events, people int
 	narrow         bool
 }
 
-// wideHistory is one of events with thirty properties.
+// wideHistory returns a history of events with thirty properties.
 func wideHistory(events int) history { return history{events: events, people: generatedPeople} }
 
-// growingHistory is one of as many people for each event, whatever its size. Its events have ten properties.
+// growingHistory returns a history whose number of people is proportional to that of its events, which have ten properties.
 func growingHistory(events int) history {
 	return history{events: events, people: events / eventsPerPerson, narrow: true}
 }
 
-// histories keeps generated events in the folders of engines, so that figures can share them.
+// histories stores generated events in the folders of engines, so that figures can share them.
 type histories struct{ folder string }
 
 // of returns the folder of a history.
@@ -103,7 +103,7 @@ func (k histories) of(h history) string {
 	return filepath.Join(k.folder, name)
 }
 
-// start starts an engine that has the events of a history. The caller must close it.
+// start starts an engine with the events of a history. The caller must close it.
 func (k histories) start(ctx context.Context, h history) (*embedded.Engine, error) {
 	engine, err := startEngine(ctx, k.of(h))
 	if err != nil {
@@ -115,7 +115,7 @@ func (k histories) start(ctx context.Context, h history) (*embedded.Engine, erro
 	return engine, nil
 }
 
-// generate inserts the events into the tables of the engine at dsn, and some people whose distinct ids were merged later.
+// generate inserts the events into the tables of the engine at dsn, and merges some distinct ids into other people.
 func (h history) generate(ctx context.Context, dsn string) (err error) {
 	client, err := clickhouse.Open(clickhouse.Config{DSN: dsn}, zap.NewNop())
 	if err != nil {
@@ -162,7 +162,7 @@ func (h history) generate(ctx context.Context, dsn string) (err error) {
 	return settled(ctx, conn)
 }
 
-// statements are those that insert the events.
+// statements returns the statements that insert the events.
 func (h history) statements() []string {
 	const seconds = generatedHistory * 24 * 60 * 60
 	plain := generatedPlain()

@@ -14,19 +14,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// eventsPerPerson is how many events a person of the compared histories has on average.
+// eventsPerPerson is the average number of events per person in the compared histories.
 const eventsPerPerson = 50
 
-// mostBend is how much more than ten times as long a query may take over ten times as many events.
+// mostBend is the largest factor by which the time of a query over ten times the events may exceed ten times the time.
 const mostBend = 1.25
 
-// grown are the insights whose time is compared, by their names among the contests.
+// grown are the names of the contests whose time is compared.
 var grown = []string{
 	"trend of one event, 90 days", "the same, unique people", "the same, by a property, 25 values and others",
 	"retention over 12 weeks", "funnel of 3 steps, 90 days",
 }
 
-// growth measures how long insights take over histories of three sizes. Events have ten properties.
+// growth measures how long insights take over histories of three sizes, whose events have ten properties.
 func growth(ctx context.Context, kept histories, events int) (goals []goal, err error) {
 	names := []int{events / 100, events / 10, events}
 	took := make(map[string][]float64)
@@ -46,11 +46,11 @@ func growth(ctx context.Context, kept histories, events int) (goals []goal, err 
 	return goals, nil
 }
 
-// growthRounds is how often each insight is asked for.
+// growthRounds is how often each insight is run.
 const growthRounds = 3
 
 func measureGrowth(ctx context.Context, kept histories, h history, took map[string][]float64) (err error) {
-	if _, err := harness.Binary(); err != nil { // building it is no part of writing
+	if _, err := harness.Binary(); err != nil { // building is not part of writing
 		return err
 	}
 	_, missing := os.Stat(kept.of(h))

@@ -13,7 +13,7 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// http3Load returns a load over HTTP/3, one request at a time on each connection. No program of Debian sends that.
+// http3Load returns a load over HTTP/3, one request at a time on each connection. Debian packages no program for that.
 func http3Load(trust *tls.Config) func(folder string, r *rival, shape loadShape) (measured, error) {
 	return func(_ string, r *rival, shape loadShape) (measured, error) {
 		var mu sync.Mutex
@@ -38,8 +38,8 @@ func http3Load(trust *tls.Config) func(folder string, r *rival, shape loadShape)
 	}
 }
 
-// http3Requests sends requests on a connection of its own until a time, and returns how long each took. The first, which connects, does not
-// count. Nothing is compressed, as with the other loads: respond compresses nothing, and to unpack an answer takes the client longer than to get it.
+// http3Requests sends requests on its own connection until a time, and returns how long each took. The first, which connects, does not count. As in the
+// other loads, nothing is compressed: respond does not compress, and decompressing a response takes the client longer than receiving it.
 func http3Requests(trust *tls.Config, r *rival, until time.Time) (took []time.Duration, err error) {
 	transport := &http3.Transport{TLSClientConfig: trust.Clone(), DisableCompression: true}
 	defer func() { err = errors.Join(err, transport.Close()) }()

@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// How much a server that nobody asks may take, in bytes, and how long it may take to start.
+// The most memory of an idle server and its engine, in bytes; how long after the start it is measured; and the longest warm start of the demo.
 const (
 	idleServer = 50_000_000
 	idleEngine = 200_000_000
@@ -18,8 +18,7 @@ const (
 	warmStart  = 1500 * time.Millisecond
 )
 
-// idle measures a server that nobody asks anything: its memory, and how long it takes to start with the data of an earlier run. It also
-// measures a warm `make run`.
+// idle measures an idle server: its memory, and how long it takes to start with the data of an earlier run. It also measures a warm `make run`.
 func idle(folder string) (goals []goal, err error) {
 	client, err := open(folder, "idle")
 	if err != nil {
@@ -60,7 +59,7 @@ func idle(folder string) (goals []goal, err error) {
 	}, nil
 }
 
-// warmDemo returns how long `make run` takes until the demo serves, when it ran before.
+// warmDemo returns how long `make run` takes until the demo serves, if it ran before.
 func warmDemo(folder string) (took time.Duration, err error) {
 	home := filepath.Join(folder, "demo")
 	if err := os.Mkdir(home, 0o700); err != nil {

@@ -15,7 +15,7 @@ import (
 // importBench imports page views of the past half year into a new project.
 type importBench struct{ events int }
 
-// importPeople is how many people the events have. Each identifies itself with its first event.
+// importPeople is the number of people in the events. Each identifies itself after its first event.
 const importPeople = 100_000
 
 func (b *importBench) measure(folder string) (goals []goal, err error) {
@@ -56,7 +56,7 @@ func (b *importBench) measure(folder string) (goals []goal, err error) {
 	return nil, nil
 }
 
-// write writes the lines, in the order of their times.
+// write writes the lines in order of time.
 func (b *importBench) write(to io.Writer) error {
 	out := bufio.NewWriterSize(to, 1<<20)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -32,7 +32,7 @@ type contest struct {
 	ours, theirs []float64 // seconds
 }
 
-// insightRounds is how often each insight is asked for: of five rounds, the medians of the fast ones differ by a fifth between runs.
+// insightRounds is how often each insight is run: after five rounds, the medians of the fast ones differ by a fifth between runs.
 const insightRounds = 15
 
 // insightBench compares the SQL of insights over generated events with handwritten SQL.
@@ -84,7 +84,7 @@ func generatedSchema() *schema.Database {
 	}
 }
 
-// generatedValues returns the kinds of values of the generated properties, as they are noted when events come in.
+// generatedValues returns the kinds of values of the generated properties, as recorded when events arrive.
 func generatedValues() schema.PropertyValues {
 	values := schema.PropertyValues{
 		{Scope: schema.EventProperty, Name: "amount"}: physical.Wholes | physical.Floats,

@@ -14,37 +14,37 @@ import (
 	"time"
 )
 
-// rival is a server that is sent the same requests as another one.
+// rival is a server that receives the same requests as another one.
 type rival struct {
 	name, url string
 	header    map[string]string
-	pid       int // of its process
+	pid       int // of its process; 0 if unknown
 	measured  []measured
 }
 
-// measured is what one load found out.
+// measured is the result of one load.
 type measured struct {
 	persecond float64
 	p99       time.Duration
-	processor time.Duration // of the server's process, for each request
+	processor time.Duration // CPU time of the server's process per request
 }
 
-// loadShape is how a server is loaded.
+// loadShape says how to load a server.
 type loadShape struct {
 	connections, seconds int
 }
 
-// persecond is the median of the rival's requests a second.
+// persecond returns the median of the rival's requests per second.
 func (r *rival) persecond() float64 {
 	return median(collect(r.measured, func(m measured) float64 { return m.persecond }))
 }
 
-// p99 is the median of the rival's 99th percentiles, in milliseconds.
+// p99 returns the median of the rival's 99th percentiles, in milliseconds.
 func (r *rival) p99() float64 {
 	return median(collect(r.measured, func(m measured) float64 { return m.p99.Seconds() * 1000 }))
 }
 
-// processor is the median of the processor time that the rival's process takes for a request, in microseconds.
+// processor returns the median of the CPU time of the rival's process per request, in microseconds.
 func (r *rival) processor() float64 {
 	return median(collect(r.measured, func(m measured) float64 { return m.processor.Seconds() * 1e6 }))
 }
@@ -57,7 +57,7 @@ func collect[T any](list []T, of func(T) float64) []float64 {
 	return out
 }
 
-// needs reports that a program is missing.
+// needs returns an error if a program is missing.
 func needs(program, debian string) error {
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("%s is missing; on Debian: apt-get install %s", program, debian)
@@ -97,8 +97,8 @@ func wrk(folder string, r *rival, shape loadShape) (m measured, err error) {
 	return m, err
 }
 
-// h2load sends requests over HTTP/2, one at a time on each connection, with one thread. It writes a line of each: when it was sent, its status, and the
-// microseconds that it took.
+// h2load sends requests over HTTP/2, one at a time on each connection, with one thread. The program logs a line for each: when it was sent, its status, and
+// how many microseconds it took.
 func h2load(folder string, r *rival, shape loadShape) (m measured, err error) {
 	body, log := filepath.Join(folder, "body"), filepath.Join(folder, "h2load.log")
 	if err := os.WriteFile(body, []byte(runBody), 0o600); err != nil {
@@ -133,7 +133,7 @@ func h2load(folder string, r *rival, shape loadShape) (m measured, err error) {
 	return summary(took, time.Duration(shape.seconds)*time.Second)
 }
 
-// summary gives what requests measured that were answered within a time.
+// summary returns the measurements of requests that were answered within a time.
 func summary(took []time.Duration, within time.Duration) (measured, error) {
 	if len(took) == 0 {
 		return measured{}, errors.New("no request was answered")

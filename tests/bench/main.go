@@ -1,8 +1,6 @@
-// Command bench prints the figures in docs/performance.md: ratios of alternating measurements on the same machine, and a
-// summary table with their goals at the end. Arguments select figures: cached (which needs wrk and h2load), stale,
-// rows, exports, properties, insights, settled, probe, cohorts, capture, import, growth, scale, idle, compile; the default is all of these. Another
-// one, profile, shows where the time of a hit
-// goes.
+// Command bench prints the figures in docs/performance.md: ratios of alternating measurements on the same machine, and a summary table with their goals at
+// the end. Arguments select figures: cached (which needs wrk and h2load), stale, rows, exports, properties, insights, settled, settled-growth, probe,
+// cohorts, capture, import, growth, scale, idle, compile; the default is all of these. Another figure, profile, shows where the time of a hit goes.
 package main
 
 import (
@@ -24,7 +22,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// rounds is how often candidates take turns, unless a flag says it.
+// rounds is how often candidates take turns by default.
 const rounds = 5
 
 func main() {
@@ -57,7 +55,7 @@ func run(
 		return fmt.Errorf("creating a folder: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	if data != "" { // links lead to it
+	if data != "" { // symbolic links point to it
 		if data, err = filepath.Abs(data); err != nil {
 			return fmt.Errorf("finding the folder of events: %w", err)
 		}
@@ -90,7 +88,7 @@ func run(
 	return nil
 }
 
-// figuresOf are all figures.
+// figuresOf returns all figures.
 func figuresOf(
 	ctx context.Context, folder string, kept histories, cached *cachedBench, insights *insightBench, capture *captureBench, imports *importBench, growthEvents int,
 ) []figure {

@@ -15,10 +15,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// probedTrend is what a probe is compared with: a trend by day over all events.
+// probedTrend is the query that a probe is compared with: a trend by day over all events.
 const probedTrend = "SELECT toStartOfDay(timestamp) AS day, count() FROM events WHERE event = '$pageview' GROUP BY day ORDER BY day"
 
-// probeCost compares what it takes to ask a ClickHouse that others write to whether there are new data with a trend over the same events.
+// probeCost compares a probe, which asks a ClickHouse that others write to whether there is new data, with a trend over the same events.
 func probeCost(ctx context.Context, histories histories, events int) (goals []goal, err error) {
 	engine, err := histories.start(ctx, wideHistory(events))
 	if err != nil {
@@ -65,7 +65,7 @@ func probeCost(ctx context.Context, histories histories, events int) (goals []go
 	return goals, nil
 }
 
-// probes looks at the data twice with a warehouse that knows nothing yet, and gives the seconds of both looks.
+// probes probes the data twice with a new warehouse, and returns how many seconds each took.
 func probes(ctx context.Context, config clickhouse.Config, place *admission.Place) (cold, warm float64, err error) {
 	house, err := warehouse.Open(config, nil, zap.NewNop())
 	if err != nil {

@@ -102,7 +102,7 @@ func (r *reading) measure(ctx context.Context, ours, theirs *clickhouse.Client) 
 	db := &schema.Database{
 		Project: benchProject, Location: time.UTC, Layout: schema.NativeLayout(),
 		Properties: schema.PropertyTypes{{Scope: schema.EventProperty, Name: "amount"}: schema.NumericProperty},
-		Values: schema.PropertyValues{ // as noted when the events come in
+		Values: schema.PropertyValues{ // as recorded when the events arrive
 			{Scope: schema.EventProperty, Name: "$browser"}: physical.Texts,
 			{Scope: schema.EventProperty, Name: "amount"}:   physical.Floats,
 		},

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// printed runs a measurement, and returns what it printed to the standard output, which gets it too.
+// printed runs a measurement and returns what it printed to standard output, which still receives it too.
 func printed(measure func() ([]goal, error)) (text string, goals []goal, err error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -31,8 +31,8 @@ func printed(measure func() ([]goal, error)) (text string, goals []goal, err err
 	return kept.String(), goals, err
 }
 
-// record puts what a figure printed, and its goals, into a Markdown document, in place of what an earlier run left there. The place is between
-// two comments with the name of the figure; a document without them is left as it is, which is an error.
+// record writes what a figure printed, and its goals, into a Markdown document, replacing those of an earlier run. Their place is between two comments with
+// the name of the figure; if they are missing, record returns an error and leaves the document unchanged.
 func record(path, command, name, text string, goals []goal, when time.Time) error {
 	document, err := os.ReadFile(path)
 	if err != nil {
@@ -48,7 +48,7 @@ func record(path, command, name, text string, goals []goal, when time.Time) erro
 	return nil
 }
 
-// command is how the program was called, but for the figures and for where things are kept.
+// command returns the command line of this run, without the figures and the flags for files.
 func command() string {
 	out := "go run ./tests/bench"
 	flag.Visit(func(f *flag.Flag) {
@@ -59,7 +59,7 @@ func command() string {
 	return out
 }
 
-// recorded is the document with the figure in its place.
+// recorded returns the document with the figure in its place.
 func recorded(document, command, name, text string, goals []goal, when time.Time) (string, error) {
 	begin, end := "<!-- figure "+name+" -->\n", "<!-- end of "+name+" -->\n"
 	before, rest, found := strings.Cut(document, begin)
@@ -86,7 +86,7 @@ func recorded(document, command, name, text string, goals []goal, when time.Time
 	return out.String() + end + after, nil
 }
 
-// cell is a text that may stand in a cell of a table.
+// cell escapes a text for a table cell.
 func cell(text string) string {
 	text = strings.NewReplacer("|", `\|`, "<=", "≤", ">=", "≥", "\n", " ").Replace(text)
 	if text == "" {

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// retentionContests compare twelve weeks of the people who see a page and come back to any page or to another event. The
-// handwritten SQL also keeps the weeks of each person as bits, and counts people with the same bits together.
+// retentionContests compare twelve weeks of people who view a page and return to any page or to another event. The handwritten SQL also keeps the weeks of
+// each person as bits, and counts people with the same bits together.
 func retentionContests() []*contest {
 	const (
 		weeks  = 12

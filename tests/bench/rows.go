@@ -24,7 +24,7 @@ const (
 	rowRounds = 15
 )
 
-// rowSet is a result of rowCount rows, requested in both ways.
+// rowSet is a result of rowCount rows, requested both ways.
 type rowSet struct {
 	name, hogql  string
 	server       post // the query route

@@ -14,29 +14,29 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
 
-// amounts is how much a registry holds. A tenth of the endpoints, keys and insights are in the project that is measured.
+// amounts says how much a registry holds. A tenth of the endpoints, keys and insights are in the measured project.
 type amounts struct{ projects, endpoints, keys, insights int }
 
-// sizes are the registries that are compared.
+// sizes are the compared registries.
 var sizes = []amounts{
 	{projects: 10, endpoints: 100, keys: 100, insights: 1000},
 	{projects: 100, endpoints: 1000, keys: 1000, insights: 10_000},
 	{projects: 1000, endpoints: 10_000, keys: 10_000, insights: 100_000},
 }
 
-// costs are the medians of what a registry of some size costs.
+// costs are the median costs of a registry of one size.
 type costs struct {
 	start, write, publish, list, listEndpoints, hit time.Duration
 	memory                                          int64 // resident, of the server, in bytes
 }
 
-// How much more a registry may cost that has a hundred times as much, where it need not grow.
+// By what factor costs that should not grow may be higher in a registry a hundred times as large.
 const (
 	mostGrowth    = 1.5
 	mostHitGrowth = 1.1
 )
 
-// scale measures what grows with the registry, and what must not.
+// scale measures which costs grow with the registry.
 func scale(ctx context.Context, folder string) (goals []goal, err error) {
 	fmt.Printf("Registries of three sizes, milliseconds, medians of %d\n\n", scaleRuns)
 	fmt.Printf("%8s %9s %7s %9s | %8s %8s %8s %8s %9s %7s %10s\n", "projects", "endpoints", "keys", "insights",
@@ -65,10 +65,10 @@ func scale(ctx context.Context, folder string) (goals []goal, err error) {
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1000 }
 
-// scaleRuns is how often each request is sent. The hits are sent ten times as often.
+// scaleRuns is how often each request is sent. Hits are sent ten times as often.
 const scaleRuns = 100
 
-// measure fills a registry and measures a server with it.
+// measure fills a registry and measures a server that uses it.
 func (a amounts) measure(ctx context.Context, folder string, number int) (c costs, err error) {
 	client, err := open(folder, "scale"+strconv.Itoa(number), "limits {\n\t\t\trate 100000/s\n\t\t\trecords 200000\n\t\t}")
 	if err != nil {
@@ -140,7 +140,7 @@ const scaleInsight = `{"kind": "InsightVizNode", "source": {"kind": "TrendsQuery
 
 func scaleEndpoint(n int) string { return "scale_" + strconv.Itoa(n) }
 
-// fill writes the records as the server would. The measured project is there already.
+// fill writes the records as the server would. The measured project exists already.
 func (a amounts) fill(ctx context.Context, path string, measured int64) (err error) {
 	store, err := sqlite.Open(ctx, path)
 	if err != nil {
@@ -165,7 +165,7 @@ func (a amounts) fill(ctx context.Context, path string, measured int64) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	// of is the project of record n of many: every tenth is in the measured one.
+	// of returns the project of record n: every tenth is in the measured one.
 	of := func(n int) int64 {
 		if n%10 == 0 {
 			return measured
@@ -190,7 +190,7 @@ func (a amounts) fill(ctx context.Context, path string, measured int64) (err err
 	return w.flush()
 }
 
-// recordWriter writes records to a store, some thousands at once.
+// recordWriter writes records to a store, thousands at a time.
 type recordWriter struct {
 	ctx   context.Context //nolint:containedctx // of one call of fill
 	store registry.Store

@@ -15,20 +15,20 @@ import (
 
 const (
 	settledDays = 90
-	// settledAsks is how often each answer is asked for, each time a day later. The first time, all of its buckets are computed.
+	// settledAsks is how often each query is run, each time a day later. The first run computes all of its buckets.
 	settledAsks = 12
 )
 
-// settledFigure is an answer of the last ninety days, asked again each day.
+// settledFigure is a query over the last ninety days, run again each day.
 type settledFigure struct {
 	name string
 	node string // {from} and {to} are the first and the last day
 
-	first       float64   // seconds of processor time when nothing was kept
-	again       float64   // of the later times, together
-	whole       float64   // of the same answers computed as a whole
-	wait, waits []float64 // milliseconds of wall time: put together, and as a whole
-	buckets     string    // what the last answer says
+	first       float64   // seconds of CPU time of the first run, without cached buckets
+	again       float64   // of the later runs, in total
+	whole       float64   // of the same results computed as a whole
+	wait, waits []float64 // milliseconds of wall time: assembled from buckets, and as a whole
+	buckets     string    // Cache-Status of the last run
 }
 
 func settledFigures() []*settledFigure {
@@ -45,7 +45,7 @@ func settledFigures() []*settledFigure {
 	}
 }
 
-// settledPast compares what answers of the last ninety days cost when they are asked for again a day later, with what they cost as a whole.
+// settledPast compares the cost of running queries over the last ninety days again a day later with the cost of computing them as a whole.
 func settledPast(ctx context.Context, scratch string, kept histories, name string, h history) (goals []goal, err error) {
 	client, err := open(scratch, name, unlimited)
 	if err != nil {
@@ -85,7 +85,7 @@ func settledPast(ctx context.Context, scratch string, kept histories, name strin
 	return goals, nil
 }
 
-// measure asks for the answer that ends with a day: put together, and as a whole.
+// measure runs the query for the days until last: assembled from buckets, and as a whole.
 func (f *settledFigure) measure(client *harness.Client, last time.Time, first bool) error {
 	together, wall, header, err := f.ask(client, last, "blocking")
 	if err != nil {
@@ -106,7 +106,7 @@ func (f *settledFigure) measure(client *harness.Client, last time.Time, first bo
 	return nil
 }
 
-// ask returns the processor time in seconds and the wall time in milliseconds.
+// ask returns the CPU time in seconds and the wall time in milliseconds.
 func (f *settledFigure) ask(client *harness.Client, last time.Time, refresh string) (processor, wall float64, header http.Header, err error) {
 	node := strings.NewReplacer(
 		"{from}", last.AddDate(0, 0, 1-settledDays).Format(time.DateOnly), "{to}", last.Format(time.DateOnly),

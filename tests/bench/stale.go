@@ -15,14 +15,14 @@ import (
 const (
 	hitsPerSecond = 400
 	hitSeconds    = 30 // also the number of times that the result goes stale
-	// aroundStale is how close to a stale result a hit has to be to count as around going stale. A refresh takes longer.
+	// aroundStale is the longest time between a hit and a stale result at which the hit counts as around going stale. A refresh takes longer.
 	aroundStale = 100 * time.Millisecond
 )
 
 // slowSQL is slow enough that a hit that waits for it is noticeable.
 const slowSQL = "select max(cityHash64(toString(number))) as n from numbers(3000000)"
 
-// hit is a response under load: when it was due, how long it took from then, and whether it was stale.
+// hit is a response under load: when it was due, how long after that it came, and whether it was stale.
 type hit struct {
 	due, took time.Duration
 	stale     bool

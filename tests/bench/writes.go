@@ -12,10 +12,10 @@ import (
 
 const (
 	writesPerSecond = 50
-	writtenInsights = 5000 // saved insights of the project that is written to
+	writtenInsights = 5000 // saved insights of the project under test
 )
 
-// addInsights saves insights, and returns the number of the last one.
+// addInsights saves insights and returns the largest id.
 func addInsights(client *harness.Client) (last int64, err error) {
 	var failed error
 	var mu sync.Mutex
@@ -41,7 +41,7 @@ func addInsights(client *harness.Client) (last int64, err error) {
 	return last, failed
 }
 
-// writing changes an insight again and again, at a fixed rate, until stop is called. That returns how often it did.
+// writing changes an insight repeatedly, at a fixed rate, until stop is called, which returns how often it did.
 func writing(client *harness.Client, insight int64) (stop func() (writes int, err error)) {
 	ended := make(chan struct{})
 	var writer sync.WaitGroup
