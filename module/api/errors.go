@@ -33,7 +33,7 @@ type Error struct {
 	Header     map[string]string `json:"-"`
 	// Run is set for errors of runs, which have their own form (contract api.md section 5.7).
 	Run *runMistake `json:"-"`
-	// Cause is for the log alone.
+	// Cause is for the log only.
 	Cause error `json:"-"`
 }
 
@@ -367,7 +367,7 @@ func Conflict(code, detail string, cause error) *Error {
 // Unauthenticated refuses credentials.
 func Unauthenticated(detail string) *Error { return unauthenticated("authentication_failed", detail) }
 
-// Throttled refuses a caller who asks too often.
+// Throttled refuses a caller that sends too many requests.
 func Throttled(detail string, wait time.Duration) *Error { return throttled(detail, wait) }
 
 // BodyError explains why a request's body could not be read.

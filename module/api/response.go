@@ -14,7 +14,7 @@ import (
 // Response is what a handler returns. Its headers and quotas are sent with an error too. The zero Response is an empty 200 that must not be stored.
 type Response struct {
 	Status int         // 0 means 200
-	Type   []string    // the Content-Type; nil for JSON, or for nothing when there is no body
+	Type   []string    // the Content-Type; nil for JSON, or for none if there is no body
 	Header http.Header // further headers, or nil. It is only read, so requests can share it
 	Quotas execution.Quotas
 	Spent  Spent

@@ -55,7 +55,7 @@ func (m Methods) options() *Route {
 	return options
 }
 
-// Allow is the value of the Allow header.
+// Allow returns the value of the Allow header.
 func (m Methods) Allow() string {
 	names := []string{http.MethodOptions}
 	for name := range m {

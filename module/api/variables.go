@@ -176,7 +176,7 @@ func FitDefault(v *registry.Variable) error {
 	}
 	value, err := DecodeValue(jsontext.Append(nil, v.Default))
 	if f, ok := v.Default.(float64); ok {
-		value = json.Number(strconv.FormatFloat(f, 'e', -1, 64)) // not as an integer that is too large for one
+		value = json.Number(strconv.FormatFloat(f, 'e', -1, 64)) // in exponent form: as an integer, it could be too large
 	}
 	if err == nil {
 		value, err = CheckVariable(v, OnlyItem(v, value))

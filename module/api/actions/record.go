@@ -30,7 +30,7 @@ type record struct {
 	PinnedAt           *time.Time `json:"pinned_at"`
 	CreationContext    *string    `json:"creation_context"`
 	UserAccessLevel    string     `json:"user_access_level"`
-	// ReferenceCount is how many things use the action; UsedBy shows the first of them.
+	// ReferenceCount is the number of uses of the action; UsedBy lists the first of them.
 	ReferenceCount int                 `json:"reference_count"`
 	UsedBy         []references.Record `json:"used_by"`
 }

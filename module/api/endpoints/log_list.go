@@ -97,7 +97,7 @@ func (s *Runs) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Res
 	return api.PageOf(in, entries)
 }
 
-// unread logs that an answer has only what this process remembers.
+// unread logs that a response covers only the runs that this process remembers.
 func (s *Runs) unread(c *api.Caller, err error) {
 	s.Logger.Debug("the log of runs can't be read; an answer has those of this process", zap.Int64("project", c.Project.ID), api.Logged(err))
 }

@@ -21,7 +21,7 @@ import (
 // maxDeleted is the most people that one request deletes.
 const maxDeleted = 1000
 
-// deletionRoutes are the routes that delete people and events.
+// deletionRoutes returns the routes that delete people and events.
 func (s *People) deletionRoutes() []api.Route {
 	const write = "person:write"
 	return []api.Route{

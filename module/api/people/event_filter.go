@@ -125,7 +125,7 @@ func (f *eventFilter) next(in *api.Input, found []event, n int) *string {
 			first--
 		}
 		value, passed = last.Add(step), n-first
-		if first == 0 { // events of this time may have been passed over already
+		if first == 0 { // an offset may have skipped events of this time already
 			passed += f.Offset
 			value = f.Before
 			if f.OldestFirst {

@@ -11,7 +11,7 @@ import (
 )
 
 // Recall finds the plan of an earlier request, unless what it was made from has changed: the endpoint with all its versions (nil on other routes), and the
-// meaning of the project's queries. Each change of an endpoint gives it a new address in the snapshot. The project and the fixed variables are compared
+// meaning of the project's queries. Each change of an endpoint makes a new *registry.Endpoint in the snapshot. The project and the fixed variables are compared
 // again, because a plan gives access to rows.
 func Recall(plans *cache.Memo[*Plan], memo []byte, c *execution.Caller, e *registry.Endpoint) (*Plan, bool) {
 	p, ok := plans.Get(memo)
