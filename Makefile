@@ -29,8 +29,9 @@ conformance: engine ## Run only the conformance cases.
 bench: build engine ## Measure the figures in docs/performance.md, or some of them: make bench FIGURES=capture; RECORD=docs/performance.md writes them there.
 	@$(GO) run ./tests/bench $(if $(RECORD),-record $(RECORD)) $(FIGURES)
 
-lint:
+lint: ## Report what is not in style, and code that does not build for macOS.
 	$(TOOL) golangci-lint run ./...
+	GOOS=darwin $(GO) build ./...
 	scripts/console.sh lint
 
 fmt:

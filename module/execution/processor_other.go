@@ -1,6 +1,6 @@
 //go:build !linux
 
-package module
+package execution
 
 import "time"
 
