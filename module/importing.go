@@ -170,12 +170,14 @@ type importRuns struct {
 	order []string
 }
 
-// maxRuns is how many imports are remembered.
-const maxRuns = 100
+const (
+	maxRuns    = 100 // imports that are remembered
+	maxRunName = 100 // bytes of the name of one
+)
 
 // begin begins to remember an import by the name that its command gave it.
 func (r *importRuns) begin(name string) (progress func(line, events int), end func()) {
-	if name == "" || len(name) > maxRuns {
+	if name == "" || len(name) > maxRunName {
 		return func(int, int) {}, func() {}
 	}
 	set := func(change func(*adminapi.ImportProgress)) {

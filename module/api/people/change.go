@@ -98,7 +98,7 @@ func needed(fields map[string]json.RawMessage, name string) (json.RawMessage, er
 	f := api.Fields{All: fields}
 	raw, given := f.Take(name, true)
 	if !given || api.IsNull(raw) {
-		return nil, api.Invalid(name, "This field is required.", "required")
+		return nil, api.Invalid(name, "This field is required.", "required") // PostHog swaps the code and the detail of this error
 	}
 	return raw, nil
 }
