@@ -11,20 +11,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// analysis is what the stages after the parser make of a query.
+// analysis is what the stages after the parser found out about a query.
 type analysis struct {
 	bound    hogql.Query // with its placeholders filled in
-	limited  hogql.Query // and with its limit
+	limited  hogql.Query // bound, with its limit
 	cut      bind.Cut
 	resolved resolved.Query
 	outputs  []resolve.Output
 	reads    resolve.Reads
-	uses     []resolve.PropertyUse // only for those who ask
+	uses     []resolve.PropertyUse // only when asked for
 }
 
-// analyze binds and resolves a tree. A stage with mistakes does not end the work: the next one looks at what there is, so
-// that the author sees everything at once. Beside mistakes, it returns what it could make. Uses reports whether the uses
-// of properties are asked for.
+// analyze binds and resolves a tree. A stage with mistakes does not end the work: the next one runs on what there is, so that the author sees
+// all mistakes at once. With an error, it also returns as much of the analysis as it could make. uses asks for the uses of properties.
 func analyze(t tree, env Env, uses bool) (*analysis, error) {
 	if t.text == nil {
 		return resolveWhole(t.query, env)
@@ -36,7 +35,7 @@ func analyze(t tree, env Env, uses bool) (*analysis, error) {
 	var (
 		found    analysis
 		mistakes diag.List
-		open     []diag.Span // placeholders that stand for nothing
+		open     []diag.Span // placeholders without a value
 	)
 	found.bound, err = bind.Placeholders(t.query, values)
 	if err != nil {
@@ -65,7 +64,7 @@ func analyze(t tree, env Env, uses bool) (*analysis, error) {
 	return &found, mistakes.Err()
 }
 
-// resolveWhole resolves a tree that has no placeholders, and bounds its rows by itself.
+// resolveWhole resolves a tree that has no placeholders and sets its own limit.
 func resolveWhole(q hogql.Query, env Env) (*analysis, error) {
 	found := &analysis{bound: q, limited: q}
 	var err error
@@ -73,8 +72,8 @@ func resolveWhole(q hogql.Query, env Env) (*analysis, error) {
 	return found, unplaced(err)
 }
 
-// unplaced removes the places from mistakes: they are in the program's own text, or in an expression inside the JSON. It leaves out those
-// that are the same then: what is selected may be grouped and ordered by too.
+// unplaced removes the spans from mistakes: they point into the program's own text, or into an expression inside the JSON. Mistakes that are then
+// equal are merged: a selected expression may also be grouped and ordered by.
 func unplaced(err error) error {
 	all := Mistakes(err)
 	if all == nil {
@@ -91,8 +90,7 @@ func unplaced(err error) error {
 	return out
 }
 
-// note adds the mistakes that an error holds, without those at the given places, and returns false for an error of any
-// other kind.
+// note adds the mistakes in err to list, except those at the given spans. It returns false for any other kind of error.
 func note(list *diag.List, err error, without []diag.Span) bool {
 	all, ok := errors.AsType[diag.Errors](err)
 	if !ok {
@@ -106,8 +104,8 @@ func note(list *diag.List, err error, without []diag.Span) bool {
 	return true
 }
 
-// withoutPlaceholders puts NULL, which fits nearly everywhere, in place of the placeholders that are left in a query,
-// and gives their places. A query in which one stands for a table or a query makes no sense without it: then it is nil.
+// withoutPlaceholders replaces the placeholders left in a query by NULL, which fits nearly everywhere, and returns their spans. If one stands for
+// a table or a query, the query makes no sense without it, and the result is nil.
 func withoutPlaceholders(q hogql.Query) (hogql.Query, []diag.Span) {
 	var open []diag.Span
 	whole := true

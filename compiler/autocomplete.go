@@ -12,13 +12,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Catalog is what a completion names beside the schema.
+// Catalog holds the names that a completion offers beside the schema.
 type Catalog struct {
-	// Properties yields the defined properties of a scope by their names, in order; a group of -1 asks for those of all types of groups.
+	// Properties yields the defined properties of a scope, sorted by name; group -1 means the properties of all group types.
 	Properties func(scope schema.PropertyScope, group int) iter.Seq2[string, schema.PropertyType]
 }
 
-// Complete finds what can be written at a place in a text. Whatever the text is, that is no error; the error is what Expired returned, or a bug.
+// Complete finds what can be written at a place in a text. No text is an error: a returned error comes from Expired, or is a bug.
 func Complete(q *query.Autocomplete, env Env, catalog Catalog) (found *complete.Completion, err error) {
 	defer func() {
 		if Mistakes(err) != nil { // the text is too large, or takes too long
@@ -37,7 +37,7 @@ func Complete(q *query.Autocomplete, env Env, catalog Catalog) (found *complete.
 	})
 }
 
-// queryAround is a HogQL query over the table whose fields an expression of a query can use.
+// queryAround returns a HogQL query over the table whose fields an expression in source can use.
 func queryAround(source query.Node) string {
 	switch q := source.(type) {
 	case *query.HogQL:
@@ -48,7 +48,7 @@ func queryAround(source query.Node) string {
 	return "select event from events"
 }
 
-// tablesFor names the tables that can be read, in order.
+// tablesFor returns the names of the tables that can be read, in order.
 func tablesFor(db *schema.Database) []string {
 	var names []string
 	for name := range db.TableNames() {

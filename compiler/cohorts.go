@@ -6,9 +6,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
 
-// CompileCohort turns what a cohort asks for into the SQL of its members: one column, cohort.PersonID, whose values are all different. It has no
-// limit on its rows. Members of other cohorts are those of the versions in env.Database. Mistakes of its author are a *diag.Error or
-// diag.Errors; any other error is what Expired returned, or a bug.
+// CompileCohort compiles the definition of a cohort to the SQL of its members: one column, cohort.PersonID, without duplicates and without a
+// limit. Members of other cohorts are taken from the versions in env.Database. Mistakes of the author are a *diag.Error or diag.Errors; any
+// other error comes from Expired, or is a bug.
 func CompileCohort(d *cohort.Definition, env Env) (compiled *Compiled, err error) {
 	defer recoverBug(&err)
 	env.spend = budget.New(env.Expired)

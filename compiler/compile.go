@@ -21,7 +21,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
 
-// Mode says what a query without LIMIT gives: see bind.Mode.
+// Mode says how a query without LIMIT is limited: see bind.Mode.
 type Mode = bind.Mode
 
 // The modes.
@@ -31,41 +31,41 @@ const (
 	Whole      = bind.Whole
 )
 
-// Env is the world that a query is compiled for.
+// Env is the environment that a query is compiled in.
 type Env struct {
 	// Database is the virtual schema of the project.
 	Database *schema.Database
-	// Now is the time of relative dates.
+	// Now is what relative dates count from.
 	Now time.Time
 	// Variables are the project's insight variables: code name to default value.
 	Variables map[string]any
-	// MaxRows is the most rows that any query gives. Default: 50000
+	// MaxRows is the most rows that any query returns. Default: 50000
 	MaxRows int
-	// Mode says what a query without LIMIT gives.
+	// Mode says how a query without LIMIT is limited.
 	Mode Mode
-	// TestAccounts is the condition that keeps the project's test accounts out of queries that ask for it; nil for none.
+	// TestAccounts is the condition that filters out the project's test accounts, for queries that ask for it; nil for none.
 	TestAccounts *query.Condition
-	// Actions are those of the project; nil for none.
+	// Actions are the project's actions; nil for none.
 	Actions *query.Actions
-	// PathCleaning are the project's rules for the names of steps, for paths that ask for them.
+	// PathCleaning are the project's rules for cleaning paths, for queries that ask for them.
 	PathCleaning []query.PathCleaning
-	// DisplayNames are the properties that name a person, the best first; nil for the usual ones.
+	// DisplayNames are the properties that a person's name is taken from, best first; nil for the default ones.
 	DisplayNames []string
-	// PlainValues asks for breakdowns as endpoints show them: null and "Other" in place of PostHog's sentinels.
+	// PlainValues asks for breakdown values as endpoints show them: null and "Other" in place of PostHog's sentinels.
 	PlainValues bool
-	// AllValues asks for every value of the breakdowns of trends, whatever their limit is.
+	// AllValues asks for every breakdown value of trends, ignoring their limit.
 	AllValues bool
-	// Expired is called about once a millisecond of work. An error ends the compile, which then returns it. It is how a caller bounds
-	// processor time and stops when nobody waits any more: the compiler has no clock. Nil never ends a compile.
+	// Expired is called about once per millisecond of work. If it returns an error, the compile stops and returns that error. Callers use it to
+	// limit CPU time and to stop when the client is gone: the compiler itself has no clock. Nil means no limit.
 	Expired func() error
 
 	spend *budget.Budget
 }
 
-// ErrTooSlow is for Expired to return for a compile that used up its time.
+// ErrTooSlow is what Expired returns for a compile that used up its time.
 var ErrTooSlow error = diag.New(diag.QueryError, diag.Span{}, "Compiling the query took too long: simplify it, or split it up.")
 
-// world is what insights are built for.
+// world returns what insights are built from.
 func (e *Env) world() *insight.World {
 	return &insight.World{
 		Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, Actions: e.Actions, PathCleaning: e.PathCleaning, DisplayNames: e.DisplayNames,
@@ -73,64 +73,63 @@ func (e *Env) world() *insight.World {
 	}
 }
 
-// resolving is what names are resolved against.
+// resolving returns what names are resolved against.
 func (e *Env) resolving() resolve.World {
 	return resolve.World{Database: e.Database, Now: e.Now, Actions: e.world(), Spend: e.spend}
 }
 
-// Compiled is a query that is ready to run.
+// Compiled is a query ready to run.
 type Compiled struct {
-	// SQL is the text for ClickHouse, with {name:Type} where Params go.
+	// SQL is the text for ClickHouse, with {name:Type} in place of Params.
 	SQL    string
 	Params []sql.Param
-	// HogQL is the query printed back, with its placeholders filled in and its limit.
+	// HogQL is the query printed back, with placeholders filled in and limit set.
 	HogQL string
-	// Reads is what the rows are made of. The tables of members of all cohorts count for no cohort.
+	// Reads is the data that the rows depend on. Reading the members of all cohorts counts for no single cohort.
 	Reads resolve.Reads
-	// EventsFrom is the time of the earliest events that the query reads; zero for all.
+	// EventsFrom is the earliest event time that the query reads; zero for all events.
 	EventsFrom time.Time
-	// Columns are the names of the result's columns.
+	// Columns are the column names of the result.
 	Columns []string
-	// Limit is the most rows to return. SQL asks for one more when Probe is set.
+	// Limit is the most rows to return. With Probe, SQL asks for one more.
 	Limit int
 	Probe bool
-	// Offset is the number of rows that SQL passes over, of a query whose own fields say so.
+	// Offset is the number of rows that SQL skips, for queries with an offset field.
 	Offset int
-	// DefaultLimit reports whether the query has no LIMIT of its own, so that hasMore, limit and offset are reported.
+	// DefaultLimit reports whether the query has no LIMIT of its own; then the answer has hasMore, limit and offset.
 	DefaultLimit bool
-	// SetQuery reports whether the outermost level is a set operation, which has no pages.
+	// SetQuery reports whether the outermost query is a set operation, which has no pages.
 	SetQuery bool
-	// Pieces has the query in pieces of time; nil where the rows of one piece depend on those of another.
+	// Pieces is the query cut into pieces of time; nil if the rows of one piece depend on another.
 	Pieces *Pieces
-	// Shape turns the rows into the answer of an insight; nil for queries whose rows are the answer. Its error is a *diag.Error
-	// or a bug.
+	// Shape turns the rows into the answer of an insight; nil if the rows are the answer. Its error is a *diag.Error or a bug.
 	Shape func(rows iter.Seq[[]byte]) (*insight.Answer, error)
-	// Row turns a row of the result into a row of the answer, both JSON arrays; nil when they are the same.
+	// Row converts a row of the result to a row of the answer, both JSON arrays; nil if they are the same.
 	Row func(row []byte) ([]byte, error)
-	// Types are those that columns have in the answer, where they differ from the result's.
+	// Types are the column types in the answer, by index, where they differ from the result's.
 	Types map[int]string
-	// Missing reports whether a row of the answer is about an actor of whom nothing is known; nil for answers without actors.
+	// Missing reports whether a row of the answer is about an unknown actor; nil for answers without actors.
 	Missing func(row []byte) (bool, error)
 }
 
-// tree is a query as its kind builds it, over virtual tables, and what is known of its answer by then.
+// tree is a query over virtual tables, as its kind builds it, with what is already known about its answer.
 type tree struct {
 	query hogql.Query
-	// text is the HogQL query whose placeholders and limit have yet to be filled in; nil for trees that are whole.
+	// text is the HogQL query whose placeholders and limit are still to be filled in; nil if there is nothing to fill in.
 	text   *query.HogQL
 	pieces *insight.Pieces // nil for none
 	answer Compiled
 }
 
-// Compile turns a query into SQL, within a budget of its own. Mistakes of its author are a *diag.Error or diag.Errors; any other
-// error is what Expired returned, or a bug.
+// Compile compiles a query to SQL, within its own budget. Mistakes of the author are a *diag.Error or diag.Errors; any other error comes from
+// Expired, or is a bug.
 func Compile(q query.Node, env Env) (*Compiled, error) {
 	compiled, _, err := CompileRemade(q, env, nil)
 	return compiled, err
 }
 
-// CompileRemade is Compile for the tree that remake makes of a query's own, before its placeholders are filled in; nil leaves that as it is.
-// It also gives the types of the columns, as far as the compiler knows them. Errors of remake are returned as they are.
+// CompileRemade is Compile for the tree that remake returns for the query's tree, before placeholders are filled in; a nil remake changes
+// nothing. It also returns the column types, as far as the compiler knows them. Errors of remake are returned unchanged.
 func CompileRemade(q query.Node, env Env, remake func(hogql.Query) (hogql.Query, error)) (compiled *Compiled, types []hogql.Type, err error) {
 	defer recoverBug(&err)
 	env.spend = budget.New(env.Expired)
@@ -166,7 +165,7 @@ func CompileRemade(q query.Node, env Env, remake func(hogql.Query) (hogql.Query,
 	return compiled, types, nil
 }
 
-// types are those of the columns of the result.
+// types returns the column types of the result.
 func (found *analysis) types() []hogql.Type {
 	out := make([]hogql.Type, len(found.outputs))
 	for i := range found.outputs {
@@ -175,7 +174,7 @@ func (found *analysis) types() []hogql.Type {
 	return out
 }
 
-// compiled is the answer of Compile.
+// compiled assembles the result of Compile.
 func (found *analysis) compiled(t tree, text string, params []sql.Param, env Env) *Compiled {
 	out := new(Compiled)
 	*out = t.answer
@@ -193,8 +192,8 @@ func (found *analysis) compiled(t tree, text string, params []sql.Param, env Env
 	return out
 }
 
-// recoverBug turns a panic of a stage, and the end of the budget, into an error. Panics of the Go runtime are bugs too, and no query may end the
-// process; but those keep their type, so that the log has it.
+// recoverBug turns a panic in a stage, or the end of the budget, into an error. Panics of the Go runtime are bugs too, and no query may end the
+// process; they keep their type for the log.
 func recoverBug(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -213,7 +212,7 @@ func buildHogQL(n query.Node, env Env) (tree, error) {
 	return tree{query: parsed, text: q}, err
 }
 
-// valuesOf collects what the placeholders of a query stand for.
+// valuesOf collects the values of a query's placeholders.
 func valuesOf(q *query.HogQL, env Env) (bind.Values, error) {
 	if _, both := q.Values["filters"]; both && q.Filters != nil {
 		return bind.Values{}, diag.Field(diag.QueryError, "values.filters",
@@ -253,8 +252,7 @@ func valuesOf(q *query.HogQL, env Env) (bind.Values, error) {
 	return v, nil
 }
 
-// Variables lists the code names of the insight variables that a HogQL text uses, sorted. Its error is that of the text's
-// syntax, diag.Errors.
+// Variables returns the sorted code names of the insight variables that a HogQL text uses. A syntax error is a diag.Errors.
 func Variables(text string) ([]string, error) {
 	q, err := hogql.Parse(text)
 	if err != nil {
@@ -263,7 +261,7 @@ func Variables(text string) ([]string, error) {
 	return bind.Variables(q), nil
 }
 
-// Mistakes gives the mistakes of a query's author that err holds, none when it is a bug.
+// Mistakes returns the author's mistakes in err, nil if err is a bug.
 func Mistakes(err error) diag.Errors {
 	if all, ok := errors.AsType[diag.Errors](err); ok {
 		return all

@@ -15,7 +15,7 @@ import (
 // DatabaseSchema is the answer that lists what queries can read (contract: api.md, section 1.6).
 type DatabaseSchema struct {
 	Tables map[string]SchemaTable `json:"tables"`
-	// Joins are those that a project defines itself: none, here.
+	// Joins are the joins that a project defines itself: always empty here.
 	Joins []struct{} `json:"joins"`
 }
 
@@ -23,20 +23,20 @@ type DatabaseSchema struct {
 type SchemaTable struct {
 	ID     string       `json:"id"`
 	Name   string       `json:"name"`
-	Type   string       `json:"type"` // posthog for tables of events and people, system for those whose rows the server has
+	Type   string       `json:"type"` // posthog for tables of events and people, system for tables whose rows the server holds
 	Fields SchemaFields `json:"fields"`
 }
 
-// SchemaFields are the fields of a table in its order; as JSON, an object by their names.
+// SchemaFields are the fields of a table in order. In JSON they are an object keyed by name.
 type SchemaFields []SchemaField
 
-// SchemaField is one field. Table and Fields are set for what leads to the fields of a table, Chain for another name of a
-// field, ID for a join.
+// SchemaField is one field. Table and Fields are set if it leads to the fields of another table, Chain if it is an alias of a field, ID if it
+// is a join.
 type SchemaField struct {
 	Name  string `json:"name"`
 	HogQL string `json:"hogql_value"` // the name as a query writes it
 	Type  string `json:"type"`
-	// Valid is always true: the tables have the fields that are listed.
+	// Valid is always true: every listed field exists.
 	Valid  bool     `json:"schema_valid"`
 	Table  string   `json:"table,omitempty"`
 	Fields []string `json:"fields,omitempty"`
@@ -68,8 +68,8 @@ func (fields SchemaFields) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// DescribeDatabase lists the tables of a project and their fields: those that its ClickHouse has, and that * or a name reaches, and the held
-// tables that the caller may read.
+// DescribeDatabase lists the tables of a project and their fields: the tables in its ClickHouse with the fields reached by * or by name, and
+// the held tables that the caller may read.
 func DescribeDatabase(db *schema.Database) *DatabaseSchema {
 	out := &DatabaseSchema{Tables: map[string]SchemaTable{}, Joins: []struct{}{}}
 	for name := range db.TableNames() {
@@ -78,7 +78,7 @@ func DescribeDatabase(db *schema.Database) *DatabaseSchema {
 			continue
 		}
 		typ := "posthog"
-		if _, held := schema.LookupHeld(name); held { // which ClickHouse has
+		if _, held := schema.LookupHeld(name); held { // a held table that ClickHouse has
 			typ = "system"
 		}
 		out.Tables[name] = SchemaTable{ID: name, Name: name, Type: typ, Fields: schemaFields(db, t)}
@@ -106,7 +106,7 @@ func schemaFields(db *schema.Database, t *schema.Table) SchemaFields {
 		own[f.Name] = true
 		fields = append(fields, schemaField(db, t, f))
 	}
-	for _, name := range slices.Sorted(maps.Keys(db.GroupTypes)) { // other names of group_0 to group_4
+	for _, name := range slices.Sorted(maps.Keys(db.GroupTypes)) { // aliases of group_0 to group_4
 		if f, ok := db.Field(t, name); ok && !own[name] {
 			fields = append(fields, SchemaField{
 				Name: name, HogQL: schema.QuotedName(name), Type: "field_traverser", Valid: true, Chain: []string{f.Name},
@@ -137,7 +137,7 @@ func schemaField(db *schema.Database, t *schema.Table, f *schema.Field) SchemaFi
 	return out
 }
 
-// reachable names the fields that find knows and that are shown.
+// reachable returns the names of the visible fields that find knows.
 func reachable(t *schema.Table, fields []schema.Field, find func(*schema.Table, string) (*schema.Field, bool)) []string {
 	names := []string{}
 	for i := range fields {
@@ -148,7 +148,7 @@ func reachable(t *schema.Table, fields []schema.Field, find func(*schema.Table, 
 	return names
 }
 
-// fieldType is PostHog's word for a type. It has none for UUID, which it calls a string.
+// fieldType returns PostHog's word for a type. It has none for UUID, which it calls a string.
 func fieldType(kind hogql.Kind) string {
 	switch kind {
 	case hogql.String, hogql.UUID:

@@ -9,10 +9,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// maxHeldText is the longest query that is looked through for held tables, in bytes.
+// maxHeldText is the longest query, in bytes, that is searched for held tables.
 const maxHeldText = 64 << 10
 
-// HeldTables lists the held tables (schema.HeldTable) that a HogQL query names, sorted. It lists none for a query of another kind or with a mistake, or of more than 64 KiB.
+// HeldTables returns the sorted names of the held tables (schema.HeldTable) in a HogQL query. It is empty for other kinds of queries, for
+// queries with a mistake and for texts longer than 64 KiB.
 func HeldTables(n query.Node) []string {
 	q, ok := n.(*query.HogQL)
 	if !ok || len(q.Query) > maxHeldText || !strings.Contains(q.Query, "system") && !strings.Contains(q.Query, "query_log") {

@@ -20,33 +20,33 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Kind is a kind of query: what sets it apart from the others. Whoever treats kinds differently asks their rows.
+// Kind describes a kind of query. Code that treats kinds differently looks at these fields.
 type Kind struct {
 	query.Kind
-	// Wrapper is the kind of node that shows the answers of this one; empty for none.
+	// Wrapper is the kind of node that displays answers of this kind; empty for none.
 	Wrapper string
-	// ListName is what the filter insight of a list of insights calls queries of the kind, such as TRENDS. Those without one are JSON.
+	// ListName is the value of the filter "insight" in lists of insights for this kind, such as TRENDS. Kinds without one are listed as JSON.
 	ListName string
-	// HogQL reports whether the query is a text of HogQL.
+	// HogQL reports whether the query is HogQL text.
 	HogQL bool
 	// Endpoint reports whether an endpoint can run it.
 	Endpoint bool
-	// Materialized reports whether the rows of an endpoint of the kind can be kept in a table.
+	// Materialized reports whether the rows of an endpoint of this kind can be stored in a table.
 	Materialized bool
-	// OptionalBreakdowns reports whether an endpoint may let its callers leave breakdowns out.
+	// OptionalBreakdowns reports whether an endpoint of this kind may let callers leave breakdowns out.
 	OptionalBreakdowns bool
-	// HasMore reports whether answers say whether values were cut off.
+	// HasMore reports whether answers say if values were cut off.
 	HasMore bool
-	// EmptyError reports whether the field error of an answer without one is an empty text, not null.
+	// EmptyError reports whether the field "error" of an answer without one is an empty text instead of null.
 	EmptyError bool
 
-	build  func(query.Node, Env) (tree, error)                               // nil for kinds that give no rows
+	build  func(query.Node, Env) (tree, error)                               // nil for kinds without rows
 	people func(query.PeopleSource, *insight.World) (*insight.People, error) // of an insight; or of the drill-down itself, where it does not ask the insight
 	form   func(query.Insight) form.Form
 	table  func(query.Node, []byte) ([][]string, error) // nil for kinds whose rows are the answer
 }
 
-// kinds are all kinds that can be asked, in the order in which mistakes list them.
+// kinds are all kinds, in the order in which error messages list them.
 var kinds = []Kind{
 	{
 		Kind: query.Kind{Name: "HogQLQuery", Read: query.ReadHogQL}, Wrapper: "DataVisualizationNode", ListName: "SQL", HogQL: true, Endpoint: true,
@@ -99,14 +99,14 @@ var kinds = []Kind{
 	{Kind: query.Kind{Name: "DatabaseSchemaQuery", Read: query.ReadDatabaseSchema, Unlisted: true}},
 }
 
-// insightRow is the row of an insight kind, with the types of its node and of the node that asks for its actors.
+// insightRow is the entry of an insight kind, with the types of its node and of the node that asks for its actors.
 type insightRow[Q query.Insight, A query.PeopleSource] struct {
-	Kind       // what other kinds may have too
+	Kind       // fields shared with other kinds
 	name       string
 	read       func(*query.Reader, *query.Object) query.Node
 	readActors func(*query.Reader, *query.Object, query.Drill, query.Insight) query.PeopleSource // nil: query.ReadInsightActors
 	build      func(Q, *insight.World) (*insight.Built, error)                                   // needs no limit: it bounds its buckets and values
-	people     func(Q, A, *insight.World) (*insight.People, error)                               // nil: nobody asks for the people behind a number, as of web analytics
+	people     func(Q, A, *insight.World) (*insight.People, error)                               // nil if there are no people behind a number, as in web analytics
 	form       func(Q) form.Form
 	table      func(Q, []byte) ([][]string, error) // nil: insight.SeriesTable
 }
@@ -135,7 +135,7 @@ func (r insightRow[Q, A]) kind() Kind {
 	return k
 }
 
-// productAnalytics fills in what sets the insights of product analytics apart from those of web analytics.
+// productAnalytics sets the fields by which insights of product analytics differ from those of web analytics.
 func (r insightRow[Q, A]) productAnalytics(k *Kind) {
 	k.Actors = r.readActors
 	if k.Actors == nil {
@@ -147,7 +147,7 @@ func (r insightRow[Q, A]) productAnalytics(k *Kind) {
 	}
 }
 
-// answerRow is the row of a kind that is no insight, since it can be neither saved nor published, and answers with more than rows.
+// answerRow is the entry of a kind that is no insight: it can be neither saved nor published, and its answer has more than rows.
 type answerRow[Q query.Node] struct {
 	name  string
 	read  func(*query.Reader, *query.Object) query.Node
@@ -181,7 +181,7 @@ func init() {
 	}
 }
 
-// KindNames gives the names of the kinds for which wanted holds.
+// KindNames returns the names of the kinds for which wanted returns true.
 func KindNames(wanted func(*Kind) bool) []string {
 	var names []string
 	for i := range kinds {
@@ -192,20 +192,20 @@ func KindNames(wanted func(*Kind) bool) []string {
 	return names
 }
 
-// KindOf gives the kind of a query.
+// KindOf returns the kind of a query.
 func KindOf(q query.Node) *Kind { return byName[q.Kind()] }
 
-// KindNamed gives the kind of a name, such as TrendsQuery; nil for none.
+// KindNamed returns the kind with a name, such as TrendsQuery; nil for none.
 func KindNamed(name string) *Kind { return byName[name] }
 
-// HasRows reports whether queries of the kind have a result, and are not about other queries.
+// HasRows reports whether queries of the kind have a result of their own, instead of being about other queries.
 func (k *Kind) HasRows() bool { return k.build != nil }
 
-// Form is the form of the results of an insight of the kind.
+// Form returns the form of the results of an insight of the kind.
 func (k *Kind) Form(q query.Insight) form.Form { return k.form(q) }
 
-// Table writes the results of a query of the kind, where these are not its rows, as the lines of a table of texts; an empty line
-// parts two tables.
+// Table writes the results of a query of the kind as the lines of a text table, for kinds whose results are not their rows. An empty line
+// separates two tables.
 func (k *Kind) Table(q query.Node, results []byte) ([][]string, error) { return k.table(q, results) }
 
 // Parse reads a query of any kind: see query.Kinds.Parse.

@@ -13,12 +13,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
 
-// listedPeople gives the people that a query lists, each once: a column that names a row, and the person's id. Ids of nobody are left out.
+// listedPeople selects the people that a query lists, each once: a row id, and the person's id. Ids without a person are left out.
 const listedPeople = `SELECT person_id AS id, person_id FROM (SELECT DISTINCT toUUID({column}) AS person_id FROM {query}) WHERE person_id IN (SELECT id FROM persons)`
 
-// CompileListed turns a HogQL query or a list of actors into the SQL of two columns, id and person_id: the people whose ids are in its
-// column person_id, else actor_id, else id, else those of the events or persons that it reads (contract: cohorts.md, section 1). It has no
-// limit on its rows but one of the query's own. Errors are those of Compile.
+// CompileListed compiles a HogQL query or a list of actors to SQL with two columns, id and person_id: the people whose ids are in its column
+// person_id, else actor_id, else id, else the people of the events or persons that it reads (contract: cohorts.md, section 1). It has no limit
+// except the query's own. Errors are those of Compile.
 func CompileListed(q query.Node, env Env) (compiled *Compiled, err error) {
 	defer recoverBug(&err)
 	env.spend = budget.New(env.Expired)
@@ -49,15 +49,15 @@ func CompileListed(q query.Node, env Env) (compiled *Compiled, err error) {
 	return found.compiled(all, text, params, env), nil
 }
 
-// allActors is a list of actors with their ids alone.
+// allActors returns a list of actors reduced to their ids.
 func allActors(list *actors.Query) *actors.Query {
 	all := *list
 	all.Select, all.OrderBy = []string{"id as person_id"}, []string{"id"}
 	return &all
 }
 
-// withOwnLimit gives a list of actors the limit that its query has, and none if the query has none. The limit of a plan is one row
-// higher: so the server learns whether there are more.
+// withOwnLimit sets the limit of a list of actors to the one in the query, or to none. The tree's limit is one row higher, which is how the
+// server learns whether there are more rows.
 func withOwnLimit(q query.Node, rows hogql.Query) hogql.Query {
 	list, isList := q.(*actors.Query)
 	s, isSelect := rows.(*hogql.Select)
@@ -76,7 +76,8 @@ func withOwnLimit(q query.Node, rows hogql.Query) hogql.Query {
 	return &own
 }
 
-// listedColumn finds the column of ids in the rows of a query, and gives both; an empty name if there is none.
+// listedColumn finds the column of ids in the rows of a query. It returns the query, with that column added if necessary, and the column's name,
+// empty if there is none.
 func listedColumn(rows hogql.Query, found *analysis) (hogql.Query, string) {
 	for _, name := range []string{"person_id", "actor_id", "id"} {
 		if slices.ContainsFunc(found.outputs, func(o resolve.Output) bool { return o.Name == name }) {

@@ -36,7 +36,7 @@ func buildEvents(n query.Node, env Env) (tree, error) {
 	return listing(events.Build(q, people, env.world(), env.most()))
 }
 
-// buildPeople builds a drill-down on its own: the rows are ids, and what the insight says of them.
+// buildPeople builds a drill-down on its own: the rows are ids, with what the insight says about each.
 func buildPeople(n query.Node, env Env) (tree, error) {
 	people, err := peopleBehind(n.(query.PeopleSource), env)
 	if err != nil {
@@ -54,7 +54,7 @@ func buildPeople(n query.Node, env Env) (tree, error) {
 	return listing(&insight.Listing{Query: s, Limit: limit, Columns: columns}, nil)
 }
 
-// listing returns the tree for a list of rows, which has a limit of its own, and reports it as a query without one does.
+// listing returns the tree of a list of rows. It has its own limit, but reports it as a query without LIMIT does.
 func listing(built *insight.Listing, err error) (tree, error) {
 	if err != nil {
 		return tree{}, err
@@ -65,10 +65,10 @@ func listing(built *insight.Listing, err error) (tree, error) {
 	}}, nil
 }
 
-// most is the highest limit of a query.
+// most returns the highest limit of a query.
 func (e *Env) most() int { return cmp.Or(e.MaxRows, bind.MaxRows) }
 
-// peopleOf is the query for the actors that a list asks for; nil for all people.
+// peopleOf returns the query for the actors in a list; nil for all people.
 func peopleOf(q *actors.Query, env Env) (*insight.People, error) {
 	switch source := q.Source.(type) {
 	case *query.HogQL:
@@ -79,10 +79,10 @@ func peopleOf(q *actors.Query, env Env) (*insight.People, error) {
 	return nil, nil
 }
 
-// idColumns are the names that the ids of actors go by in a query of the user's own, the best first.
+// idColumns are the column names in which a user's query may have the ids of actors, best first.
 var idColumns = []string{insight.ActorID, "person_id", "id"}
 
-// peopleOfText reads a query of the user's own, one of whose columns has the ids of people.
+// peopleOfText reads people from a user's query, one of whose columns holds their ids.
 func peopleOfText(q *actors.Query, source *query.HogQL, env Env) (*insight.People, error) {
 	t, err := buildHogQL(source, env)
 	if err != nil {

@@ -17,23 +17,23 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Mention is the name of an event or of a property that a query looks for. A name that nothing in the project has is mostly a
-// mistake, which otherwise shows only as an answer without rows.
+// Mention is the name of an event or property that a query looks for. A name that does not occur in the project is usually a mistake, which
+// would otherwise only show as an answer without rows.
 type Mention struct {
 	Name string
-	// Key is the property's; zero for an event.
+	// Key identifies the property; zero for an event.
 	Key schema.PropertyKey
-	// Storage is where the physical table has the property.
+	// Storage is where the physical table stores the property.
 	Storage schema.Storage
 	At      diag.Span // in the text of a HogQL query
-	Attr    string    // the dotted field of any other kind
+	Attr    string    // the dotted field in any other kind of query
 }
 
-// IsEvent reports whether the name is that of an event.
+// IsEvent reports whether the mention is the name of an event.
 func (m *Mention) IsEvent() bool { return m.Key.Scope == schema.NoProperties }
 
-// Mentions lists the names that a query looks for in the project's data, each once. Names that are computed, or that a subquery may
-// have made, are not among them. A query that does not compile mentions nothing.
+// Mentions lists the names that a query looks for in the project's data, each once. It leaves out names that are computed or that a subquery
+// may define. A query that does not compile mentions nothing.
 func Mentions(q query.Node, env Env) (list []Mention, err error) {
 	defer recoverBug(&err)
 	env.spend = budget.New(env.Expired)
@@ -71,10 +71,10 @@ func mentionsOfText(q *query.HogQL, env Env) []Mention {
 	return append(list, eventNames(found.bound)...)
 }
 
-// eventNames lists the constants that SELECTs from events alone compare the event with.
+// eventNames lists the constants to which SELECTs from events alone compare the field event.
 func eventNames(q hogql.Query) (list []Mention) {
 	var selects []*hogql.Select
-	shadowed := false // something else is called event, or events
+	shadowed := false // the name event or events means something else
 	v := hogql.Visitor{
 		Query: func(q hogql.Query) bool {
 			if sel, ok := q.(*hogql.Select); ok {
@@ -111,7 +111,7 @@ func eventNames(q hogql.Query) (list []Mention) {
 	return list
 }
 
-// comparedNames are the texts that a comparison compares the field event with.
+// comparedNames returns the texts to which a comparison compares the field event.
 func comparedNames(c *hogql.Compare) (list []Mention) {
 	field, other := c.Left, c.Right
 	if _, ok := field.(*hogql.Const); ok && c.Op == hogql.Equals {
@@ -145,13 +145,13 @@ func comparedNames(c *hogql.Compare) (list []Mention) {
 	return list
 }
 
-// nodeWalker looks for names in the nodes of queries that come as JSON.
+// nodeWalker collects names from queries that come as JSON.
 type nodeWalker struct {
 	db    *schema.Database
 	found []Mention
 }
 
-// maxNodeDepth is deeper than any node is.
+// maxNodeDepth exceeds the depth of any node.
 const maxNodeDepth = 40
 
 func (w *nodeWalker) value(v reflect.Value, depth int) {
@@ -182,7 +182,7 @@ func (w *nodeWalker) value(v reflect.Value, depth int) {
 	}
 }
 
-// note notes a name that a part of a query has in its own fields.
+// note records a name that a part of a query has in its own fields.
 func (w *nodeWalker) note(n query.Named) {
 	if n.Type == "" {
 		w.found = append(w.found, Mention{Name: n.Name, Attr: n.Attr})
@@ -204,7 +204,7 @@ func (w *nodeWalker) note(n query.Named) {
 	w.found = append(w.found, Mention{Name: n.Name, Key: key, Storage: w.db.Storage(table, field, n.Name), Attr: n.Attr})
 }
 
-// propertiesOf are the properties that are stored, by the type of the filters on them, each with the table whose field properties has them.
+// propertiesOf maps filter types to the stored properties they are about and the table whose field properties holds them.
 var propertiesOf = map[string]struct {
 	scope schema.PropertyScope
 	table string
@@ -212,7 +212,7 @@ var propertiesOf = map[string]struct {
 	"event": {schema.EventProperty, "events"}, "person": {schema.PersonProperty, "raw_persons"}, "group": {schema.GroupProperty, "raw_groups"},
 }
 
-// Existence is the query that reports which of some names of events there are: a row for each of them. For a property it gives a row
+// Existence returns the query that finds out which of the mentioned names exist: one row per existing event name. For a property it returns a row
 // if anything has it.
 func Existence(mentions []Mention) *query.HogQL {
 	first := mentions[0]
@@ -235,7 +235,7 @@ func Existence(mentions []Mention) *query.HogQL {
 	}
 }
 
-// Unseen warns of a name that nothing in the project has. Among are names that there are.
+// Unseen warns of a name that nothing in the project has. among lists names that exist.
 func Unseen(m *Mention, text string, among []string) Warning {
 	what := "No event named '%s' has been seen in this project."
 	switch m.Key.Scope {
@@ -259,8 +259,8 @@ func clippedName(name string) string {
 	return strings.ToValidUTF8(name[:min(len(name), most)], "")
 }
 
-// Warning is something about a query that runs all the same. Places are as in a Notice; Attr is the dotted field of a query that
-// is not text, nil for one that is.
+// Warning is a remark about a query that runs all the same. Places are as in Notice; Attr is the dotted field in a query that is not text, nil
+// for text.
 type Warning struct {
 	Notice
 	Attr *string `json:"attr"`
@@ -278,7 +278,7 @@ func warning(e *diag.Error, text, attr string) Warning {
 	return out
 }
 
-// Lowered warns of a LIMIT above what a query may give.
+// Lowered warns of a LIMIT above the maximum.
 func Lowered(q query.Node, env Env) (list []Warning) {
 	most := env.most()
 	if limited, ok := q.(interface{ Rows() (int, string) }); ok {
@@ -304,7 +304,7 @@ func Lowered(q query.Node, env Env) (list []Warning) {
 	return list
 }
 
-// Reversed warns of a range of time that ends before it begins. It does not know about insights; see Answer.Range for these.
+// Reversed warns of a time range that ends before it begins. It does not know about insights; for those see Answer.Range.
 func Reversed(q query.Node, env Env) []Warning {
 	var from, to, attr string
 	if ranged, ok := q.(interface {

@@ -18,25 +18,24 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
 
-// Metadata is what can be said about a HogQL text without running it, as the answer shows it (contract: api.md, section 1.6).
+// Metadata is the answer with what can be said about a HogQL text without running it (contract: api.md, section 1.6).
 type Metadata struct {
 	IsValid bool   `json:"isValid"`
 	Query   string `json:"query"`
-	// Errors are all mistakes, in the order of the text. What the others say of a query with mistakes is what was found
-	// beside them.
+	// Errors are all mistakes, in text order. In a query with mistakes, the other fields hold what was found despite them.
 	Errors   []Notice `json:"errors"`
 	Warnings []Notice `json:"warnings"`
 	Notices  []Notice `json:"notices"`
-	// Tables are the names in the query, Physical those of ClickHouse's tables, null for a query with mistakes. Both are
-	// sorted, each name once.
+	// Tables are the table names in the query, Physical those in ClickHouse, null for a query with mistakes. Both are sorted and without
+	// duplicates.
 	Tables   []string `json:"table_names"`
 	Physical []string `json:"ch_table_names"`
-	// Indices reports whether ClickHouse can skip rows by its indices. To know, it would have to be asked.
+	// Indices reports whether ClickHouse can skip rows by its indices. Only ClickHouse could tell.
 	Indices string `json:"isUsingIndices"`
 }
 
-// Notice is one thing about a part of a text. Start and End count the characters (code points) before its ends; they are nil for
-// what is not about a part of the text. Fix is what to write there instead, nil when that is not known.
+// Notice is a remark about part of a text. Start and End count the characters (code points) before its ends; they are nil if it is about no
+// part. Fix is what to write there instead, nil if unknown.
 type Notice struct {
 	Message string  `json:"message"`
 	Start   *int    `json:"start"`
@@ -47,7 +46,7 @@ type Notice struct {
 // undecided is PostHog's word for an index that may or may not be used.
 const undecided = "undecisive"
 
-// Describe reports what is right and what is wrong with a text. Mistakes in the text are not an error of Describe.
+// Describe reports what is right and wrong with a text. Mistakes in the text are not an error of Describe.
 func Describe(q *query.Metadata, env Env) (*Metadata, error) {
 	env.spend = budget.New(env.Expired)
 	m, err := describe(q, env)
@@ -61,7 +60,7 @@ func newMetadata(q *query.Metadata) *Metadata {
 	return &Metadata{Query: q.Query, Errors: []Notice{}, Warnings: []Notice{}, Notices: []Notice{}, Tables: []string{}, Indices: undecided}
 }
 
-// describe is Describe whose error may be the end of the budget.
+// describe is Describe, but its error may be the end of the budget.
 func describe(q *query.Metadata, env Env) (m *Metadata, err error) {
 	defer recoverBug(&err)
 	m = newMetadata(q)
@@ -86,7 +85,7 @@ func describe(q *query.Metadata, env Env) (m *Metadata, err error) {
 	return m, nil
 }
 
-// Refusal is what an error answer says of a query that does not compile (contract: hogql.md, section 16).
+// Refusal is how an error answer describes a query that does not compile (contract: hogql.md, section 16).
 type Refusal struct {
 	IsValid bool     `json:"isValid"`
 	Errors  []Notice `json:"errors"`
@@ -102,8 +101,8 @@ func DescribeMistakes(text string, mistakes diag.Errors) *Refusal {
 	return m
 }
 
-// parseAsked makes one query of what is asked about. The positions in an expression are those in its text; what belongs to
-// the query around it lies after the end of the text.
+// parseAsked makes one query of the text that is asked about. Positions in an expression are those in its text; the query around it has
+// positions behind the end of the text.
 func parseAsked(q *query.Metadata, env Env) (hogql.Query, error) {
 	if q.Language == query.LanguageHogQL {
 		return hogql.ParseWithin(q.Query, env.spend)
@@ -136,7 +135,7 @@ func parseAsked(q *query.Metadata, env Env) (hogql.Query, error) {
 	return &hogql.Select{Columns: []hogql.Expr{e}, From: &hogql.Derived{Query: bound}}, nil
 }
 
-// refuse puts the mistakes into the answer. An error that is not a mistake is returned.
+// refuse puts the mistakes into the answer. It returns an error that is not a mistake.
 func (m *Metadata) refuse(err error, q *query.Metadata) (*Metadata, error) {
 	mistakes := Mistakes(err)
 	if mistakes == nil {
@@ -153,7 +152,7 @@ func (m *Metadata) refuse(err error, q *query.Metadata) (*Metadata, error) {
 	return m, nil
 }
 
-// notices describes mistakes, with their places in characters.
+// notices converts mistakes to notices, whose places count characters.
 func notices(text string, mistakes diag.Errors) []Notice {
 	out := make([]Notice, len(mistakes))
 	start, end := counter{text: text}, counter{text: text}
@@ -170,7 +169,7 @@ func notices(text string, mistakes diag.Errors) []Notice {
 	return out
 }
 
-// counter counts the characters before places in a text; places in order are found in one pass.
+// counter counts the characters before places in a text; places in ascending order take one pass.
 type counter struct {
 	text     string
 	at, seen int
@@ -186,7 +185,7 @@ func (c *counter) to(offset int) int {
 	return c.seen
 }
 
-// fixOf is what to write at the place of a mistake to mend it: the name in its hint, quoted as what is there.
+// fixOf returns what to write at the place of a mistake to mend it: the name in its hint, quoted like the text there.
 func fixOf(text string, e *diag.Error) (string, bool) {
 	at := e.Span
 	if at.IsZero() || at.End > len(text) || e.Fix == "" && e.Hint == "" {
@@ -204,7 +203,7 @@ func fixOf(text string, e *diag.Error) (string, bool) {
 	return "", false // more than the name
 }
 
-// tableNames lists the names of the tables that a query reads, sorted, each once. Common table expressions are left out.
+// tableNames returns the sorted names of the tables that a query reads, each once, without common table expressions.
 func tableNames(q hogql.Query) []string {
 	names := []string{}
 	ctes := map[string]bool{}
@@ -255,7 +254,7 @@ func chainText(chain []hogql.Name) string {
 	return strings.Join(parts, ".")
 }
 
-// note adds the warnings and notices. They are worded as mistakes are, and only of what is in the text itself.
+// note adds the warnings and notices. They are worded like mistakes, and are only about what is in the text itself.
 func (m *Metadata) note(found *analysis, q *query.Metadata, env Env) {
 	var warnings, remarks diag.List
 	beside := definedBeside(env.Database)
@@ -287,7 +286,7 @@ func (m *Metadata) note(found *analysis, q *query.Metadata, env Env) {
 	m.Warnings, m.Notices = notices(q.Query, Mistakes(warnings.Err())), notices(q.Query, Mistakes(remarks.Err()))
 }
 
-// noteActions says how else actions can be named, by those constants of matchesAction that are written in the text.
+// noteActions notes other ways to name an action, for constants of matchesAction that are written in the text.
 func noteActions(remarks *diag.List, bound hogql.Query, text string, actions *query.Actions) {
 	hogql.WalkQuery(bound, func(e hogql.Expr) bool {
 		call, ok := e.(*hogql.Call)
@@ -316,7 +315,7 @@ func noteActions(remarks *diag.List, bound hogql.Query, text string, actions *qu
 	})
 }
 
-// noteCohorts says how else cohorts can be named, by those constants of IN COHORT that are written in the text.
+// noteCohorts notes other ways to name a cohort, for constants of IN COHORT that are written in the text.
 func noteCohorts(remarks *diag.List, bound hogql.Query, text string, cohorts schema.Cohorts) {
 	hogql.WalkQuery(bound, func(e hogql.Expr) bool {
 		in, ok := e.(*hogql.Compare)
@@ -345,7 +344,7 @@ func noteCohorts(remarks *diag.List, bound hogql.Query, text string, cohorts sch
 	})
 }
 
-// written reports whether a constant is in a text itself, and not the value of a placeholder there.
+// written reports whether a constant is in the text itself, and is not the value of a placeholder.
 func written(c *hogql.Const, text string) bool {
 	return !c.Pos.IsZero() && c.Pos.End <= len(text) && text[c.Pos.Start] != '{'
 }
@@ -354,7 +353,7 @@ var scopeNames = map[schema.PropertyScope]string{
 	schema.EventProperty: "Event", schema.PersonProperty: "Person", schema.GroupProperty: "Group",
 }
 
-// remark says the type of a property, and how it is stored for those who ask.
+// remark describes the type of a property and, with debug, how it is stored.
 func remark(use resolve.PropertyUse, typ schema.PropertyType, debug bool) string {
 	shown := string(typ)
 	if typ == schema.NumericProperty {
@@ -375,7 +374,7 @@ func remark(use resolve.PropertyUse, typ schema.PropertyType, debug bool) string
 	return text
 }
 
-// definedBeside returns a function that lists the names of the defined properties of the same scope. It looks for them once.
+// definedBeside returns a function that lists the names of the defined properties of the same scope. It collects them once.
 func definedBeside(db *schema.Database) func(schema.PropertyKey) []string {
 	var names map[schema.PropertyKey][]string // by a key without a name
 	return func(key schema.PropertyKey) []string {
@@ -415,7 +414,7 @@ func warnLimit(warnings *diag.List, q hogql.Query, most int) {
 	}
 }
 
-// warnScan warns of a query that reads events and has no condition on their time.
+// warnScan warns of a query that reads events without a condition on their time.
 func warnScan(warnings *diag.List, q hogql.Query) {
 	var scans []diag.Span
 	timed := false
@@ -434,7 +433,7 @@ func warnScan(warnings *diag.List, q hogql.Query) {
 		},
 		Query: func(q hogql.Query) bool {
 			sel, ok := q.(*hogql.Select)
-			timed = timed || ok && defines(sel.With, "events") // which then need not be the table
+			timed = timed || ok && defines(sel.With, "events") // then it need not be the table
 			return !timed
 		},
 	}

@@ -5,7 +5,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// modified is the database as a query with modifiers sees it.
+// modified returns the database as a query with modifiers sees it.
 func modified(db *schema.Database, given query.Modifiers) *schema.Database {
 	if given.Persons == nil && given.BounceSeconds == nil && given.Channels == nil {
 		return db

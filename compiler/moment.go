@@ -10,22 +10,22 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// moments computes times that are written with constants and the present, as ClickHouse does.
+// moments evaluates times written with constants and the current time, as ClickHouse does.
 type moments struct{ world *insight.World }
 
-// moment is a time, or a date: the midnight with which it begins.
+// moment is a time, or a date: the midnight at its start.
 type moment struct {
 	time.Time
 
 	date bool
-	// vague reports whether ClickHouse may have a date or a time, which makes a difference to what is computed of it.
+	// vague reports that ClickHouse may return a date or a time, which matters for what is computed from it.
 	vague bool
 }
 
-// The years between which moments are computed.
+// Moments are computed from firstYear up to, but not including, lastYear.
 const firstYear, lastYear = 1980, 2200
 
-// of computes an expression. It is false where that is not known to give what ClickHouse gives.
+// of evaluates an expression. It returns false if the result might differ from ClickHouse's.
 func (m moments) of(e hogql.Expr) (moment, bool) {
 	out, ok := m.any(e)
 	return out, ok && out.Year() >= firstYear && out.Year() < lastYear
@@ -70,7 +70,7 @@ func (m moments) constant(v any) (moment, bool) {
 	return moment{}, false
 }
 
-// inZone gives the time at which a clock on the wall shows something. It is false when there is none, or two.
+// inZone returns the time at which a wall clock shows wall. It returns false if there is no such time, or if there are two.
 func (m moments) inZone(wall time.Time) (time.Time, bool) {
 	zone := m.world.Zone()
 	var found time.Time
@@ -88,7 +88,7 @@ func (m moments) inZone(wall time.Time) (time.Time, bool) {
 	return found, !found.IsZero()
 }
 
-// wallOf is what a clock on the wall shows, as a time in UTC.
+// wallOf returns the wall clock reading of t as a time in UTC.
 func wallOf(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
@@ -145,7 +145,7 @@ func (m moments) weekStart(s start) int {
 	return m.world.Database.WeekStart
 }
 
-// converted makes a time or a date of a text, and a date of a time.
+// converted converts a text to a time or a date, or a time to a date.
 func (m moments) converted(function string, x hogql.Expr) (moment, bool) {
 	_, constant := x.(*hogql.Const)
 	of, ok := m.of(x)
@@ -156,7 +156,7 @@ func (m moments) converted(function string, x hogql.Expr) (moment, bool) {
 	return moment{Time: day, date: true}, ok && exact
 }
 
-// added computes addDays(x, n), subtractHours(x, n) and so on.
+// added evaluates addDays(x, n), subtractHours(x, n) and so on.
 func (m moments) added(function string, args []hogql.Expr) (moment, bool) {
 	back := strings.HasPrefix(function, "subtract")
 	unit := strings.TrimPrefix(strings.TrimPrefix(function, "add"), "subtract")
@@ -171,7 +171,7 @@ func (m moments) added(function string, args []hogql.Expr) (moment, bool) {
 	return m.shift(of, n, strings.ToLower(strings.TrimSuffix(unit, "s")), back)
 }
 
-// moved computes dateAdd(x, interval) and dateAdd('unit', n, x).
+// moved evaluates dateAdd(x, interval) and dateAdd('unit', n, x).
 func (m moments) moved(args []hogql.Expr, back bool) (moment, bool) {
 	if len(args) == 2 {
 		of, ok := m.of(args[0])
@@ -193,10 +193,10 @@ func (m moments) moved(args []hogql.Expr, back bool) (moment, bool) {
 	return m.shift(of, n, unit, back)
 }
 
-// mostMoved bounds by how many units a moment is moved.
+// mostMoved is the most units that a moment is moved by.
 const mostMoved = 1_000_000
 
-// shift moves a moment. Days and longer units keep what the clock on the wall shows; months end with their last day.
+// shift moves a moment. Days and longer units keep the wall clock; a day that the month lacks becomes its last.
 func (m moments) shift(of moment, n int64, unit string, back bool) (moment, bool) {
 	if n < -mostMoved || n > mostMoved {
 		return moment{}, false
@@ -206,7 +206,7 @@ func (m moments) shift(of moment, n int64, unit string, back bool) (moment, bool
 	}
 	clock := map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour}
 	if length, ok := clock[unit]; ok {
-		if of.date || of.vague { // a date becomes a time of the session's zone
+		if of.date || of.vague { // a date becomes a time in the session's zone
 			return moment{}, false
 		}
 		return moment{Time: of.Add(time.Duration(n) * length)}, true
@@ -271,12 +271,12 @@ func unitOf(e hogql.Expr) (string, bool) {
 	return unit.Name, known
 }
 
-// start is a call that gives the beginning of a span of time, such as toStartOfDay(x).
+// start is a call that returns the start of a span of time, such as toStartOfDay(x).
 type start struct {
 	interval query.Interval
-	monday   bool // with which a week begins, whatever the project says
-	date     bool // it gives a date
-	vague    bool // it gives a date or a time
+	monday   bool // weeks begin on Monday, whatever the project's setting
+	date     bool // it returns a date
+	vague    bool // it returns a date or a time
 	x        hogql.Expr
 }
 
@@ -292,7 +292,7 @@ var startUnits = map[string]query.Interval{
 	"day": query.Day, "week": query.Week, "month": query.Month, "quarter": query.Quarter, "year": query.Year,
 }
 
-// startOf reads a call that gives the beginning of the span that holds a time, for which ok holds.
+// startOf reads a call that returns the start of the span around its argument, for which ok must be true.
 func startOf(e hogql.Expr, ok func(hogql.Expr) bool) (start, bool) {
 	c, isCall := e.(*hogql.Call)
 	if !isCall || c.Over != nil || c.Filter != nil || c.Params != nil || c.Distinct {
@@ -309,7 +309,7 @@ func startOf(e hogql.Expr, ok func(hogql.Expr) bool) (start, bool) {
 	if len(c.Args) != 2 {
 		return start{}, false
 	}
-	s := start{monday: true} // as these functions have weeks
+	s := start{monday: true} // as in these functions
 	var unit string
 	switch f.Name {
 	case "dateTrunc", "date_trunc":

@@ -14,29 +14,29 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
 
-// Piece is a span of time whose rows are computed without those of others.
+// Piece is a span of time whose rows are computed independently of others.
 type Piece = insight.Piece
 
-// Pieces is a query in pieces of time. Its rows are those that the whole query gives, put together from those of its pieces, of which a
-// caller can keep what it has computed before.
+// Pieces is a query cut into pieces of time. The rows of the pieces, put together, are the rows of the whole query, so a caller can keep rows
+// of pieces that it computed before.
 type Pieces struct {
-	// Text tells apart what pieces are made of: under the same schema of a project, whatever types its properties have, pieces of equal texts
-	// and spans have equal rows, as long as the data are the same.
+	// Text identifies how pieces are computed: with the same project schema, pieces of equal text and span have equal rows while the data stay the
+	// same, whatever types the properties have.
 	Text string
-	// Reads is what the rows of pieces are made of, as in Compiled.
+	// Reads is the data that the rows of pieces depend on, as in Compiled.
 	Reads resolve.Reads
-	// Pieces are those of this query, in the order of time.
+	// Pieces are the pieces of this query, in order of time.
 	Pieces []Piece
-	// Compile compiles the query for the rows of some pieces, by their places in Pieces. The first column of each row is the place of its
-	// piece; keep the rest.
+	// Compile compiles the query for the rows of some pieces, given by their index in Pieces. The first column of each row is the index of its
+	// piece; callers keep the rest.
 	Compile func(places []int) (*Compiled, error)
-	// Rows puts the rows of all pieces together, each without its first column. It is false where they do not have the answer after all, so that
-	// the whole query has to be run.
+	// Rows puts together the rows of all pieces, each without its first column. It returns false if they do not contain the answer after all, so
+	// that the whole query must be run.
 	Rows func(pieces [][][]byte) (rows iter.Seq[[]byte], ok bool, err error)
 }
 
-// pieces gives the pieces of a query that was analyzed; nil where their rows may depend on more than the events of their spans. A query whose
-// pieces would exceed the budget has none, but is no less good.
+// pieces returns the pieces of an analyzed query; nil if their rows may depend on more than the events in their spans, or if they would exceed
+// the budget, which is no mistake in the query.
 func (found *analysis) pieces(q query.Node, t tree, env Env) (out *Pieces) {
 	var stopped error
 	defer func() {
@@ -50,7 +50,7 @@ func (found *analysis) pieces(q query.Node, t tree, env Env) (out *Pieces) {
 		if of = bucketedPieces(found.bound, found.limited, w); of == nil {
 			return nil
 		}
-		each, err := resolveWhole(of.Each, env) // without the bounds of time, which may ask for the present
+		each, err := resolveWhole(of.Each, env) // without the time bounds, which may use the current time
 		if err != nil {
 			return nil
 		}
@@ -70,8 +70,8 @@ func (found *analysis) pieces(q query.Node, t tree, env Env) (out *Pieces) {
 	}
 }
 
-// alone reports whether each row of a query for a piece is made of the events of its span: not if it looks at the rows around it, nor if it gives the name
-// timestamp to something else, which is what the bounds of the span would then mean.
+// alone reports whether each row of a query for a piece depends only on the events in its span: the query does not look at neighboring rows, and
+// does not give the name timestamp to something else, which the bounds of the span would then refer to.
 func alone(each hogql.Query) bool {
 	ok := true
 	v := hogql.Visitor{Expr: func(e hogql.Expr) bool {
@@ -88,7 +88,7 @@ func alone(each hogql.Query) bool {
 	return ok
 }
 
-// compilePieces compiles a query for pieces, within a budget of its own.
+// compilePieces compiles a query for pieces, within its own budget.
 func compilePieces(q hogql.Query, env Env) (compiled *Compiled, err error) {
 	defer recoverBug(&err)
 	env.spend = budget.New(env.Expired)

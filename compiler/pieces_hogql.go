@@ -11,35 +11,35 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// bucketed is a SELECT from events whose rows each belong to one bucket of time, in the order of which they come.
+// bucketed is a SELECT from events, each row of which belongs to one time bucket. Its rows are ordered by bucket.
 type bucketed struct {
 	sel     *hogql.Select
 	moments moments
-	key     hogql.Expr // the bucket, as it is grouped by
+	key     hogql.Expr // the bucket, as in GROUP BY
 	start   start
 	desc    bool
-	// rest is the part of WHERE that is not about the time; nil for none.
+	// rest is the part of WHERE that is not about time; nil for none.
 	rest hogql.Expr
-	// from and to are the span that is looked at; to is not part of it, and zero where the span has no end.
+	// from and to are the span that is read; to is exclusive, and zero if the span has no end.
 	from, to time.Time
 	parts    *insight.Parts
-	// open is the place of the piece that has all buckets from that of the present on; -1 for none.
+	// open is the index of the piece with all buckets from the current one on; -1 for none.
 	open          int
 	offset, limit int
 }
 
-// farAway is when a span without an end ends.
+// farAway is the end used for a span without one.
 var farAway = time.Date(lastYear, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 const (
-	// placeName is the column of the places of pieces.
+	// placeName is the column with the index of the piece.
 	placeName = "_place_of_piece"
-	// mostPieceRows is how many rows a piece of HogQL may have.
+	// mostPieceRows is the most rows that a piece of HogQL may have.
 	mostPieceRows = 5000
 )
 
-// bucketedPieces gives the pieces of a query whose placeholders are filled in, and which has its limit; nil for one that is not made of buckets of
-// time that stand alone.
+// bucketedPieces returns the pieces of a query: bound has its placeholders filled in, limited also has its limit. It is nil for a query that
+// is not made of independent time buckets.
 func bucketedPieces(bound, limited hogql.Query, w *insight.World) *insight.Pieces {
 	s, isSelect := bound.(*hogql.Select)
 	cut, isCut := limited.(*hogql.Select)
@@ -53,7 +53,7 @@ func bucketedPieces(bound, limited hogql.Query, w *insight.World) *insight.Piece
 	return &insight.Pieces{Each: b.each(nil, insight.Const(int64(0))), Pieces: b.parts.Pieces, Query: b.query, Rows: b.rows}
 }
 
-// plain reports whether the SELECT has no clause by which a row could depend on other buckets.
+// plain reports whether the SELECT has no clause that could make a row depend on other buckets.
 func (b *bucketed) plain() bool {
 	s := b.sel
 	if s.With != nil || s.Distinct || s.ArrayJoin != nil || s.Prewhere != nil || s.Windows != nil || s.Interpolate != nil || s.LimitBy != nil {
@@ -80,7 +80,7 @@ func (b *bucketed) plain() bool {
 	return simple
 }
 
-// limits reads the limit of the query as it runs. Own is the one that its author wrote; nil for none.
+// limits reads the limit of the query as it runs, cut. own is the limit that its author wrote; nil for none.
 func (b *bucketed) limits(own, cut *hogql.Limit) bool {
 	if cut == nil || own != nil && (own.WithTies || own.Percent) {
 		return false
@@ -100,7 +100,7 @@ func (b *bucketed) limits(own, cut *hogql.Limit) bool {
 	return true
 }
 
-// meant is what a key of GROUP BY or ORDER BY stands for: a column by its number or its name, or itself.
+// meant returns the expression that a key of GROUP BY or ORDER BY refers to: a column, by number or name, or the key itself.
 func (b *bucketed) meant(e hogql.Expr) hogql.Expr {
 	if n, ok := integer(e); ok && n >= 1 && n <= int64(len(b.sel.Columns)) {
 		return unnamed(b.sel.Columns[n-1])
@@ -108,7 +108,7 @@ func (b *bucketed) meant(e hogql.Expr) hogql.Expr {
 	return b.named(e)
 }
 
-// named is what an expression stands for that may be the name of a column. A number is only itself.
+// named returns the expression that e refers to if it is the name of a column. A number is only itself.
 func (b *bucketed) named(e hogql.Expr) hogql.Expr {
 	f, ok := e.(*hogql.Field)
 	if !ok || len(f.Chain) != 1 {
@@ -137,7 +137,7 @@ func unnamed(e hogql.Expr) hogql.Expr {
 	}
 }
 
-// timestamp reports whether an expression is the time of the event itself.
+// timestamp reports whether an expression is the timestamp of the event itself.
 func (b *bucketed) timestamp(e hogql.Expr) bool {
 	f, ok := e.(*hogql.Field)
 	if !ok || len(f.Chain) == 0 || len(f.Chain) > 2 || f.Chain[len(f.Chain)-1].Text != "timestamp" {
@@ -182,7 +182,7 @@ func (b *bucketed) ordered() bool {
 	return by == b.key || hogql.PrintExpr(by) == hogql.PrintExpr(b.key)
 }
 
-// bounded reads the span that WHERE names, and keeps the rest of it.
+// bounded reads the span from WHERE, and keeps the other conditions.
 func (b *bucketed) bounded() bool {
 	var rest []hogql.Expr
 	for _, condition := range hogql.Conjuncts(b.sel.Where) {
@@ -194,7 +194,7 @@ func (b *bucketed) bounded() bool {
 	return !b.from.IsZero()
 }
 
-// bound takes a condition that bounds the time, and reports whether it is one.
+// bound reports whether a condition bounds the time, and applies it if so.
 func (b *bucketed) bound(condition hogql.Expr) bool {
 	if c, ok := condition.(*hogql.Between); ok {
 		days, ok := b.side(c.X)
@@ -226,7 +226,7 @@ func (b *bucketed) bound(condition hogql.Expr) bool {
 	return false
 }
 
-// side reports whether one side of a comparison is the time of the event, or its day.
+// side reports whether one side of a comparison is the timestamp of the event, or its day.
 func (b *bucketed) side(e hogql.Expr) (days, ok bool) {
 	e = b.named(e)
 	if b.timestamp(e) {
@@ -236,9 +236,9 @@ func (b *bucketed) side(e hogql.Expr) (days, ok bool) {
 	return true, ok && found.interval == query.Day
 }
 
-// take narrows the span by a comparison of a time, or of the midnight with which its day begins.
+// take narrows the span by a comparison of the timestamp or, with days, of the midnight at the start of its day.
 func (b *bucketed) take(days bool, op hogql.CompareOp, at moment) bool {
-	next := at.Add(time.Microsecond) // the first moment that is after it
+	next := at.Add(time.Microsecond) // the first moment after it
 	t := at.Time
 	if days {
 		start := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
@@ -275,8 +275,8 @@ func (b *bucketed) before(end time.Time) {
 	}
 }
 
-// cutUp cuts the span into pieces. Buckets from that of the present on are one piece when the span goes further than that: nobody knows how many
-// there are.
+// cutUp cuts the span into pieces. If the span extends beyond the current bucket, the buckets from that one on are a single piece: their number is
+// unknown.
 func (b *bucketed) cutUp() bool {
 	w := b.moments.world
 	now := w.Now.In(w.Zone())
@@ -304,8 +304,8 @@ func (b *bucketed) cutUp() bool {
 	return true
 }
 
-// each is the query for rows of pieces: within is the condition on their time, nil for all, and place their place. A column comes before those of
-// the query, whose numbers are one more then.
+// each returns the query for rows of pieces: within is the condition on their time, nil for all, and place is the index of the piece. That
+// column is put first, so the numbers of the query's own columns go up by one.
 func (b *bucketed) each(within, place hogql.Expr) hogql.Query {
 	out := *b.sel
 	out.Columns = append([]hogql.Expr{insight.As(place, placeName)}, b.sel.Columns...)
@@ -333,7 +333,7 @@ func (b *bucketed) each(within, place hogql.Expr) hogql.Query {
 	return &out
 }
 
-// behind is a key of GROUP BY or ORDER BY once there is a column more.
+// behind returns a key of GROUP BY or ORDER BY for a query with one more column in front.
 func (b *bucketed) behind(e hogql.Expr) hogql.Expr {
 	if n, ok := integer(e); ok {
 		return insight.Const(n + 1)
@@ -341,13 +341,13 @@ func (b *bucketed) behind(e hogql.Expr) hogql.Expr {
 	return e
 }
 
-// query asks for the rows of some pieces.
+// query returns the query for the rows of some pieces.
 func (b *bucketed) query(places []int) hogql.Query {
 	places = slices.Sorted(slices.Values(places))
 	timestamp := insight.Field("timestamp")
 	closed := places
 	var within []hogql.Expr
-	var since hogql.Expr // of the open piece
+	var since hogql.Expr // condition of the open piece
 	if last := len(places) - 1; places[last] == b.open {
 		closed = places[:last]
 		piece := b.parts.Pieces[b.open]
@@ -363,7 +363,7 @@ func (b *bucketed) query(places []int) hogql.Query {
 	return b.each(insight.Or(within...), b.place(places, closed))
 }
 
-// place gives the place of the piece that a row is of, by its bucket.
+// place returns the index of the piece that a row belongs to, computed from its bucket.
 func (b *bucketed) place(places, closed []int) hogql.Expr {
 	if len(places) == 1 {
 		return insight.Const(int64(places[0]))
@@ -380,7 +380,7 @@ func (b *bucketed) place(places, closed []int) hogql.Expr {
 		b.parts.Place(b.start.interval, number, closed))
 }
 
-// rows puts the rows of the pieces one after another, and cuts them as the query is.
+// rows concatenates the rows of the pieces, and applies the limit of the query.
 func (b *bucketed) rows(pieces [][][]byte) (iter.Seq[[]byte], bool, error) {
 	most := min(b.offset+b.limit, mostPieceRows+1)
 	var all [][]byte

@@ -15,33 +15,33 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Uses are the actions and cohorts that a query depends on, whether there are any of these numbers or not. A name that no action or cohort
-// has is not among them: such a query does not compile.
+// Uses are the actions and cohorts that a query depends on, by number, whether they exist or not. Names of actions or cohorts that do not exist
+// are left out: such a query does not compile.
 type Uses struct {
-	// Actions and Cohorts are sorted, each number once.
+	// Actions and Cohorts are sorted and without duplicates.
 	Actions, Cohorts []int64
-	// Labels are those of Cohorts whose names the answer shows, sorted.
+	// Labels are the members of Cohorts whose names the answer shows, sorted.
 	Labels []int64
-	// AllActions and AllCohorts report that it may be any of them: the query reads a table of members, a placeholder that stands
-	// for nothing yet decides, or there is too much of it to look at.
+	// AllActions and AllCohorts report that the query may depend on any: it reads a table of members, it depends on a placeholder without a
+	// value yet, or it is too large to be searched.
 	AllActions, AllCohorts bool
 }
 
-// IsZero reports whether the query depends on none.
+// IsZero reports whether the query depends on no action or cohort.
 func (u *Uses) IsZero() bool {
 	return len(u.Actions) == 0 && len(u.Cohorts) == 0 && !u.AllActions && !u.AllCohorts
 }
 
-// UsesOf finds what a query depends on: what it names itself, what the steps of its actions ask for, and what the filters against test
-// accounts do if it asks for these. It looks up names in the cohorts of env.Database and in env.Actions, and puts values in place of
-// placeholders. Without actions and test accounts in env it finds what the query names itself, apart from actions by name.
+// UsesOf finds what a query depends on: what it names itself, what the steps of its actions use, and what the test account filters use if it asks
+// for them. It looks up names in the cohorts of env.Database and in env.Actions, and fills in placeholders. Without actions and test accounts
+// in env it finds what the query names itself, apart from actions by name.
 //
-// A text of a query's own counts as HogQL wherever it is, so that no use is missed. The name of an event that reads as such is one use too many.
+// Any text in a query that may be HogQL counts as HogQL, so that no use is missed. An event name that reads like HogQL may add a needless use.
 func UsesOf(q query.Node, env Env) Uses {
 	return usesOf(env, func(f *useFinder) { f.value(reflect.ValueOf(q), 0) })
 }
 
-// UsesOfCondition is UsesOf for a tree of property filters, such as those against test accounts or those of a step of an action.
+// UsesOfCondition is UsesOf for a tree of property filters, such as the test account filters or those in a step of an action.
 func UsesOfCondition(c *query.Condition, env Env) Uses {
 	return usesOf(env, func(f *useFinder) { f.condition(c) })
 }
@@ -62,7 +62,7 @@ func usesOf(env Env, find func(*useFinder)) Uses {
 	return f.found
 }
 
-// within calls a function that spends from a budget, and gives the error that ended it; nil when it came to its end.
+// within calls a function that spends from a budget, and returns the error that ended it; nil if it finished.
 func within(do func()) (err error) {
 	defer budget.Catch(&err)
 	do()
@@ -72,11 +72,11 @@ func within(do func()) (err error) {
 type useFinder struct {
 	env      Env
 	found    Uses
-	accounts bool // the filters against test accounts were looked at
+	accounts bool // the test account filters were searched
 	read     int  // see maxRead
 }
 
-// value looks at a part of a node.
+// value searches a part of a node.
 func (f *useFinder) value(v reflect.Value, depth int) {
 	if depth > maxNodeDepth {
 		return
@@ -107,7 +107,7 @@ func (f *useFinder) value(v reflect.Value, depth int) {
 	}
 }
 
-// part looks at a struct, and reports whether to look at its fields too.
+// part searches a struct, and reports whether to search its fields too.
 func (f *useFinder) part(v reflect.Value) bool {
 	switch v.Type() {
 	case reflect.TypeFor[query.Modifiers]():
@@ -173,7 +173,7 @@ func (f *useFinder) testAccounts() {
 
 func (f *useFinder) cohort(id int64) { f.found.Cohorts = append(f.found.Cohorts, id) }
 
-// action notes an action, and what its steps ask for.
+// action notes an action, and what its steps use.
 func (f *useFinder) action(id int64) {
 	if slices.Contains(f.found.Actions, id) {
 		return
@@ -186,15 +186,15 @@ func (f *useFinder) action(id int64) {
 	}
 }
 
-// naming finds the texts of HogQL that may use an action or a cohort: a keyword, a function, the names of tables, or names with escapes, which may be
+// naming matches HogQL texts that may use an action or a cohort: by a keyword, a function, the name of a table, or an escaped name, which may be
 // anything.
 var naming = regexp.MustCompile(`(?i)cohort|matchesaction|\\`)
 
-// maxRead is how many bytes of HogQL are read in all, so that finding the uses costs less than a millisecond or two: no turn is taken for it, as is for
-// a compile.
+// maxRead is how many bytes of HogQL are read in all, so that finding the uses takes no more than a millisecond or two: unlike a compile, it
+// does not wait for a turn.
 const maxRead = 64 << 10
 
-// reads reports whether a text has to be read. Once there is too much of it, the query may depend on anything.
+// reads reports whether a text must be read. Once the texts exceed maxRead, the query may depend on anything.
 func (f *useFinder) reads(text string) bool {
 	if !naming.MatchString(text) {
 		return false
@@ -206,7 +206,7 @@ func (f *useFinder) reads(text string) bool {
 	return true
 }
 
-// expression looks at a text that may be an expression. One that does not parse is none.
+// expression searches a text that may be an expression. A text that does not parse is none.
 func (f *useFinder) expression(text string) {
 	if !f.reads(text) {
 		return
@@ -222,7 +222,7 @@ func (f *useFinder) expression(text string) {
 	v.WalkExpr(e)
 }
 
-// text looks at a query of the user's own, with its values in place of its placeholders.
+// text searches a user's query, with its placeholders filled in.
 func (f *useFinder) text(q *query.HogQL) {
 	if q.Filters != nil {
 		for i := range q.Filters.Properties {
@@ -242,7 +242,7 @@ func (f *useFinder) text(q *query.HogQL) {
 	own := *q
 	own.Filters = nil
 	if values, err := valuesOf(&own, f.env); err == nil {
-		parsed, _ = bind.Placeholders(parsed, values) // what it can't replace stays
+		parsed, _ = bind.Placeholders(parsed, values) // placeholders without a value stay
 	}
 	v := f.visitor()
 	v.WalkQuery(parsed)
@@ -296,7 +296,7 @@ func (f *useFinder) namedAction(e hogql.Expr) {
 	}
 }
 
-// constantOf is the value of a constant, nil for any other expression. Open reports whether a placeholder decides it that nothing stands for yet.
+// constantOf returns the value of a constant, nil for any other expression. open reports that it is a placeholder without a value yet.
 func constantOf(e hogql.Expr) (value any, open bool) {
 	if c, ok := e.(*hogql.Const); ok {
 		return c.Value, false

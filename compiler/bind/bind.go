@@ -1,5 +1,5 @@
-// Package bind fills in what a query leaves open: parse ─▶ [bind] ─▶ resolve. It puts values, variables and filters in
-// the place of {placeholders}, and sets the limits of the outermost SELECT.
+// Package bind completes a parsed query: parse ─▶ [bind] ─▶ resolve. It replaces {placeholders} by values, variables and filters, and sets the
+// limits of the outermost SELECT.
 package bind
 
 import (
@@ -16,23 +16,22 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Values is what placeholders stand for (contract: hogql.md, section 13). Whatever it holds is data: no value is ever read
-// as HogQL.
+// Values are what placeholders are replaced by (contract: hogql.md, section 13). They are data: no value is ever parsed as HogQL.
 type Values struct {
-	// Values are the constants of {name}: nil, bool, numbers, json.Number, string, time.Time, or a []any of these. Callers
-	// inside the compiler may also put a hogql.Expr, a hogql.Table or a hogql.Query there.
+	// Values are the constants for {name}: nil, bool, numbers, json.Number, string, time.Time, or a []any of these. Code inside the compiler may
+	// also put a hogql.Expr, a hogql.Table or a hogql.Query there.
 	Values map[string]any
-	// Variables are those given with the query, by code name.
+	// Variables are the variables given with the query, by code name.
 	Variables map[string]Variable
-	// Known reports whether the project has a variable of this code name. Default: it has those given.
+	// Known reports whether the project has a variable with this code name. By default only those in Variables exist.
 	Known func(code string) bool
-	// Filters is what {filters} stands for; nil stands for none.
+	// Filters is what {filters} is replaced by; nil for no filters.
 	Filters *Filters
-	// Types are the declared types of properties, for the filters.
+	// Types are the declared property types, for the filters.
 	Types schema.PropertyTypes
-	// Cohorts are those that filters can ask for.
+	// Cohorts are the cohorts that filters can name.
 	Cohorts schema.Cohorts
-	// Now and Location give relative dates their meaning.
+	// Now and Location are what relative dates are computed from.
 	Now      time.Time
 	Location *time.Location
 	// Clean is as in Subject.
@@ -41,14 +40,14 @@ type Values struct {
 	Spend *budget.Budget
 }
 
-// Variable is the value of an insight variable: the one given with the query, else its default.
+// Variable is the value of an insight variable: the one given with the query, or its default.
 type Variable struct {
 	Value  any
-	IsNull bool // the variable is NULL whatever Value holds
+	IsNull bool // the variable is NULL, whatever Value is
 }
 
-// Placeholders gives q with every placeholder replaced. It reports every placeholder that it cannot replace, as
-// diag.Errors; then these are still in what it returns. It leaves q as it is.
+// Placeholders returns q with every placeholder replaced. It reports all placeholders that it cannot replace, as a diag.Errors; these remain in
+// the returned query. q is not modified.
 func Placeholders(q hogql.Query, v Values) (hogql.Query, error) {
 	b := binder{values: v}
 	b.walk = hogql.Rewriter{Expr: b.expr, Query: b.query, Table: b.table}
@@ -61,7 +60,7 @@ type binder struct {
 	walk     hogql.Rewriter
 	selects  []*hogql.Select // the SELECTs around the current node, outermost first
 	mistakes diag.List
-	names    []string // of the values, for messages; once they are wanted
+	names    []string // of the values, for messages; collected on first use
 }
 
 func (b *binder) query(q hogql.Query) hogql.Query {
@@ -122,7 +121,7 @@ func (b *binder) expr(e hogql.Expr) hogql.Expr {
 	return b.walk.ExprChildren(e)
 }
 
-// placeholder gives what a placeholder in an expression stands for.
+// placeholder returns the replacement for a placeholder in an expression.
 func (b *binder) placeholder(p *hogql.Placeholder) hogql.Expr {
 	chain := names(p.X)
 	if len(chain) > 0 && chain[0] == "filters" && !b.given("filters") {
@@ -146,13 +145,13 @@ func (b *binder) placeholder(p *hogql.Placeholder) hogql.Expr {
 	return &hogql.Const{Pos: p.Pos, Value: c}
 }
 
-// given reports whether the request's own values hold a name.
+// given reports whether the request's own values include a name.
 func (b *binder) given(name string) bool {
 	_, ok := b.values.Values[name]
 	return ok
 }
 
-// lookup finds the value of a chain of names in braces. It notes the mistake when there is none.
+// lookup finds the value for a chain of names in braces. If there is none, it notes the mistake.
 func (b *binder) lookup(f *hogql.Field) (any, bool) {
 	chain := names(f)
 	if chain[0] == "variables" && !b.given("variables") {
@@ -175,7 +174,7 @@ func (b *binder) lookup(f *hogql.Field) (any, bool) {
 	return v, true
 }
 
-// unresolved reports the name of a chain that is not among those that are possible there.
+// unresolved notes that the name at index i of a chain is not one of the known names there.
 func (b *binder) unresolved(f *hogql.Field, i int, known map[string]any) {
 	name := strings.Join(names(f), ".")
 	if len(b.values.Values) == 0 {
@@ -193,10 +192,10 @@ func (b *binder) unresolved(f *hogql.Field, i int, known map[string]any) {
 	})
 }
 
-// mostAvailable is how many names of values a message lists.
+// mostAvailable is the most names of values in a message.
 const mostAvailable = 20
 
-// available lists the names of the values, not all when there are many.
+// available lists the names of the values, up to mostAvailable.
 func (b *binder) available() []string {
 	if b.names == nil {
 		b.values.Spend.Nodes(len(b.values.Values))
@@ -208,15 +207,15 @@ func (b *binder) available() []string {
 	return b.names
 }
 
-// nearest is schema.Nearest, as long as the budget has hints.
+// nearest is schema.Nearest, while the budget has hints left.
 func (b *binder) nearest(name string, among iter.Seq[string]) string {
 	return schema.Nearest(name, b.values.Spend.Hints(among))
 }
 
-// mostNear is how many names a suggestion has.
+// mostNear is the most names in a suggestion.
 const mostNear = 3
 
-// nearby returns the names of variables that are near to a name, the nearest first.
+// nearby returns the names of variables similar to a name, nearest first.
 func (b *binder) nearby(name string) []string {
 	var out []string
 	for len(out) < mostNear {
@@ -265,13 +264,13 @@ func (b *binder) mistake(at hogql.Span, format string, args ...any) {
 	b.mistakes.Addf(diag.QueryError, at, format, args...)
 }
 
-// excerpt gives the text of an expression for a message.
+// excerpt returns the text of an expression for a message.
 func excerpt(e hogql.Expr) string {
 	text, _ := hogql.Excerpt(e)
 	return text
 }
 
-// names gives the parts of a plain chain of names, nil for any other expression.
+// names returns the parts of a plain chain of names, nil for any other expression.
 func names(e hogql.Expr) []string {
 	f, ok := e.(*hogql.Field)
 	if !ok {
@@ -284,7 +283,7 @@ func names(e hogql.Expr) []string {
 	return out
 }
 
-// Variables lists the code names of the insight variables that a query uses, sorted.
+// Variables returns the sorted code names of the insight variables that a query uses.
 func Variables(q hogql.Query) []string {
 	var used []string
 	note := func(e hogql.Expr) bool {

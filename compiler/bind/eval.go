@@ -12,8 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// toConstant turns a value as callers have it into the value of a hogql.Const. Objects and values of other Go types are
-// refused.
+// toConstant converts a caller's value to the value of a hogql.Const. Objects and other Go types are refused.
 func (b *binder) toConstant(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, bool, string, int64, uint64, float64, time.Time:
@@ -46,8 +45,8 @@ func (b *binder) toConstant(v any) (any, error) {
 	return nil, fmt.Errorf("a %T is not a constant", v)
 }
 
-// eval computes the expression in a pair of braces. Its value is a constant, or an expression that sql(…) quotes.
-// When it has none, eval notes the mistake.
+// eval evaluates the expression in a pair of braces. The result is a constant, or an expression quoted by sql(…). If there is none, eval
+// notes the mistake.
 func (b *binder) eval(e hogql.Expr) (any, bool) {
 	b.values.Spend.Nodes(1)
 	switch e := e.(type) {
@@ -106,7 +105,7 @@ func (b *binder) evalList(items []hogql.Expr) (any, bool) {
 func (b *binder) evalCall(c *hogql.Call) (any, bool) {
 	switch name := strings.ToLower(c.Name); {
 	case name == "sql" && len(c.Args) == 1:
-		return b.expr(c.Args[0]), true // the text of the query itself, with its own placeholders
+		return b.expr(c.Args[0]), true // part of the query text, with its own placeholders
 	case name == "if" && len(c.Args) == 3:
 		v, ok := b.eval(c.Args[0])
 		if !ok {
@@ -154,7 +153,7 @@ func (b *binder) evalCall(c *hogql.Call) (any, bool) {
 	return b.notEvaluable(c)
 }
 
-// concat joins text as the function of HogQL does: NULL counts as empty.
+// concat joins texts like the HogQL function: NULL counts as empty.
 func (b *binder) concat(at hogql.Expr, args any) (any, bool) {
 	var s strings.Builder
 	list, _ := args.([]any)
@@ -327,7 +326,7 @@ func compare(a, b any) (int, bool) {
 	return 0, true
 }
 
-// arithmetic computes with two numbers. Integers stay integers where they fit; division always gives a float.
+// arithmetic computes with two numbers. Integers stay integers if the result fits; division always returns a float.
 func arithmetic(op hogql.BinaryOp, a, b any) (any, bool) {
 	if x, ok := a.(int64); ok {
 		if y, ok := b.(int64); ok {

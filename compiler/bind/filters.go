@@ -13,21 +13,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Filters is what the request's filters hold, for {filters} (contract: hogql.md, section 13).
+// Filters are the request's filters, for {filters} (contract: hogql.md, section 13).
 type Filters struct {
-	DateFrom, DateTo string // as api.md, section 2.2 has them; empty for no bound
+	DateFrom, DateTo string // in the forms of api.md, section 2.2; empty for no bound
 	Properties       []filter.Property
-	// TestAccounts are the project's filters against test accounts, where the request asks for them.
+	// TestAccounts are the project's test account filters, if the request asks for them.
 	TestAccounts []Placed
 }
 
-// Placed is a property filter with its place in the settings or the request that hold it.
+// Placed is a property filter with its place in the settings or the request.
 type Placed struct {
 	filter.Property
 	At string
 }
 
-// filterTime names the column that date bounds compare, by the table of the SELECT.
+// filterTime returns the column that date bounds apply to, for the table of the SELECT.
 func filterTime(table string) (string, bool) {
 	switch table {
 	case "events", "logs", "traces":
@@ -40,7 +40,7 @@ func filterTime(table string) (string, bool) {
 	return "", false
 }
 
-// filters gives what {filters…} stands for.
+// filters returns the replacement for {filters…}.
 func (b *binder) filters(p *hogql.Placeholder, chain []string) hogql.Expr {
 	switch text := strings.Join(chain, "."); text {
 	case "filters":
@@ -61,10 +61,10 @@ func (b *binder) filters(p *hogql.Placeholder, chain []string) hogql.Expr {
 	return p
 }
 
-// filterChains are what {filters…} may be.
+// filterChains are the valid forms of {filters…}.
 var filterChains = []string{"filters", "filters.dateRange.from", "filters.dateRange.to"}
 
-// unbounded reports whether an expression is a date bound that the request leaves open: the comparison around it is true.
+// unbounded reports whether an expression is a date bound that the request leaves open: the comparison that contains it is then true.
 func (b *binder) unbounded(e hogql.Expr) bool {
 	p, ok := e.(*hogql.Placeholder)
 	if !ok || b.given("filters") {
@@ -84,7 +84,7 @@ func (b *binder) unbounded(e hogql.Expr) bool {
 	return false
 }
 
-// bound gives one end of the date range. A text that is not a date is a mistake.
+// bound returns one end of the date range. A text that is not a date is a mistake.
 func (b *binder) bound(at hogql.Span, end string) (time.Time, bool) {
 	f := b.values.Filters
 	if f == nil {
@@ -109,7 +109,7 @@ func (b *binder) bound(at hogql.Span, end string) (time.Time, bool) {
 	return t, true
 }
 
-// condition gives {filters}: the property filters and the date bounds, over the filterable table of the SELECT.
+// condition returns the replacement for {filters}: the property filters and date bounds on the filterable table of the SELECT.
 func (b *binder) condition(p *hogql.Placeholder) hogql.Expr {
 	table, ok := b.filterable()
 	if !ok {
@@ -144,10 +144,10 @@ func (b *binder) condition(p *hogql.Placeholder) hogql.Expr {
 	return &hogql.Logic{Pos: p.Pos, Args: all}
 }
 
-// filtered is the table that {filters} is about, by its own name and by the name that it has in its SELECT.
+// filtered is the table that {filters} applies to: its name, and its alias in the SELECT.
 type filtered struct{ name, alias string }
 
-// field returns the field of a column or property of the table.
+// field returns a column or property of the table.
 func (t filtered) field(at hogql.Span, chain ...string) *hogql.Field {
 	f := &hogql.Field{Pos: at, Chain: make([]hogql.Name, 0, len(chain)+1)}
 	for _, name := range slices.Concat([]string{t.alias}, chain) {
@@ -156,7 +156,7 @@ func (t filtered) field(at hogql.Span, chain ...string) *hogql.Field {
 	return f
 }
 
-// filterable finds the first table of the innermost SELECT that {filters} can be about.
+// filterable finds the first table of the innermost SELECT that {filters} can apply to.
 func (b *binder) filterable() (filtered, bool) {
 	if len(b.selects) == 0 {
 		return filtered{}, false
@@ -185,7 +185,7 @@ func filterableIn(t hogql.Table) (filtered, bool) {
 	return filtered{}, false
 }
 
-// property gives the condition of one property filter of {filters} over a table.
+// property returns the condition of one property filter in {filters} on a table.
 func (b *binder) property(at hogql.Span, table filtered, attr string, f filter.Property) hogql.Expr {
 	s := filter.Subject{
 		Table: table.alias, Types: b.values.Types, Cohorts: b.values.Cohorts, Now: b.values.Now, Location: b.values.Location,

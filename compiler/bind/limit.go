@@ -9,30 +9,30 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// Mode says for whom the outermost SELECT is cut.
+// Mode says what the rows of the outermost SELECT are for, and so how it is limited.
 type Mode uint8
 
 // The modes.
 const (
-	// QueryRoute cuts a query without LIMIT to the default, and fetches one row more to tell whether there are more.
+	// QueryRoute limits a query without LIMIT to the default, and fetches one more row to tell whether there are more.
 	QueryRoute Mode = iota
-	// Pages takes the snapshot that an endpoint's pages are slices of: as many rows as the query's own LIMIT says, but no more
-	// than the maximum and one row, which reports whether there are rows that no page reaches.
+	// Pages fetches the snapshot that an endpoint serves in pages: as many rows as the query's own LIMIT, but at most one more than the maximum. That
+	// row tells that there are rows which no page reaches.
 	Pages
-	// Whole takes every row that the query gives: where it has no LIMIT of its own, the one that is added is out of reach.
+	// Whole fetches every row of the query: the limit added to a query without LIMIT is out of reach.
 	Whole
 )
 
-// The limits where nothing else is said (contract: hogql.md, section 12).
+// The default limits (contract: hogql.md, section 12).
 const (
 	DefaultRows = 100
 	MaxRows     = 50_000
 )
 
-// everyRow is more rows than any query gives, and few enough to be added up over the members of a set.
+// everyRow exceeds the rows of any query, and is small enough to be added up over the members of a set.
 const everyRow = 1 << 53
 
-// Limits are the numbers of rows of contract hogql.md, section 12.
+// Limits are the row limits of contract hogql.md, section 12.
 type Limits struct {
 	Default int // for a query without LIMIT. Default: DefaultRows
 	Max     int // for any query. Default: MaxRows
@@ -42,15 +42,15 @@ type Limits struct {
 // Cut reports how a query was limited.
 type Cut struct {
 	Limit   int  // the most rows to return
-	Probe   bool // the query asks for one row more than Limit
+	Probe   bool // the query asks for one more row than Limit
 	Default bool // the query had no LIMIT of its own
 	Set     bool // its outermost level is a set operation
 }
 
-// Limit gives q with the limit that its outermost SELECT must have. Subqueries and LIMIT BY stay as they are.
+// Limit returns q with a limit on its outermost SELECT. Subqueries and LIMIT BY are unchanged.
 //
-// ClickHouse takes a negative LIMIT for that many rows from the end and a fraction for a share of all rows, so neither is
-// let through: what is not a constant is forced into the range when it runs.
+// ClickHouse reads a negative LIMIT as rows from the end and a fraction as a share of all rows. Both are refused; an expression that is not
+// constant is clamped to the valid range at run time.
 func Limit(q hogql.Query, l Limits) (hogql.Query, Cut, error) {
 	l.Default, l.Max = cmp.Or(l.Default, DefaultRows), cmp.Or(l.Max, MaxRows)
 	if l.Mode == Whole {
@@ -91,7 +91,7 @@ type cutter struct {
 
 func integer(n int) *hogql.Const { return &hogql.Const{Value: int64(n)} }
 
-// outermost cuts a query that is one SELECT.
+// outermost limits a query that is a single SELECT.
 func (c *cutter) outermost(s *hogql.Select) hogql.Query {
 	if s.Limit == nil || absent(s.Limit) {
 		c.cut.Default, c.cut.Probe = true, true
@@ -114,7 +114,7 @@ func (c *cutter) outermost(s *hogql.Select) hogql.Query {
 	return out
 }
 
-// member cuts one member of a set operation, or a whole one, and reports how many rows it can give.
+// member limits a member of a set operation, which may be a set operation itself, and returns the most rows that it can give.
 func (c *cutter) member(q hogql.Query) (hogql.Query, int) {
 	switch q := q.(type) {
 	case *hogql.Select:
@@ -143,7 +143,7 @@ func (c *cutter) set(q *hogql.SetQuery) (hogql.Query, int) {
 		return c.own(q.Limit, limited)
 	}
 	for _, op := range q.Ops {
-		if op != hogql.UnionAll && op != hogql.UnionDistinct { // to cut the members would change what they have in common
+		if op != hogql.UnionAll && op != hogql.UnionDistinct { // limiting the members would change the result
 			limit := &hogql.Limit{N: integer(c.Default)}
 			if q.Limit != nil {
 				limit.Pos, limit.Offset = q.Limit.Pos, c.offset(q.Limit.Offset)
@@ -180,7 +180,7 @@ func absent(l *hogql.Limit) bool {
 	return ok && n.Value == nil
 }
 
-// own keeps the LIMIT that a query has, lowered to the maximum. limited gives the query with another limit.
+// own keeps the query's own LIMIT, lowered to the maximum. limited returns the query with another limit.
 func (c *cutter) own(l *hogql.Limit, limited func(*hogql.Limit) hogql.Query) (hogql.Query, int) {
 	kept := &hogql.Limit{Pos: l.Pos, Offset: c.offset(l.Offset), WithTies: l.WithTies, Percent: l.Percent}
 	if l.Percent {
@@ -195,7 +195,7 @@ func (c *cutter) own(l *hogql.Limit, limited func(*hogql.Limit) hogql.Query) (ho
 	return limited(kept), rows
 }
 
-// wrapped puts a query whose own LIMIT bounds nothing under one that does.
+// wrapped puts a query whose own LIMIT does not bound its rows into a SELECT with one that does.
 func (c *cutter) wrapped(q hogql.Query) hogql.Query {
 	return &hogql.Select{
 		Pos:     q.At(),
@@ -227,7 +227,7 @@ func (c *cutter) percent(e hogql.Expr) hogql.Expr {
 	return e
 }
 
-// count gives the expression of a number of rows, at most most, and the largest number that it can be.
+// count returns the expression for a number of rows, limited to most, and the largest value that it can have.
 func (c *cutter) count(e hogql.Expr, clause string, most int) (hogql.Expr, int) {
 	v, constant := fold(e)
 	if !constant {
@@ -252,7 +252,7 @@ func (c *cutter) count(e hogql.Expr, clause string, most int) (hogql.Expr, int) 
 	return &hogql.Const{Pos: e.At(), Value: n}, int(n)
 }
 
-// clamped forces a computed number of rows into its range: NULL and fractions give 0.
+// clamped clamps a computed number of rows to its range: NULL and fractions become 0.
 func clamped(e hogql.Expr, most int) hogql.Expr {
 	call := func(name string, args ...hogql.Expr) hogql.Expr {
 		return &hogql.Call{Pos: e.At(), Name: name, Args: args}
@@ -264,7 +264,7 @@ func clamped(e hogql.Expr, most int) hogql.Expr {
 	return call("max2", integer(0), n)
 }
 
-// fold computes a number that is made of constants and operators.
+// fold evaluates a number made of constants and operators.
 func fold(e hogql.Expr) (any, bool) {
 	if c, ok := e.(*hogql.Const); ok {
 		return c.Value, true

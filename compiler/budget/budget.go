@@ -1,5 +1,5 @@
-// Package budget bounds what one compile may cost. One Budget goes through all stages, which spend from it before a tree or a
-// text grows, so that a short query that stands for a huge one ends at once, whatever makes it grow.
+// Package budget bounds what one compile may cost. One Budget is passed through all stages, which spend from it before a tree or a text grows, so
+// that a short query that expands to a huge one is stopped at once, whatever the cause.
 package budget
 
 import (
@@ -8,69 +8,64 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
 
-// What one compile may make, over all of its stages. A query that people write needs a hundredth of it, one that a program writes
-// a tenth.
+// The limits of one compile, over all stages. Queries written by people need about a hundredth of them, queries written by programs a tenth.
 const (
-	// MaxNodes bounds the parts of all trees together: those that are parsed, bound, resolved and printed. So many take about
-	// 50 ms and 40 MB.
+	// MaxNodes bounds the nodes of all trees together: parsed, bound, resolved and printed. At the limit they take about 50 ms and 40 MB.
 	MaxNodes = 300_000
-	// MaxColumns bounds the columns of all SELECTs together, once asterisks are expanded: each holds names and types, and the
-	// SELECTs around it look names up among them.
+	// MaxColumns bounds the columns of all SELECTs together, after asterisks are expanded: each has names and types, and the SELECTs around it
+	// look names up among them.
 	MaxColumns = 20_000
-	// MaxBytes bounds the texts: names of columns, values of placeholders, the SQL with its parameters, and the HogQL that the
-	// answer shows.
+	// MaxBytes bounds the texts: column names, placeholder values, the SQL with its parameters, and the HogQL in the answer.
 	MaxBytes = 16 << 20
-	// MaxHints bounds the names that a mistake's name is compared with to find the nearest. Beyond it, mistakes have no hints.
+	// MaxHints bounds how many names are compared with misspelled ones to find the nearest. Beyond it, mistakes have no hints.
 	MaxHints = 20_000
 )
 
-// What one query may hold that ClickHouse takes long to plan, however little it costs to compile.
+// The limits on parts of a query that are cheap to compile but slow to plan in ClickHouse.
 const (
-	// MaxSelects bounds the SELECTs of a query. ClickHouse puts a CTE in place of each use, so that CTEs which use others
-	// twice would double with each one; and a thousand SELECTs take it seconds to plan.
+	// MaxSelects bounds the SELECTs of a query. ClickHouse inlines a CTE at each use, so a chain of CTEs that each use the previous one twice
+	// doubles with every link; planning a thousand SELECTs takes it seconds.
 	MaxSelects = 500
-	// MaxGrown bounds what a query reads of one table that it joins or merges: each property of native JSON is several
-	// sub-columns, and ClickHouse takes ten seconds for two thousand of a joined person.
+	// MaxGrown bounds the columns and properties that a query reads from one joined or merged table: each property of native JSON is several
+	// sub-columns, and two thousand of a joined person take ClickHouse ten seconds.
 	MaxGrown = 500
-	// MaxExpanded bounds the parts of a SELECT once each alias is put in place of its uses, as ClickHouse has it: four million
-	// take it two seconds.
+	// MaxExpanded bounds the nodes of a SELECT after each alias is inlined at its uses, as ClickHouse does: four million take it two seconds.
 	MaxExpanded = 500_000
-	// MaxKeys bounds the keys of a clause, and those of all windows: the time that ClickHouse takes to plan GROUP BY grows with their
-	// square, and four thousand keys of windows take it seconds.
+	// MaxKeys bounds the keys of a clause, and the keys of all windows together: ClickHouse's planning time for GROUP BY is quadratic in them, and
+	// four thousand window keys take it seconds.
 	MaxKeys = 1_000
-	// MaxSQL bounds the SQL in bytes, MaxParams its parameters: what is longer takes ClickHouse seconds to read.
+	// MaxSQL bounds the SQL in bytes, and MaxParams its parameters: ClickHouse takes seconds to read more.
 	MaxSQL    = 1 << 20
 	MaxParams = 10_000
 )
 
-// step is how much is spent between two calls of Expired: about a millisecond of work.
+// step is how much is spent between two calls of expired: about a millisecond of work.
 const step = 4096
 
-// bytesPerStep is how many bytes count as much as a node on the way to the next call of Expired.
+// bytesPerStep is how many bytes count as one node towards the next call of expired.
 const bytesPerStep = 64
 
-// stepsPerHint is how many nodes a comparison of two names counts as on that way.
+// stepsPerHint is how many nodes a comparison of two names counts as.
 const stepsPerHint = 4
 
-// Budget is what is left to one compile. A nil Budget bounds nothing: it is for texts of the program itself. Its methods end the
-// compile by a panic with a Stop when the budget is overspent; the caller that made the Budget recovers it.
+// Budget is what one compile has left to spend. A nil Budget has no limits: it is for texts of the program itself. When a budget is overspent,
+// its methods panic with a Stop, which the caller that made the Budget recovers with Catch.
 type Budget struct {
 	nodes, columns, bytes, hints int
 
-	until   int // Expired is asked again
+	until   int // steps until expired is called again
 	expired func() error
 }
 
 // Stop is the panic value that ends a compile. Err is a *diag.Error for the author of the query, or what Expired returned.
 type Stop struct{ Err error }
 
-// New returns the budget of one compile. Expired is called now and then; an error ends the compile;
-// nil is never.
+// New returns the budget of one compile. expired is called regularly, and an error from it ends the compile; it may be nil.
 func New(expired func() error) *Budget {
 	return &Budget{nodes: MaxNodes, columns: MaxColumns, bytes: MaxBytes, hints: MaxHints, until: step, expired: expired}
 }
 
-// Nodes spends n parts of a tree.
+// Nodes spends n nodes of a tree.
 func (b *Budget) Nodes(n int) {
 	if b == nil {
 		return
@@ -108,7 +103,7 @@ func (b *Budget) Bytes(n int) {
 	b.work(n / bytesPerStep)
 }
 
-// Work notes n steps that make nothing, such as looks at names in a list. They cost time alone.
+// Work records n steps that produce nothing, such as comparing names in a list. They only count as time.
 func (b *Budget) Work(n int) {
 	if b != nil {
 		b.work(n)
@@ -128,7 +123,7 @@ func (b *Budget) work(n int) {
 	}
 }
 
-// Hints yields the names as long as there is a hint left for each. They are for those who look for the nearest of the names.
+// Hints yields the names until the hints are used up. It is for searches for the nearest name.
 func (b *Budget) Hints(names iter.Seq[string]) iter.Seq[string] {
 	if b == nil {
 		return names
@@ -147,13 +142,13 @@ func (b *Budget) Hints(names iter.Seq[string]) iter.Seq[string] {
 	}
 }
 
-// WithoutHints leaves no names to look for hints among: for a compile whose mistakes nobody reads.
+// WithoutHints sets the hints to zero, for a compile whose mistakes nobody reads.
 func (b *Budget) WithoutHints() *Budget {
 	b.hints = 0
 	return b
 }
 
-// Catch turns a Stop into an error. It is deferred.
+// Catch turns a Stop into an error. It must be deferred.
 func Catch(err *error) {
 	switch r := recover().(type) {
 	case nil:

@@ -32,7 +32,7 @@ func (r *reader) behavior(o *object) Node {
 	return b
 }
 
-// needs are the fields that a kind of behavior must have beside the window of time_value and time_interval.
+// needs maps kinds of behavior to the fields they require in addition to the window of time_value and time_interval.
 var needs = map[Kind][]string{
 	Performed: nil, FirstTime: nil,
 	Multiple:  {"operator_value"},
@@ -42,18 +42,18 @@ var needs = map[Kind][]string{
 	Regularly: {"operator_value", "min_periods", "total_periods"},
 }
 
-// kinds lists the kinds for people.
+// kinds lists the kinds for messages.
 const kinds = "performed_event, performed_event_multiple, performed_event_first_time, performed_event_sequence, " +
 	"stopped_performing_event, restarted_performing_event or performed_event_regularly"
 
-// check refuses behaviors that make no sense.
+// check refuses invalid behaviors.
 func (o *object) check(b *Behavior) {
 	more, known := needs[b.Kind]
 	if !known {
 		o.r.refuse(o.field("value"), "Unknown behavior '%s': use %s", diag.Shown(o.fields["value"]), kinds)
 		return
 	}
-	if b.Window.From == "" || b.Kind == Restarted || b.Kind == Regularly { // which have no explicit window
+	if b.Window.From == "" || b.Kind == Restarted || b.Kind == Regularly { // without an explicit window
 		o.need(b.Kind, "time_value", "time_interval")
 	}
 	o.need(b.Kind, more...)
@@ -74,7 +74,7 @@ func (o *object) check(b *Behavior) {
 	}
 }
 
-// need refuses a behavior without some fields.
+// need refuses a behavior that lacks one of the named fields.
 func (o *object) need(kind Kind, names ...string) {
 	var missing []string
 	for _, name := range names {
@@ -116,7 +116,7 @@ func (o *object) span(count, unit string) Span {
 	return s
 }
 
-// date reads a date; empty when there is none.
+// date reads a date; empty if there is none.
 func (o *object) date(name string) string {
 	text := o.text(name)
 	if text == "" {
@@ -128,7 +128,7 @@ func (o *object) date(name string) string {
 	return text
 }
 
-// operator reads how a number of events is compared. Kinds that count none may have any.
+// operator reads how the number of events is compared. Kinds that do not count accept any operator.
 func (o *object) operator() string {
 	kind := o.fields["value"]
 	operator, ok := filter.BehaviorOperator(o.text("operator"))

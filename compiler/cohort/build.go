@@ -6,14 +6,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// PersonID is the only column of the query for members.
+// PersonID is the only column of a query for members.
 const PersonID = "person_id"
 
-// The parts of queries for members. What one pass over a table can find is found by one, and what else is asked of these people is a condition
-// on their ids.
+// The parts of queries for members. All conditions that one pass over a table can check are checked in one pass; others become conditions on the
+// ids of these people.
 const (
-	// people asks each version of a person, and takes what the latest one says. One truth for each person costs less than the values that it
-	// depends on would. Who is there at all is who is in the table persons.
+	// people evaluates the condition on each version of a person, and takes the result of the latest version. Aggregating one boolean per person
+	// costs less than aggregating the values that it depends on. The table persons defines who exists.
 	people = `SELECT id AS person_id FROM raw_persons WHERE {condition} GROUP BY id ` +
 		`HAVING argMax(is_deleted = 0 AND created_at < {tomorrow} AND {own}, version)`
 	anyOf  = `SELECT person_id FROM {sets} WHERE {condition} GROUP BY person_id`
@@ -25,8 +25,8 @@ type builder struct {
 	world *insight.World
 }
 
-// Build returns the query for the members of a cohort, over virtual tables: their ids in the column PersonID, each once, in no order and
-// without a limit. Members of other cohorts are those of the versions that the world's database names. The error is a *diag.Error.
+// Build returns the query for the members of a cohort, over virtual tables: their ids in the column PersonID, without duplicates, in no order and
+// without a limit. Members of other cohorts are taken from the versions in the world's database. The error is a *diag.Error.
 func Build(d *Definition, w *insight.World) (hogql.Query, error) {
 	if d.Root == nil {
 		return insight.Template(nobody, nil), nil
@@ -39,7 +39,7 @@ func Build(d *Definition, w *insight.World) (hogql.Query, error) {
 	return b.query(s, nil)
 }
 
-// query lists a set of people for whom a condition holds too; nil for none.
+// query lists the people in a set for whom condition holds too; nil for no condition.
 func (b *builder) query(s set, condition conditions) (hogql.Query, error) {
 	b.world.Spend.Nodes(1)
 	switch sourceOf(s) {
@@ -67,7 +67,7 @@ func (b *builder) query(s set, condition conditions) (hogql.Query, error) {
 	panic("BUG: a leaf of several sources")
 }
 
-// joined lists who is in any of some sets.
+// joined lists who is in any of the sets.
 func (b *builder) joined(sets union, condition conditions) (hogql.Query, error) {
 	parts := apart(sets)
 	var queries []hogql.Query
@@ -88,7 +88,7 @@ func (b *builder) joined(sets union, condition conditions) (hogql.Query, error) 
 	}), nil
 }
 
-// narrowed lists who is in all of some sets and in none of others: the people of one source, with conditions on the others.
+// narrowed lists who is in all of some sets and in none of others: it reads the people of one source, with conditions for the other sets.
 func (b *builder) narrowed(s rest, condition conditions) (hogql.Query, error) {
 	all, none := apart(s.all), apart(s.none)
 	all[several], none[several] = append(all[several], all[ofMembers]...), append(none[several], none[ofMembers]...)
@@ -123,10 +123,10 @@ func (b *builder) narrowed(s rest, condition conditions) (hogql.Query, error) {
 	return b.query(base, condition)
 }
 
-// conditions are tests of the id of a person, which all have to hold.
+// conditions are tests of a person's id, all of which must hold.
 type conditions []func(id hogql.Expr) hogql.Expr
 
-// on tests the id in a column; nil for no conditions.
+// on returns the tests of the id in a column; nil for no conditions.
 func (c conditions) on(column string) hogql.Expr {
 	all := make([]hogql.Expr, len(c))
 	for i, test := range c {
@@ -135,7 +135,7 @@ func (c conditions) on(column string) hogql.Expr {
 	return insight.And(all...)
 }
 
-// test is the condition that a person is in a set, or is not.
+// test returns the condition that a person is in a set or, without in, is not.
 func (b *builder) test(s set, in bool) (func(id hogql.Expr) hogql.Expr, error) {
 	op, members := hogql.In, hogql.Expr(nil)
 	if !in {
@@ -162,7 +162,7 @@ func (b *builder) test(s set, in bool) (func(id hogql.Expr) hogql.Expr, error) {
 	return func(id hogql.Expr) hogql.Expr { return insight.Compare(id, op, members) }, nil
 }
 
-// personal is the condition of a set over the table of people.
+// personal returns the condition of a set over the table of people.
 func (b *builder) personal(s set) (hogql.Expr, error) {
 	return b.condition(s, func(n Node) (hogql.Expr, error) {
 		switch n := n.(type) {
@@ -176,7 +176,7 @@ func (b *builder) personal(s set) (hogql.Expr, error) {
 	})
 }
 
-// condition is that of a set whose leaves one row tells. A leaf whose condition is nil holds always.
+// condition returns the condition of a set whose leaves can be decided by one row. A leaf whose condition is nil always holds.
 func (b *builder) condition(s set, of func(Node) (hogql.Expr, error)) (hogql.Expr, error) {
 	b.world.Spend.Nodes(1)
 	switch s := s.(type) {

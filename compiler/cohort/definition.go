@@ -1,4 +1,4 @@
-// Package cohort reads what a cohort asks for, and builds the query for its members:
+// Package cohort reads cohort definitions, and builds the query for their members:
 //
 //	filters ─▶ [Read] ─▶ Definition ─▶ [Build] ─▶ tree ─▶ resolve ─▶ sql
 package cohort
@@ -11,24 +11,24 @@ type Definition struct {
 	Root Node
 }
 
-// Node is a condition on people: a set of them.
+// Node is a condition on people, which defines a set of them.
 //
 //sumtype:decl
 type Node interface{ node() }
 
-// Group joins conditions.
+// Group combines conditions.
 type Group struct {
-	// Or reports whether one of the members is enough.
+	// Or reports whether one member is enough.
 	Or bool
 	// All are the members, at least one.
 	All []Node
 }
 
-// Leaf is what all conditions that are no groups have.
+// Leaf is what all conditions other than groups have in common.
 type Leaf struct {
 	// At is the place in the JSON of the cohort, such as filters.properties.values.0.
 	At string
-	// Negated asks for everybody who does not satisfy the condition.
+	// Negated asks for everyone who does not satisfy the condition.
 	Negated bool
 }
 
@@ -38,13 +38,13 @@ type Person struct {
 	Filter *query.Condition
 }
 
-// Created is a condition on the time when a person was created.
+// Created is a condition on a person's creation time.
 type Created struct {
 	Leaf
 	Filter *query.Condition
 }
 
-// Member asks who is in another cohort.
+// Member is a condition on membership in another cohort.
 type Member struct {
 	Leaf
 	Cohort int64
@@ -55,17 +55,17 @@ type Behavior struct {
 	Leaf
 	Kind  Kind
 	Event Entity
-	// Filters are what the events have to satisfy beside that; nil for nothing.
+	// Filters must also hold for the events; nil for none.
 	Filters *query.Condition
 	Window  Window
-	// Operator compares how often the event occurs with Times; "" for the kinds that don't count.
+	// Operator compares the number of events with Times; "" for kinds that do not count.
 	Operator string
 	Times    int
 	// Then is the second event of a Sequence.
 	Then Entity
-	// Recent is the recent window of Stopped and Restarted, and the most between the two events of a Sequence.
+	// Recent is the recent window of Stopped and Restarted, and the longest time between the two events of a Sequence.
 	Recent Span
-	// Periods is how many periods of the window's length a Regularly looks at, and Enough in how many of them the event has to occur.
+	// Periods is how many periods of the window's length a Regularly looks at, and Enough is in how many of them the event must occur.
 	Periods, Enough int
 }
 
@@ -90,7 +90,7 @@ type Entity struct {
 	Action int64
 }
 
-// Unit is a unit of time in the API's words.
+// Unit is a unit of time, as the API names it.
 type Unit string
 
 // The units.
@@ -109,17 +109,17 @@ type Span struct {
 	Unit  Unit
 }
 
-// seconds are those of one unit where lengths are compared or measured: a month has 30 days, a year 365.
+// seconds is the length of a unit for comparing or measuring: a month has 30 days, a year 365.
 var seconds = map[Unit]int64{Minute: 60, Hour: 3600, Day: 86400, Week: 7 * 86400, Month: 30 * 86400, Year: 365 * 86400}
 
-// Seconds is the length with months of 30 days and years of 365.
+// Seconds returns the length, with months of 30 days and years of 365.
 func (s Span) Seconds() int64 { return int64(s.Count) * seconds[s.Unit] }
 
 // Window is the time in which events count.
 type Window struct {
-	// Span reaches back from now; it does not count when From is given.
+	// Span reaches back from now; it is ignored if From is set.
 	Span Span
-	// From and To are dates: contract api.md, section 2.2. To is empty for now.
+	// From and To are dates (contract: api.md, section 2.2). An empty To means now.
 	From, To string
 }
 

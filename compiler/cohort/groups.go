@@ -11,9 +11,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// This file reads the field groups, the older form of filters: a list of groups, of which one is enough.
+// This file reads the field groups, the older form of filters: a list of groups, at least one of which must be satisfied.
 
-// FromGroups gives the filters that groups stand for, as JSON; without groups these ask for nothing. The error is a *diag.Error.
+// FromGroups converts groups to filters, as JSON; without groups the filters are empty. The error is a *diag.Error.
 func FromGroups(groups json.RawMessage) (json.RawMessage, error) {
 	tree, err := treeOfGroups(groups)
 	if err != nil {
@@ -29,7 +29,7 @@ func FromGroups(groups json.RawMessage) (json.RawMessage, error) {
 	return out, nil
 }
 
-// treeOfGroups gives the decoded field properties of the filters that groups stand for; nil for none.
+// treeOfGroups returns the decoded field properties of the filters equivalent to groups; nil for none.
 func treeOfGroups(raw json.RawMessage) (map[string]any, error) {
 	if !given(raw) {
 		return nil, nil
@@ -59,7 +59,7 @@ func treeOfGroups(raw json.RawMessage) (map[string]any, error) {
 	return map[string]any{"type": "OR", "values": values}, nil
 }
 
-// treeOfGroup gives the node that one group stands for.
+// treeOfGroup returns the node equivalent to one group.
 func treeOfGroup(group map[string]any, at string) (map[string]any, error) {
 	switch properties := group["properties"].(type) {
 	case []any:
@@ -84,7 +84,7 @@ func treeOfGroup(group map[string]any, at string) (map[string]any, error) {
 
 func allOf(values []any) map[string]any { return map[string]any{"type": "AND", "values": values} }
 
-// eachOf gives filters the type and the operator that they have without one.
+// eachOf sets the default type and operator of filters without them.
 func eachOf(properties []any) []any {
 	out := make([]any, len(properties))
 	for i, item := range properties {
@@ -103,7 +103,7 @@ func eachOf(properties []any) []any {
 	return out
 }
 
-// equalities are the filters that an object of values stands for, in the order of its keys.
+// equalities returns the filters that an object of values stands for, sorted by key.
 func equalities(properties map[string]any) []any {
 	var out []any
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
@@ -112,7 +112,7 @@ func equalities(properties map[string]any) []any {
 	return out
 }
 
-// occurrences is the filter of a group that asks for an event or an action.
+// occurrences returns the filter for a group that asks for an event or an action.
 func occurrences(group map[string]any, key any, typ string) map[string]any {
 	leaf := map[string]any{
 		"type": "behavioral", "key": key, "event_type": typ, "value": string(Performed), "time_value": json.Number("365"), "time_interval": string(Day),

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// leaf reads a condition that is no group. It returns nil after a mistake.
+// leaf reads a condition that is not a group. It returns nil after a mistake.
 func (r *reader) leaf(fields map[string]any, at string) Node {
 	o := &object{r: r, fields: fields, at: at}
 	switch typ := fields["type"]; typ {
@@ -32,10 +32,10 @@ func (r *reader) leaf(fields map[string]any, at string) Node {
 	return nil
 }
 
-// derived are what PostHog keeps in its own filters beside what they ask for.
+// derived are the keys that PostHog stores in its own filters in addition to what they ask for.
 var derived = []string{"bytecode", "bytecode_error", "conditionHash"}
 
-// object is a leaf that is read.
+// object is a leaf being read.
 type object struct {
 	r      *reader
 	fields map[string]any
@@ -43,7 +43,7 @@ type object struct {
 	kind   string // such as person
 }
 
-// begin says which keys a leaf has, and which it must have.
+// begin sets which keys a leaf may have, and which it must have.
 func (o *object) begin(kind string, required, optional []string) {
 	o.kind = kind
 	var missing []string
@@ -69,7 +69,7 @@ func (o *object) base() Leaf {
 	return Leaf{At: o.at, Negated: negated}
 }
 
-// text reads a field that is a text; empty when there is none.
+// text reads a text field; empty if there is none.
 func (o *object) text(name string) string {
 	s, ok := o.fields[name].(string)
 	if !ok && o.fields[name] != nil {
@@ -78,10 +78,10 @@ func (o *object) text(name string) string {
 	return s
 }
 
-// most bounds the numbers of a definition, so that what is computed with them stays in range.
+// most bounds the numbers in a definition, so that computing with them stays in range.
 const most = 100_000
 
-// number reads a whole number above 0, which may be a text; 0 when there is none.
+// number reads a whole number above 0, or a text with one; 0 if there is none.
 func (o *object) number(name string) int {
 	if o.fields[name] == nil {
 		return 0
@@ -94,7 +94,7 @@ func (o *object) number(name string) int {
 	return int(n)
 }
 
-// whole reads a whole number, which may be a text.
+// whole reads a whole number, or a text with one.
 func whole(v any) (int64, bool) {
 	if text, ok := v.(string); ok {
 		v = json.Number(text)
@@ -112,7 +112,7 @@ func id(v any) (int64, bool) {
 	return n, ok && n > 0 && n <= math.MaxInt32
 }
 
-// person reads a condition on a property. Its keys are checked in the words of the API: value first.
+// person reads a condition on a property. Its keys are checked in the API's order: value first.
 func (r *reader) person(o *object) Node {
 	o.valued("person")
 	leaf := o.base()
@@ -120,7 +120,7 @@ func (r *reader) person(o *object) Node {
 	return &Person{Leaf: leaf, Filter: o.filter()}
 }
 
-// created reads a condition on the time at which a person was created.
+// created reads a condition on a person's creation time.
 func (r *reader) created(o *object) Node {
 	o.valued("person_metadata")
 	leaf := o.base()
@@ -138,7 +138,7 @@ func (r *reader) created(o *object) Node {
 func (o *object) valued(kind string) {
 	list, isList := o.fields["value"].([]any)
 	if isList && len(list) == 0 {
-		o.fields["value"] = nil // it has no value to compare with
+		o.fields["value"] = nil // no value to compare with
 	}
 	required := []string{"key", "value", "operator"}
 	if operator := o.fields["operator"]; operator == "is_set" || operator == "is_not_set" {
@@ -147,7 +147,7 @@ func (o *object) valued(kind string) {
 	o.begin(kind, required, []string{"value"})
 }
 
-// filter reads the fields of a leaf that those of queries have too.
+// filter reads the fields that a leaf shares with the filters of queries.
 func (o *object) filter() *query.Condition {
 	if o.r.mistake != nil {
 		return nil
@@ -165,13 +165,13 @@ func (o *object) filter() *query.Condition {
 	return c
 }
 
-// isDate reports whether a text names a time that a query can compare with, now or, if it is relative, later.
+// isDate reports whether a text names a time that a query can compare with now or, if it is relative, later.
 func isDate(text string) bool {
 	_, ok := filter.Date(text, time.Date(filter.LastYear, time.January, 1, 0, 0, 0, 0, time.UTC), time.UTC)
 	return ok
 }
 
-// checkDate refuses what operators on times cannot compare with.
+// checkDate refuses values that operators on times cannot compare with.
 func (o *object) checkDate(p *query.Property) {
 	if !strings.HasPrefix(p.Operator, "is_date_") {
 		return
@@ -186,7 +186,7 @@ func (o *object) checkDate(p *query.Property) {
 	}
 }
 
-// member reads a condition on another cohort.
+// member reads a condition on membership in another cohort.
 func (r *reader) member(o *object) Node {
 	o.begin("cohort", []string{"key", "value"}, nil)
 	out := &Member{Leaf: o.base()}
@@ -201,7 +201,7 @@ func (r *reader) member(o *object) Node {
 	return out
 }
 
-// eventFilters reads the list of what the events of a behavior have to satisfy.
+// eventFilters reads the list of filters on the events of a behavior.
 func (o *object) eventFilters() *query.Condition {
 	const name = "event_filters"
 	if o.fields[name] == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// The members of other cohorts, by where they are kept, without the ids of people who became part of others or were deleted.
+// The members of other cohorts, by where they are stored, without the ids of people who were merged into others or deleted.
 const (
 	present  = `SELECT person_id FROM {members} WHERE {condition} AND person_id NOT IN (SELECT id FROM raw_persons WHERE is_deleted = 1) GROUP BY person_id`
 	static   = `SELECT person_id FROM static_cohort_people WHERE cohort_id IN {cohorts}`
@@ -14,7 +14,7 @@ const (
 	newest   = `SELECT person_id FROM cohort_people WHERE cohort_id IN {cohorts}`
 )
 
-// members lists the members of any of some other cohorts for whom a condition holds too.
+// members lists the members of any of the cohorts in s for whom a condition holds too.
 func (b *builder) members(s set, condition conditions) (hogql.Query, error) {
 	given, versions, unknown := &hogql.Tuple{}, &hogql.Tuple{}, &hogql.Tuple{}
 	_, err := b.condition(s, func(n Node) (hogql.Expr, error) {
@@ -50,7 +50,7 @@ func (b *builder) members(s set, condition conditions) (hogql.Query, error) {
 	}), nil
 }
 
-// missing says why a cohort cannot be asked for; nil for one that can. The error is a *diag.Error.
+// missing returns why a cohort cannot be used; nil if it can. The error is a *diag.Error.
 func (b *builder) missing(m *Member) error {
 	if missing := b.world.Database.Cohorts.Missing(m.Cohort); missing != "" {
 		return diag.Field(diag.InvalidInput, m.At+".value", "%s", missing)

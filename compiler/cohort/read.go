@@ -13,11 +13,11 @@ import (
 // The limits of a definition.
 const (
 	maxDepth  = 10  // of groups
-	maxLeaves = 200 // conditions that are no groups
+	maxLeaves = 200 // conditions that are not groups
 )
 
-// Read reads the fields filters and groups of a cohort (contract: cohorts.md, sections 2 and 3); both may be empty or null, and filters
-// win over groups. Whether cohorts and actions exist is for the caller to check. The error is a *diag.Error that names the field.
+// Read reads the fields filters and groups of a cohort (contract: cohorts.md, sections 2 and 3). Both may be empty or null, and filters take
+// precedence over groups. The caller checks whether cohorts and actions exist. The error is a *diag.Error that names the field.
 func Read(filters, groups json.RawMessage) (*Definition, error) {
 	if given(filters) {
 		return readFilters(filters)
@@ -47,7 +47,7 @@ func readFilters(raw json.RawMessage) (*Definition, error) {
 	return define(r, root, "filters.properties")
 }
 
-// define reads a tree that stands at a place.
+// define reads a tree found at a place in the JSON.
 func define(r *reader, root map[string]any, at string) (*Definition, error) {
 	d := &Definition{Root: r.group(root, at, 1)}
 	switch {
@@ -59,7 +59,7 @@ func define(r *reader, root map[string]any, at string) (*Definition, error) {
 	return d, nil
 }
 
-// negative reports whether people who satisfy no leaf are in a set. Such a set can only be taken from others.
+// negative reports whether people who satisfy no leaf are in the set. Such a set can only be subtracted from others.
 func negative(n Node) bool {
 	switch n := n.(type) {
 	case *Group:
@@ -79,14 +79,14 @@ func negative(n Node) bool {
 	return false
 }
 
-// reader keeps the first mistake, and then reads on without a meaning.
+// reader keeps the first mistake. What it reads after that is meaningless.
 type reader struct {
 	mistake *diag.Error
 	leaves  int
 	older   bool // the tree was made of groups
 }
 
-// below is the place of a member of a group. In older groups it is that of the one below the root.
+// below returns the place of a member of a group. In older groups, places end with the level below the root.
 func (r *reader) below(at string, i, depth int) string {
 	switch {
 	case !r.older:
@@ -103,14 +103,14 @@ func (r *reader) refuse(attr, format string, args ...any) {
 	}
 }
 
-// take keeps the mistake that another reader found.
+// take keeps the mistake found by another reader.
 func (r *reader) take(err error) {
 	if mistake, ok := errors.AsType[*diag.Error](err); ok && r.mistake == nil {
 		r.mistake = mistake
 	}
 }
 
-// only refuses fields with other names than those of a model; what is how the model is called.
+// only refuses fields other than those named; what is the name of the object for messages.
 func (r *reader) only(fields map[string]any, at, what string, names ...string) {
 	var others []string
 	for name := range fields {

@@ -8,24 +8,24 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// pass lists people by their events.
+// pass selects people by their events.
 const pass = `SELECT person_id FROM events WHERE {rows} GROUP BY person_id HAVING {condition}`
 
-// tally is what a pass over events finds out for one behavior.
+// tally is what a pass over events computes for one behavior.
 type tally struct {
-	// rows is the condition of the events that it looks at.
+	// rows is the condition on the events that are read.
 	rows hogql.Expr
-	// names are those of these events; nil for all names. They lie between from, which is zero for all of history, and to.
+	// names are the names of these events; nil for any. The events lie between from, which is zero for all of history, and to.
 	names    []string
 	from, to time.Time
-	// holds is the condition on a person by these events; it gives nil for whoever has one.
+	// holds returns the condition on a person's events; it returns nil if having one such event is enough.
 	holds func(among) hogql.Expr
 }
 
-// among are the events of one tally in a pass: those of its rows, and all when rows is nil.
+// among selects the events of one tally in a pass: those that satisfy rows, or all if rows is nil.
 type among struct{ rows hogql.Expr }
 
-// count counts the events for which a condition holds too; nil for all.
+// count counts the events that also satisfy condition; nil for all.
 func (a among) count(condition hogql.Expr) hogql.Expr {
 	if condition = insight.And(a.rows, condition); condition == nil {
 		return insight.Call("count")
@@ -33,12 +33,12 @@ func (a among) count(condition hogql.Expr) hogql.Expr {
 	return insight.Call("countIf", condition)
 }
 
-// some reports whether there is such an event.
+// some returns the condition that there is such an event.
 func (a among) some(condition hogql.Expr) hogql.Expr {
 	return insight.Compare(a.count(condition), hogql.Greater, insight.Const(int64(0)))
 }
 
-// aggregate calls an aggregate function over a value of the events for which a condition holds too; nil for all.
+// aggregate calls an aggregate function over a value of the events that also satisfy condition; nil for all.
 func (a among) aggregate(name string, value, condition hogql.Expr) hogql.Expr {
 	if condition = insight.And(a.rows, condition); condition == nil {
 		return insight.Call(name, value)
@@ -81,7 +81,7 @@ func (b *builder) scan(s set, condition conditions) (hogql.Query, error) {
 	return q, nil
 }
 
-// anyRows is the condition that one of several tallies looks at an event.
+// anyRows returns the condition that at least one of several tallies reads an event.
 func anyRows(all []tally) hogql.Expr {
 	rows := make([]hogql.Expr, len(all))
 	for i, t := range all {
@@ -90,7 +90,7 @@ func anyRows(all []tally) hogql.Expr {
 	return insight.Or(rows...)
 }
 
-// narrowest is a condition that holds for the events of all tallies and that ClickHouse can look up in its index; nil for none.
+// narrowest returns a condition that holds for the events of all tallies and that ClickHouse can look up in its index; nil for none.
 func narrowest(all []tally) hogql.Expr {
 	var names []string
 	from, to, named := all[0].from, all[0].to, true

@@ -5,20 +5,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// The parts of a Sequence. The events of a person are numbers: their time since the window begins, in quarters of microseconds, and what they
-// can be: 1 the first event, 2 both, 3 the second. In their order each has what could be its first event before it, also of events
-// of one time.
+// The parts of a Sequence. Each event of a person is a number: its microseconds since the start of the window, times 4, plus its role: 1 if it can
+// only be the first event, 2 both, 3 only the second. So when they are sorted, a possible first event comes before a second one of the same time.
 const (
 	item = "(_toMicroseconds(timestamp) - {origin}) * 4 + {role}"
-	// passed reports whether a second event comes soon enough. Beside each item is the time of the last event before it that can be the
-	// first; 0 when there is none.
+	// passed reports whether a second event comes soon enough. Each item is paired with the time of the last possible first event before it; 0 if
+	// there is none.
 	passed = `arrayExists(items -> arrayExists(
 		(x, t) -> x % 4 > 1 AND t > 0 AND intDiv(x, 4) - t <= {most},
 		items, _arrayShiftRight(arrayFill(t -> t > 0, arrayMap(x -> if(x % 4 < 3, intDiv(x, 4), 0), items)), 1)
 	), [{items}])`
 )
 
-// sequence looks for an event and another one, which comes at the same time or at most so many seconds later.
+// sequence requires an event and then another one, at the same time or at most most seconds later.
 func (t tally) sequence(window interval, first, second entity, most int64) tally {
 	t.holds = func(a among) hogql.Expr {
 		values := map[string]any{
@@ -38,12 +37,12 @@ func (t tally) sequence(window interval, first, second entity, most int64) tally
 	return t.within(window, insight.Or(insight.OrTrue(first.is), insight.OrTrue(second.is)))
 }
 
-// same reports whether both events of a sequence are of one kind.
+// same reports whether both events of a sequence have the same condition.
 func same(first, second entity) bool {
 	return hogql.PrintExpr(insight.OrTrue(first.is)) == hogql.PrintExpr(insight.OrTrue(second.is))
 }
 
-// role is what an event of a sequence can be.
+// role returns the role of an event in a sequence.
 func role(first, second entity) hogql.Expr {
 	if same(first, second) {
 		return insight.Const(int64(2))

@@ -2,26 +2,26 @@ package cohort
 
 import "slices"
 
-// set is a set of people in which nobody is who satisfies no leaf: what a query can list.
+// set is a set of people that excludes anyone who satisfies none of its leaves, so that a query can list it.
 //
 //sumtype:decl
 type set interface{ set() }
 
-// leaf are the people who satisfy a condition, whether it is negated or not.
+// leaf is the people who satisfy a condition, ignoring its negation.
 type leaf struct{ is Node }
 
-// union are the people in any of some sets, at least two.
+// union is the people in any of at least two sets.
 type union []set
 
-// rest are the people in all of some sets, at least one, and in none of others.
+// rest is the people in all of at least one set, and in none of others.
 type rest struct{ all, none []set }
 
 func (leaf) set()  {}
 func (union) set() {}
 func (rest) set()  {}
 
-// normal gives a node as a set, or as the people who are not in a set (contract: cohorts.md, section 2). An OR with a negated member is the
-// complement of an AND.
+// normal returns a node as a set, or with negated as the complement of one (contract: cohorts.md, section 2). An OR with a negated member is
+// the complement of an AND.
 func normal(n Node) (s set, negated bool) {
 	switch n := n.(type) {
 	case *Group:
@@ -58,7 +58,7 @@ func normalGroup(g *Group) (s set, negated bool) {
 	return restOf(plain, inverse), false
 }
 
-// unionOf joins sets, at least one.
+// unionOf returns the union of at least one set.
 func unionOf(sets []set) set {
 	var out union
 	for _, s := range sets {
@@ -74,7 +74,7 @@ func unionOf(sets []set) set {
 	return out
 }
 
-// restOf is who is in all of some sets, at least one, and in none of others.
+// restOf returns the people in all of at least one set, and in none of others.
 func restOf(all, none []set) set {
 	var out rest
 	for _, s := range all {
@@ -101,13 +101,13 @@ func restOf(all, none []set) set {
 type source int
 
 const (
-	several   source = iota // several sources
-	ofEvents                // one pass over events finds them
-	ofPersons               // one pass over the table of people does
-	ofMembers               // they are the members of other cohorts
+	several   source = iota // more than one source
+	ofEvents                // one pass over events
+	ofPersons               // one pass over the table of people
+	ofMembers               // the members of other cohorts
 )
 
-// sourceOf reports where the people of a set are found.
+// sourceOf returns where the people of a set are found.
 func sourceOf(s set) source {
 	switch s := s.(type) {
 	case leaf:
@@ -130,7 +130,7 @@ func sourceOf(s set) source {
 	return several
 }
 
-// common is the source that sets share.
+// common returns the source of all sets, or several if it is not the same.
 func common(sets []set) source {
 	out := sourceOf(sets[0])
 	for _, s := range sets[1:] {
@@ -141,7 +141,7 @@ func common(sets []set) source {
 	return out
 }
 
-// apart sorts sets by their sources.
+// apart groups sets by their source.
 func apart(sets []set) map[source][]set {
 	out := map[source][]set{}
 	for _, s := range sets {

@@ -52,10 +52,10 @@ func (b *builder) tally(n *Behavior) (tally, error) {
 	panic("BUG: a behavior of the kind " + string(n.Kind))
 }
 
-// entity is an event or an action that a behavior asks for.
+// entity is an event or an action that a behavior counts.
 type entity struct {
-	is    hogql.Expr // the condition that an event is one; nil for all
-	names []string   // of these events; nil when they may have any
+	is    hogql.Expr // the condition that an event matches; nil for all
+	names []string   // the names of these events; nil if they may have any
 }
 
 func (b *builder) entity(e Entity, attr string) (entity, error) {
@@ -69,7 +69,7 @@ func (b *builder) entity(e Entity, attr string) (entity, error) {
 	return entity{is: is, names: b.world.Actions.Get(e.Action).Events()}, nil
 }
 
-// within looks at the events of an interval for which some conditions hold. Those that are nil hold always.
+// within reads the events in an interval that satisfy all conditions; nil conditions always hold.
 func (t tally) within(i interval, conditions ...hogql.Expr) tally {
 	t.rows, t.from, t.to = insight.And(append(conditions, i.holds())...), i.from, i.to
 	if t.holds == nil {
@@ -78,13 +78,13 @@ func (t tally) within(i interval, conditions ...hogql.Expr) tally {
 	return t
 }
 
-// until looks at the events of all of history up to a time.
+// until reads all events up to a time.
 func (t tally) until(to time.Time, is hogql.Expr) tally {
 	t.rows, t.to = insight.And(is, at(hogql.LessOrEquals, to)), to
 	return t
 }
 
-// compared is the condition on how often an event occurs, which is once at least.
+// compared returns the condition on the number of events. It requires at least one.
 func compared(count hogql.Expr, n *Behavior) hogql.Expr {
 	out := insight.Compare(count, filter.BehaviorComparison(n.Operator), insight.Const(int64(n.Times)))
 	if n.Operator == "lte" || n.Operator == "lt" {
@@ -93,12 +93,12 @@ func compared(count hogql.Expr, n *Behavior) hogql.Expr {
 	return out
 }
 
-// firstIn is the condition that the first event lies in a window and that the filters hold for an event of that time.
+// firstIn returns the condition that the first event lies in a window, and that the filters hold for an event at that time.
 func firstIn(a among, from time.Time, filters hogql.Expr) hogql.Expr {
 	first := a.aggregate("min", insight.Field("timestamp"), nil)
 	out := insight.Compare(first, hogql.GreaterOrEquals, insight.Const(from))
 	if a.rows != nil {
-		out = insight.And(a.some(nil), out) // the least time of no events is 1970
+		out = insight.And(a.some(nil), out) // the minimum over no events is 1970
 	}
 	if filters == nil {
 		return out
@@ -106,7 +106,7 @@ func firstIn(a among, from time.Time, filters hogql.Expr) hogql.Expr {
 	return insight.And(out, a.some(filters), insight.Eq(a.aggregate("min", insight.Field("timestamp"), filters), first))
 }
 
-// stopped looks for an event in a window and for none in a recent one.
+// stopped requires an event in the window, and none in the recent one.
 func (t tally) stopped(window, recent interval, conditions ...hogql.Expr) tally {
 	t.holds = func(a among) hogql.Expr {
 		return insight.And(a.some(window.holds()), insight.Eq(a.count(recent.holds()), insight.Const(int64(0))))
@@ -121,13 +121,13 @@ func (t tally) stopped(window, recent interval, conditions ...hogql.Expr) tally 
 	return t.within(whole, conditions...)
 }
 
-// restarted looks for an event in the recent window, for none in the rest of the long window, and for one before that. The day where the
-// recent window begins belongs to the rest too.
+// restarted requires an event in the recent window, none in the rest of the long window, and one before that. The day on which the recent window
+// begins also counts as part of the rest.
 func (b *builder) restarted(n *Behavior, t tally, is hogql.Expr) tally {
 	recent, begin := b.since(n.Recent), b.begin(n.Window.Span)
 	gap := interval{from: begin, to: endOfDay(recent.from)}
 	if n.Recent.Unit == Minute || n.Recent.Unit == Hour {
-		gap.to = recent.from.Add(-time.Microsecond) // else nobody could restart on the same day
+		gap.to = recent.from.Add(-time.Microsecond) // otherwise nobody could restart on the same day
 	}
 	t.holds = func(a among) hogql.Expr {
 		return insight.And(
@@ -139,13 +139,13 @@ func (b *builder) restarted(n *Behavior, t tally, is hogql.Expr) tally {
 
 // The parts of a Regularly.
 const (
-	// period counts the periods between an event and the end of the last one.
+	// period is the number of periods between an event and the end of the last one.
 	period = "intDiv(age({unit}, timestamp, {upper}), {length})"
-	// active counts the periods in which an event occurs so often.
+	// active counts the periods with the required number of events.
 	active = "arrayCount(n -> {often}, tupleElement({counts}, 2))"
 )
 
-// regularly looks at the last periods up to yesterday.
+// regularly looks at the last periods, up to yesterday.
 func (b *builder) regularly(n *Behavior, t tally, is hogql.Expr) tally {
 	unit, length := n.Window.Span.Unit, n.Window.Span.Count
 	if unit == Year {
@@ -160,7 +160,7 @@ func (b *builder) regularly(n *Behavior, t tally, is hogql.Expr) tally {
 	return t.within(interval{from: from, to: upper}, is, insight.Compare(index, hogql.Less, insight.Const(int64(n.Periods))))
 }
 
-// periods counts the periods in which an event occurs so often as it should.
+// periods counts the periods with the required number of events.
 func periods(a among, index hogql.Expr, n *Behavior) hogql.Expr {
 	if n.Operator == "gte" && n.Times == 1 {
 		return a.aggregate("uniqExact", index, nil)

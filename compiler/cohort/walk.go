@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// leaves visits the conditions below a node that are no groups.
+// leaves visits the conditions below a node that are not groups.
 func leaves(n Node, visit func(Node)) {
 	switch n := n.(type) {
 	case *Group:
@@ -34,7 +34,7 @@ func (d *Definition) behaviors(visit func(*Behavior)) {
 	})
 }
 
-// Cohorts are the ids of the cohorts that a definition itself asks for, sorted: not those that these ask for.
+// Cohorts returns the sorted ids of the cohorts that a definition names itself, without those that these cohorts name.
 func Cohorts(d *Definition) []int64 {
 	var out []int64
 	if d.Root != nil {
@@ -51,7 +51,7 @@ func Cohorts(d *Definition) []int64 {
 	return sorted(out)
 }
 
-// Actions are the numbers of the actions that a definition itself asks for, sorted.
+// Actions returns the sorted numbers of the actions that a definition names itself.
 func Actions(d *Definition) []int64 {
 	var out []int64
 	d.behaviors(func(b *Behavior) {
@@ -71,7 +71,7 @@ func sorted(ids []int64) []int64 {
 	return slices.Compact(ids)
 }
 
-// mentioned gives the numbers of the cohorts and actions in the HogQL of filters. It also reports whether one is mentioned by its name.
+// mentioned returns the numbers of the cohorts and actions in the HogQL of filters. named reports whether one is mentioned by name.
 func mentioned(c *query.Condition) (cohorts, actions []int64, named bool) {
 	if c == nil {
 		return nil, nil, false
@@ -108,7 +108,7 @@ func mentioned(c *query.Condition) (cohorts, actions []int64, named bool) {
 	return cohorts, actions, named
 }
 
-// Behavioral reports whether events decide who is a member.
+// Behavioral reports whether membership depends on events.
 func Behavioral(d *Definition) (found bool) {
 	d.behaviors(func(*Behavior) { found = true })
 	return found

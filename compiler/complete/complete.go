@@ -1,4 +1,4 @@
-// Package complete says what an author can write at a place in a text: text and cursor ─▶ parse with a filler there ─▶ scopes of the
+// Package complete suggests what can be typed at a place in a text: text and cursor ─▶ parse with a filler at the cursor ─▶ scopes of the
 // resolver ─▶ suggestions (contract: clients-queries.md, section 8).
 package complete
 
@@ -14,10 +14,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Language is what a text is written in.
+// Language is the language of a text.
 type Language string
 
-// The languages. What is no HogQL has variables, functions and globals alone.
+// The languages. Outside HogQL, only variables, functions and globals are suggested.
 const (
 	HogQL    Language = "hogQL"       // one query
 	Expr     Language = "hogQLExpr"   // one expression
@@ -27,32 +27,31 @@ const (
 	Liquid   Language = "liquid"      // a text with expressions of Liquid in braces
 )
 
-// Ask is a text and the place in it. Start and End are the ends, in characters (code points), of the word that is being written; the cursor
-// is at End. Whatever they are, there is a place: those beyond the text count as its ends.
+// Ask is a text and a place in it. Start and End delimit, in characters (code points), the word that is being typed; the cursor is at End. Values
+// beyond the text are moved to its ends.
 type Ask struct {
 	Language   Language
 	Text       string
 	Start, End int
-	// Around is the query to whose columns an expression would be added.
+	// Around is the query that an expression would be a column of.
 	Around string
 	// Globals are values that the text can name.
 	Globals map[string]any
 }
 
-// World is what can be named beside the tables of the schema. All of it is the caller's project's own.
+// World is what can be named besides the tables of the schema. All of it belongs to the caller's project.
 type World struct {
 	resolve.World
 
 	// Variables are the code names of the insight variables, in order.
 	Variables []string
-	// Properties yields the defined properties of a scope by their names, in order; a group of -1 asks for those of all types of groups.
-	// Nil: there are none.
+	// Properties yields the defined properties of a scope, sorted by name; group -1 means the properties of all group types. Nil for none.
 	Properties func(scope schema.PropertyScope, group int) iter.Seq2[string, schema.PropertyType]
-	// Tables gives the names that can follow FROM, in order.
+	// Tables returns the names that can follow FROM, in order.
 	Tables func() []string
 }
 
-// Kind says what a suggestion is, in the words of Monaco's completion items.
+// Kind is the kind of a suggestion, in the words of Monaco's completion items.
 type Kind string
 
 // The kinds of suggestions.
@@ -63,38 +62,38 @@ const (
 	Folder   Kind = "Folder"
 )
 
-// Suggestion is one thing to write.
+// Suggestion is one text to insert.
 type Suggestion struct {
 	Label  string
 	Insert string
 	Kind   Kind
-	Detail string // its type, or what it is; empty for none
-	Sort   string // orders the suggestions of a kind; empty for the order of their labels
+	Detail string // its type or description; empty for none
+	Sort   string // sorts the suggestions of a kind; empty to sort by label
 }
 
-// Completion is what can be written at a place.
+// Completion is what can be typed at a place.
 type Completion struct {
 	Suggestions []Suggestion
-	// Functions are the functions of HogQL behind the suggestions; nil for none.
+	// Functions are the HogQL functions, listed after the suggestions; nil for none.
 	Functions *Functions
-	// Incomplete reports whether there are more than are listed.
+	// Incomplete reports whether there are more than those listed.
 	Incomplete bool
 }
 
-// tableDetail and variableDetail say what a suggestion is that has no type.
+// tableDetail and variableDetail are the details of suggestions without a type.
 const (
 	tableDetail    = "Table"
 	variableDetail = "Variable"
 )
 
-// filler stands for a name that is still to be written.
+// filler stands for the name being typed.
 const filler = "$$_HERE_$$"
 
-// maxAsked is the longest text, in bytes, that is looked at.
+// maxAsked is the longest text, in bytes, that is completed.
 const maxAsked = 256 << 10
 
-// At finds what can be written at a place. What is wrong with the text is no error: then there may be nothing. The error is what ended the
-// budget, or a bug.
+// At finds what can be typed at a place. Mistakes in the text are no error, but may leave nothing to suggest. An error comes from the budget,
+// or is a bug.
 func At(a *Ask, w *World) (*Completion, error) {
 	out := new(Completion)
 	if len(a.Text) > maxAsked || !utf8.ValidString(a.Text) {
@@ -124,13 +123,13 @@ type completing struct {
 	start, end int
 }
 
-// offsets turns the ends of a word from characters to bytes, and puts them inside the text and in order.
+// offsets converts the ends of a word from characters to bytes, and clamps and orders them.
 func offsets(text string, start, end int) (from, to int) {
 	to = offset(text, end)
 	return min(offset(text, start), to), to
 }
 
-// offset is the number of bytes that a number of characters takes.
+// offset returns the number of bytes of the first characters of a text.
 func offset(text string, characters int) int {
 	at := 0
 	for ; characters > 0 && at < len(text); characters-- {
@@ -140,7 +139,7 @@ func offset(text string, characters int) int {
 	return at
 }
 
-// try completes the word with the text that is tried, in which the filler is at the cursor. It reports whether there is something to say.
+// try completes the word in a text with the filler at the cursor. It reports whether there is something to suggest.
 func (c *completing) try(text string) (bool, error) {
 	spend := c.Spend
 	var (
@@ -184,5 +183,5 @@ func (c *completing) expression(text string, spend *budget.Budget) (hogql.Query,
 	return &hogql.Select{Columns: []hogql.Expr{e}, From: &hogql.Derived{Query: around}}, nil
 }
 
-// defaultTable is what a query without FROM is taken to read.
+// defaultTable is the table that a query without FROM is assumed to read.
 const defaultTable = "events"

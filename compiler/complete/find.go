@@ -6,23 +6,23 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// cursor is the place in a tree where a name is being written.
+// cursor is the place in a tree where a name is being typed.
 type cursor struct {
 	field *hogql.Field     // nil in the name of a table
 	table *hogql.TableName // nil in a field
-	index int              // of the name, in the chain of either
+	index int              // of the name in its chain
 	name  hogql.Name
 
-	around  *hogql.Select // the nearest
-	beside  hogql.Expr    // what the field is compared with; nil for nothing
+	around  *hogql.Select // the innermost SELECT
+	beside  hogql.Expr    // the operand that the field is compared with; nil for none
 	hole    bool          // the field is in a placeholder
-	with    []string      // the tables of WITH that are in scope, the nearest first
-	aliased []string      // the aliases of the tables of around; empty when its first table has none
-	others  []string      // the aliases of its tables when its first table has none
+	with    []string      // the tables of WITH in scope, nearest first
+	aliased []string      // the aliases of the tables of around; empty if its first table has none
+	others  []string      // the aliases of its tables if its first table has none
 }
 
-// find finds the name that holds the bytes from start to end; nil when no name of a field or table does. The names of the text of the
-// program around an expression have no places of their own, or those of another text: the first name that is found is that of the text.
+// find finds the name that covers the bytes from start to end; nil if no name of a field or table does. In the program's own text around an
+// expression, names have no places, or places of another text: the first name found is the one in the user's text.
 func find(q hogql.Query, start, end int) *cursor {
 	f := &finder{start: start, end: end}
 	f.walk.Expr, f.walk.Query, f.walk.Table = f.expr, f.query, f.table
@@ -38,7 +38,7 @@ func find(q hogql.Query, start, end int) *cursor {
 	return f.found
 }
 
-// finder goes through a tree from its top.
+// finder walks a tree from the top.
 type finder struct {
 	walk       hogql.Rewriter
 	start, end int
@@ -49,7 +49,7 @@ type finder struct {
 	found      *cursor
 }
 
-// expr looks at one expression and at those below it.
+// expr visits an expression and everything below it.
 func (f *finder) expr(e hogql.Expr) hogql.Expr {
 	beside := f.beside
 	f.beside = nil
@@ -117,7 +117,7 @@ func (f *finder) table(t hogql.Table) hogql.Table {
 	return t
 }
 
-// at finds the name of a chain that holds the place; -1 for none.
+// at returns the index of the name in a chain that covers the place; -1 for none.
 func (f *finder) at(chain []hogql.Name) int {
 	return slices.IndexFunc(chain, func(n hogql.Name) bool { return n.Pos.Start <= f.start && f.end <= n.Pos.End && !n.Index })
 }
@@ -129,7 +129,7 @@ func (f *finder) nearest() *hogql.Select {
 	return f.selects[len(f.selects)-1]
 }
 
-// tables names the tables of WITH that are in scope: not those whose own query the place is in, or that come later.
+// tables returns the tables of WITH in scope: not those that enclose the place, or that come after it.
 func (f *finder) tables() []string {
 	var out []string
 	for _, list := range slices.Backward(f.ctes) {
@@ -142,7 +142,7 @@ func (f *finder) tables() []string {
 	return out
 }
 
-// aliasesOf names the aliases of the tables in FROM, and reports whether the first table has one.
+// aliasesOf returns the aliases of the tables in FROM, and reports whether the first table has one.
 func aliasesOf(t hogql.Table) (names []string, first bool) {
 	add := func(alias hogql.Name) ([]string, bool) {
 		if alias.Text == "" {

@@ -8,13 +8,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Functions are the functions of HogQL as suggestions. They are shared: never change them.
+// Functions are the HogQL functions as suggestions. They are shared: do not modify them.
 type Functions struct {
 	List []Suggestion
-	json []byte // of the list, without its brackets
+	json []byte // the list without its brackets
 }
 
-// functionsBy holds the functions ranked for a comparison with a value of each kind; the unranked ones are those of an unknown kind.
+// functionsBy holds the functions ranked for comparison with a value of each kind. For an unknown kind they are unranked.
 var functionsBy = func() (by [hogql.State + 1]func() *Functions) {
 	for kind := range by {
 		by[kind] = sync.OnceValue(func() *Functions { return makeFunctions(hogql.Kind(kind)) })
@@ -22,7 +22,7 @@ var functionsBy = func() (by [hogql.State + 1]func() *Functions) {
 	return by
 }()
 
-// functionsBeside gives the functions, ranked by how well their results compare with a value of a type; unranked when nothing is known of it.
+// functionsBeside returns the functions, ranked by how well their results compare with a value of a type; unranked if the type is unknown.
 func functionsBeside(t hogql.Type) *Functions {
 	if t.Kind == hogql.Null {
 		t.Kind = hogql.Unknown
@@ -43,8 +43,7 @@ func makeFunctions(kind hogql.Kind) *Functions {
 	return f
 }
 
-// The ranks of functions, the best first, as texts that sort in this order. PostHog's editor sorts functions behind fields by the 2 before
-// them.
+// The ranks of functions, best first, as texts that sort in this order. The 2 in front makes PostHog's editor sort functions after fields.
 const (
 	rankSame      = "0"
 	rankCheap     = "1"
@@ -53,7 +52,7 @@ const (
 	rankNever     = "4"
 )
 
-// rank says how well the result of a function compares with a value of a kind.
+// rank returns how well the result of a function compares with a value of a kind.
 func rank(kind hogql.Kind, function string) string {
 	f, ok := schema.LookupFunction(function)
 	if !ok || f.Result.Kind == hogql.Unknown {
@@ -79,7 +78,7 @@ func isNumber(k hogql.Kind) bool {
 
 func isTime(k hogql.Kind) bool { return k == hogql.Date || k == hogql.DateTime }
 
-// isParsed reports whether values of a kind can be read from text.
+// isParsed reports whether values of a kind can be parsed from text.
 func isParsed(k hogql.Kind) bool {
 	return isTime(k) || k == hogql.Int || k == hogql.Float || k == hogql.Decimal || k == hogql.UUID
 }

@@ -31,7 +31,7 @@ func (c *completing) hog(text string, end int) {
 	}
 }
 
-// template completes an expression in braces; there is nothing to complete outside of them.
+// template completes an expression in braces; outside of them there is nothing to complete.
 func (c *completing) template(text string, end int) {
 	from := openBrace(text[:end])
 	if from < 0 {
@@ -40,8 +40,8 @@ func (c *completing) template(text string, end int) {
 	c.hog(text[from:], end-from)
 }
 
-// openBrace finds the start of the expression that is still open at the end of a text; -1 for none. A backslash before a brace makes it
-// text. Braces and quotes in an expression belong to it.
+// openBrace finds the start of the expression that is still open at the end of a text; -1 for none. A brace after a backslash is text.
+// Braces and quotes inside an expression belong to it.
 func openBrace(text string) int {
 	depth, from := 0, -1
 	var quote byte
@@ -69,7 +69,7 @@ func openBrace(text string) int {
 	return from
 }
 
-// json completes a template that is a text of JSON, all of it on the line of the cursor.
+// json completes a template in a JSON string. The whole string is on the cursor's line.
 func (c *completing) json() {
 	first := strings.LastIndexByte(c.Text[:c.end], '\n') + 1
 	line := c.Text[first:]
@@ -88,8 +88,8 @@ func (c *completing) json() {
 	c.template(text, end-from)
 }
 
-// globals suggests the keys of the value that a chain of names leads to among the globals, and reports whether that is all there is to
-// suggest: below a name that is a global, nothing else can be meant.
+// globals suggests the keys of the global value that a chain of names leads to. It reports whether nothing else can be suggested: below the name
+// of a global, nothing else can be meant.
 func (c *completing) globals(chain []hogql.Name) bool {
 	value := any(c.Globals)
 	for _, name := range chain {
@@ -112,7 +112,7 @@ func (c *completing) globals(chain []hogql.Name) bool {
 // maxDetail is how many characters of a value are shown.
 const maxDetail = 20
 
-// valueDetail shows a value: a long one by its start.
+// valueDetail formats a value, shortened to its start if it is long.
 func valueDetail(value any) string {
 	switch value.(type) {
 	case map[string]any:
@@ -121,7 +121,7 @@ func valueDetail(value any) string {
 		return "Array"
 	}
 	raw, err := json.Marshal(value)
-	if err != nil { // a number that JSON has no text for
+	if err != nil { // a number that JSON cannot express
 		return unknownType
 	}
 	text := string(raw)

@@ -9,13 +9,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// maxProperties is the most properties that are suggested at once.
+// maxProperties is the most properties suggested at once.
 const maxProperties = 220
 
-// endings are what an unfinished text may lack behind the cursor, in the order in which they are tried.
+// endings are texts that may be missing behind the cursor, in the order in which they are tried.
 var endings = [...]string{"", "}", " FROM " + defaultTable, " ON 1"}
 
-// hogQL completes a query or an expression: with the first ending that makes it say something.
+// hogQL completes a query or an expression, with the first ending that yields a result.
 func (c *completing) hogQL() error {
 	for _, ending := range endings {
 		if done, err := c.try(c.Text[:c.end] + filler + ending + c.Text[c.end:]); done || err != nil {
@@ -25,7 +25,7 @@ func (c *completing) hogQL() error {
 	return nil
 }
 
-// word is what is written of a name before the cursor: from the start of the word on, where that is within the name.
+// word returns the part of a name that is typed already: from the start of the word, if that is within the name, to the cursor.
 func (c *completing) word(name hogql.Name) string {
 	before, _, _ := strings.Cut(name.Text, filler)
 	if from := c.start - name.Pos.Start; 0 < from && from < len(before) && !name.Quoted {
@@ -37,7 +37,7 @@ func (c *completing) word(name hogql.Name) string {
 // add adds a suggestion.
 func (c *completing) add(s Suggestion) { c.out.Suggestions = append(c.out.Suggestions, s) }
 
-// field completes a field; false when a table is needed first.
+// field completes a field. It returns false if a table must be known first.
 func (c *completing) field(q hogql.Query, at *cursor) (bool, error) {
 	chain := at.field.Chain[:at.index]
 	if c.globals(chain) {
@@ -91,14 +91,14 @@ func (c *completing) members(list []resolve.Member) {
 	}
 }
 
-// folders suggests names of tables.
+// folders suggests table names.
 func (c *completing) folders(names []string) {
 	for _, name := range names {
 		c.add(Suggestion{Label: name, Insert: name, Kind: Folder, Detail: tableDetail})
 	}
 }
 
-// properties suggests those that contain the word.
+// properties suggests the properties that contain the word.
 func (c *completing) properties(of schema.PropertyKey, word string) {
 	if c.Properties == nil {
 		return
@@ -117,10 +117,10 @@ func (c *completing) properties(of schema.PropertyKey, word string) {
 	}
 }
 
-// variablesRoot is the name below which placeholders find insight variables.
+// variablesRoot is the name that insight variables are under in placeholders.
 const variablesRoot = "variables"
 
-// variables suggests what a placeholder can hold.
+// variables suggests names for a placeholder.
 func (c *completing) variables(chain []hogql.Name, at *cursor) {
 	prefix := ""
 	switch {
@@ -135,7 +135,7 @@ func (c *completing) variables(chain []hogql.Name, at *cursor) {
 	}
 }
 
-// tables suggests names of tables, below those before the cursor.
+// tables suggests table names, below the names before the cursor.
 func (c *completing) tables(at *cursor) {
 	if at.index == 0 {
 		c.folders(at.with)
@@ -154,10 +154,10 @@ func (c *completing) tables(at *cursor) {
 	}
 }
 
-// unknownType is the detail of what has a type that is not known.
+// unknownType is the detail of a suggestion of unknown type.
 const unknownType = "unknown"
 
-// typeName names a type as ClickHouse does, without its size where HogQL knows none.
+// typeName names a type as ClickHouse does, without a size that HogQL does not know.
 func typeName(t hogql.Type) string {
 	var name string
 	switch t.Kind {

@@ -26,7 +26,7 @@ func (c *Completion) All() iter.Seq[Suggestion] {
 	}
 }
 
-// AppendJSON writes the answer of the API. The functions, which are many, are written once for all answers.
+// AppendJSON appends the API's answer. The functions, which are many, are encoded only once for all answers.
 func (c *Completion) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"suggestions":[`...)
 	dst = appendAll(dst, c.Suggestions)
@@ -45,7 +45,7 @@ func (c *Completion) AppendJSON(dst []byte) []byte {
 	return append(dst, `,"timings":[]}`...)
 }
 
-// appendAll writes suggestions with commas between them.
+// appendAll appends suggestions, separated by commas.
 func appendAll(dst []byte, list []Suggestion) []byte {
 	for i, s := range list {
 		if i > 0 {
@@ -61,7 +61,7 @@ func appendAll(dst []byte, list []Suggestion) []byte {
 	return dst
 }
 
-// appendOptional writes a text, null for an empty one.
+// appendOptional appends a text, or null if it is empty.
 func appendOptional(dst []byte, text string) []byte {
 	if text == "" {
 		return append(dst, "null"...)
@@ -69,7 +69,7 @@ func appendOptional(dst []byte, text string) []byte {
 	return appendText(dst, text)
 }
 
-// appendText writes a text as JSON; nearly all are plain.
+// appendText appends a text as JSON. Most need no escaping.
 func appendText(dst []byte, text string) []byte {
 	if strings.IndexFunc(text, isEscaped) < 0 {
 		return append(append(append(dst, '"'), text...), '"')
@@ -81,7 +81,7 @@ func appendText(dst []byte, text string) []byte {
 	return append(dst, raw...)
 }
 
-// isEscaped reports whether a character may be written in another way in JSON.
+// isEscaped reports whether JSON may escape a character.
 func isEscaped(r rune) bool {
 	return r < ' ' || r >= 0x7f || r == '"' || r == '\\' || r == '<' || r == '>' || r == '&'
 }

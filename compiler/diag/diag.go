@@ -1,4 +1,4 @@
-// Package diag holds the mistakes that the author of a query can mend: what is wrong, where, and what was perhaps meant.
+// Package diag describes mistakes that the author of a query can mend: what is wrong, where, and what was probably meant.
 package diag
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Span is a half-open range of bytes in the text of a query. The zero Span means that there is no place to point at:
-// the node was made by the compiler, or the query came as JSON.
+// Span is a half-open range of bytes in the text of a query. The zero Span means no place: the node was made by the compiler, or the query
+// came as JSON.
 type Span struct{ Start, End int }
 
 // IsZero reports whether the span points nowhere.
@@ -26,40 +26,40 @@ func (s Span) To(end Span) Span {
 	return Span{s.Start, end.End}
 }
 
-// Code names a family of mistakes for programs. It is part of the API: add, never rename.
+// Code identifies a family of mistakes for programs. Codes are part of the API: add some, but never rename one.
 type Code string
 
 // The codes of contract hogql.md, section 16.
 const (
 	// SyntaxError occurs when the text does not parse, is empty, or names a reserved alias.
 	SyntaxError Code = "hogql_syntax_error"
-	// QueryError occurs when a query parses and means nothing: an unknown name, a wrong number of arguments, a misplaced clause.
+	// QueryError occurs when a query parses but is invalid: an unknown name, a wrong number of arguments, a misplaced clause.
 	QueryError Code = "hogql_query_error"
 	// TableAccessDenied occurs when a query names a table that its author may not read.
 	TableAccessDenied Code = "table_access_denied"
-	// IllegalType occurs when a value is of a type that a function does not take. It is ClickHouse's name for it.
+	// IllegalType occurs when a function does not accept a value of this type. The name is ClickHouse's.
 	IllegalType Code = "illegal_type_of_argument"
 	// HogQLError occurs for other mistakes in a query that its author may see.
 	HogQLError Code = "hogql_error"
 	// ParseError occurs when the JSON around a query has the wrong shape.
 	ParseError Code = "parse_error"
-	// InvalidInput occurs when a JSON field holds a value that it must not hold.
+	// InvalidInput occurs when a JSON field has an invalid value.
 	InvalidInput Code = "invalid_input"
 )
 
-// Error is a mistake the author of a query can mend (contract: hogql.md, section 16). Any other
-// error is a bug or an outage: its text stays in the server log.
+// Error is a mistake that the author of a query can mend (contract: hogql.md, section 16). Any other error is a bug or an outage, whose text is
+// only for the server log.
 type Error struct {
 	Code   Code
 	Detail string // for people, in PostHog's words where it has them
 	Span   Span   // bytes of the query text; zero when the query came as JSON
 	Attr   string // dotted field of the JSON body, such as series.1.math
-	Hint   string // the nearest name that would have been right; empty when none is near
-	Fix    string // what mends it in place of Span; empty where that is the Hint, or not known
-	Advice string // what to write instead, in a sentence, where no Hint is enough; may be empty
+	Hint   string // the nearest valid name; empty if none is near
+	Fix    string // the text to put in place of Span; empty if it is the Hint, or unknown
+	Advice string // a sentence on what to write instead, if a Hint is not enough; may be empty
 }
 
-// Error returns the detail, led by the place where there is one, as "start:end: detail".
+// Error returns the detail, preceded by the place if there is one: "start:end: detail".
 func (e *Error) Error() string {
 	switch {
 	case !e.Span.IsZero():
@@ -70,7 +70,7 @@ func (e *Error) Error() string {
 	return e.Detail
 }
 
-// Shown gives a value of a request as messages show it: its first 60 characters.
+// Shown formats a value of a request for messages: its first 60 characters.
 func Shown(v any) string {
 	const most = 60
 	s, n := fmt.Sprint(v), 0
@@ -94,10 +94,10 @@ func Field(code Code, attr, format string, args ...any) *Error {
 	return &Error{Code: code, Attr: attr, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Errors is every mistake of a query, in the order of the text.
+// Errors are all mistakes of a query, in text order.
 type Errors []*Error
 
-// Error joins the mistakes, one a line.
+// Error joins the mistakes, one per line.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {
@@ -115,7 +115,7 @@ func (es Errors) Unwrap() []error {
 	return out
 }
 
-// List collects mistakes while a stage walks on. Its zero value is ready; what comes past a hundred is dropped.
+// List collects the mistakes that a stage finds. Its zero value is ready to use; it drops mistakes after the first hundred.
 type List struct{ found Errors }
 
 const maxMistakes = 100
@@ -127,7 +127,7 @@ func (l *List) Add(e *Error) {
 	}
 }
 
-// Full reports whether what is added would be dropped, so that nobody needs to look for its hint.
+// Full reports whether further mistakes would be dropped, so that looking for their hints is not worth it.
 func (l *List) Full() bool { return len(l.found) == maxMistakes }
 
 // Any reports whether a mistake was noted.
@@ -138,7 +138,7 @@ func (l *List) Addf(code Code, at Span, format string, args ...any) {
 	l.Add(New(code, at, format, args...))
 }
 
-// Err returns nil when nothing was noted, else all mistakes sorted by place.
+// Err returns nil if nothing was added, otherwise all mistakes sorted by place.
 func (l *List) Err() error {
 	if len(l.found) == 0 {
 		return nil
@@ -148,7 +148,7 @@ func (l *List) Err() error {
 	return out
 }
 
-// Position is a place as people read it: lines and columns count from 1, columns in characters.
+// Position is a place for people to read: lines and columns count from 1, columns in characters.
 type Position struct{ Line, Column int }
 
 // Locate finds the line and column of a byte offset in text.

@@ -1,5 +1,5 @@
-// Package elements reads chains: the elements of a page that an event is about, as autocapture sends them and the column elements_chain
-// keeps them.
+// Package elements reads element chains: the page elements that an event is about, as sent by autocapture and stored in the column
+// elements_chain.
 package elements
 
 import (
@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// Bounds of a chain that is taken apart. Pages nest a few dozen elements, and anybody can send events.
+// The bounds of a chain that is parsed. Pages nest a few dozen elements, but anybody can send events.
 const (
 	maxChain    = 64 << 10 // bytes
 	maxElements = 500
@@ -28,8 +28,8 @@ type Element struct {
 	Order      int               `json:"order"`
 }
 
-// Of reads a chain of elements, the innermost first: name.class:key="value"key="value", with semicolons between the elements.
-// What is not like that is left out, and so are elements after the first 500. A chain of more than 64 KiB has none.
+// Of reads a chain of elements, innermost first: name.class:key="value"key="value", with semicolons between the elements. Text that does not
+// match is skipped, and so are elements after the first 500. A chain of more than 64 KiB has no elements.
 func Of(chain string) []Element {
 	out := []Element{}
 	if len(chain) > maxChain {
@@ -44,7 +44,7 @@ func Of(chain string) []Element {
 	return out
 }
 
-// splitChain cuts a chain at semicolons and spaces, but not inside of quotes.
+// splitChain splits a chain at semicolons and spaces outside of quotes.
 func splitChain(chain string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		start, quoted := 0, false
@@ -86,8 +86,8 @@ func elementOf(text string, order int) Element {
 	return out
 }
 
-// splitElement parts the name and the classes of an element from its attributes. A class may hold colons too, so attributes begin after the
-// first colon that a name and an equals sign come after.
+// splitElement splits an element into its name and classes, and its attributes. A class may contain colons, so the attributes begin after the first
+// colon that is followed by a name and an equals sign.
 func splitElement(text string) (head, attributes string) {
 	for from := 0; ; {
 		colon := strings.IndexByte(text[from:], ':')
@@ -106,7 +106,7 @@ func splitElement(text string) (head, attributes string) {
 	}
 }
 
-// attribute reads the first of some attributes. Its value ends with a quote that no backslash is before; ok is false when there is none.
+// attribute reads the first attribute. Its value ends at a quote without a backslash before it; ok is false if there is none.
 func attribute(text string) (key, value, rest string, ok bool) {
 	key, rest, ok = strings.Cut(text, `="`)
 	if !ok {

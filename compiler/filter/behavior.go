@@ -9,29 +9,29 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// BehavioralType is the type of filters by what a person did.
+// BehavioralType is the type of filters on what a person did.
 const BehavioralType = "behavioral"
 
-// Behavior is what a filter of the type behavioral asks for: people with an event within a time. It means what it means in the filters of a
-// cohort, at the time of the query.
+// Behavior is what a behavioral filter asks for: people with an event within some time. It means the same as in the filters of a cohort,
+// evaluated at the time of the query.
 type Behavior struct {
-	// Event is the name of the event, or Action the number of an action.
+	// Event is the name of the event; Action is the number of an action instead.
 	Event  string `json:",omitempty"`
 	Action int64  `json:",omitempty"`
-	// Operator compares how often it occurs with Times: gte, lte, gt, lt or eq; "" for at least once.
+	// Operator compares the number of events with Times: gte, lte, gt, lt or eq; "" for at least one.
 	Operator string `json:",omitempty"`
 	Times    int    `json:",omitempty"`
-	// Count and Unit, such as 30 and day, are a time that ends now; From and To are dates, To empty for now. From goes first.
+	// Count and Unit, such as 30 and day, are a time that ends now; From and To are dates, an empty To meaning now. From takes precedence.
 	Count    int    `json:",omitempty"`
 	Unit     string `json:",omitempty"`
 	From, To string `json:",omitempty"`
-	// Filters are what the events have to satisfy besides.
+	// Filters must also hold for the events.
 	Filters []Property `json:",omitempty"`
-	// Negated asks for everybody else.
+	// Negated asks for everyone else.
 	Negated bool `json:",omitempty"`
 }
 
-// behaviorUnits are the letters that relative dates have for the units of a Behavior.
+// behaviorUnits maps the units of a Behavior to the unit letters of relative dates.
 var behaviorUnits = map[string]string{"day": "d", "week": "w", "month": "m", "year": "y"}
 
 // IsBehaviorUnit reports whether a word is a unit of a Behavior.
@@ -42,7 +42,7 @@ var behaviorOperators = map[string]hogql.CompareOp{
 	"gte": hogql.GreaterOrEquals, "lte": hogql.LessOrEquals, "gt": hogql.Greater, "lt": hogql.Less, "eq": hogql.Equals,
 }
 
-// BehaviorOperator gives the operator that a word of a request stands for, none for eq too. It returns false for other words.
+// BehaviorOperator returns the operator for a word of a request; no word means eq. It returns false for unknown words.
 func BehaviorOperator(word string) (string, bool) {
 	if word == "" || word == "exact" {
 		return "eq", true
@@ -51,16 +51,16 @@ func BehaviorOperator(word string) (string, bool) {
 	return word, ok
 }
 
-// BehaviorComparison is what an operator that BehaviorOperator gave compares by.
+// BehaviorComparison returns the comparison for an operator returned by BehaviorOperator.
 func BehaviorComparison(operator string) hogql.CompareOp { return behaviorOperators[operator] }
 
-// behaviorFilters are the types of filters that the events of a Behavior may have.
+// behaviorFilters are the types of filters allowed on the events of a Behavior.
 var behaviorFilters = []string{"event", "person", "element", "feature", "hogql"}
 
-// behaviorNodes is about how many parts the condition has, those of the filters on the events apart.
+// behaviorNodes is roughly how many nodes the condition has, not counting the filters on the events.
 const behaviorNodes = 20
 
-// behaviorCondition gives the condition that somebody is among the people with the events. The error is a *diag.Error.
+// behaviorCondition returns the condition that a person is among those with the events. The error is a *diag.Error.
 func behaviorCondition(b *Behavior, s Subject) (hogql.Expr, error) {
 	if b == nil {
 		return nil, s.refuse("A filter of type '%s' cannot be used here", BehavioralType)
@@ -109,8 +109,8 @@ func behaviorCondition(b *Behavior, s Subject) (hogql.Expr, error) {
 
 func (s Subject) constant(v any) hogql.Expr { return &hogql.Const{Pos: s.At, Value: v} }
 
-// window is the condition on the time of the events, as cohorts have it (contract: cohorts.md, section 3): whole days, but where the events are
-// counted, up to this moment.
+// window returns the condition on the time of the events, as in cohorts (contract: cohorts.md, section 3): whole days, except that counted events
+// go up to the current moment.
 func (b *Behavior) window(s Subject) ([]hogql.Expr, error) {
 	at := func(op hogql.CompareOp, t time.Time) hogql.Expr {
 		return &hogql.Compare{Pos: s.At, Op: op, Left: s.field("timestamp"), Right: s.constant(t)}
@@ -161,8 +161,8 @@ func (s Subject) moment(text, field string) (Moment, error) {
 	return m, nil
 }
 
-// StartOfDay gives the first moment of the day that is some days after that of t, or before it. It is midnight, but on a day on which the clock is moved
-// over midnight, as in Havana, Cairo and Santiago: there it is the moment of that.
+// StartOfDay returns the first moment of the day that is days after the day of t, or before it if days is negative. That is midnight, except where
+// the clock is moved across midnight, as in Havana, Cairo and Santiago: then it is the moment of that change.
 func StartOfDay(t time.Time, days int) time.Time {
 	year, month, day := t.Date()
 	midnight := time.Date(year, month, day+days, 0, 0, 0, 0, time.UTC)
@@ -177,8 +177,8 @@ func StartOfDay(t time.Time, days int) time.Time {
 	return start
 }
 
-// StartOfHour keeps to the instant, since an hour may come twice in a day. On a day on which the clock is moved by a part of
-// an hour, as on Lord Howe Island, the hours after the change begin with it, as ClickHouse has them.
+// StartOfHour works on the instant, since an hour may occur twice in a day. After the clock is moved by part of an hour, as on Lord Howe Island,
+// the hours of that day count from the change, as in ClickHouse.
 func StartOfHour(t time.Time) time.Time {
 	if moved, _ := t.ZoneBounds(); !moved.IsZero() && t.Sub(moved) < 24*time.Hour {
 		start := StartOfDay(t, 0)

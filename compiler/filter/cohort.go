@@ -7,8 +7,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// cohortCondition gives the condition of a filter that asks who is in a cohort, which its value names by id (contract:
-// api.md, section 2.4). The error is a *diag.Error.
+// cohortCondition returns the condition of a filter on membership in a cohort, whose value is the cohort's id (contract: api.md, section 2.4).
+// The error is a *diag.Error.
 func cohortCondition(f Property, s Subject) (hogql.Expr, error) {
 	op := hogql.InCohort
 	switch f.Operator {
@@ -35,7 +35,7 @@ func cohortCondition(f Property, s Subject) (hogql.Expr, error) {
 	return &hogql.Compare{Pos: s.At, Op: op, Left: person, Right: &hogql.Const{Pos: s.At, Value: id}}, nil
 }
 
-// CohortID reads the value of a filter by cohort: an id as a whole number, or as the text of one.
+// CohortID reads the value of a cohort filter: an id as a whole number, or as text.
 func CohortID(v any) (id int64, ok bool) {
 	switch v := Numeric(v).(type) {
 	case int64:

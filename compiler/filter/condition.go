@@ -11,31 +11,31 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Subject is what a property filter is about.
+// Subject is what a property filter applies to.
 type Subject struct {
 	// People reports whether the rows are people, not events.
 	People bool
 	// Rows names the table of rows that are neither: sessions or groups.
 	Rows string
-	// Table is what the rows are called in the query; empty when they are its only table.
+	// Table is the alias of the rows in the query; empty if they are its only table.
 	Table string
-	// Types are the declared types of properties: they decide how values are compared.
+	// Types are the declared property types, which decide how values are compared.
 	Types schema.PropertyTypes
-	// Cohorts are those that filters can ask for.
+	// Cohorts are the cohorts that filters can name.
 	Cohorts schema.Cohorts
-	// Now and Location give relative dates their meaning.
+	// Now and Location are what relative dates are computed from.
 	Now      time.Time
 	Location *time.Location
-	// Clean gives the value that a path has after the project's rules for names of paths; nil when it has none.
+	// Clean applies the project's path cleaning rules to an expression; nil if there are none.
 	Clean func(path hogql.Expr) hogql.Expr
 	// Spend is the budget of the compile; nil bounds nothing.
 	Spend *budget.Budget
-	// At is the place of what is made, Attr that of the filter in the request's JSON.
+	// At is the place of the nodes that are built, Attr the place of the filter in the request's JSON.
 	At   hogql.Span
 	Attr string
 }
 
-// field returns the field of a column or property of events.
+// field returns a column or property of events.
 func (s Subject) field(chain ...string) hogql.Expr {
 	f := &hogql.Field{Pos: s.At, Chain: make([]hogql.Name, 0, len(chain)+1)}
 	if s.Table != "" {
@@ -53,8 +53,7 @@ func (s Subject) refuse(format string, args ...any) *diag.Error {
 	return e
 }
 
-// Field gives the value that a property filter or a breakdown of this type looks at, and its declared type. The
-// error is a *diag.Error.
+// Field returns the value that a property filter or breakdown of a type applies to, and its declared type. The error is a *diag.Error.
 func Field(typ, key string, group int, s Subject) (hogql.Expr, schema.PropertyType, error) {
 	if s.People {
 		switch typ {
@@ -106,7 +105,7 @@ func Field(typ, key string, group int, s Subject) (hogql.Expr, schema.PropertyTy
 	return nil, "", s.refuse("Property filters of type '%s' are not supported", typ)
 }
 
-// Condition gives the condition of one property filter (contract: trends.md, section 4). The error is a *diag.Error.
+// Condition returns the condition of one property filter (contract: trends.md, section 4). The error is a *diag.Error.
 func Condition(f Property, s Subject) (hogql.Expr, error) {
 	s.Spend.Nodes(1)
 	s.Spend.Bytes(len(f.Key))
@@ -145,18 +144,18 @@ func Condition(f Property, s Subject) (hogql.Expr, error) {
 	return out, nil
 }
 
-// ElementsChain is the key of a filter by a property of events that looks at the column elements_chain.
+// ElementsChain is the key of an event property filter that applies to the column elements_chain.
 const ElementsChain = "$elements_chain"
 
-// rowFilters are the types of the filters on rows that are not events, by their table.
+// rowFilters maps tables of rows other than events to the type of filters on them.
 var rowFilters = map[string]string{"sessions": "session", "groups": "group"}
 
-// unsupported is for an operator that does not exist or does not go with the value.
+// unsupported returns the mistake for an unknown operator, or one that does not fit the value.
 func (s Subject) unsupported(f Property) *diag.Error {
 	return s.refuse("The property filter on '%s' has operator '%s', which is not supported with its value", f.Key, f.Operator)
 }
 
-// expression reads a filter that is an expression of its own.
+// expression parses a filter that is an expression.
 func (s Subject) expression(text string) (hogql.Expr, error) {
 	e, err := UserExpr(text, s.Spend)
 	if err != nil {
@@ -165,8 +164,8 @@ func (s Subject) expression(text string) (hogql.Expr, error) {
 	return moved(e, s.At, s.Spend), nil
 }
 
-// UserExpr parses an expression that a request's JSON holds. It may not hold placeholders. The detail of the mistake goes
-// on from the name of what the expression is for.
+// UserExpr parses an expression from a request's JSON, which may not contain placeholders. The detail of a mistake continues the name of what the
+// expression is for.
 func UserExpr(text string, spend *budget.Budget) (hogql.Expr, *diag.Error) {
 	e, err := hogql.ParseExprWithin(text, spend)
 	if err != nil {
@@ -184,8 +183,8 @@ func UserExpr(text string, spend *budget.Budget) (hogql.Expr, *diag.Error) {
 	return moved(e, hogql.Span{}, spend), nil
 }
 
-// UserValue is UserExpr for an expression of which the value alone counts. Names that it gives with AS and does not use itself
-// are taken off: they would be beside names of the query around it.
+// UserValue is UserExpr for an expression of which only the value counts. Aliases that it defines with AS and does not use itself are removed: they
+// would become visible in the query around it.
 func UserValue(text string, spend *budget.Budget) (hogql.Expr, *diag.Error) {
 	e, err := UserExpr(text, spend)
 	if err != nil {
@@ -201,7 +200,7 @@ func UserValue(text string, spend *budget.Budget) (hogql.Expr, *diag.Error) {
 	var r hogql.Rewriter
 	r.Expr = func(e hogql.Expr) hogql.Expr {
 		if _, ok := e.(*hogql.Subquery); ok {
-			return e // its names are its own
+			return e // its names are local to it
 		}
 		if alias, ok := e.(*hogql.Alias); ok && !used[alias.Name.Text] {
 			return r.Expr(alias.X)
@@ -211,7 +210,7 @@ func UserValue(text string, spend *budget.Budget) (hogql.Expr, *diag.Error) {
 	return r.Expr(e), nil
 }
 
-// detail gives the text of the first mistake.
+// detail returns the text of the first mistake.
 func detail(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return text

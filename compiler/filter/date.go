@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// dateLayouts are the forms of ISO 8601 that date bounds come in, beside those with an offset.
+// dateLayouts are the accepted forms of ISO 8601 without an offset.
 var dateLayouts = []string{"2006-1-2", "2006-1-2T15:04", "2006-1-2T15:04:05", "2006-1-2 15:04", "2006-1-2 15:04:05"}
 
 var zonedLayouts = []string{
@@ -14,39 +14,38 @@ var zonedLayouts = []string{
 	"2006-1-2T15:04:05Z0700", "2006-1-2 15:04:05Z0700",
 }
 
-// Date reads a date bound (contract: api.md, section 2.2): ISO 8601, in zone unless it names its own offset, or a time
-// relative to now such as -7d, -1mStart, dEnd or today. It returns false for any other text, and for years that ClickHouse's
-// times do not reach.
+// Date parses a date bound (contract: api.md, section 2.2): ISO 8601, in zone unless it has its own offset, or a time relative to now such as -7d,
+// -1mStart, dEnd or today. It returns false for any other text, and for years outside of ClickHouse's range.
 func Date(text string, now time.Time, zone *time.Location) (time.Time, bool) {
 	m, ok := ReadDate(text, now, zone)
 	return m.Time, ok
 }
 
-// The years that ClickHouse's times reach over.
+// The years that ClickHouse's times can express.
 const (
 	FirstYear = 1900
 	LastYear  = 2299
 )
 
-// Moment is the time that a date bound names, and how it names it.
+// Moment is the time that a date bound names, and the form it is named in.
 type Moment struct {
 	Time time.Time
-	// Unit is the letter of a relative date's unit; 0 for an absolute date.
+	// Unit is the unit letter of a relative date; 0 for an absolute date.
 	Unit byte
-	// Count is how many units a relative date lies back.
+	// Count is how many units back a relative date is.
 	Count int
 }
 
 // Relative reports whether a date counts from now.
 func (m Moment) Relative() bool { return m.Unit != 0 }
 
-// ReadDate is Date, and reports how the text names its time.
+// ReadDate is Date, and also returns how the text names its time.
 func ReadDate(text string, now time.Time, zone *time.Location) (Moment, bool) {
 	m, ok := AnyDate(text, now, zone)
 	return m, ok && m.Time.Year() >= FirstYear && m.Time.Year() <= LastYear
 }
 
-// AnyDate is ReadDate for times that no query compares with: those of any year.
+// AnyDate is ReadDate for times of any year, which no query compares with.
 func AnyDate(text string, now time.Time, zone *time.Location) (Moment, bool) {
 	text = strings.TrimSpace(text)
 	for _, layout := range dateLayouts {
@@ -69,7 +68,7 @@ func AnyDate(text string, now time.Time, zone *time.Location) (Moment, bool) {
 // mostUnits bounds the number in a relative date.
 const mostUnits = 100_000
 
-// relative reads an optional minus, optional digits, one unit letter and an optional Start or End.
+// relative parses an optional minus, optional digits, one unit letter and an optional Start or End.
 func relative(text string, now time.Time) (Moment, bool) {
 	rest, _ := strings.CutPrefix(text, "-")
 	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
@@ -96,8 +95,7 @@ func relative(text string, now time.Time) (Moment, bool) {
 	return Moment{Time: atEdge(t, unit, edge), Unit: unit, Count: count}, true
 }
 
-// back goes count units back in the calendar of t's zone. Days keep their wall clock, and a month that is too short gives
-// its last day.
+// back goes back count units in the calendar of t's zone. Days keep their wall clock, and a day that the month lacks becomes its last.
 func back(t time.Time, count int, unit byte) (time.Time, bool) {
 	switch unit {
 	case 's':

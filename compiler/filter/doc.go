@@ -1,3 +1,3 @@
-// Package filter makes conditions of property filters, and times of dates, as requests have them (contract: api.md, sections 2.2 and
-// 2.4). Package bind, insights and lists share it.
+// Package filter builds conditions from the property filters of requests, and times from their dates (contract: api.md, sections 2.2 and 2.4).
+// Package bind, insights and lists share it.
 package filter

@@ -2,17 +2,17 @@ package filter
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 
-// oneElement matches an element of elements_chain. Elements are separated by semicolons, which may be in a value too.
+// oneElement matches an element of elements_chain. Elements are separated by semicolons, which values may contain too.
 const oneElement = `(?:[^;"]|"` + inQuotes + `")+`
 
-// opposites are the operators that exclude what another one looks for.
+// opposites maps operators that exclude values to the operators that look for them.
 var opposites = map[string]string{
 	"is_not": "exact", "not_in": "in", "not_icontains": "icontains", "not_icontains_multi": "icontains_multi", "not_regex": "regex",
 	"not_starts_with": "starts_with", "not_ends_with": "ends_with", "is_not_set": "is_set",
 }
 
-// elementCondition gives the condition of a filter on what was clicked (contract: api.md, section 2.4): by the name of an
-// element, by a selector, by the text of one, or by the link. The error is a *diag.Error.
+// elementCondition returns the condition of a filter on what was clicked (contract: api.md, section 2.4): the name or text of an element, a
+// selector, or the link. The error is a *diag.Error.
 func elementCondition(f Property, s Subject) (hogql.Expr, error) {
 	if s.People {
 		return nil, s.refuse("People cannot be filtered by properties of type '%s': use person or hogql", f.Type)
@@ -46,8 +46,8 @@ func elementCondition(f Property, s Subject) (hogql.Expr, error) {
 	return out, nil
 }
 
-// Clicked gives what breakdowns tell clicks apart by: of the elements that were clicked, from the inside to the outside, the first text or
-// the first name that is kept, or the link; empty where there is none. It is nil for other keys.
+// Clicked returns the expression that breakdowns of clicks use: the first recorded text or name of the clicked elements, from the inside out, or the
+// link; empty if there is none. It is nil for other keys.
 func Clicked(key string, s Subject) hogql.Expr {
 	const one = "one"
 	first := func(column string) hogql.Expr {
@@ -67,7 +67,7 @@ func Clicked(key string, s Subject) hogql.Expr {
 	return nil
 }
 
-// link looks at where the clicked link leads; it is empty where nothing has a link.
+// link compares where the clicked link leads; it is empty if nothing has a link.
 func (s Subject) link(f Property) (hogql.Expr, bool) {
 	c := propertyCondition{at: s.At, field: s.field("elements_chain_href"), column: true, subject: s}
 	if f.Operator == "is_set" {
@@ -76,7 +76,7 @@ func (s Subject) link(f Property) (hogql.Expr, bool) {
 	return c.build(f)
 }
 
-// texts looks for one among the texts of the elements.
+// texts compares the texts of the elements: one that matches is enough.
 func (s Subject) texts(f Property) (hogql.Expr, bool) {
 	const text = "text"
 	one := &hogql.Field{Pos: s.At, Chain: []hogql.Name{{Pos: s.At, Text: text}}}
@@ -89,7 +89,7 @@ func (s Subject) texts(f Property) (hogql.Expr, bool) {
 	return c.call("arrayExists", &hogql.Lambda{Pos: s.At, Params: []string{text}, Body: condition}, texts), ok
 }
 
-// elements looks for an element of a name, or for those that a selector describes. Wrong says what is wrong with a selector.
+// elements looks for an element by its name, or for elements by a selector. wrong says what is wrong with a selector.
 func (s Subject) elements(f Property) (out hogql.Expr, ok bool, wrong string) {
 	switch f.Operator {
 	case "", "exact", "in":
@@ -113,8 +113,8 @@ func (s Subject) elements(f Property) (out hogql.Expr, ok bool, wrong string) {
 	return out, ok, wrong
 }
 
-// nested is the condition that elements of a chain are inside one another. For each part there is an array that says of
-// each element whether it ends a row of elements that match the parts so far; the chain goes from the inside to the outside.
+// nested returns the condition that a chain has elements nested as in parts. After each part, an array tells for every element whether it ends a
+// sequence of elements matching the parts so far; chains go from the inside out.
 func (c propertyCondition) nested(parts []selectorPart) hogql.Expr {
 	chain := func() hogql.Expr {
 		return c.call("extractAll", c.subject.field("elements_chain"), &hogql.Const{Pos: c.at, Value: oneElement})

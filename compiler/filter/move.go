@@ -13,8 +13,8 @@ var (
 	treesPath = reflect.TypeFor[hogql.Const]().PkgPath()
 )
 
-// moved gives a copy of an expression that was parsed from another text, with all of it at one place of this text: so no
-// mistake in it points at a place that it does not have. It is for the rare expressions that come inside of values.
+// moved returns a copy of an expression parsed from another text, with all nodes at one place of this text, so that mistakes do not point at
+// places that it does not have. It is for the rare expressions inside of values.
 func moved(e hogql.Expr, to hogql.Span, spend *budget.Budget) hogql.Expr {
 	m := mover{reflect.ValueOf(to), spend}
 	out, _ := reflect.TypeAssert[hogql.Expr](m.value(reflect.ValueOf(&e).Elem()))
@@ -23,7 +23,7 @@ func moved(e hogql.Expr, to hogql.Span, spend *budget.Budget) hogql.Expr {
 
 // mover copies a tree.
 type mover struct {
-	to    reflect.Value // the place of what it copies
+	to    reflect.Value // the place of the copied nodes
 	spend *budget.Budget
 }
 

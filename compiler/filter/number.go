@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Number reads a JSON number as the integer that it is, or as a float.
+// Number converts a JSON number to an integer if it is one, otherwise to a float.
 func Number(n json.Number) (any, error) {
 	if i, err := n.Int64(); err == nil {
 		return i, nil
@@ -21,7 +21,7 @@ func Number(n json.Number) (any, error) {
 	return f, nil
 }
 
-// Numeric gives numbers as int64, uint64 or float64, and all else as it is.
+// Numeric converts numbers to int64, uint64 or float64, and returns anything else unchanged.
 func Numeric(v any) any {
 	switch n := v.(type) {
 	case int:
@@ -34,7 +34,7 @@ func Numeric(v any) any {
 	return v
 }
 
-// Float gives what Numeric gives for a number as a float64, and false for all else.
+// Float converts a number, as Numeric does, to float64. It returns false for anything else.
 func Float(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int64:

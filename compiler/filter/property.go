@@ -14,13 +14,12 @@ type Property struct {
 	Key      string
 	Operator string // default: exact
 	Value    any    // nil, string, number, bool or a list of them
-	Group    int    // index of the group type; -1 where a filter by a group names none
-	// Behavior is what a behavioral filter asks for; nil for any other type.
+	Group    int    // index of the group type; -1 for a group filter without one
+	// Behavior is what a behavioral filter asks for; nil for other types.
 	Behavior *Behavior `json:",omitempty"`
 }
 
-// Complete reports whether the filter has all that its condition is made of. One that has not counts as true (contract:
-// trends.md, section 4).
+// Complete reports whether the filter has all parts of a condition. An incomplete filter counts as true (contract: trends.md, section 4).
 func (f *Property) Complete() bool {
 	switch {
 	case f.Type == "group" && f.Group < 0:
@@ -32,12 +31,12 @@ func (f *Property) Complete() bool {
 	return f.Value != nil && (!listed || len(list) > 0)
 }
 
-// propertyCondition builds the comparison of one field with one value or several.
+// propertyCondition builds the comparison of a field with one or more values.
 type propertyCondition struct {
 	at      hogql.Span
 	field   hogql.Expr
 	typ     schema.PropertyType
-	column  bool // the field is a column, whose values are not only text
+	column  bool // the field is a column, whose values need not be text
 	subject Subject
 }
 
@@ -47,7 +46,7 @@ func (c propertyCondition) compare(op hogql.CompareOp, v any) hogql.Expr {
 	return &hogql.Compare{Pos: c.at, Op: op, Left: c.field, Right: &hogql.Const{Pos: c.at, Value: v}}
 }
 
-// toText gives a value as property values read: true and numbers as their JSON text.
+// toText returns a value as property values are read: booleans and numbers as their JSON text.
 func toText(v any) (string, bool) {
 	switch v := Numeric(v).(type) {
 	case string:
@@ -62,7 +61,7 @@ func toText(v any) (string, bool) {
 	return "", false
 }
 
-// listed gives the values of a filter, which may have one alone.
+// listed returns the values of a filter, which may also be a single one.
 func listed(value any) []any {
 	if values, ok := value.([]any); ok {
 		return values
@@ -70,7 +69,7 @@ func listed(value any) []any {
 	return []any{value}
 }
 
-// build returns the condition. It returns false for an operator that does not exist or does not go with the value.
+// build returns the condition. It returns false for an unknown operator, or one that does not fit the value.
 func (c propertyCondition) build(f Property) (hogql.Expr, bool) {
 	values := listed(f.Value)
 	switch f.Operator {
@@ -125,10 +124,10 @@ func (c propertyCondition) build(f Property) (hogql.Expr, bool) {
 	return nil, false
 }
 
-// nodesPerValue is about how many parts the comparison with one value has.
+// nodesPerValue is roughly how many nodes the comparison with one value has.
 const nodesPerValue = 3
 
-// each joins the conditions on several values: OR for operators that look for one, AND for those that exclude all.
+// each combines the conditions on several values: OR for operators that look for one, AND for operators that exclude all.
 func (c propertyCondition) each(values []any, or bool, build func(any) (hogql.Expr, bool)) (hogql.Expr, bool) {
 	var all []hogql.Expr
 	for _, v := range values {
@@ -153,8 +152,7 @@ func (c propertyCondition) each(values []any, or bool, build func(any) (hogql.Ex
 	return &hogql.Logic{Pos: c.at, Or: or, Args: all}, true
 }
 
-// equal compares with a value in the field's declared type: text, a number or a boolean. A value that is not of the type
-// equals nothing.
+// equal compares with a value in the field's declared type: text, number or boolean. A value of another type equals nothing.
 func (c propertyCondition) equal(op hogql.CompareOp) func(any) (hogql.Expr, bool) {
 	return func(v any) (hogql.Expr, bool) {
 		if v == nil {
@@ -189,7 +187,7 @@ func (c propertyCondition) equal(op hogql.CompareOp) func(any) (hogql.Expr, bool
 	}
 }
 
-// samePath compares paths as the project's rules clean them.
+// samePath compares paths after the project's cleaning rules.
 func (c propertyCondition) samePath(v any) (hogql.Expr, bool) {
 	text, ok := toText(v)
 	path, wanted := c.text(), hogql.Expr(&hogql.Const{Pos: c.at, Value: text})
@@ -205,7 +203,7 @@ func escapeLike(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
 }
 
-// Containing returns the LIKE pattern of "contains": the text's own wildcards match themselves.
+// Containing returns the LIKE pattern of "contains". Wildcards in the text match themselves.
 func Containing(s string) string { return "%" + escapeLike(s) + "%" }
 
 func (c propertyCondition) pattern(op hogql.CompareOp, make func(string) string) func(any) (hogql.Expr, bool) {
@@ -223,7 +221,7 @@ func (c propertyCondition) call(name string, args ...hogql.Expr) hogql.Expr {
 
 func (c propertyCondition) text() hogql.Expr { return c.call("toString", c.field) }
 
-// toNumber reads a filter's value as a number.
+// toNumber converts a filter's value to a number.
 func toNumber(v any) (float64, bool) {
 	text, ok := toText(v)
 	if !ok || v == true || v == false {
@@ -233,7 +231,7 @@ func toNumber(v any) (float64, bool) {
 	return f, err == nil
 }
 
-// number compares as numbers, whatever type the property is defined to have.
+// number compares as numbers, whatever the property's declared type.
 func (c propertyCondition) number(op hogql.CompareOp, values []any) (hogql.Expr, bool) {
 	if len(values) != 1 {
 		return nil, false
@@ -254,7 +252,7 @@ func (c propertyCondition) number(op hogql.CompareOp, values []any) (hogql.Expr,
 	}, true
 }
 
-// between takes two numbers in order.
+// between compares with two numbers in ascending order.
 func (c propertyCondition) between(values []any, not bool) (hogql.Expr, bool) {
 	if len(values) != 2 {
 		return nil, false

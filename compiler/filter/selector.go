@@ -10,18 +10,18 @@ import (
 
 // selectorPart is one element of a CSS selector.
 type selectorPart struct {
-	tests []string // regular expressions over an element as elements_chain writes it; all have to match
-	child bool     // it is a child of the next part, not just somewhere inside it
+	tests []string // regular expressions over an element as written in elements_chain; all must match
+	child bool     // it is a child of the next part, not just a descendant
 }
 
-// The bounds of a selector: its length in bytes, and the elements that it names.
+// The bounds of a selector: its length in bytes, and its number of elements.
 const (
 	maxSelector      = 2048
 	maxSelectorParts = 32
 )
 
-// readSelector reads a CSS selector: names, classes, ids, attributes and places of elements, inside or directly inside one
-// another. The innermost element comes first, as in elements_chain. The text says what is wrong; it is empty when nothing is.
+// readSelector parses a CSS selector: names, classes, ids, attributes and positions of elements, as descendants or children of one another. The
+// innermost element comes first, as in elements_chain. wrong says what is wrong; empty if nothing is.
 func readSelector(text string) (parts []selectorPart, wrong string) {
 	switch {
 	case len(text) > maxSelector:
@@ -51,7 +51,7 @@ func (r *selectorReader) fail(words string) {
 	}
 }
 
-// take takes a prefix.
+// take consumes a prefix.
 func (r *selectorReader) take(prefix string) bool {
 	rest, ok := strings.CutPrefix(r.rest, prefix)
 	if ok {
@@ -64,7 +64,7 @@ const selectorBlanks = " \t\r\n\f"
 
 func (r *selectorReader) blanks() { r.rest = strings.TrimLeft(r.rest, selectorBlanks) }
 
-// combinator reads what is between two elements: it reports whether the second is a child of the first.
+// combinator reads the space between two elements. It reports whether the second is a child of the first.
 func (r *selectorReader) combinator() (child bool) {
 	r.blanks()
 	if child = r.take(">"); child {
@@ -73,7 +73,7 @@ func (r *selectorReader) combinator() (child bool) {
 	return child
 }
 
-// element reads one element, and gives the tests of what it has to have.
+// element reads one element, and returns the tests that it must pass.
 func (r *selectorReader) element() (tests []string) {
 	before := r.rest
 	if !r.take("*") {
@@ -104,7 +104,7 @@ func (r *selectorReader) element() (tests []string) {
 	return tests
 }
 
-// name reads a name. A backslash takes its meaning from the character after it.
+// name reads a name. A backslash makes the next character literal.
 func (r *selectorReader) name() string {
 	var out strings.Builder
 	for r.rest != "" && strings.IndexByte(selectorBlanks+`>.#[]:*^$+~,()="'`, r.rest[0]) < 0 {
@@ -139,7 +139,7 @@ func (r *selectorReader) place() string {
 	return number
 }
 
-// attribute reads what is in brackets: the name of an attribute, and what its value is to be.
+// attribute reads the text in brackets: the name of an attribute, and the condition on its value.
 func (r *selectorReader) attribute() string {
 	key := r.need("an attribute")
 	switch key {
@@ -179,7 +179,7 @@ func (r *selectorReader) attribute() string {
 	return start + value + `"`
 }
 
-// value reads a value, in quotes or without.
+// value reads a value, with or without quotes.
 func (r *selectorReader) value() string {
 	if r.rest == "" || r.rest[0] != '"' && r.rest[0] != '\'' {
 		return r.need("a value")
@@ -202,13 +202,13 @@ func (r *selectorReader) value() string {
 	return ""
 }
 
-// inQuotes is a part of a value in elements_chain, where a quote is escaped.
+// inQuotes matches part of a value in elements_chain, where quotes are escaped.
 const inQuotes = `(?:\\.|[^"\\])*`
 
-// attributeKey matches the start of an attribute. A quote inside a value has a backslash before it, so no value looks like one.
+// attributeKey matches the start of an attribute. Quotes inside values are escaped, so no value looks like one.
 func attributeKey(key string) string { return `[:"]` + regexp.QuoteMeta(key) + `="` }
 
 func attributeIs(key, value string) string { return attributeKey(key) + regexp.QuoteMeta(value) + `"` }
 
-// tagIs matches an element of a name; those of HTML are written in lower case.
+// tagIs matches an element by name; HTML names are in lower case.
 func tagIs(name string) string { return `^` + regexp.QuoteMeta(strings.ToLower(name)) + `(?:[.:]|$)` }

@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// version compares versions of the form X.Y.Z. What is not a version satisfies semver_neq alone.
+// version compares versions of the form X.Y.Z. A value that is not a version only satisfies semver_neq.
 func (c propertyCondition) version(operator string, values []any) (hogql.Expr, bool) {
 	if len(values) != 1 {
 		return nil, false
@@ -47,12 +47,12 @@ func (c propertyCondition) version(operator string, values []any) (hogql.Expr, b
 	return nil, false
 }
 
-// version is X.Y.Z.
+// version is a version X.Y.Z.
 type version [3]int
 
 func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
 
-// nextBreaking is the first version that ^v leaves out: its leftmost number that is not 0 goes up.
+// nextBreaking returns the first version that ^v excludes: its leftmost nonzero number is incremented.
 func (v version) nextBreaking() version {
 	switch {
 	case v[0] > 0:
@@ -63,7 +63,7 @@ func (v version) nextBreaking() version {
 	return version{0, 0, v[2] + 1}
 }
 
-// parseVersion reads X.Y.Z, X.Y or X, with a v before it and a pre-release or build after it.
+// parseVersion parses X.Y.Z, X.Y or X, with an optional v before it and an optional pre-release or build after it.
 func parseVersion(text string) (version, bool) {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "v")
 	if end := strings.IndexAny(text, "-+"); end >= 0 {
@@ -84,7 +84,7 @@ func parseVersion(text string) (version, bool) {
 	return v, true
 }
 
-// wildcardVersion reads 1.* or 1.2.* as the versions from low up to, without, high.
+// wildcardVersion parses 1.* or 1.2.* as the versions from low up to, but not including, high.
 func wildcardVersion(text string) (low, high version, ok bool) {
 	prefix := strings.TrimSuffix(strings.TrimSpace(text), ".*")
 	low, ok = parseVersion(prefix)
@@ -104,7 +104,7 @@ func (c propertyCondition) versions(low, high version) hogql.Expr {
 	return &hogql.Logic{Pos: c.at, Args: []hogql.Expr{c.versionIs(hogql.GreaterOrEquals, low), c.versionIs(hogql.Less, high)}}
 }
 
-// versionIs compares the numbers of a version. What is not a version has one number, which is NULL.
+// versionIs compares the numbers of a version. A value that is not a version has the single number NULL.
 func (c propertyCondition) versionIs(op hogql.CompareOp, v version) hogql.Expr {
 	numbers := func() hogql.Expr {
 		return c.call("sortableSemVer", c.call("ifNull", c.text(), &hogql.Const{Pos: c.at, Value: ""}))
