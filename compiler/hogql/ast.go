@@ -1,4 +1,4 @@
-// Package hogql reads and prints the HogQL dialect: text ─▶ [lexer ─▶ parser] ─▶ tree, and tree ─▶ text.
+// Package hogql parses and prints the HogQL dialect: text ─▶ [lexer ─▶ parser] ─▶ tree, and tree ─▶ text.
 package hogql
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/diag"
@@ -6,8 +6,8 @@ import "github.com/caddy-analytics/caddy-analytics/compiler/diag"
 // Span is a range of bytes in the text of a query.
 type Span = diag.Span
 
-// The nodes of the tree, in the order in which every switch of the compiler lists them. The interfaces are sealed: no
-// other package can add a node. A stage never changes a node that it was given; it makes a new one.
+// The nodes of the tree, in the order in which every switch of the compiler lists them. The interfaces are sealed: other packages cannot add
+// nodes. A stage never modifies a node that it is given; it makes a new one.
 
 // Expr is anything that has a value.
 //
@@ -47,9 +47,8 @@ type (
 		Pos   Span
 		Chain []Name
 	}
-	// Star is * or t.*, with the columns that EXCLUDE leaves out, as a or t.a, and those that REPLACE computes. Columns reports
-	// whether it is in COLUMNS(…), where * is about all tables. Spread reports whether that is *COLUMNS(…), whose columns are
-	// arguments of a function.
+	// Star is * or t.*, with the columns listed in EXCLUDE, as a or t.a, and the columns computed in REPLACE. Columns reports whether it is
+	// inside COLUMNS(…), where * covers all tables, and Spread whether that is *COLUMNS(…), whose columns are arguments of a function.
 	Star struct {
 		Pos             Span
 		Columns, Spread bool
@@ -63,7 +62,7 @@ type (
 		Pattern string
 		Spread  bool
 	}
-	// Call is a function by the name that its author wrote. Params is nil for f(x) and set for f(p)(x).
+	// Call is a function call under the name that its author wrote. Params is nil for f(x) and set for f(p)(x).
 	Call struct {
 		Pos      Span
 		Name     string
@@ -87,7 +86,7 @@ type (
 		Op          BinaryOp
 		Left, Right Expr
 	}
-	// Compare is a comparison that never gives NULL (contract: hogql.md, section 10).
+	// Compare is a comparison that never returns NULL (contract: hogql.md, section 10).
 	Compare struct {
 		Pos         Span
 		Op          CompareOp
@@ -129,7 +128,7 @@ type (
 		Pos   Span
 		Items []Expr
 	}
-	// Dict is {k: v}; Keys and Values are of one length.
+	// Dict is {k: v}; Keys and Values have the same length.
 	Dict struct {
 		Pos          Span
 		Keys, Values []Expr
@@ -189,8 +188,8 @@ type (
 	}
 )
 
-// Name is an identifier with its place; Quoted reports whether it was written in quotes or brackets, Double that these are double quotes,
-// Index that it is a number in a path.
+// Name is an identifier with its place. Quoted reports whether it was written in quotes or brackets, Double whether in double quotes, Index
+// whether it is a number in a path.
 type Name struct {
 	Pos    Span
 	Text   string
@@ -214,7 +213,7 @@ const (
 // BinaryOp is an arithmetic operator.
 type BinaryOp uint8
 
-// The arithmetic operators. Divide always gives a float.
+// The arithmetic operators. Divide always returns a float.
 const (
 	Plus BinaryOp = iota
 	Minus
@@ -265,13 +264,13 @@ type (
 		Having    Expr
 		Windows   []*NamedWindow
 		OrderBy   []*Order
-		// Interpolate says what the columns hold in the rows that WITH FILL adds.
+		// Interpolate sets the values of the other columns in the rows that WITH FILL adds.
 		Interpolate *Interpolate
 		LimitBy     *LimitBy
 		Limit       *Limit
 	}
-	// SetQuery joins two or more queries by set operators, in the order of the text; Ops[i] comes before Members[i+1].
-	// ByName reports which operators are BY NAME; it is nil when none is.
+	// SetQuery joins two or more queries by set operators, in text order; Ops[i] comes before Members[i+1]. ByName reports which operators are
+	// BY NAME; it is nil if none is.
 	SetQuery struct {
 		Pos       Span
 		With      []*CTE
@@ -319,7 +318,7 @@ type (
 		Alias   Name
 		Columns []Name
 	}
-	// Derived is a query in FROM, with its alias and column names where given.
+	// Derived is a query in FROM, with its alias and column names if given.
 	Derived struct {
 		Pos     Span
 		Query   Query
@@ -355,7 +354,7 @@ const (
 	CrossJoin
 )
 
-// JoinStrictness says how many matches a join gives.
+// JoinStrictness says how many matches of a row a join returns.
 type JoinStrictness uint8
 
 // The strictnesses of joins; JoinDefault prints nothing.
@@ -400,12 +399,12 @@ type (
 		Nulls NullsOrder
 		Fill  *Fill
 	}
-	// Interpolate is INTERPOLATE (column [AS expression], …). Without Columns it is INTERPOLATE alone, which means every column.
+	// Interpolate is INTERPOLATE (column [AS expression], …). Without Columns it is a bare INTERPOLATE, which covers every column.
 	Interpolate struct {
 		Pos     Span
 		Columns []*InterpolatedColumn
 	}
-	// InterpolatedColumn is a column of INTERPOLATE; without an expression, X is nil, and it keeps its value.
+	// InterpolatedColumn is a column of INTERPOLATE. X is nil if it has no expression and keeps its value.
 	InterpolatedColumn struct {
 		Name Name
 		X    Expr
@@ -444,13 +443,13 @@ type (
 		Name   Name
 		Window *Window
 	}
-	// Frame is ROWS or RANGE between two bounds; End.Kind is FrameNone when only one was written.
+	// Frame is ROWS or RANGE between two bounds; End.Kind is FrameNone if only one was written.
 	Frame struct {
 		Pos        Span
 		Range      bool
 		Start, End Bound
 	}
-	// Bound is one end of a frame; N is set for the two kinds that count.
+	// Bound is one end of a frame; N is set for the two kinds with a count.
 	Bound struct {
 		Kind BoundKind
 		N    Expr
@@ -472,7 +471,7 @@ const (
 // NullsOrder says where NULLs sort.
 type NullsOrder uint8
 
-// The places of NULLs; NullsDefault prints nothing.
+// The positions of NULLs; NullsDefault prints nothing.
 const (
 	NullsDefault NullsOrder = iota
 	NullsFirst

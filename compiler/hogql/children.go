@@ -1,6 +1,6 @@
 package hogql
 
-// ExprChildren puts the direct children of e through the functions of r, and gives e itself when none was replaced.
+// ExprChildren applies the functions of r to the direct children of e, and returns e itself if none was replaced.
 func (r *Rewriter) ExprChildren(e Expr) Expr {
 	switch n := e.(type) {
 	case *Const, *Field, *ColumnsMatching:
@@ -121,7 +121,7 @@ func (r *Rewriter) alias(n *Alias) *Alias {
 
 func (r *Rewriter) when(w When) When { return When{If: r.expr(w.If), Then: r.expr(w.Then)} }
 
-// QueryChildren puts the direct children of q through the functions of r, and gives q itself when none was replaced.
+// QueryChildren applies the functions of r to the direct children of q, and returns q itself if none was replaced.
 func (r *Rewriter) QueryChildren(q Query) Query {
 	switch n := q.(type) {
 	case *Select:
@@ -164,11 +164,11 @@ func (r *Rewriter) selectChildren(n *Select) Query {
 		c.LimitBy == n.LimitBy && c.Limit == n.Limit {
 		return n
 	}
-	out := c // a copy of its own, so that an unchanged query costs no allocation
+	out := c // a copy, so that an unchanged query costs no allocation
 	return &out
 }
 
-// TableChildren puts the direct children of t through the functions of r, and gives t itself when none was replaced.
+// TableChildren applies the functions of r to the direct children of t, and returns t itself if none was replaced.
 func (r *Rewriter) TableChildren(t Table) Table {
 	switch n := t.(type) {
 	case *TableName:
@@ -352,7 +352,7 @@ func (r *Rewriter) frame(n *Frame) *Frame {
 	return &c
 }
 
-// mapped gives the list of what f makes of each element: list itself when f changes none, and nil for nil.
+// mapped returns the results of f for each element: list itself if f changes none, and nil for nil.
 func mapped[T comparable](list []T, f func(T) T) []T {
 	for i, old := range list {
 		now := f(old)
@@ -370,7 +370,7 @@ func mapped[T comparable](list []T, f func(T) T) []T {
 	return list
 }
 
-// same reports whether mapped gave its list back.
+// same reports whether mapped returned its list unchanged.
 func same[T any](a, b []T) bool {
 	return len(a) == 0 || &a[0] == &b[0]
 }

@@ -3,7 +3,7 @@ package hogql
 var (
 	binaryFunctions = [...]string{Plus: "plus", Minus: "minus", Multiply: "multiply", Divide: "divide", Modulo: "modulo"}
 
-	// compareFunctions are the functions of the comparisons; those without one are handled where they are written.
+	// compareFunctions are the functions for comparisons; the others are handled where they are written.
 	compareFunctions = map[CompareOp]string{
 		Equals: "equals", NotEquals: "notEquals", Less: "less", LessOrEquals: "lessOrEquals", Greater: "greater",
 		GreaterOrEquals: "greaterOrEquals", In: "in", NotIn: "notIn", Like: "like", NotLike: "notLike", ILike: "ilike",
@@ -16,10 +16,10 @@ var (
 	}
 )
 
-// Function is the name of the function that the operator stands for.
+// Function returns the name of the function that is equivalent to the operator.
 func (op BinaryOp) Function() string { return binaryFunctions[op] }
 
-// functionForm writes e as a function when it is made by an operator; false: it is not, and nothing was written.
+// functionForm writes e as a function call if it is an operator; otherwise it writes nothing and returns false.
 func (p *printer) functionForm(e Expr) bool {
 	switch n := e.(type) {
 	case *Unary:
@@ -84,13 +84,13 @@ func (p *printer) compareFunction(n *Compare) bool {
 	return true
 }
 
-// foldMatch writes the match that ignores case.
+// foldMatch writes the case-insensitive match.
 func (p *printer) foldMatch(n *Compare) {
 	pattern := &Call{Name: "concat", Args: []Expr{&Const{Value: "(?i)"}, n.Right}}
 	p.call("match", []Expr{n.Left, pattern})
 }
 
-// caseFunction writes CASE as if, multiIf or transform. Without ELSE the rest is NULL.
+// caseFunction writes CASE as if, multiIf or transform. A missing ELSE is NULL.
 func (p *printer) caseFunction(n *Case) {
 	var otherwise Expr = &Const{}
 	if n.Else != nil {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// inSingleQuotes is a hint for text that was written in double quotes, which are those of names, and what to write instead.
+// inSingleQuotes returns a hint for text written in double quotes, which are for names, and what to write instead.
 func inSingleQuotes(content string) (hint, fix string) {
 	fix = PrintExpr(&Const{Value: content})
 	return "Double quotes are for names. Write text in single quotes: " + fix, fix
 }
 
-// SingleQuotes returns the hint for a name in double quotes that is probably meant to be text, and what to write instead of it.
-// Both are empty for a name that was written in another way.
+// SingleQuotes returns the hint for a name in double quotes that was probably meant as text, and what to write instead. Both are empty for a name
+// written without double quotes.
 func (n Name) SingleQuotes() (hint, fix string) {
 	if !n.Double {
 		return "", ""
@@ -20,8 +20,8 @@ func (n Name) SingleQuotes() (hint, fix string) {
 	return inSingleQuotes(n.Text)
 }
 
-// strayAdvice says what is probably wrong where a query goes on after what could have been its end: people forget to double a quote
-// in a text, mistype FROM so that it becomes an alias, and write intervals as other databases have them.
+// strayAdvice guesses what is wrong when a query continues after a possible end: people forget to double a quote in a text, mistype FROM so that it
+// becomes an alias, and write intervals as in other databases.
 func (p *parser) strayAdvice() string {
 	if p.pos == 0 {
 		return ""

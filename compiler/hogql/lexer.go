@@ -8,23 +8,23 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
 
-// lexer cuts a text into tokens (contract: hogql.md, section 3).
+// lexer splits a text into tokens (contract: hogql.md, section 3).
 type lexer struct {
 	text    string
 	base    int // where text starts in the whole query
 	pos     int
 	tokens  []token
-	open    []nested // the template strings and tags around the place, the innermost last
+	open    []nested // the template strings and tags around the place, innermost last
 	mistake *diag.Error
 }
 
 const byteOrderMark = '\ufeff'
 
-// lex gives the tokens of text, the last of them tokEnd. Where the text is not a token there is a tokBad, nothing but
-// tokEnd after it, and the mistake says what is wrong with it.
+// lex returns the tokens of text, ending with tokEnd. Text that is not a token gives a tokBad, followed only by tokEnd, and a mistake that says
+// what is wrong with it.
 func lex(text string) ([]token, *diag.Error) { return lexAt(text, 0) }
 
-// lexAt is lex for a text that starts at a place in a longer one, where the places of its tokens are.
+// lexAt is lex for a text that starts at offset base of a longer one. The places of its tokens are in that one.
 func lexAt(text string, base int) ([]token, *diag.Error) {
 	l := lexer{text: text, base: base, tokens: make([]token, 0, len(text)/4+8)}
 	for l.mistake == nil && l.pos < len(text) {
@@ -38,13 +38,13 @@ func lexAt(text string, base int) ([]token, *diag.Error) {
 	return l.tokens, l.mistake
 }
 
-// emit adds the token of the next n bytes and moves past it.
+// emit adds a token for the next n bytes and moves past it.
 func (l *lexer) emit(k kind, n int) {
 	l.tokens = append(l.tokens, token{kind: k, start: offset(l.base + l.pos), end: offset(l.base + l.pos + n)})
 	l.pos += n
 }
 
-// offset is a place in the text as tokens keep it; texts are shorter than maxText.
+// offset converts a place in the text to the form used in tokens; texts are shorter than maxText.
 func offset(n int) int32 {
 	return int32(n) //nolint:gosec // Parse takes no text that is longer than maxText.
 }
@@ -56,7 +56,7 @@ func (l *lexer) bad(start, end int, format string, args ...any) {
 	l.tokens = append(l.tokens, token{kind: tokBad, start: offset(start), end: offset(end)})
 }
 
-// next takes one token, or the blanks and comments before one.
+// next reads one token, or the whitespace and comments before one.
 func (l *lexer) next() {
 	rest := l.text[l.pos:]
 	if l.special(rest) {
@@ -106,7 +106,7 @@ func (l *lexer) next() {
 	}
 }
 
-// operators are the tokens of punctuation: the longest that fits is taken.
+// operators are the punctuation tokens: the longest match wins.
 var operators = [...]struct {
 	text string
 	kind kind
@@ -146,7 +146,7 @@ var operators = [...]struct {
 	{";", tokSemicolon},
 }
 
-// operatorsBy holds, for each first byte, the part of operators that can start with it.
+// operatorsBy holds, for each first byte, the operators that can start with it.
 var operatorsBy = func() (out [utf8.RuneSelf][]int) {
 	for i, op := range operators {
 		out[op.text[0]] = append(out[op.text[0]], i)
@@ -176,7 +176,7 @@ func (l *lexer) operator(rest string) {
 	}
 }
 
-// name takes an identifier or keyword, or the start of a template string.
+// name reads an identifier or keyword, or the start of a template string.
 func (l *lexer) name(rest string) {
 	n := 1
 	for n < len(rest) && isNamePart(rest[n]) {
@@ -192,20 +192,19 @@ func (l *lexer) name(rest string) {
 	l.tokens[len(l.tokens)-1].word = lookupWord(rest[:n])
 }
 
-// behindDot reports whether the token before is the dot of a path.
+// behindDot reports whether the previous token is the dot of a path.
 func (l *lexer) behindDot() bool {
 	n := len(l.tokens)
 	return n > 0 && (l.tokens[n-1].kind == tokDot || l.tokens[n-1].kind == tokNullDot)
 }
 
-// behindDotMinus reports whether the tokens before are the dot of a path and a minus.
+// behindDotMinus reports whether the previous tokens are the dot of a path and a minus.
 func (l *lexer) behindDotMinus() bool {
 	n := len(l.tokens)
 	return n > 1 && l.tokens[n-1].kind == tokMinus && (l.tokens[n-2].kind == tokDot || l.tokens[n-2].kind == tokNullDot)
 }
 
-// dotIsPath reports whether a dot at the place belongs to what comes directly before it, as in t.1, and does not start a
-// number, as in .5.
+// dotIsPath reports whether a dot belongs to the token directly before it, as in t.1, rather than starting a number, as in .5.
 func (l *lexer) dotIsPath() bool {
 	n := len(l.tokens)
 	if n == 0 || int(l.tokens[n-1].end) != l.base+l.pos {
@@ -219,7 +218,7 @@ func (l *lexer) dotIsPath() bool {
 	return false
 }
 
-// number takes a number without its sign, or the index of a path; a name may not follow it directly.
+// number reads an unsigned number or the index of a path. A name must not follow it directly.
 func (l *lexer) number(rest string) {
 	k := tokNumber
 	n, ok := scanNumber(rest)
@@ -240,7 +239,7 @@ func (l *lexer) number(rest string) {
 	l.emit(k, n)
 }
 
-// scanNumber gives the length of the number that s starts with, and whether it is complete.
+// scanNumber returns the length of the number at the start of s, and whether it is complete.
 func scanNumber(s string) (n int, ok bool) {
 	if len(s) > 1 && s[0] == '0' {
 		switch s[1] {
@@ -276,7 +275,7 @@ func scanHex(s string) (n int, ok bool) {
 	return scanExponent(s, n, 'p')
 }
 
-// scanExponent takes the exponent at s[n:], if there is one; letter is the lower-case letter that starts it.
+// scanExponent reads the exponent at s[n:], if there is one; letter is its first letter in lower case.
 func scanExponent(s string, n int, letter byte) (end int, ok bool) {
 	if n >= len(s) || s[n]|0x20 != letter {
 		return n, true
@@ -289,7 +288,7 @@ func scanExponent(s string, n int, letter byte) (end int, ok bool) {
 	return n + size, size > 0
 }
 
-// quoted takes a string or a quoted identifier.
+// quoted reads a string or a quoted identifier.
 func (l *lexer) quoted(k kind, what string) {
 	start, quote := l.pos, l.text[l.pos]
 	end, escaped, ok := l.content(l.pos+1, quote, what)
@@ -317,8 +316,8 @@ func (l *lexer) quoted(k kind, what string) {
 	l.tokens[len(l.tokens)-1].escaped = escaped
 }
 
-// content finds the end of what is in quotes from pos on: the place of the closing quote, or the end of the text.
-// For template strings, whose what is "template string", an opening brace ends it too.
+// content finds the end of the quoted text that starts at pos: the closing quote, or the end of the text. In a template string (what is "template
+// string") it also ends at an opening brace.
 func (l *lexer) content(pos int, quote byte, what string) (end int, escaped, ok bool) {
 	template := what == templateWhat
 	for pos < len(l.text) {
@@ -357,7 +356,7 @@ func (l *lexer) badEscape(pos int, what string) {
 
 const templateWhat = "template string"
 
-// templateText takes what a template string holds up to its next brace or its closing quote, and that.
+// templateText reads a template string up to and including its next opening brace or its closing quote.
 func (l *lexer) templateText() {
 	start := l.pos
 	end, escaped, ok := l.content(start, '\'', templateWhat)
@@ -380,12 +379,12 @@ func (l *lexer) templateText() {
 	}
 }
 
-// escapes maps the letter after a backslash to the text that both mean, which is empty for \0.
+// escapes maps the letter after a backslash to what the escape means, which is empty for \0.
 var escapes = map[byte]string{
 	'b': "\b", 'f': "\f", 'r': "\r", 'n': "\n", 't': "\t", '0': "", 'a': "\a", 'v': "\v", '\\': "\\",
 }
 
-// escapeLen returns the length of the escape that s starts with, 0 if it starts with none.
+// escapeLen returns the length of the escape at the start of s, 0 if there is none.
 func escapeLen(s string, quote byte, template bool) int {
 	if len(s) < 2 {
 		return 0
@@ -399,7 +398,7 @@ func escapeLen(s string, quote byte, template bool) int {
 	return 0
 }
 
-// unescape returns the value of the text between quotes; the lexer has checked its escapes.
+// unescape returns the value of the text between quotes, whose escapes the lexer has checked.
 func unescape(s string, quote byte) string {
 	var b strings.Builder
 	b.Grow(len(s))
@@ -407,7 +406,7 @@ func unescape(s string, quote byte) string {
 		c := s[i]
 		switch {
 		case c == quote:
-			i++ // it is doubled
+			i++ // a doubled quote
 			b.WriteByte(c)
 		case c != '\\':
 			b.WriteByte(c)
@@ -449,7 +448,7 @@ func isNameStart(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_
 
 func isNamePart(c byte) bool { return isNameStart(c) || isDigit(c) }
 
-// clip shortens what a message quotes.
+// clip shortens a text for a message.
 func clip(s string) string {
 	const longest = 40
 	if len(s) <= longest {

@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// nested is something around a place of the text in which other rules hold for what a token is.
+// nested is a construct around the current place in which other rules for tokens apply.
 type nested struct {
 	in nest
-	// braces counts the open braces of the expression at the place; 0: the place is in no expression of this one.
+	// braces counts the open braces of the expression at the current place; 0 outside of expressions.
 	braces int
-	// at is where it starts.
+	// at is where the construct starts.
 	at int
 }
 
@@ -25,7 +25,7 @@ const (
 	inClosing              // </name up to the >
 )
 
-// special takes the tokens of a tag, where these are other than those of the text around it. It returns false in an expression.
+// special reads the tokens of a tag that differ from those of the text around it. It returns false inside an expression.
 func (l *lexer) special(rest string) bool {
 	n := len(l.open)
 	if n == 0 || l.open[n-1].braces > 0 {
@@ -36,13 +36,13 @@ func (l *lexer) special(rest string) bool {
 		l.inTag(rest)
 	case inChildren:
 		l.inChildren(rest)
-	case inTemplate: // templateText has taken all of it
+	case inTemplate: // templateText has read all of it
 		return false
 	}
 	return true
 }
 
-// tag takes the < that starts a tag. It returns false for a < that compares: one that follows an operand, or that no name follows.
+// tag reads the < that starts a tag. It returns false for the operator <, which follows an operand or has no name after it.
 func (l *lexer) tag(rest string) bool {
 	if len(rest) < 2 || !isTagStart(rest[1]) || !l.operandNext() {
 		return false
@@ -56,7 +56,7 @@ func (l *lexer) openTag() {
 	l.emit(tokTag, 1)
 }
 
-// operandNext reports whether the tokens so far go on with an operand, and not with an operator.
+// operandNext reports whether an operand, rather than an operator, must follow the tokens so far.
 func (l *lexer) operandNext() bool {
 	if len(l.tokens) == 0 {
 		return true
@@ -71,12 +71,12 @@ func (l *lexer) operandNext() bool {
 		return t.word == wordBy || t.word == wordDistinct || s != standsFree && s != standsNamed && s != standsValue
 	case tokQuoted, tokNumber, tokPathIndex, tokString, tokTemplateEnd, tokRParen, tokRBracket, tokRBrace, tokTagClosed, tokTagEnd:
 		return false
-	default: // operators, and what opens a list
+	default: // operators and opening brackets
 	}
 	return true
 }
 
-// inTag takes a token between the < and the > of a tag.
+// inTag reads a token between the < and the > of a tag.
 func (l *lexer) inTag(rest string) {
 	n := 0
 	for n < len(rest) && isTagPart(rest[n]) {
@@ -114,7 +114,7 @@ func (l *lexer) inTag(rest string) {
 	}
 }
 
-// inChildren takes the text between a tag and its closing one up to the next < or {, or what starts there.
+// inChildren reads the text between a tag and its closing tag up to the next < or {, or the token that starts there.
 func (l *lexer) inChildren(rest string) {
 	n := strings.IndexAny(rest, "<{")
 	if n < 0 {
@@ -137,7 +137,7 @@ func (l *lexer) inChildren(rest string) {
 	}
 }
 
-// unclosed says what was not closed at the end of the text.
+// unclosed reports what is still open at the end of the text.
 func (l *lexer) unclosed() {
 	top := l.open[len(l.open)-1]
 	if top.in == inTemplate {

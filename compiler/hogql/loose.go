@@ -2,17 +2,17 @@ package hogql
 
 import "slices"
 
-// Loose is what tokens alone say about a place in a text that need not be HogQL, such as a program in Hog.
+// Loose is what the tokens alone tell about a place in a text that need not be HogQL, such as a program in Hog.
 type Loose struct {
-	// Chain are the names up to the place, the last of them the one that is there.
+	// Chain is the names up to the place, the last being the one at it.
 	Chain []Name
-	// Variables are those that are in scope at the place, in the order of their declarations.
+	// Variables are the variables in scope at the place, in order of declaration.
 	Variables []string
 }
 
-// LooseAt looks at the name that holds the byte at a place; false when no name does, as in a text or a comment. It takes what is written
-// before the place for a program in Hog: let, fun and the parameters of functions, loops and catch declare variables, which last until
-// the brace around them closes.
+// LooseAt examines the name that covers the byte at a place; false if no name does, as inside a text or a comment. It reads the text before the
+// place as a program in Hog: let, fun and the parameters of functions, loops and catch declare variables, which are in scope until the
+// enclosing brace closes.
 func LooseAt(text string, at int) (Loose, bool) {
 	if _, bad := invalidUTF8(text); bad || len(text) > maxText {
 		return Loose{}, false
@@ -28,14 +28,14 @@ func LooseAt(text string, at int) (Loose, bool) {
 
 func (t token) isAnyName() bool { return t.kind == tokName || t.kind == tokQuoted }
 
-// chainTo gives the names that dots join to the one at a place, and that one.
+// chainTo returns the name at a place, preceded by the names that dots join to it.
 func (p *parser) chainTo(here int) []Name {
 	first := here
 	for first > 1 && p.tokens[first-1].kind == tokDot && p.tokens[first-2].isAnyName() {
 		first -= 2
 	}
 	if first > 0 && (p.tokens[first-1].kind == tokDot || p.tokens[first-1].kind == tokNullDot) {
-		return []Name{{}, p.nameOf(p.tokens[here])} // below what is no name
+		return []Name{{}, p.nameOf(p.tokens[here])} // a member of something that is not a name
 	}
 	var chain []Name
 	for i := first; i <= here; i += 2 {
@@ -44,11 +44,11 @@ func (p *parser) chainTo(here int) []Name {
 	return chain
 }
 
-// declared lists the variables that tokens declare and that are still in scope behind the last of them.
+// declared returns the variables that tokens declare and that are still in scope after the last token.
 func (p *parser) declared(tokens []token) []string {
 	var (
 		known   []string
-		blocks  []int    // how many variables were known where each brace was opened
+		blocks  []int    // how many variables were known at each opening brace
 		ahead   []string // what the parentheses of a function or loop declare for the block after them
 		heading int      // how many parentheses of such a head are open
 	)
@@ -83,7 +83,7 @@ func (p *parser) declared(tokens []token) []string {
 	return known
 }
 
-// headsBlock reports whether a parenthesis behind the tokens opens the head of a block: for (, catch (, fn ( or fun name (.
+// headsBlock reports whether a parenthesis after the tokens opens the head of a block: for (, catch (, fn ( or fun name (.
 func (p *parser) headsBlock(tokens []token) bool {
 	n := len(tokens)
 	if n == 0 {
@@ -92,7 +92,7 @@ func (p *parser) headsBlock(tokens []token) bool {
 	switch tokens[n-1].word {
 	case wordFor, wordCatch, wordFn:
 		return true
-	default: // a call, unless it is the name of a function that is declared
+	default: // a call, unless it is the name in a function declaration
 	}
 	return n > 1 && tokens[n-2].word == wordFun
 }

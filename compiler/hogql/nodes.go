@@ -1,6 +1,6 @@
 package hogql
 
-// The methods that place a node in its family: At is the node's place in the text.
+// The methods that make a node a member of its family. At is the node's place in the text.
 
 func (n *Const) At() Span           { return n.Pos }
 func (n *Field) At() Span           { return n.Pos }

@@ -1,6 +1,6 @@
 package hogql
 
-// call takes a function with its arguments and what may follow them.
+// call parses a function with its arguments and the clauses after them.
 func (p *parser) call(start int) Expr {
 	t := p.next()
 	c := &Call{NamePos: t.span(), Name: p.nameOf(t).Text}
@@ -33,7 +33,7 @@ func (p *parser) call(start int) Expr {
 	return c
 }
 
-// arguments takes ( … ) into c. The word is that of the function's name.
+// arguments parses ( … ) into c. w is the word of the function's name.
 func (p *parser) arguments(c *Call, w word) {
 	p.expect(tokLParen, "'('")
 	if p.atWord(wordSelect) || p.atWord(wordWith) {
@@ -67,7 +67,7 @@ func (p *parser) arguments(c *Call, w word) {
 	p.expect(tokRParen, "',' or ')'")
 }
 
-// ignoreNulls takes IGNORE NULLS, which changes nothing: aggregates leave NULLs out.
+// ignoreNulls parses IGNORE NULLS, which has no effect: aggregates ignore NULLs anyway.
 func (p *parser) ignoreNulls() bool {
 	if p.atWords(wordRespect, wordNulls) {
 		p.refuse(p.cur().span().To(p.ahead(1).span()), "RESPECT NULLS is not supported: aggregates leave NULLs out. To keep them, aggregate tuples, as in any(tuple(x)).1")
@@ -80,7 +80,7 @@ func (p *parser) ignoreNulls() bool {
 	return true
 }
 
-// over takes what follows OVER: a name or a window.
+// over parses what follows OVER: a name or a window.
 func (p *parser) over() *Window {
 	start := p.start()
 	if !p.at(tokLParen) {
@@ -90,7 +90,7 @@ func (p *parser) over() *Window {
 	return p.window()
 }
 
-// window takes ( [PARTITION BY …] [ORDER BY …] [frame] ).
+// window parses ( [PARTITION BY …] [ORDER BY …] [frame] ).
 func (p *parser) window() *Window {
 	w, start := new(Window), p.start()
 	p.expect(tokLParen, "'('")
@@ -109,7 +109,7 @@ func (p *parser) window() *Window {
 	return w
 }
 
-// list takes expressions with commas between them.
+// list parses expressions separated by commas.
 func (p *parser) list() []Expr {
 	var out []Expr
 	for {
@@ -120,7 +120,7 @@ func (p *parser) list() []Expr {
 	}
 }
 
-// frame takes ROWS or RANGE with one or two bounds.
+// frame parses ROWS or RANGE with one or two bounds.
 func (p *parser) frame() *Frame {
 	start := p.start()
 	f := &Frame{Range: p.next().word == wordRange}
@@ -135,7 +135,7 @@ func (p *parser) frame() *Frame {
 	return f
 }
 
-// bound takes one end of a frame.
+// bound parses one end of a frame.
 func (p *parser) bound() Bound {
 	switch {
 	case p.atWords(wordCurrent, wordRow):

@@ -1,6 +1,6 @@
 package hogql
 
-// columns takes COLUMNS('regex') or COLUMNS(* EXCLUDE (a) REPLACE (e AS b)).
+// columns parses COLUMNS('regex') or COLUMNS(* EXCLUDE (a) REPLACE (e AS b)).
 func (p *parser) columns(start int) Expr {
 	word := p.next()
 	p.expect(tokLParen, "'('")
@@ -24,7 +24,7 @@ func (p *parser) columns(start int) Expr {
 	return s
 }
 
-// checkColumns refuses a list of columns where there is one value.
+// checkColumns refuses a list of columns where a single value is needed.
 func (p *parser) checkColumns(at token) {
 	if !p.starAhead(0) {
 		p.refuse(at.span(), "COLUMNS(a, b) can only be in the list of SELECT, and *COLUMNS(a, b) among the arguments of a function")
@@ -49,7 +49,7 @@ func (p *parser) columnListAhead(n int) bool {
 	return p.ahead(n+2).kind != tokString || p.ahead(n+3).kind != tokRParen
 }
 
-// columnList takes COLUMNS(a, b), which stands for the columns in it.
+// columnList parses COLUMNS(a, b), which means the columns in it.
 func (p *parser) columnList() []Expr {
 	start := p.start()
 	p.next()
@@ -66,7 +66,7 @@ func (p *parser) startsSpread() bool {
 	return p.at(tokStar) && p.ahead(1).word == wordColumns && p.ahead(2).kind == tokLParen
 }
 
-// spread takes *COLUMNS(…), which stands for several arguments of a function.
+// spread parses *COLUMNS(…), which gives several arguments of a function.
 func (p *parser) spread() []Expr {
 	start := p.start()
 	p.next()

@@ -1,7 +1,7 @@
 package hogql
 
-// The levels of precedence, loosest first (contract: hogql.md, section 5). An expression of a level holds without
-// parentheses only operators of that level and tighter ones.
+// The levels of precedence, loosest first (contract: hogql.md, section 5). Outside of parentheses, an expression of a level only contains operators
+// of that level or tighter.
 const (
 	levelAlias = iota
 	levelTernary
@@ -19,7 +19,7 @@ const (
 	levelPrimary
 )
 
-// expr takes an expression whose operators outside of parentheses are of the level or tighter.
+// expr parses an expression whose operators outside of parentheses are of the given level or tighter.
 func (p *parser) expr(level int) Expr {
 	if !p.enter() {
 		return badExpr()
@@ -37,18 +37,18 @@ func (p *parser) expr(level int) Expr {
 	return c.x
 }
 
-// chain is an expression that grows to the right, operator by operator.
+// chain is an expression that is built up operator by operator, from left to right.
 type chain struct {
 	*parser
 	start int
 	level int
 	x     Expr
-	// logic and concat are x while it is an AND, OR or || of this chain: the next operand of the same kind joins it.
+	// logic and concat are x while it is an AND, OR or || of this chain, which the next operand of the same kind is added to.
 	logic  *Logic
 	concat *Call
 }
 
-// operator puts the next operator and its right operand on x; false: none comes that this level may take.
+// operator parses the next operator and its right operand, and applies them to x; false if none of this level follows.
 func (c *chain) operator() bool {
 	t := c.cur()
 	switch t.kind {
@@ -136,7 +136,7 @@ func (c *chain) wordOperator(w word) bool {
 	return false
 }
 
-// take takes n tokens of an operator of a level, if the chain may hold it.
+// take consumes the n tokens of an operator of a level, if the chain may contain it.
 func (c *chain) take(n, level int) bool {
 	if level < c.level {
 		return false
@@ -152,7 +152,7 @@ func (c *chain) set(e Expr) {
 	c.x, c.logic, c.concat = e, nil, nil
 }
 
-// binary and the functions below take their operator with its right operand, if they come at a level of the chain.
+// binary and the functions below parse their operator with its right operand, if the chain may contain its level.
 func (c *chain) binary(level int, op BinaryOp) bool {
 	if !c.take(1, level) {
 		return false
@@ -245,8 +245,8 @@ func (c *chain) logical(level int, or bool) bool {
 	return true
 }
 
-// between takes [NOT] BETWEEN low AND high. It binds tighter than NOT, AND and OR, as in SQL in general: the AND after the
-// upper bound joins conditions.
+// between parses [NOT] BETWEEN low AND high. It binds tighter than NOT, AND and OR, as usual in SQL: an AND after the upper bound joins
+// conditions.
 func (c *chain) between(not bool) bool {
 	tokens := 1
 	if not {
@@ -274,8 +274,7 @@ func (c *chain) ternary() bool {
 	return true
 }
 
-// prefix takes what comes before the first operator: a prefix operator with its operand, or a primary with its postfix
-// operators.
+// prefix parses everything before the first operator: a prefix operator with its operand, or a primary with its postfix operators.
 func (p *parser) prefix() Expr {
 	start := p.start()
 	switch {
@@ -301,13 +300,13 @@ func (p *parser) prefix() Expr {
 	return badExpr()
 }
 
-// signed reports whether the token n places ahead is a number that a sign before it belongs to.
+// signed reports whether the token n places ahead is a number that the sign before it belongs to.
 func (p *parser) signed(n int) bool {
 	t := p.ahead(n)
 	return t.kind == tokNumber || t.word == wordInf || t.word == wordNaN
 }
 
-// postfix puts the next postfix operator on x; false: none comes.
+// postfix applies the next postfix operator to x; false if none follows.
 func (p *parser) postfix(start int, x Expr) (Expr, bool) {
 	switch p.cur().kind {
 	case tokLBracket:
@@ -341,7 +340,7 @@ func (p *parser) postfix(start int, x Expr) (Expr, bool) {
 	return x, false
 }
 
-// brackets takes what follows x[.
+// brackets parses what follows x[.
 func (p *parser) brackets(start int, x Expr) Expr {
 	var from, to Expr
 	if !p.at(tokColon) {
@@ -358,7 +357,7 @@ func (p *parser) brackets(start int, x Expr) Expr {
 	return &Slice{Pos: p.from(start), X: x, From: from, To: to}
 }
 
-// element takes what follows x. or x?. on anything but a plain chain of names.
+// element parses what follows x. or x?. unless x is a plain chain of names.
 func (p *parser) element(start int, x Expr, nullSafe bool) Expr {
 	if t := p.cur(); t.kind == tokPathIndex {
 		p.next()
@@ -372,7 +371,7 @@ func (p *parser) element(start int, x Expr, nullSafe bool) Expr {
 	return &Member{Pos: p.from(start), X: x, Name: name, NullSafe: nullSafe}
 }
 
-// exprs takes expressions up to the closing token, with a comma allowed after the last.
+// exprs parses expressions up to the closing token. A trailing comma is allowed.
 func (p *parser) exprs(closing kind, what string) []Expr {
 	var out []Expr
 	for p.mistake == nil && !p.at(closing) {
@@ -392,7 +391,7 @@ func startsExpr(t token) bool {
 		return standings[t.word] < standsClose || standings[t.word] == standsValue || t.word == wordCase || t.word == wordNot
 	case tokQuoted, tokNumber, tokString, tokTemplate, tokTag, tokLParen, tokLBracket, tokLBrace, tokMinus, tokPlus:
 		return true
-	default: // all other tokens go on with an expression, or end it
+	default: // all other tokens continue an expression, or end it
 	}
 	return false
 }

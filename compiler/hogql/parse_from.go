@@ -1,6 +1,6 @@
 package hogql
 
-// join takes the tables of FROM.
+// join parses the tables of FROM.
 func (p *parser) join() Table {
 	start := p.start()
 	left := p.table()
@@ -20,7 +20,7 @@ func (p *parser) join() Table {
 	return left
 }
 
-// joinOperator takes a comma or the words up to JOIN, nil when neither comes.
+// joinOperator parses a comma or the words up to JOIN; nil if there is neither.
 func (p *parser) joinOperator() *Join {
 	if p.accept(tokComma) {
 		return &Join{Kind: CrossJoin}
@@ -99,7 +99,7 @@ func (p *parser) joinOperator() *Join {
 	return nil
 }
 
-// joinCondition takes ON e, USING (a, b) or USING a.
+// joinCondition parses ON e, USING (a, b) or USING a.
 func (p *parser) joinCondition(j *Join) {
 	switch {
 	case p.acceptWord(wordOn):
@@ -115,7 +115,7 @@ func (p *parser) joinCondition(j *Join) {
 	}
 }
 
-// table takes one table with its alias.
+// table parses one table with its alias.
 func (p *parser) table() Table {
 	start := p.start()
 	var t Table
@@ -148,7 +148,7 @@ func (p *parser) table() Table {
 	return t
 }
 
-// namedTable takes a table by its name, or a table function.
+// namedTable parses a table by its name, or a table function.
 func (p *parser) namedTable(start int) Table {
 	if p.atWord(wordValues) && p.ahead(1).kind == tokLParen {
 		p.refuse(p.cur().span(), "VALUES is not supported: write (SELECT … UNION ALL SELECT …)")
@@ -175,7 +175,7 @@ func (p *parser) namedTable(start int) Table {
 	return t
 }
 
-// tableNames takes [[AS] alias [(column, …)]].
+// tableNames parses [[AS] alias [(column, …)]].
 func (p *parser) tableNames() (alias Name, columns []Name) {
 	alias = p.tableAlias()
 	if p.at(tokLParen) && alias.Text != "" {
@@ -184,7 +184,7 @@ func (p *parser) tableNames() (alias Name, columns []Name) {
 	return alias, columns
 }
 
-// columnNames takes the names that are given to columns, each of which could be an alias.
+// columnNames parses the names given to columns, each of which must be a valid alias.
 func (p *parser) columnNames() []Name {
 	list := p.names("the name of a column")
 	for _, n := range list {
@@ -193,7 +193,7 @@ func (p *parser) columnNames() []Name {
 	return list
 }
 
-// tableAlias takes [AS] alias, if it comes.
+// tableAlias parses [AS] alias, if present.
 func (p *parser) tableAlias() Name {
 	if p.atWord(wordNatural) && p.naturalJoin() {
 		p.refuseNatural()
@@ -210,7 +210,7 @@ func (p *parser) tableAlias() Name {
 	return p.plainAlias("a name for the table")
 }
 
-// naturalJoin reports whether the words of a join follow the next one.
+// naturalJoin reports whether the words of a join follow the next token.
 func (p *parser) naturalJoin() bool {
 	switch p.ahead(1).word {
 	case wordJoin:
@@ -226,7 +226,7 @@ func (p *parser) refuseNatural() {
 	p.refuse(p.cur().span(), "NATURAL JOIN is not supported: name the columns, as in JOIN … USING (a, b)")
 }
 
-// sample takes SAMPLE ratio [OFFSET ratio].
+// sample parses SAMPLE ratio [OFFSET ratio].
 func (p *parser) sample() *Sample {
 	start := p.start()
 	p.next()
@@ -238,7 +238,7 @@ func (p *parser) sample() *Sample {
 	return s
 }
 
-// ratio takes a number, a fraction or a placeholder.
+// ratio parses a number, a fraction or a placeholder.
 func (p *parser) ratio() Expr {
 	start := p.start()
 	switch {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// number takes a number after its sign.
+// number parses a number after its sign.
 func (p *parser) number(start int, negative bool) Expr {
 	t := p.next()
 	at := p.from(start)
@@ -28,8 +28,8 @@ func (p *parser) number(start int, negative bool) Expr {
 	return &Const{Pos: at, Value: value}
 }
 
-// parseNumber gives the value of a number that the lexer let through: an int64, a uint64 above those, or a float64 for
-// fractions and whatever is larger. It fails for what is too large for a float64.
+// parseNumber returns the value of a number that the lexer accepted: an int64, a uint64 if that is too small, or a float64 for fractions and anything
+// larger. It fails if a float64 is too small as well.
 func parseNumber(text string, negative bool) (value any, ok bool) {
 	base, body, float := 10, text, false
 	switch {
@@ -63,7 +63,7 @@ func parseNumber(text string, negative bool) (value any, ok bool) {
 	return f, true
 }
 
-// integer is n with its sign, as the smallest kind of number that holds it.
+// integer returns n with its sign, in the smallest type that holds it.
 func integer(n uint64, negative bool) any {
 	switch {
 	case n <= math.MaxInt64 && negative:
@@ -82,7 +82,7 @@ func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// template takes a template string: its parts joined by concat, or its only part.
+// template parses a template string: its parts joined by concat, or its only part.
 func (p *parser) template(start int) Expr {
 	at := p.next().span()
 	var parts []Expr
@@ -114,7 +114,7 @@ func (p *parser) template(start int) Expr {
 	return &Call{Pos: p.from(start), Name: "concat", NamePos: at, Args: parts}
 }
 
-// timeLiteral takes DATE '…' or TIMESTAMP '…'.
+// timeLiteral parses DATE '…' or TIMESTAMP '…'.
 func (p *parser) timeLiteral(start int) Expr {
 	t, text := p.next(), p.next()
 	name := "toDate"
@@ -128,7 +128,7 @@ func (p *parser) timeLiteral(start int) Expr {
 // intervalUnits are the units of INTERVAL.
 var intervalUnits = [...]string{"second", "minute", "hour", "day", "week", "month", "quarter", "year"}
 
-// intervalUnit gives the unit that a word names, alone or as a plural.
+// intervalUnit returns the unit that a word names in singular or plural.
 func intervalUnit(s string) string {
 	for _, unit := range intervalUnits {
 		if hasPrefixFold(s, unit) && (len(s) == len(unit) || strings.EqualFold(s[len(unit):], "s")) {
@@ -140,7 +140,7 @@ func intervalUnit(s string) string {
 
 func (p *parser) isUnit(t token) bool { return t.kind == tokName && intervalUnit(p.textOf(t)) != "" }
 
-// startsInterval reports whether the word INTERVAL, which comes next, starts a literal and is not a name.
+// startsInterval reports whether the next word, INTERVAL, starts a literal rather than being a name.
 func (p *parser) startsInterval() bool {
 	switch t := p.ahead(1); t.kind {
 	case tokNumber, tokString, tokLParen, tokLBrace, tokQuoted:
@@ -149,12 +149,12 @@ func (p *parser) startsInterval() bool {
 		return standings[t.word] == standsFree
 	case tokMinus:
 		return p.ahead(2).kind == tokNumber && p.isUnit(p.ahead(3))
-	default: // everything else goes on with a column of this name
+	default: // anything else continues with a column of this name
 	}
 	return false
 }
 
-// interval takes INTERVAL n unit or INTERVAL 'n unit'.
+// interval parses INTERVAL n unit or INTERVAL 'n unit'.
 func (p *parser) interval(start int) Expr {
 	p.next()
 	if t := p.cur(); t.kind == tokString && !p.isUnit(p.ahead(1)) {
@@ -178,7 +178,7 @@ func (p *parser) interval(start int) Expr {
 	return &Interval{Pos: p.from(start), N: n, Unit: unit}
 }
 
-// trimFunction gives the function that TRIM(BOTH …) and similar forms, which come next, stand for; empty: it is a plain call.
+// trimFunction returns the function for the form of TRIM that comes next, such as TRIM(BOTH …); empty for a plain call.
 func (p *parser) trimFunction() string {
 	if !startsExpr(p.ahead(3)) {
 		return "" // a column of that name
@@ -190,12 +190,12 @@ func (p *parser) trimFunction() string {
 		return "trimLeft"
 	case wordTrailing:
 		return "trimRight"
-	default: // no other word names the side
+	default: // no side is named
 	}
 	return ""
 }
 
-// trim takes TRIM(BOTH 'x' FROM s).
+// trim parses TRIM(BOTH 'x' FROM s).
 func (p *parser) trim(start int) Expr {
 	name := p.trimFunction()
 	at := p.next().span()

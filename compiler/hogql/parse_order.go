@@ -1,6 +1,6 @@
 package hogql
 
-// orderBy takes ORDER BY and its keys.
+// orderBy parses ORDER BY and its keys.
 func (p *parser) orderBy() []*Order {
 	p.expectWord(wordOrder, "ORDER BY")
 	p.expectWord(wordBy, "BY")
@@ -13,7 +13,7 @@ func (p *parser) orderBy() []*Order {
 	}
 }
 
-// order takes one key of ORDER BY. COLLATE is read over (contract: hogql.md, section 4).
+// order parses one key of ORDER BY. COLLATE is skipped (contract: hogql.md, section 4).
 func (p *parser) order() *Order {
 	start := p.start()
 	o := &Order{X: p.expr(levelAlias)}
@@ -44,7 +44,7 @@ func (p *parser) order() *Order {
 	return o
 }
 
-// fill takes [FROM a] [TO b] [STEP c], after WITH FILL.
+// fill parses [FROM a] [TO b] [STEP c], after WITH FILL.
 func (p *parser) fill() *Fill {
 	f := new(Fill)
 	if p.acceptWord(wordFrom) {
@@ -59,7 +59,7 @@ func (p *parser) fill() *Fill {
 	return f
 }
 
-// interpolate takes INTERPOLATE [(column [AS expression], …)], if it comes.
+// interpolate parses INTERPOLATE [(column [AS expression], …)], if present.
 func (p *parser) interpolate() *Interpolate {
 	start := p.start()
 	if !p.acceptWord(wordInterpolate) {
@@ -83,7 +83,7 @@ func (p *parser) interpolate() *Interpolate {
 	return out
 }
 
-// limits takes LIMIT … BY …, LIMIT … and OFFSET …, each if it comes.
+// limits parses LIMIT … BY …, LIMIT … and OFFSET …, each if present.
 func (p *parser) limits() (*LimitBy, *Limit) {
 	l := p.limit()
 	if l == nil || l.Percent || l.WithTies || l.N == nil || !p.acceptWord(wordBy) {
@@ -94,8 +94,8 @@ func (p *parser) limits() (*LimitBy, *Limit) {
 	return by, p.limit()
 }
 
-// limit takes LIMIT n [%] [WITH TIES] [OFFSET m], LIMIT n, m or OFFSET m, if one comes. In LIMIT n, m the second number is
-// the offset (contract: hogql.md, section 4).
+// limit parses LIMIT n [%] [WITH TIES] [OFFSET m], LIMIT n, m or OFFSET m, if present. In LIMIT n, m the second number is the offset (contract:
+// hogql.md, section 4).
 func (p *parser) limit() *Limit {
 	start := p.start()
 	if p.acceptWord(wordOffset) {
@@ -122,7 +122,7 @@ func (p *parser) limit() *Limit {
 	return l
 }
 
-// endsLimit reports whether t can follow LIMIT 40 %, so that this is a percentage and not the first part of a modulo.
+// endsLimit reports whether t can follow LIMIT 40 %, so that the % is a percentage and not a modulo.
 func endsLimit(t token) bool {
 	switch t.kind {
 	case tokEnd, tokBad, tokRParen, tokSemicolon, tokComma:

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// primary takes the smallest whole expression.
+// primary parses an expression without operators.
 func (p *parser) primary() Expr {
 	start := p.start()
 	switch t := p.cur(); t.kind {
@@ -48,7 +48,7 @@ func (p *parser) primary() Expr {
 	return badExpr()
 }
 
-// worded takes an expression that starts with a name, which may be a keyword.
+// worded parses an expression that starts with a name, which may be a keyword.
 func (p *parser) worded(start int, t token) Expr {
 	follows := p.ahead(1).kind
 	switch t.word {
@@ -101,12 +101,12 @@ func (p *parser) worded(start int, t token) Expr {
 		if names := p.ahead(2).kind; isName(p.ahead(1), standsClose) && (names == tokColon || names == tokComma) {
 			return p.wordLambda(start)
 		}
-	default: // the other keywords are names here, or nothing
+	default: // other keywords are names here, or nothing
 	}
 	return p.named(start)
 }
 
-// named takes a chain of names, a call or a lambda with one parameter.
+// named parses a chain of names, a call or a lambda with one parameter.
 func (p *parser) named(start int) Expr {
 	switch p.ahead(1).kind {
 	case tokLParen:
@@ -144,7 +144,7 @@ func (p *parser) named(start int) Expr {
 // atFromEnd reports whether the -1 of x.-1 comes next.
 func (p *parser) atFromEnd() bool { return p.at(tokMinus) && p.ahead(1).kind == tokPathIndex }
 
-// fromEnd takes the -1 of x.-1, which is x[-1].
+// fromEnd parses the -1 of x.-1, which is x[-1].
 func (p *parser) fromEnd(start int, x Expr, nullSafe bool) Expr {
 	at := p.start()
 	p.next()
@@ -152,7 +152,7 @@ func (p *parser) fromEnd(start int, x Expr, nullSafe bool) Expr {
 	return &Index{Pos: p.from(start), X: x, Index: &Const{Pos: p.from(at), Value: -int64(n)}, NullSafe: nullSafe}
 }
 
-// chainLength reports how many names the chain that starts here has at least.
+// chainLength returns the minimum number of names in the chain that starts here.
 func (p *parser) chainLength() int {
 	n := 1
 	for p.ahead(2*n-1).kind == tokDot {
@@ -161,7 +161,7 @@ func (p *parser) chainLength() int {
 	return n
 }
 
-// link takes a name or index of a chain, after its dot.
+// link parses a name or index of a chain, after its dot.
 func (p *parser) link() Name {
 	if t := p.cur(); t.kind == tokPathIndex {
 		p.next()
@@ -170,7 +170,7 @@ func (p *parser) link() Name {
 	return p.memberName()
 }
 
-// index is the number of a tokPathIndex.
+// index returns the number in a tokPathIndex.
 func (p *parser) index(t token) int {
 	n, err := strconv.ParseInt(p.textOf(t), 10, 32)
 	if err != nil {
@@ -179,7 +179,7 @@ func (p *parser) index(t token) int {
 	return int(n)
 }
 
-// star takes what may follow * or t.*.
+// star parses what may follow * or t.*.
 func (p *parser) star(start int, table []Name) *Star {
 	s := &Star{Table: table}
 	if p.atWord(wordExclude) && p.ahead(1).kind == tokLParen {
@@ -201,7 +201,7 @@ func (p *parser) star(start int, table []Name) *Star {
 	return s
 }
 
-// excluded takes (a, t.b, …).
+// excluded parses (a, t.b, …).
 func (p *parser) excluded() [][]Name {
 	p.expect(tokLParen, "'('")
 	var out [][]Name
@@ -219,7 +219,7 @@ func (p *parser) excluded() [][]Name {
 	return out
 }
 
-// requiredAlias takes an expression with its alias.
+// requiredAlias parses an expression with its alias.
 func (p *parser) requiredAlias(what string) *Alias {
 	start := p.start()
 	x := p.expr(levelTernary)
@@ -228,7 +228,7 @@ func (p *parser) requiredAlias(what string) *Alias {
 	return &Alias{Pos: p.from(start), X: x, Name: name}
 }
 
-// parentheses takes a lambda, a subquery, a tuple, or an expression in parentheses.
+// parentheses parses a lambda, a subquery, a tuple, or an expression in parentheses.
 func (p *parser) parentheses(start int) Expr {
 	if params, ok := p.lambdaParams(); ok {
 		return p.lambda(start, params)
@@ -254,7 +254,7 @@ func (p *parser) parentheses(start int) Expr {
 	return x
 }
 
-// asMember gives the query that x is when it turns out to be a member of a set operation in parentheses.
+// asMember returns x as a query if it turns out to be a member of a set operation in parentheses.
 func asMember(x Expr) (Query, bool) {
 	if sub, ok := x.(*Subquery); ok {
 		return sub.Query, true
@@ -265,19 +265,19 @@ func asMember(x Expr) (Query, bool) {
 	return nil, false
 }
 
-// goesOnAsQuery reports whether what comes next can only follow a member of a set operation.
+// goesOnAsQuery reports whether the next token can only follow a member of a set operation.
 func (p *parser) goesOnAsQuery() bool {
 	switch p.cur().word {
 	case wordUnion, wordIntersect, wordExcept, wordLimit, wordOffset:
 		return true
 	case wordOrder:
 		return p.ahead(1).word == wordBy
-	default: // all other words go on with an expression
+	default: // all other words continue an expression
 	}
 	return false
 }
 
-// lambdaParams looks ahead for (x, y) -> and gives the number of its parameters.
+// lambdaParams looks ahead for (x, y) -> and returns the number of parameters.
 func (p *parser) lambdaParams() (count int, ok bool) {
 	n := 1
 	for isName(p.ahead(n), standsClose) {
@@ -291,7 +291,7 @@ func (p *parser) lambdaParams() (count int, ok bool) {
 	return count, p.ahead(n).kind == tokRParen && p.ahead(n+1).kind == tokArrow
 }
 
-// lambda takes (x, y) -> body.
+// lambda parses (x, y) -> body.
 func (p *parser) lambda(start, count int) Expr {
 	p.next()
 	var params []string
@@ -305,7 +305,7 @@ func (p *parser) lambda(start, count int) Expr {
 	return &Lambda{Pos: p.from(start), Params: params, Body: body}
 }
 
-// wordLambda takes lambda x, y: body.
+// wordLambda parses lambda x, y: body.
 func (p *parser) wordLambda(start int) Expr {
 	p.next()
 	var params []string
@@ -320,13 +320,13 @@ func (p *parser) wordLambda(start int) Expr {
 	return &Lambda{Pos: p.from(start), Params: params, Body: body}
 }
 
-// array takes the elements of an array, after its opening bracket.
+// array parses the elements of an array, after its opening bracket.
 func (p *parser) array(start int) Expr {
 	items := p.exprs(tokRBracket, "',' or ']'")
 	return &Array{Pos: p.from(start), Items: items}
 }
 
-// braces takes a placeholder or a dict.
+// braces parses a placeholder or a dict.
 func (p *parser) braces(start int) Expr {
 	p.next()
 	if p.accept(tokRBrace) {
@@ -354,7 +354,7 @@ func (p *parser) braces(start int) Expr {
 	return d
 }
 
-// caseWhen takes CASE [x] WHEN … THEN … [ELSE …] END.
+// caseWhen parses CASE [x] WHEN … THEN … [ELSE …] END.
 func (p *parser) caseWhen(start int) Expr {
 	p.next()
 	c := new(Case)
@@ -378,7 +378,7 @@ func (p *parser) caseWhen(start int) Expr {
 	return c
 }
 
-// cast takes CAST(x AS type).
+// cast parses CAST(x AS type).
 func (p *parser) cast(start int) Expr {
 	p.next()
 	p.next()
@@ -391,8 +391,7 @@ func (p *parser) cast(start int) Expr {
 	return &Cast{Pos: p.from(start), X: x, Type: t, TypePos: typeAt}
 }
 
-// typeName takes the name of a type, with its arguments if it has some, and gives it in lower case with one blank where
-// there were any between two words.
+// typeName parses the name of a type, with its arguments if any. It returns it in lower case, with whitespace between words reduced to one blank.
 func (p *parser) typeName() string {
 	if p.at(tokQuoted) {
 		return strings.ToLower(p.nameOf(p.next()).Text)

@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
 
-// setQuery takes one query, or several joined by set operators.
+// setQuery parses one query, or several joined by set operators.
 func (p *parser) setQuery() Query {
 	if !p.enter() {
 		return new(Select)
@@ -18,8 +18,8 @@ func (p *parser) setQuery() Query {
 	return p.setTail(start, q, closed)
 }
 
-// setTail takes what follows the first member of a set query. Closed reports whether the member is in parentheses, so that an
-// ORDER BY or LIMIT after it belongs to the whole.
+// setTail parses what follows the first member of a set query. closed reports whether the member is in parentheses, so that an ORDER BY or LIMIT
+// after it applies to the whole.
 func (p *parser) setTail(start int, first Query, closed bool) Query {
 	s := &SetQuery{Members: []Query{first}}
 	for p.mistake == nil {
@@ -57,13 +57,13 @@ func (p *parser) setTail(start int, first Query, closed bool) Query {
 	return outer
 }
 
-// allOf makes SELECT * FROM (q): what a clause after or before a query in parentheses belongs to.
+// allOf returns SELECT * FROM (q), for a clause before or after a query in parentheses.
 func (p *parser) allOf(q Query, at Span) *Select {
 	p.links += 2
 	return &Select{Pos: at, Columns: []Expr{&Star{Pos: q.At()}}, From: &Derived{Pos: q.At(), Query: q}}
 }
 
-// setOperator takes UNION, INTERSECT or EXCEPT with what belongs to it.
+// setOperator parses UNION, INTERSECT or EXCEPT with its modifiers.
 func (p *parser) setOperator() (op SetOp, byName, ok bool) {
 	t := p.cur()
 	switch t.word {
@@ -98,7 +98,7 @@ func (p *parser) setOperator() (op SetOp, byName, ok bool) {
 	return op, byName, true
 }
 
-// member takes one member of a set query, and reports whether it is closed: in parentheses or a placeholder.
+// member parses one member of a set query, and reports whether it is closed: in parentheses or a placeholder.
 func (p *parser) member() (q Query, closed bool) {
 	start := p.start()
 	switch {
@@ -155,7 +155,7 @@ func (p *parser) withCTEs(q Query, with []*CTE, recursive bool, at Span) Query {
 	return outer
 }
 
-// with takes WITH and its list.
+// with parses WITH and its list.
 func (p *parser) with() (ctes []*CTE, recursive bool) {
 	p.next()
 	if p.atWord(wordRecursive) && p.ahead(1).word != wordAs {
@@ -174,7 +174,7 @@ func (p *parser) with() (ctes []*CTE, recursive bool) {
 	return ctes, recursive
 }
 
-// cte takes name [(columns)] AS (query) or expression AS name.
+// cte parses name [(columns)] AS (query) or expression AS name.
 func (p *parser) cte() *CTE {
 	start := p.start()
 	if !p.startsTableCTE() {
@@ -225,7 +225,7 @@ func (p *parser) startsTableCTE() bool {
 	return p.ahead(n).kind == tokLParen
 }
 
-// selectQuery takes SELECT and its clauses.
+// selectQuery parses SELECT and its clauses.
 func (p *parser) selectQuery(start int, with []*CTE, recursive bool) *Select {
 	s := &Select{With: with, Recursive: recursive}
 	p.expectWord(wordSelect, "SELECT")
@@ -268,7 +268,7 @@ func (p *parser) selectQuery(start int, with []*CTE, recursive bool) *Select {
 	return s
 }
 
-// refusedClauses fails at a clause of ClickHouse that does not exist here.
+// refusedClauses fails at a ClickHouse clause that HogQL does not have.
 func (p *parser) refusedClauses() {
 	t := p.cur()
 	switch t.word {
@@ -286,7 +286,7 @@ func (p *parser) refusedClauses() {
 	}
 }
 
-// misplacedClause fails at a clause after the last that can come.
+// misplacedClause fails at a clause that comes too late.
 func (p *parser) misplacedClause() {
 	t := p.cur()
 	switch t.word {
@@ -298,13 +298,13 @@ func (p *parser) misplacedClause() {
 	}
 }
 
-// endsColumn reports whether no column can go on with t.
+// endsColumn reports whether t cannot continue a column.
 func endsColumn(t token) bool {
 	return t.kind == tokEnd || t.kind == tokRParen || t.kind == tokComma || t.kind == tokSemicolon || t.kind == tokDot ||
 		t.word == wordFrom || t.word == wordAs
 }
 
-// selectColumns takes the columns of a SELECT.
+// selectColumns parses the columns of a SELECT.
 func (p *parser) selectColumns() []Expr {
 	out := make([]Expr, 0, 4)
 	for p.mistake == nil {
@@ -342,7 +342,7 @@ func (p *parser) endsColumns() bool {
 	return false
 }
 
-// selectColumn takes an expression with its alias in any of its forms: e AS a, e a, a: e.
+// selectColumn parses an expression with its alias in any of its forms: e AS a, e a, a: e.
 func (p *parser) selectColumn() Expr {
 	start := p.start()
 	if p.atName() && p.ahead(1).kind == tokColon {
@@ -367,7 +367,7 @@ func (p *parser) startsArrayJoin() bool {
 	return p.atWords(wordArray, wordJoin)
 }
 
-// arrayJoin takes [LEFT|INNER] ARRAY JOIN with its arrays, if it comes.
+// arrayJoin parses [LEFT|INNER] ARRAY JOIN with its arrays, if it comes.
 func (p *parser) arrayJoin(from Table) *ArrayJoin {
 	if !p.startsArrayJoin() {
 		return nil
@@ -401,7 +401,7 @@ func (p *parser) arrayJoin(from Table) *ArrayJoin {
 	return a
 }
 
-// groupBy takes GROUP BY and the words after its keys.
+// groupBy parses GROUP BY and the words after its keys.
 func (p *parser) groupBy() *GroupBy {
 	start := p.start()
 	p.next()
@@ -450,19 +450,19 @@ func (p *parser) groupBy() *GroupBy {
 	return g
 }
 
-// endsKeys reports whether the comma before was the trailing one of GROUP BY.
+// endsKeys reports whether the comma before was a trailing one in GROUP BY.
 func (p *parser) endsKeys() bool {
 	return p.endsColumns() || p.atWord(wordWith) || p.atWord(wordWindow) && isName(p.ahead(1), standsClose)
 }
 
-// groupSet takes the word before a list, and the list.
+// groupSet parses the word before a list, and the list.
 func (p *parser) groupSet() []Expr {
 	p.next()
 	p.expect(tokLParen, "'('")
 	return p.exprs(tokRParen, "',' or ')'")
 }
 
-// groupSets takes SETS ((a, b), (a), ()).
+// groupSets parses SETS ((a, b), (a), ()).
 func (p *parser) groupSets() [][]Expr {
 	p.next()
 	p.expect(tokLParen, "'('")
@@ -481,7 +481,7 @@ func (p *parser) groupSets() [][]Expr {
 	return slices.Clip(sets)
 }
 
-// windows takes WINDOW name AS (…), ….
+// windows parses WINDOW name AS (…), ….
 func (p *parser) windows() []*NamedWindow {
 	p.next()
 	var out []*NamedWindow

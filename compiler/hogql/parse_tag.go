@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
 
-// tagNames are the tags that user interfaces draw. Any other tag is a kind of query.
+// tagNames are the tags that user interfaces render. Any other tag is a kind of query.
 var tagNames = func() map[string]bool {
 	names := map[string]bool{}
 	for name := range strings.FieldsSeq(`Sparkline RecordingButton ExplainCSPReport a blink marquee redacted em strong span div p pre
@@ -16,10 +16,10 @@ var tagNames = func() map[string]bool {
 	return names
 }()
 
-// queryTag is the only kind of query that a tag may be.
+// queryTag is the only kind of query allowed as a tag.
 const queryTag = "HogQLQuery"
 
-// tag is a tag as it is written.
+// tag is a tag as written.
 type tag struct {
 	start    int
 	name     Name
@@ -27,14 +27,14 @@ type tag struct {
 	children []Expr // texts, tags and other expressions
 }
 
-// attribute is an attribute of a tag, true where it has no value.
+// attribute is an attribute of a tag; its value is true if none is written.
 type attribute struct {
 	name  Name
 	value Expr
-	text  *token // the value where it is a plain text
+	text  *token // the value if it is plain text
 }
 
-// tagExpr takes a tag that has a value: the tuple by which user interfaces know a tag, or the subquery that it stands for.
+// tagExpr parses a tag used as a value: the tuple that user interfaces read as a tag, or the subquery that it means.
 func (p *parser) tagExpr() Expr {
 	t, ok := p.tag()
 	if !ok {
@@ -46,7 +46,7 @@ func (p *parser) tagExpr() Expr {
 	return p.tagTuple(t)
 }
 
-// tagQuery takes a tag that stands for a query.
+// tagQuery parses a tag that means a query.
 func (p *parser) tagQuery() Query {
 	t, ok := p.tag()
 	if !ok {
@@ -60,7 +60,7 @@ func (p *parser) tagQuery() Query {
 	return q
 }
 
-// tag takes <name attribute='text' other={expression} /> or <name …>children</name>.
+// tag parses <name attribute='text' other={expression} /> or <name …>children</name>.
 func (p *parser) tag() (*tag, bool) {
 	if !p.enter() {
 		return nil, false
@@ -83,7 +83,7 @@ func (p *parser) tag() (*tag, bool) {
 	return t, p.mistake == nil
 }
 
-// attribute takes name, name='text' or name={expression}.
+// attribute parses name, name='text' or name={expression}.
 func (p *parser) attribute() attribute {
 	a := attribute{name: p.memberName()}
 	if !p.accept(tokEquals) {
@@ -100,7 +100,7 @@ func (p *parser) attribute() attribute {
 	return a
 }
 
-// child takes one thing between a tag and its closing one. A text of blanks with a line break is no child.
+// child parses one item between a tag and its closing tag. Whitespace with a line break is not a child.
 func (p *parser) child(t *tag) {
 	switch c := p.cur(); c.kind {
 	case tokTagText:
@@ -120,7 +120,7 @@ func (p *parser) child(t *tag) {
 	}
 }
 
-// closing takes the name and the end of a closing tag, and checks the whole.
+// closing parses the name and the end of a closing tag, and checks the tag.
 func (p *parser) closing(t *tag) {
 	if p.mistake != nil {
 		return
@@ -137,7 +137,7 @@ func (p *parser) closing(t *tag) {
 	}
 }
 
-// tagTuple returns the tuple that a tag is: its name, and then each attribute by its name, the children last.
+// tagTuple returns a tag as a tuple: its name, then each attribute's name and value, the children last.
 func (p *parser) tagTuple(t *tag) Expr {
 	args := []Expr{&Const{Pos: t.name.Pos, Value: "__hx_tag"}, &Const{Pos: t.name.Pos, Value: t.name.Text}}
 	for _, a := range t.attrs {
@@ -150,7 +150,7 @@ func (p *parser) tagTuple(t *tag) Expr {
 	return &Call{Pos: p.from(t.start), Name: "tuple", NamePos: t.name.Pos, Args: args}
 }
 
-// tagValue returns the value of an attribute or a child: a list may hold values of several types there, so it is a tuple.
+// tagValue returns the value of an attribute or a child. A list may hold values of several types there, so it becomes a tuple.
 func tagValue(e Expr) Expr {
 	var items []Expr
 	switch n := e.(type) { //nolint:gochecksumtype // Only lists change.
@@ -172,7 +172,7 @@ func tupleOf(at Span, items []Expr) Expr {
 	return &Call{Pos: at, Name: "tuple", NamePos: at, Args: items}
 }
 
-// queryOf returns the query that a tag stands for; nil for a tag that user interfaces draw, and after a mistake.
+// queryOf returns the query that a tag means; nil for a tag that user interfaces render, and after a mistake.
 func (p *parser) queryOf(t *tag) Query {
 	name := t.name.Text
 	switch {
@@ -207,7 +207,7 @@ func (p *parser) queryOf(t *tag) Query {
 	return p.inner(*text)
 }
 
-// inner reads the query in a text of this one. Its places are those of the whole text; where the text has escapes, they are near them.
+// inner parses the query in a string of this text. Its places refer to the whole text; if the string has escapes, they are approximate.
 func (p *parser) inner(t token) Query {
 	text := p.contentOf(t)
 	p.spend.Bytes(len(text))

@@ -11,17 +11,16 @@ import (
 const (
 	// maxText is the longest query in bytes.
 	maxText = 1 << 20
-	// maxDepth bounds how deep a tree may be. ClickHouse takes a depth of 1000 (max_ast_depth), and the later stages put
-	// up to three functions around each node.
+	// maxDepth bounds the depth of a tree. ClickHouse allows a depth of 1000 (max_ast_depth), and the later stages wrap each node in up to three
+	// functions.
 	maxDepth = 256
 )
 
-// Parse reads one query (contract: hogql.md, sections 3 to 5). The mistake that it finds is a *diag.Error with its place
-// in the text; it stops at the first. Whatever the text is, Parse takes time and memory in proportion to its length, and
-// the tree is at most 256 nodes deep.
+// Parse parses one query (contract: hogql.md, sections 3 to 5). It stops at the first mistake, a *diag.Error with its place in the text. For any
+// text, it takes time and memory proportional to the length, and the tree is at most 256 nodes deep.
 func Parse(text string) (Query, error) { return ParseWithin(text, nil) }
 
-// ParseWithin is Parse that spends from the budget of a compile.
+// ParseWithin is Parse, but spends from the budget of a compile.
 func ParseWithin(text string, spend *budget.Budget) (Query, error) {
 	p, err := newParser(text, "query", spend)
 	if err != nil {
@@ -41,10 +40,10 @@ func ParseWithin(text string, spend *budget.Budget) (Query, error) {
 	return q, nil
 }
 
-// ParseExpr reads one expression, in the way of Parse.
+// ParseExpr parses one expression, like Parse.
 func ParseExpr(text string) (Expr, error) { return ParseExprWithin(text, nil) }
 
-// ParseExprWithin is ParseExpr that spends from the budget of a compile.
+// ParseExprWithin is ParseExpr, but spends from the budget of a compile.
 func ParseExprWithin(text string, spend *budget.Budget) (Expr, error) {
 	p, err := newParser(text, "expression", spend)
 	if err != nil {
@@ -63,19 +62,18 @@ func ParseExprWithin(text string, spend *budget.Budget) (Expr, error) {
 	return e, nil
 }
 
-// parser goes through the tokens of a text. After the first mistake it is at the last token, tokEnd: every list ends
-// there, so that all functions return soon, with nodes that are never used.
+// parser walks the tokens of a text. After the first mistake it stays at the last token, tokEnd. That ends every list, so all functions return
+// soon, with nodes that are not used.
 type parser struct {
 	text    string
-	base    int    // where the text starts in that of the whole query
+	base    int    // where the text starts in the whole query
 	whole   string // what the text is, for messages
 	spend   *budget.Budget
 	tokens  []token
 	pos     int
-	lexical *diag.Error // the mistake of the tokBad, if there is one
+	lexical *diag.Error // the mistake of the tokBad, if any
 	mistake *diag.Error
-	// depth counts the calls on the stack, deepest is the most they have been, and links counts the nodes that were put
-	// on top of others without a call, as in a + b + c.
+	// depth counts the calls on the stack and deepest is its maximum. links counts the nodes stacked without a call, as in a + b + c.
 	depth, deepest, links int
 }
 
@@ -95,7 +93,7 @@ func newParser(text, whole string, spend *budget.Budget) (*parser, error) {
 	return p, nil
 }
 
-// invalidUTF8 finds the first byte of text that no character holds.
+// invalidUTF8 finds the first byte of text that is not part of a character.
 func invalidUTF8(text string) (at int, found bool) {
 	if utf8.ValidString(text) {
 		return 0, false
@@ -109,10 +107,10 @@ func invalidUTF8(text string) (at int, found bool) {
 	}
 }
 
-// cur is the token to be taken next.
+// cur returns the next token to parse.
 func (p *parser) cur() token { return p.tokens[p.pos] }
 
-// ahead is the token n places after the current one.
+// ahead returns the token n places after the current one.
 func (p *parser) ahead(n int) token { return p.tokens[min(p.pos+n, len(p.tokens)-1)] }
 
 func (p *parser) at(k kind) bool { return p.tokens[p.pos].kind == k }
@@ -124,7 +122,7 @@ func (p *parser) atWords(first, second word) bool {
 	return p.atWord(first) && p.ahead(1).word == second
 }
 
-// next takes the current token.
+// next consumes the current token.
 func (p *parser) next() token {
 	t := p.tokens[p.pos]
 	if t.kind != tokEnd {
@@ -149,7 +147,7 @@ func (p *parser) acceptWord(w word) bool {
 	return true
 }
 
-// expect takes a token of kind k; what says in the mistake what was expected.
+// expect consumes a token of kind k; what describes it in the mistake.
 func (p *parser) expect(k kind, what string) {
 	if !p.accept(k) {
 		p.unexpected(what)
@@ -162,7 +160,7 @@ func (p *parser) expectWord(w word, what string) {
 	}
 }
 
-// end expects that all has been read.
+// end checks that everything has been parsed.
 func (p *parser) end() {
 	if p.mistake == nil && !p.at(tokEnd) {
 		advice := p.strayAdvice()
@@ -173,16 +171,16 @@ func (p *parser) end() {
 	}
 }
 
-// textOf is the text of a token.
+// textOf returns the text of a token.
 func (p *parser) textOf(t token) string { return p.textAt(t.span()) }
 
-// textAt is the text at a place.
+// textAt returns the text at a place.
 func (p *parser) textAt(at Span) string { return p.text[at.Start-p.base : at.End-p.base] }
 
-// start is the place where the next node starts.
+// start returns the place where the next node starts.
 func (p *parser) start() int { return int(p.tokens[p.pos].start) }
 
-// from is the span from start to the end of the token taken last.
+// from returns the span from start to the end of the last consumed token.
 func (p *parser) from(start int) Span {
 	if p.pos == 0 {
 		return Span{Start: start, End: start}
@@ -190,7 +188,7 @@ func (p *parser) from(start int) Span {
 	return Span{Start: start, End: int(p.tokens[p.pos-1].end)}
 }
 
-// fail notes the first mistake and goes to the end of the tokens.
+// fail records the first mistake and moves to the end of the tokens.
 func (p *parser) fail(code diag.Code, at Span, format string, args ...any) {
 	if p.mistake == nil {
 		p.mistake = diag.New(code, at, format, args...)
@@ -198,7 +196,7 @@ func (p *parser) fail(code diag.Code, at Span, format string, args ...any) {
 	p.pos = len(p.tokens) - 1
 }
 
-// refuse is fail with a mistake of syntax.
+// refuse is fail with a syntax error.
 func (p *parser) refuse(at Span, format string, args ...any) {
 	p.fail(diag.SyntaxError, at, format, args...)
 }
@@ -219,11 +217,11 @@ func (p *parser) unexpected(expected string) {
 	}
 }
 
-// badExpr stands for an expression after a mistake.
+// badExpr returns the expression used after a mistake.
 func badExpr() Expr { return &Const{} }
 
-// enter starts a production that can hold itself; leave ends it. When enter returns false, the text goes too deep and the
-// production must return at once.
+// enter starts a production that can contain itself; leave ends it. If enter returns false, the text is nested too deep and the production must
+// return at once.
 func (p *parser) enter() bool {
 	p.spend.Nodes(1)
 	p.depth++
@@ -237,10 +235,10 @@ func (p *parser) enter() bool {
 
 func (p *parser) leave() { p.depth-- }
 
-// tooDeep reports whether the tree could be deeper than maxDepth, so that it must be measured.
+// tooDeep reports whether the tree may be deeper than maxDepth, so that it must be measured.
 func (p *parser) tooDeep() bool { return p.deepest+p.links > maxDepth }
 
-// depthMeter finds a node that is too deep in a tree. It never goes deeper itself.
+// depthMeter finds a node of a tree that is too deep. It never descends deeper itself.
 type depthMeter struct {
 	depth   int
 	mistake *diag.Error
@@ -282,18 +280,18 @@ func (m *depthMeter) rewriter() *Rewriter {
 
 // Names.
 
-// isName reports whether a token can be a name where standing says which keywords cannot.
+// isName reports whether a token can be a name; without is the standing whose keywords cannot.
 func isName(t token, without standing) bool {
 	return t.kind == tokQuoted || t.kind == tokName && standings[t.word] < without
 }
 
-// atName reports whether an identifier comes next that is not a part of the grammar.
+// atName reports whether the next token is an identifier that is not part of the grammar.
 func (p *parser) atName() bool { return isName(p.cur(), standsClose) }
 
 // atBareAlias reports whether the next token is an alias without AS.
 func (p *parser) atBareAlias() bool { return isName(p.cur(), standsNamed) }
 
-// nameOf returns the Name of a token that is one.
+// nameOf returns the Name for a token that is one.
 func (p *parser) nameOf(t token) Name {
 	n := Name{Pos: t.span(), Text: p.textOf(t)}
 	if t.kind == tokQuoted || t.kind == tokString {
@@ -303,7 +301,7 @@ func (p *parser) nameOf(t token) Name {
 	return n
 }
 
-// contentOf is what a quoted token stands for.
+// contentOf returns the value of a quoted token.
 func (p *parser) contentOf(t token) string {
 	s := p.textOf(t)
 	if inner := s[1 : len(s)-1]; !t.escaped {
@@ -312,7 +310,7 @@ func (p *parser) contentOf(t token) string {
 	return unescape(s[1:len(s)-1], s[0])
 }
 
-// name takes an identifier; what says in the mistake what it would have been.
+// name parses an identifier; what describes it in the mistake.
 func (p *parser) name(what string) Name {
 	if t := p.cur(); t.kind == tokName && standings[t.word] >= standsValue {
 		p.refuse(t.span(), "'%s' is a reserved word: put it in backquotes to use it as %s", p.textOf(t), what)
@@ -325,7 +323,7 @@ func (p *parser) name(what string) Name {
 	return p.nameOf(p.next())
 }
 
-// memberName takes a name after a dot, where keywords are nothing special.
+// memberName parses a name after a dot, where keywords are not special.
 func (p *parser) memberName() Name {
 	if !p.at(tokName) && !p.at(tokQuoted) {
 		p.unexpected("a name")
@@ -334,7 +332,7 @@ func (p *parser) memberName() Name {
 	return p.nameOf(p.next())
 }
 
-// names takes (a, b, …).
+// names parses (a, b, …).
 func (p *parser) names(what string) []Name {
 	p.expect(tokLParen, "'('")
 	var out []Name
@@ -348,7 +346,7 @@ func (p *parser) names(what string) []Name {
 	return out
 }
 
-// alias takes the name of a column, after AS or alone.
+// alias parses the name of a column, with or without AS before it.
 func (p *parser) alias(what string) Name {
 	if !p.at(tokString) {
 		return p.plainAlias(what)
@@ -364,7 +362,7 @@ func (p *parser) alias(what string) Name {
 	return n
 }
 
-// plainAlias takes the name of a table or column that is not in single quotes.
+// plainAlias parses the name of a table or column that is not in single quotes.
 func (p *parser) plainAlias(what string) Name {
 	var n Name
 	if p.atWord(wordNull) || p.atWord(wordTrue) || p.atWord(wordFalse) {
@@ -376,8 +374,8 @@ func (p *parser) plainAlias(what string) Name {
 	return n
 }
 
-// checkAlias refuses the names that no alias may have (contract: hogql.md, section 6). In quotes a constant is a name like any other;
-// that of the project's column is not.
+// checkAlias refuses names that are not allowed as an alias (contract: hogql.md, section 6). In quotes, a constant is an ordinary name; the name of
+// the project's column is not.
 func (p *parser) checkAlias(n Name) {
 	for _, reserved := range [...]string{"team_id", "true", "false", "null"} {
 		if strings.EqualFold(n.Text, reserved) && (!n.Quoted || reserved == "team_id") {
@@ -386,7 +384,7 @@ func (p *parser) checkAlias(n Name) {
 	}
 }
 
-// isPlain reports whether a name needs no quotes wherever keywords do not matter.
+// isPlain reports whether a name needs no quotes where keywords are not special.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if !isNamePart(s[i]) {

@@ -7,17 +7,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 )
 
-// Room that texts get at first, in bytes: few are longer.
+// The initial sizes of texts, in bytes, which few exceed.
 const (
 	roomForQuery = 256
 	roomForExpr  = 32
 )
 
-// Print gives the text of q, on one line. Parse makes the same tree of it, but for the places and for quotes around names
-// that may go without.
+// Print returns the text of q, on one line. Parse turns it back into the same tree, except for places and unnecessary quotes around names.
 func Print(q Query) string { return PrintWithin(q, nil) }
 
-// PrintWithin is Print that spends from the budget of a compile: a tree whose parts are shared is longer as text.
+// PrintWithin is Print, but spends from the budget of a compile: a tree that shares nodes is longer as text.
 func PrintWithin(q Query, spend *budget.Budget) string {
 	p := printer{spend: spend}
 	p.text.Grow(roomForQuery)
@@ -25,7 +24,7 @@ func PrintWithin(q Query, spend *budget.Budget) string {
 	return p.text.String()
 }
 
-// PrintExpr gives the text of e, in the way of Print.
+// PrintExpr returns the text of e, like Print.
 func PrintExpr(e Expr) string {
 	var p printer
 	p.text.Grow(roomForExpr)
@@ -33,11 +32,11 @@ func PrintExpr(e Expr) string {
 	return p.text.String()
 }
 
-// FunctionForm gives the text of e with functions for operators, as plus(1, 2): the name of a column that has neither an
-// alias nor a name (contract: hogql.md, section 1).
+// FunctionForm returns the text of e with operators written as functions, such as plus(1, 2): the name of a column that has neither an alias nor a
+// name (contract: hogql.md, section 1).
 func FunctionForm(e Expr) string { return FunctionFormWithin(e, nil) }
 
-// FunctionFormWithin is FunctionForm that spends from the budget of a compile.
+// FunctionFormWithin is FunctionForm, but spends from the budget of a compile.
 func FunctionFormWithin(e Expr, spend *budget.Budget) string {
 	p := printer{functions: true, spend: spend}
 	p.text.Grow(roomForExpr)
@@ -45,10 +44,10 @@ func FunctionFormWithin(e Expr, spend *budget.Budget) string {
 	return p.text.String()
 }
 
-// longestExcerpt bounds an excerpt in bytes: what a message has room for.
+// longestExcerpt is the longest excerpt, in bytes, that fits into a message.
 const longestExcerpt = 200
 
-// Excerpt gives the text of e for a message, in the way of Print. One that is long is cut, and whole is false.
+// Excerpt returns the text of e for a message, like Print. A long text is cut, and whole is then false.
 func Excerpt(e Expr) (text string, whole bool) {
 	p := printer{most: longestExcerpt + 1}
 	p.expr(e, levelAlias)
@@ -59,8 +58,8 @@ func Excerpt(e Expr) (text string, whole bool) {
 	return strings.ToValidUTF8(text[:longestExcerpt], "") + "…", false
 }
 
-// ShortForm gives at least the first most bytes of FunctionForm, as far as there are so many, with the word value in place of
-// each text: the values of clients have no place in what is logged.
+// ShortForm returns FunctionForm up to at least its first most bytes, with the word value in place of each string: clients' values do not belong
+// in logs.
 func ShortForm(e Expr, most int) string {
 	p := printer{functions: true, quiet: true, most: most}
 	p.text.Grow(roomForExpr)
@@ -72,8 +71,8 @@ func ShortForm(e Expr, most int) string {
 type printer struct {
 	text      strings.Builder
 	functions bool // operators are written as functions
-	quiet     bool // texts are not shown
-	most      int  // bytes after which nothing more is wanted; 0 for no end
+	quiet     bool // strings are hidden
+	most      int  // bytes after which no more text is needed; 0 for no limit
 	spend     *budget.Budget
 }
 
@@ -97,7 +96,7 @@ func commas[T any](p *printer, list []T, write func(T)) {
 // item writes an element of a list.
 func (p *printer) item(e Expr) { p.expr(e, levelAlias) }
 
-// ident writes a name that comes first in a chain, or alone.
+// ident writes a name that stands alone or starts a chain.
 func (p *printer) ident(s string) {
 	if isPlain(s) && standings[lookupWord(s)] == standsFree {
 		p.put(s)
@@ -106,7 +105,7 @@ func (p *printer) ident(s string) {
 	p.quote(s, '`')
 }
 
-// link writes a name that follows a dot.
+// link writes a name after a dot.
 func (p *printer) link(n Name) {
 	if n.Index || isPlain(n.Text) {
 		p.put(n.Text)
@@ -145,7 +144,7 @@ func (p *printer) function(name string) {
 	case wordCast, wordTryCast, wordColumns, wordInterval, wordDistinct, wordCube, wordRollup, wordGrouping, wordValues:
 		p.quote(name, '`')
 		return
-	default: // all other keywords follow their standing
+	default: // other keywords follow their standing
 	}
 	if isPlain(name) && standings[w] < standsClose {
 		p.put(name)
@@ -185,5 +184,5 @@ func (p *printer) quote(s string, quote byte) {
 	b.WriteByte(quote)
 }
 
-// Identifier writes a name, in backquotes where it needs them.
+// Identifier returns a name as text, in backquotes if necessary.
 func Identifier(name string) string { return PrintExpr(&Field{Chain: []Name{{Text: name}}}) }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// expr writes e, in parentheses when its operator is looser than the level.
+// expr writes e, in parentheses if its operator is looser than level.
 func (p *printer) expr(e Expr, level int) {
 	if p.most > 0 && p.text.Len() >= p.most {
 		return
@@ -27,7 +27,7 @@ func (p *printer) expr(e Expr, level int) {
 	}
 }
 
-// levelOf gives the level of the operator that e is written with.
+// levelOf returns the level of the operator that e is written with.
 func levelOf(e Expr) int {
 	switch n := e.(type) {
 	case *Alias, *Lambda:
@@ -264,7 +264,7 @@ func (p *printer) star(n *Star) {
 	}
 }
 
-// arguments writes the lists of a call; params are nil when there is only one.
+// arguments writes the lists of a call; params is nil if there is only one.
 func (p *printer) arguments(params, args []Expr, distinct bool, orderBy []*Order) {
 	if params != nil {
 		p.call("", params)
@@ -304,8 +304,7 @@ func (p *printer) unary(n *Unary) {
 	p.expr(n.X, levelUnary)
 }
 
-// startsWithNumber reports whether the text of e starts with a number or a minus, which another minus in front of it would
-// change.
+// startsWithNumber reports whether the text of e starts with a number or a minus, whose meaning a minus before it would change.
 func startsWithNumber(e Expr) bool {
 	switch n := e.(type) {
 	case *Const:
@@ -419,8 +418,8 @@ func (p *printer) slice(n *Slice) {
 	p.put("]")
 }
 
-// owner writes what comes before the dot of an element or member, and the dot. A field needs parentheses, else the dot
-// would go on with its chain, and so do a number and an asterisk, after which the dot would start a number.
+// owner writes the operand before the dot of an element or member, and the dot. A field needs parentheses, since the dot would continue its
+// chain; so do a number and an asterisk, after which the dot would start a number.
 func (p *printer) owner(x Expr, nullSafe bool) {
 	dot, level := ".", levelPostfix
 	if nullSafe {

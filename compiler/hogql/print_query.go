@@ -29,8 +29,7 @@ var setOps = [...]string{
 	Except:            " EXCEPT",
 }
 
-// setQuery writes the members of n and what follows them. The last member needs parentheses where an ORDER BY or LIMIT
-// would else become its own.
+// setQuery writes the members of n and its clauses. The last member needs parentheses if it would otherwise swallow an ORDER BY or LIMIT.
 func (p *printer) setQuery(n *SetQuery) {
 	tail := n.OrderBy != nil || n.Limit != nil
 	for i, member := range n.Members {
@@ -139,7 +138,7 @@ func (p *printer) interpolate(n *Interpolate) {
 	p.put(")")
 }
 
-// clause writes the word and its expression, if there is one.
+// clause writes a keyword and its expression, if there is one.
 func (p *printer) clause(word string, e Expr) {
 	if e != nil {
 		p.put(word)

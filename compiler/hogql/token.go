@@ -1,12 +1,12 @@
 package hogql
 
-// kind says what a token is.
+// kind is the kind of a token.
 type kind uint8
 
 // The kinds of tokens.
 const (
 	tokEnd    kind = iota // after the last byte of the text
-	tokBad                // the text here is not a token; the lexer's mistake says why
+	tokBad                // not a token; the lexer's mistake says why
 	tokName               // a plain identifier or keyword
 	tokQuoted             // an identifier in backquotes or double quotes
 	tokNumber
@@ -53,8 +53,8 @@ const (
 	tokNotIMatch
 )
 
-// token is a piece of the text. Escaped reports whether the content of a string, template text or quoted identifier is not
-// the bytes between its quotes.
+// token is a piece of the text. Escaped reports whether the content of a string, template text or quoted identifier differs from the bytes
+// between its quotes.
 type token struct {
 	kind       kind
 	word       word
@@ -64,7 +64,7 @@ type token struct {
 
 func (t token) span() Span { return Span{Start: int(t.start), End: int(t.end)} }
 
-// word is a keyword, known by its text in any case; notWord is any other name.
+// word is a keyword, recognized in any case; notWord is any other name.
 type word uint8
 
 // The keywords.
@@ -193,19 +193,19 @@ const (
 	wordWithin
 )
 
-// standing says where a keyword can be used as a name without quotes. After a dot every keyword can.
+// standing says where a keyword can be used as an unquoted name. After a dot, every keyword can.
 type standing uint8
 
 // The standings of keywords.
 const (
 	standsFree  standing = iota // everywhere
-	standsNamed                 // everywhere but as an alias without AS, where it would go on with the query
-	standsClose                 // never: it is a part of the grammar wherever it can occur
+	standsNamed                 // everywhere except as an alias without AS, where it would continue the query
+	standsClose                 // never: it is always part of the grammar
 	standsValue                 // never: it is a constant
-	standsOther                 // never: it belongs to the language of programs that shares PostHog's lexer
+	standsOther                 // never: it belongs to the program language that shares PostHog's lexer
 )
 
-// words are the keywords, by their text in lower case.
+// words are the keywords, keyed by their text in lower case.
 var words = map[string]struct {
 	word     word
 	standing standing
@@ -334,10 +334,10 @@ var words = map[string]struct {
 	"within":       {wordWithin, standsNamed},
 }
 
-// longestWord is the length of the longest keyword: try no longer name.
+// longestWord is the length of the longest keyword; longer names are not looked up.
 const longestWord = len("materialized")
 
-// standings holds the standing of each keyword by its number.
+// standings holds the standing of each keyword, indexed by the keyword.
 var standings = func() (out [256]standing) {
 	for _, w := range words {
 		out[w.word] = w.standing
@@ -345,7 +345,7 @@ var standings = func() (out [256]standing) {
 	return out
 }()
 
-// lookupWord gives the keyword that a name is, in any case.
+// lookupWord returns the keyword for a name, in any case.
 func lookupWord(name string) word {
 	if len(name) < 2 || len(name) > longestWord {
 		return notWord

@@ -1,7 +1,7 @@
 package hogql
 
-// Type is what the compiler knows of a value: enough for the rules on NULL, time zones and property access, no more.
-// The zero Type is unknown, and unknown values count as nullable.
+// Type is what the compiler knows about a value: just enough for the rules on NULL, time zones and property access. The zero Type is unknown, and
+// unknown values count as nullable.
 type Type struct {
 	Kind     Kind
 	Nullable bool
@@ -31,16 +31,16 @@ const (
 	State // an intermediate aggregate state
 )
 
-// MayBeNull reports whether a value of the type can be NULL, as far as is known.
+// MayBeNull reports whether a value of the type can be NULL, as far as the compiler knows.
 func (t Type) MayBeNull() bool { return t.Nullable || t.Kind == Unknown || t.Kind == Null }
 
-// CastType is what a cast makes: values of a kind, by a function.
+// CastType is the result of a cast: values of a kind, converted by a function.
 type CastType struct {
 	Kind     Kind
 	Function string
 }
 
-// CastTypes are the types that a cast accepts, by name (contract: hogql.md, section 5).
+// CastTypes are the types allowed in a cast, by name (contract: hogql.md, section 5).
 var CastTypes = map[string]CastType{
 	"int": {Int, "toInt64"}, "integer": {Int, "toInt64"},
 	"float": {Float, "toFloat64"}, "double": {Float, "toFloat64"}, "double precision": {Float, "toFloat64"}, "real": {Float, "toFloat64"},

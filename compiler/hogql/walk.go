@@ -1,25 +1,24 @@
 package hogql
 
-// Rewriter makes new trees from old ones. Each of its functions takes a node and gives the node to put in its place,
-// itself to leave it; a nil function leaves all nodes of its family. No node that it is given is ever changed: a node
-// is copied when something below it was replaced, and whole branches without a change are shared.
+// Rewriter makes new trees from old ones. Each of its functions takes a node and returns its replacement, or the node itself to keep it; a nil
+// function keeps all nodes of its family. Nodes are never modified: a node is copied if something below it was replaced, and unchanged
+// branches are shared.
 //
-// There are two ways to use it. RewriteExpr and RewriteQuery go through the whole tree, children first.
-// A stage that must see a node before its children (to open a scope, say) calls ExprChildren, QueryChildren and
-// TableChildren, which put only the direct children of one node through the functions and leave the descent to them.
+// There are two ways to use it. RewriteExpr and RewriteQuery walk the whole tree, children first. A stage that must see a node before its
+// children (to open a scope, say) calls ExprChildren, QueryChildren and TableChildren, which apply the functions only to the direct children
+// of one node and leave the descent to them.
 //
-// Children are visited in the order of the text, with two exceptions: in a Select, WITH comes first, then FROM and ARRAY
-// JOIN, then the columns; the later clauses follow in their order. The aliases in ARRAY JOIN and REPLACE stay; only
-// their expressions are visited.
+// Children are visited in text order, except that in a Select, WITH comes first, then FROM and ARRAY JOIN, then the columns; the later clauses
+// follow in order. The aliases in ARRAY JOIN and REPLACE are kept; only their expressions are visited.
 type Rewriter struct {
 	Expr  func(Expr) Expr
 	Query func(Query) Query
 	Table func(Table) Table
 
-	// Exactly one of these is set in the rewriters that go through a whole tree by themselves: in fields rather than in
-	// functions, since a walk begins often, and three functions that know each other are four allocations.
-	below   *Rewriter // whose functions are applied on the way up
-	visitor *Visitor  // that is shown each node on the way down
+	// Exactly one of these is set in rewriters that walk a whole tree themselves. They are fields and not functions, because walks are started
+	// often, and three functions that refer to each other are four allocations.
+	below   *Rewriter // its functions are applied on the way up
+	visitor *Visitor  // it is shown each node on the way down
 }
 
 // RewriteExpr rewrites e, children first. A nil e stays nil.
@@ -34,53 +33,51 @@ func (r *Rewriter) RewriteQuery(q Query) Query {
 	return d.query(q)
 }
 
-// RewriteExpr puts every expression below e through f, children first, those in subqueries included.
+// RewriteExpr applies f to every expression at and below e, including those in subqueries, children first.
 func RewriteExpr(e Expr, f func(Expr) Expr) Expr {
 	r := Rewriter{Expr: f}
 	return r.RewriteExpr(e)
 }
 
-// RewriteQuery puts every expression of q through f, children first, those in subqueries included.
+// RewriteQuery applies f to every expression of q, including those in subqueries, children first.
 func RewriteQuery(q Query, f func(Expr) Expr) Query {
 	r := Rewriter{Expr: f}
 	return r.RewriteQuery(q)
 }
 
-// Visitor looks at the nodes of a tree, parents first. A function that returns false keeps the walk out of what lies
-// below its node; a nil function lets it in.
+// Visitor visits the nodes of a tree, parents first. If a function returns false, the walk skips everything below the node; a nil function
+// skips nothing.
 type Visitor struct {
 	Expr  func(Expr) bool
 	Query func(Query) bool
 	Table func(Table) bool
 }
 
-// WalkExpr visits e and all that lies below it. A nil e is not visited.
+// WalkExpr visits e and everything below it. A nil e is not visited.
 func (v *Visitor) WalkExpr(e Expr) {
 	r := Rewriter{visitor: v}
 	r.expr(e)
 }
 
-// WalkQuery visits q and all that lies below it. A nil q is not visited.
+// WalkQuery visits q and everything below it. A nil q is not visited.
 func (v *Visitor) WalkQuery(q Query) {
 	r := Rewriter{visitor: v}
 	r.query(q)
 }
 
-// WalkExpr shows f every expression at and below e, parents first, those in subqueries included; f returns false to keep
-// out of what lies below.
+// WalkExpr calls f for every expression at and below e, including those in subqueries, parents first; f returns false to skip what is below.
 func WalkExpr(e Expr, f func(Expr) bool) {
 	v := Visitor{Expr: f}
 	v.WalkExpr(e)
 }
 
-// WalkQuery shows f every expression of q, parents first, those in subqueries included; f returns false to keep out of
-// what lies below.
+// WalkQuery calls f for every expression of q, including those in subqueries, parents first; f returns false to skip what is below.
 func WalkQuery(q Query, f func(Expr) bool) {
 	v := Visitor{Expr: f}
 	v.WalkQuery(q)
 }
 
-// expr, query and table put one node, which may be nil, through what the rewriter does with its family.
+// expr, query and table apply the rewriter to one node of its family, which may be nil.
 func (r *Rewriter) expr(e Expr) Expr {
 	switch {
 	case e == nil:
@@ -126,7 +123,7 @@ func (r *Rewriter) table(t Table) Table {
 	return t
 }
 
-// Conjuncts gives the conditions that all hold when a condition holds: those that it joins by AND, at any depth, or itself; none for nil.
+// Conjuncts returns the conditions that a condition joins by AND, at any depth, or the condition itself; none for nil.
 func Conjuncts(e Expr) []Expr {
 	l, ok := e.(*Logic)
 	switch {
