@@ -7,13 +7,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// isAggregate reports whether a call makes one value of many rows.
+// isAggregate reports whether a call computes one value from many rows.
 func isAggregate(c *hogql.Call) bool {
 	f, ok := schema.LookupFunction(c.Name)
 	return ok && c.Over == nil && (f.Aggregate || f.Rule == schema.RuleMacro && macroAggregates(f))
 }
 
-// macroAggregates reports whether the text that a call stands for has an aggregate in it.
+// macroAggregates reports whether the text of a macro contains an aggregate.
 func macroAggregates(f *schema.Function) bool {
 	x, err := hogql.ParseExpr(f.Macro)
 	return err != nil || holdsAggregate(x)
@@ -25,7 +25,7 @@ func isWindow(c *hogql.Call) bool {
 	return c.Over != nil || ok && f.Windowed()
 }
 
-// isVolatile reports whether a call may give something else each time.
+// isVolatile reports whether a call may return a different value each time.
 func isVolatile(c *hogql.Call) bool {
 	f, ok := schema.LookupFunction(c.Name)
 	return ok && f.Volatile
@@ -37,7 +37,7 @@ func is[T hogql.Expr](e hogql.Expr) bool {
 	return ok
 }
 
-// holds reports whether an expression has a call in it, outside of subqueries, for which a test holds.
+// holds reports whether an expression contains, outside of subqueries, a call that passes a test.
 func holds(e hogql.Expr, test func(*hogql.Call) bool) bool {
 	found := false
 	v := hogql.Visitor{
@@ -60,20 +60,20 @@ func holdsArrayJoin(e hogql.Expr) bool {
 	return holds(e, func(c *hogql.Call) bool { return strings.EqualFold(c.Name, "arrayJoin") })
 }
 
-// The functions that put kept values together.
+// The functions that merge stored aggregate values.
 const (
 	sum  = "sum"
 	mean = "avg"
 )
 
-// together says how an aggregate's values for parts of the rows become its value for all of them.
+// together says how an aggregate's values for parts of the rows are merged into its value for all rows.
 type together struct {
 	function string
-	// matched is the condition on the rows that count, which an aggregate has whose value for no rows is not left out; nil for all rows.
+	// matched is the condition on the rows that count, for aggregates whose value for no rows must be skipped explicitly; nil for all rows.
 	matched hogql.Expr
 }
 
-// distinctName is what an aggregate is called in messages.
+// distinctName returns the name of an aggregate for messages.
 func distinctName(c *hogql.Call) string {
 	if c.Distinct {
 		return c.Name + "Distinct"
@@ -81,7 +81,7 @@ func distinctName(c *hogql.Call) string {
 	return c.Name
 }
 
-// putTogether says how the values of an aggregate are put together; false for those whose values do not say it.
+// putTogether returns how the values of an aggregate are merged; false if they cannot be.
 func putTogether(c *hogql.Call) (together, bool) {
 	if c.Distinct || c.Over != nil || len(c.OrderBy) > 0 || c.Params != nil {
 		return together{}, false
@@ -98,7 +98,7 @@ func putTogether(c *hogql.Call) (together, bool) {
 		return together{function: sum}, true
 	case "countarray", "sumarray", "sumornull":
 		return together{function: sum}, true
-	case "minornull", "maxornull": // no rows give NULL, which is left out
+	case "minornull", "maxornull": // NULL for no rows, which min and max skip
 		return together{function: base[:len("min")]}, true
 	case "min", "max":
 		t := together{function: base, matched: c.Filter}
@@ -121,8 +121,8 @@ func and(a, b hogql.Expr) hogql.Expr {
 	return &hogql.Logic{Args: []hogql.Expr{a, b}}
 }
 
-// aloneAgain is the function whose value for one value of an aggregate is that value, and for none the aggregate's own for no rows: so that
-// a query without GROUP BY has its one row when no row is kept.
+// aloneAgain returns a function that maps a single value of an aggregate to itself, and no value to the aggregate's own result for no rows. With it, a
+// query without GROUP BY still returns its one row if the table has none.
 func aloneAgain(c *hogql.Call) (string, bool) {
 	if t, ok := putTogether(c); ok {
 		return t.function, true

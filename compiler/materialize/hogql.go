@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// hogql plans a query in HogQL.
+// hogql plans a HogQL query.
 func (p *Plan) hogql(q *query.HogQL, env compiler.Env, o Options) error {
 	if q.Query == "" {
 		return refuse("Query is empty or invalid.")
@@ -72,13 +72,13 @@ func (p *Plan) hogql(q *query.HogQL, env compiler.Env, o Options) error {
 	return nil
 }
 
-// show writes what a run reads.
+// show sets the texts of the query that a run reads.
 func (p *Plan) show(o Options) {
 	p.Execution = hogql.Print(p.read)
 	p.Display = hogql.Print(renamed(p.read, p.name, o.Endpoint))
 }
 
-// renamed is a query over one table by another name.
+// renamed returns a query over one table with that table renamed.
 func renamed(s *hogql.Select, from, to string) hogql.Query {
 	r := hogql.Rewriter{
 		Expr: func(e hogql.Expr) hogql.Expr {
@@ -117,24 +117,24 @@ func (p *Plan) rangePairs(uses []*usage) {
 	}
 }
 
-// builder makes the two queries of a plan.
+// builder builds the two queries of a plan.
 type builder struct {
 	plan *Plan
 	node query.Node
 	env  compiler.Env
 	sel  *hogql.Select
 	uses []*usage
-	left []hogql.Expr // the conditions that stay
+	left []hogql.Expr // the conditions that stay in the query
 	// taken are all names that the query uses.
 	taken map[string]bool
 }
 
-// ranged reports whether rows of several values of a column may be asked for.
+// ranged reports whether a run may ask for rows with several values of a column.
 func (b *builder) ranged() bool {
 	return slices.ContainsFunc(b.uses, func(u *usage) bool { return u.op != hogql.Equals })
 }
 
-// identifiers are all names in a query.
+// identifiers returns all names in a query.
 func identifiers(q hogql.Query) map[string]bool {
 	names := map[string]bool{}
 	add := func(list ...hogql.Name) {
@@ -188,7 +188,7 @@ func identifiers(q hogql.Query) map[string]bool {
 	return names
 }
 
-// free returns a name that nothing in the query has.
+// free returns an unused name, and marks it as used.
 func (b *builder) free(name string) string { return freeName(b.taken, name) }
 
 // freeName returns a name that is not taken, and takes it.
@@ -201,7 +201,7 @@ func freeName(taken map[string]bool, name string) string {
 	return out
 }
 
-// nameKeys names the columns of the conditions on variables: by the variable where nothing else in the query has that name.
+// nameKeys names the columns for conditions on variables: after the variable, unless something else in the query has that name.
 func (b *builder) nameKeys() {
 	for _, u := range b.uses {
 		u.name = b.free(u.codes[0])
@@ -215,7 +215,7 @@ func tooManyParts() error {
 	return refuse("The query has too many parts to be materialized: more than %d columns, keys, variables or conditions on these", maxParts)
 }
 
-// check refuses the clauses whose rows depend on the conditions that are taken out.
+// check refuses clauses whose rows depend on the conditions that are taken out.
 func (b *builder) check() error {
 	s := b.sel
 	keys := len(s.OrderBy)
@@ -274,7 +274,7 @@ func (b *builder) aggregated() bool {
 	return slices.ContainsFunc(b.sel.Columns, holdsAggregate)
 }
 
-// direct is the query with its bounds cut.
+// direct returns the query with the times in its bounds truncated.
 func (b *builder) direct() hogql.Query {
 	out := *b.sel
 	conditions := slices.Clone(b.left)
@@ -285,7 +285,7 @@ func (b *builder) direct() hogql.Query {
 	return &out
 }
 
-// condition is the condition for a column that holds what is compared.
+// condition returns the condition on a column that holds the compared value.
 func (u *usage) condition(column hogql.Expr) hogql.Expr {
 	value := u.value
 	if u.bucket != "" {
@@ -294,7 +294,7 @@ func (u *usage) condition(column hogql.Expr) hogql.Expr {
 	return &hogql.Compare{Op: u.op, Left: column, Right: value}
 }
 
-// cut is a time as the table keeps it.
+// cut truncates a time as it is stored in the table.
 func (u *usage) cut(column hogql.Expr) hogql.Expr {
 	if u.bucket == "" {
 		return column
@@ -316,7 +316,7 @@ func alias(x hogql.Expr, name string) *hogql.Alias {
 	return &hogql.Alias{X: x, Name: hogql.Name{Text: name}}
 }
 
-// logic joins conditions by AND; nil for none.
+// logic joins conditions by AND; nil if there are none.
 func logic(conditions []hogql.Expr) hogql.Expr {
 	switch len(conditions) {
 	case 0:
@@ -327,7 +327,7 @@ func logic(conditions []hogql.Expr) hogql.Expr {
 	return &hogql.Logic{Args: conditions}
 }
 
-// unnamed is an expression of the select list without its alias.
+// unnamed returns an expression of the select list without its alias.
 func unnamed(e hogql.Expr) (x hogql.Expr, name string) {
 	if a, ok := e.(*hogql.Alias); ok {
 		return a.X, a.Name.Text
@@ -335,7 +335,7 @@ func unnamed(e hogql.Expr) (x hogql.Expr, name string) {
 	return e, ""
 }
 
-// columnsOf compiles a query, and gives its columns.
+// columnsOf compiles a query, and returns its columns.
 func (b *builder) columnsOf(s hogql.Query) (*compiler.Compiled, []schema.KeptColumn, error) {
 	compiled, types, err := compiler.CompileRemade(b.node, b.env, func(hogql.Query) (hogql.Query, error) { return s, nil })
 	if err != nil {
@@ -348,7 +348,7 @@ func (b *builder) columnsOf(s hogql.Query) (*compiler.Compiled, []schema.KeptCol
 	return compiled, columns, nil
 }
 
-// BucketNames are the parts of time by which columns can be kept, the shortest first.
+// BucketNames are the units to which the times in a column can be truncated, shortest first.
 var BucketNames = []string{"minute", "fifteen_minutes", "hour", "day", "week", "month"}
 
 var bucketFunctions = map[string]string{
@@ -358,7 +358,7 @@ var bucketFunctions = map[string]string{
 
 const defaultBucket = "day"
 
-// buckets says by which part of time the columns of range variables are kept.
+// buckets determines to which unit the columns of range variables are truncated.
 func (b *builder) buckets(overrides map[string]string) error {
 	for _, column := range slices.Sorted(maps.Keys(overrides)) {
 		if bucketFunctions[overrides[column]] == "" {
@@ -396,7 +396,7 @@ func (b *builder) buckets(overrides map[string]string) error {
 		kind := columns[i].Type.Kind
 		switch {
 		case c.bucket == "":
-			if kind == hogql.Float { // 0 and -0 are equal, and two keys of GROUP BY
+			if kind == hogql.Float { // 0 and -0 are equal, but are two keys of GROUP BY
 				c.use.column = &hogql.Binary{Op: hogql.Plus, Left: c.use.column, Right: &hogql.Const{Value: int64(0)}}
 			}
 		case kind == hogql.DateTime, kind == hogql.Date && wholeDays(c.bucket):
@@ -410,7 +410,7 @@ func (b *builder) buckets(overrides map[string]string) error {
 	return nil
 }
 
-// defined is a column with the alias that it may be put in its place.
+// defined returns the expression of a column alias, or e itself.
 func (b *builder) defined(e hogql.Expr) hogql.Expr {
 	f, ok := e.(*hogql.Field)
 	if !ok || len(f.Chain) != 1 {
@@ -430,7 +430,7 @@ func isRange(op hogql.CompareOp) bool {
 	return op == hogql.Less || op == hogql.LessOrEquals || op == hogql.Greater || op == hogql.GreaterOrEquals
 }
 
-// columnName is the name of a plain column, as bucket_overrides and range_pairs have it; empty for any other expression.
+// columnName returns the name of a plain column, as in bucket_overrides and range_pairs; empty for any other expression.
 func columnName(e hogql.Expr) string {
 	f, ok := e.(*hogql.Field)
 	if !ok {

@@ -12,23 +12,23 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// split is a breakdown of a trend that is a variable.
+// split is a breakdown of a trend whose value is a variable.
 type split struct {
 	name string
-	at   int // its place among the values of a row, from 1
+	at   int // its index among the values of a row, from 1
 }
 
-// longest is the most characters of a value that the table tells from a longer one's.
+// longest is the longest value, in characters, that the table can tell from a longer one.
 const longest = 399
 
-// serves reports whether the rows of a value are those that the insight gives for it alone. A missing value is not one value: it may be no
+// serves reports whether the rows of a value equal what the insight returns for that value alone. A missing value does not: it may be a missing
 // property, or an empty text.
 func (s *split) serves(value any) bool {
 	text, ok := value.(string)
 	return ok && text != "" && len(text) <= longest
 }
 
-// insight plans an insight: the table has its rows.
+// insight plans an insight: the table stores its rows.
 func (p *Plan) insight(env compiler.Env, o Options) error {
 	n := p.node.(query.Insight)
 	if err := p.breakdowns(n, env, o); err != nil {
@@ -57,13 +57,12 @@ func (p *Plan) insight(env compiler.Env, o Options) error {
 	return nil
 }
 
-// set plans a query that is several.
+// set plans a query made of several.
 func (r *reader) set(q hogql.Query) error {
 	return r.finish(q, &hogql.Select{}, nil)
 }
 
-// breakdowns finds the breakdowns that are variables. A run gives the values of all of them, or of none where the version says that they are
-// optional.
+// breakdowns finds the breakdowns that are variables. A run gives values for all of them, or for none if the version declares them optional.
 func (p *Plan) breakdowns(n query.Insight, env compiler.Env, o Options) error {
 	list := n.Parts().Breakdowns
 	if list == nil || *list == nil {
@@ -111,13 +110,13 @@ func (p *Plan) breakdowns(n query.Insight, env compiler.Env, o Options) error {
 	return nil
 }
 
-// firstTimes are the maths that look for the first event of somebody, which a condition on a value changes.
+// firstTimes are the maths that look for someone's first event. A condition on a value would change which event that is.
 var firstTimes = map[string]bool{
 	"first_time_for_user": true, "first_matching_event_for_user": true, "first_time_for_group": true, "first_matching_event_for_group": true,
 	"first_time_for_user_with_filters": true,
 }
 
-// unsuited says why the rows of one value of a breakdown are not what the insight gives for that value alone; empty if they are.
+// unsuited returns why the rows of one breakdown value differ from what the insight returns for that value alone; empty if they do not.
 func unsuited(f *query.Breakdown, db *schema.Database) string {
 	scope, known := map[string]schema.PropertyScope{"event": schema.EventProperty, "person": schema.PersonProperty}[f.Type]
 	switch {
@@ -135,11 +134,11 @@ func unsuited(f *query.Breakdown, db *schema.Database) string {
 	return ""
 }
 
-// valuesColumn is the column of a trend's rows that has the values of the breakdowns.
+// valuesColumn is the column of a trend's rows that has the breakdown values.
 const valuesColumn = "breakdown"
 
-// readInsight compiles what a run of an insight reads. The rows are drawn as those of the insight with the values of the run, at the moment of
-// filling.
+// readInsight compiles the query that a run of an insight reads. Its rows are shaped like those of the insight with the values of the run, at the
+// time of filling.
 func (p *Plan) readInsight(r Run, env compiler.Env) (*compiler.Compiled, error) {
 	env.AllValues = len(p.split) > 0
 	read := *p.read

@@ -6,13 +6,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// lift moves conditions on variables from a common table expression to the query that reads it, with the columns that they are about. It
-// returns the query as it is where that would change its rows, or where there is nothing to move.
+// lift moves conditions on variables, with the columns that they use, from a common table expression to the query that reads it. If that would
+// change the query's rows, or there is nothing to move, it returns the query unchanged.
 //
 //	WITH a AS (SELECT event FROM events WHERE x = {variables.v}) SELECT event FROM a
 //	WITH a AS (SELECT event, x AS v FROM events) SELECT event FROM a WHERE v = {variables.v}
 //
-// The second result is what the moved columns are in the common table expression, by their names.
+// The second result maps the moved columns to their expressions in the common table expression.
 func lift(s *hogql.Select, taken map[string]bool) (*hogql.Select, map[string]hogql.Expr) {
 	l := &lifter{taken: taken, reads: map[string]int{}, ctes: map[string]*hogql.CTE{}, changed: map[string]*hogql.Select{}, origins: map[string]hogql.Expr{}}
 	v := hogql.Visitor{Table: func(t hogql.Table) bool {
@@ -52,7 +52,7 @@ type lifter struct {
 	origins map[string]hogql.Expr
 }
 
-// lifted gives a SELECT with the conditions of the table that it reads moved to it; false where there are none, or they cannot be moved.
+// lifted returns a SELECT to which the conditions of the table that it reads have been moved; false if there are none, or they cannot be moved.
 func (l *lifter) lifted(s *hogql.Select, depth int) (*hogql.Select, bool) {
 	from, ok := s.From.(*hogql.TableName)
 	if !ok || len(from.Chain) != 1 || len(from.Columns) > 0 || from.Sample != nil || depth > len(l.ctes) {
@@ -105,7 +105,7 @@ func (l *lifter) lifted(s *hogql.Select, depth int) (*hogql.Select, bool) {
 	return &outer, true
 }
 
-// origin is what a column is where it was moved from.
+// origin returns the expression of a column at the place where it was moved from.
 func origin(origins map[string]hogql.Expr, column hogql.Expr) hogql.Expr {
 	if f, ok := column.(*hogql.Field); ok {
 		if moved := origins[f.Chain[len(f.Chain)-1].Text]; moved != nil {
@@ -136,7 +136,7 @@ func operatorOf(u *usage) (hogql.CompareOp, bool) {
 	return op, ok
 }
 
-// movable reports whether a SELECT gives the same rows when conditions are applied to them, and not to the rows that it reads.
+// movable reports whether applying conditions to the rows of a SELECT, instead of the rows that it reads, gives the same result.
 func movable(s *hogql.Select, found []*usage) bool {
 	if s.Distinct || s.Limit != nil || s.LimitBy != nil || s.Windows != nil || s.Interpolate != nil {
 		return false
@@ -159,7 +159,7 @@ func movable(s *hogql.Select, found []*usage) bool {
 	return s.GroupBy != nil && s.GroupBy.Mode == hogql.GroupKeys && !s.GroupBy.Totals && onlyEqual
 }
 
-// without leaves columns out of every *; false for columns that are chosen otherwise.
+// without excludes columns from every *; false if columns are selected in another way.
 func without(columns []hogql.Expr, names []string) ([]hogql.Expr, bool) {
 	out := slices.Clone(columns)
 	for i, e := range out {
@@ -180,7 +180,7 @@ func without(columns []hogql.Expr, names []string) ([]hogql.Expr, bool) {
 	return out, true
 }
 
-// spreads reports whether an expression has COLUMNS(…), or a * whose columns are arguments.
+// spreads reports whether an expression contains COLUMNS(…), or a * whose columns are arguments.
 func spreads(e hogql.Expr) bool {
 	found := false
 	hogql.WalkExpr(e, func(e hogql.Expr) bool {

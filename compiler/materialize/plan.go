@@ -1,9 +1,9 @@
-// Package materialize plans how the rows of an endpoint are kept in a table (contract: clients.md, section 6): which query fills it, and
-// what a run reads from it. It is pure; the tables are made by who calls it.
+// Package materialize plans how the rows of an endpoint are stored in a table (contract: clients.md, section 6): which query fills it, and
+// what a run reads from it. It is pure; its callers make the tables.
 //
-// A run that reads the table gives what the query itself gave when the table was filled. Conditions on variables are taken out of the
-// query, and the columns that they are about are kept beside its own, so that a run can apply the conditions to the rows. What that does
-// not give the same rows for is refused.
+// A run that reads the table returns what the query itself would have returned when the table was filled. Conditions on variables are taken out of
+// the query, and the columns that they use are stored beside its own, so that a run can apply the conditions to the rows. A query for
+// which that would give different rows is refused.
 //
 //	node ─▶ [New] ─▶ Plan: Fill, once in a while ─▶ table        values ─▶ [Plan.Read] ─▶ SQL over the table
 package materialize
@@ -25,76 +25,76 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Options are what a version says beside its query.
+// Options are the settings of a version other than its query.
 type Options struct {
 	// Endpoint is the name of the endpoint, Version the number of the version.
 	Endpoint string
 	Version  int
-	// Buckets says by which part of time columns of range variables are kept: a name of BucketNames by the name of the column. A column
-	// without an entry is kept by day when it holds times.
+	// Buckets sets the units to which the columns of range variables are truncated: a name of BucketNames by column name. By default, columns of
+	// times are truncated to days.
 	Buckets map[string]string
 	// Optional are the breakdowns that a run may leave out.
 	Optional []string
 }
 
-// Plan is how the rows of a version are kept and read. It is immutable and safe for concurrent use.
+// Plan is how the rows of a version are stored and read. It is immutable and safe for concurrent use.
 type Plan struct {
-	// Required are the variables that a run has to give, sorted. All others mean nothing to the table.
+	// Required are the sorted names of the variables that a run must give. The table has no use for others.
 	Required []string
-	// Transformed is the HogQL of what fills the table.
+	// Transformed is the HogQL of the query that fills the table.
 	Transformed string
-	// Execution is the HogQL of what a run reads, with {variables.x} left in it. Display is the same, with the name of the endpoint in place
-	// of that of the table.
+	// Execution is the HogQL of the query that a run reads, with {variables.x} left in it. Display is the same with the name of the endpoint
+	// instead of the table's.
 	Execution, Display string
-	// RangePairs are the columns that are kept by a part of time.
+	// RangePairs are the columns that are truncated to a unit of time.
 	RangePairs []RangePair
 	// Aggregates are the columns that are aggregates, for queries with variables.
 	Aggregates []Aggregate
 
-	// Fill is the query whose rows the table holds, compiled for the moment of the plan: its columns are schema.KeptColumnName of 0, 1, …
+	// Fill is the query that fills the table, compiled at the time of planning. Its columns are named schema.KeptColumnName of 0, 1, …
 	Fill *compiler.Compiled
-	// Columns are how many columns the table has, beside that of the project.
+	// Columns is the number of columns of the table, not counting the project column.
 	Columns int
-	// Keys are the names of the columns that runs look rows up by; none when all rows are read.
+	// Keys are the names of the columns by which runs look up rows; none if all rows are read.
 	Keys []string
-	// Mark tells tables apart: one that was filled by a plan with another mark does not fit this plan.
+	// Mark identifies the plan of a table: a table filled by a plan with another mark does not fit this one.
 	Mark string
 
 	node   query.Node
-	read   *hogql.Select // over the table; its placeholders are left in
-	direct hogql.Query   // what a run gives, over the tables of events
-	name   string        // what read calls the table
+	read   *hogql.Select // over the table, with its placeholders
+	direct hogql.Query   // what a run returns, over the tables of events
+	name   string        // the name of the table in read
 	fields []schema.KeptColumn
 	split  []split   // the breakdowns that are variables
-	cut    *bind.Cut // of a query that is a set; nil for others
+	cut    *bind.Cut // for a query that is a set; nil for others
 }
 
-// RangePair is a column that variables bound by a part of time.
+// RangePair is a column bounded by variables, with its unit of time.
 type RangePair struct {
 	Column    string   `json:"column"`
 	Variables []string `json:"variables"`
 	BucketFn  string   `json:"bucket_fn"`
 }
 
-// Aggregate is a column that is an aggregate, and the function that puts its kept values together; nil for one that is never put together.
+// Aggregate is a column that is an aggregate, with the function that merges its stored values; nil if they are never merged.
 type Aggregate struct {
 	Expression    string  `json:"expression"`
 	ReaggregateFn *string `json:"reaggregate_fn"`
 }
 
-// Refusal is why a query cannot be materialized. It is a text for the author of the endpoint.
+// Refusal is the reason why a query cannot be materialized, worded for the author of the endpoint.
 type Refusal struct{ Reason string } //nolint:errname // It is what the author is told, not a failure.
 
 func (r *Refusal) Error() string { return r.Reason }
 
 func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
-// unsupported is a refusal because of the variables of a query.
+// unsupported returns a refusal because of a query's variables.
 func unsupported(format string, args ...any) error {
 	return refuse("Variables not supported: "+format, args...)
 }
 
-// New plans the table of a version. The error is a *Refusal when the query cannot be materialized, what env.Expired returned, or a bug.
+// New plans the table of a version. The error is a *Refusal if the query cannot be materialized; otherwise it comes from env.Expired, or is a bug.
 func New(n query.Node, env compiler.Env, o Options) (*Plan, error) {
 	if kind := compiler.KindOf(n); !kind.Materialized {
 		supported := compiler.KindNames(func(k *compiler.Kind) bool { return k.Materialized })
@@ -122,11 +122,12 @@ func plan(n query.Node, env compiler.Env, o Options) (*Plan, error) {
 	return p, p.hogql(q, env, o)
 }
 
-// numbers are those in a text of SQL.
+// numbers matches the numbers in SQL.
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// mark is the text of what fills the table, and of how it is read, in short. Values are no part of it, since they follow from the version and from
-// the time, but the time zone and the week of the project are, by which times are cut. So is from when on the project keeps events.
+// mark hashes the query that fills the table and how it is read. Values are left out, because they follow from the version and the time. The
+// project's time zone and first day of the week are included, because times are truncated by them, and so is the time from which the project
+// keeps events.
 func (p *Plan) mark(db *schema.Database) string {
 	text := fmt.Sprintf("%s\n%v\n%s\n%s %d", numbers.ReplaceAllLiteralString(p.Fill.SQL, "0"), p.fields, p.Execution, db.Zone(), db.WeekStart)
 	if !db.EventsFrom.IsZero() {
@@ -140,14 +141,13 @@ func (p *Plan) mark(db *schema.Database) string {
 type Run struct {
 	// Table is the name of the table in ClickHouse: see schema.NewKept.
 	Table string
-	// Filled is when the query that filled the table was compiled: relative dates of answers count from it.
+	// Filled is when the query that filled the table was compiled: relative dates in answers count from it.
 	Filled time.Time
-	// Values are those of the variables, by name: texts, json.Numbers, booleans, lists of them.
+	// Values are the values of the variables, by name: texts, json.Numbers, booleans, lists of them.
 	Values map[string]any
 }
 
-// Serves reports whether the table has what a run with these values of variables asks for. The values of all required variables must be
-// there.
+// Serves reports whether the table can answer a run with these variable values. All required variables must be given.
 func (p *Plan) Serves(values map[string]any) bool {
 	for name, value := range values {
 		if value == nil || !slices.Contains(p.Required, name) && !p.optional(name) {
@@ -171,10 +171,10 @@ func (p *Plan) optional(name string) bool {
 	return slices.ContainsFunc(p.split, func(s split) bool { return s.name == name })
 }
 
-// ErrNotServed is the error of Read for values for which Serves does not hold.
+// ErrNotServed is returned by Read for values for which Serves returns false.
 var ErrNotServed = errors.New("the table of the endpoint does not have what the run asks for")
 
-// Read compiles what a run reads, for env.Mode. Mistakes are as those of compiler.Compile.
+// Read compiles the query that a run reads, for env.Mode. Mistakes are those of compiler.Compile.
 func (p *Plan) Read(r Run, env compiler.Env) (*compiler.Compiled, error) {
 	if !p.Serves(r.Values) {
 		return nil, ErrNotServed
@@ -200,7 +200,7 @@ func (p *Plan) readHogQL(q *query.HogQL, env compiler.Env) (*compiler.Compiled, 
 	return compiled, err
 }
 
-// Direct is the HogQL of what a run gives, without the table: the query, with the bounds of range variables cut to their part of time. It is
+// Direct returns the HogQL of what a run returns, without the table: the query, with the times in the bounds of range variables truncated. It is
 // empty for insights.
 func (p *Plan) Direct() string {
 	if p.direct == nil {
@@ -209,7 +209,7 @@ func (p *Plan) Direct() string {
 	return hogql.Print(p.direct)
 }
 
-// bound is a query with values put into its variables.
+// bound returns a query with values for its variables.
 func bound(q *query.HogQL, values map[string]any) *query.HogQL {
 	out := *q
 	out.Variables = make(map[string]query.Variable, len(q.Variables))

@@ -9,36 +9,36 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// reader makes the query that reads the table, and the columns of the table with it.
+// reader builds the query that reads the table, and the columns of the table along with it.
 //
-// Where a run reads whole rows of the query, the table has the columns of the query and then what else is asked for: what rows are sorted
-// by, and the columns of conditions. Where it puts aggregates together (again), the table has their parts only: the keys of GROUP BY and
-// the aggregates, and the read computes the columns of these.
+// If a run reads whole rows of the query, the table has the columns of the query, followed by what else is needed: sort keys, and the columns of
+// conditions. If it merges aggregates (again), the table only has their parts: the keys of GROUP BY and the aggregates, from which the read
+// computes its columns.
 type reader struct {
 	*builder
 	again  bool
-	single bool // there is one group, also of no rows
+	single bool // there is one group, even without rows
 
-	own   []hogql.Expr   // the columns of the query, as they are
+	own   []hogql.Expr   // the columns of the query, unchanged
 	added []hogql.Expr   // the columns after them
-	known map[string]int // the places of these by their text
-	texts []string       // of the select list, without aliases; empty for what means something else elsewhere
-	refs  map[int][]*ref // the uses of added columns in the read, by place
-	keys  []key          // of GROUP BY, where the read groups again
-	out   []hogql.Expr   // the columns of the read, where it computes them
-	names []string       // and what they are called
+	known map[string]int // the indexes of these by their text
+	texts []string       // of the select list, without aliases; empty for expressions that mean something else elsewhere
+	refs  map[int][]*ref // the uses of added columns in the read, by index
+	keys  []key          // of GROUP BY, if the read groups again
+	out   []hogql.Expr   // the columns of the read, if it computes them
+	names []string       // and their names
 
-	written int // parts of expressions
+	written int // nodes of expressions
 }
 
-// ref is the use of a column of the table: its name is known once the query that fills it is compiled.
+// ref is the use of a table column, whose name is known once the query that fills the table is compiled.
 type ref = hogql.Field
 
-// key is a key of GROUP BY, with its place among the added columns.
+// key is a key of GROUP BY, with its index among the added columns.
 type key struct {
 	x     hogql.Expr
 	text  string
-	name  string // an alias of it
+	name  string // its alias
 	place int
 }
 
@@ -49,8 +49,8 @@ func (r *reader) use(place int) hogql.Expr {
 	return f
 }
 
-// text is that of an expression by an alias, which stands for it wherever it is written. It is empty for one that has a column in it by the name
-// of the alias: elsewhere that name is the alias.
+// text returns the text of an expression with the alias name, wherever it is written. It is empty for an expression that uses a column of the same name:
+// elsewhere, that name means the alias.
 func (r *reader) text(x hogql.Expr, name string) string {
 	if f, ok := x.(*hogql.Field); name != "" && (!ok || len(f.Chain) > 1) && names(x, func(n string) bool { return n == name }) {
 		return ""
@@ -58,7 +58,7 @@ func (r *reader) text(x hogql.Expr, name string) string {
 	return hogql.PrintExpr(x)
 }
 
-// names reports whether an expression has a name in it for which a test holds.
+// names reports whether an expression contains a name that passes a test.
 func names(e hogql.Expr, test func(string) bool) bool {
 	found := false
 	hogql.WalkExpr(e, func(e hogql.Expr) bool {
@@ -69,8 +69,7 @@ func names(e hogql.Expr, test func(string) bool) bool {
 	return found
 }
 
-// keep adds a column to the table, unless it is there, and returns its place among those that are added. Columns without a name get
-// the given one.
+// keep adds a column to the table, unless it has it, and returns its index among the added columns. A column without a name gets the given one.
 func (r *reader) keep(e hogql.Expr, name string) int {
 	x, own := unnamed(e)
 	text := r.text(x, own)
@@ -85,7 +84,7 @@ func (r *reader) keep(e hogql.Expr, name string) int {
 	return len(r.added) - 1
 }
 
-// item is an expression of the select list that a name or a number of another clause stands for; nil for none.
+// item returns the expression of the select list that a name or number in another clause refers to; nil for none.
 func (r *reader) item(e hogql.Expr) (place int, x hogql.Expr) {
 	if c, ok := e.(*hogql.Const); ok {
 		if n, ok := c.Value.(int64); ok && n >= 1 && n <= int64(len(r.sel.Columns)) {
@@ -108,12 +107,12 @@ func (r *reader) item(e hogql.Expr) (place int, x hogql.Expr) {
 	return -1, nil
 }
 
-// spread reports whether the select list has columns that are not written out.
+// spread reports whether the select list has columns that are not listed individually.
 func (r *reader) spread() bool {
 	return slices.ContainsFunc(r.sel.Columns, func(e hogql.Expr) bool { return is[*hogql.Star](e) || spreads(e) })
 }
 
-// compute makes the columns of a read that puts aggregates together.
+// compute builds the columns of a read that merges aggregates.
 func (r *reader) compute() error {
 	if r.spread() {
 		return unsupported("SELECT * is not supported together with aggregates: name the columns")
@@ -137,7 +136,7 @@ func (r *reader) compute() error {
 			r.keys = append(r.keys, k)
 		}
 	}
-	for _, c := range r.sel.Columns { // aggregates of their own keep their names
+	for _, c := range r.sel.Columns { // selected aggregates keep their names
 		x, name := unnamed(c)
 		if a, ok := x.(*hogql.Call); ok && isAggregate(a) && name != "" {
 			if _, err := r.aggregate(a, name); err != nil {
@@ -167,8 +166,8 @@ func (r *reader) isKey(name string) bool {
 	return name != "" && slices.ContainsFunc(r.keys, func(k key) bool { return k.name == name })
 }
 
-// checkAliases refuses a table in whose columns or conditions an alias is named that the table does not have: its name would be that of something
-// else there.
+// checkAliases refuses a table whose columns or conditions use an alias that the table does not have: there, the name would mean something
+// else.
 func (r *reader) checkAliases() error {
 	missing := map[string]bool{}
 	for _, c := range r.sel.Columns {
@@ -189,7 +188,7 @@ func (r *reader) checkAliases() error {
 	return nil
 }
 
-// plain is the name that a column without an alias gets: none for one that has a name.
+// plain returns the name for a column without an alias; empty if it is a plain name already.
 func (r *reader) plain(x hogql.Expr, otherwise string) string {
 	if f, ok := x.(*hogql.Field); ok && len(f.Chain) == 1 {
 		return ""
@@ -197,7 +196,7 @@ func (r *reader) plain(x hogql.Expr, otherwise string) string {
 	return otherwise
 }
 
-// outputName is what a column without an alias is called in answers.
+// outputName returns the name that a column without an alias has in answers.
 func outputName(x hogql.Expr) string {
 	f, ok := x.(*hogql.Field)
 	if !ok {
@@ -215,13 +214,13 @@ func outputName(x hogql.Expr) string {
 	return f.Chain[len(f.Chain)-1].Text
 }
 
-// The most that is written over the columns of the table, with aliases written out: how deep, and how many parts.
+// The bounds on expressions over the table's columns, with aliases inlined: their depth, and their number of nodes.
 const (
 	maxNested  = 200
 	maxWritten = 10_000
 )
 
-// over writes an expression over the columns of the table: of the keys of GROUP BY and of aggregates that are put together.
+// over rewrites an expression in terms of the table's columns: the keys of GROUP BY and merged aggregates.
 func (r *reader) over(e hogql.Expr, depth int) (hogql.Expr, error) {
 	if r.written++; depth > maxNested || r.written > maxWritten {
 		return nil, unsupported("The expressions beside aggregates are too large")
@@ -255,7 +254,7 @@ func (r *reader) over(e hogql.Expr, depth int) (hogql.Expr, error) {
 	return r.overChildren(e, depth)
 }
 
-// overField writes a name that is no key: it has to be an alias of the select list.
+// overField rewrites a name that is not a key: it must be an alias of the select list.
 func (r *reader) overField(f *hogql.Field, text string, depth int) (hogql.Expr, error) {
 	for i, c := range r.sel.Columns {
 		if x, name := unnamed(c); len(f.Chain) == 1 && name == f.Chain[0].Text && r.texts[i] != text {
@@ -285,7 +284,7 @@ func excerpt(e hogql.Expr) string {
 	return text
 }
 
-// aggregate keeps the values of an aggregate, and gives the expression that puts them together.
+// aggregate stores the values of an aggregate, and returns the expression that merges them.
 func (r *reader) aggregate(c *hogql.Call, name string) (hogql.Expr, error) {
 	if r.single {
 		function, ok := aloneAgain(c)
@@ -316,7 +315,7 @@ func (r *reader) together(c *hogql.Call, name string, t together) hogql.Expr {
 	return call(t.function+"If", r.use(place), seen)
 }
 
-// order gives ORDER BY of the read.
+// order returns the ORDER BY of the read.
 func (r *reader) order() ([]*hogql.Order, error) {
 	if r.single {
 		return nil, nil
@@ -348,7 +347,7 @@ func (r *reader) sortedBy(e hogql.Expr) (hogql.Expr, error) {
 	return r.use(r.keep(e, "order")), nil
 }
 
-// build makes both queries.
+// build builds both queries.
 func (r *reader) build() error {
 	fill, read := *r.sel, &hogql.Select{Distinct: r.sel.Distinct, Limit: r.sel.Limit}
 	fill.Where = logic(r.left)
@@ -401,7 +400,7 @@ func (r *reader) build() error {
 	return r.finish(&fill, read, places)
 }
 
-// groupKeys groups what fills the table by the columns of conditions too.
+// groupKeys adds the columns of conditions to the GROUP BY of the query that fills the table.
 func (r *reader) groupKeys(fill *hogql.Select) {
 	if !r.aggregated() || len(r.uses) == 0 {
 		return
@@ -411,7 +410,7 @@ func (r *reader) groupKeys(fill *hogql.Select) {
 		group.Keys = slices.Clone(fill.GroupBy.Keys)
 	}
 	for i := range r.keys {
-		group.Keys[i] = r.keys[i].x // a number would be that of another column
+		group.Keys[i] = r.keys[i].x // a number would refer to another column
 		if _, name := unnamed(r.added[r.keys[i].place]); name != "" {
 			group.Keys[i] = field(name)
 		}
@@ -433,7 +432,7 @@ func (r *reader) groupKeys(fill *hogql.Select) {
 	fill.GroupBy = group
 }
 
-// bounds leaves the order and the limit of the query to the reads, but where all read the same rows.
+// bounds leaves order and limit to the reads, unless they all read the same rows.
 func (r *reader) bounds(fill *hogql.Select) {
 	l := r.sel.Limit
 	switch {
@@ -446,7 +445,7 @@ func (r *reader) bounds(fill *hogql.Select) {
 	}
 }
 
-// finish compiles what fills the table, and names the columns.
+// finish compiles the query that fills the table, and names the columns.
 func (r *reader) finish(fill hogql.Query, read *hogql.Select, places []int) error {
 	compiled, columns, err := r.columnsOf(fill)
 	if err != nil {
@@ -484,7 +483,7 @@ func (r *reader) finish(fill hogql.Query, read *hogql.Select, places []int) erro
 		read.Columns = append(read.Columns, alias(x, r.names[i]))
 	}
 	read.From = &hogql.TableName{Chain: []hogql.Name{{Text: p.name}}}
-	for _, equal := range []bool{true, false} { // rows that a value finds lie together
+	for _, equal := range []bool{true, false} { // equality first, so that the rows of a value lie together
 		for i, place := range places {
 			name := schema.KeptColumnName(own + place)
 			if equal == (r.uses[i].op == hogql.Equals) && !slices.Contains(p.Keys, name) {
@@ -496,7 +495,7 @@ func (r *reader) finish(fill hogql.Query, read *hogql.Select, places []int) erro
 	return nil
 }
 
-// numbered is a query whose columns have the names that they have in the table.
+// numbered wraps a query so that its columns have their names in the table.
 func numbered(q hogql.Query, columns int) *hogql.Select {
 	names := make([]hogql.Name, columns)
 	for i := range names {
@@ -515,7 +514,7 @@ func (p *Plan) rename(refs map[int][]*ref, name string) {
 	}
 }
 
-// checkNames refuses names that the columns of a read cannot have.
+// checkNames refuses invalid names for the columns of a read.
 func checkNames(names []string) error {
 	for i, name := range names {
 		switch {
@@ -528,7 +527,7 @@ func checkNames(names []string) error {
 	return nil
 }
 
-// checkTypes refuses values that no table holds.
+// checkTypes refuses types that a table cannot store.
 func checkTypes(columns []schema.KeptColumn) error {
 	for _, c := range columns {
 		if c.Type.Kind == hogql.Null || c.Type.Kind == hogql.IntervalKind {
@@ -538,7 +537,7 @@ func checkTypes(columns []schema.KeptColumn) error {
 	return nil
 }
 
-// nameOnce gives each column a name that no other has.
+// nameOnce makes the names of the columns unique.
 func nameOnce(columns []schema.KeptColumn) {
 	taken := map[string]bool{}
 	for i := range columns {

@@ -9,8 +9,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// union plans queries joined by set operators. The table has the rows that the query route gives, since its limit is one of the members. Exports, which
-// have no limit, are not read from it.
+// union plans queries joined by set operators. The table has the rows that the query route returns, since that route limits the members.
+// Exports have no limit, so they do not read it.
 func (p *Plan) union(q *query.HogQL, tree *hogql.SetQuery, env compiler.Env, o Options) error {
 	limited, cut, err := bind.Limit(tree, bind.Limits{Max: env.MaxRows, Mode: bind.QueryRoute})
 	if err != nil {
@@ -34,7 +34,7 @@ func (p *Plan) union(q *query.HogQL, tree *hogql.SetQuery, env compiler.Env, o O
 	return nil
 }
 
-// placeOf is the number of the column that a set is sorted by.
+// placeOf returns the number of the column that a set is sorted by.
 func (r *reader) placeOf(order *hogql.Order) (hogql.Expr, error) {
 	if c, ok := order.X.(*hogql.Const); ok && order.Fill == nil {
 		return c, nil
@@ -47,7 +47,7 @@ func (r *reader) placeOf(order *hogql.Order) (hogql.Expr, error) {
 	return nil, refuse("UNION, INTERSECT and EXCEPT can only be sorted by their columns to be materialized, not by '%s'", excerpt(order.X))
 }
 
-// asSet says of a read that its query is a set.
+// asSet marks a read as that of a set query.
 func asSet(c *compiler.Compiled, cut *bind.Cut) {
 	c.Limit, c.Probe, c.DefaultLimit, c.SetQuery = cut.Limit, cut.Probe, cut.Default, cut.Set
 }

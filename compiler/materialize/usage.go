@@ -13,9 +13,9 @@ type usage struct {
 	column hogql.Expr
 	shown  hogql.Expr // the column as the author wrote it
 	op     hogql.CompareOp
-	value  hogql.Expr // with the placeholders in it
-	codes  []string   // of its variables, in the order of the text
-	bucket string     // the function that cuts times; empty when values are kept as they are
+	value  hogql.Expr // with its placeholders
+	codes  []string   // of its variables, in text order
+	bucket string     // the function that truncates times; empty if values are stored as they are
 	name   string     // of the column in the table
 }
 
@@ -34,20 +34,20 @@ const (
 	badForm      = "Invalid variable placeholder format"
 )
 
-// operators are the comparisons that a variable can be in, with the sides as they are and the other way around.
+// operators maps the comparisons that a variable may be in to the same comparison with its sides swapped.
 var operators = map[hogql.CompareOp]hogql.CompareOp{
 	hogql.Equals: hogql.Equals, hogql.Less: hogql.Greater, hogql.LessOrEquals: hogql.GreaterOrEquals,
 	hogql.Greater: hogql.Less, hogql.GreaterOrEquals: hogql.LessOrEquals,
 	hogql.Like: hogql.Like, hogql.NotLike: hogql.NotLike, hogql.ILike: hogql.ILike, hogql.NotILike: hogql.NotILike,
 }
 
-// wordsOf are the other comparisons in PostHog's words.
+// wordsOf maps the other comparisons to PostHog's words.
 var wordsOf = map[hogql.CompareOp]string{
 	hogql.NotEquals: "!=", hogql.In: "in", hogql.NotIn: "not in", hogql.InCohort: "in cohort", hogql.NotInCohort: "not in cohort",
 	hogql.Match: "=~", hogql.NotMatch: "!~", hogql.IMatch: "=~*", hogql.NotIMatch: "!~*",
 }
 
-// code is the variable that a placeholder stands for; ok is false for a placeholder that uses none, or in another way.
+// code returns the variable that a placeholder names; ok is false for a placeholder that uses none, or in another way.
 func code(p *hogql.Placeholder) (name string, ok bool) {
 	f, isField := p.X.(*hogql.Field)
 	if !isField || len(f.Chain) != 2 || f.Chain[0].Text != variablesName {
@@ -58,7 +58,7 @@ func code(p *hogql.Placeholder) (name string, ok bool) {
 
 const variablesName = "variables"
 
-// mentions reports whether what is in braces speaks of variables.
+// mentions reports whether the expression in braces uses variables.
 func mentions(x hogql.Expr) bool {
 	found := false
 	hogql.WalkExpr(x, func(e hogql.Expr) bool {
@@ -69,8 +69,8 @@ func mentions(x hogql.Expr) bool {
 	return found
 }
 
-// variables are the code names that an expression uses, in the order of the text, each as often as it is used. ok is false where a
-// placeholder computes something of variables.
+// variables returns the code names that an expression uses, in text order and with repetitions. ok is false if a placeholder computes something
+// from variables.
 func variables(e hogql.Expr) (codes []string, ok bool) {
 	ok = true
 	v := codesVisitor(&codes, &ok)
@@ -114,7 +114,7 @@ func codesVisitor(codes *[]string, ok *bool) hogql.Visitor {
 	}
 }
 
-// checkPlaces refuses what the places of variables alone show. The error is a *Refusal.
+// checkPlaces refuses queries by the places of their variables alone. The error is a *Refusal.
 func checkPlaces(q *query.HogQL, tree hogql.Query) error {
 	used, ok := variablesOf(tree)
 	switch {
@@ -139,7 +139,7 @@ func checkPlaces(q *query.HogQL, tree hogql.Query) error {
 	return nil
 }
 
-// usages takes the conditions on variables out of WHERE. It gives them with those that are left. The error is a *Refusal.
+// usages splits WHERE into the conditions on variables and the others. The error is a *Refusal.
 func usages(q *query.HogQL, tree hogql.Query) (found []*usage, left []hogql.Expr, err error) {
 	used, _ := variablesOf(tree)
 	s, isSelect := tree.(*hogql.Select)
@@ -189,7 +189,7 @@ func variablesOf(q hogql.Query) (codes []string, ok bool) {
 	return codes, ok
 }
 
-// count counts how often each name is there.
+// count counts how often each name occurs.
 func count(names []string) map[string]int {
 	out := make(map[string]int, len(names))
 	for _, name := range names {
@@ -198,7 +198,7 @@ func count(names []string) map[string]int {
 	return out
 }
 
-// usageOf reads a condition as one on variables. It has variables on one side, and columns without variables on the other.
+// usageOf reads a condition on variables: variables on one side, and columns without variables on the other.
 func usageOf(e hogql.Expr) (*usage, bool) {
 	c, ok := e.(*hogql.Compare)
 	if !ok {
@@ -222,7 +222,7 @@ func usageOf(e hogql.Expr) (*usage, bool) {
 	return u, (len(left) == 0) != (len(right) == 0) && isColumn(u.column) && isValue(u.value)
 }
 
-// isColumn reports whether an expression is of a row, so that a column can hold it.
+// isColumn reports whether an expression depends on a single row, so that a column can store it.
 func isColumn(e hogql.Expr) bool {
 	fields := false
 	plain := eachIs(e, func(e hogql.Expr) bool {
@@ -237,7 +237,7 @@ func isValue(e hogql.Expr) bool {
 	return eachIs(e, func(e hogql.Expr) bool { return !is[*hogql.Field](e) && !is[*hogql.Lambda](e) })
 }
 
-// eachIs reports whether a test holds for each part of an expression, and none is of more than one row, or something else each time.
+// eachIs reports whether all parts of an expression pass a test, and none is volatile or depends on more than one row.
 func eachIs(e hogql.Expr, test func(hogql.Expr) bool) bool {
 	ok := true
 	v := hogql.Visitor{
@@ -260,7 +260,7 @@ func wrongOperator(op hogql.CompareOp) string {
 	return "Unsupported operator " + wordsOf[op] + ", supported: =, >=, >, <, <="
 }
 
-// misplaced says why a variable that is not only in conditions of its own in WHERE cannot be materialized.
+// misplaced returns why a variable cannot be materialized that is used outside of its own conditions in WHERE.
 func misplaced(s *hogql.Select, name string) string {
 	uses := func(e hogql.Expr) bool {
 		codes, _ := variables(e)
@@ -314,13 +314,13 @@ func misplaced(s *hogql.Select, name string) string {
 	return notInWhere
 }
 
-// isMembership reports whether a comparison has a query on its right side.
+// isMembership reports whether the right side of a comparison is a query.
 func isMembership(c *hogql.Compare) bool {
 	_, ok := c.Right.(*hogql.Subquery)
 	return ok
 }
 
-// onlyIn reports whether a variable is in WHERE only, and there compared with something.
+// onlyIn reports whether WHERE compares a variable with something.
 func onlyIn(s *hogql.Select, uses func(hogql.Expr) bool) bool {
 	compared := false
 	hogql.WalkExpr(s.Where, func(e hogql.Expr) bool {

@@ -6,8 +6,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// aliases notes the names that a SELECT defines itself, those of its subqueries left out. It is a walk of its own because
-// every SELECT that is printed takes it.
+// aliases notes the names that a SELECT defines itself, not those of its subqueries. It is a separate walk because every SELECT is walked when
+// it is printed.
 func (p *printer) aliases(s *resolved.Select) {
 	p.aliasesIn(s, s.Columns...)
 	p.aliasesOfTable(s, s.From)
@@ -90,11 +90,11 @@ func (p *printer) aliasesOf(s *resolved.Select, e resolved.Expr) {
 		p.aliasesIn(s, e.Items...)
 	case *resolved.AliasRef:
 		p.refs++
-	case *resolved.Const, *resolved.Subquery, *resolved.Column, *resolved.LambdaParam, nil: // nothing, or a SELECT of its own
+	case *resolved.Const, *resolved.Subquery, *resolved.Column, *resolved.LambdaParam, nil: // nothing, or a separate SELECT
 	}
 }
 
-// alsoNamed notes a name, and the part before the first dot if it has one.
+// alsoNamed notes a name, and its part before the first dot.
 func (p *printer) alsoNamed(name string) {
 	p.names = append(p.names, name)
 	if head, _, dotted := strings.Cut(name, "."); dotted {

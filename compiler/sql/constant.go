@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// listAsParam is the length from which a list of numbers is bound instead of written.
+// listAsParam is the length from which a list of numbers is bound instead of printed.
 const listAsParam = 64
 
 // constant writes a literal. Strings never appear in the text: they are bound.
@@ -62,11 +62,11 @@ func appendFloat(b []byte, f float64) []byte {
 	return append(b, '.', '0') // 5.0 stays a float
 }
 
-// near is how far an instant must be from a change of the zone's offset for its wall clock to be unambiguous.
+// near is how far a time must be from a change of the zone's offset for its wall clock to be unambiguous.
 const near = 3 * time.Hour
 
-// time writes an instant as a DateTime64(6) in the project's zone. The wall clock of the zone names it, except around a
-// change of offset, where one reading of the clock can mean two instants: there UTC names it.
+// time writes a time as a DateTime64(6) in the project's zone: by the zone's wall clock, or by UTC near a change of offset, where one wall clock
+// reading can mean two times.
 func (p *printer) time(t time.Time) {
 	const layout = "2006-01-02 15:04:05.000000"
 	local := t.In(p.db.Location)
@@ -89,7 +89,7 @@ func (p *printer) time(t time.Time) {
 	p.byte(')')
 }
 
-// list writes an array. Strings, and long lists of integers, are one parameter however many there are.
+// list writes an array. Strings, and long lists of integers, become a single parameter.
 func (p *printer) list(items []any, at hogql.Span) {
 	if typ, text, ok := p.arrayParam(items); ok {
 		p.bind(typ, text)
@@ -111,7 +111,7 @@ func (p *printer) values(values []any, at hogql.Span) {
 	}
 }
 
-// arrayParam makes one Array parameter of a list of strings and NULLs, or of a long list of integers.
+// arrayParam turns a list of strings and NULLs, or a long list of integers, into one Array parameter.
 func (p *printer) arrayParam(items []any) (typ, text string, ok bool) {
 	p.spend.Work(len(items))
 	var strs, ints, nulls, size int
@@ -159,7 +159,7 @@ func (p *printer) arrayParam(items []any) (typ, text string, ok bool) {
 	return "Array(" + typ + ")", string(append(b, ']')), true
 }
 
-// appendQuoted writes a string as it is inside the text of an array value.
+// appendQuoted appends a string, quoted for the text of an array value.
 func appendQuoted(b []byte, s string) []byte {
 	b = append(b, '\'')
 	for i := range len(s) {
@@ -175,13 +175,13 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '\'')
 }
 
-// fewParams is the number of parameters up to which a search is quicker than a map.
+// fewParams is the number of parameters up to which a linear search is faster than a map.
 const fewParams = 8
 
-// paramKey tells parameters apart.
+// paramKey identifies a parameter.
 type paramKey struct{ typ, value string }
 
-// bind writes the parameter that holds a value. Equal values share one.
+// bind writes the parameter for a value. Equal values share one.
 func (p *printer) bind(typ, value string) {
 	if len(p.params) <= fewParams {
 		for i := range p.params {
@@ -224,7 +224,7 @@ func paramName(i int) string {
 	return "p" + strconv.Itoa(i)
 }
 
-// constants gives the values of a list or tuple that holds nothing but constants.
+// constants returns the values of a list or tuple that contains only constants.
 func constants(e resolved.Expr) ([]any, bool) {
 	if c, ok := e.(*resolved.Const); ok {
 		list, isList := c.Value.([]any)

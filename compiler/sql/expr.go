@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// level reports how tightly an expression binds as it is printed.
+// level returns how tightly an expression binds when printed.
 func level(e resolved.Expr) schema.Level {
 	switch e := e.(type) {
 	case *resolved.Lambda, *resolved.Alias:
@@ -25,7 +25,7 @@ func level(e resolved.Expr) schema.Level {
 	return schema.LevelTight
 }
 
-// operator returns the operator that a call is written as, nil when it is written as a call.
+// operator returns the operator that a call is printed as, nil if it is printed as a call.
 func operator(n *resolved.Native) *schema.Operator {
 	op := schema.NativeOperator(n.Name)
 	if op == nil || len(n.Args) != op.Operands || n.Over != nil || n.Params != nil || n.Distinct {
@@ -34,7 +34,7 @@ func operator(n *resolved.Native) *schema.Operator {
 	return op
 }
 
-// operand writes an expression, bare when it binds more tightly than its surroundings.
+// operand writes an expression, without parentheses if it binds more tightly than its surroundings.
 func (p *printer) operand(e resolved.Expr, around schema.Level) {
 	if level(e) > around {
 		p.expr(e)
@@ -82,7 +82,7 @@ func (p *printer) expr(e resolved.Expr) {
 	}
 }
 
-// exprs writes a list, with commas. Parentheses keep an alias apart from the comma after it.
+// exprs writes a list separated by commas. Parentheses separate an alias from the comma after it.
 func (p *printer) exprs(list []resolved.Expr) {
 	for i, e := range list {
 		if i > 0 {
@@ -113,7 +113,7 @@ func (p *printer) alias(a *resolved.Alias) {
 	p.ident(a.Name)
 }
 
-// checkAlias refuses an alias that could take the place of the column that guards compare.
+// checkAlias refuses an alias that could shadow the column that guards compare.
 func (p *printer) checkAlias(a *resolved.Alias) {
 	if a.Name != guardColumn {
 		return
@@ -159,7 +159,7 @@ func (p *printer) lambda(l *resolved.Lambda) {
 	p.operand(l.Body, schema.LevelWhole)
 }
 
-// native writes a call of a function of ClickHouse.
+// native writes a call of a ClickHouse function.
 func (p *printer) native(n *resolved.Native) {
 	if !schema.NativeFunction(n.Name) {
 		p.bug("function %q is not allowed", n.Name)
@@ -187,7 +187,7 @@ func (p *printer) native(n *resolved.Native) {
 	}
 }
 
-// call writes a function's name. The allow-list holds words only; this is a second check.
+// call writes a function's name. The allow-list only contains words; this is a second check.
 func (p *printer) call(name string) {
 	for i := range len(name) {
 		c := name[i]
@@ -207,7 +207,7 @@ func (p *printer) operation(n *resolved.Native, op *schema.Operator) {
 	}
 	left := op.Level
 	if left != schema.LevelCompare {
-		left-- // it groups to the left, as ClickHouse reads it
+		left-- // left-associative, as in ClickHouse
 	}
 	p.operand(n.Args[0], left)
 	p.byte(' ')
@@ -220,7 +220,7 @@ func (p *printer) operation(n *resolved.Native, op *schema.Operator) {
 	}
 }
 
-// members writes the right side of IN. ClickHouse takes a bare name there for a table, so no name is ever written there.
+// members writes the right side of IN. There, ClickHouse reads a bare name as a table, so none is ever written.
 func (p *printer) members(right resolved.Expr) {
 	if values, ok := constants(right); ok {
 		p.set(values, right.At())

@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
 
-// ident writes a name that its author or the schema chose: bare when that is safe, else in backquotes.
+// ident writes a name chosen by the author or the schema: bare if that is safe, otherwise in backquotes.
 func (p *printer) ident(name string) {
 	if strings.IndexByte(name, '%') >= 0 {
 		panic(mistake{diag.New(diag.QueryError, diag.Span{}, `The HogQL identifier "%s" is not permitted as it contains the "%%" character`, name)})
@@ -18,7 +18,7 @@ func (p *printer) ident(name string) {
 	p.quoted(name)
 }
 
-// quoted writes a name in backquotes. Every name can be written so, save the empty one.
+// quoted writes a name in backquotes. That works for every name except the empty one.
 func (p *printer) quoted(name string) {
 	if name == "" {
 		p.bug("an empty identifier")
@@ -50,7 +50,7 @@ func plain(name string) bool {
 
 const longestKeyword = 16
 
-// keyword reports whether ClickHouse may read the word as something else than a name.
+// keyword reports whether ClickHouse may read the word as something other than a name.
 func keyword(word string) bool {
 	if len(word) > longestKeyword {
 		return false
@@ -67,8 +67,8 @@ func keyword(word string) bool {
 	return found
 }
 
-// keywords are words that ClickHouse's parser looks for where a name can be, and the names of its constants. A word too
-// many costs a pair of backquotes.
+// keywords are the words that ClickHouse's parser looks for where a name can be, and the names of its constants. An unnecessary word only costs a pair
+// of backquotes.
 var keywords = makeKeywords(`all alter and anti any array as asc ascending asof between both by case cast check cluster collate create
 cross cube current desc descending describe distinct div drop else end escape except exists explain extract
 false fill filter final for format from full function global grant group grouping having if ilike in inf

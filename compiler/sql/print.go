@@ -1,8 +1,8 @@
 // Package sql prints a resolved tree as ClickHouse SQL: tree ─▶ [sql] ─▶ text and parameters.
 //
-// It is the last gate before the engine and trusts no earlier stage: it prints only functions on the allow-list, only physical
-// tables of the schema, each with its project guard, and every string as a bound parameter (contract: hogql.md, section
-// 15). What does not fit is a bug of an earlier stage; a node that the resolver should have removed does not compile here.
+// It is the last gate before the engine and trusts no earlier stage: it only prints functions on the allow-list and physical tables of the
+// schema, each with its project guard, and it binds every string as a parameter (contract: hogql.md, section 15). Anything else is a bug in an
+// earlier stage; nodes that the resolver should have removed do not compile here.
 package sql
 
 import (
@@ -19,20 +19,19 @@ import (
 // Param is one bound parameter, written {Name:Type} in the text.
 type Param struct {
 	Name, Type string
-	// Value is what ClickHouse reads as Type: a String as it is, an Array as ClickHouse's array literal. The transport
-	// escapes it where its protocol asks for that.
+	// Value is in the form that ClickHouse reads as Type: a String unchanged, an Array as ClickHouse's array literal. The transport escapes it as
+	// its protocol requires.
 	Value string
 }
 
-// bug is a panic value: an earlier stage let something through.
+// bug is a panic value for something that an earlier stage should have refused.
 type bug string
 
-// mistake is a panic value that ends printing for a reason that the query's author can mend.
+// mistake is a panic value that ends printing because of something that the query's author can mend.
 type mistake struct{ err *diag.Error }
 
-// Print writes q for the project of db. The error is a *diag.Error when the author of the
-// query can mend it, and a bug otherwise: a function that is not allowed, a table that is not physical, a scan without its
-// guard. It spends from the budget of the compile.
+// Print prints q for the project of db. The error is a *diag.Error if the author of the query can mend it, and otherwise a bug: a function that
+// is not allowed, a table that is not physical, a scan without its guard. Print spends from the budget of the compile.
 func Print(q resolved.Query, db *schema.Database, spend *budget.Budget) (text string, params []Param, err error) {
 	p := printer{db: db, spend: spend, buf: make([]byte, 0, 512), names: make([]string, 0, 8)}
 	defer p.recover(&err)
@@ -40,7 +39,7 @@ func Print(q resolved.Query, db *schema.Database, spend *budget.Budget) (text st
 	return string(p.buf), p.params, nil
 }
 
-// Tables lists the physical tables that q reads, sorted, each once. Its error is that of Print.
+// Tables returns the sorted names of the physical tables that q reads, each once. Its error is that of Print.
 func Tables(q resolved.Query, db *schema.Database, spend *budget.Budget) (names []string, err error) {
 	p := printer{db: db, spend: spend, tables: []string{}}
 	defer p.recover(&err)
@@ -49,7 +48,7 @@ func Tables(q resolved.Query, db *schema.Database, spend *budget.Budget) (names 
 	return slices.Compact(p.tables), nil
 }
 
-// recover turns the panics of the printer itself into an error.
+// recover turns the printer's own panics into an error.
 func (*printer) recover(err *error) {
 	switch r := recover().(type) {
 	case nil:
@@ -67,15 +66,15 @@ type printer struct {
 	spend  *budget.Budget
 	buf    []byte
 	params []Param
-	lookup map[paramKey]int // index in params; only once there are many
+	lookup map[paramKey]int // index in params; only used when there are many
 	scope  *scope
-	refs   int      // uses of aliases seen
-	names  []string // the aliases of the SELECTs around the place that is printed, outermost first
+	refs   int      // uses of aliases so far
+	names  []string // the aliases of the SELECTs around the current place, outermost first
 	ctes   []cte
-	tables []string // physical ones that were printed; nil when not asked for
+	tables []string // the physical tables printed; nil if not asked for
 }
 
-// cte is a common table expression in scope, by its name and by the name that it was printed with.
+// cte is a common table expression in scope: its name in the query, and its printed name.
 type cte struct{ name, printed string }
 
 func (p *printer) str(s string) { p.buf = append(p.buf, s...) }
@@ -86,7 +85,7 @@ func (p *printer) bug(format string, args ...any) {
 	panic(bug(fmt.Sprintf(format, args...)))
 }
 
-// checkSize ends the printing of a text that grows past its bounds: a macro or a property can make a short query long.
+// checkSize ends the printing of a text that is too large: a macro or a property can make a short query long.
 func (p *printer) checkSize(at hogql.Span) {
 	p.spend.Nodes(1)
 	if len(p.params) > budget.MaxParams {

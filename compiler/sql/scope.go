@@ -9,23 +9,22 @@ import (
 
 // scope is what the names in one SELECT can mean to ClickHouse.
 //
-// ClickHouse takes a.b as field b of the alias a, where the SELECT has such an alias, before it looks for a table a: with
-// `properties AS events` in the columns, events.team_id would be read from a person's own JSON. So a table's printed
-// name never equals an alias, and a column that shares its name with an alias is always written with its table.
+// If the SELECT has an alias a, ClickHouse reads a.b as field b of that alias before it looks for a table a: with `properties AS events` in the
+// columns, events.team_id would be read from a person's own JSON. So a table's printed name never equals an alias, and a column that shares
+// its name with an alias is always printed with its table.
 type scope struct {
 	outer   *scope
 	tables  []source
-	aliases []string        // of columns, ARRAY JOIN and lambda parameters of this SELECT
-	defined map[string]bool // the same, made when there are many
-	first   int             // of them in the printer's names
+	aliases []string        // of columns, ARRAY JOIN and lambda parameters in this SELECT
+	defined map[string]bool // the same, built if there are many
+	first   int             // index of the first of them in the printer's names
 	few     [2]source
 }
 
-// source is one table of FROM: the name by which the tree's columns call it, and the name that it is printed with.
-// An empty printed name is that of an unnamed subquery.
+// source is one table of FROM: its name in the tree's columns, and its printed name, which is empty for an unnamed subquery.
 type source struct{ name, printed string }
 
-// open enters the scope of a SELECT, and names its tables. The caller leaves it with close.
+// open enters the scope of a SELECT, and names its tables. The caller leaves the scope with close.
 func (p *printer) open(sel *resolved.Select) {
 	s := &scope{outer: p.scope, first: len(p.names)}
 	s.tables = s.few[:0]
@@ -45,8 +44,7 @@ func (p *printer) close() {
 	p.scope = p.scope.outer
 }
 
-// ownName reports whether an alias gives a column of the only table the name that it has anyway: then the name means the same
-// whichever way it is read.
+// ownName reports whether an alias gives a column of the only table its own name: then the name means the same either way.
 func ownName(sel *resolved.Select, a *resolved.Alias) bool {
 	column, ok := a.X.(*resolved.Column)
 	if !ok || column.Name != a.Name || len(column.Path) > 0 {
@@ -56,7 +54,7 @@ func ownName(sel *resolved.Select, a *resolved.Alias) bool {
 	return !joined && sel.ArrayJoin == nil
 }
 
-// name gives the tables of FROM their printed names.
+// name assigns printed names to the tables of FROM.
 func (p *printer) name(s *scope, t resolved.Table) {
 	var name, printed string
 	switch t := t.(type) {
@@ -70,14 +68,14 @@ func (p *printer) name(s *scope, t resolved.Table) {
 	case *resolved.CTERef:
 		name = cmp.Or(t.Alias, t.Name)
 		printed = name
-		for isPhysical(printed) { // a recursive CTE is a table to ClickHouse, to which the filter of a physical one must not apply
+		for isPhysical(printed) { // ClickHouse treats a recursive CTE as a table, and must not apply the filter of a physical table to it
 			printed += "_"
 		}
 		printed = s.free(printed)
 	case *resolved.Numbers:
 		name = cmp.Or(t.Alias, numbersName)
-		// Never what the query calls it: additional_table_filters go by aliases too, and would ask numbers() called
-		// events for the column of the project.
+		// Never the name in the query: additional_table_filters also match aliases, and would look for the project column in numbers() called
+		// events.
 		printed = s.free(numbersName)
 	case *resolved.Derived:
 		name = t.Alias
@@ -96,7 +94,7 @@ func (p *printer) name(s *scope, t resolved.Table) {
 	s.tables = append(s.tables, source{name, printed})
 }
 
-// free returns a name for a table that nothing else in the SELECT has.
+// free returns a table name that nothing else in the SELECT has.
 func (s *scope) free(name string) string {
 	for s.defines(name) || slices.ContainsFunc(s.tables, func(t source) bool { return t.printed == name }) {
 		name += "_"
@@ -104,7 +102,7 @@ func (s *scope) free(name string) string {
 	return name
 }
 
-// source finds the table that a column names. Queries have no correlation: only the tables of this very SELECT count.
+// source finds the table of a column. There are no correlated subqueries: only the tables of this SELECT count.
 func (p *printer) source(column *resolved.Column) source {
 	if p.scope != nil {
 		tables := p.scope.tables
@@ -121,7 +119,7 @@ func (p *printer) source(column *resolved.Column) source {
 	return source{}
 }
 
-// column writes a column, with its table where the name alone could mean something else.
+// column writes a column, with its table if the name alone could mean something else.
 func (p *printer) column(c *resolved.Column) {
 	from := p.source(c)
 	if p.needsTable(c, from) {
@@ -140,7 +138,7 @@ func (p *printer) column(c *resolved.Column) {
 		if i == 0 && c.Kind == resolved.PathObject {
 			p.byte('^')
 		}
-		p.quoted(key) // quoted always: a key is data
+		p.quoted(key) // always quoted: a key is data
 	}
 	switch c.Kind {
 	case resolved.PathDynamic, resolved.PathObject:
@@ -155,7 +153,7 @@ func (p *printer) column(c *resolved.Column) {
 	}
 }
 
-// fewAliases is how many names are quicker to go through than to look up.
+// fewAliases is the number of names up to which a linear search is faster than a map.
 const fewAliases = 32
 
 // defines reports whether the SELECT itself defines a name.

@@ -40,7 +40,7 @@ func (p *printer) selection(s *resolved.Select) {
 		p.str(" FROM ")
 		p.table(s.From, false)
 	} else if p.scope.outer == nil {
-		p.str(" FROM (SELECT 1)") // ClickHouse holds no bound of rows, bytes or time over a result that comes from no table
+		p.str(" FROM (SELECT 1)") // ClickHouse does not enforce limits on rows, bytes or time for a result that reads no table
 	}
 	p.arrayJoin(s.ArrayJoin)
 	var guard resolved.Expr
@@ -77,8 +77,8 @@ func (p *printer) selection(s *resolved.Select) {
 	p.ctes = p.ctes[:outer]
 }
 
-// setQuery writes queries joined by set operators. ClickHouse gives WITH to the first member and ORDER BY and LIMIT to the
-// last, so a set that has any of them becomes a subquery.
+// setQuery writes queries joined by set operators. ClickHouse applies WITH to the first member, and ORDER BY and LIMIT to the last, so a set with
+// any of them becomes a subquery.
 func (p *printer) setQuery(s *resolved.SetQuery) {
 	if len(s.Members) < 2 || len(s.Ops) != len(s.Members)-1 {
 		p.bug("a set operation over %d queries with %d operators", len(s.Members), len(s.Ops))
@@ -111,8 +111,8 @@ func (p *printer) setQuery(s *resolved.SetQuery) {
 	p.ctes = p.ctes[:outer]
 }
 
-// needsParentheses reports whether a member of a set operation cannot be written bare: a set of its own, or a SELECT whose WITH
-// would reach the members after it.
+// needsParentheses reports whether a member of a set operation needs parentheses: another set, or a SELECT whose WITH would apply to the members
+// after it.
 func needsParentheses(member resolved.Query) bool {
 	s, ok := member.(*resolved.Select)
 	return !ok || len(s.With) > 0
@@ -135,8 +135,8 @@ func (p *printer) operator(op hogql.SetOp) {
 	}
 }
 
-// with writes common table expressions and puts them in scope. None is printed with the name of a physical table: where
-// ClickHouse's rules of scope differ from ours, the name must find nothing rather than the table.
+// with writes common table expressions and puts them in scope. Their printed names are never those of physical tables: where ClickHouse's scope
+// rules differ from ours, the name must find nothing rather than the table.
 func (p *printer) with(ctes []*resolved.CTE, recursive bool) {
 	for i, c := range ctes {
 		switch {
@@ -190,7 +190,7 @@ func (p *printer) arrayJoin(a *resolved.ArrayJoin) {
 	}
 }
 
-// condition writes a clause of one condition, with the guard in front.
+// condition writes a clause with a condition, preceded by the guard.
 func (p *printer) condition(clause string, guard, e resolved.Expr) {
 	switch {
 	case guard != nil && e != nil:
@@ -300,7 +300,7 @@ func (p *printer) optional(word string, e resolved.Expr) {
 	}
 }
 
-// limit writes LIMIT. A share of the rows is written as ClickHouse has it, as a fraction.
+// limit writes LIMIT. A percentage is written as a fraction, as in ClickHouse.
 func (p *printer) limit(l *resolved.Limit) {
 	if l == nil {
 		return
@@ -319,7 +319,7 @@ func (p *printer) limit(l *resolved.Limit) {
 	}
 }
 
-// percent writes LIMIT n % as a fraction of one; all of the rows is the same as no limit.
+// percent writes LIMIT n % as a fraction of one; all rows is the same as no limit.
 func (p *printer) percent(e resolved.Expr) {
 	c, ok := e.(*resolved.Const)
 	if !ok {
@@ -343,7 +343,7 @@ func (p *printer) percent(e resolved.Expr) {
 	}
 }
 
-// over writes a window's definition, or the name of one.
+// over writes a window definition, or the name of one.
 func (p *printer) over(w *resolved.Window) {
 	if w.Name != "" && len(w.PartitionBy) == 0 && len(w.OrderBy) == 0 && w.Frame == nil {
 		p.ident(w.Name)

@@ -12,7 +12,7 @@ import (
 // guardColumn is the column that guards compare.
 const guardColumn = schema.ProjectColumn
 
-// table writes what is in FROM. joined reports whether it is beside other tables.
+// table writes a table in FROM. joined reports whether there are other tables.
 func (p *printer) table(t resolved.Table, joined bool) {
 	switch t := t.(type) {
 	case *resolved.Scan:
@@ -34,7 +34,7 @@ func (p *printer) table(t resolved.Table, joined bool) {
 	}
 }
 
-// printed finds the printed name of a table of the current SELECT.
+// printed returns the printed name of a table of the current SELECT.
 func (p *printer) printed(name string) string {
 	for _, t := range p.scope.tables {
 		if t.name == name {
@@ -53,7 +53,7 @@ func (p *printer) as(name string) {
 	p.ident(name)
 }
 
-// scan writes a physical table. Its guard goes to WHERE: see where.
+// scan writes a physical table. Its guard is put into WHERE: see where.
 func (p *printer) scan(t *resolved.Scan) {
 	p.checkScan(t)
 	if p.tables != nil {
@@ -66,8 +66,7 @@ func (p *printer) scan(t *resolved.Scan) {
 	p.sample(t.Sample)
 }
 
-// checkScan refuses a table that is not one of the schema's, and one with rows of projects whose guard does not compare it with
-// this project's.
+// checkScan refuses a table that is not in the schema, and a table with projects' rows whose guard does not compare with this project.
 func (p *printer) checkScan(t *resolved.Scan) {
 	if !p.db.Guarded(t.Table) {
 		p.bug("table %q is not physical", t.Table)
@@ -77,7 +76,7 @@ func (p *printer) checkScan(t *resolved.Scan) {
 	}
 }
 
-// guards reports whether a condition can hold only for rows of the project.
+// guards reports whether a condition can only hold for rows of the project.
 func (p *printer) guards(guard resolved.Expr) bool {
 	if all, ok := guard.(*resolved.Logic); ok {
 		return !all.Or && slices.ContainsFunc(all.Args, p.guards)
@@ -91,7 +90,7 @@ func (p *printer) guards(guard resolved.Expr) bool {
 	return isColumn && isConst && column.Name == guardColumn && len(column.Path) == 0 && project.Value == p.db.Project
 }
 
-// reference writes the use of a common table expression.
+// reference writes a use of a common table expression.
 func (p *printer) reference(t *resolved.CTERef) {
 	for _, known := range slices.Backward(p.ctes) {
 		if known.name != t.Name {
@@ -160,7 +159,7 @@ func (p *printer) join(j *resolved.Join) {
 	}
 }
 
-// sample writes SAMPLE, which takes plain numbers and fractions only.
+// sample writes SAMPLE, which only takes plain numbers and fractions.
 func (p *printer) sample(s *resolved.Sample) {
 	if s == nil {
 		return

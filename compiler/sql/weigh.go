@@ -6,11 +6,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// fewRefs is how many uses of aliases a SELECT may have without being weighed: what so few of them expand to is bounded by ClickHouse.
+// fewRefs is how many uses of aliases a SELECT may have without being weighed: ClickHouse itself bounds what so few expand to.
 const fewRefs = 16
 
-// weigh refuses a SELECT whose aliases expand to too much. ClickHouse puts the expression of an alias in place of each use, so that
-// aliases which use others twice double with each one.
+// weigh refuses a SELECT whose aliases expand to too much. ClickHouse inlines the expression of an alias at each use, so a chain of aliases that each
+// use the previous one twice doubles with every link.
 func (p *printer) weigh(s *resolved.Select) {
 	w := weigher{printer: p, aliases: map[string]*weight{}}
 	w.collect = true
@@ -22,14 +22,14 @@ func (p *printer) weigh(s *resolved.Select) {
 	}
 }
 
-// weigher counts the parts that expressions have once the aliases in them are expanded. Weights stay just above the bound.
+// weigher counts the nodes of expressions after the aliases in them are inlined. Weights are capped just above the bound.
 type weigher struct {
 	*printer
-	collect bool // the aliases, in place of counting
+	collect bool // collect the aliases instead of counting
 	aliases map[string]*weight
 }
 
-// weight is that of an alias.
+// weight is the weight of an alias.
 type weight struct {
 	x     resolved.Expr
 	parts int
@@ -103,7 +103,7 @@ func (w *weigher) expr(e resolved.Expr) int {
 		return 1 + w.list(e.Items)
 	case nil:
 		return 0
-	case *resolved.Const, *resolved.Subquery, *resolved.Column, *resolved.LambdaParam: // a subquery is a SELECT of its own
+	case *resolved.Const, *resolved.Subquery, *resolved.Column, *resolved.LambdaParam: // a subquery is a separate SELECT
 	}
 	return 1
 }

@@ -8,24 +8,23 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// EventPage says which events of a list are asked for.
+// EventPage says which events of a list are wanted.
 type EventPage struct {
 	Event      string // the name; empty for any
 	DistinctID string // empty for any
 	Person     string // the id of a person; empty for any
-	// After and Before bound the time, both excluded; a zero After is no bound.
+	// After and Before bound the time, both exclusive; a zero After is no bound.
 	After, Before time.Time
-	// OldestFirst asks for the oldest events, in that order; else they are the newest, the latest first. Events of one time are told
-	// apart by their ids.
+	// OldestFirst sorts by ascending time instead of descending. Events with the same time are sorted by id.
 	OldestFirst   bool
 	Limit, Offset int
 }
 
-// ShownProperties are the properties of a person that are shown with an event.
+// ShownProperties are the person properties shown with an event.
 var ShownProperties = []string{"email", "name", "username"}
 
-// Query asks for the page. A row is the event's id, name, properties as JSON text, time, distinct id, chain of elements and the id of its
-// person; then of the person 1 if there is one, 1 if it is identified, and the ShownProperties. {filters} are further conditions.
+// Query returns the query for the page. A row is the event's id, name, properties as JSON text, time, distinct id, element chain and person id,
+// then 1 if the person exists, 1 if it is identified, and its ShownProperties. {filters} are further conditions.
 func (p *EventPage) Query() *query.HogQL {
 	q := &query.HogQL{Values: map[string]any{}}
 	conditions := []string{"{filters}"}
@@ -50,13 +49,13 @@ func (p *EventPage) Query() *query.HogQL {
 		order, edge = "timestamp, uuid", "timestamp <= (select max(timestamp)"
 	}
 	where := strings.Join(conditions, " and ")
-	// Of the events beyond the page only the times are read.
+	// Of the events beyond the page, only the times are read.
 	edge += fmt.Sprintf(" from (select timestamp from events where %s order by %s limit %d))", where, order, p.Limit+p.Offset)
 	q.Query = withPeople(fmt.Sprintf("where %s and %s order by %s limit %d offset %d", where, edge, order, p.Limit, p.Offset), order, p.Limit)
 	return q
 }
 
-// OneEvent asks for the event of an id, as a row of EventPage. Of several with the id it is the latest.
+// OneEvent returns the query for the event with an id, as a row of EventPage. If several have the id, it is the latest.
 func OneEvent(id string) *query.HogQL {
 	return &query.HogQL{
 		Query:  withPeople("where uuid = {id} order by timestamp desc limit 1", "timestamp", 1),
@@ -64,7 +63,7 @@ func OneEvent(id string) *query.HogQL {
 	}
 }
 
-// withPeople asks for events with what is known of their people, as these are now.
+// withPeople returns the query for events together with the current state of their people.
 func withPeople(rest, order string, limit int) string {
 	page := "select uuid, event, properties, timestamp, distinct_id, elements_chain, person_id from events " + rest
 	shown, known := make([]string, len(ShownProperties)), make([]string, len(ShownProperties))
@@ -77,12 +76,12 @@ func withPeople(rest, order string, limit int) string {
 		page, strings.Join(known, ", "), strings.ReplaceAll("e."+order, ", ", ", e."), limit, strings.Join(shown, ", "))
 }
 
-// timeOf is the expression for a placeholder whose value is a timeText.
+// timeOf returns the expression for a placeholder whose value is a timeText.
 func timeOf(name string) string { return "toDateTime64({" + name + "}, 6, 'UTC')" }
 
 func timeText(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000000") }
 
-// LastSeen asks when the latest event of a person was. A row is the time; there is none for a person without events.
+// LastSeen returns the query for the time of a person's latest event. It has no rows for a person without events.
 func LastSeen(person string) *query.HogQL {
 	return &query.HogQL{
 		Query:  "select max(timestamp) as latest from events where person_id = {person} having count() > 0",

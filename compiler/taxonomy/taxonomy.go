@@ -1,15 +1,15 @@
-// Package taxonomy has the queries for what a project's data holds: which events there are, what properties they have, and
-// what values these have. Whatever a caller names is a value of a placeholder, and never a part of the text.
+// Package taxonomy has the queries about what a project's data contains: its events, their properties, and the values of
+// these. Names from callers are always placeholder values, never part of the text.
 package taxonomy
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/query"
 
-// Events asks for the events that were seen, by name. A row is a name, and the times of the first and the last of them.
+// Events returns the query for the events seen, by name. A row is a name, and the times of its first and last event.
 func Events() *query.HogQL {
 	return &query.HogQL{Query: "select event, min(timestamp), max(timestamp) from events group by event order by event limit 50000"}
 }
 
-// Cohorts asks which cohorts have members, by number. A row is a number, how many people are in the cohort, and how many of these
+// Cohorts returns the query for the cohorts that have members. A row is a cohort's number, how many people are in it, and how many of these
 // were computed.
 func Cohorts() *query.HogQL {
 	return &query.HogQL{
@@ -19,7 +19,7 @@ func Cohorts() *query.HogQL {
 	}
 }
 
-// CohortsOf asks which cohorts a person is in. A row is the number of a cohort.
+// CohortsOf returns the query for the cohorts of a person. A row is the number of a cohort.
 func CohortsOf(person string) *query.HogQL {
 	return &query.HogQL{
 		Query: "select distinct cohort_id from (select cohort_id, person_id from static_cohort_people union all select cohort_id, person_id from cohort_people) " +
@@ -28,7 +28,7 @@ func CohortsOf(person string) *query.HogQL {
 	}
 }
 
-// Properties asks which properties the latest events of some names have. A row is the name of a property.
+// Properties returns the query for the properties of the latest events with some names. A row is the name of a property.
 func Properties(events []string) *query.HogQL {
 	return &query.HogQL{
 		Query: "select distinct arrayJoin(JSONExtractKeys(properties)) from " +
@@ -37,8 +37,9 @@ func Properties(events []string) *query.HogQL {
 	}
 }
 
-// PropertiesByEvent asks which properties events have, but for those that SDKs set, whose names begin with $: the latest 50 of each name, among the
-// latest million. A row is the name of an event, that of a property, and the first characters that its values have as JSON, null left out.
+// PropertiesByEvent returns the query for the properties of events, except those set by SDKs, whose names begin with $. It reads the latest 50
+// events of each name among the latest million. A row is the name of an event, the name of a property, and the first characters of its values
+// as JSON, without null.
 func PropertiesByEvent() *query.HogQL {
 	const order = "order by timestamp desc, uuid"
 	latest := "select uuid from (select event, timestamp, uuid from events " + order + " limit 1000000) " + order + " limit 50 by event limit 1000000"
@@ -49,18 +50,18 @@ func PropertiesByEvent() *query.HogQL {
 	}
 }
 
-// EventValues asks for the most frequent values that a property has in the events of some names. A row is a value as text, and how
-// many events have it.
+// EventValues returns the query for the most frequent values of a property in the events with some names. A row is a value as text, and the number
+// of events with it.
 func EventValues(property string, events []string) *query.HogQL {
 	q := values("events", "event in {events} and ", property)
 	q.Values["events"] = list(events)
 	return q
 }
 
-// PersonValues asks for the most frequent values that people have for a property. A row is a value as text, and how many have it.
+// PersonValues returns the query for the most frequent values of a person property. A row is a value as text, and the number of people with it.
 func PersonValues(property string) *query.HogQL { return values("persons", "", property) }
 
-// values counts the values of a property in the rows of a table for which a condition holds.
+// values counts the values of a property in the rows of a table that satisfy a condition.
 func values(table, condition, property string) *query.HogQL {
 	return &query.HogQL{
 		Query: "select toString(properties[{property}]) as value, count() from " + table +
@@ -69,7 +70,7 @@ func values(table, condition, property string) *query.HogQL {
 	}
 }
 
-// list returns the value of a placeholder of texts.
+// list returns the placeholder value for a list of texts.
 func list(texts []string) []any {
 	out := make([]any, len(texts))
 	for i, text := range texts {

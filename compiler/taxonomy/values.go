@@ -11,24 +11,24 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// RecentValues says which values of events are suggested: those of the last seven days.
+// RecentValues says which event values to suggest: those of the last seven days.
 type RecentValues struct {
-	// Property is whose values are asked for; Column is the column of events in its place, if it is not empty. It must be one of Columns.
+	// Property is the property whose values are wanted. If Column is not empty, it is the column of events to use instead: one of Columns.
 	Property, Column string
 	Search           string   // a part of the value, in any case; empty for all
 	Events           []string // names of events; none for all
-	// Others are values of other properties of the events, of which each must have one.
+	// Others maps other properties of the events to values, of which each event must have one.
 	Others map[string][]string
 }
 
-// Columns are the columns of events whose values can be asked for.
+// Columns are the columns of events whose values can be suggested.
 var Columns = []string{"event", "distinct_id", "person_mode", "$session_id", "$window_id", "elements_chain"}
 
-// maxRecentValues is how many values are suggested.
+// maxRecentValues is the most values suggested.
 const maxRecentValues = 10
 
-// Query asks for the values: the shortest first if a part of them is given, else the most frequent. A row is a value as text, and how many
-// events have it.
+// Query returns the query for the values: shortest first if Search is given, otherwise the most frequent first. A row is a value as text, and the
+// number of events with it.
 func (v *RecentValues) Query() *query.HogQL {
 	q := &query.HogQL{Values: map[string]any{"property": v.Property}}
 	value := "toString(properties[{property}])"
@@ -53,11 +53,11 @@ func (v *RecentValues) Query() *query.HogQL {
 	return q
 }
 
-// maxPersonValues is how many values of people are suggested.
+// maxPersonValues is the most person values suggested.
 const maxPersonValues = 20
 
-// SuggestedPersonValues asks for the most frequent values that people have for a property. search is a part of the value, in any case; empty
-// for all. A row is a value as text, and how many have it.
+// SuggestedPersonValues returns the query for the most frequent values of a person property. search is part of the value, in any case; empty for all.
+// A row is a value as text, and the number of people with it.
 func SuggestedPersonValues(property, search string) *query.HogQL {
 	q := &query.HogQL{Values: map[string]any{"property": property}}
 	const value = "toString(properties[{property}])"

@@ -16,14 +16,14 @@ const (
 	sign        // one of ( ) , =
 )
 
-// token is a piece of the text; value is what it means, without quotes and escapes.
+// token is a piece of the text; value is its meaning, without quotes and escapes.
 type token struct {
 	kind       kind
 	start, end int
 	value      string
 }
 
-// next reads the token after the present one.
+// next reads the next token.
 func (p *parser) next() {
 	at := p.token.end
 	for at < len(p.text) && strings.IndexByte(" \t\r\n", p.text[at]) >= 0 {
@@ -50,7 +50,7 @@ func (p *parser) next() {
 	}
 }
 
-// run reads a token of a first byte and of all that follow for which in holds.
+// run reads a token: the current byte, and all following bytes for which in returns true.
 func (p *parser) run(k kind, in func(byte) bool) {
 	at := p.token.start + 1
 	for at < len(p.text) && in(p.text[at]) {
@@ -63,10 +63,10 @@ func letter(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }
 
-// escapes are the characters that a letter after a backslash stands for.
+// escapes maps the letter after a backslash to the character that it means.
 var escapes = map[byte]byte{'n': '\n', 't': '\t', 'r': '\r', 'b': '\b', 'f': '\f', '0': 0, '\\': '\\', '\'': '\'', '"': '"', '`': '`'}
 
-// quote reads what is between two quotes, of which a doubled one stands for itself.
+// quote reads quoted text, in which a doubled quote means one.
 func (p *parser) quote(k kind, mark byte) {
 	var value strings.Builder
 	for at := p.token.start + 1; at < len(p.text); at++ {
@@ -95,7 +95,7 @@ func (p *parser) quote(k kind, mark byte) {
 	p.fail(p.token, "A quote in a type is not closed")
 }
 
-// write puts a text or a name out between quotes.
+// write writes a text or a name in quotes.
 func (p *parser) write(mark byte, value string) {
 	p.out.WriteByte(mark)
 	for i := range len(value) {
@@ -111,10 +111,10 @@ func (p *parser) write(mark byte, value string) {
 	p.out.WriteByte(mark)
 }
 
-// unwritten are the characters that are written as escapes, in the order of those.
+// unwritten are the characters written as escapes, in the same order as the letters of those.
 const unwritten = "\n\t\r\b\f\x00"
 
-// shown names a token for people.
+// shown returns a token for messages.
 func (p *parser) shown(t token) string {
 	if t.kind == end {
 		return "end"

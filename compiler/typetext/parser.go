@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// parser reads a type and writes it at the same time. After a mistake it is at the end of the text.
+// parser reads a type and writes it at the same time. After a mistake it stays at the end of the text.
 type parser struct {
 	text  string
 	zones Zones
@@ -16,7 +16,7 @@ type parser struct {
 	err   *Error
 }
 
-// fail notes the first mistake, and ends the reading.
+// fail records the first mistake, and ends the parsing.
 func (p *parser) fail(at token, format string, args ...any) {
 	if p.err == nil {
 		p.err = &Error{Detail: fmt.Sprintf(format, args...), Start: at.start, End: at.end}
@@ -24,7 +24,7 @@ func (p *parser) fail(at token, format string, args ...any) {
 	p.token = token{start: len(p.text), end: len(p.text)}
 }
 
-// take passes a sign by and writes it, and reports whether it was there.
+// take reads and writes a sign if it comes next, and reports whether it did.
 func (p *parser) take(s string) bool {
 	if p.token.kind != sign || p.token.value != s {
 		return false
@@ -34,7 +34,7 @@ func (p *parser) take(s string) bool {
 	return true
 }
 
-// want reads a sign that must be there.
+// want reads a required sign.
 func (p *parser) want(s string) {
 	if !p.take(s) {
 		p.fail(p.token, "Unexpected %s in a type, expected %q", p.shown(p.token), s)
@@ -148,7 +148,7 @@ func (p *parser) elements(depth int) {
 	}
 }
 
-// element reads a type, with a name before it or without.
+// element reads a type with an optional name before it.
 func (p *parser) element(depth int) {
 	name := p.token
 	if name.kind == quoted || name.kind == word && p.wordFollows() {
@@ -159,7 +159,7 @@ func (p *parser) element(depth int) {
 	p.typ(depth + 1)
 }
 
-// wordFollows reports whether the token after the present one is a word.
+// wordFollows reports whether the token after the current one is a word.
 func (p *parser) wordFollows() bool {
 	ahead := parser{text: p.text, token: p.token}
 	ahead.next()

@@ -1,12 +1,10 @@
-// Package typetext reads the texts of ClickHouse types that stand in queries, such as 'Array(Tuple(day Date, n Int64))', and
-// writes them again, so that the engine never reads a caller's own text: a type may name a time zone, which the engine
-// looks for among files.
+// Package typetext parses the ClickHouse types written in queries, such as 'Array(Tuple(day Date, n Int64))', and writes them again, so that the
+// engine never reads a caller's own text: a type may name a time zone, which the engine looks up among files.
 //
-// What there is: Bool, String, FixedString(n), the whole numbers of 8 to 256 bits, Float32, Float64, Decimal(p, s) and
-// Decimal32(s) to Decimal256(s), Date, Date32, DateTime(zone), DateTime64(precision, zone), UUID, IPv4, IPv6, Enum, Enum8,
-// Enum16, Array, Tuple, Map, Nullable, LowCardinality, and the usual names of SQL for the plain ones. Types of values
-// without a fixed form (JSON, Dynamic, Variant, Nested, states of aggregates) are not among them: what they hold is not
-// bounded by their text.
+// The supported types are Bool, String, FixedString(n), the integers of 8 to 256 bits, Float32, Float64, Decimal(p, s) and Decimal32(s) to
+// Decimal256(s), Date, Date32, DateTime(zone), DateTime64(precision, zone), UUID, IPv4, IPv6, Enum, Enum8, Enum16, Array, Tuple, Map, Nullable,
+// LowCardinality, and the common SQL names of the plain ones. Types whose values have no fixed form (JSON, Dynamic, Variant, Nested,
+// aggregate states) are not supported: their text does not bound the size of a value.
 package typetext
 
 import (
@@ -15,21 +13,21 @@ import (
 	"maps"
 )
 
-// Limits of one text. All are far above what people write.
+// The limits of a text, far above what people write.
 const (
 	maxText   = 64 << 10 // bytes
 	maxDepth  = 16
 	maxTypes  = 500
-	maxFixed  = 4096 // bytes of a FixedString, each of which every row has
+	maxFixed  = 4096 // bytes of a FixedString, which every row takes
 	maxValues = 1000 // of an Enum
 )
 
 // Error is a mistake in the text of a type.
 type Error struct {
 	Detail string
-	// Start and End are the bytes of the text at which the mistake is.
+	// Start and End delimit the mistake in the text, in bytes.
 	Start, End int
-	// Name is an unknown name, and Among yields those that are known; nil when the mistake is another one.
+	// Name is the unknown name, and Among yields the known ones; nil for other mistakes.
 	Name  string
 	Among iter.Seq[string]
 }
@@ -43,8 +41,8 @@ type Zones interface {
 	Names() iter.Seq[string]
 }
 
-// Rewrite reads the text of a type, and returns another text of the same type: parameters within their limits, names
-// quoted, zones by the names that zones has for them. What it returns, it returns again when it is given that.
+// Rewrite parses the text of a type, and returns a normalized text of the same type: parameters within their limits, names quoted, and zones named
+// as zones returns them. Rewriting the result returns it unchanged.
 func Rewrite(text string, zones Zones) (string, *Error) {
 	if len(text) > maxText {
 		return "", &Error{Detail: fmt.Sprintf("The text of a type has at most %d bytes", maxText), End: len(text)}
@@ -61,7 +59,7 @@ func Rewrite(text string, zones Zones) (string, *Error) {
 	return p.out.String(), nil
 }
 
-// form is how the parameters of a type look.
+// form is the form of a type's parameters.
 type form uint8
 
 const (
@@ -69,21 +67,21 @@ const (
 	optionalZone              // none, or a zone
 	precisionZone             // none, or a precision, or a precision and a zone
 	oneNumber                 // a number from low to high
-	twoNumbers                // a number from low to high, and perhaps another up to that
+	twoNumbers                // a number from low to high, and optionally another up to the first
 	oneType
 	twoTypes
-	elements // types, each with a name or none with one
-	values   // texts, each with a number or without
+	elements // types, all or none with a name
+	values   // texts, each optionally with a number
 )
 
-// family is one row of the table of types.
+// family is one entry of the table of types.
 type family struct {
 	name      string // ClickHouse's own
 	form      form
 	low, high int
 }
 
-// families are the types by ClickHouse's own names, whose case matters.
+// families are the types by ClickHouse's own names, which are case-sensitive.
 var families = byName(
 	family{name: "Bool"}, family{name: "String"}, family{name: "UUID"}, family{name: "IPv4"}, family{name: "IPv6"},
 	family{name: "Int8"}, family{name: "Int16"}, family{name: "Int32"}, family{name: "Int64"}, family{name: "Int128"}, family{name: "Int256"},
@@ -109,7 +107,7 @@ func byName(rows ...family) map[string]family {
 	return all
 }
 
-// aliases are the names of SQL, and those of ClickHouse whose case does not matter, in lower case.
+// aliases maps SQL names, and ClickHouse's case-insensitive names, in lower case, to families.
 var aliases = map[string]string{
 	"bool": "Bool", "boolean": "Bool", "date": "Date", "date32": "Date32",
 	"datetime": "DateTime", "datetime32": "DateTime", "timestamp": "DateTime", "datetime64": "DateTime64",
@@ -119,5 +117,5 @@ var aliases = map[string]string{
 	"float": "Float32", "real": "Float32", "double": "Float64", "char": "String", "varchar": "String", "text": "String",
 }
 
-// Names yields ClickHouse's own names of the types that there are, in no order.
+// Names yields ClickHouse's own names of the supported types, in no order.
 func Names() iter.Seq[string] { return maps.Keys(families) }
