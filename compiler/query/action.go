@@ -13,26 +13,26 @@ type Action struct {
 	ID int64
 	// Name is empty for an action without one.
 	Name string
-	// Deleted reports whether the action was deleted. Queries can't use it, and mistakes name it.
+	// Deleted reports whether the action was deleted. Queries cannot use it, and mistakes say so.
 	Deleted bool
-	// Steps are the conditions of which one is enough. An action without any matches every event.
+	// Steps are alternatives: one is enough. An action without steps matches every event.
 	Steps []ActionStep
-	// Unreadable is what is wrong with the record of an action whose steps can't be read; empty for others. Queries can't use the action.
+	// Unreadable is what is wrong with the record of an action whose steps cannot be read; empty for others. Queries cannot use such an action.
 	Unreadable string
 }
 
-// ActionStep is one condition of an action. All of its fields that are given have to hold.
+// ActionStep is one condition of an action. All fields that are set must hold.
 type ActionStep struct {
 	// Event is the name of the event; empty for any.
 	Event string
-	// URL is looked for in $current_url; empty for any.
+	// URL is compared with $current_url; empty for any.
 	URL         string
 	URLMatching Matching // default: Contains
-	// Properties are filters that all have to hold; nil for none.
+	// Properties are filters that must all hold; nil for none.
 	Properties *Condition
 
-	// Selector, TagName, Text and Href describe what was clicked. They count in steps whose event is $autocapture alone. Selector
-	// may be empty, and the others nil, for anything.
+	// Selector, TagName, Text and Href describe what was clicked. They only count in steps whose event is $autocapture. An empty Selector and nil
+	// for the others match anything.
 	Selector     string
 	TagName      *string
 	Text         *string
@@ -41,7 +41,7 @@ type ActionStep struct {
 	HrefMatching Matching // default: Exact
 }
 
-// Matching says how a text of a step is compared.
+// Matching says how a text in a step is compared.
 type Matching string
 
 // The ways to compare a text. The default depends on the field.
@@ -52,7 +52,7 @@ const (
 	Regex           Matching = "regex"
 )
 
-// Label is what people call the action: its name, else Action and its number.
+// Label returns the name of the action for people: its name, or Action and its number.
 func (a *Action) Label() string {
 	if a.Name != "" {
 		return a.Name
@@ -60,10 +60,10 @@ func (a *Action) Label() string {
 	return "Action " + strconv.FormatInt(a.ID, 10)
 }
 
-// NoAction is what is said of an action that the project does not have.
+// NoAction returns the message for an action that the project does not have.
 func NoAction(id int64) string { return fmt.Sprintf("Action ID %d does not exist!", id) }
 
-// DeletedAction is what is said of an action that was deleted; its name may be empty.
+// DeletedAction returns the message for a deleted action, whose name may be empty.
 func DeletedAction(id int64, name string) string {
 	if name == "" {
 		return fmt.Sprintf("Action ID %d was deleted.", id)
@@ -71,7 +71,7 @@ func DeletedAction(id int64, name string) string {
 	return fmt.Sprintf(`Action "%s" (ID %d) was deleted.`, name, id)
 }
 
-// Events are the names of the events that can match the action; nil when any event can.
+// Events returns the names of the events that can match the action; nil if any event can.
 func (a *Action) Events() []string {
 	names := make([]string, 0, len(a.Steps))
 	for i := range a.Steps {
@@ -87,13 +87,13 @@ func (a *Action) Events() []string {
 	return slices.Compact(names)
 }
 
-// Actions are the actions of a project, deleted ones too. A nil value has none. It is immutable and safe for concurrent use.
+// Actions are the actions of a project, including deleted ones. A nil *Actions has none. It is immutable and safe for concurrent use.
 type Actions struct {
 	byID   map[int64]*Action
-	byName map[string][]*Action // those that are not deleted
+	byName map[string][]*Action // without the deleted ones
 }
 
-// NewActions returns the actions of a project, whose numbers differ.
+// NewActions returns the actions of a project. Their numbers must be distinct.
 func NewActions(list []Action) *Actions {
 	a := &Actions{byID: make(map[int64]*Action, len(list)), byName: map[string][]*Action{}}
 	for i := range list {
@@ -106,7 +106,7 @@ func NewActions(list []Action) *Actions {
 	return a
 }
 
-// Get returns the action of a number, deleted or not; nil when there is none.
+// Get returns the action with a number, deleted or not; nil if there is none.
 func (a *Actions) Get(id int64) *Action {
 	if a == nil {
 		return nil
@@ -114,7 +114,7 @@ func (a *Actions) Get(id int64) *Action {
 	return a.byID[id]
 }
 
-// Named returns the actions of a name that are not deleted.
+// Named returns the actions with a name, without deleted ones.
 func (a *Actions) Named(name string) []*Action {
 	if a == nil {
 		return nil
@@ -122,7 +122,7 @@ func (a *Actions) Named(name string) []*Action {
 	return a.byName[name]
 }
 
-// Names yields the names of the actions that are not deleted, in no order.
+// Names yields the names of the actions, without deleted ones, in no order.
 func (a *Actions) Names(yield func(string) bool) {
 	if a == nil {
 		return
@@ -138,8 +138,8 @@ func (a *Actions) IDs() []int64 {
 	return slices.Sorted(maps.Keys(a.byID))
 }
 
-// ParseActionProperties reads the field properties of a step of an action: a list of property filters that all have to hold. It gives nil for an
-// empty list. The error is a *diag.Error.
+// ParseActionProperties parses the field properties of an action step: a list of property filters that must all hold. It returns nil for an empty
+// list. The error is a *diag.Error.
 func ParseActionProperties(raw []byte) (*Condition, error) {
 	const name = "properties"
 	r, o, err := settings(name, raw)
@@ -154,21 +154,21 @@ func ParseActionProperties(raw []byte) (*Condition, error) {
 	return out, r.err()
 }
 
-// behavioral reports whether one of the filters is by behavior.
+// behavioral reports whether one of the filters is on behavior.
 func (c *Condition) behavioral() bool {
 	return c != nil && (c.Filter != nil && c.Filter.Behavior != nil || slices.ContainsFunc(c.All, func(c Condition) bool { return c.behavioral() }))
 }
 
-// ActionUser is a part of a node that may ask for an action in its own fields.
+// ActionUser is a part of a node that may name an action in its own fields.
 type ActionUser interface {
-	// ActionID gives the number of the action; ok is false when the part asks for none.
+	// ActionID returns the number of the action; ok is false if there is none.
 	ActionID() (id int64, ok bool)
 }
 
-// ActionID gives the number of the action that the series counts.
+// ActionID returns the number of the action that the series counts.
 func (s Series) ActionID() (id int64, ok bool) { return s.Action, s.Kind == ActionsNode }
 
-// ActionID reads the number of an action, which clients send as a number or as text; false when there is none.
+// ActionID reads an action's number, which clients send as a number or as text; false if there is none.
 func (o *Object) ActionID(name string) (int64, bool) {
 	given, ok := o.Take(name)
 	if !ok {

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Autocomplete asks what can be written at a place in a text (contract: clients-queries.md, section 8).
+// Autocomplete asks what can be typed at a place in a text (contract: clients-queries.md, section 8).
 type Autocomplete struct {
 	// Language is one of languages.
 	Language Language
 	Query    string
-	// Start and End are the ends of the word that is written, in characters.
+	// Start and End delimit the word being typed, in characters.
 	Start, End int
-	// Source is the query to which an expression belongs; nil for none, and for one that makes no sense.
+	// Source is the query that an expression belongs to; nil if there is none, or an invalid one.
 	Source Node
 	// Globals are values that the text can name.
 	Globals   map[string]any
@@ -26,7 +26,7 @@ func (*Autocomplete) Kind() string { return "HogQLAutocomplete" }
 // Text returns the text to complete.
 func (q *Autocomplete) Text() string { return q.Query }
 
-// Canonical leaves out what is null.
+// Canonical leaves out null fields.
 func (q *Autocomplete) Canonical() []byte {
 	asked := &HogQL{Query: q.Query, Values: q.Globals, Modifiers: q.Modifiers}
 	var source json.RawMessage
@@ -70,7 +70,7 @@ func ReadAutocomplete(r *Reader, o *Object) Node {
 	return q
 }
 
-// needInteger reads a whole number that must be there.
+// needInteger reads a required whole number.
 func (o *Object) needInteger(name string) int {
 	n, ok := o.Integer(name)
 	if !ok && o.Given != nil && o.Given[name] == nil {
@@ -79,7 +79,7 @@ func (o *Object) needInteger(name string) int {
 	return n
 }
 
-// apart reads a node whose mistakes count for nothing: then it is nil.
+// apart reads a node whose mistakes are ignored: the result is then nil.
 func (r *Reader) apart(v any, at Place) Node {
 	inner := &Reader{kinds: r.kinds, depth: r.depth}
 	if n := inner.node(v, at); inner.err() == nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 )
 
-// behaviors are the behaviors that a filter can ask for; cohorts have more.
+// The behaviors that a filter can ask for. Cohorts have more.
 const (
 	performed         = "performed_event"
 	performedMultiple = "performed_event_multiple"
 )
 
-// mostBehavior bounds the numbers of a filter by behavior, so that what is computed with them stays in range.
+// mostBehavior bounds the numbers in a behavioral filter, so that computing with them stays in range.
 const mostBehavior = 100_000
 
-// maxBehaviorFilters bounds the filters on the events of a filter by behavior.
+// maxBehaviorFilters bounds the filters on the events of a behavioral filter.
 const maxBehaviorFilters = 50
 
 // behavior reads a property filter of the type behavioral.
@@ -61,7 +61,7 @@ func (r *Reader) behavior(o *Object) Property {
 	return Property{Type: filter.BehavioralType, Value: kind, Behavior: b}
 }
 
-// behaviorEntity reads what the events are: an event by its name, or an action by its number.
+// behaviorEntity reads which events count: an event by its name, or an action by its number.
 func (r *Reader) behaviorEntity(o *Object, b *filter.Behavior) {
 	key, given := o.Take("key")
 	text, ok := key.(string)
@@ -86,7 +86,7 @@ func (r *Reader) behaviorEntity(o *Object, b *filter.Behavior) {
 	}
 }
 
-// behaviorNumber reads a number above 0; 0 when there is none.
+// behaviorNumber reads a number above 0; 0 if there is none.
 func (r *Reader) behaviorNumber(o *Object, name string) int {
 	n, ok := o.Integer(name)
 	if ok && (n < 1 || n > mostBehavior) {
@@ -96,7 +96,7 @@ func (r *Reader) behaviorNumber(o *Object, name string) int {
 	return n
 }
 
-// behaviorFilters reads the filters on the events. None of them is by behavior again.
+// behaviorFilters reads the filters on the events. They cannot be behavioral themselves.
 func (r *Reader) behaviorFilters(list []any, at Place) []Property {
 	var out []Property
 	for i, item := range list {
@@ -115,7 +115,7 @@ func (r *Reader) behaviorFilters(list []any, at Place) []Property {
 	return out
 }
 
-// echoBehavior gives the fields of a filter by behavior as the API has them.
+// echoBehavior returns the fields of a behavioral filter as in the API.
 func echoBehavior(p *Property) map[string]any {
 	b := p.Behavior
 	out := map[string]any{"type": p.Type, "value": p.Value, "key": b.Event, "event_type": "events"}

@@ -11,8 +11,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// VariableNames are the names of the variables that an insight takes when it is run as an endpoint (contract: api.md, section
-// 5.5): those of its breakdown properties, and the ends of its date range.
+// VariableNames returns the names of the variables that an insight takes when it is run as an endpoint (contract: api.md, section 5.5): its
+// breakdown properties, and the ends of its date range.
 func VariableNames(n Insight) []string {
 	names := []string{"date_from", "date_to"}
 	parts := n.Parts()
@@ -27,9 +27,9 @@ func VariableNames(n Insight) []string {
 	return names
 }
 
-// Bind puts the values of variables into a copy of an insight: a date takes the place of that end of its range, the value of
-// a breakdown property keeps the events that have it, and "" or null those that have none. Each name must be one of
-// VariableNames. The error is a *diag.Error.
+// Bind returns a copy of an insight with the values of variables applied: a date replaces its end of the range, the value of a breakdown
+// property restricts the events to those with that value, and "" or null to those without any. Each name must be one of VariableNames. The
+// error is a *diag.Error.
 func Bind(n Insight, values map[string]any) (Insight, error) {
 	out := n.Clone()
 	parts := out.Parts()
@@ -65,7 +65,7 @@ func Bind(n Insight, values map[string]any) (Insight, error) {
 	return out, nil
 }
 
-// filter is the condition that an event has a value in a breakdown.
+// filter returns the condition that an event has a value for a breakdown.
 func (b *Breakdown) filter(value any) (*Condition, error) {
 	p := Property{Type: b.Type, Key: b.Property, Operator: "exact", Value: value, Group: b.Group}
 	if value == nil || value == "" {
@@ -78,9 +78,9 @@ func (b *Breakdown) filter(value any) (*Condition, error) {
 		if x, err = hogql.ParseExpr(b.Property); err != nil {
 			return nil, fmt.Errorf("its expression cannot be read: %w", err)
 		}
-	case "element": // a filter of this type looks at all elements
+	case "element": // filters of this type look at all elements
 		if x = filter.Clicked(b.Property, filter.Subject{}); x == nil {
-			return &Condition{Filter: &p}, nil // compiling says what is wrong with it
+			return &Condition{Filter: &p}, nil // compiling reports what is wrong with it
 		}
 		x = &hogql.Call{Name: "nullIf", Args: []hogql.Expr{x, &hogql.Const{Value: ""}}}
 	default:
@@ -92,7 +92,7 @@ func (b *Breakdown) filter(value any) (*Condition, error) {
 	return &Condition{Filter: &p}, nil
 }
 
-// textOf is a plain value as the values of breakdowns read; nil for none.
+// textOf returns a plain value in the form of breakdown values; nil for none.
 func textOf(value any) any {
 	switch value := value.(type) {
 	case nil:

@@ -9,13 +9,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// CohortType is the type of breakdowns and property filters by cohort.
+// CohortType is the type of breakdowns and property filters on cohorts.
 const CohortType = "cohort"
 
-// maxCohorts bounds the cohorts of a breakdown: each is a set of people that ClickHouse makes.
+// maxCohorts bounds the cohorts of a breakdown: for each, ClickHouse builds a set of people.
 const maxCohorts = 50
 
-// cohorts reads the cohorts of a breakdown, each by its id; "all" and 0 are everybody. One that is there twice counts once.
+// cohorts reads the cohorts of a breakdown, by id; "all" and 0 mean everybody. Duplicates count once.
 func (r *Reader) cohorts(items []any, at Place, list bool) []Cohort {
 	if len(items) > maxCohorts {
 		r.Add(at, "too_long", fmt.Sprintf("List should have at most %d items after validation, not %d", maxCohorts, len(items)))

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// Display takes the fields of an insight's filter that only say how its chart is drawn, and returns their values by name; nil for none.
-// known are those that the kind has. Others are told by their names, since clients add new ones all the time: a field whose name begins
-// or ends with a word of drawing changes no number. Call it after the other fields of the filter have been read.
+// Display takes the fields of an insight's filter that only affect how its chart is drawn, and returns their values by name; nil for none. known are
+// the fields that the kind has. Since clients keep adding new ones, others are recognized by name: a field whose name begins or ends with a
+// drawing word changes no number. Call Display after the other fields of the filter have been read.
 func (o *Object) Display(known ...string) map[string]any {
 	var drawn map[string]any
 	for name, value := range o.Given {
@@ -24,17 +24,17 @@ func (o *Object) Display(known ...string) map[string]any {
 		}
 		drawn[name] = value
 	}
-	o.seen = append(o.seen, known...) // for hints about names that are nearly right
+	o.seen = append(o.seen, known...) // for hints about similar names
 	return drawn
 }
 
-// The words that the name of a field begins or ends with if it only says how a chart is drawn.
+// The words that begin or end the name of a field that only affects how a chart is drawn.
 var (
 	drawingFirst = []string{"axis", "chart", "color", "goal", "hidden", "layout", "legend", "metric", "show", "stack", "tooltip", "x", "y"}
 	drawingLast  = []string{"color", "colors", "format", "label", "labels", "layout", "legend", "palette", "position", "postfix", "prefix", "style", "theme"}
 )
 
-// drawing reports whether a name, in camel case, is of a field that only says how a chart is drawn.
+// drawing reports whether a name, in camel case, is that of a field that only affects how a chart is drawn.
 func drawing(name string) bool {
 	first := name
 	if i := strings.IndexFunc(name, unicode.IsUpper); i >= 0 {

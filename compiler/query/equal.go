@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Equal reports whether two queries are the same JSON, whatever the order of their keys (contract: api.md, section 5.3).
-// The error is a *diag.Error when one of them is not JSON.
+// Equal reports whether two queries are the same JSON, regardless of the order of keys (contract: api.md, section 5.3). The error is a *diag.Error
+// if one of them is not JSON.
 func Equal(a, b []byte) (bool, error) {
 	x, err := decode(a)
 	if err != nil {
@@ -35,10 +35,10 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// exact is the number below which every integer has a float64 of its own.
+// exact is the bound below which a float64 represents every integer exactly.
 const exact = 1 << 53
 
-// sameNumber compares the values of numbers, so that 1 is 1.0 and large integers are not rounded.
+// sameNumber compares numbers by value, so that 1 equals 1.0 and large integers are not rounded.
 func sameNumber(a, b json.Number) bool {
 	if a == b {
 		return true

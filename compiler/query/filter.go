@@ -2,11 +2,11 @@ package query
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/diag"
 
-// Decode reads JSON that is not a query, within the limits of one: as maps, slices, strings, bools, nils and json.Numbers. The error
-// is a *diag.Error.
+// Decode parses JSON that is not a query, within the same limits, to maps, slices, strings, bools, nils and json.Numbers. The error is a
+// *diag.Error.
 func Decode(raw []byte) (any, error) { return decode(raw) }
 
-// Filter reads one property filter that stands at attr in decoded JSON. The error is a *diag.Error that names the field.
+// Filter reads one property filter found at attr in decoded JSON. The error is a *diag.Error that names the field.
 func Filter(v map[string]any, attr string) (*Condition, error) {
 	r, count := &Reader{}, 0
 	c := r.condition(v, Place{path: attr, Attr: attr}, &count)

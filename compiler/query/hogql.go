@@ -17,22 +17,22 @@ import (
 type HogQL struct {
 	// Query is the text: one SELECT.
 	Query string
-	// Values are the constants of {name} placeholders: strings, json.Numbers, bools, nils, lists of them.
+	// Values are the constants for {name} placeholders: strings, json.Numbers, bools, nils, lists of them.
 	Values map[string]any
-	// Variables are the insight variables given with the query, by the key that they have in the JSON, normally their id.
+	// Variables are the insight variables given with the query, by their key in the JSON, normally their id.
 	Variables map[string]Variable
-	// Filters feeds {filters}; nil when there are none.
+	// Filters is what {filters} is replaced by; nil for none.
 	Filters *Filters
 	// Modifiers are PostHog's settings for its compiler, as given.
 	Modifiers Modifiers
 }
 
-// Variable is an insight variable as a query gives it.
+// Variable is an insight variable as given in a query.
 type Variable struct {
 	VariableID string
 	CodeName   string
 	Value      any
-	HasValue   bool // Value was given and is not null; else the variable's default counts
+	HasValue   bool // Value was given and is not null; otherwise the variable's default is used
 	IsNull     bool // NULL, whatever Value is
 }
 
@@ -48,7 +48,7 @@ type Property = filter.Property
 
 const noGroup = -1
 
-// groupTypeRange is the message of a group type index that is out of range.
+// groupTypeRange is the message for a group type index that is out of range.
 var groupTypeRange = "Input should be from 0 to " + strconv.Itoa(physical.GroupTypes-1)
 
 // Kind returns HogQLQuery.
@@ -57,7 +57,7 @@ func (*HogQL) Kind() string { return "HogQLQuery" }
 // Text returns the query's text.
 func (q *HogQL) Text() string { return q.Query }
 
-// Canonical leaves out the name, tags, version and everything that is null.
+// Canonical leaves out the name, tags, version and null fields.
 func (q *HogQL) Canonical() []byte {
 	type variable struct {
 		Value  any  `json:"value,omitempty"`
@@ -98,7 +98,7 @@ func ReadHogQL(r *Reader, o *Object) Node {
 		Filters:   r.filters(o),
 		Modifiers: r.Modifiers(o),
 	}
-	o.Text("name") // a label, which means nothing here
+	o.Text("name") // a label, ignored here
 	o.Flag("explain")
 	r.Tags(o)
 	r.noConnection(o, "connectionId", "sendRawQuery")
@@ -106,7 +106,7 @@ func ReadHogQL(r *Reader, o *Object) Node {
 	return q
 }
 
-// Tags checks the labels of a node, which mean nothing here.
+// Tags checks the labels of a node, which are ignored here.
 func (r *Reader) Tags(o *Object) {
 	o.Ignore(labels...)
 	tags, ok := o.Take("tags")
@@ -171,12 +171,12 @@ func (r *Reader) filters(o *Object) *Filters {
 	return out
 }
 
-// propertyTypes are the types of property filters that mean something here.
+// propertyTypes are the supported types of property filters.
 var propertyTypes = []string{
 	"event", "person", "group", "session", "cohort", "behavioral", "element", "event_metadata", "person_metadata", "feature", "hogql",
 }
 
-// property reads one property filter. It returns false for the empty filter, which filters nothing.
+// property reads one property filter. It returns false for an empty filter, which has no effect.
 func (r *Reader) property(v any, at Place) (Property, bool) {
 	o := r.Object(v, at)
 	typ := o.Text("type")
@@ -192,7 +192,7 @@ func (r *Reader) property(v any, at Place) (Property, bool) {
 		return r.behavior(o), true
 	}
 	p := Property{Type: typ, Operator: o.Text("operator")}
-	if p.Key = "id"; typ != CohortType || o.Has("key") { // a cohort has no other
+	if p.Key = "id"; typ != CohortType || o.Has("key") { // the only key of a cohort
 		p.Key = o.Need("key")
 	}
 	p.Value, _ = o.Take("value")

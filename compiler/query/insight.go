@@ -15,13 +15,13 @@ import (
 // Insight is a node of one of the insight kinds.
 type Insight interface {
 	Node
-	// Parts points at what insight kinds have in common.
+	// Parts returns pointers to the fields that insight kinds have in common.
 	Parts() Parts
-	// Clone gives a copy. What its Parts point at can be replaced, not changed in place, without touching the original.
+	// Clone returns a copy. What its Parts point at can be replaced, but not modified, without affecting the original.
 	Clone() Insight
 }
 
-// Parts are the fields that several insight kinds have; nil for those that a kind does not have.
+// Parts points at fields that several insight kinds have; nil for those that a kind does not have.
 type Parts struct {
 	*Common
 	Interval   *Interval
@@ -29,7 +29,7 @@ type Parts struct {
 	Compare    **Compare
 }
 
-// IntervalOf is the interval of an insight, or the period of one that has periods in its place; empty for other queries.
+// IntervalOf returns the interval of an insight, or its period for kinds with periods instead; empty for other queries.
 func IntervalOf(n Node) Interval {
 	if n, ok := n.(interface{ Bucket() Interval }); ok {
 		return n.Bucket()
@@ -40,22 +40,22 @@ func IntervalOf(n Node) Interval {
 	return ""
 }
 
-// Common is what all insight kinds have (contract: api.md, section 2.1).
+// Common are the fields of all insight kinds (contract: api.md, section 2.1).
 type Common struct {
-	// At is the place of the node in the JSON, such as source; empty for the outermost one.
+	// At is the place of the node in the JSON, such as source; empty for the outermost node.
 	At                 string    `json:"-"`
 	DateRange          DateRange `json:"dateRange,omitzero"`
 	FilterTestAccounts bool      `json:"filterTestAccounts,omitempty"`
-	// Properties is the condition on all events; nil when there is none.
+	// Properties is the condition on all events; nil if there is none.
 	Properties *Condition `json:"properties,omitempty"`
-	// Group is the type of group that is counted in place of people; nil for people.
+	// Group is the type of group that is counted instead of people; nil for people.
 	Group *int `json:"aggregation_group_type_index,omitempty"`
-	// Sampling is the share of people to look at, 0 to 1; nil for all.
+	// Sampling is the share of people to read, 0 to 1; nil for all.
 	Sampling  *float64  `json:"samplingFactor,omitempty"`
 	Modifiers Modifiers `json:"modifiers,omitzero"`
 }
 
-// Field gives the dotted path of a field of the node, for the attr of a mistake.
+// Field returns the dotted path of a field of the node, for the attr of a mistake.
 func (c *Common) Field(name string) string {
 	if c.At == "" {
 		return name
@@ -63,31 +63,31 @@ func (c *Common) Field(name string) string {
 	return c.At + "." + name
 }
 
-// Text returns nothing: an insight holds no text that positions could point into.
+// Text returns an empty text: positions cannot point into an insight.
 func (*Common) Text() string { return "" }
 
-// FromField gives the dotted path of the start of the date range, for the attr of a mistake.
+// FromField returns the dotted path of the start of the date range, for the attr of a mistake.
 func (c *Common) FromField() string {
 	return cmp.Or(c.DateRange.FromAt, c.Field("dateRange.date_from"))
 }
 
-// ToField gives that of its end.
+// ToField returns the dotted path of its end.
 func (c *Common) ToField() string {
 	return cmp.Or(c.DateRange.ToAt, c.Field("dateRange.date_to"))
 }
 
-// DateRange is the span of time that an insight looks at (contract: api.md, sections 2.1 and 2.2).
+// DateRange is the span of time that an insight covers (contract: api.md, sections 2.1 and 2.2).
 type DateRange struct {
 	From string `json:"date_from,omitempty"` // empty for the last 7 days
 	To   string `json:"date_to,omitempty"`   // empty for now
-	// FromAt and ToAt are the places of the ends where these came from elsewhere in the request, such as variables.date_from.
+	// FromAt and ToAt are the places of the ends if they came from elsewhere in the request, such as variables.date_from.
 	FromAt string `json:"-"`
 	ToAt   string `json:"-"`
-	// Explicit keeps both ends as they are given, unrounded.
+	// Explicit keeps both ends as given, unrounded.
 	Explicit bool `json:"explicitDate,omitempty"`
-	// DaysOfWeek keeps events of these ISO weekdays only, 1 to 7, sorted; empty for all.
+	// DaysOfWeek restricts events to these ISO weekdays, 1 to 7, sorted; empty for all.
 	DaysOfWeek []int `json:"daysOfWeek,omitempty"`
-	// ExcludeIncomplete drops buckets at the ends that the range covers in part.
+	// ExcludeIncomplete drops buckets at the ends that the range only partly covers.
 	ExcludeIncomplete bool `json:"excludeIncompletePeriods,omitempty"`
 }
 
@@ -111,7 +111,7 @@ var intervals = []string{
 	string(Second), string(Minute), string(Hour), string(Day), string(Week), string(Month), string(Quarter), string(Year),
 }
 
-// Clock returns the length of an interval that is the same span of time everywhere; 0 for those that depend on the calendar.
+// Clock returns the length of an interval of fixed length; 0 for intervals that depend on the calendar.
 func (i Interval) Clock() time.Duration {
 	switch i {
 	case Second:
@@ -125,7 +125,7 @@ func (i Interval) Clock() time.Duration {
 	return 0
 }
 
-// Months returns how many months an interval has; 0 for those that are not made of months.
+// Months returns how many months an interval has; 0 for those not made of months.
 func (i Interval) Months() int {
 	switch i {
 	case Month:
@@ -139,9 +139,9 @@ func (i Interval) Months() int {
 	return 0
 }
 
-// Compare asks for the same numbers over an earlier period too.
+// Compare asks for the same numbers over an earlier period as well.
 type Compare struct {
-	// To is a relative date that the other period starts at, such as -1w; empty for the period before.
+	// To is a relative date at which the other period starts, such as -1w; empty for the period before.
 	To string `json:"compare_to,omitempty"`
 }
 
@@ -151,7 +151,7 @@ type Condition struct {
 	At string `json:"-"`
 	// Filter is the leaf's filter; nil for a group.
 	Filter *Property `json:"filter,omitempty"`
-	// Or reports whether one member of a group is enough. A group without members is true.
+	// Or reports whether one member of a group is enough. An empty group is true.
 	Or  bool        `json:"or,omitempty"`
 	All []Condition `json:"all,omitempty"`
 }
@@ -166,9 +166,9 @@ type Breakdowns struct {
 	Multiple bool `json:"multiple,omitempty"`
 	// List reports whether the field breakdown held a list.
 	List bool `json:"list,omitempty"`
-	// Limit is how many values are told apart; 0 for the default.
+	// Limit is how many values are distinguished; 0 for the default.
 	Limit int `json:"limit,omitempty"`
-	// HideOther leaves out what the limit cuts off.
+	// HideOther leaves out the values beyond the limit.
 	HideOther bool `json:"hide_other,omitempty"`
 }
 
@@ -176,36 +176,36 @@ type Breakdowns struct {
 type Breakdown struct {
 	// At is the place of the property's name in the JSON.
 	At string `json:"-"`
-	// Type is one of those of a Property, without element and feature.
+	// Type is one of the types of a Property, except element and feature.
 	Type string `json:"type"`
 	// Property is the name of a property, a column or an expression; empty for cohorts.
 	Property string `json:"property"`
-	// Cohorts are those of a breakdown by cohort, of which it has one value for each that somebody is in.
+	// Cohorts are the cohorts of a breakdown by cohort. Each that has members is one value.
 	Cohorts []Cohort `json:"cohorts,omitempty"`
 	// Group is the index of the group type.
 	Group int `json:"group_type_index,omitempty"`
-	// Bins is how many equal ranges a number's values are put in; 0 for none.
+	// Bins is how many equal ranges numbers are grouped into; 0 for none.
 	Bins         int  `json:"bins,omitempty"`
 	NormalizeURL bool `json:"normalize_url,omitempty"`
-	// CleanPath puts the project's rules for the names of paths to the values.
+	// CleanPath applies the project's path cleaning rules to the values.
 	CleanPath bool `json:"clean_path,omitempty"`
 }
 
-// Cohort is a cohort that a breakdown tells apart.
+// Cohort is one cohort of a breakdown.
 type Cohort struct {
 	// At is its place in the JSON.
 	At string `json:"-"`
-	// ID is its number; schema.Everybody for all people.
+	// ID is its number, or schema.Everybody for all people.
 	ID int64 `json:"id"`
 }
 
-// operators are those of property filters: contract api.md, section 2.4.
+// operators are the operators of property filters (contract: api.md, section 2.4).
 var operators = strings.Fields(`exact is_not icontains not_icontains regex not_regex gt gte lt lte is_set is_not_set is_date_exact
 is_date_before is_date_after between not_between min max in not_in is_cleaned_path_exact flag_evaluates_to semver_eq semver_neq
 semver_gt semver_gte semver_lt semver_lte semver_tilde semver_caret semver_wildcard icontains_multi not_icontains_multi starts_with
 not_starts_with ends_with not_ends_with`)
 
-// breakdownTypes are the types of breakdowns that mean something here.
+// breakdownTypes are the supported types of breakdowns.
 var breakdownTypes = []string{"cohort", "person", "event", "event_metadata", "group", "session", "element", "hogql"}
 
 // maxConditions bounds the filters of a node, and maxBreakdowns the properties to split by.
@@ -214,7 +214,7 @@ const (
 	maxBreakdowns = 3
 )
 
-// Common reads the shared fields of an insight, without closing the model.
+// Common reads the shared fields of an insight. It does not close the object.
 func (r *Reader) Common(o *Object) Common {
 	c := Common{
 		At:                 o.At.Attr,
@@ -261,12 +261,12 @@ func (r *Reader) dateRange(o *Object) DateRange {
 	return out
 }
 
-// Interval reads the length of a bucket, Day when none is given.
+// Interval reads an interval; Day if none is given.
 func (r *Reader) Interval(o *Object) Interval {
 	return Interval(o.Choice("interval", string(Day), intervals...))
 }
 
-// Compare reads a compareFilter. It gives nil when it does not ask for comparison.
+// Compare reads a compareFilter. It returns nil if it asks for no comparison.
 func (r *Reader) Compare(o *Object) *Compare {
 	given, ok := o.Take("compareFilter")
 	if !ok {
@@ -293,7 +293,7 @@ func (r *Reader) groupType(o *Object, name string) *int {
 	return &i
 }
 
-// Properties reads a list of property filters or a group of them, nil when it holds no filter.
+// Properties reads a list of property filters or a group of them; nil if it contains no filter.
 func (r *Reader) Properties(o *Object, name string) *Condition {
 	given, ok := o.Take(name)
 	if !ok {
@@ -307,7 +307,7 @@ func (r *Reader) Properties(o *Object, name string) *Condition {
 	return &out
 }
 
-// condition reads a list of filters, which is an AND, a group, or one filter; count is how many were read before.
+// condition reads a list of filters, which is an AND, or a group, or one filter. count is how many filters have been read so far.
 func (r *Reader) condition(v any, at Place, count *int) Condition {
 	out := Condition{At: at.Attr}
 	if *count++; *count > maxConditions {
@@ -326,7 +326,7 @@ func (r *Reader) condition(v any, at Place, count *int) Condition {
 			out.Or = g.Choice("type", "AND", "AND", "OR") == "OR"
 			members := g.List("values")
 			out.All = r.conditions(members, g.Field("values"), count)
-			if out.Or && len(out.All) < len(members) { // one that asks for nothing is true
+			if out.Or && len(out.All) < len(members) { // an empty one is true
 				out.All = nil
 			}
 			g.Close()
@@ -342,14 +342,14 @@ func (r *Reader) condition(v any, at Place, count *int) Condition {
 	return out
 }
 
-// checkOperator refuses an operator that there is not.
+// checkOperator refuses an unknown operator.
 func (r *Reader) checkOperator(p *Property, at Place) {
 	if p.Operator != "" && !slices.Contains(operators, p.Operator) {
 		r.Near(at.Below("operator", true), "enum", "Input should be "+oneOf(operators), p.Operator, operators)
 	}
 }
 
-// conditions reads the members of a list or group, and leaves out those that ask for nothing.
+// conditions reads the members of a list or group, and leaves out empty ones.
 func (r *Reader) conditions(list []any, at Place, count *int) []Condition {
 	var out []Condition
 	for i, item := range list {
@@ -360,7 +360,7 @@ func (r *Reader) conditions(list []any, at Place, count *int) []Condition {
 	return out
 }
 
-// Breakdowns reads a breakdownFilter. It gives nil when there is nothing to split by.
+// Breakdowns reads a breakdownFilter. It returns nil if it asks for no breakdown.
 func (r *Reader) Breakdowns(o *Object) *Breakdowns {
 	given, ok := o.Take("breakdownFilter")
 	if !ok {
@@ -428,7 +428,7 @@ func (r *Reader) breakdownFilter(v any, at Place) *Breakdowns {
 		field := &out.Fields[i]
 		field.CleanPath = clean
 		if field.Type == CohortType {
-			field.Bins = 0 // its ids are not numbers to put in ranges
+			field.Bins = 0 // ids are not numbers to group into ranges
 		}
 	}
 	return out
@@ -496,7 +496,7 @@ func (o *Object) Number(name string) (float64, bool) {
 	return f, true
 }
 
-// Choice reads a field that holds one of several words; without is what counts when it is absent.
+// Choice reads a field that has one of several words; without is used if it is absent.
 func (o *Object) Choice(name, without string, words ...string) string {
 	s, ok := Take[string](o, name, "enum", "Input should be "+oneOf(words))
 	if !ok {
@@ -514,7 +514,7 @@ func (o *Object) Word(v any, at Place, words ...string) string {
 	return s
 }
 
-// Required notes fields that are not there. It does not read them.
+// Required notes missing fields. It does not read them.
 func (o *Object) Required(names ...string) {
 	for _, name := range names {
 		if v := o.Given[name]; v == nil && o.Given != nil {
@@ -523,7 +523,7 @@ func (o *Object) Required(names ...string) {
 	}
 }
 
-// oneOf lists words as PostHog's validator does.
+// oneOf joins words like PostHog's validator.
 func oneOf(words []string) string {
 	last := len(words) - 1
 	if last == 0 {
@@ -532,7 +532,7 @@ func oneOf(words []string) string {
 	return "'" + strings.Join(words[:last], "', '") + "' or '" + words[last] + "'"
 }
 
-// Canonical writes a node's fields as JSON, led by its kind.
+// Canonical returns a node's fields as JSON, starting with its kind.
 func Canonical(kind string, node any) []byte {
 	out, err := json.Marshal(node)
 	if err != nil {
@@ -541,7 +541,7 @@ func Canonical(kind string, node any) []byte {
 	return append([]byte(`{"kind":"`+kind+`","node":`), append(out, '}')...)
 }
 
-// NoTarget refuses a field of PostHog that counts something else than people or groups.
+// NoTarget refuses a PostHog field that counts something other than people or groups.
 func (r *Reader) NoTarget(o *Object) {
 	if target := o.Flag("customAggregationTarget"); target {
 		r.Add(o.Field("customAggregationTarget"), "value_error", "Custom aggregation targets are not supported")
@@ -551,7 +551,7 @@ func (r *Reader) NoTarget(o *Object) {
 // maxExpressions bounds the lists of expressions of a node.
 const maxExpressions = 100
 
-// Texts reads a list of strings, nil when there is none.
+// Texts reads a list of strings; nil if there is none.
 func (r *Reader) Texts(o *Object, name string) []string {
 	list := o.List(name)
 	if len(list) > maxExpressions {
@@ -569,7 +569,7 @@ func (r *Reader) Texts(o *Object, name string) []string {
 	return out
 }
 
-// AtLeast reads a number that is not below least, 0 when there is none.
+// AtLeast reads a number that must not be below least; 0 if there is none.
 func (o *Object) AtLeast(name string, least int) int {
 	n, ok := o.Integer(name)
 	if ok && n < least {
@@ -578,13 +578,13 @@ func (o *Object) AtLeast(name string, least int) int {
 	return n
 }
 
-// OrZero reads a whole number, 0 when there is none or it is less.
+// OrZero reads a whole number; 0 if there is none or it is negative.
 func (o *Object) OrZero(name string) int {
 	n, _ := o.Integer(name)
 	return max(n, 0)
 }
 
-// IntegerOrNil reads a whole number, nil when there is none.
+// IntegerOrNil reads a whole number; nil if there is none.
 func (o *Object) IntegerOrNil(name string) *int {
 	n, ok := o.Integer(name)
 	if !ok {
@@ -593,7 +593,7 @@ func (o *Object) IntegerOrNil(name string) *int {
 	return &n
 }
 
-// Displays are the API's words for charts.
+// Displays are the chart types, as the API names them.
 var Displays = strings.Fields(`Auto ActionsLineGraph ActionsBar ActionsUnstackedBar ActionsStackedBar ActionsAreaGraph
 ActionsLineGraphCumulative BoldNumber Metric ActionsPie ActionsDonut ActionsBarValue ActionsTable WorldMap CalendarHeatmap
 TwoDimensionalHeatmap BoxPlot SlopeGraph ScatterPlot`)

@@ -6,48 +6,47 @@ import (
 	"slices"
 )
 
-// Metadata asks what is right and what is wrong with a HogQL text, which is not run (contract: api.md, section 1.6).
+// Metadata asks what is right and wrong with a HogQL text, without running it (contract: api.md, section 1.6).
 type Metadata struct {
 	Language Language
-	// Query is the text to look at.
+	// Query is the text to check.
 	Query string
-	// Source is the query to whose columns an expression would be added; nil for an expression over events. A whole
-	// query has none.
+	// Source is the query that an expression would be a column of; nil for an expression over events, and for a whole query.
 	Source *HogQL
-	// Globals are the constants of {name} placeholders, as HogQL.Values.
+	// Globals are the constants for {name} placeholders, like HogQL.Values.
 	Globals map[string]any
-	// Variables, Filters and Modifiers are those of HogQL.
+	// Variables, Filters and Modifiers are as in HogQL.
 	Variables map[string]Variable
 	Filters   *Filters
 	Modifiers Modifiers
-	// Debug asks for more in the notices: how a property is stored.
+	// Debug asks for more notices: how a property is stored.
 	Debug bool
 }
 
-// Language is what the text of a Metadata is written in.
+// Language is the language of the text in a Metadata.
 type Language string
 
-// The languages that are understood.
+// The supported languages.
 const (
 	LanguageHogQL Language = "hogQL"     // one SELECT
 	LanguageExpr  Language = "hogQLExpr" // one expression
 )
 
-// languages are those of PostHog.
+// languages are PostHog's languages.
 var languages = []string{"hog", "hogJson", "hogQL", "hogQLExpr", "hogTemplate", "liquid"}
 
 // Kind returns HogQLMetadata.
 func (*Metadata) Kind() string { return "HogQLMetadata" }
 
-// Text returns the text to look at.
+// Text returns the text to check.
 func (q *Metadata) Text() string { return q.Query }
 
-// HogQL is the text as a query, for a whole one.
+// HogQL returns the text as a query, if it is a whole one.
 func (q *Metadata) HogQL() *HogQL {
 	return &HogQL{Query: q.Query, Values: q.Globals, Variables: q.Variables, Filters: q.Filters, Modifiers: q.Modifiers}
 }
 
-// Canonical leaves out what is null.
+// Canonical leaves out null fields.
 func (q *Metadata) Canonical() []byte {
 	asked := q.HogQL()
 	var source json.RawMessage

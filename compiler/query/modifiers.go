@@ -10,23 +10,23 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Modifiers change what a query means without a change of its text (contract: api.md, section 2.10). The zero value changes nothing.
+// Modifiers change the meaning of a query without changing its text (contract: api.md, section 2.10). The zero value changes nothing.
 type Modifiers struct {
-	// Persons, BounceSeconds and Channels are those of schema.Modifiers; nil for none given.
+	// Persons, BounceSeconds and Channels are as in schema.Modifiers; nil if not given.
 	Persons       *schema.PersonMode
 	BounceSeconds *float64
 	Channels      []schema.ChannelRule
 
-	Given map[string]any // all that may decide rows, as it came
+	Given map[string]any // all that may affect rows, as given
 }
 
 // IsZero reports whether no modifiers were given.
 func (m Modifiers) IsZero() bool { return len(m.Given) == 0 }
 
-// MarshalJSON writes the modifiers as they came.
+// MarshalJSON writes the modifiers as they were given.
 func (m Modifiers) MarshalJSON() ([]byte, error) { return json.Marshal(m.Given) }
 
-// Over puts modifiers over those of a query further out.
+// Over returns the modifiers combined with those of an outer query, which they override.
 func (m Modifiers) Over(below Modifiers) Modifiers {
 	m.Persons, m.BounceSeconds = cmp.Or(m.Persons, below.Persons), cmp.Or(m.BounceSeconds, below.BounceSeconds)
 	if m.Channels == nil {
@@ -35,7 +35,7 @@ func (m Modifiers) Over(below Modifiers) Modifiers {
 	return m
 }
 
-// ModifiersOf gives the modifiers that count for a query: those of a query inside it go before its own.
+// ModifiersOf returns the effective modifiers of a query. Those of an inner query override its own.
 func ModifiersOf(n Node) Modifiers {
 	switch n := n.(type) {
 	case *HogQL:
@@ -51,13 +51,13 @@ func ModifiersOf(n Node) Modifiers {
 	return Modifiers{}
 }
 
-// unusedModifiers take any value, and decide nothing here.
+// unusedModifiers accept any value and have no effect here.
 var unusedModifiers = strings.Fields(`optimizeJoinedFilters dataWarehouseEventsModifiers debug timings s3TableUseInvalidColumns
 useMaterializedViews usePresortedEventsTable useWebAnalyticsPreAggregatedTables formatCsvAllowDoubleQuotes
 convertToProjectTimezone usePreaggregatedTableTransforms usePreaggregatedIntermediateResults optimizeProjections
 forceClickhouseDataSkippingIndexes sessionPropertyPreAggregation`)
 
-// modifierWords are the modifiers that take one of a few words.
+// modifierWords are the modifiers whose value is one of a few words.
 var modifierWords = []struct{ name, words string }{
 	{"personsOnEventsMode", "disabled person_id_no_override_properties_on_events person_id_override_properties_on_events " +
 		"person_id_override_properties_joined"},
@@ -71,10 +71,10 @@ var modifierWords = []struct{ name, words string }{
 	{"propertyGroupsMode", "enabled disabled optimized"},
 }
 
-// labelModifiers change what a response shows beside its rows, never the rows.
+// labelModifiers affect what a response shows besides its rows, but never the rows.
 var labelModifiers = []string{"debug", "timings"}
 
-// Modifiers reads the modifiers of a node: those that decide its rows.
+// Modifiers reads the modifiers of a node that affect its rows.
 func (r *Reader) Modifiers(o *Object) Modifiers {
 	given, ok := o.Take("modifiers")
 	if !ok {
@@ -112,7 +112,7 @@ func (r *Reader) Modifiers(o *Object) Modifiers {
 // maxBounce is the most seconds that a bounce may last.
 const maxBounce = 120
 
-// oneOf reads a field that is one of a few words, if it is there.
+// oneOf reads an optional field that has one of a few words.
 func (o *Object) oneOf(name string, words []string) string {
 	s, given := Take[string](o, name, "string_type", "Input should be a valid string")
 	if given && !slices.Contains(words, s) {

@@ -1,6 +1,6 @@
-// Package query reads the JSON query nodes of the API: bytes ─▶ [query] ─▶ typed nodes. It has what kinds share, and the nodes that hold
-// HogQL; those of insights and lists are in the folders of their kinds. Models are closed: a field that a
-// kind does not have is a mistake, and every mistake names its place (contract: api.md, sections 1.2, 3 and 7).
+// Package query reads the JSON query nodes of the API: bytes ─▶ [query] ─▶ typed nodes. It has the parts shared by all kinds, and the nodes that
+// contain HogQL; nodes of insights and lists are in the folders of their kinds. Models are closed: an unknown field is a mistake, and every
+// mistake names its place (contract: api.md, sections 1.2, 3 and 7).
 package query
 
 import (
@@ -15,14 +15,14 @@ import (
 type Node interface {
 	// Kind is the node's name in the API, such as HogQLQuery.
 	Kind() string
-	// Text is the HogQL text that the positions of mistakes point into; empty for kinds that have none.
+	// Text is the HogQL text that the positions of mistakes point into; empty for kinds without one.
 	Text() string
-	// Canonical is JSON that two nodes share when they always have the same answer: keys are in order, and what only
-	// labels a query is left out.
+	// Canonical is JSON that is only equal for nodes that always have the same answer: keys are in order, and fields that only label a query are
+	// left out.
 	Canonical() []byte
 }
 
-// wrappers are the kinds that show the answer of their source, with the fields that say how.
+// wrappers are the kinds that display the answer of their source, with their display fields.
 var wrappers = map[string][]string{
 	"DataVisualizationNode": {"display", "chartSettings", "tableSettings"},
 	"InsightVizNode": {
@@ -40,11 +40,11 @@ var wrappers = map[string][]string{
 	},
 }
 
-// labels are fields that every node may have and that change nothing in its answer.
+// labels are fields that every node may have and that do not affect its answer.
 var labels = []string{"kind", "version", "response"}
 
-// known are the kinds of PostHog's discriminator in its order (contract: api.md, section 1.6). Those without a row in the table of
-// kinds are refused by name.
+// known are the kinds of PostHog's discriminator, in its order (contract: api.md, section 1.6). Those that are not supported are refused by
+// name.
 var known = []string{
 	"EventsNode", "ActionsNode", "PersonsNode", "DataWarehouseNode", "EventsQuery", "ActorsQuery", "GroupsQuery",
 	"InsightActorsQuery", "InsightActorsQueryOptions", "SessionsTimelineQuery", "HogQuery", "HogQLQuery", "HogQLMetadata",
@@ -62,13 +62,13 @@ var known = []string{
 	"VectorSearchQuery", "UsageMetricsQuery",
 }
 
-// Kind is how the nodes of one kind are read.
+// Kind describes how nodes of a kind are read.
 type Kind struct {
 	// Name is the kind's name in the API, such as TrendsQuery.
 	Name string
-	// Read reads the fields of a node. It gives nil when these make no node, which it has noted then.
+	// Read reads the fields of a node. It returns nil if it cannot, after noting why.
 	Read func(r *Reader, o *Object) Node
-	// Unlisted keeps the kind out of the list that a mistake in the kind shows.
+	// Unlisted hides the kind from the list that a mistake in the kind shows.
 	Unlisted bool
 	// Insight reports whether the kind is an insight.
 	Insight bool
@@ -81,7 +81,7 @@ type Kind struct {
 // Kinds are the kinds that can be read, in the order in which mistakes list them.
 type Kinds []Kind
 
-// find gives the row of a kind, nil when there is none.
+// find returns the entry of a kind; nil if there is none.
 func (k Kinds) find(name string) *Kind {
 	for i := range k {
 		if k[i].Name == name {
@@ -91,7 +91,7 @@ func (k Kinds) find(name string) *Kind {
 	return nil
 }
 
-// names are those of the kinds that are asked for.
+// names returns the names of the kinds for which wanted returns true.
 func (k Kinds) names(wanted func(*Kind) bool) []string {
 	var out []string
 	for i := range k {
@@ -102,8 +102,8 @@ func (k Kinds) names(wanted func(*Kind) bool) []string {
 	return out
 }
 
-// Parse reads one query node, and gives the source of a node that only shows another one. Mistakes are *diag.Error: a
-// ParseError that lists all that is wrong with the JSON, or InvalidInput for a kind that cannot be run.
+// Parse parses one query node. For a node that only displays another one, it returns that source. Mistakes are a *diag.Error: a ParseError that
+// lists everything wrong with the JSON, or InvalidInput for a kind that cannot be run.
 func (k Kinds) Parse(raw []byte) (Node, error) {
 	v, err := decode(raw)
 	if err != nil {
@@ -117,7 +117,7 @@ func (k Kinds) Parse(raw []byte) (Node, error) {
 	return n, nil
 }
 
-// unknownKind notes a kind that there is not, with the nearest one. It lists the kinds that people use: all would bury what is wrong.
+// unknownKind notes an unknown kind, with the nearest one. It only lists common kinds: all of them would bury the mistake.
 func (r *Reader) unknownKind(at Place, tag any) {
 	listed := r.kinds.names(func(k *Kind) bool { return !k.Unlisted })
 	words := "Input tag '" + diag.Shown(tag) + "' found using 'kind' does not match any of the expected tags: '" + strings.Join(listed, "', '") + "' and others"
@@ -132,10 +132,10 @@ func (r *Reader) unknownKind(at Place, tag any) {
 // maxWrapped bounds the wrappers around a query.
 const maxWrapped = 4
 
-// Wraps reports whether nodes of a kind only show the answer of their source.
+// Wraps reports whether nodes of a kind only display the answer of their source.
 func Wraps(kind string) bool { return wrappers[kind] != nil }
 
-// node reads a node of any kind; nil when it cannot be read, which is noted then.
+// node reads a node of any kind; nil if it cannot, after noting why.
 func (r *Reader) node(v any, at Place) Node {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -166,7 +166,7 @@ func (r *Reader) node(v any, at Place) Node {
 	return row.Read(r, o)
 }
 
-// wrapped reads the source of a node that only shows it.
+// wrapped reads the source of a node that only displays it.
 func (r *Reader) wrapped(o *Object, kind string) Node {
 	source, ok := o.Take("source")
 	if !ok {

@@ -7,25 +7,25 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 )
 
-// Overrides are filters that a request puts over a stored or given insight (contract: api.md, section 2.4, DashboardFilter).
+// Overrides are filters that a request applies to a stored or given insight (contract: api.md, section 2.4, DashboardFilter).
 type Overrides struct {
 	DateFrom, DateTo   string
 	ExplicitDate       *bool
 	Properties         *Condition
 	Breakdowns         *Breakdowns
-	NoBreakdown        bool     // an empty breakdown filter takes the insight's own away
+	NoBreakdown        bool     // an empty breakdown filter removes the insight's own
 	Interval           Interval // empty for the insight's own
 	FilterTestAccounts *bool
 }
 
-// ParseOverrides reads a filters_override. Mistakes are a *diag.Error, a ParseError that lists all of them.
+// ParseOverrides parses a filters_override. Mistakes are a *diag.Error, a ParseError that lists all of them.
 func ParseOverrides(raw []byte) (*Overrides, error) {
 	r := &Reader{}
 	out, err := r.overrides(raw)
 	return out, cmp.Or(err, r.err())
 }
 
-// HogQL reports whether the overrides hold an expression: a property filter or a breakdown of the type hogql.
+// HogQL reports whether the overrides contain an expression: a property filter or a breakdown of type hogql.
 func (ov *Overrides) HogQL() bool {
 	if ov.Breakdowns != nil && slices.ContainsFunc(ov.Breakdowns.Fields, func(b Breakdown) bool { return b.Type == "hogql" }) {
 		return true
@@ -33,7 +33,7 @@ func (ov *Overrides) HogQL() bool {
 	return ov.Properties.HogQL()
 }
 
-// HogQL reports whether a filter of the condition is an expression, or looks at events by one. No condition has none.
+// HogQL reports whether a filter of the condition is an expression, or filters events by one. It is false for nil.
 func (c *Condition) HogQL() bool {
 	if c == nil {
 		return false
@@ -45,8 +45,7 @@ func (c *Condition) HogQL() bool {
 	return slices.ContainsFunc(c.All, func(member Condition) bool { return member.HogQL() })
 }
 
-// ParseRunOverrides is ParseOverrides for the run of an endpoint, which tells the first mistake by its field (contract: api.md,
-// section 5.7).
+// ParseRunOverrides is ParseOverrides for the run of an endpoint, which reports the first mistake with its field (contract: api.md, section 5.7).
 func ParseRunOverrides(raw []byte) (*Overrides, error) {
 	r := &Reader{}
 	out, err := r.overrides(raw)
@@ -81,8 +80,8 @@ func (o *Object) FlagOrNil(name string) *bool {
 	return &b
 }
 
-// Apply gives the insight with the overrides put over it: properties are added to its own, either date replaces both, a
-// breakdown replaces its own. It leaves n as it is. A breakdown or interval means nothing to a kind without one.
+// Apply returns the insight with the overrides applied: properties are added to its own, either date replaces both, a breakdown replaces its own. n
+// is not modified. A breakdown or interval has no effect on kinds without one.
 func (ov *Overrides) Apply(n Insight) Insight {
 	out := n.Clone()
 	parts := out.Parts()
@@ -110,23 +109,23 @@ func (ov *Overrides) Apply(n Insight) Insight {
 	return out
 }
 
-// Overridable is a node other than an insight or SQL that overrides can be put over: one about an insight, or a list of events.
+// Overridable is a node, neither an insight nor SQL, that overrides can be applied to: one about an insight, or a list of events.
 type Overridable interface {
 	Node
-	// Overridden gives the node with overrides put over it, or over what it is about; nil when there is nothing that they could
-	// go over. It leaves the node as it is. The error is a *diag.Error.
+	// Overridden returns the node with overrides applied to it, or to what it is about; nil if there is nothing to apply them to. It does not
+	// modify the node. The error is a *diag.Error.
 	Overridden(ov *Overrides) (Node, error)
 }
 
 // EventLister is an Overridable that lists events.
 type EventLister interface {
 	Overridable
-	// Filters is the condition that properties are added to; nil for none.
+	// Filters returns the condition that properties are added to; nil for none.
 	Filters() *Condition
 }
 
-// ApplyTo puts the overrides over a node of any kind: over an insight or SQL, also where the node asks for the actors behind it. It
-// gives nil for a node that takes none, and leaves n as it is. The error is a *diag.Error.
+// ApplyTo applies the overrides to a node of any kind: to an insight or SQL, or to the one whose actors the node asks for. It returns nil
+// for a node that takes none, and does not modify n. The error is a *diag.Error.
 func (ov *Overrides) ApplyTo(n Node) (Node, error) {
 	switch n := n.(type) {
 	case Insight:
@@ -134,7 +133,7 @@ func (ov *Overrides) ApplyTo(n Node) (Node, error) {
 	case *HogQL:
 		q, err := ov.ApplyHogQL(n)
 		if err != nil {
-			return nil, err // not the nil *HogQL
+			return nil, err // not a nil *HogQL
 		}
 		return q, nil
 	case Overridable:
@@ -154,7 +153,7 @@ func Both(a, b *Condition) *Condition {
 	return &Condition{At: a.At, All: []Condition{*a, *b}}
 }
 
-// Echo gives the property filters of a condition in the form that the API has.
+// Echo returns the property filters of a condition in the API's form.
 func (c *Condition) Echo() any {
 	switch {
 	case c == nil:

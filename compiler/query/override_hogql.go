@@ -7,8 +7,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
 
-// ParseVariables reads a variables_override: variables as a HogQLQuery holds them, by the same keys. Mistakes are a
-// *diag.Error, a ParseError that lists all of them.
+// ParseVariables parses a variables_override: variables in the form of a HogQLQuery, by the same keys. Mistakes are a *diag.Error, a ParseError
+// that lists all of them.
 func ParseVariables(raw []byte) (map[string]Variable, error) {
 	v, err := decode(raw)
 	if err != nil {
@@ -23,8 +23,8 @@ func ParseVariables(raw []byte) (map[string]Variable, error) {
 	return r.variableMap(given, at), r.err()
 }
 
-// WithVariables gives the query with those of its variables replaced that over holds too; others in over mean nothing to
-// it. It leaves q as it is.
+// WithVariables returns the query with its variables replaced by those in over. Variables that the query does not have are ignored. q is not
+// modified.
 func (q *HogQL) WithVariables(over map[string]Variable) *HogQL {
 	out := *q
 	out.Variables = maps.Clone(q.Variables)
@@ -37,9 +37,9 @@ func (q *HogQL) WithVariables(over map[string]Variable) *HogQL {
 	return &out
 }
 
-// ApplyHogQL gives the query with the overrides put over its filters, which show where its text says {filters}: properties
-// are added to its own, either date replaces both. It leaves q as it is. The filters of SQL are joined by AND: a group of
-// others is a *diag.Error. A breakdown or interval means nothing to it.
+// ApplyHogQL returns the query with the overrides applied to its filters, which take effect where its text says {filters}: properties are added
+// to its own, either date replaces both. q is not modified. The filters of SQL are joined by AND: any other group is a *diag.Error. A breakdown
+// or interval has no effect.
 func (ov *Overrides) ApplyHogQL(q *HogQL) (*HogQL, error) {
 	out := *q
 	var filters Filters
@@ -61,7 +61,7 @@ func (ov *Overrides) ApplyHogQL(q *HogQL) (*HogQL, error) {
 	return &out, nil
 }
 
-// all appends the filters of a condition that holds when all of them do.
+// all appends the filters of a condition that requires all of them.
 func (c *Condition) all(dst []Property) ([]Property, error) {
 	switch {
 	case c == nil:

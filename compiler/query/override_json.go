@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// Overlaid gives the JSON of a query with overrides put over it: what Apply, ApplyHogQL and WithVariables make of the parsed
-// query, written so that a client can send it. raw has to be a query that k.Parse takes; filters and variables are a
-// filters_override and a variables_override, either may be empty. Kinds that take no overrides come back as they are. Mistakes
-// in the overrides are a *diag.Error.
+// Overlaid returns the JSON of a query with overrides applied: what Apply, ApplyHogQL and WithVariables make of the parsed query, in a form that
+// clients can send. raw must be a query that k.Parse accepts; filters and variables are a filters_override and a variables_override, either of
+// which may be empty. Kinds that take no overrides are returned unchanged. Mistakes in the overrides are a *diag.Error.
 func (k Kinds) Overlaid(raw, filters, variables []byte) ([]byte, error) {
 	node, err := k.Parse(raw)
 	if err != nil {
@@ -61,10 +60,10 @@ func (k Kinds) Overlaid(raw, filters, variables []byte) ([]byte, error) {
 	return json.Marshal(outer) // it was read from JSON
 }
 
-// members are those of a JSON object.
+// members are the members of a JSON object.
 type members map[string]json.RawMessage
 
-// object gives a member that is an object; an empty one when it is missing or null.
+// object returns a member that is an object; an empty one if it is missing or null.
 func (m members) object(name string) (members, error) {
 	out := members{}
 	if !m.has(name) {
@@ -73,7 +72,7 @@ func (m members) object(name string) (members, error) {
 	return out, json.Unmarshal(m[name], &out) // Overlaid wraps it
 }
 
-// has reports whether a member is there and not null.
+// has reports whether a member is present and not null.
 func (m members) has(name string) bool { return len(m[name]) > 0 && string(m[name]) != "null" }
 
 // set writes a member.
@@ -83,7 +82,7 @@ func (m members) set(name string, v any) error {
 	return err // Overlaid wraps it
 }
 
-// inner changes the query that is shown, which is below its wrappers.
+// inner changes the displayed query, which is below its wrappers.
 func (m members) inner(change func(members) error) error {
 	var kind string
 	if err := json.Unmarshal(m["kind"], &kind); err != nil {
@@ -99,7 +98,7 @@ func (m members) inner(change func(members) error) error {
 	return errors.Join(source.inner(change), m.set("source", source))
 }
 
-// bottom is the query that overrides go over: the insight or the SQL that a node is about, or the node itself.
+// bottom returns the query that overrides apply to: the insight or the SQL that a node is about, or the node itself.
 func bottom(n Node) Node {
 	if people, ok := n.(PeopleSource); ok {
 		return people.Behind()
@@ -116,7 +115,7 @@ func bottom(n Node) Node {
 	return n
 }
 
-// below changes the query that a node is about, at the bottom of all members source, or the node itself.
+// below changes the query that a node is about, at the end of all members source, or the node itself.
 func (m members) below(sources bool, change func(members) error) error {
 	if !sources || !m.has("source") {
 		return change(m)
@@ -128,7 +127,7 @@ func (m members) below(sources bool, change func(members) error) error {
 	return errors.Join(source.below(true, change), m.set("source", source))
 }
 
-// overlayDates puts the dates of overrides into a member dateRange: either replaces both.
+// overlayDates applies the dates of overrides to a member dateRange: either replaces both.
 func (m members) overlayDates(over members) error {
 	dates, err := m.object("dateRange")
 	if err != nil {
@@ -153,7 +152,7 @@ func (m members) overlayDates(over members) error {
 	return m.set("dateRange", dates)
 }
 
-// overlayInsight does to the JSON of an insight what Apply does to n.
+// overlayInsight changes the JSON of an insight as Apply changes n.
 func (m members) overlayInsight(n Insight, over members, parsed *Overrides) error {
 	parts := n.Parts()
 	if err := m.overlayDates(over); err != nil {
@@ -174,7 +173,7 @@ func (m members) overlayInsight(n Insight, over members, parsed *Overrides) erro
 	return m.overlayProperties(parts.Properties, over, parsed)
 }
 
-// overlayProperties adds the properties of overrides to those that a query has.
+// overlayProperties adds the properties of overrides to those of a query.
 func (m members) overlayProperties(own *Condition, over members, parsed *Overrides) error {
 	switch { // a list or group without filters counts as none
 	case parsed.Properties == nil:
@@ -186,7 +185,7 @@ func (m members) overlayProperties(own *Condition, over members, parsed *Overrid
 	return m.set("properties", map[string]any{"type": "AND", "values": []any{group(m["properties"]), group(over["properties"])}})
 }
 
-// overlayEvents does to the JSON of a list of events what Overridden does to n.
+// overlayEvents changes the JSON of a list of events as Overridden changes n.
 func (m members) overlayEvents(n EventLister, over members, parsed *Overrides) error {
 	if over.has("date_from") || over.has("date_to") {
 		for name, given := range map[string]string{"after": "date_from", "before": "date_to"} {
@@ -202,7 +201,7 @@ func (m members) overlayEvents(n EventLister, over members, parsed *Overrides) e
 	return m.overlayProperties(n.Filters(), over, parsed)
 }
 
-// group gives a list of property filters as a group; a group stays as it is.
+// group returns a list of property filters as a group; a group is returned unchanged.
 func group(raw json.RawMessage) any {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) == nil {
@@ -211,7 +210,7 @@ func group(raw json.RawMessage) any {
 	return raw
 }
 
-// overlayFilters does to the JSON of a HogQLQuery what ApplyHogQL does to the query.
+// overlayFilters changes the JSON of a HogQLQuery as ApplyHogQL changes the query.
 func (m members) overlayFilters(over members) error {
 	if len(over) == 0 {
 		return nil
@@ -235,7 +234,7 @@ func (m members) overlayFilters(over members) error {
 	return m.set("filters", filters)
 }
 
-// leaves gives the filters in a list or a tree of groups that are joined by AND.
+// leaves returns the filters in a list, or in a tree of groups joined by AND.
 func leaves(raw json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
@@ -259,7 +258,7 @@ func leaves(raw json.RawMessage) []json.RawMessage {
 	return out
 }
 
-// overlayVariables does to the JSON of a HogQLQuery what WithVariables does to the query.
+// overlayVariables changes the JSON of a HogQLQuery as WithVariables changes the query.
 func (m members) overlayVariables(given map[string]members) error {
 	variables, err := m.object("variables")
 	if err != nil {

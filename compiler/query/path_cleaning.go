@@ -9,26 +9,26 @@ import (
 
 // PathCleaning replaces each match of a regular expression in the name of a step.
 type PathCleaning struct {
-	// Regex is in the syntax of RE2, which Go and the engine share.
+	// Regex has the syntax of RE2, which Go and the engine share.
 	Regex string `json:"regex"`
 	// Alias replaces a match; \1 is its first group.
 	Alias string `json:"alias,omitempty"`
 }
 
-// The bounds of a regular expression: its length in bytes, and about how many states its automaton has. The engine refuses
-// larger ones, but only while a query runs.
+// The bounds of a regular expression: its length in bytes, and roughly the number of states of its automaton. The engine refuses larger ones, but
+// only when it runs a query.
 const (
 	maxRegex  = 4096
 	maxStates = 20_000
 )
 
-// PathCleaning reads a list of rules. It refuses those that the engine could not apply, so that nothing runs.
+// PathCleaning reads a list of rules. It refuses rules that the engine could not apply, so that no query with them runs.
 func (r *Reader) PathCleaning(f *Object, name string) []PathCleaning {
 	rules, _ := r.pathCleaning(f, name)
 	return rules
 }
 
-// pathCleaning also gives the fields order of the rules, by which only those of a project are applied.
+// pathCleaning also returns the field order of each rule, which only applies to a project's rules.
 func (r *Reader) pathCleaning(f *Object, name string) (out []PathCleaning, orders []int) {
 	for i, item := range r.PathItems(f, name) {
 		c := r.Object(item, f.Field(name).Below(strconv.Itoa(i), true))
@@ -46,7 +46,7 @@ func (r *Reader) pathCleaning(f *Object, name string) (out []PathCleaning, order
 	return out, orders
 }
 
-// readRegex gives the number of a regular expression's groups, or says what is wrong with it.
+// readRegex returns the number of groups in a regular expression, or what is wrong with it.
 func readRegex(regex string) (groups int, wrong string) {
 	if len(regex) > maxRegex {
 		return 0, fmt.Sprintf("Input should be a regular expression of at most %d bytes", maxRegex)
@@ -69,10 +69,10 @@ func readRegex(regex string) (groups int, wrong string) {
 	return parsed.MaxCap(), ""
 }
 
-// escapes finds what follows a backslash in an alias: the digit of a group, or a character that stands for itself.
+// escapes matches the escapes in an alias: a backslash, and the digit of a group or a literal character.
 var escapes = regexp.MustCompile(`(?s)\\([0-9]|.)`)
 
-// lastReference is the highest group that an alias refers to.
+// lastReference returns the highest group that an alias refers to.
 func lastReference(alias string) int {
 	last := 0
 	for _, escape := range escapes.FindAllStringSubmatch(alias, -1) {
@@ -83,10 +83,10 @@ func lastReference(alias string) int {
 	return last
 }
 
-// maxPathItems bounds the steps that are left out, the groupings and the rules of cleaning, each.
+// maxPathItems bounds each of the excluded steps, the groupings and the cleaning rules.
 const maxPathItems = 200
 
-// PathItems reads a list of them.
+// PathItems reads a list of up to maxPathItems items.
 func (r *Reader) PathItems(f *Object, name string) []any {
 	list := f.List(name)
 	if len(list) > maxPathItems {

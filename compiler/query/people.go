@@ -12,43 +12,43 @@ import (
 // StickinessActors or FunnelsActors.
 type PeopleSource interface {
 	Node
-	// Behind is the insight.
+	// Behind returns the insight.
 	Behind() Insight
-	// OwnModifiers are those of the node itself, which those of the insight go before.
+	// OwnModifiers returns the node's own modifiers, which those of the insight override.
 	OwnModifiers() Modifiers
 }
 
-// Drill is what the nodes that ask for the actors behind an insight have in common.
+// Drill has the common fields of the nodes that ask for the actors behind an insight.
 type Drill struct {
 	// At is the place of the node in the JSON, such as source.
 	At string `json:"-"`
-	// Recordings asks for the events of each actor that count, as a column matching_events.
+	// Recordings asks for each actor's counted events, as a column matching_events.
 	Recordings bool      `json:"includeRecordings,omitempty"`
 	Modifiers  Modifiers `json:"modifiers,omitzero"`
 }
 
-// OwnModifiers are those of the node itself.
+// OwnModifiers returns the node's own modifiers.
 func (d *Drill) OwnModifiers() Modifiers { return d.Modifiers }
 
-// Text returns nothing: the node holds no text that positions could point into.
+// Text returns an empty text: positions cannot point into the node.
 func (*Drill) Text() string { return "" }
 
-// Field gives the dotted path of a field of the node, for the attr of a mistake.
+// Field returns the dotted path of a field of the node, for the attr of a mistake.
 func (d *Drill) Field(name string) string { return (&Common{At: d.At}).Field(name) }
 
-// Statuses are those of a lifecycle in the order of its answer.
+// Statuses are the statuses of a lifecycle, in the order of its answer.
 var Statuses = []string{"new", "returning", "resurrecting", "dormant"}
 
-// InsightActors asks for the actors behind a number of an insight. Which fields count is up to the kind of the source
-// (contract: trends.md, lifecycle.md section 7, retention.md section 12, paths.md section 9).
+// InsightActors asks for the actors behind a number of an insight. Which fields apply depends on the kind of the source (contract: trends.md,
+// lifecycle.md section 7, retention.md section 12, paths.md section 9).
 type InsightActors struct {
 	Drill
 	Source Insight `json:"-"`
-	// Day is the start of a bucket as the insight writes it, or any time inside; nil when none is given.
+	// Day is the start of a bucket as the insight writes it, or any time inside; nil if not given.
 	Day *string `json:"day,omitempty"`
-	// Status is that of a lifecycle; empty for any.
+	// Status is a status of a lifecycle; empty for any.
 	Status string `json:"status,omitempty"`
-	// Interval is the row of a retention, from 0; nil when none is given.
+	// Interval is the row of a retention, from 0; nil if not given.
 	Interval *int `json:"interval,omitempty"`
 	// Series is the index of a series; nil for the first.
 	Series *int `json:"series,omitempty"`
@@ -61,27 +61,28 @@ type InsightActors struct {
 // Kind returns InsightActorsQuery.
 func (*InsightActors) Kind() string { return "InsightActorsQuery" }
 
-// Behind is the insight.
+// Behind returns the insight.
 func (q *InsightActors) Behind() Insight { return q.Source }
 
-// Overridden puts the overrides over the insight.
+// Overridden applies the overrides to the insight.
 func (q *InsightActors) Overridden(ov *Overrides) (Node, error) {
 	out := *q
 	out.Source = ov.Apply(q.Source)
 	return &out, nil
 }
 
-// Canonical leaves out what only changes how the insight is shown.
+// Canonical leaves out fields that only affect how the insight is displayed.
 func (q *InsightActors) Canonical() []byte { return CanonicalOver(q.Kind(), q.Source, q) }
 
-// CanonicalOver is Canonical for a node over another one.
+// CanonicalOver is Canonical for a node about another one.
 func CanonicalOver(kind string, source Node, node any) []byte {
 	out := Canonical(kind, node)
 	out = append(out[:len(out)-1], `,"source":`...)
 	return append(append(out, source.Canonical()...), '}')
 }
 
-// Source reads the node in the field source, of one of some kinds that there are; nil when there is none, or one of another kind, which is noted.
+// Source reads the node in the field source, which must be of one of the given kinds. It returns nil if there is none, or notes that it is of
+// another kind.
 func (r *Reader) Source(o *Object, kinds ...string) Node {
 	given, ok := o.Take("source")
 	if !ok {
@@ -101,11 +102,11 @@ func (r *Reader) Source(o *Object, kinds ...string) Node {
 	return r.kinds.find(kind).Read(r, r.Object(m, at.Below(kind, false)))
 }
 
-// Drills are the names of the kinds that ask for the actors behind an insight.
+// Drills returns the names of the kinds that ask for the actors behind an insight.
 func (r *Reader) Drills() []string { return r.kinds.names(func(k *Kind) bool { return k.Drills }) }
 
-// ReadActorsOf returns the reader of a kind that asks for the actors behind an insight of one of some kinds, or of any when none is
-// named. Which node that gives is up to the insight's kind.
+// ReadActorsOf returns the reader of a kind that asks for the actors behind an insight of one of the given kinds, or of any kind if none is given.
+// The kind of the insight determines the resulting node.
 func ReadActorsOf(kinds ...string) func(*Reader, *Object) Node {
 	return func(r *Reader, o *Object) Node {
 		o.Required("source")
@@ -133,7 +134,7 @@ func ReadInsightActors(r *Reader, o *Object, d Drill, behind Insight) PeopleSour
 	}
 }
 
-// Day reads a field that holds a text or a whole number, as text; nil when there is none.
+// Day reads a text or a whole number, as text; nil if there is none.
 func (r *Reader) Day(o *Object, name string) *string {
 	given, ok := o.Take(name)
 	if !ok {
@@ -152,7 +153,7 @@ func (r *Reader) Day(o *Object, name string) *string {
 	return nil
 }
 
-// Index reads a position, from 0; nil when there is none.
+// Index reads an index, from 0; nil if there is none.
 func (r *Reader) Index(o *Object, name string) *int {
 	if _, ok := o.Take(name); !ok {
 		return nil
@@ -161,7 +162,7 @@ func (r *Reader) Index(o *Object, name string) *int {
 	return &i
 }
 
-// BreakdownValue reads a value of a breakdown: text, a number, or a list of these; nil when there is none.
+// BreakdownValue reads a breakdown value: text, a number, or a list of these; nil if there is none.
 func (r *Reader) BreakdownValue(o *Object, name string) any {
 	given, ok := o.Take(name)
 	if !ok {
@@ -187,7 +188,7 @@ func (r *Reader) BreakdownValue(o *Object, name string) any {
 	return given
 }
 
-// Period reads which of two compared periods is meant; nil when that is not said.
+// Period reads which of two compared periods is meant; nil if not given.
 func (o *Object) Period() *string {
 	word := o.Choice("compare", "", "current", "previous")
 	if word == "" {

@@ -15,10 +15,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// maxDepth bounds how deeply the JSON of a query may be nested.
+// maxDepth bounds the nesting of a query's JSON.
 const maxDepth = 64
 
-// decode reads JSON as maps, slices, strings, bools, nils and json.Numbers.
+// decode parses JSON to maps, slices, strings, bools, nils and json.Numbers.
 func decode(raw []byte) (any, error) {
 	if err := checkDepth(raw); err != nil {
 		return nil, err
@@ -73,14 +73,14 @@ func malformedAt(raw []byte, what string, offset int) error {
 	return diag.New(diag.ParseError, diag.Span{}, "JSON parse error - %s: line %d column %d (char %d)", what, at.Line, at.Column, offset)
 }
 
-// Place is where a value stands: for people, with the kinds of nodes between the fields, and for programs, without them.
+// Place is the location of a value: for people with the kinds of nodes between the fields, for programs without.
 type Place struct {
 	path string
 	// Attr is the dotted path of the field, such as series.0.math; empty for the whole query.
 	Attr string
 }
 
-// Below is the place of a part. field reports whether it is a field of the JSON, not the kind of a node.
+// Below returns the place of a part. field reports whether it is a field of the JSON rather than the kind of a node.
 func (p Place) Below(name string, field bool) Place {
 	p.path += "." + name
 	if field {
@@ -92,53 +92,53 @@ func (p Place) Below(name string, field bool) Place {
 	return p
 }
 
-// problem is one thing that is wrong with a query's JSON.
+// problem is one mistake in a query's JSON.
 type problem struct {
 	at         Place
 	typ, words string
-	meant      string // what the author probably meant; empty when nothing is near
+	meant      string // what the author probably meant; empty if unknown
 }
 
-// maxProblems bounds the list that is shown.
+// maxProblems bounds the problems in a message.
 const maxProblems = 20
 
-// Reader collects what is wrong while it reads closed models.
+// Reader reads closed models, and collects what is wrong with them.
 type Reader struct {
 	kinds    Kinds
-	depth    int    // of nodes in nodes
-	model    string // what is read; empty for a QueryRequest
+	depth    int    // of nested nodes
+	model    string // the model being read; empty for a QueryRequest
 	problems []problem
 	count    int
 	refused  *diag.Error // see Refuse
 	ended    *diag.Error // see unsupported
 }
 
-// Add notes that a value is wrong: typ is PostHog's word for the mistake, words say it to people.
+// Add notes an invalid value: typ is PostHog's word for the mistake, words describes it for people.
 func (r *Reader) Add(at Place, typ, words string) { r.Near(at, typ, words, "", nil) }
 
-// Near adds a problem with a word that should have been one of some others.
+// Near is Add for a word that should have been one of others.
 func (r *Reader) Near(at Place, typ, words, word string, others []string) {
 	if r.count++; r.count <= maxProblems {
 		r.problems = append(r.problems, problem{at, typ, words, schema.Nearest(word, slices.Values(others))})
 	}
 }
 
-// Refuse notes a value that has the right form and makes no sense, in words that need no explanation. It is reported when nothing
-// has a wrong form.
+// Refuse notes a value that has the right form but makes no sense, in words that need no explanation. It is reported only if every value has the
+// right form.
 func (r *Reader) Refuse(at Place, words string) {
 	if r.refused == nil {
 		r.refused = diag.Field(diag.InvalidInput, at.Attr, "%s", words)
 	}
 }
 
-// unsupported notes a node that is not offered, whatever else is wrong.
+// unsupported notes a node that is not supported. It takes precedence over other mistakes.
 func (r *Reader) unsupported(at Place, words, what string) {
 	if r.ended == nil {
 		r.ended = diag.Field(diag.InvalidInput, at.Attr, words, what)
 	}
 }
 
-// err gives all problems as one mistake in PostHog's words, nil when there are none.
+// err returns all problems as one mistake in PostHog's words; nil if there are none.
 func (r *Reader) err() error {
 	switch {
 	case r.ended != nil:
@@ -163,7 +163,7 @@ func (r *Reader) err() error {
 	return &diag.Error{Code: diag.ParseError, Detail: b.String(), Attr: r.problems[0].at.Attr}
 }
 
-// firstErr gives the first problem alone, as a mistake in its field; nil when there are none.
+// firstErr returns only the first problem, as a mistake in its field; nil if there are none.
 func (r *Reader) firstErr() error {
 	if r.count == 0 {
 		return nil
@@ -172,17 +172,17 @@ func (r *Reader) firstErr() error {
 	return diag.Field(diag.InvalidInput, first.at.Attr, "%s", first.words)
 }
 
-// Object reads the fields of one closed model. A field that is null counts as absent.
+// Object reads the fields of one closed model. A null field counts as absent.
 type Object struct {
-	// At is where the object is in the JSON.
+	// At is the place of the object in the JSON.
 	At Place
-	// Given are its fields as they were decoded, numbers as json.Number; nil for a value that is not an object.
+	// Given are its fields as decoded, numbers as json.Number; nil for a value that is not an object.
 	Given map[string]any
 	r     *Reader
 	seen  []string
 }
 
-// Object begins to read an object.
+// Object starts reading an object.
 func (r *Reader) Object(v any, at Place) *Object {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -192,25 +192,25 @@ func (r *Reader) Object(v any, at Place) *Object {
 	return &Object{r: r, At: at, Given: m}
 }
 
-// Take gives a field that is there and not null.
+// Take returns a field that is present and not null.
 func (o *Object) Take(name string) (any, bool) {
 	o.seen = append(o.seen, name)
 	v, ok := o.Given[name]
 	return v, ok && v != nil
 }
 
-// Has reports whether a field is there, even as null.
+// Has reports whether a field is present, even as null.
 func (o *Object) Has(name string) bool {
 	_, ok := o.Given[name]
 	return ok
 }
 
-// Ignore names fields that may be there and mean nothing to us.
+// Ignore names fields that are allowed but have no effect here.
 func (o *Object) Ignore(names ...string) { o.seen = append(o.seen, names...) }
 
 func (o *Object) Field(name string) Place { return o.At.Below(name, true) }
 
-// Take reads a field of one type; words says what it should have been.
+// Take reads a field of one type; words describes the expected value.
 func Take[T any](o *Object, name, typ, words string) (T, bool) {
 	var zero T
 	v, ok := o.Take(name)
@@ -234,7 +234,7 @@ func (o *Object) Flag(name string) bool {
 	return b
 }
 
-// Integer reads a whole number, which may be written as a text too, as PostHog's own models have it.
+// Integer reads a whole number, which may also be text, as in PostHog's own models.
 func (o *Object) Integer(name string) (int, bool) {
 	v, ok := o.Take(name)
 	if !ok {
@@ -252,9 +252,9 @@ func (o *Object) Integer(name string) (int, bool) {
 	return int(i), true
 }
 
-// Whole reads an integer, which may be written as 7.0 or 1e3, as some languages do.
+// Whole converts an integer, which some languages write as 7.0 or 1e3.
 func Whole(n json.Number) (int64, bool) {
-	const exact = 1 << 53 // up to here every integer is a number of its own
+	const exact = 1 << 53 // up to here, every integer has its own float64
 	if i, err := n.Int64(); err == nil {
 		return i, true
 	}
@@ -275,7 +275,7 @@ func (o *Object) List(name string) []any {
 	return l
 }
 
-// Need reads a field that must be a string.
+// Need reads a required string.
 func (o *Object) Need(name string) string {
 	if !o.Has(name) {
 		o.seen = append(o.seen, name)
@@ -292,7 +292,7 @@ func (o *Object) Need(name string) string {
 	return o.Text(name)
 }
 
-// Close notes every field that the model does not have, in the order of their names.
+// Close notes every unknown field, sorted by name.
 func (o *Object) Close() {
 	var extra []string
 	for name := range o.Given {

@@ -7,52 +7,52 @@ type Series struct {
 	// At is the place of the node in the JSON, such as series.0.
 	At   string     `json:"-"`
 	Kind SeriesKind `json:"kind"`
-	// Event is the name of the event; nil for all events. Of an EventsNode only.
+	// Event is the name of the event; nil for all events. Only in an EventsNode.
 	Event *string `json:"event,omitempty"`
-	// EventField is the field that has it; empty for event.
+	// EventField is the field with that name; empty for event.
 	EventField string `json:"-"`
-	// Action is the number of the action. Of an ActionsNode only.
+	// Action is the number of the action. Only in an ActionsNode.
 	Action int64 `json:"action,omitempty"`
-	// Members are the nodes of a GroupNode: an event counts once when one of them matches.
+	// Members are the nodes of a GroupNode. An event that matches several of them counts once.
 	Members []Series `json:"members,omitempty"`
 
 	Name       string `json:"name,omitempty"`
 	CustomName string `json:"custom_name,omitempty"`
-	// Properties and Fixed are two conditions on the series' events, which both count; nil for none.
+	// Properties and Fixed are two conditions on the series' events; both must hold. nil for none.
 	Properties *Condition `json:"properties,omitempty"`
 	Fixed      *Condition `json:"fixedProperties,omitempty"`
 	Math       Math       `json:"math,omitzero"`
-	// Optional reports whether a funnel may be passed without this step.
+	// Optional reports whether a funnel can be completed without this step.
 	Optional bool `json:"optionalInFunnel,omitempty"`
 }
 
-// SeriesKind tells the nodes of a series apart.
+// SeriesKind is the kind of a series node.
 type SeriesKind string
 
-// The kinds of series. Tables of a data warehouse are not offered.
+// The kinds of series. Data warehouse tables are not supported.
 const (
 	EventsNode  SeriesKind = "EventsNode"
 	ActionsNode SeriesKind = "ActionsNode"
 	GroupNode   SeriesKind = "GroupNode"
 )
 
-// Math is how the events of a series become a number (contract: api.md, section 2.3).
+// Math says how a number is computed from the events of a series (contract: api.md, section 2.3).
 type Math struct {
-	// Kind is the API's word, such as dau; empty for the kind's default.
+	// Kind is the API's word, such as dau; empty for the default of the insight's kind.
 	Kind string `json:"math,omitempty"`
-	// Property is what sums and quantiles are taken of, PropertyType whose it is: event_properties, person_properties,
+	// Property is what sums and quantiles are computed over, and PropertyType what it is a property of: event_properties, person_properties,
 	// session_properties, or empty.
 	Property     string `json:"math_property,omitempty"`
 	PropertyType string `json:"math_property_type,omitempty"`
-	// Multiplier multiplies a property's values; nil for 1.
+	// Multiplier scales a property's values; nil for 1.
 	Multiplier *float64 `json:"math_multiplier,omitempty"`
 	// HogQL is an aggregate expression.
 	HogQL string `json:"math_hogql,omitempty"`
-	// Group is the group type that is counted; nil when none is given.
+	// Group is the group type that is counted; nil if not given.
 	Group *int `json:"math_group_type_index,omitempty"`
 }
 
-// maths are the words that math can be: contract api.md, section 2.3, and trends.md, section 5.
+// maths are the words for math (contract: api.md, section 2.3, and trends.md, section 5).
 var maths = []string{
 	"total", "dau", "weekly_active", "monthly_active", "unique_session", "first_time_for_user", "first_matching_event_for_user",
 	"first_time_for_user_with_filters", "first_time_for_group", "first_matching_event_for_group",
@@ -65,7 +65,7 @@ var maths = []string{
 // MaxSeries bounds the series of an insight.
 const MaxSeries = 100
 
-// Series reads the field series, which must be there.
+// Series reads the required field series.
 func (r *Reader) Series(o *Object) []Series {
 	o.Required("series")
 	return r.seriesList(o.List("series"), o.Field("series"))
@@ -83,7 +83,7 @@ func (r *Reader) seriesList(list []any, at Place) []Series {
 	return out
 }
 
-// SeriesNode reads one node. Groups do not hold groups.
+// SeriesNode reads one node. Groups cannot contain groups.
 func (r *Reader) SeriesNode(v any, at Place, groups bool) Series {
 	o := r.Object(v, at)
 	s := Series{
@@ -120,7 +120,7 @@ func (r *Reader) SeriesNode(v any, at Place, groups bool) Series {
 	return s
 }
 
-// seriesFields reads what all nodes of series have.
+// seriesFields reads the fields of all series nodes.
 func (r *Reader) seriesFields(o *Object, s *Series) {
 	s.Name, s.CustomName = o.Text("name"), o.Text("custom_name")
 	s.Properties, s.Fixed = r.Properties(o, "properties"), r.Properties(o, "fixedProperties")
@@ -136,7 +136,7 @@ func (r *Reader) seriesFields(o *Object, s *Series) {
 		c := r.Object(given, o.Field("math_property_revenue_currency"))
 		c.Ignore("property", "static")
 		c.Close()
-		if s.Math.Property != "" { // else there is no amount to convert
+		if s.Math.Property != "" { // otherwise there is no amount to convert
 			r.Refuse(o.Field("math_property_revenue_currency"), "Conversion of currencies is not supported")
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// This file reads the settings of a project that take part in its queries.
+// This file reads the project settings that affect queries.
 
-// ParseTestAccounts reads the field test_account_filters of a project: a list of property filters that all must hold for an
-// event that is not of a test account. It gives nil for an empty list. The error is a *diag.Error.
+// ParseTestAccounts parses the field test_account_filters of a project: a list of property filters that must all hold for an event that is not
+// from a test account. It returns nil for an empty list. The error is a *diag.Error.
 func ParseTestAccounts(raw []byte) (*Condition, error) {
 	const name = "test_account_filters"
 	r, o, err := settings(name, raw)
@@ -39,13 +39,13 @@ func ParseTestAccounts(raw []byte) (*Condition, error) {
 	return out, r.err()
 }
 
-// needsValue reports whether a filter says nothing as long as it has no value.
+// needsValue reports whether a filter is meaningless without a value.
 func needsValue(p *Property) bool {
 	return p.Type != "hogql" && p.Operator != "is_set" && p.Operator != "is_not_set"
 }
 
-// ParsePathCleaning reads the field path_cleaning_filters of a project: a list of rules, which it returns in the order in which they are
-// applied: by their field order, and those of the same order as they stand. The error is a *diag.Error.
+// ParsePathCleaning parses the field path_cleaning_filters of a project: a list of rules, which it returns in the order in which they are applied:
+// by their field order, otherwise in list order. The error is a *diag.Error.
 func ParsePathCleaning(raw []byte) ([]PathCleaning, error) {
 	const name = "path_cleaning_filters"
 	r, o, err := settings(name, raw)
@@ -65,7 +65,7 @@ func ParsePathCleaning(raw []byte) ([]PathCleaning, error) {
 	return out, r.err()
 }
 
-// settings begins to read a field that stands alone.
+// settings starts reading a field on its own.
 func settings(name string, raw []byte) (*Reader, *Object, error) {
 	v, err := decode(raw)
 	if err != nil {
