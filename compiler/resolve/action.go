@@ -11,22 +11,22 @@ import (
 
 // Actions are the actions of a project.
 type Actions interface {
-	// Matching gives what an event has to satisfy to match an action, over a table of events that is called schema.MatchedEvents, and the action's number.
-	// The action is named by its number, an int64, or by its name, a string. What is made has the place at. It is an OR of steps, each of them
-	// an AND of conditions whose aliases are their own; or one condition.
+	// Matching returns the condition on events that match an action, and the action's number. The condition is over a table of events with the name
+	// schema.MatchedEvents. The action is given by its number, an int64, or its name, a string. All nodes of the condition have the place at. It
+	// is an OR of steps, each of them an AND of conditions with their own aliases; or a single condition.
 	Matching(action any, at diag.Span) (condition hogql.Expr, id int64, mistake *diag.Error)
 }
 
-// matching is an action that the query asks for.
+// matching is an action that the query refers to.
 type matching struct {
-	named     any // by an int64 or a string
+	named     any // the action, as an int64 or a string
 	condition hogql.Expr
 	id        int64
 	mistake   *diag.Error
 	open      bool // its condition is being resolved
 }
 
-// matchingOf gives the action that a call of matchesAction asks for; nil for any other expression and for a call that is a mistake.
+// matchingOf returns the action that a call of matchesAction refers to; nil for any other expression, and for an invalid call.
 func (r *resolver) matchingOf(e hogql.Expr) *matching {
 	c, ok := e.(*hogql.Call)
 	if !ok || c.Name != schema.MatchesAction || len(c.Args) != 1 || r.actions == nil {
@@ -50,8 +50,8 @@ func (r *resolver) matchingOf(e hogql.Expr) *matching {
 	return m
 }
 
-// matchesAction resolves matchesAction(x): what an event has to satisfy, for the events that the SELECT reads. Names in it mean fields of these
-// events, whatever else the SELECT and the query have names for. In a condition NULL counts as false; it is never the value.
+// matchesAction resolves matchesAction(x): the condition on the events that the SELECT reads. Names in it mean fields of these events, whatever else
+// has these names in the SELECT or the query. In a condition NULL counts as false; the value is never NULL.
 func (s *scope) matchesAction(c *hogql.Call, condition bool) resolved.Expr {
 	never := truthOf(false, c.Pos)
 	if !s.placed(c, &schema.Function{Name: c.Name}) {
@@ -66,7 +66,7 @@ func (s *scope) matchesAction(c *hogql.Call, condition bool) resolved.Expr {
 	case m == nil:
 		return never
 	case m.mistake != nil:
-		mistake := *m.mistake // there may be other calls
+		mistake := *m.mistake // a copy, since there may be other calls
 		mistake.Span = c.Pos
 		s.r.mistakes.Add(&mistake)
 		return never
@@ -85,7 +85,7 @@ func (s *scope) matchesAction(c *hogql.Call, condition bool) resolved.Expr {
 	return s.apart(events).steps(m.condition, condition)
 }
 
-// wrongAction says what is wrong with the arguments of a call; empty when nothing is.
+// wrongAction returns what is wrong with the arguments of a call; empty if nothing is.
 func wrongAction(c *hogql.Call) string {
 	const one = "action() takes exactly one string or integer argument"
 	if len(c.Args) != 1 || c.Params != nil {
@@ -102,7 +102,7 @@ func wrongAction(c *hogql.Call) string {
 	return one
 }
 
-// events is the first table of events in FROM; nil when there is none.
+// events returns the first table of events in FROM; nil if there is none.
 func (s *scope) events() *tableSource {
 	for _, src := range s.sources {
 		if m, ok := src.(matched); ok {
@@ -115,12 +115,12 @@ func (s *scope) events() *tableSource {
 	return nil
 }
 
-// matched is a table of events in the conditions of actions.
+// matched is a table of events, as the conditions of actions name it.
 type matched struct{ *tableSource }
 
 func (matched) called() string { return schema.MatchedEvents }
 
-// apart is a scope in which names mean fields of one table alone, for an expression in the same SELECT.
+// apart returns a scope, for an expression in the same SELECT, in which names only mean fields of one table.
 func (s *scope) apart(t *tableSource) *scope {
 	if s.names == nil {
 		s.names = new(names)
@@ -146,7 +146,7 @@ func (s *scope) steps(e hogql.Expr, condition bool) resolved.Expr {
 	})
 }
 
-// own resolves a condition whose aliases are its own. NULL counts as false.
+// own resolves a condition in a frame of its own for aliases. NULL counts as false.
 func (s *scope) own(e hogql.Expr, condition bool) resolved.Expr {
 	outer := s.frame
 	s.frame = new(frame)

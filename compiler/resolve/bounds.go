@@ -6,10 +6,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// boundGroups carries the bounds that WHERE sets to a time into the tables of groups that the SELECT reads, so that ClickHouse
-// reads the rows of that time instead of all that there are. A group lasts a few days at most (schema.Grouping), so the
-// bounds on its first or last row, or on an event that belongs to it, hold for all of its rows when they are moved by that.
-// WHERE itself stays as it is: no group that it lets through has lost a row.
+// boundGroups copies the bounds on a time in WHERE into the tables of groups that the SELECT reads, so that ClickHouse reads only the rows of that
+// time. A group lasts a few days at most (schema.Grouping), so bounds on its first or last row, or on an event in it, hold for all of its
+// rows when they are widened by that. WHERE itself is unchanged, and no group that it lets through loses a row.
 func (s *scope) boundGroups() {
 	if s.tree.Where == nil {
 		return
@@ -38,7 +37,7 @@ func (s *scope) boundGroups() {
 	}
 }
 
-// given is the column by which the query around reads a field of the table; nil when it reads none.
+// given returns the column through which the outer query reads a field of the table; nil if it does not read it.
 func (t *tableSource) given(field string) *resolved.Column {
 	f, ok := t.r.db.Field(t.table, field)
 	switch {
@@ -50,7 +49,7 @@ func (t *tableSource) given(field string) *resolved.Column {
 	return t.rows.made(f.Key())
 }
 
-// lifted is the column by which the query around reads a field of a table that was joined to this one.
+// lifted returns the column through which the outer query reads a field of a table joined to this one.
 func (t *tableSource) lifted(child *tableSource, field string) *resolved.Column {
 	f, ok := child.r.db.Field(child.table, field)
 	if !ok {
@@ -59,8 +58,8 @@ func (t *tableSource) lifted(child *tableSource, field string) *resolved.Column 
 	return t.whole.made(child.alias + "\x00" + f.Key())
 }
 
-// boundMembers uses a lower bound on the first row of a group: no row of the group lies before it. An upper bound would
-// make rows without a group of those whose group is left out.
+// boundMembers applies a lower bound on the first row of a group: no row of the group lies before it. An upper bound would turn the rows of
+// groups that are left out into rows without a group.
 func (t *tableSource) boundMembers(groups *tableSource, lower bool, moment resolved.Expr) {
 	if lower {
 		groups.bound(true, false, moment)
@@ -69,8 +68,8 @@ func (t *tableSource) boundMembers(groups *tableSource, lower bool, moment resol
 	}
 }
 
-// onlyInner reports whether FROM gives each row of a table with each partner and nothing else. Where it also gives rows without
-// a partner, or one partner of several, a bound inside a table could make more of these, or choose another.
+// onlyInner reports whether FROM pairs each row of a table with each of its partners, and does nothing else. If it also kept rows without a
+// partner, or picked one of several partners, a bound inside a table could add such rows, or change the pick.
 func onlyInner(t resolved.Table) bool {
 	j, ok := t.(*resolved.Join)
 	if !ok {
@@ -80,8 +79,8 @@ func onlyInner(t resolved.Table) bool {
 	return inner && onlyInner(j.Left) && onlyInner(j.Right)
 }
 
-// eachBound calls use for the moments that WHERE compares a column with: those before which it does not lie, those after which it does
-// not, and those at which it lies, which are both.
+// eachBound calls use for every time that WHERE compares a column with: lower if the column cannot be less, upper if it cannot be greater, and
+// both if it is equal.
 func (s *scope) eachBound(c *resolved.Column, use func(lower, upper bool, moment resolved.Expr)) {
 	if c == nil {
 		return
@@ -114,7 +113,7 @@ func boundsOf(n *resolved.Native) (lower, upper bool) {
 	return lower, upper
 }
 
-// conjuncts lists the conditions that all must hold for a condition to hold.
+// conjuncts returns the conditions that a condition joins by AND.
 func conjuncts(e resolved.Expr) []resolved.Expr {
 	l, ok := e.(*resolved.Logic)
 	if !ok {
@@ -130,7 +129,7 @@ func conjuncts(e resolved.Expr) []resolved.Expr {
 	return out
 }
 
-// bound leaves out rows that are further from a moment than a group lasts.
+// bound leaves out rows that are further from a time than a group lasts.
 func (t *tableSource) bound(lower, upper bool, moment resolved.Expr) {
 	g := t.table.Grouping
 	row := bare(t.of.rowField(g.Time))

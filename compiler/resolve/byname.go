@@ -7,8 +7,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// byName arranges the members of a set whose operators are BY NAME, so that columns of one name are at one place. A union
-// has the columns of all members, NULL where a member has none of the name; INTERSECT and EXCEPT need the same names.
+// byName reorders the columns in the members of a set whose operators are BY NAME, so that columns of the same name are at the same position. A union
+// has the columns of all members, NULL where a member lacks one; INTERSECT and EXCEPT require the same names.
 func (r *resolver) byName(q *hogql.SetQuery, members []*relation) []*relation {
 	var names []string
 	known := map[string]bool{}
@@ -45,7 +45,7 @@ func (r *resolver) byName(q *hogql.SetQuery, members []*relation) []*relation {
 	return out
 }
 
-// arranged gives a query's columns in the order of the names.
+// arranged returns a query with its columns in the order of the given names.
 func (r *resolver) arranged(rel *relation, wanted []string) *relation {
 	if slices.EqualFunc(rel.columns, wanted, func(c *column, name string) bool { return c.name == name }) {
 		return rel

@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// call resolves a call of a function.
+// call resolves a function call.
 func (s *scope) call(c *hogql.Call) resolved.Expr {
 	if c.Filter != nil {
 		return s.filtered(c)
@@ -38,7 +38,7 @@ func (s *scope) call(c *hogql.Call) resolved.Expr {
 		s.rest(c)
 		return &resolved.Const{Pos: c.Pos}
 	}
-	aggregates := f.Aggregate && c.Over == nil && f.Rule != schema.RuleMacro // what a macro stands for has its own
+	aggregates := f.Aggregate && c.Over == nil && f.Rule != schema.RuleMacro // a macro's text has its own
 	if aggregates {
 		s.sawAggregate(f.Name, c.Pos)
 		outer := s.aggregate
@@ -49,7 +49,7 @@ func (s *scope) call(c *hogql.Call) resolved.Expr {
 	return s.rewrite(&calling{Call: c, f: f, args: args})
 }
 
-// calling is one call on its way through a rewrite.
+// calling is a call while it is rewritten.
 type calling struct {
 	*hogql.Call
 	f    *schema.Function
@@ -157,7 +157,7 @@ func (s *scope) arguments(c *calling) []resolved.Expr {
 	return out
 }
 
-// asText resolves an expression, a property as text.
+// asText resolves an expression; a property is read as text.
 func (s *scope) asText(e hogql.Expr) resolved.Expr {
 	if isAccess(e) {
 		if d := s.document(e); d != nil && len(d.keys) > 0 {
@@ -167,7 +167,7 @@ func (s *scope) asText(e hogql.Expr) resolved.Expr {
 	return s.expr(e)
 }
 
-// plainText resolves _plainText(x): a property as text whatever its declared type, anything else as toString gives it.
+// plainText resolves _plainText(x): a property as text whatever its declared type, anything else as with toString.
 func (s *scope) plainText(c *calling) resolved.Expr {
 	if x := c.args[0]; isAccess(x) {
 		if d := s.document(x); d != nil && len(d.keys) > 0 {
@@ -178,8 +178,8 @@ func (s *scope) plainText(c *calling) resolved.Expr {
 	return native(hogql.Type{Kind: hogql.String, Nullable: typeOf(x).MayBeNull()}, c.Pos, "toString", x)
 }
 
-// number resolves the argument of a conversion to a number. The number of a property is read as such where it is stored
-// as one, which gives the same as reading its text.
+// number resolves the argument of a conversion to a number. A property stored as a number is read as one, which gives the same result as reading its
+// text.
 func (s *scope) number(e hogql.Expr) resolved.Expr {
 	if isAccess(e) && s.anyForm() {
 		if d := s.document(e); d != nil && d.isText(s.r) {
@@ -198,7 +198,7 @@ func (s *scope) toFloat(c *calling) resolved.Expr {
 	return s.finish(c, []resolved.Expr{x})
 }
 
-// finish returns the call of ClickHouse's function out of resolved arguments, with the constants and the zone after them.
+// finish returns the call of the ClickHouse function with resolved arguments, followed by the constants and the zone.
 func (s *scope) finish(c *calling, args []resolved.Expr) resolved.Expr {
 	f := c.f
 	s.constants(c, args)
@@ -240,7 +240,7 @@ func extraValue(v any) any {
 	return v
 }
 
-// placed refuses what the call asks of its function and the function cannot do.
+// placed refuses clauses and combinations in the call that its function does not support.
 func (s *scope) placed(c *hogql.Call, f *schema.Function) bool {
 	switch {
 	case f.WindowOnly && c.Over == nil:
@@ -263,7 +263,7 @@ func (s *scope) placed(c *hogql.Call, f *schema.Function) bool {
 	return false
 }
 
-// windowNames yields the names of the windows of the SELECT.
+// windowNames yields the names of the SELECT's windows.
 func (s *scope) windowNames(yield func(string) bool) {
 	for _, w := range s.windows {
 		if !yield(w.Name.Text) {
@@ -272,7 +272,7 @@ func (s *scope) windowNames(yield func(string) bool) {
 	}
 }
 
-// windowAhead reports whether the SELECT names a window further on.
+// windowAhead reports whether the SELECT defines a window of this name further on.
 func (s *scope) windowAhead(name string) bool {
 	s.r.spend.Work(len(s.windows))
 	for _, w := range s.windows {
@@ -283,7 +283,7 @@ func (s *scope) windowAhead(name string) bool {
 	return false
 }
 
-// unknownFunction reports a function that does not exist, and resolves what it was given.
+// unknownFunction reports an unknown function, and resolves its arguments.
 func (s *scope) unknownFunction(c *hogql.Call) {
 	defer s.rest(c)
 	if s.r.mistakes.Full() {
@@ -299,7 +299,7 @@ func (s *scope) unknownFunction(c *hogql.Call) {
 	s.r.mistakes.Add(e)
 }
 
-// rest resolves the arguments of a call that is a mistake itself, to find the mistakes in them.
+// rest resolves the arguments of an invalid call, to find the mistakes in them.
 func (s *scope) rest(c *hogql.Call) {
 	for _, arg := range c.Args {
 		if _, star := arg.(*hogql.Star); !star {
@@ -308,7 +308,7 @@ func (s *scope) rest(c *hogql.Call) {
 	}
 }
 
-// withoutStar is count(*) as count().
+// withoutStar removes the star of count(*).
 func withoutStar(args []hogql.Expr) []hogql.Expr {
 	if len(args) == 1 {
 		if star, ok := args[0].(*hogql.Star); ok && len(star.Table) == 0 {
@@ -318,7 +318,7 @@ func withoutStar(args []hogql.Expr) []hogql.Expr {
 	return args
 }
 
-// resultType is the type of a call, from those of its arguments.
+// resultType returns the type of a call, given its arguments.
 func resultType(f *schema.Function, args []resolved.Expr) hogql.Type {
 	res := f.Result
 	at := func(n int) hogql.Type {

@@ -7,8 +7,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// inCohort resolves IN COHORT and NOT IN COHORT: the test of whether a person is in the set of a cohort's members, which
-// ClickHouse makes once for a query (contract: hogql.md, section 5, and api.md, section 9.2).
+// inCohort resolves IN COHORT and NOT IN COHORT: a test for membership in the set of a cohort's members, which ClickHouse builds once per query
+// (contract: hogql.md, section 5, and api.md, section 9.2).
 func (s *scope) inCohort(n *hogql.Compare) resolved.Expr {
 	name := "in"
 	if n.Op == hogql.NotInCohort {
@@ -16,7 +16,7 @@ func (s *scope) inCohort(n *hogql.Compare) resolved.Expr {
 	}
 	person := s.expr(n.Left)
 	switch typeOf(person).Kind {
-	case hogql.UUID, hogql.Unknown, hogql.Null: // what is wrong with a value of unknown type is reported elsewhere
+	case hogql.UUID, hogql.Unknown, hogql.Null: // an invalid value of unknown type is reported elsewhere
 	default:
 		s.r.mistake(n.Left.At(), "IN COHORT takes the id of a person on its left side, such as person_id")
 	}
@@ -25,13 +25,13 @@ func (s *scope) inCohort(n *hogql.Compare) resolved.Expr {
 		return truthOf(false, n.Pos)
 	}
 	s.r.reads.Cohorts = append(s.r.reads.Cohorts, id)
-	beyond := s.r.reads.Beyond // which queries of members are not
+	beyond := s.r.reads.Beyond // queries of members do not count as such
 	members := s.r.query(membersOf(id, s.r.db.Cohorts.Members(id), n.Right.At()), nil)
 	s.r.reads.Beyond = beyond
 	return native(boolType, n.Pos, name, person, &resolved.Subquery{Pos: n.Right.At(), Query: members.tree})
 }
 
-// cohort finds the cohort that the right side of IN COHORT names, by its id or its name.
+// cohort finds the cohort named by the right side of IN COHORT, by id or name.
 func (r *resolver) cohort(e hogql.Expr) (id int64, ok bool) {
 	at := e.At()
 	if missing := r.db.MissingMembers(); missing != "" {
@@ -60,7 +60,7 @@ func (r *resolver) cohort(e hogql.Expr) (id int64, ok bool) {
 	return 0, false
 }
 
-// cohortByName finds the cohort of a name that e is the text of.
+// cohortByName finds the cohort with a name, which e is the text of.
 func (r *resolver) cohortByName(e hogql.Expr, name string) (id int64, ok bool) {
 	ids := r.db.Cohorts.ByName(name)
 	if len(ids) == 1 {
@@ -83,7 +83,7 @@ func (r *resolver) cohortByName(e hogql.Expr, name string) (id int64, ok bool) {
 	return 0, false
 }
 
-// membersOf is the query of a cohort's members, wherever they are kept.
+// membersOf returns the query for a cohort's members, wherever they are stored.
 func membersOf(id int64, kept schema.Members, at hogql.Span) hogql.Query {
 	m := members{at: at}
 	m.own = m.equals("cohort_id", m.number(id))
@@ -98,10 +98,10 @@ func membersOf(id int64, kept schema.Members, at hogql.Span) hogql.Query {
 	return m.version(kept.Version)
 }
 
-// members makes queries of a cohort's members.
+// members builds queries for a cohort's members.
 type members struct {
 	at  hogql.Span
-	own hogql.Expr // the condition that a row is of the cohort
+	own hogql.Expr // the condition that a row belongs to the cohort
 }
 
 func (m members) field(name string) hogql.Expr {
@@ -125,7 +125,7 @@ func (m members) call(name, of string) hogql.Expr {
 	return &hogql.Call{Pos: m.at, Name: name, Args: []hogql.Expr{m.field(of)}}
 }
 
-// given is the query of those that were put into the cohort.
+// given returns the query for the members that were added to the cohort directly.
 func (m members) given() hogql.Query {
 	return m.from("static_cohort_people", m.field("person_id"), m.own)
 }
@@ -133,15 +133,15 @@ func (m members) given() hogql.Query {
 // everyVersion is the table of all versions of computed members.
 const everyVersion = "raw_cohort_people"
 
-// version is the query of those that were computed as one version. Signs do not matter: who is taken out of a version
-// of ours became another person, who is in it.
+// version returns the query for the members computed as one version. Signs do not matter: anyone removed from a version of ours was merged into
+// another person, who is in it.
 func (m members) version(version uint64) hogql.Query {
 	of := m.equals("version", m.number(int64(version))) //nolint:gosec // versions are counted from 1
 	return m.from(everyVersion, m.field("person_id"), &hogql.Logic{Pos: m.at, Args: []hogql.Expr{m.own, of}})
 }
 
-// newest is the query of those that were computed last, by another product. The whole table of members needs to look for the newest
-// version in all cohorts, this in one.
+// newest returns the query for the members computed last, by another product. The whole table of members would have to find the newest version of
+// every cohort; this only looks in one.
 func (m members) newest() hogql.Query {
 	newest := &hogql.Subquery{Pos: m.at, Query: m.from(everyVersion, m.call("max", "version"), m.own)}
 	who := m.field("person_id")

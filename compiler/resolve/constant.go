@@ -9,9 +9,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/typetext"
 )
 
-// constants checks the arguments that name something of the engine: a time zone, a type, a character set. The engine looks
-// for such names beyond the query, some of them in files, and keeps what it finds; so it gets only names of our own
-// lists, and never a caller's text.
+// constants checks arguments that name something in the engine: a time zone, a type, a character set. The engine looks up such names outside of
+// the query, some of them in files, and caches what it finds; so it only receives names from our own lists, never a caller's text.
 func (s *scope) constants(c *calling, args []resolved.Expr) {
 	f := c.f
 	if i := f.ZoneAt - 1; i >= 0 && i < len(args) && (!f.OriginAt || !isTime(typeOf(args[i]).Kind)) {
@@ -27,8 +26,7 @@ func (s *scope) constants(c *calling, args []resolved.Expr) {
 	}
 }
 
-// zoneName returns the time zone that an argument names, which must be a known one. The project's own zone keeps the
-// name that the project has for it.
+// zoneName returns the time zone named by an argument, which must be a known one. The project's own zone keeps the project's name for it.
 func (s *scope) zoneName(f *schema.Function, e resolved.Expr) resolved.Expr {
 	name, ok := s.constantText(e)
 	if !ok {
@@ -45,7 +43,7 @@ func (s *scope) zoneName(f *schema.Function, e resolved.Expr) resolved.Expr {
 	return &resolved.Const{Pos: e.At(), Value: target}
 }
 
-// zoneTarget is the name under which the engine is to load a zone.
+// zoneTarget returns the name by which the engine should load a zone.
 func (r *resolver) zoneTarget(name string) (string, bool) {
 	target, ok := schema.LookupZone(name)
 	if ok && name == r.zone {
@@ -54,7 +52,7 @@ func (r *resolver) zoneTarget(name string) (string, bool) {
 	return target, ok
 }
 
-// typeText reads the text of a type, and writes it again.
+// typeText parses the text of a type, and writes it again.
 func (s *scope) typeText(f *schema.Function, e resolved.Expr) resolved.Expr {
 	written, ok := s.constantText(e)
 	if !ok {
@@ -77,7 +75,7 @@ func (s *scope) typeText(f *schema.Function, e resolved.Expr) resolved.Expr {
 	return e
 }
 
-// nearest is the name that was probably meant by an unknown one in a type; "" when none is near.
+// nearest returns the name probably meant by an unknown name in a type; "" if none is near.
 func nearest(err *typetext.Error) string {
 	if err.Name == "" {
 		return ""
@@ -91,10 +89,10 @@ type zoneNames struct{ r *resolver }
 // Lookup finds a zone.
 func (z zoneNames) Lookup(name string) (string, bool) { return z.r.zoneTarget(name) }
 
-// Names yields all of them.
+// Names yields all zones.
 func (zoneNames) Names() iter.Seq[string] { return schema.ZoneNames() }
 
-// listed returns the name in an argument, which must be one that the function knows.
+// listed returns the name in an argument, which must be one of the function's names.
 func (s *scope) listed(f *schema.Function, e resolved.Expr) resolved.Expr {
 	name, ok := s.constantText(e)
 	if !ok {
@@ -111,7 +109,7 @@ func (s *scope) listed(f *schema.Function, e resolved.Expr) resolved.Expr {
 	return &resolved.Const{Pos: e.At(), Value: printed}
 }
 
-// constantText returns the value of a constant text, also where an alias stands for it.
+// constantText returns the value of a constant text, or of an alias for one.
 func (s *scope) constantText(e resolved.Expr) (string, bool) {
 	for {
 		ref, ok := e.(*resolved.AliasRef)
@@ -124,7 +122,7 @@ func (s *scope) constantText(e resolved.Expr) (string, bool) {
 	}
 }
 
-// aliasValue finds what an alias stands for by its printed name; nil for one that is not resolved.
+// aliasValue returns the value of an alias, found by its printed name; nil if it is not resolved.
 func (s *scope) aliasValue(printed string) resolved.Expr {
 	for fr := s.frame; fr != nil; fr = fr.outer {
 		for _, e := range fr.byName.entries {
@@ -136,5 +134,5 @@ func (s *scope) aliasValue(printed string) resolved.Expr {
 	return nil
 }
 
-// isMistake reports whether an expression is a NULL in place of what was refused.
+// isMistake reports whether an expression is a NULL that replaces something refused.
 func (s *scope) isMistake(e resolved.Expr) bool { return isNull(e) && s.r.mistakes.Any() }

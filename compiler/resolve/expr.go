@@ -91,7 +91,7 @@ func (s *scope) list(items []hogql.Expr) []resolved.Expr {
 	return out
 }
 
-// aliased resolves an alias inside an expression: it is defined where it is written.
+// aliased resolves an alias inside an expression, which is defined where it is written.
 func (s *scope) aliased(e *hogql.Alias) resolved.Expr {
 	for fr := s.frame; fr != nil; fr = fr.outer {
 		a := fr.alias(e.Name.Text)
@@ -132,7 +132,7 @@ func (s *scope) binary(e *hogql.Binary) resolved.Expr {
 	return arithmetic(e.Pos, name, left, right)
 }
 
-// arithmetic returns an operation on numbers, times and intervals.
+// arithmetic returns an operation on numbers, times or intervals.
 func arithmetic(at hogql.Span, name string, left, right resolved.Expr) resolved.Expr {
 	l, r := typeOf(left), typeOf(right)
 	var typ hogql.Type
@@ -140,7 +140,7 @@ func arithmetic(at hogql.Span, name string, left, right resolved.Expr) resolved.
 	case name == "divide":
 		typ.Kind = hogql.Float
 	case l.Kind == hogql.IntervalKind && r.Kind == hogql.IntervalKind:
-		typ.Kind = hogql.TupleKind // of intervals of several units
+		typ.Kind = hogql.TupleKind // of intervals in several units
 		if l.Kind == hogql.TupleKind {
 			typ = l
 		}
@@ -161,7 +161,7 @@ func arithmetic(at hogql.Span, name string, left, right resolved.Expr) resolved.
 
 func isTime(k hogql.Kind) bool { return k == hogql.Date || k == hogql.DateTime }
 
-// afterInterval is the type of a time with an interval added: hours turn a date into a time.
+// afterInterval returns the type of a time after adding an interval: hours turn a date into a time.
 func afterInterval(t hogql.Type, interval resolved.Expr) hogql.Type {
 	if n, ok := interval.(*resolved.Native); ok && t.Kind == hogql.Date {
 		if f, _ := schema.LookupFunction(n.Name); f == nil || !f.WholeDays {
@@ -181,7 +181,7 @@ func (s *scope) interval(e *hogql.Interval) resolved.Expr {
 	return native(hogql.Type{Kind: hogql.IntervalKind, Nullable: typeOf(n).MayBeNull()}, e.Pos, unit.Interval, n)
 }
 
-// dict turns a dictionary into a tuple that is marked as one.
+// dict turns a dictionary into a tuple marked as one.
 func (s *scope) dict(e *hogql.Dict) resolved.Expr {
 	items := []resolved.Expr{literal("__hx_tag"), literal("__hx_obj")}
 	for i := range e.Keys {
@@ -190,7 +190,7 @@ func (s *scope) dict(e *hogql.Dict) resolved.Expr {
 	return &resolved.Tuple{Pos: e.Pos, Items: items}
 }
 
-// index resolves x[i]: a key of a JSON document, an element of an array from 1, a value of a map.
+// index resolves x[i]: a key of a JSON document, an array element (from 1), or a map value.
 func (s *scope) index(e *hogql.Index) resolved.Expr {
 	if d := s.document(e); d != nil {
 		return s.r.property(d, typedValue, e.Pos)
@@ -247,7 +247,7 @@ func (s *scope) member(x resolved.Expr, n hogql.Name, at hogql.Span) resolved.Ex
 		return fromText(x, []hogql.Name{n}, at)
 	case hogql.TupleKind, hogql.Unknown, hogql.ArrayKind, hogql.MapKind, hogql.State:
 	default:
-		if !isNull(x) { // which a mistake left in place of a value
+		if !isNull(x) { // the replacement for a mistake
 			s.r.mistake(nameAt(n, at), "Unable to resolve field: %s: there is nothing below a value that is not JSON, a tuple or a map", n.Text)
 		}
 		return &resolved.Const{Pos: at}
@@ -282,7 +282,7 @@ func (s *scope) slice(e *hogql.Slice) resolved.Expr {
 	}, from)
 }
 
-// fixedLength is the length of a slice with constant ends, both from 1.
+// fixedLength returns the length of a slice whose ends are constants, both counted from 1.
 func fixedLength(from, to resolved.Expr) (int64, bool) {
 	a, fixedFrom := from.(*resolved.Const)
 	b, fixedTo := to.(*resolved.Const)
@@ -294,7 +294,7 @@ func fixedLength(from, to resolved.Expr) (int64, bool) {
 	return last - first + 1, ok1 && ok2 && first > 0 && last >= first-1
 }
 
-// subquery resolves a query that is used as a value; it sees nothing of the query around it but the CTEs.
+// subquery resolves a query used as a value. Of the outer query, it only sees the CTEs.
 func (s *scope) subquery(e *hogql.Subquery) resolved.Expr {
 	s.r.reads.Beyond = true
 	rel := s.r.query(e.Query, s.env)
@@ -329,7 +329,7 @@ func (s *scope) caseOf(e *hogql.Case) resolved.Expr {
 	return s.cases(e, x, ifs, append(thens, otherwise))
 }
 
-// cases compares the subject of a CASE with one value after the other. Each of them is resolved; values has one more, for the rest.
+// cases compares the subject of a CASE with one value after another. All are resolved; values has one more, for ELSE.
 func (s *scope) cases(e *hogql.Case, x resolved.Expr, ifs, values []resolved.Expr) resolved.Expr {
 	choose := func(first, again []resolved.Expr) resolved.Expr {
 		args := make([]resolved.Expr, 0, 2*len(ifs)+1)
@@ -344,7 +344,7 @@ func (s *scope) cases(e *hogql.Case, x resolved.Expr, ifs, values []resolved.Exp
 		}
 		return choice(e.Pos, append(args, values[len(ifs)]))
 	}
-	if s.document(e.X) != nil { // a property, which may be read in another form beside a word
+	if s.document(e.X) != nil { // a property, which may be read in another form when compared with a word
 		return choose([]resolved.Expr{x}, []resolved.Expr{x})
 	}
 	return s.once(e.Pos, choose, x)
@@ -355,7 +355,7 @@ func matches(x resolved.Expr, values []resolved.Expr) bool {
 	return uniform(values) && typeOf(x).Kind == typeOf(values[0]).Kind
 }
 
-// uniform reports whether values are constants of one kind, none of them NULL.
+// uniform reports whether values are non-NULL constants of one kind.
 func uniform(values []resolved.Expr) bool {
 	for _, v := range values {
 		c, ok := v.(*resolved.Const)
@@ -366,7 +366,7 @@ func uniform(values []resolved.Expr) bool {
 	return len(values) > 0
 }
 
-// choice makes if or multiIf of conditions, values and the value for the rest.
+// choice returns if or multiIf with conditions, values and a final value.
 func choice(at hogql.Span, args []resolved.Expr) resolved.Expr {
 	values := []resolved.Expr{args[len(args)-1]}
 	for i := 1; i < len(args)-1; i += 2 {

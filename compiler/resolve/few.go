@@ -1,10 +1,10 @@
 package resolve
 
-// few is a map from names whose zero value is ready and that is cheap while it is small: it searches its entries, which
-// keep their order, until there are many.
+// few is a map keyed by names that is cheap while it is small: it searches its entries, which keep their order, until there are many. Its zero
+// value is ready to use.
 type few[V any] struct {
 	entries []entry[V]
-	places  map[string]int // once there are more than manyEntries
+	places  map[string]int // used above manyEntries
 }
 
 type entry[V any] struct {
@@ -14,7 +14,7 @@ type entry[V any] struct {
 
 const manyEntries = 16
 
-// at returns the value of a key, for reading and changing until the next put; nil when there is none.
+// at returns a pointer to the value of a key, valid until the next put; nil if there is none.
 func (f *few[V]) at(key string) *V {
 	if f.places != nil {
 		if i, ok := f.places[key]; ok {
@@ -30,7 +30,7 @@ func (f *few[V]) at(key string) *V {
 	return nil
 }
 
-// put adds a key that is not there.
+// put adds a new key.
 func (f *few[V]) put(key string, value V) {
 	if f.entries == nil {
 		f.entries = make([]entry[V], 0, 4)

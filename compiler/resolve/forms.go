@@ -6,8 +6,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// groupsByProperty reports whether a SELECT has a property itself among the keys of its GROUP BY. After such a GROUP BY the
-// property is known in the form of the key alone.
+// groupsByProperty reports whether a property itself is a key of a SELECT's GROUP BY. After such a GROUP BY, the property is only available in the
+// form of the key.
 func (s *scope) groupsByProperty(sel *hogql.Select) bool {
 	if sel.GroupBy == nil {
 		return false
@@ -29,8 +29,8 @@ func (s *scope) groupsByProperty(sel *hogql.Select) bool {
 	return sel.GroupBy.Mode == hogql.GroupAll && slices.ContainsFunc(sel.Columns, isKey)
 }
 
-// anyForm reports whether what is being resolved may read a property in another form than the one that it has by itself:
-// everywhere but after a GROUP BY with a property among its keys.
+// anyForm reports whether the current clause may read a property in a form other than its default: that is everywhere except after a GROUP BY with a
+// property among its keys.
 func (s *scope) anyForm() bool {
 	return !s.byProperty || s.aggregate != "" || s.clause != "" && s.clause != "GROUP BY"
 }

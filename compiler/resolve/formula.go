@@ -5,13 +5,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// grouped is the table whose rows a table of groups is made of, as its SELECT sees it.
+// grouped is the table whose rows a table of groups is built from, as seen by its SELECT.
 type grouped struct {
 	*tableSource
-	scope *scope // of the SELECT that groups
+	scope *scope // of the grouping SELECT
 }
 
-// grouping makes rows of a table of groups: the SELECT that groups the rows of the other table.
+// grouping builds the rows of a table of groups: the SELECT that groups the rows of the other table.
 func (t *tableSource) grouping() *resolved.Select {
 	g := t.table.Grouping
 	t.r.reads.Beyond = true
@@ -32,14 +32,14 @@ func (t *tableSource) grouping() *resolved.Select {
 	return tree
 }
 
-// apart returns a scope for a SELECT that no query has written.
+// apart returns a scope for a SELECT that is not part of the query's text.
 func (r *resolver) apart(tree *resolved.Select, taken *names) *scope {
 	s := &scope{r: r, tree: tree, names: taken}
 	s.frame = &s.aliases
 	return s
 }
 
-// formula resolves a formula in a SELECT of the resolver's own. Names that the formula defines are its own.
+// formula resolves a formula in a SELECT built by the resolver. Names defined by the formula are local to it.
 func (s *scope) formula(f *schema.Formula) resolved.Expr {
 	e := f.Expr(s.r.db)
 	s.aliases.byName = few[*alias]{}
@@ -47,15 +47,15 @@ func (s *scope) formula(f *schema.Formula) resolved.Expr {
 	return s.expr(e)
 }
 
-// ofGroup turns a field over the rows of a group into a column of rows.
+// ofGroup makes a field over the rows of a group a column of rows.
 func (t *tableSource) ofGroup(f *schema.Field) *resolved.Column {
 	return t.rows.column(f.Key(), f.Name, t.alias, func() resolved.Expr { return t.of.scope.formula(f.Formula) })
 }
 
-// computed returns the value of a field that has a formula.
+// computed returns the value of a field with a formula.
 //
-// A formula over the fields of the table itself is a column of whole, where it is computed once, whatever the clauses are that
-// use it; another formula there refers to it by its name.
+// A formula over fields of the table itself becomes a column of whole, where it is computed once for all clauses that use it. Other formulas
+// there refer to it by name.
 func (t *tableSource) computed(f *schema.Field) resolved.Expr {
 	if f.Formula.OfGroup {
 		return t.outside(f.Key(), t.ofGroup(f))

@@ -28,7 +28,7 @@ func (r *resolver) with(list []*hogql.CTE, recursive bool, env *environment) *en
 			rel := r.query(c.Query, env)
 			next.table = &cte{rel: rel, names: r.columnNames(rel, c.Columns, c.Name.Pos)}
 		}
-		if next.table != nil { // it costs where it is used
+		if next.table != nil { // its cost counts where it is used
 			next.table.size = r.selects - before
 			r.selects = before
 		}
@@ -42,7 +42,7 @@ func (r *resolver) with(list []*hogql.CTE, recursive bool, env *environment) *en
 	return env
 }
 
-// columnNames are what the columns of a relation are called around it.
+// columnNames returns the names of a relation's columns in the outer query.
 func (r *resolver) columnNames(rel *relation, given []hogql.Name, at hogql.Span) *labels {
 	r.spend.Work(len(rel.columns))
 	names := make([]string, len(rel.columns))
@@ -94,7 +94,7 @@ func tableAlias(t *hogql.TableName) string {
 	return t.Chain[len(t.Chain)-1].Text
 }
 
-// addSource puts a table in scope. Two tables of one SELECT need different names.
+// addSource adds a table to the scope. Two tables of one SELECT must have different names.
 func (s *scope) addSource(src source, at hogql.Span) {
 	for _, other := range s.sources {
 		if other.called() == src.called() && src.called() != "" {
@@ -105,7 +105,7 @@ func (s *scope) addSource(src source, at hogql.Span) {
 	s.sources = append(s.sources, src)
 }
 
-// table resolves what is in FROM beside or below other tables.
+// table resolves one table in FROM, or a join of tables.
 func (s *scope) table(t hogql.Table) resolved.Table {
 	if !s.r.enter(t.At()) {
 		return nil
@@ -163,7 +163,7 @@ func (s *scope) tableName(t *hogql.TableName) resolved.Table {
 	return src.from(s.sample(t.Sample))
 }
 
-// useCTE makes sure that a table CTE is defined, and returns the name that it is defined by.
+// useCTE makes sure that a table CTE is defined, and returns its name there.
 func (r *resolver) useCTE(env *environment, at hogql.Span) string {
 	c := env.table
 	r.count(c.size, at)
@@ -283,11 +283,11 @@ func (s *scope) join(j *hogql.Join) resolved.Table {
 	return out
 }
 
-// onClause is the clause in which a comparison stays bare, so that ClickHouse sees the keys of the join.
+// onClause is the clause in which comparisons are not wrapped, so that ClickHouse sees the keys of the join.
 const onClause = "JOIN ON"
 
-// usingColumns turns USING into the condition that it means. Its columns can be named without their table; they are read
-// from the side whose rows are all kept.
+// usingColumns converts USING to the equivalent condition. Its columns can be named without their table; they are read from the side that keeps all
+// rows.
 func (s *scope) usingColumns(j *hogql.Join, before int) resolved.Expr {
 	if len(s.sources) <= before {
 		return nil
@@ -307,7 +307,7 @@ func (s *scope) usingColumns(j *hogql.Join, before int) resolved.Expr {
 		other, ok := right.find(name.Text)
 		if left == nil || !ok {
 			missing := right
-			if ok { // then it is the left side that has none
+			if ok { // then the left side has none
 				missing = s.sources[before-1]
 			}
 			s.r.unresolved(name.Text, name.Pos, missing.each)
@@ -321,7 +321,7 @@ func (s *scope) usingColumns(j *hogql.Join, before int) resolved.Expr {
 		switch j.Kind {
 		case hogql.RightJoin:
 			s.using[name.Text] = right
-		case hogql.FullJoin: // neither side has all rows: the name alone stays ambiguous
+		case hogql.FullJoin: // neither side has all rows: the bare name stays ambiguous
 			delete(s.using, name.Text)
 		case hogql.InnerJoin, hogql.LeftJoin, hogql.CrossJoin:
 			s.using[name.Text] = left
@@ -333,8 +333,8 @@ func (s *scope) usingColumns(j *hogql.Join, before int) resolved.Expr {
 	return &resolved.Logic{Pos: j.Pos, Args: conditions}
 }
 
-// sample resolves SAMPLE; all of the rows is the same as no sample. A number above 1 would be a number of rows, of which ClickHouse
-// makes a share by counting the rows of every project.
+// sample resolves SAMPLE; all rows is the same as no sample. A number above 1 would be a number of rows, which ClickHouse turns into a share by
+// counting the rows of every project.
 func (s *scope) sample(sm *hogql.Sample) *resolved.Sample {
 	if sm == nil {
 		return nil
@@ -351,7 +351,7 @@ func (s *scope) sample(sm *hogql.Sample) *resolved.Sample {
 	return out
 }
 
-// ratioOf computes a number or a fraction of two.
+// ratioOf evaluates a number, or a fraction of two.
 func ratioOf(e resolved.Expr) (share float64, known bool) {
 	if n, ok := e.(*resolved.Native); ok && n.Name == "divide" && len(n.Args) == 2 {
 		over, ok := ratioOf(n.Args[0])
@@ -371,7 +371,7 @@ func ratioOf(e resolved.Expr) (share float64, known bool) {
 	return 0, false
 }
 
-// ratio resolves a number or a fraction of two.
+// ratio resolves a number, or a fraction of two.
 func (s *scope) ratio(e hogql.Expr) resolved.Expr {
 	if e == nil {
 		return nil
@@ -386,7 +386,7 @@ func (s *scope) ratio(e hogql.Expr) resolved.Expr {
 	return &resolved.Const{Pos: e.At()}
 }
 
-// arrayJoin resolves ARRAY JOIN; its aliases are columns of the SELECT. Its arrays may be what the select list defines.
+// arrayJoin resolves ARRAY JOIN; its aliases are columns of the SELECT. Its arrays may be defined in the select list.
 func (s *scope) arrayJoin(a *hogql.ArrayJoin) {
 	if a == nil {
 		return

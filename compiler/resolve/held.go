@@ -10,10 +10,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// maxHeld is the most that the rows of one held table may take as JSON, in bytes.
+// maxHeld is the largest size of the rows of one held table as JSON, in bytes.
 const maxHeld = 4 << 20
 
-// held resolves a table whose rows come with the query: a subquery over a constant, in which there are rows of the project alone.
+// held resolves a table whose rows are part of the query: a subquery over a constant, which only contains rows of the project.
 func (s *scope) held(t *hogql.TableName, table *schema.HeldTable) resolved.Table {
 	at := chainAt(t.Chain, t.Pos)
 	rows, ok := s.r.heldRows(table, at)
@@ -55,7 +55,7 @@ func (s *scope) held(t *hogql.TableName, table *schema.HeldTable) resolved.Table
 
 // heldRows returns the rows of a held table as JSON; false after a mistake.
 func (r *resolver) heldRows(table *schema.HeldTable, at hogql.Span) (string, bool) {
-	if r.probe != nil { // the columns are all that is asked
+	if r.probe != nil { // only the columns are wanted
 		return "[]", true
 	}
 	rows, known := r.db.Information(table.Name)
@@ -85,7 +85,7 @@ func (r *resolver) heldRows(table *schema.HeldTable, at hogql.Span) (string, boo
 	return string(text), true
 }
 
-// tupleOf is the type of a row as ClickHouse reads it.
+// tupleOf returns the type of a row for ClickHouse.
 func tupleOf(t *schema.HeldTable) string {
 	types := make([]string, len(t.Fields))
 	for i, f := range t.Fields {

@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// near notes a mistake about a name, with the nearest of those that would have been right.
+// near notes a mistake in a name, with the nearest valid name.
 func (r *resolver) near(name string, among iter.Seq[string], at hogql.Span, format string, args ...any) {
 	if r.mistakes.Full() {
 		return
@@ -18,17 +18,17 @@ func (r *resolver) near(name string, among iter.Seq[string], at hogql.Span, form
 	r.mistakes.Add(e)
 }
 
-// missing notes a name that the table before it in a chain does not have.
+// missing notes a name that does not exist below the table before it in a chain.
 func (r *resolver) missing(name string, at hogql.Span, among iter.Seq[string]) {
 	r.near(name, among, at, "Field not found: %s", name)
 }
 
-// unresolved notes an unknown name of a field.
+// unresolved notes an unknown field name.
 func (r *resolver) unresolved(name string, at hogql.Span, among iter.Seq[string]) {
 	r.near(name, among, at, "Unable to resolve field: %s", name)
 }
 
-// nameAt is the place of a name; that of the whole for a name that is not in the text.
+// nameAt returns the place of a name, or whole for a name that is not in the text.
 func nameAt(n hogql.Name, whole hogql.Span) hogql.Span {
 	if n.Pos.IsZero() {
 		return whole
@@ -36,7 +36,7 @@ func nameAt(n hogql.Name, whole hogql.Span) hogql.Span {
 	return n.Pos
 }
 
-// chainAt is the place of a chain of names.
+// chainAt returns the place of a chain of names.
 func chainAt(chain []hogql.Name, whole hogql.Span) hogql.Span {
 	if len(chain) == 0 {
 		return whole
@@ -44,13 +44,13 @@ func chainAt(chain []hogql.Name, whole hogql.Span) hogql.Span {
 	return nameAt(chain[0], whole).To(nameAt(chain[len(chain)-1], whole))
 }
 
-// excerpt gives the text of an expression for a message.
+// excerpt returns the text of an expression for a message.
 func excerpt(e hogql.Expr) string {
 	text, _ := hogql.Excerpt(e)
 	return text
 }
 
-// functionAt is the place of the function's name in a call.
+// functionAt returns the place of the function's name in a call.
 func functionAt(c *hogql.Call) hogql.Span {
 	if c.NamePos.IsZero() {
 		return c.Pos

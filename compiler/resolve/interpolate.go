@@ -5,7 +5,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// interpolate resolves INTERPOLATE. Its names are columns of the select list: an added row holds nothing else.
+// interpolate resolves INTERPOLATE. Its names are columns of the select list: an added row has no others.
 func (s *scope) interpolate(n *hogql.Interpolate, order []*hogql.Order) *resolved.Interpolate {
 	if n == nil {
 		return nil

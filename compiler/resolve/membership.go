@@ -8,8 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// membership resolves IN and NOT IN. With transform_null_in, ClickHouse finds NULL in a set that holds it, so that no
-// wrapping is needed.
+// membership resolves IN and NOT IN. With transform_null_in, ClickHouse finds NULL in a set that contains it, so no wrapping is needed.
 func (s *scope) membership(n *hogql.Compare) resolved.Expr {
 	not := n.Op == hogql.NotIn
 	name := "in"
@@ -42,7 +41,7 @@ func (s *scope) membership(n *hogql.Compare) resolved.Expr {
 	return s.compared(equal, left, right, false)
 }
 
-// inSubquery resolves the test of whether a subquery gives a value, or a tuple of values in as many columns.
+// inSubquery resolves a test of whether a subquery returns a value, or a tuple of values in as many columns.
 func (s *scope) inSubquery(n *hogql.Compare, name string, sub *hogql.Subquery) resolved.Expr {
 	left := s.expr(n.Left)
 	s.r.reads.Beyond = true
@@ -58,7 +57,7 @@ func (s *scope) inSubquery(n *hogql.Compare, name string, sub *hogql.Subquery) r
 	return native(boolType, n.Pos, name, left, &resolved.Subquery{Pos: sub.Pos, Query: rel.tree})
 }
 
-// members lists what a set holds that is written out.
+// members returns the members of a set that is written out.
 func (s *scope) members(e hogql.Expr) ([]hogql.Expr, bool) {
 	if t, ok := e.(*hogql.Tuple); ok {
 		return t.Items, true
@@ -82,7 +81,7 @@ func (s *scope) members(e hogql.Expr) ([]hogql.Expr, bool) {
 	return items, true
 }
 
-// inList resolves the test of whether a value is one of several.
+// inList resolves a test of whether a value is one of several.
 func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) resolved.Expr {
 	not := name == "notIn"
 	var left resolved.Expr
@@ -110,7 +109,7 @@ func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) resolve
 	return native(boolType, n.Pos, name, left, &resolved.Tuple{Pos: n.Right.At(), Items: items})
 }
 
-// oneTuple reports whether the members of a set are the parts of one tuple, as the tuple on the left has them: (a, b) IN (1, 2).
+// oneTuple reports whether the members of a set are the elements of a single tuple like the one on the left: (a, b) IN (1, 2).
 func oneTuple(left resolved.Expr, items []resolved.Expr) bool {
 	tuple, ok := left.(*resolved.Tuple)
 	if !ok || len(tuple.Items) != len(items) {
@@ -119,7 +118,7 @@ func oneTuple(left resolved.Expr, items []resolved.Expr) bool {
 	return !slices.ContainsFunc(items, func(item resolved.Expr) bool { return typeOf(item).Kind == hogql.TupleKind })
 }
 
-// has tests whether an array that is not known beforehand holds a value. NULL is a value like any other for it.
+// has tests whether an array, unknown at compile time, contains a value. It treats NULL like any other value.
 func (s *scope) has(at hogql.Span, array, value resolved.Expr, not bool) resolved.Expr {
 	e := native(boolType, at, "has", array, value)
 	if not {
@@ -128,7 +127,7 @@ func (s *scope) has(at hogql.Span, array, value resolved.Expr, not bool) resolve
 	return e
 }
 
-// plainConstants reports whether a list holds nothing that is to be resolved.
+// plainConstants reports whether a list contains nothing to resolve.
 func plainConstants(list []hogql.Expr) bool {
 	for _, item := range list {
 		c, ok := item.(*hogql.Const)

@@ -7,11 +7,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// names are the names that are taken in one place of the resolved tree, each with the number of names made of it. The zero
-// value is ready.
+// names are the names in use in one place of the resolved tree, each with the number of names derived from it. The zero value is ready to use.
 type names struct{ taken few[int] }
 
-// unique returns a printable name that is not taken, and takes it.
+// unique returns an unused printable name, and marks it as used.
 func (n *names) unique(name string) string {
 	base := printable(name)
 	made := n.taken.at(base)
@@ -32,8 +31,8 @@ func (n *names) unique(name string) string {
 // longestName bounds printed names, in bytes.
 const longestName = 60
 
-// printable turns a name into a plain word: dots would lead below a column, long expressions are no help, and what begins
-// with an underscore may be ClickHouse's own: _part, or __grouping_set, with which a query of ours then fails.
+// printable turns a name into a plain word: dots would mean a subcolumn, long expressions do not help readers, and names with a leading underscore
+// may be ClickHouse's own, such as _part, or __grouping_set, which would make the query fail.
 func printable(name string) string {
 	if len(name) > longestName {
 		name = name[:longestName]
@@ -60,7 +59,7 @@ func printable(name string) string {
 	return string(out)
 }
 
-// isPrintable reports whether a name is a plain word as it is.
+// isPrintable reports whether a name already is a plain word.
 func isPrintable(name string) bool {
 	if name == "" || name[0] == '_' || strings.EqualFold(name, schema.ProjectColumn) {
 		return false
@@ -73,7 +72,7 @@ func isPrintable(name string) bool {
 	return true
 }
 
-// plainByte reports whether a byte may be anywhere in a plain word.
+// plainByte reports whether a byte may occur in a plain word.
 func plainByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '$'
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// The rules on NULL (contract: hogql.md, section 10). A comparison is wrapped just as far as its sides may be NULL, and
-// where a NULL counts as false anyway, as in WHERE, not even that: what is bare, ClickHouse can look up in its index.
+// The rules on NULL (contract: hogql.md, section 10). A comparison is only wrapped as far as its sides may be NULL, and not at all where a NULL counts
+// as false anyway, as in WHERE: ClickHouse can look up a bare comparison in its index.
 
-// comparison says what a comparison compiles to, and gives where one side is NULL and where both are.
+// comparison is the function for a comparison, and the results if exactly one side, or if both sides, are NULL.
 type comparison struct {
 	name string
-	not  bool // around the function
+	not  bool // negate the function
 	fold bool // the pattern ignores case
 	one  bool
 	both bool
@@ -39,7 +39,7 @@ var comparisons = map[hogql.CompareOp]comparison{
 	hogql.NotIMatch:       {name: "match", fold: true, not: true, one: true},
 }
 
-// compare resolves a comparison. With filter, a NULL may stand for false.
+// compare resolves a comparison. With filter, the result may be NULL instead of false.
 func (s *scope) compare(n *hogql.Compare, filter bool) resolved.Expr {
 	if n.Op == hogql.InCohort || n.Op == hogql.NotInCohort {
 		return s.inCohort(n)
@@ -51,7 +51,7 @@ func (s *scope) compare(n *hogql.Compare, filter bool) resolved.Expr {
 	return s.compared(n, left, right, filter)
 }
 
-// compared returns a comparison of sides that are resolved. It is not a test of membership.
+// compared returns a comparison of resolved sides. It does not handle membership tests.
 func (s *scope) compared(n *hogql.Compare, left, right resolved.Expr, filter bool) resolved.Expr {
 	c := comparisons[n.Op]
 	left, right = s.r.comparands(left, right)
@@ -66,7 +66,7 @@ func (s *scope) compared(n *hogql.Compare, left, right resolved.Expr, filter boo
 		return c.withNull(n.Pos, left)
 	}
 	l, r := typeOf(left).MayBeNull(), typeOf(right).MayBeNull()
-	bothCount := l && r && (c.one || c.both) // so that two NULLs are not as one
+	bothCount := l && r && (c.one || c.both) // so that two NULLs differ from one
 	switch {
 	case !l && !r, filter && s.clause == onClause, filter && !c.one && !bothCount:
 		return c.call(n.Pos, left, right, l || r)
@@ -78,7 +78,7 @@ func (s *scope) compared(n *hogql.Compare, left, right resolved.Expr, filter boo
 	return native(boolType, n.Pos, "ifNull", c.call(n.Pos, left, right, true), truthOf(c.one, n.Pos))
 }
 
-// ofNulls is the comparison of two values of which at least one is NULL.
+// ofNulls returns the result of a comparison if at least one of its values is NULL.
 func (c comparison) ofNulls(at hogql.Span, sides []resolved.Expr) resolved.Expr {
 	test := "isNull"
 	if c.one {
@@ -87,7 +87,7 @@ func (c comparison) ofNulls(at hogql.Span, sides []resolved.Expr) resolved.Expr 
 	return &resolved.Logic{Pos: at, Or: c.one, Args: []resolved.Expr{native(boolType, at, test, sides[0]), native(boolType, at, test, sides[1])}}
 }
 
-// withNull is the comparison of a value with the constant NULL.
+// withNull returns the comparison of a value with the constant NULL.
 func (c comparison) withNull(at hogql.Span, value resolved.Expr) resolved.Expr {
 	switch {
 	case c.both:
@@ -117,8 +117,8 @@ func (c comparison) call(at hogql.Span, left, right resolved.Expr, null bool) re
 // truthOf returns a constant condition.
 func truthOf(b bool, at hogql.Span) resolved.Expr { return &resolved.Const{Pos: at, Value: b} }
 
-// sides resolves the two sides of a comparison. A property beside a word is read as a string only: nothing else that a
-// property can hold has the text of a word.
+// sides resolves the two sides of a comparison. A property compared with a word is read only as a string: no other property value has the text of a
+// word.
 func (s *scope) sides(n *hogql.Compare) (left, right resolved.Expr) {
 	if left, right, ok := s.besideWord(n); ok {
 		return left, right
@@ -126,7 +126,7 @@ func (s *scope) sides(n *hogql.Compare) (left, right resolved.Expr) {
 	return s.expr(n.Left), s.expr(n.Right)
 }
 
-// wordSides is sides where both are resolved already: neither is resolved again, unless it is a property beside a word.
+// wordSides is sides for resolved sides: neither is resolved again, except for a property compared with a word.
 func (s *scope) wordSides(n *hogql.Compare, left, right resolved.Expr) (resolved.Expr, resolved.Expr) {
 	if l, r, ok := s.besideWord(n); ok {
 		return l, r
@@ -134,7 +134,7 @@ func (s *scope) wordSides(n *hogql.Compare, left, right resolved.Expr) (resolved
 	return left, right
 }
 
-// besideWord gives the sides of a test for equality of a property and a word.
+// besideWord returns the sides of an equality test between a property and a word.
 func (s *scope) besideWord(n *hogql.Compare) (left, right resolved.Expr, ok bool) {
 	if n.Op != hogql.Equals && n.Op != hogql.NotEquals {
 		return nil, nil, false
@@ -152,7 +152,7 @@ func (s *scope) besideWord(n *hogql.Compare) (left, right resolved.Expr, ok bool
 	return nil, nil, false
 }
 
-// stringProperty reads a property of type String as a string only; nil when e is something else.
+// stringProperty reads a property of type String as a string only; nil if e is something else.
 func (s *scope) stringProperty(e hogql.Expr) resolved.Expr {
 	if !isAccess(e) || !s.anyForm() {
 		return nil
@@ -173,8 +173,8 @@ func (p *property) isText(r *resolver) bool {
 	return typ != schema.NumericProperty && typ != schema.BooleanProperty && typ != schema.DateTimeProperty
 }
 
-// isWord reports whether an expression is a text that is not JSON value other than a string, and not one of the two texts that
-// a column which holds a property may have in place of nothing.
+// isWord reports whether an expression is a text that cannot be the text of a JSON value other than a string, and is neither of the two texts that a
+// column for a property may store for a missing value.
 func isWord(e hogql.Expr) bool {
 	s, ok := writtenText(e)
 	if !ok || s == "" {
@@ -187,7 +187,7 @@ func isWord(e hogql.Expr) bool {
 	return !strings.ContainsRune("0123456789-[{+.", rune(s[0])) && !strings.EqualFold(s, "nan") && !strings.EqualFold(s, "inf")
 }
 
-// checkText refuses to compare a text with a number: ClickHouse cannot, and the remedy is short. It reports whether it did.
+// checkText refuses to compare a text with a number: ClickHouse cannot, and it is easy to mend. It reports whether it did.
 func (s *scope) checkText(side hogql.Expr, value, other resolved.Expr) bool {
 	if c, ok := other.(*resolved.Const); ok && isText(value) {
 		switch kind := constType(c.Value).Kind; {
@@ -202,12 +202,12 @@ func (s *scope) checkText(side hogql.Expr, value, other resolved.Expr) bool {
 	return false
 }
 
-// isText reports whether a value is a text that a column holds or a function returns.
+// isText reports whether a value is text from a column or a function.
 func isText(value resolved.Expr) bool {
 	return typeOf(value).Kind == hogql.String && !is[*resolved.Const](value)
 }
 
-// wrongText notes a text where there must be another type, and the conversion that mends it.
+// wrongText notes that a text is used where another type is needed, and the conversion that mends it.
 func (s *scope) wrongText(code diag.Code, side hogql.Expr, conversion, format string, args ...any) {
 	if s.r.mistakes.Full() {
 		return
@@ -221,7 +221,7 @@ func (s *scope) wrongText(code diag.Code, side hogql.Expr, conversion, format st
 	s.r.mistakes.Add(e)
 }
 
-// checkOperands refuses text as an operand of arithmetic whose other operand is a number or text, too.
+// checkOperands refuses text as an operand of arithmetic if the other operand is a number or text.
 func (s *scope) checkOperands(name string, sides [2]hogql.Expr, values [2]resolved.Expr) {
 	for i, value := range values {
 		other := typeOf(values[1-i]).Kind
@@ -260,7 +260,7 @@ func (s *scope) condition(e hogql.Expr) resolved.Expr {
 	return s.expr(e)
 }
 
-// logic resolves AND or OR, and folds what is constant.
+// logic resolves AND or OR, and folds constants.
 func (s *scope) logic(at hogql.Span, or bool, args []hogql.Expr, each func(hogql.Expr) resolved.Expr) resolved.Expr {
 	out := &resolved.Logic{Pos: at, Or: or, Args: make([]resolved.Expr, 0, len(args))}
 	decided := false
@@ -287,7 +287,7 @@ func (s *scope) logic(at hogql.Span, or bool, args []hogql.Expr, each func(hogql
 	return out
 }
 
-// negation resolves NOT. A negated test for equality is the opposite test, on NULL too.
+// negation resolves NOT. A negated equality test becomes the opposite test, also for NULL.
 func (s *scope) negation(at hogql.Span, x hogql.Expr) resolved.Expr {
 	if c, ok := x.(*hogql.Compare); ok {
 		if op, ok := opposites[c.Op]; ok {
@@ -311,7 +311,7 @@ var opposites = map[hogql.CompareOp]hogql.CompareOp{
 	hogql.IMatch: hogql.NotIMatch, hogql.NotIMatch: hogql.IMatch,
 }
 
-// between resolves BETWEEN, which with a NULL on any side is false, negated or not.
+// between resolves BETWEEN, which is false if any operand is NULL, negated or not.
 func (s *scope) between(n *hogql.Between, filter bool) resolved.Expr {
 	x, low, high := s.expr(n.X), s.expr(n.Low), s.expr(n.High)
 	if isNull(x) || isNull(low) || isNull(high) {

@@ -5,11 +5,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// once returns an expression that needs values more than once and computes each but once, so that no nesting of such
-// expressions can blow up. Body gets the values for their first use and for those after it.
+// once returns an expression that uses values several times but computes each only once, so that nested expressions of this kind stay small.
+// body receives the values for their first use, and for all later uses.
 //
-// A value is given an alias where it is first used. Inside a lambda, where an alias would be the same for all elements,
-// the values become parameters of a lambda of their own.
+// A value gets an alias at its first use. Inside a lambda, an alias would have the same value for all elements, so there the values become
+// parameters of another lambda.
 func (s *scope) once(at hogql.Span, body func(first, again []resolved.Expr) resolved.Expr, values ...resolved.Expr) resolved.Expr {
 	leaves := true
 	for _, v := range values {

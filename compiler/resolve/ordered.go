@@ -41,12 +41,12 @@ func (s *scope) filtered(c *hogql.Call) resolved.Expr {
 	return s.call(&with)
 }
 
-// handedOn gives what a call of an aggregating macro says beside its arguments to the aggregations that the macro stands for.
+// handedOn passes the clauses in a call of an aggregating macro, such as FILTER, on to the aggregations in the macro's text.
 func handedOn(c *hogql.Call, expanded hogql.Expr) hogql.Expr {
 	if !c.Distinct && c.OrderBy == nil && c.Filter == nil {
 		return expanded
 	}
-	within := slices.Clone(c.Args) // what the author wrote stays as it is
+	within := slices.Clone(c.Args) // the author's call is not modified
 	return hogql.RewriteExpr(expanded, func(e hogql.Expr) hogql.Expr {
 		inner, ok := e.(*hogql.Call)
 		if !ok || slices.ContainsFunc(within, func(arg hogql.Expr) bool { return arg == e }) {
@@ -61,13 +61,13 @@ func handedOn(c *hogql.Call, expanded hogql.Expr) hogql.Expr {
 	})
 }
 
-// orderable reports whether the result of an aggregation depends on the order of its rows in a way that ordered can make.
+// orderable reports whether the result of an aggregation depends on the order of its rows in a way that ordered can implement.
 func orderable(f *schema.Function) bool {
 	return f.Gathers != schema.GathersNothing || f.Rule == schema.RuleMacro && f.Aggregate
 }
 
-// ordered resolves groupArray(x ORDER BY y) and similar calls, for which ClickHouse has no syntax: the values are collected
-// with their keys, sorted by them, and taken out again.
+// ordered resolves groupArray(x ORDER BY y) and similar calls, for which ClickHouse has no syntax: the values are collected together with their
+// keys, sorted by them, and extracted.
 func (s *scope) ordered(c *calling) resolved.Expr {
 	desc := c.OrderBy[0].Desc
 	args := s.arguments(c)
@@ -92,7 +92,7 @@ func (s *scope) ordered(c *calling) resolved.Expr {
 		key := s.expr(o.X)
 		items = append(items, key)
 		value := part(len(items), typeOf(key))
-		if typeOf(key).MayBeNull() { // NULLs are last by default, whatever the direction
+		if typeOf(key).MayBeNull() { // by default, NULLs are last in either direction
 			test := "isNull"
 			if desc != (o.Nulls == hogql.NullsFirst) {
 				test = "isNotNull"
@@ -117,7 +117,7 @@ func (s *scope) ordered(c *calling) resolved.Expr {
 	out := native(unknown, c.Pos, collect, append([]resolved.Expr{&resolved.Tuple{Pos: c.Pos, Items: items}}, args[1:]...)...)
 	elem := value
 	taken := part(1, value)
-	if value.MayBeNull() { // the aggregation would leave NULLs out
+	if value.MayBeNull() { // the aggregation would skip NULLs
 		out = native(unknown, c.Pos, "arrayFilter", each(native(boolType, c.Pos, "isNotNull", taken)), out)
 		elem.Nullable = false
 		taken = native(elem, c.Pos, "assumeNotNull", taken)
@@ -127,7 +127,7 @@ func (s *scope) ordered(c *calling) resolved.Expr {
 	if c.Distinct || c.f.Gathers == schema.GathersDistinct {
 		out = native(typ, c.Pos, "arrayDistinct", out)
 	}
-	for _, p := range c.Params { // how many values it may have
+	for _, p := range c.Params { // the most values of the result
 		out = native(typ, c.Pos, "arraySlice", out, literal(int64(1)), s.parameter(c, p))
 	}
 	return out

@@ -10,37 +10,36 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Probe asks which names can be written at a place of a query, however wrong the query is elsewhere.
+// Probe asks which names are possible at a place in a query, even if the query has mistakes elsewhere.
 type Probe struct {
-	// Field is a field of the query whose name at Index is being written. The names before it lead to what is asked for.
+	// Field is a field of the query whose name at Index is being typed. The names before it lead to the place.
 	Field *hogql.Field
 	Index int
-	// Beside is what the field is compared with; nil when it is not.
+	// Beside is the operand that the field is compared with; nil for none.
 	Beside hogql.Expr
 }
 
-// Names are those that can be written at a place.
+// Names are the possible names at a place.
 type Names struct {
-	// Columns are those of the tables in FROM, in their order, or what lies below the names before the place.
+	// Columns are the columns of the tables in FROM, in order, or what is below the names before the place.
 	Columns []Member
 	// Local are the aliases of the SELECT, the parameters of lambdas and the values in WITH, sorted by name.
 	Local []Member
-	// Properties says whose properties can be written; nil when the place is not below a document. Its group is -1 for the properties of
-	// groups of all types.
+	// Properties says whose properties are possible; nil if the place is not below a document. Its group is -1 for the properties of all group
+	// types.
 	Properties *schema.PropertyKey
-	// Beside is the type of what the field is compared with.
+	// Beside is the type of the operand that the field is compared with.
 	Beside hogql.Type
 }
 
-// Member is one name. Table reports whether it leads to other names and has no value of its own.
+// Member is one name. Table reports whether it only leads to other names and has no value itself.
 type Member struct {
 	Name  string
 	Type  hogql.Type
 	Table bool
 }
 
-// Look answers a probe of q; nil when the place is never resolved, as in the arguments of what is no expression. The error is the end of
-// the budget.
+// Look answers a probe of q; nil if the place is never resolved, as in arguments that are not expressions. An error comes from the budget.
 func Look(q hogql.Query, p Probe, w World) (names *Names, err error) {
 	defer budget.Catch(&err)
 	r := w.resolver()
@@ -49,14 +48,14 @@ func Look(q hogql.Query, p Probe, w World) (names *Names, err error) {
 	return r.probe.names, nil
 }
 
-// probe is a Probe and its answer.
+// probe is a Probe with its answer.
 type probe struct {
 	Probe
 
 	names *Names
 }
 
-// probed answers the probe when f is its field, and reports whether it is.
+// probed reports whether f is the field of the probe, and answers it if so.
 func (s *scope) probed(f *hogql.Field) bool {
 	p := s.r.probe
 	if p == nil || p.Field != f {
@@ -77,7 +76,7 @@ func (s *scope) probed(f *hogql.Field) bool {
 	return true
 }
 
-// visible lists the columns that a name alone can mean.
+// visible returns the columns that a bare name can refer to.
 func (s *scope) visible() []Member {
 	var out []Member
 	seen := map[string]bool{}
@@ -92,7 +91,7 @@ func (s *scope) visible() []Member {
 	return out
 }
 
-// membersOf lists the names below a table in FROM.
+// membersOf returns the names below a table in FROM.
 func (r *resolver) membersOf(src source) []Member {
 	var out []Member
 	for name := range src.each {
@@ -103,7 +102,7 @@ func (r *resolver) membersOf(src source) []Member {
 	return out
 }
 
-// appendMember adds what a place is, unless it is hidden.
+// appendMember appends a place as a member, unless it is hidden.
 func (r *resolver) appendMember(list []Member, name string, p place) []Member {
 	r.spend.Work(1)
 	switch {
@@ -125,7 +124,7 @@ func (r *resolver) appendMember(list []Member, name string, p place) []Member {
 	return append(list, Member{Name: name, Type: r.db.FieldType(p.table.table, p.field)})
 }
 
-// local lists the names that the SELECT and the lambdas around the place define.
+// local returns the names defined by the SELECT and the lambdas around the place.
 func (s *scope) local() []Member {
 	var out []Member
 	for fr := s.frame; fr != nil; fr = fr.outer {
@@ -201,7 +200,7 @@ func (s *scope) leads(chain []hogql.Name) (p place, rest []hogql.Name, ok bool) 
 	return place{}, nil, false
 }
 
-// owner says whose properties the document at a place holds; nil when it holds none that have definitions.
+// owner returns whose properties are in the document at a place; nil if they have no definitions.
 func (p place) owner() *schema.PropertyKey {
 	for p.query != nil {
 		from := p.query.rel.columns[p.index].from
@@ -225,5 +224,5 @@ func (p place) owner() *schema.PropertyKey {
 	return &key
 }
 
-// unfinished stands for a field that is being written.
+// unfinished returns the expression for a field that is being typed.
 func unfinished(f *hogql.Field) resolved.Expr { return &resolved.Const{Pos: f.Pos} }

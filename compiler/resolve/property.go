@@ -12,20 +12,20 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// property is what lies at a path below a JSON document: the document itself where there are no keys.
+// property is the value at a path in a JSON document, or the document itself if there are no keys.
 type property struct {
 	place place // of the document: a field of a table, or a column of a subquery
 	keys  []hogql.Name
 }
 
 func (p *property) with(keys []hogql.Name) *property {
-	if len(keys) == 0 || len(p.keys) > longestChain { // which is refused where it is read
+	if len(keys) == 0 || len(p.keys) > longestChain { // refused where it is read
 		return p
 	}
 	return &property{place: p.place, keys: longer(p.keys, keys)}
 }
 
-// longer gives a chain of names with others after it. It may be one of the two, so nothing may be added to it.
+// longer returns a chain of names followed by others. The result may be one of its arguments, so nothing may be appended to it.
 func longer(chain, more []hogql.Name) []hogql.Name {
 	switch {
 	case len(chain) == 0:
@@ -36,22 +36,21 @@ func longer(chain, more []hogql.Name) []hogql.Name {
 	return slices.Concat(chain, more)
 }
 
-// wanted is a form in which a property is read.
+// wanted is the form in which a property is read.
 type wanted string
 
 // The forms of a property.
 const (
-	typedValue  wanted = ""  // by its declared type, else as text
-	textValue   wanted = "t" // as text: strings bare, all else as JSON text, NULL when it is missing or null
-	stringValue wanted = "s" // as text if it is a string; for anything else, something that no word can equal
+	typedValue  wanted = ""  // by its declared type, otherwise as text
+	textValue   wanted = "t" // as text: strings bare, anything else as JSON text, NULL if missing or null
+	stringValue wanted = "s" // as text if it is a string; for anything else, a value that no word can equal
 	floatValue  wanted = "f" // as a number, from a number or a text
 	boolValue   wanted = "b" // as a boolean, from a boolean or the texts true and false
-	rawValue    wanted = "r" // as JSON text, strings in quotes, '' when it is missing; native JSON only
+	rawValue    wanted = "r" // as JSON text, strings in quotes, '' if missing; native JSON only
 	scalarValue wanted = "v" // the same, null for an object; native JSON only
 )
 
-// document finds the JSON document or property that an expression stands for, without any computing on the way; nil when
-// it is something else.
+// document finds the JSON document or property that an expression refers to without any computation; nil for anything else.
 func (s *scope) document(e hogql.Expr) *property {
 	s.r.spend.Work(1)
 	base, keys := peel(e)
@@ -86,7 +85,7 @@ func (s *scope) documentOfField(f *hogql.Field, keys []hogql.Name) *property {
 	return nil
 }
 
-// documentOfAlias is document of the expression that an alias stands for.
+// documentOfAlias is document for the expression behind an alias.
 func (s *scope) documentOfAlias(a *alias) *property {
 	if a.node == nil {
 		return nil
@@ -96,12 +95,12 @@ func (s *scope) documentOfAlias(a *alias) *property {
 	d := s.document(a.node.X)
 	a.state, s.frame, s.turn = state, inner, turn
 	if d != nil {
-		s.r.spend.Nodes(len(d.keys)) // which are copied where more follow
+		s.r.spend.Nodes(len(d.keys)) // which are copied when more are added
 	}
 	return d
 }
 
-// documentBelow goes on from a place to the JSON document that the names after it lead to.
+// documentBelow finds the JSON document that names after a place lead to.
 func (p place) documentBelow(rest []hogql.Name) *property {
 	for p.table != nil && !p.field.IsColumn() {
 		if len(rest) == 0 {
@@ -119,7 +118,7 @@ func (p place) documentBelow(rest []hogql.Name) *property {
 	return nil
 }
 
-// document is the JSON document that a place holds; nil when it holds none.
+// document returns the JSON document at a place; nil if there is none.
 func (p place) document() *property {
 	switch {
 	case p.table != nil && p.field.Type.Kind == hogql.JSON:
@@ -132,7 +131,7 @@ func (p place) document() *property {
 	return nil
 }
 
-// peel takes the accesses with constant keys off an expression, outermost last.
+// peel removes the accesses with constant keys from an expression, outermost last.
 func peel(e hogql.Expr) (base hogql.Expr, keys []hogql.Name) {
 	for {
 		below, key, ok := access(e)
@@ -144,7 +143,7 @@ func peel(e hogql.Expr) (base hogql.Expr, keys []hogql.Name) {
 	}
 }
 
-// access takes one access with a constant key apart.
+// access splits off one access with a constant key.
 func access(e hogql.Expr) (below hogql.Expr, key hogql.Name, ok bool) {
 	if m, ok := e.(*hogql.Member); ok {
 		return m.X, m.Name, true
@@ -169,7 +168,7 @@ func access(e hogql.Expr) (below hogql.Expr, key hogql.Name, ok bool) {
 	return nil, hogql.Name{}, false
 }
 
-// definition is the declared type of a property, and notes that the query depends on it; only what lies directly in a document has one.
+// definition returns the declared type of a property, and notes that the query depends on it. Only a property directly in a document has one.
 func (r *resolver) definition(p *property) schema.PropertyType {
 	if p.place.query != nil {
 		if from := p.place.query.rel.columns[p.place.index].from; from != nil {
@@ -192,8 +191,8 @@ func (r *resolver) definition(p *property) schema.PropertyType {
 	return typ
 }
 
-// kinds are the kinds of values that a property has had, and notes that the query relies on it; none if they are not known. A key that has
-// a sign which paths are written with may mean the path of another one, too.
+// kinds returns the kinds of values that a property has had, and notes that the query relies on it; none if unknown. A key that contains a character
+// used in paths may also be the path of another property.
 func (r *resolver) kinds(p *property) physical.Kinds {
 	t := p.place.table
 	if len(r.db.Values) == 0 && !r.db.ValuesComplete || len(p.keys) != 1 || p.keys[0].Index || strings.ContainsAny(p.keys[0].Text, ".%") || !r.db.NativeJSON(t.table, p.place.field) {
@@ -202,7 +201,7 @@ func (r *resolver) kinds(p *property) physical.Kinds {
 	key := p.key()
 	known := r.db.Values[key]
 	if known == 0 && r.db.ValuesComplete && key.Scope != schema.NoProperties && physical.Noted(key.Name) {
-		known = physical.Texts // which it has none of either; to look for these takes least
+		known = physical.Texts // it has had no text either, but that is the cheapest kind to look for
 	}
 	if known != 0 {
 		if r.relies == nil {
@@ -213,7 +212,7 @@ func (r *resolver) kinds(p *property) physical.Kinds {
 	return known
 }
 
-// key names a property that lies directly in a document of a table.
+// key identifies a property directly in a document of a table.
 func (p *property) key() schema.PropertyKey {
 	key := schema.PropertyKey{Scope: p.place.field.Scope, Group: p.place.field.Group, Name: p.keys[0].Text}
 	if group := p.place.table.group; group >= 0 {
@@ -222,7 +221,7 @@ func (p *property) key() schema.PropertyKey {
 	return key
 }
 
-// property reads a property in the form that is wanted.
+// property reads a property in the wanted form.
 func (r *resolver) property(p *property, want wanted, at hogql.Span) resolved.Expr {
 	if len(p.keys) > longestChain {
 		r.mistake(at, "The query has a chain of more than %d names", longestChain)
@@ -261,7 +260,7 @@ func (r *resolver) property(p *property, want wanted, at hogql.Span) resolved.Ex
 	}
 	t, f := p.place.table, p.place.field
 	known := r.kinds(p)
-	if t.direct { // there is no column that needs a key and a name
+	if t.direct { // no column needs a key and a name
 		return t.stored(f, p.keys, known, want, t.alias, at)
 	}
 	return t.column(f, f.Key()+"\x00"+keyText(p.keys)+string(want), propertyName(f.Name, p.keys), func(scanned string) resolved.Expr {
@@ -269,12 +268,11 @@ func (r *resolver) property(p *property, want wanted, at hogql.Span) resolved.Ex
 	})
 }
 
-// virtualPrefix begins the names of fields that can also be read as if they were properties.
+// virtualPrefix starts the names of fields that can also be read like properties.
 const virtualPrefix = "$virt_"
 
-// virtual finds the field that a property stands for: properties.$virt_x is the field $virt_x of what has the properties
-// (contract: hogql.md, section 9). A table that is scanned directly computes no fields: what a query around shows of its
-// documents is what is stored.
+// virtual finds the field that a property refers to: properties.$virt_x is the field $virt_x of the owner of the properties (contract: hogql.md,
+// section 9). A table that is scanned directly computes no fields: documents that it passes to an outer query are as stored.
 func (p *property) virtual() (place, bool) {
 	t := p.place.table
 	if t == nil || t.direct || len(p.keys) != 1 || !strings.HasPrefix(p.keys[0].Text, virtualPrefix) {
@@ -289,7 +287,7 @@ func (p *property) virtual() (place, bool) {
 	return out, ok && out.field.Formula != nil
 }
 
-// whole reads all of a document, as JSON text.
+// whole reads an entire document as JSON text.
 func (p *property) whole(at hogql.Span) resolved.Expr {
 	t, f := p.place.table, p.place.field
 	return t.column(f, f.Key(), f.Name, func(scanned string) resolved.Expr {
@@ -302,7 +300,7 @@ func (p *property) whole(at hogql.Span) resolved.Expr {
 	})
 }
 
-// keyText tells paths apart: a number is not a text of digits.
+// keyText identifies a path: a number differs from a text of digits.
 func keyText(keys []hogql.Name) string {
 	var b strings.Builder
 	for _, k := range keys {
@@ -315,7 +313,7 @@ func keyText(keys []hogql.Name) string {
 	return b.String()
 }
 
-// propertyName is what a column for a property is called.
+// propertyName returns the name of a column for a property.
 func propertyName(document string, keys []hogql.Name) string {
 	var b strings.Builder
 	b.WriteString(document)
@@ -326,8 +324,8 @@ func propertyName(document string, keys []hogql.Name) string {
 	return b.String()
 }
 
-// passedProperty reads a property of what a subquery shows. Where the subquery shows the rows of its own tables, it gives a
-// column for the property, so that the property is read where it is stored; else the property is taken out of the text.
+// passedProperty reads a property from the result of a subquery. If the subquery returns rows of its own tables, it gets another column for the
+// property, which is then read where it is stored; otherwise the property is extracted from the text.
 func (r *resolver) passedProperty(p *property, want wanted, at hogql.Span) resolved.Expr {
 	q := p.place.query
 	if len(p.keys) == 0 {
@@ -340,7 +338,7 @@ func (r *resolver) passedProperty(p *property, want wanted, at hogql.Span) resol
 	return r.converted(value, p, want, at)
 }
 
-// extend adds a column for a property to a query, and reports where.
+// extend adds a column for a property to a query, and returns its index.
 func (r *resolver) extend(rel *relation, i int, keys []hogql.Name, want wanted) (int, bool) {
 	id := fmt.Sprintf("%d %s%s", i, keyText(keys), want)
 	if known, ok := rel.below[id]; ok {
@@ -372,8 +370,7 @@ func (r *resolver) extend(rel *relation, i int, keys []hogql.Name, want wanted) 
 	return rel.below[id], true
 }
 
-// extensible reports whether a column can be added to a query that shows what is below one of its columns, with no change to
-// its rows.
+// extensible reports whether a query can get another column with a part of one of its columns, without a change to its rows.
 func (rel *relation) extensible(i int) bool {
 	if i >= len(rel.columns) || rel.columns[i].from == nil {
 		return false
@@ -410,7 +407,7 @@ func (r *resolver) converted(value resolved.Expr, p *property, want wanted, at h
 	return ofText(value, want, at)
 }
 
-// ofText returns a form that needs no definition from a text; for other forms than numbers and booleans it is the text.
+// ofText converts a text to a form that needs no definition; forms other than numbers and booleans are the text itself.
 func ofText(value resolved.Expr, want wanted, at hogql.Span) resolved.Expr {
 	switch want {
 	case floatValue:
@@ -428,29 +425,29 @@ var (
 	nullableBool   = nullable(boolType)
 )
 
-// floatOf reads a number from a text; NULL when it holds none.
+// floatOf parses a number from a text; NULL if it contains none.
 func floatOf(text resolved.Expr, at hogql.Span) resolved.Expr {
 	return native(nullableFloat, at, "accurateCastOrNull", text, literal("Float64"))
 }
 
-// boolOf reads a boolean from a text; NULL when it holds none.
+// boolOf parses a boolean from a text; NULL if it contains none.
 func boolOf(text resolved.Expr, at hogql.Span) resolved.Expr {
 	names := &resolved.Array{Items: []resolved.Expr{literal("true"), literal("false")}}
 	values := &resolved.Array{Items: []resolved.Expr{literal(int64(1)), literal(int64(0))}}
 	return native(nullableBool, at, "toBool", native(nullable(intType), at, "transform", text, names, values, literal(nil)))
 }
 
-// bestEffort reads a time from a text, in the project's zone where the text names none; NULL when it holds none.
+// bestEffort parses a time from a text, in the project's zone unless the text names one; NULL if it contains none.
 func (r *resolver) bestEffort(text resolved.Expr, at hogql.Span) resolved.Expr {
 	return native(nullable(timeType), at, "parseDateTime64BestEffortOrNull", text, literal(int64(6)), literal(r.zone))
 }
 
-// fromText takes what is at a path out of JSON text: strings bare, all else as JSON text, NULL for nothing or null.
+// fromText extracts the value at a path from JSON text: strings bare, anything else as JSON text, NULL if missing or null.
 func fromText(document resolved.Expr, keys []hogql.Name, at hogql.Span) resolved.Expr {
 	return native(nullableString, at, "JSONExtract", append(pathInto(document, keys), literal("Nullable(String)"))...)
 }
 
-// pathInto are the arguments of a function that goes down a path of keys into a document.
+// pathInto returns the arguments of a function that follows a path of keys into a document.
 func pathInto(document resolved.Expr, keys []hogql.Name) []resolved.Expr {
 	args := make([]resolved.Expr, 1, len(keys)+2)
 	args[0] = document

@@ -5,8 +5,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// recursive resolves a CTE that uses itself: a UNION ALL whose first member gives the rows to start from, and whose others
-// go on from the rows found so far. They see the CTE with the columns of the first member.
+// recursive resolves a CTE that uses itself: a UNION ALL whose first member returns the initial rows, and whose other members continue from the rows
+// found so far. Those see the CTE with the columns of the first member.
 func (r *resolver) recursive(c *hogql.CTE, env *environment) *cte {
 	set, ok := c.Query.(*hogql.SetQuery)
 	if !ok || set.OrderBy != nil || set.Limit != nil || !onlyUnionAll(set) {
@@ -21,7 +21,7 @@ func (r *resolver) recursive(c *hogql.CTE, env *environment) *cte {
 	rel := &relation{tree: tree}
 	r.spend.Columns(len(first.columns))
 	for _, col := range first.columns {
-		// No property can be added to a column that its own query reads: from stays empty.
+		// No property column can be added to a query that reads itself, so from stays empty.
 		rel.columns = append(rel.columns, &column{name: col.name, printed: col.printed, typ: col.typ})
 	}
 	out := &cte{rel: rel, names: r.columnNames(rel, c.Columns, c.Name.Pos), ref: r.refs.unique(c.Name.Text), open: true}

@@ -2,16 +2,16 @@ package resolve
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 
-// renamedSource is a table whose first columns, in the order of *, have other names: events AS e (a, b). A column that was
-// given a name has that name alone; the rest of the table's names stay as they are.
+// renamedSource is a table whose first columns, in the order of *, have other names: events AS e (a, b). A renamed column only has its new name; the
+// table's other names stay.
 type renamedSource struct {
 	source
 	given  []string          // for the first columns
-	own    map[string]string // what the table calls a column that was given a name
+	own    map[string]string // the table's names of the renamed columns
 	hidden map[string]bool   // names of the table that columns have lost
 }
 
-// renamed puts the names that a query gives to the columns of a table around it.
+// renamed applies the column names that a query gives to a table.
 func (r *resolver) renamed(src source, given []hogql.Name, at hogql.Span) source {
 	if len(given) == 0 {
 		return src
@@ -71,7 +71,7 @@ func (s *renamedSource) each(yield func(string) bool) {
 	}
 }
 
-// stored is the table of the schema that a source is, nil when it is something else.
+// stored returns the schema table behind a source; nil if it is something else.
 func stored(src source) *tableSource {
 	if r, ok := src.(*renamedSource); ok {
 		src = r.source

@@ -1,8 +1,8 @@
 // Package resolve decides what every name in a query means: text ─▶ parse ─▶ bind ─▶ [resolve] ─▶ print.
 //
-// What comes in is HogQL over virtual tables; what goes out is the resolved tree that the printer takes: columns of physical
-// tables, functions by ClickHouse's own names, and the rules of the dialect on NULL, time zones and properties made
-// explicit. It is also here that each scan of a physical table gets the guard of its project.
+// The input is HogQL over virtual tables; the output is the resolved tree for the printer: columns of physical tables, ClickHouse's own function
+// names, and the dialect's rules on NULL, time zones and properties made explicit. This is also where each scan of a physical table gets its
+// project guard.
 //
 // The parts, in the order in which a query meets them:
 //
@@ -41,24 +41,24 @@ import (
 
 // Output is one column of a query's result.
 type Output struct {
-	// Name is what the column is called for people (contract: hogql.md, section 1). Names may repeat.
+	// Name is the name of the column for people (contract: hogql.md, section 1). Names may repeat.
 	Name string
 	Type hogql.Type
 }
 
-// maxDepth bounds how deep the nodes of a query may be nested once its CTEs and macros are expanded. It is far above what people
-// write, and keeps the stack small.
+// maxDepth bounds the nesting of a query's nodes after its CTEs and macros are expanded. It is far above what people write, and keeps the stack
+// small.
 const maxDepth = 1_000
 
 // World is what names are resolved against.
 type World struct {
 	// Database is the schema of the project.
 	Database *schema.Database
-	// Now is the moment that rules with a clock count from.
+	// Now is the time that rules with a clock use.
 	Now time.Time
-	// Actions are those of the project; nil for none.
+	// Actions are the project's actions; nil for none.
 	Actions Actions
-	// Spend is the budget of the compile, whose end is an error that is not a diag.Errors; nil bounds nothing.
+	// Spend is the budget of the compile, whose end is an error other than diag.Errors; nil for no limits.
 	Spend *budget.Budget
 }
 
@@ -66,31 +66,31 @@ func (w World) resolver() *resolver {
 	return &resolver{db: w.Database, now: w.Now, zone: w.Database.Zone(), actions: w.Actions, spend: w.Spend}
 }
 
-// Query resolves q against the schema of one project, and returns it as a resolved tree with the columns that it gives. It leaves
-// q as it is. The error is a diag.Errors that holds every mistake, not only the first.
+// Query resolves q against the schema of one project. It returns the resolved tree and its columns, and does not modify q. The error is a diag.Errors
+// with every mistake, not only the first.
 func Query(q hogql.Query, w World) (resolved.Query, []Output, error) { return run(q, w.resolver()) }
 
-// Reads says what the rows of a query are made of.
+// Reads is the data that the rows of a query depend on.
 type Reads struct {
 	// Cohorts are the ids of the cohorts whose members are read, in order.
 	Cohorts []int64
 	// Tables are the physical tables that are read, in order.
 	Tables []string
-	// Volatile reports whether the rows may differ though no table changes, since a function such as now or rand is called.
+	// Volatile reports whether the rows may differ even if no table changes, because of a function such as now or rand.
 	Volatile bool
-	// Beyond reports whether a row may be made of events for which the condition of its SELECT does not hold: of whole sessions, or of those
-	// of a query inside an expression.
+	// Beyond reports whether a row may depend on events that do not satisfy the condition of its SELECT: on whole sessions, or on the events of a
+	// query inside an expression.
 	Beyond bool
-	// Overrides reports whether the distinct ids that changed hands are read for themselves, and not only for the persons of events.
+	// Overrides reports whether the reassigned distinct ids are read directly, and not only to find the persons of events.
 	Overrides bool
-	// Persons is how often the table of persons is read.
+	// Persons is how many times the table of persons is read.
 	Persons int
-	// Created reports whether no more is read of persons than when those were created who have events in the span, sent with a profile.
+	// Created reports whether persons are only read for when those with events in the span, sent with a profile, were created.
 	Created bool
-	// Types are the types that properties have, and that the query was resolved with.
+	// Types are the property types that the query was resolved with.
 	Types schema.PropertyTypes
-	// Values are the kinds of values that properties were taken to have; see schema.Database.Values. The query misses values of a property that
-	// has got others since.
+	// Values are the kinds of values that properties were assumed to have; see schema.Database.Values. The query misses values of a property that
+	// has had other kinds since.
 	Values schema.PropertyValues
 }
 
@@ -138,52 +138,52 @@ type resolver struct {
 	probe    *probe  // nil when not asked for
 	actions  Actions // nil for none
 	matching []*matching
-	reads    Reads                 // not yet in order
-	relies   schema.PropertyValues // what properties are taken to have had; nil for none
+	reads    Reads                 // not sorted yet
+	relies   schema.PropertyValues // the kinds of values that properties are assumed to have had; nil for none
 
-	// ctes are the table CTEs of the whole query that are used, under names of their own. They are all defined at the top,
-	// so that ClickHouse's rules on the scope of WITH do not matter.
+	// ctes are the used table CTEs of the whole query, under unique names. They are all defined at the top, so that ClickHouse's scope rules for
+	// WITH do not matter.
 	ctes   []*resolved.CTE
 	recurs bool // one of them uses itself
-	// grown are the SELECTs of tables, whose columns are added while the queries around them are resolved.
+	// grown are the SELECTs of tables, to which columns are added while the queries around them are resolved.
 	grown []*resolved.Select
 	refs  names // of ctes
 
 	depth     int
-	deep      bool // too deep; noted once
-	selects   int  // each use of a CTE counted with all that it holds
-	crowded   bool // too many of them; noted once
+	deep      bool // nested too deep; noted once
+	selects   int  // the number of SELECTs, counting everything in a CTE at each use
+	crowded   bool // too many SELECTs; noted once
 	overgrown bool // too many columns of one table; noted once
-	// windowKeys counts the keys of windows, manyKeys reports whether they are too many; noted once
+	// windowKeys counts the keys of windows, manyKeys reports whether there are too many; noted once
 	windowKeys int
 	manyKeys   bool
 }
 
-// relation is a resolved query and the columns that it gives.
+// relation is a resolved query with its columns.
 type relation struct {
 	tree    resolved.Query
 	columns []*column
 	scope   *scope      // of a SELECT
 	members []*relation // of a set
 	ops     []hogql.SetOp
-	below   map[string]int // columns that were added for properties, by key
+	below   map[string]int // columns added for properties, by key
 }
 
-// column is one column that a query gives.
+// column is one column of a query.
 type column struct {
-	name    string // for people, and for queries around this one
+	name    string // for people, and for outer queries
 	printed string // the alias that it has in ClickHouse
 	typ     hogql.Type
-	from    *property // the JSON document or property that the column shows; nil for any other
-	hidden  bool      // added for a query around this one
-	quiet   bool      // * leaves it out
+	from    *property // the JSON document or property in the column; nil for any other column
+	hidden  bool      // added for an outer query
+	quiet   bool      // not part of *
 }
 
-// environment is a chain of CTEs, the latest first.
+// environment is a chain of CTEs, latest first.
 type environment struct {
 	outer *environment
 	level *level
-	at    int // among those of the level
+	at    int // its index in the level
 	name  string
 	table *cte       // a table CTE
 	value hogql.Expr // a column CTE
@@ -195,17 +195,17 @@ type level struct {
 	known few[*environment] // by name
 }
 
-// cte is a table CTE; ref is its name in the resolved tree once it is used.
+// cte is a table CTE; ref is its name in the resolved tree, set on first use.
 type cte struct {
 	rel   *relation
 	names *labels
 	ref   string
-	size  int  // how many SELECTs a use of it stands for
-	open  bool // it is recursive, and being resolved
+	size  int  // how many SELECTs a use of it counts as
+	open  bool // it is recursive, and currently being resolved
 	used  bool // from outside of itself
 }
 
-// find finds the CTE of a name; nil when there is none.
+// find returns the CTE with a name; nil if there is none.
 func (r *resolver) find(env *environment, name string) *environment {
 	for env != nil {
 		r.spend.Work(1)
@@ -221,7 +221,7 @@ func (r *resolver) mistake(at hogql.Span, format string, args ...any) {
 	r.mistakes.Addf(diag.QueryError, at, format, args...)
 }
 
-// query resolves one query that sees the CTEs of env.
+// query resolves a query that sees the CTEs of env.
 func (r *resolver) query(q hogql.Query, env *environment) *relation {
 	if !r.enter(q.At()) {
 		return nothing(q.At())
@@ -238,10 +238,10 @@ func (r *resolver) query(q hogql.Query, env *environment) *relation {
 	return nothing(q.At())
 }
 
-// nothing is what becomes of a query that is a mistake.
+// nothing returns the result for an invalid query.
 func nothing(at hogql.Span) *relation { return &relation{tree: &resolved.Select{Pos: at}} }
 
-// enter counts one node on the way down, and reports whether there is room for it.
+// enter counts one level of nesting, and reports whether it is allowed.
 func (r *resolver) enter(at hogql.Span) bool {
 	r.spend.Nodes(1)
 	r.depth++
@@ -258,7 +258,7 @@ func (r *resolver) enter(at hogql.Span) bool {
 
 func (r *resolver) leave() { r.depth-- }
 
-// count notes that the query holds n more SELECTs.
+// count adds n SELECTs to the query's number.
 func (r *resolver) count(n int, at hogql.Span) {
 	r.selects = min(r.selects+n, budget.MaxSelects+1)
 	if r.selects > budget.MaxSelects && !r.crowded {
@@ -267,7 +267,7 @@ func (r *resolver) count(n int, at hogql.Span) {
 	}
 }
 
-// fillEmpty gives a column to each table of which none is used: ClickHouse needs one.
+// fillEmpty adds a column to each table of which no column is used: ClickHouse needs one.
 func (r *resolver) fillEmpty() {
 	for _, sel := range r.grown {
 		if len(sel.Columns) == 0 {

@@ -6,11 +6,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// bot resolves what a function says about a user agent, its first argument. The second, an address, says no more.
+// bot resolves a function about a user agent, its first argument. The second, an address, adds nothing.
 func (s *scope) bot(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	agent := s.wholeText(args[0])
-	matched := native(intType, c.Pos, c.f.ClickHouse(), agent, &resolved.Const{Value: schema.Bots.Patterns}) // 0 for nothing
+	matched := native(intType, c.Pos, c.f.ClickHouse(), agent, &resolved.Const{Value: schema.Bots.Patterns}) // 0 for no match
 	if c.f.Bot == schema.BotLikely {
 		return native(boolType, c.Pos, "toBool", native(boolType, c.Pos, "greater", matched, literal(int64(0))))
 	}
@@ -18,7 +18,7 @@ func (s *scope) bot(c *calling) resolved.Expr {
 	return native(stringType, c.Pos, "arrayElement", &resolved.Const{Value: schema.Bots.Meanings[c.f.Bot]}, place)
 }
 
-// wholeText makes a text of a value, which is empty for NULL.
+// wholeText converts a value to text, which is empty for NULL.
 func (s *scope) wholeText(x resolved.Expr) resolved.Expr {
 	if typeOf(x).Kind != hogql.String {
 		x = native(hogql.Type{Kind: hogql.String, Nullable: typeOf(x).MayBeNull()}, x.At(), "toString", x)
@@ -29,7 +29,7 @@ func (s *scope) wholeText(x resolved.Expr) resolved.Expr {
 	return x
 }
 
-// noAddress is an address that is in no range but that of all addresses.
+// noAddress is an address that is in no range except the one of all addresses.
 const noAddress = "::"
 
 // inRange resolves isIPAddressInRange(address, range), which fails in ClickHouse for a text that is not an address.

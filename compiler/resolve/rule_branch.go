@@ -2,7 +2,7 @@ package resolve
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 
-// ifCall resolves if and multiIf, where a condition that is NULL is not met.
+// ifCall resolves if and multiIf, in which a NULL condition counts as false.
 func (s *scope) ifCall(c *calling) resolved.Expr {
 	args := make([]resolved.Expr, len(c.args))
 	for i, arg := range c.args {
@@ -19,7 +19,7 @@ func (s *scope) ifCall(c *calling) resolved.Expr {
 	return choice(c.Pos, args)
 }
 
-// coalesce resolves ifNull and coalesce: one value that cannot be NULL is enough.
+// coalesce resolves ifNull and coalesce. The result cannot be NULL if one value cannot.
 func (s *scope) coalesce(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	typ := common(args...)

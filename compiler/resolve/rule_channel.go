@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// dictionaryLookup resolves a search in a dictionary: for a name that is not in it NULL, or what the function says.
+// dictionaryLookup resolves a dictionary lookup. For an unknown name it returns NULL, or the function's default.
 func (s *scope) dictionaryLookup(c *calling) resolved.Expr {
 	x := s.expr(c.args[0])
 	if typeOf(x).Kind != hogql.String {
@@ -29,8 +29,8 @@ func (s *scope) dictionaryLookup(c *calling) resolved.Expr {
 	return native(typ, c.Pos, "transform", x, &resolved.Const{Value: in.Names}, &resolved.Const{Value: in.Meanings}, otherwise)
 }
 
-// sourceKind looks up the kind of a source: by its whole name, by the site that the name is a domain of, and by the name of
-// that site in any country. It is ” for an unknown source.
+// sourceKind looks up the kind of a source: by its whole name, by the site that this is a domain of, and by the name of that site in any country. It
+// is ” for an unknown source.
 func (s *scope) sourceKind(at hogql.Span, name, again resolved.Expr) resolved.Expr {
 	str := func(function string, args ...resolved.Expr) resolved.Expr {
 		return native(stringType, at, function, args...)

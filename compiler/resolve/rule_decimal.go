@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// maxScale is the greatest number of decimals that Decimal64 has.
+// maxScale is the most decimals of a Decimal64.
 const maxScale = 18
 
 // decimal resolves toDecimal(x, scale).

@@ -2,11 +2,11 @@ package resolve
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 
-// Limits of multiFuzzyMatchAny and similar functions. The engine builds an automaton from the patterns and keeps those of the last 500
-// calls: at these limits one takes a megabyte, at a distance of 4 three of them.
+// The limits of multiFuzzyMatchAny and similar functions. The engine builds an automaton from the patterns and caches those of the last 500 calls: at
+// these limits each takes one megabyte, or three at a distance of 4.
 const (
 	maxDistance = 2
-	maxPatterns = 32 // bytes of all together
+	maxPatterns = 32 // bytes of all patterns together
 )
 
 // fuzzy resolves f(text, distance, patterns).
@@ -31,7 +31,7 @@ func whole(e resolved.Expr) (int64, bool) {
 	return n, ok
 }
 
-// textSize returns the bytes of all texts in a constant array.
+// textSize returns the total bytes of the texts in a constant array.
 func textSize(e resolved.Expr) (size int, ok bool) {
 	if a, ok := e.(*resolved.Array); ok {
 		for _, item := range a.Items {

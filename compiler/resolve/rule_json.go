@@ -9,9 +9,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// jsonCall resolves JSONExtractString(properties, 'key', …) and the like over a document in ClickHouse's JSON type. The
-// function needs text, and the text of a whole document is costly to make; so the path goes into the reading of the
-// document, and the function gets just the text of what lies there.
+// jsonCall resolves JSONExtractString(properties, 'key', …) and similar calls on a document of ClickHouse's JSON type. The function needs text, and
+// converting a whole document to text is costly; so the document is read at that path, and the function only gets the text found there.
 func (s *scope) jsonCall(c *calling) resolved.Expr {
 	if e := s.jsonPath(c); e != nil {
 		return e
@@ -23,14 +22,14 @@ func (s *scope) jsonCall(c *calling) resolved.Expr {
 	return s.finish(c, args)
 }
 
-// composite reports whether an argument is the text of a type of several values, which ClickHouse cannot make NULL.
+// composite reports whether an argument is the text of a type with several values, which ClickHouse cannot make NULL.
 func (s *scope) composite(e resolved.Expr) bool {
 	typ, _ := s.constantText(e)
 	head, _, _ := strings.Cut(strings.TrimSpace(typ), "(")
 	return head == "Array" || head == "Tuple" || head == "Map"
 }
 
-// jsonPath is jsonCall over such a document; nil for a call over any other value.
+// jsonPath is jsonCall for such a document; nil for any other value.
 func (s *scope) jsonPath(c *calling) resolved.Expr {
 	if !isAccess(c.args[0]) {
 		return nil

@@ -37,7 +37,7 @@ func (s *scope) lambdaCall(c *calling) resolved.Expr {
 	return out
 }
 
-// arrayReduce resolves arrayReduce('aggregate', array, …), which takes only some aggregates.
+// arrayReduce resolves arrayReduce('aggregate', array, …), which only accepts some aggregates.
 func (s *scope) arrayReduce(c *calling) resolved.Expr {
 	name, ok := writtenText(c.args[0])
 	if !ok {

@@ -7,11 +7,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// maxQuestion is the highest index of a question of a survey.
+// maxQuestion is the highest index of a survey question.
 const maxQuestion = 10_000
 
-// surveyResponse resolves getSurveyResponse(index[, id[, multiple]]): the response to a question of a survey, which events have
-// under the question's id, those of older SDKs under its index.
+// surveyResponse resolves getSurveyResponse(index[, id[, multiple]]): the response to a survey question, which events have under the question's id,
+// or under its index if they come from older SDKs.
 func (s *scope) surveyResponse(c *calling) resolved.Expr {
 	index, ok := writtenNumber(c.args[0])
 	if !ok || index < 0 || index > maxQuestion {
@@ -84,7 +84,7 @@ func (s *scope) surveySubmissions(c *calling) resolved.Expr {
 	return s.expr(t.compare(hogql.In, t.field("uuid"), &hogql.Subquery{Pos: c.Pos, Query: last}))
 }
 
-// tree makes nodes that all have the place of the call that they stand for.
+// tree builds nodes that all have the place of the call that they replace.
 type tree struct{ at hogql.Span }
 
 func (t tree) call(name string, args ...hogql.Expr) hogql.Expr {

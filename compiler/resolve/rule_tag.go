@@ -7,8 +7,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// tag resolves a function that makes a tag for a user interface: a tuple that says so, holding the tag's name and then each
-// attribute by its name.
+// tag resolves a function that makes a tag for a user interface: a tuple marked as such, with the tag's name and then each attribute's name and
+// value.
 func (s *scope) tag(c *calling) resolved.Expr {
 	items := []resolved.Expr{literal("__hx_tag"), literal(c.f.Extra[0])}
 	args := s.arguments(c)
@@ -21,7 +21,7 @@ func (s *scope) tag(c *calling) resolved.Expr {
 	return &resolved.Tuple{Pos: c.Pos, Items: items}
 }
 
-// missing returns the last argument of a call that does not give it: a field, or NULL where there is no such field.
+// missing returns the default of a call's last argument: a field, or NULL if there is no such field.
 func (s *scope) missing(c *calling) resolved.Expr {
 	e, err := hogql.ParseExpr(c.f.Missing)
 	if err != nil {

@@ -15,8 +15,8 @@ func (s *scope) toDateTimeCall(c *calling) resolved.Expr {
 	return s.toDateTime(c.Pos, x, zone)
 }
 
-// toDateTime turns a value into a time (contract: hogql.md, section 11). A constant text that is not a time fails; what comes
-// out of the data and is not a time gives NULL.
+// toDateTime converts a value to a time (contract: hogql.md, section 11). An invalid constant text is a mistake; an invalid value in the data gives
+// NULL.
 func (s *scope) toDateTime(at hogql.Span, x, zone resolved.Expr) resolved.Expr {
 	typ := typeOf(x)
 	result := hogql.Type{Kind: hogql.DateTime, Nullable: typ.MayBeNull()}
@@ -32,7 +32,7 @@ func (s *scope) toDateTime(at hogql.Span, x, zone resolved.Expr) resolved.Expr {
 	switch typ.Kind {
 	case hogql.String, hogql.JSON:
 		return native(nullable(result), at, "parseDateTime64BestEffortOrNull", x, literal(int64(6)), zone)
-	case hogql.Unknown: // the text of a time is a time again
+	case hogql.Unknown: // the text of a time converts back to it
 		x = native(nullable(stringType), at, "toString", x)
 		return native(nullable(result), at, "parseDateTime64BestEffortOrNull", x, literal(int64(6)), zone)
 	default:
@@ -40,7 +40,7 @@ func (s *scope) toDateTime(at hogql.Span, x, zone resolved.Expr) resolved.Expr {
 	}
 }
 
-// toDate resolves toDate(x): the day of a time; NULL where a text holds none.
+// toDate resolves toDate(x): the day of a time; NULL for a text without one.
 func (s *scope) toDate(c *calling) resolved.Expr {
 	x := s.expr(c.args[0])
 	typ := typeOf(x)
@@ -58,7 +58,7 @@ func (s *scope) toDate(c *calling) resolved.Expr {
 	}
 }
 
-// now resolves now([zone]): the moment of the query, to the microsecond.
+// now resolves now([zone]): the time of the query, in microseconds.
 func (s *scope) now(c *calling) resolved.Expr {
 	zone := resolved.Expr(literal(s.r.zone))
 	if len(c.args) > 0 {
@@ -67,13 +67,13 @@ func (s *scope) now(c *calling) resolved.Expr {
 	return native(timeType, c.Pos, c.f.ClickHouse(), literal(int64(6)), zone)
 }
 
-// The modes of ClickHouse's week functions by which weeks start on Sunday and on Monday.
+// The modes of ClickHouse's week functions for weeks that start on Sunday and on Monday.
 const (
 	sundayMode = 0
 	mondayMode = 3
 )
 
-// startOfWeek resolves toStartOfWeek(x[, mode]): the project's week is the default.
+// startOfWeek resolves toStartOfWeek(x[, mode]), by default with the project's week.
 func (s *scope) startOfWeek(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	if len(args) == 1 {
@@ -86,7 +86,7 @@ func (s *scope) startOfWeek(c *calling) resolved.Expr {
 	return s.finish(c, args)
 }
 
-// tumble resolves the functions of time windows, whose first argument is a plain time, or a window where it is the only one.
+// tumble resolves the functions of time windows. Their first argument is a plain time or, if it is the only one, a window.
 func (s *scope) tumble(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	if len(args) > 1 {
@@ -105,7 +105,7 @@ func (s *scope) dateTime64(c *calling) resolved.Expr {
 	return s.finish(c, args)
 }
 
-// parseTime resolves f(x[, zone]), which ClickHouse has as f(x, scale, zone).
+// parseTime resolves f(x[, zone]), which is f(x, scale, zone) in ClickHouse.
 func (s *scope) parseTime(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	zone := resolved.Expr(literal(s.r.zone))

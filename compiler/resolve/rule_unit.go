@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// unit reads the name of a unit of time, which must be a constant, that ok accepts.
+// unit reads the name of a unit of time. It must be a constant, and ok must accept the unit.
 func (s *scope) unit(c *calling, ok func(schema.Unit) bool) (schema.Unit, bool) {
 	name, constant := writtenText(c.args[0])
 	if !constant {
@@ -32,7 +32,7 @@ func (s *scope) unitCall(c *calling) resolved.Expr {
 	return s.finish(c, args)
 }
 
-// datePart resolves date_part('unit', x), which is a function of its own for each unit.
+// datePart resolves date_part('unit', x), for which each unit has its own function.
 func (s *scope) datePart(c *calling) resolved.Expr {
 	unit, ok := s.unit(c, func(u schema.Unit) bool { return u.Part != "" })
 	args := s.arguments(c)

@@ -5,8 +5,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// lagLead resolves lag and lead as PostgreSQL has them: they see the whole partition unless there is a frame of rows, and
-// outside of it give NULL.
+// lagLead resolves lag and lead as in PostgreSQL: without a frame of rows they see the whole partition, and outside of it they return NULL.
 func (s *scope) lagLead(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	value, typ := args[0], typeOf(args[0])
@@ -14,8 +13,8 @@ func (s *scope) lagLead(c *calling) resolved.Expr {
 	return &resolved.Native{Pos: c.Pos, Name: c.f.ClickHouse(), Args: args, Over: s.wholePartition(c.Over, value), Type: nullable(typ)}
 }
 
-// wholePartition is a window with a frame of all rows, unless it has a frame of rows. It is in the order of x, which is resolved,
-// where it has no order of its own.
+// wholePartition returns a window with a frame of all rows, unless it has a frame of rows. A window without an order is ordered by x, which is
+// resolved.
 func (s *scope) wholePartition(w *hogql.Window, x resolved.Expr) *resolved.Window {
 	if named := w.Name.Text; named != "" {
 		s.r.spend.Work(len(s.windows))

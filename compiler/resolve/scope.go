@@ -16,21 +16,21 @@ type scope struct {
 	env     *environment
 	tree    *resolved.Select
 	sources []source
-	using   map[string]source // columns of USING, and the table that an unqualified name takes them from
+	using   map[string]source // columns of USING, and the table that their unqualified names refer to
 	aliases frame             // of the SELECT itself
-	frame   *frame            // the innermost lambda, else aliases
-	names   *names            // aliases that the resolved SELECT has
-	tables  names             // names of tables that it has
-	outputs []*column         // once the select list is resolved
+	frame   *frame            // the innermost lambda, or aliases
+	names   *names            // the aliases in the resolved SELECT
+	tables  names             // the names of its tables
+	outputs []*column         // set when the select list is resolved
 	windows []*hogql.NamedWindow
 
-	clause     string // the clause that is being resolved, where aggregates are refused; empty where they are not
+	clause     string // the clause being resolved, if it allows no aggregates; otherwise empty
 	aggregate  string // the aggregate whose arguments are being resolved
 	inWindow   bool   // the definition of a window is being resolved
-	turn       int    // which of the select list is being resolved; the length of the list in the clauses after it
-	aggregates int    // how many were seen
+	turn       int    // index in the select list of the expression being resolved; the length of the list in the clauses after it
+	aggregates int    // how many have been seen
 	grouped    bool
-	byProperty bool // grouped by keys among which is a property
+	byProperty bool // a property is among the keys of GROUP BY
 }
 
 // frame holds the names that a SELECT or a lambda defines.
@@ -38,11 +38,11 @@ type frame struct {
 	outer  *frame
 	byName few[*alias]
 	params []*resolved.LambdaParam
-	shown  []string       // what the params are called in the query
-	places map[string]int // of the first param of each name, where there are many
+	shown  []string       // the names of the params in the query
+	places map[string]int // of the first param of each name; used if there are many
 }
 
-// alias is the alias of a name that the frame itself defines; nil for none.
+// alias returns the alias that the frame itself defines for a name; nil for none.
 func (fr *frame) alias(name string) *alias {
 	if a := fr.byName.at(name); a != nil {
 		return *a
@@ -50,7 +50,7 @@ func (fr *frame) alias(name string) *alias {
 	return nil
 }
 
-// place is the place of a param by its name in the query, -1 for none.
+// place returns the index of a param by its name in the query; -1 for none.
 func (fr *frame) place(name string) int {
 	if len(fr.shown) <= manyEntries {
 		return slices.Index(fr.shown, name)
@@ -71,14 +71,14 @@ func (fr *frame) place(name string) int {
 type alias struct {
 	name    string
 	node    *hogql.Alias
-	turn    int    // of the select list that it is written in; the length of the list for the clauses after it
+	turn    int    // index in the select list that it is written in; the length of the list for the clauses after it
 	home    *frame // what its expression sees
 	printed string
 	state   aliasState
-	value   resolved.Expr // once it is defined
+	value   resolved.Expr // set once it is defined
 	typ     hogql.Type
-	grouped bool  // holds an aggregate
-	window  *bool // whether it is the result of a window function; nil until it is asked for
+	grouped bool  // contains an aggregate
+	window  *bool // whether it is the result of a window function; nil if not computed yet
 }
 
 type aliasState uint8
@@ -91,30 +91,30 @@ const (
 
 // source is one entry of FROM.
 type source interface {
-	// called is the name of the table in the query, empty when it has none.
+	// called returns the name of the table in the query; empty if it has none.
 	called() string
-	// find leads to a column by its name, or to a table below a table.
+	// find finds a column by its name, or a table below a table.
 	find(name string) (place, bool)
-	// columns lists what * stands for.
+	// columns returns the columns of *.
 	columns() []place
 	// each yields the names that find knows.
 	each(yield func(string) bool)
 }
 
-// place is where a chain of names leads: to a field of a table, or to a column of a subquery.
+// place is what a chain of names leads to: a field of a table, or a column of a subquery.
 type place struct {
 	name  string
 	table *tableSource
 	field *schema.Field
-	part  *schema.Field // of table that field lies in; nil for the table itself
+	part  *schema.Field // of the table, the part that field is in; nil for the table itself
 	query *querySource
 	index int // of the column in query
 
 	numbers *numbersSource
-	missing bool // of a table that does not exist
+	missing bool // a column of a table that does not exist
 }
 
-// collectAliases registers the aliases of a SELECT, wherever in it they are.
+// collectAliases registers the aliases of a SELECT, wherever they are in it.
 func (s *scope) collectAliases(sel *hogql.Select) {
 	own := *sel
 	own.With, own.From, own.ArrayJoin, own.Columns = nil, nil, nil, nil
@@ -128,7 +128,7 @@ func (s *scope) collectAliases(sel *hogql.Select) {
 	v.WalkQuery(&own)
 }
 
-// aliasVisitor registers the aliases that it meets in f, those of subqueries and lambdas left out.
+// aliasVisitor returns a visitor that registers aliases in f, except those in subqueries and lambdas.
 func (s *scope) aliasVisitor(f *frame) *hogql.Visitor {
 	return &hogql.Visitor{
 		Expr: func(e hogql.Expr) bool {
@@ -156,8 +156,8 @@ func (s *scope) register(f *frame, e *hogql.Alias) {
 	f.byName.put(name, &alias{name: name, node: e, turn: s.turn, home: f, printed: s.unique(name)})
 }
 
-// unique returns a name for a column of the resolved SELECT that nothing else in it has. Names keep to what every name in
-// ClickHouse can hold; what people see is not printed.
+// unique returns an unused name for a column of the resolved SELECT, with characters that are valid in every ClickHouse name; names for people are
+// not printed.
 func (s *scope) unique(name string) string {
 	if s.names == nil {
 		s.names = new(names)
@@ -165,7 +165,7 @@ func (s *scope) unique(name string) string {
 	return s.names.unique(name)
 }
 
-// uniqueTable returns a name for a table in FROM that no other has.
+// uniqueTable returns an unused name for a table in FROM.
 func (s *scope) uniqueTable(name string) string {
 	if name == "" {
 		name = "q"
@@ -189,7 +189,7 @@ func (s *scope) define(a *alias) resolved.Expr {
 	return a.value
 }
 
-// reference returns the use of an alias. What is a mere column is written again, so that conditions on it reach the table.
+// reference returns a use of an alias. A plain column is written again instead, so that conditions on it reach the table.
 func (s *scope) reference(a *alias, at hogql.Span) resolved.Expr {
 	value := a.value
 	if a.state != aliasDefined {
@@ -204,7 +204,7 @@ func (s *scope) reference(a *alias, at hogql.Span) resolved.Expr {
 	return &resolved.AliasRef{Pos: at, Name: a.printed, Type: a.typ}
 }
 
-// sawAggregate notes an aggregate, and refuses it where none can be.
+// sawAggregate counts an aggregate, or refuses it where none is allowed.
 func (s *scope) sawAggregate(name string, at hogql.Span) {
 	s.aggregates++
 	switch {
@@ -215,7 +215,7 @@ func (s *scope) sawAggregate(name string, at hogql.Span) {
 	}
 }
 
-// longestChain bounds how deep a chain of names may lead into a document. ClickHouse fails on thousands.
+// longestChain is the longest path that a chain of names may follow into a document. ClickHouse fails on thousands.
 const longestChain = 256
 
 // field resolves a chain of names.
@@ -234,8 +234,7 @@ func (s *scope) field(f *hogql.Field) resolved.Expr {
 	return &resolved.Const{Pos: f.Pos}
 }
 
-// lookup finds what a chain means: a lambda's parameter, a column of a table that the chain names, an alias, a column, a
-// column CTE.
+// lookup finds the meaning of a chain: a lambda parameter, a column of a table that the chain names, an alias, a column, or a column CTE.
 func (s *scope) lookup(f *hogql.Field, from *frame) (resolved.Expr, bool) {
 	if p := s.param(f, from); p != nil {
 		return s.below(p, f.Chain[1:], f.Pos), true
@@ -264,7 +263,7 @@ func (s *scope) lookup(f *hogql.Field, from *frame) (resolved.Expr, bool) {
 	return nil, false
 }
 
-// param finds a lambda's parameter by the first name of a chain.
+// param finds a lambda parameter by the first name of a chain.
 func (s *scope) param(f *hogql.Field, from *frame) resolved.Expr {
 	for fr := from; fr != nil; fr = fr.outer {
 		s.r.spend.Work(1)
@@ -280,8 +279,8 @@ func (s *scope) param(f *hogql.Field, from *frame) resolved.Expr {
 	return nil
 }
 
-// alias finds an alias that is not being defined right now: inside its own definition, a name means the column. So it does
-// before the definition, where there is such a column, and in the definition of a window when the alias is the result of one.
+// alias finds an alias that is not currently being defined: inside its own definition, a name means the column. It also does so before the definition,
+// if there is such a column, and in the definition of a window if the alias is the result of one.
 func (s *scope) alias(name string, from *frame) *alias {
 	for fr := from; fr != nil; fr = fr.outer {
 		a := fr.alias(name)
@@ -293,7 +292,7 @@ func (s *scope) alias(name string, from *frame) *alias {
 	return nil
 }
 
-// ahead reports whether the name of an alias still means a column, since the alias comes later.
+// ahead reports whether the name of an alias still means a column, because the alias comes later.
 func (s *scope) ahead(a *alias) bool {
 	if a.state != aliasNew || a.turn < s.turn {
 		return false
@@ -319,7 +318,7 @@ func (a *alias) overWindow() bool {
 	return found
 }
 
-// qualified finds a column of the table that the first name of a chain means.
+// qualified finds a column of the table named by the first name of a chain.
 func (s *scope) qualified(chain []hogql.Name) (place, []hogql.Name, bool) {
 	if len(chain) < 2 {
 		return place{}, nil, false
@@ -334,7 +333,7 @@ func (s *scope) qualified(chain []hogql.Name) (place, []hogql.Name, bool) {
 	return place{}, nil, false
 }
 
-// unqualified finds a column by its name alone, in any table, and reports how many there are.
+// unqualified finds a column by its bare name in any table, and returns how many there are.
 func (s *scope) unqualified(name hogql.Name) (place, int) {
 	if src := s.using[name.Text]; src != nil {
 		p, _ := src.find(name.Text)
@@ -352,7 +351,7 @@ func (s *scope) unqualified(name hogql.Name) (place, int) {
 	return found, n
 }
 
-// read returns the value of a place and of what a chain leads to after it.
+// read returns the value at a place, followed by the rest of a chain.
 func (s *scope) read(p place, rest []hogql.Name, at hogql.Span) resolved.Expr {
 	for p.table != nil && !p.field.IsColumn() {
 		if len(rest) == 0 {
@@ -372,7 +371,7 @@ func (s *scope) read(p place, rest []hogql.Name, at hogql.Span) resolved.Expr {
 	return s.below(s.r.zoned(p.value(at), p.zone(s.r)), rest, at)
 }
 
-// below returns the value of what a chain leads to after a value.
+// below returns the value that the rest of a chain leads to, starting at a value.
 func (s *scope) below(e resolved.Expr, rest []hogql.Name, at hogql.Span) resolved.Expr {
 	for _, n := range rest {
 		e = s.member(e, n, at)
@@ -380,7 +379,7 @@ func (s *scope) below(e resolved.Expr, rest []hogql.Name, at hogql.Span) resolve
 	return e
 }
 
-// columnCTE puts the expression of a column CTE in place of its name.
+// columnCTE replaces the name of a column CTE by its expression.
 func (s *scope) columnCTE(env *environment, f *hogql.Field) resolved.Expr {
 	if len(f.Chain) > 1 {
 		s.r.mistake(f.Pos, "Cannot access fields on CTE %s yet", f.Chain[0].Text)
@@ -393,7 +392,7 @@ func (s *scope) columnCTE(env *environment, f *hogql.Field) resolved.Expr {
 	return e
 }
 
-// unknown reports a chain that means nothing.
+// unknown reports a chain without a meaning.
 func (s *scope) unknown(f *hogql.Field) {
 	name := f.Chain[0].Text
 	for _, src := range s.sources {
@@ -439,7 +438,7 @@ func (s *scope) unknown(f *hogql.Field) {
 	})
 }
 
-// lambda resolves a lambda whose parameters take values of the given types, as far as they are known.
+// lambda resolves a lambda whose parameters have the given types, as far as they are known.
 func (s *scope) lambda(l *hogql.Lambda, types []hogql.Type) *resolved.Lambda {
 	fr := &frame{outer: s.frame, shown: l.Params}
 	out := &resolved.Lambda{Pos: l.Pos, Params: slices.Clone(l.Params)}

@@ -32,8 +32,8 @@ func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 	prewhere := s.conditionOf(sel.Prewhere)
 	s.clause = "WHERE"
 	s.tree.Where = s.conditionOf(sel.Where)
-	// ClickHouse runs its own PREWHERE before additional_table_filters, the second fence. It also moves conditions there by
-	// itself, after both.
+	// ClickHouse runs PREWHERE before additional_table_filters, the second line of defense, so it becomes part of WHERE. ClickHouse also moves
+	// conditions to PREWHERE itself, after both.
 	s.tree.Where = both(prewhere, s.tree.Where)
 	s.boundGroups()
 	s.clause = "GROUP BY"
@@ -53,7 +53,7 @@ func (r *resolver) selection(sel *hogql.Select, env *environment) *relation {
 	return rel
 }
 
-// columns resolves the select list, and gives each column a name of its own in ClickHouse.
+// columns resolves the select list, and gives each column a unique name in ClickHouse.
 func (s *scope) columns(list []hogql.Expr) []*column {
 	out := make([]*column, 0, len(list))
 	s.tree.Columns = make([]resolved.Expr, 0, len(list))
@@ -66,7 +66,7 @@ func (s *scope) columns(list []hogql.Expr) []*column {
 	}
 	for i, e := range list {
 		s.turn = i
-		if items, ok := s.star(e); ok { // which has spent its columns before it made them
+		if items, ok := s.star(e); ok { // it has spent its columns before it made them
 			for _, item := range items {
 				add(item.name, item.value, item.from, "")
 			}
@@ -89,8 +89,8 @@ func (s *scope) columns(list []hogql.Expr) []*column {
 	return out
 }
 
-// outputName names a column without an alias (contract: hogql.md, section 1): the keys after the last "properties" of a
-// chain joined by __, else the chain's last name, else the expression in function form.
+// outputName names a column without an alias (contract: hogql.md, section 1): the keys after the last "properties" of a chain, joined by __, or the
+// chain's last name, or the expression in function form.
 func (r *resolver) outputName(e hogql.Expr) string {
 	if name, ok := chainName(e); ok {
 		return name
@@ -121,8 +121,8 @@ func chainName(e hogql.Expr) (name string, ok bool) {
 	return chain[len(chain)-1].Text, true
 }
 
-// quietName is outputName without the texts of constants: the values of clients are parameters, and have no place in the
-// text of a query, where logs would show them.
+// quietName is outputName without the texts of constants: clients' values are parameters, and must not be in the text of a query, which logs
+// show.
 func quietName(e hogql.Expr) string {
 	if isWritten[*hogql.Field](e) {
 		name, _ := chainName(e)
@@ -136,7 +136,7 @@ func quietName(e hogql.Expr) string {
 	return hogql.ShortForm(e, longestName)
 }
 
-// quietKey puts a word in place of a text.
+// quietKey replaces a text by a word.
 func quietKey(e hogql.Expr) hogql.Expr {
 	if _, ok := writtenText(e); ok {
 		return &hogql.Const{Pos: e.At(), Value: "value"}
@@ -144,7 +144,7 @@ func quietKey(e hogql.Expr) hogql.Expr {
 	return e
 }
 
-// conditionOf resolves a clause that rows must meet; nil when all do.
+// conditionOf resolves a clause with a condition on rows; nil if it always holds.
 func (s *scope) conditionOf(e hogql.Expr) resolved.Expr {
 	if e == nil {
 		return nil
@@ -156,7 +156,7 @@ func (s *scope) conditionOf(e hogql.Expr) resolved.Expr {
 	return out
 }
 
-// both joins two conditions of which either may be nil.
+// both joins two conditions, either of which may be nil.
 func both(a, b resolved.Expr) resolved.Expr {
 	switch {
 	case a == nil:
@@ -184,7 +184,7 @@ func (s *scope) groupBy(g *hogql.GroupBy) *resolved.GroupBy {
 	return out
 }
 
-// keys resolves the keys of GROUP BY and LIMIT BY, where a whole number is the place of a column in the select list.
+// keys resolves the keys of GROUP BY and LIMIT BY, in which a whole number is the position of a column in the select list.
 func (s *scope) keys(list []hogql.Expr) []resolved.Expr {
 	if len(list) > budget.MaxKeys {
 		s.r.mistake(list[budget.MaxKeys].At(), "The query has more than %d keys in %s", budget.MaxKeys, cmp.Or(s.clause, "LIMIT BY"))
@@ -248,7 +248,7 @@ func (s *scope) limit(l *hogql.Limit) *resolved.Limit {
 	return &resolved.Limit{N: s.rows(l.N), Offset: s.rows(l.Offset), WithTies: l.WithTies, Percent: l.Percent}
 }
 
-// rows resolves a number of rows, which must be known before there are any.
+// rows resolves a number of rows, which must be known before any row is read.
 func (s *scope) rows(e hogql.Expr) resolved.Expr {
 	if e == nil {
 		return nil
@@ -307,7 +307,7 @@ func (s *scope) frameBound(b hogql.Bound) resolved.Bound {
 	return resolved.Bound{Kind: b.Kind, N: s.optional(b.N)}
 }
 
-// tooManyWindowKeys notes once that the windows of the query have too many keys, each use of one that is written out counted.
+// tooManyWindowKeys notes once that the windows of the query have too many keys, counting the keys of a named window at each use.
 func (r *resolver) tooManyWindowKeys(at hogql.Span) {
 	if !r.manyKeys {
 		r.manyKeys = true
@@ -315,7 +315,7 @@ func (r *resolver) tooManyWindowKeys(at hogql.Span) {
 	}
 }
 
-// set resolves queries joined by set operators. The columns are those of the first member, and its CTEs are seen by all.
+// set resolves queries joined by set operators. The columns are those of the first member, and all members see its CTEs.
 func (r *resolver) set(q *hogql.SetQuery, env *environment) *relation {
 	env = r.with(q.With, q.Recursive, env)
 	members := make([]*relation, len(q.Members))
@@ -358,7 +358,7 @@ func (r *resolver) set(q *hogql.SetQuery, env *environment) *relation {
 	return rel
 }
 
-// unevenMembers notes that a member of a set has not as many columns as the first, unless one of them is a mistake already.
+// unevenMembers notes that a member of a set has another number of columns than the first, unless one of them is invalid anyway.
 func (r *resolver) unevenMembers(m hogql.Query, first, found int) {
 	if first > 0 && found > 0 {
 		r.mistake(m.At(), "The members of a set operation must have as many columns as the first: %d, found %d", first, found)

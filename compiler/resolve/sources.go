@@ -9,13 +9,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// labels are the names of columns, of which several may be the same.
+// labels are the names of columns, which may repeat.
 type labels struct {
 	names  []string
-	byName map[string]int // the first of each name; once one is looked for among many
+	byName map[string]int // the first of each name; built when a name is looked up among many
 }
 
-// find returns the place of the first column of a name.
+// find returns the index of the first column with a name.
 func (l *labels) find(name string) (int, bool) {
 	if len(l.names) <= manyEntries {
 		i := slices.Index(l.names, name)
@@ -39,7 +39,7 @@ type querySource struct {
 	name  string // in the query; empty for a subquery without a name
 	alias string // in the resolved tree
 	rel   *relation
-	names *labels // of the columns of rel, as this use calls them
+	names *labels // of the columns of rel, as named by this use
 }
 
 func (q *querySource) called() string { return q.name }
@@ -92,7 +92,7 @@ func (n *numbersSource) columns() []place { return []place{{name: numbersColumn,
 
 func (n *numbersSource) each(yield func(string) bool) { yield(numbersColumn) }
 
-// missingSource stands for a table that does not exist, so that its columns are not further mistakes.
+// missingSource replaces a table that does not exist, so that its columns are not reported as well.
 type missingSource struct{ name string }
 
 func (m *missingSource) called() string { return m.name }
@@ -105,7 +105,7 @@ func (m *missingSource) columns() []place { return nil }
 
 func (m *missingSource) each(func(string) bool) {}
 
-// value reads the column that the place leads to, without the project's zone.
+// value reads the column at the place, without converting it to the project's zone.
 func (p place) value(at hogql.Span) resolved.Expr {
 	switch {
 	case p.query != nil:
@@ -115,23 +115,23 @@ func (p place) value(at hogql.Span) resolved.Expr {
 	case p.table != nil:
 		return p.fieldValue(at)
 	}
-	return &resolved.Const{Pos: at} // of a missing table
+	return &resolved.Const{Pos: at} // a column of a missing table
 }
 
-// zone is the time zone in which a time is shown that the place leads to; empty when that is not known.
+// zone returns the time zone of a time at the place; empty if unknown.
 func (p place) zone(r *resolver) string {
 	switch {
-	case p.table == nil: // computed by a query, which has shown it in the project's zone
+	case p.table == nil: // computed by a query, in the project's zone
 		return r.zone
 	case p.field.Same != "":
 		return p.same().zone(r)
-	case p.field.Formula != nil: // over times that are shown in the project's zone
+	case p.field.Formula != nil: // computed from times in the project's zone
 		return r.zone
 	}
 	return r.db.FieldZone(p.table.table, p.field)
 }
 
-// fieldValue reads a field of a table that is a column.
+// fieldValue reads a table field that is a column.
 func (p place) fieldValue(at hogql.Span) resolved.Expr {
 	t, f := p.table, p.field
 	switch {
@@ -147,8 +147,8 @@ func (p place) fieldValue(at hogql.Span) resolved.Expr {
 	})
 }
 
-// typed gives a column the type that its field has for queries, where it is stored as something that functions refuse: an
-// Int8 is not a condition, an Enum not a text.
+// typed converts a column to the type of its field in queries, if functions refuse the stored type: an Int8 is not a condition, and an Enum is not a
+// text.
 func (t *tableSource) typed(f *schema.Field, c *resolved.Column) resolved.Expr {
 	stored := t.r.db.StoredType(t.table, f)
 	switch {
@@ -160,7 +160,7 @@ func (t *tableSource) typed(f *schema.Field, c *resolved.Column) resolved.Expr {
 	return c
 }
 
-// same finds the field that the field of the place is another name for.
+// same returns the place of the field that this one is an alias of.
 func (p place) same() place {
 	head, rest, deeper := strings.Cut(p.field.Same, ".")
 	out, ok := p.table.find(head)
@@ -174,7 +174,7 @@ func (p place) same() place {
 	return out
 }
 
-// below finds what a name means below a table that is part of another.
+// below finds a name below a table that is part of another.
 func (p place) below(name string) (place, bool) {
 	if p.field.Same != "" {
 		return p.same().below(name)
@@ -203,7 +203,7 @@ func (p place) fieldNames(yield func(string) bool) {
 	}
 }
 
-// example names one column below a table that is part of another.
+// example returns the name of one column below a table that is part of another.
 func (p place) example() string {
 	for name := range p.fieldNames {
 		return p.name + "." + name
@@ -211,15 +211,15 @@ func (p place) example() string {
 	return p.name
 }
 
-// overridden returns the value of a field that another table's row takes the place of, where there is one. A row without
-// partner has the default value, which is empty.
+// overridden returns the value of a field that is overridden by another table's row, if there is one. A row without a partner has the default
+// value, which is empty.
 func (t *tableSource) overridden(f *schema.Field) resolved.Expr {
 	t.join(f.Override)
 	key := f.Key() + "\x00" + f.Override.Name
 	return t.upwards(key, t.whole.column(key, f.Name, t.alias, func() resolved.Expr { return t.joinKey(f.Name) }))
 }
 
-// joinKey returns the value of a field among the tables that are joined in whole.
+// joinKey returns the value of a field among the tables joined in whole.
 func (t *tableSource) joinKey(field string) resolved.Expr {
 	f, _ := t.r.db.Field(t.table, field)
 	if f.Override == nil {

@@ -9,18 +9,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// item is one column that an asterisk stands for.
+// item is one column of an asterisk.
 type item struct {
 	name  string
 	value resolved.Expr
 	from  *property
 }
 
-// pick is one column that an asterisk or COLUMNS stands for, before it is read.
+// pick is one column of an asterisk or COLUMNS, before it is read.
 type pick struct {
 	src         source
 	place       place
-	replacement hogql.Expr // what REPLACE puts in its place
+	replacement hogql.Expr // its replacement in REPLACE
 }
 
 // star resolves *, t.* and COLUMNS(…); ok reports whether e is one of these.
@@ -46,7 +46,7 @@ func (s *scope) choices(e hogql.Expr) (chosen []pick, ok bool) {
 	return nil, false
 }
 
-// isSpread reports whether an argument stands for several, the columns of *COLUMNS(…).
+// isSpread reports whether an argument is *COLUMNS(…), which is replaced by several.
 func isSpread(e hogql.Expr) bool {
 	if a, ok := e.(*hogql.Star); ok {
 		return a.Spread
@@ -55,7 +55,7 @@ func isSpread(e hogql.Expr) bool {
 	return ok && c.Spread
 }
 
-// spread puts the columns of *COLUMNS(…) among the arguments of a call.
+// spread inserts the columns of *COLUMNS(…) into the arguments of a call.
 func (s *scope) spread(args []hogql.Expr) []hogql.Expr {
 	if !slices.ContainsFunc(args, isSpread) {
 		return args
@@ -74,7 +74,7 @@ func (s *scope) spread(args []hogql.Expr) []hogql.Expr {
 	return out
 }
 
-// written is the expression by which a query means the column.
+// written returns the expression by which a query would name the column.
 func (c pick) written(at hogql.Span) hogql.Expr {
 	if c.replacement != nil {
 		return c.replacement
@@ -111,7 +111,7 @@ func (s *scope) matching(e *hogql.ColumnsMatching) []pick {
 	return out
 }
 
-// missingTable reports whether FROM names a table that does not exist, so that its columns are not known.
+// missingTable reports whether FROM names a table that does not exist, so that its columns are unknown.
 func (s *scope) missingTable() bool {
 	return slices.ContainsFunc(s.sources, func(src source) bool {
 		_, missing := src.(*missingSource)
@@ -119,13 +119,13 @@ func (s *scope) missingTable() bool {
 	})
 }
 
-// stepsPerMatch is about what it costs to look for a pattern in the name of a column.
+// stepsPerMatch is roughly the cost of matching a pattern against a column name.
 const stepsPerMatch = 16
 
-// Bounds on a pattern of COLUMNS, so that what it compiles to is small: a few characters can mean a hundred megabytes.
+// The bounds on a pattern of COLUMNS, which keep its compiled form small: a few characters can take a hundred megabytes.
 const (
 	maxPattern       = 256   // bytes
-	maxPatternStates = 5_000 // once its repetitions are written out
+	maxPatternStates = 5_000 // after expanding its repetitions
 )
 
 // pattern compiles the pattern of COLUMNS; nil after a mistake.
@@ -153,7 +153,7 @@ func (s *scope) pattern(e *hogql.ColumnsMatching) *regexp.Regexp {
 	return pattern
 }
 
-// states is about how many states a pattern compiles to.
+// states estimates how many states a pattern compiles to.
 func states(re *syntax.Regexp) int {
 	n := 1 + len(re.Rune)
 	for _, sub := range re.Sub {
@@ -173,7 +173,7 @@ func (s *scope) item(p place, at hogql.Span) item {
 	return out
 }
 
-// starred finds the one table that an asterisk is about; nil after a mistake.
+// starred finds the one table that an asterisk refers to; nil after a mistake.
 func (s *scope) starred(table []hogql.Name, at hogql.Span) source {
 	if len(table) > 0 {
 		name := dotted(table)
@@ -202,7 +202,7 @@ func (s *scope) starred(table []hogql.Name, at hogql.Span) source {
 	return nil
 }
 
-// asterisk finds the columns that * stands for: of one table, or of all where it leaves out or replaces some.
+// asterisk returns the columns of *: of one table, or of all tables if it excludes or replaces some.
 func (s *scope) asterisk(e *hogql.Star) []pick {
 	sources := s.sources
 	if !e.Columns || len(e.Table) > 0 || len(sources) < 2 {
@@ -221,7 +221,7 @@ func (s *scope) asterisk(e *hogql.Star) []pick {
 	return chosen
 }
 
-// all lists the columns of tables.
+// all returns the columns of tables.
 func (s *scope) all(sources []source) []pick {
 	var out []pick
 	for _, src := range sources {
@@ -234,10 +234,10 @@ func (s *scope) all(sources []source) []pick {
 	return out
 }
 
-// exclusion is a name in EXCLUDE: that of a column, in one table or in any.
+// exclusion is a name in EXCLUDE: a column of one table, or of any table.
 type exclusion struct{ table, column string }
 
-// without lists the columns of tables that EXCLUDE does not name.
+// without returns the columns of tables that are not named in EXCLUDE.
 func (s *scope) without(e *hogql.Star, sources []source) []pick {
 	left := map[exclusion]bool{}
 	for _, chain := range e.Exclude {
@@ -266,7 +266,7 @@ func (s *scope) without(e *hogql.Star, sources []source) []pick {
 		if !left[key] {
 			s.notFound("EXCLUDE", key, chainAt(chain, e.Pos), sources)
 		}
-		left[key] = false // a second time it is not found
+		left[key] = false // it is not found a second time
 	}
 	if len(out) == 0 && !s.r.mistakes.Any() {
 		s.r.mistake(e.Pos, "No columns matched the EXCLUDE list")
@@ -274,7 +274,7 @@ func (s *scope) without(e *hogql.Star, sources []source) []pick {
 	return out
 }
 
-// replace puts the expressions of REPLACE in place of the columns that it names.
+// replace applies REPLACE to the columns that it names.
 func (s *scope) replace(e *hogql.Star, sources []source, chosen []pick) {
 	by := make(map[string]*hogql.Alias, len(e.Replace))
 	for _, r := range e.Replace {
@@ -301,7 +301,7 @@ func (s *scope) replace(e *hogql.Star, sources []source, chosen []pick) {
 	}
 }
 
-// notFound notes a name in EXCLUDE or REPLACE that no column has.
+// notFound notes a name in EXCLUDE or REPLACE that is not the name of a column.
 func (s *scope) notFound(list string, name exclusion, at hogql.Span, sources []source) {
 	if s.missingTable() {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// stored reads a property of a table where it is stored, in the form that is wanted. Scanned is the name of the table, and known the kinds
-// of values that the property has had.
+// stored reads a property of a table where it is stored, in the wanted form. scanned is the name of the table, and known the kinds of values
+// that the property has had.
 func (t *tableSource) stored(f *schema.Field, keys []hogql.Name, known physical.Kinds, want wanted, scanned string, at hogql.Span) resolved.Expr {
 	storage := t.r.db.Storage(t.table, f, keys[0].Text)
 	document := &resolved.Column{Pos: at, Table: scanned, Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)}
@@ -25,8 +25,8 @@ func (t *tableSource) stored(f *schema.Field, keys []hogql.Name, known physical.
 	return ofText(value, want, at)
 }
 
-// materialized reads a property that has a text column of its own. One that is not nullable does not distinguish an absent
-// property from an empty one, nor null from "null": for these two texts the document decides.
+// materialized reads a property with its own text column. A column that is not nullable does not distinguish a missing property from an empty one, nor
+// null from "null": for these two texts, the document is read.
 func materialized(storage schema.Storage, fromDocument resolved.Expr, want wanted, scanned string, at hogql.Span) resolved.Expr {
 	own := &resolved.Column{Pos: at, Table: scanned, Name: storage.Column, Type: hogql.Type{Kind: hogql.String, Nullable: storage.Nullable}}
 	if storage.Nullable || want == stringValue {
@@ -38,13 +38,12 @@ func materialized(storage schema.Storage, fromDocument resolved.Expr, want wante
 
 // nativeProperty reads a property from a column of ClickHouse's JSON type.
 //
-// Such a column keeps the value at each path in a sub-column of the type Dynamic, and that has one sub-column for each
-// type of value. Reading just these is what makes the type fast, so the usual types come first, and the costly forms,
-// of arrays and of objects, are computed only for the rows that need them. A path that leads to an object holds nothing
-// itself; the object is put together from the paths below.
+// Such a column stores the value at each path in a sub-column of type Dynamic, which has one sub-column for each type of value. Reading only these
+// is what makes the type fast, so the common types come first, and the costly forms, of arrays and objects, are only computed for the rows
+// that need them. A path to an object has no value itself; the object is assembled from the paths below.
 //
-// Where the kinds of values are known, only what holds these is read. To look for objects is the most costly of it, although there is
-// hardly ever one.
+// If the kinds of values are known, only sub-columns for these are read. Looking for objects is the most expensive part, although there are hardly
+// ever any.
 func nativeProperty(document *resolved.Column, keys []hogql.Name, known physical.Kinds, want wanted, at hogql.Span) resolved.Expr {
 	if n := slices.IndexFunc(keys, func(k hogql.Name) bool { return k.Index || k.Text == "" }); n >= 0 {
 		return nativeElement(document, keys, n, want, at)
@@ -99,8 +98,8 @@ func nativeProperty(document *resolved.Column, keys []hogql.Name, known physical
 		return native(stringType, at, "multiIf", present(value), whole, filled(object), objectText, literal(""))
 	case typedValue, textValue, stringValue, floatValue, boolValue:
 	}
-	// The string is taken out of the Dynamic, which is read anyway for the other types; and the rare forms are in a branch
-	// of their own. Together that is a third less time than reading the string's sub-column beside it in one multiIf.
+	// The string is extracted from the Dynamic, which is read for the other types anyway, and the rare forms have their own branch. Together that
+	// takes a third less time than reading the string's sub-column as well, in a single multiIf.
 	bare := native(nullableString, at, "dynamicElement", value, literal("String"))
 	rare := native(nullableString, at, "multiIf", present(value), valueText, filled(object), objectText, literal(nil))
 	if known.Only(notObjects) {
@@ -111,13 +110,13 @@ func nativeProperty(document *resolved.Column, keys []hogql.Name, known physical
 
 const (
 	notObjects = physical.AllKinds &^ physical.Objects
-	// castKinds are those that a cast of the Dynamic makes numbers of as we do. It makes numbers of booleans too, and none of whole numbers
-	// that a float does not have exactly.
+	// castKinds are the kinds that a cast of the Dynamic converts to numbers as we do. It also converts booleans, and returns nothing for integers
+	// that a float cannot represent exactly.
 	castKinds = physical.Texts | physical.Wholes | physical.Floats | physical.Objects
 )
 
-// nativeElement reads what lies below an array, the n-th key being the first that is an index: the array as JSON text has
-// the rest of the path.
+// nativeElement reads a value below an array. The n-th key is the first that is an index: the rest of the path is followed in the array as JSON
+// text.
 func nativeElement(document *resolved.Column, keys []hogql.Name, n int, want wanted, at hogql.Span) resolved.Expr {
 	var array resolved.Expr = document
 	if n > 0 {
@@ -135,5 +134,5 @@ func present(e resolved.Expr) resolved.Expr { return native(boolType, e.At(), "i
 
 func filled(e resolved.Expr) resolved.Expr { return native(boolType, e.At(), "notEmpty", e) }
 
-// escapeKey writes a key as ClickHouse stores it in a path: dots would divide it.
+// escapeKey escapes a key as ClickHouse stores it in a path: a dot would split it.
 func escapeKey(key string) string { return strings.ReplaceAll(key, ".", "%2E") }

@@ -11,12 +11,11 @@ import (
 type PropertyUse struct {
 	At  diag.Span // the property's name
 	Key schema.PropertyKey
-	// Storage is where the physical table has the property.
+	// Storage is where the physical table stores the property.
 	Storage schema.Storage
 }
 
-// Survey is Query that also notes the properties that the query reads, by their first mention each. They come with
-// mistakes, too.
+// Survey is Query that also returns the properties that the query reads, in order of first mention. It returns them even with mistakes.
 func Survey(q hogql.Query, w World) (resolved.Query, []Output, []PropertyUse, error) {
 	var found survey
 	r := w.resolver()
@@ -31,8 +30,8 @@ type survey struct {
 	seen map[diag.Span]bool
 }
 
-// note adds the use of a property that lies directly in a document of a table, once for a place: an expression may be
-// resolved more than once.
+// note adds the use of a property that is directly in a document of a table. It notes each place once: an expression may be resolved more than
+// once.
 func (v *survey) note(p *property) {
 	if v == nil || len(p.keys) != 1 || p.place.table == nil || p.keys[0].Index {
 		return

@@ -12,12 +12,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// tableSource is one table of the schema in FROM, or one that was joined to it because a query uses its fields.
+// tableSource is a table of the schema in FROM, or one that was joined to it because a query uses its fields.
 //
-// The only table of a SELECT, without joined ones, is scanned directly. Any other is a subquery, so that no condition and
-// no kind of join around it can reach past its guard: rows is the SELECT that reads the physical table, under the guard
-// and merged where the table asks for that, and it gives just the columns that are used. Once a lazy join is used, whole
-// joins rows with the tables that it leads to, and is in FROM in place of rows.
+// A SELECT's only table, without joined ones, is scanned directly. Any other becomes a subquery, so that no condition or join around it can bypass
+// its guard: rows is the SELECT that reads the physical table with the guard, merges its versions if the table has them, and returns only the
+// columns used. When a lazy join is used, whole joins rows with the tables that it leads to, and takes the place of rows in FROM.
 type tableSource struct {
 	r      *resolver
 	table  *schema.Table
@@ -25,28 +24,28 @@ type tableSource struct {
 	alias  string // in the resolved tree
 	direct bool
 
-	placed *resolved.Derived // what is in FROM when the table is not scanned directly
+	placed *resolved.Derived // the entry of FROM, unless the table is scanned directly
 	rows   *grown
 	whole  *grown
 	joins  map[string]*tableSource
 	joined names        // of the tables below whole
 	parent *tableSource // of a lazily joined table
-	group  int          // the type of group that rows are held to; -1 for all
-	of     *grouped     // whose rows are grouped; nil for a table whose rows are stored
-	// overrides reports whether the rows say no more than what fields of another table's rows are instead.
+	group  int          // the group type that rows are restricted to; -1 for all
+	of     *grouped     // the table whose rows are grouped; nil for a table whose rows are stored
+	// overrides reports whether the rows only override fields of another table's rows.
 	overrides bool
-	// inside reports whether a formula of the table is being resolved: columns are read where it is.
+	// inside reports whether a formula of the table is being resolved: columns are then read where it is.
 	inside bool
-	// untyped reports whether properties read as text, whatever their declared types.
+	// untyped reports whether properties are read as text, whatever their declared types.
 	untyped bool
 }
 
-// grown is a SELECT whose columns are added as they are used.
+// grown is a SELECT to which columns are added when they are used.
 type grown struct {
 	r     *resolver
 	tree  *resolved.Select
 	names names
-	byKey few[*resolved.Column] // as the query around sees them, in the order of the columns
+	byKey few[*resolved.Column] // as seen by the outer query, in column order
 }
 
 // newTable returns the source for a table that a query names.
@@ -77,7 +76,7 @@ func (t *tableSource) each(yield func(string) bool) {
 	}
 }
 
-// from makes what is in FROM for the table.
+// from returns the entry of FROM for the table.
 func (t *tableSource) from(sample *resolved.Sample) resolved.Table {
 	if t.table.Grouping != nil {
 		t.placed = &resolved.Derived{Query: t.grouping(), Alias: t.alias}
@@ -92,7 +91,7 @@ func (t *tableSource) from(sample *resolved.Sample) resolved.Table {
 	return t.placed
 }
 
-// scan returns the guarded reading of the physical table.
+// scan returns the scan of the physical table, with its guard.
 func (t *tableSource) scan() *resolved.Scan {
 	name := t.scanned()
 	project := &resolved.Column{Table: name, Name: schema.ProjectColumn, Type: intType}
@@ -107,8 +106,8 @@ func (t *tableSource) scan() *resolved.Scan {
 	return &resolved.Scan{Table: t.table.Physical, Alias: name, Guard: t.kept(guard)}
 }
 
-// kept adds to the guard of a scan of events that they are not older than the project keeps them, and of the log of queries that its rows
-// are not older than logs are kept: ClickHouse removes them when it merges.
+// kept restricts a scan of events to those that the project keeps, and a scan of the query log to the time that logs are kept: ClickHouse removes older
+// rows only when it merges.
 func (t *tableSource) kept(guard resolved.Expr) resolved.Expr {
 	var field string
 	var from time.Time
@@ -124,7 +123,7 @@ func (t *tableSource) kept(guard resolved.Expr) resolved.Expr {
 	return &resolved.Logic{Args: []resolved.Expr{guard, native(boolType, hogql.Span{}, "greaterOrEquals", t.raw(field), literal(from))}}
 }
 
-// read makes rows: the SELECT that reads the scan, and merges versions where the table asks for that.
+// read builds rows: the SELECT that reads the scan, and merges versions if the table has them.
 func (t *tableSource) read(scan *resolved.Scan) *resolved.Select {
 	physical := t.table.Physical
 	tree := &resolved.Select{From: scan}
@@ -159,7 +158,7 @@ func (t *tableSource) read(scan *resolved.Scan) *resolved.Select {
 	return tree
 }
 
-// present are the conditions that a row is there by its latest version. Where no column of them may be NULL, one argMax tells.
+// present returns the conditions that the latest version of a row exists. If none of their columns may be NULL, a single argMax is enough.
 func (t *tableSource) present(m *schema.Merge) []resolved.Expr {
 	if m.Deleted == "" {
 		return nil
@@ -178,8 +177,8 @@ func (t *tableSource) present(m *schema.Merge) []resolved.Expr {
 	return []resolved.Expr{t.latest(&resolved.Logic{Args: []resolved.Expr{test("equals", deleted, int64(0)), test("less", at, tomorrow)}})}
 }
 
-// current is the condition that a row has the version that counts of its cohort: the one that is named for it, or the newest for a
-// cohort that another product computes.
+// current returns the condition that a row has the current version of its cohort: the one named for it, or the newest for a cohort that another
+// product computes.
 func (t *tableSource) current(scan *resolved.Scan, m *schema.Merge) resolved.Expr {
 	key := t.raw(m.Current)
 	version := &resolved.Column{Table: t.table.Physical, Name: m.Version, Type: intType}
@@ -201,7 +200,7 @@ func (t *tableSource) current(scan *resolved.Scan, m *schema.Merge) resolved.Exp
 	return &resolved.Logic{Or: true, Args: []resolved.Expr{named, &resolved.Logic{Args: []resolved.Expr{theirs, newest}}}}
 }
 
-// named is the condition that a cohort and a version are one of those that are known to belong together.
+// named returns the condition that a cohort and a version are one of the known pairs.
 func (t *tableSource) named(pair *resolved.Tuple) resolved.Expr {
 	var pairs []resolved.Expr
 	for _, of := range t.r.db.Cohorts.Current() {
@@ -214,7 +213,7 @@ func (t *tableSource) named(pair *resolved.Tuple) resolved.Expr {
 	return native(boolType, hogql.Span{}, "in", pair, &resolved.Tuple{Items: pairs})
 }
 
-// newest gives the newest version for each key.
+// newest returns the newest version for each key.
 func (t *tableSource) newest(scan *resolved.Scan, key, version *resolved.Column) *resolved.Select {
 	again := *scan
 	return &resolved.Select{
@@ -223,19 +222,19 @@ func (t *tableSource) newest(scan *resolved.Scan, key, version *resolved.Column)
 	}
 }
 
-// grow returns a SELECT whose columns are added later.
+// grow returns a SELECT to which columns are added later.
 func (r *resolver) grow(tree *resolved.Select) *grown {
 	r.grown = append(r.grown, tree)
 	return &grown{r: r, tree: tree}
 }
 
-// raw returns the physical column of a field, as the scan gives it.
+// raw returns the physical column of a field, as in the scan.
 func (t *tableSource) raw(field string) *resolved.Column {
 	f, _ := t.r.db.Field(t.table, field)
 	return &resolved.Column{Table: t.scanned(), Name: f.PhysicalName(), Type: t.r.db.FieldType(t.table, f)}
 }
 
-// scanned is the name of the physical table where its columns are read.
+// scanned returns the name of the physical table where its columns are read.
 func (t *tableSource) scanned() string {
 	if t.direct {
 		return t.alias
@@ -243,9 +242,9 @@ func (t *tableSource) scanned() string {
 	return t.table.Physical
 }
 
-// latest returns the value that an expression has in the latest version of a row. A NULL counts as a value like any other, which argMax
-// passes over. So it gets whether there is a value apart from the value: inside a tuple, NULL would count too, but ClickHouse then
-// allocates memory for each row, and takes several times as long.
+// latest returns the value of an expression in the latest version of a row. NULL must count as a value, but argMax skips it. So whether there is a value
+// is aggregated separately from the value: inside a tuple NULL would count too, but ClickHouse then allocates memory for each row, and takes
+// several times as long.
 func (t *tableSource) latest(e resolved.Expr) resolved.Expr {
 	typ := typeOf(e)
 	switch {
@@ -272,7 +271,7 @@ func (t *tableSource) argMax(typ hogql.Type, e resolved.Expr) resolved.Expr {
 	return native(typ, hogql.Span{}, "argMax", e, version)
 }
 
-// splits reports whether ClickHouse has a type of the kind with NULL and one without.
+// splits reports whether ClickHouse has both a nullable and a non-nullable type of the kind.
 func splits(k hogql.Kind) bool {
 	switch k { //nolint:exhaustive // the others are not sure to
 	case hogql.String, hogql.Int, hogql.Float, hogql.Bool, hogql.UUID, hogql.Date, hogql.DateTime:
@@ -281,9 +280,8 @@ func splits(k hogql.Kind) bool {
 	return false
 }
 
-// column returns a value computed from columns of the physical table, for use where the source is. Key tells values apart, name
-// is what a column for it is called if that name is free, and made gets the name by which the scan's columns are called.
-// Field is the one that the value comes from.
+// column returns a value computed from columns of the physical table, for use where the source is. key identifies the value, name is the preferred name
+// of a column for it, and made builds it, given the name of the scan in its columns. f is the field that the value comes from.
 func (t *tableSource) column(f *schema.Field, key, name string, made func(scanned string) resolved.Expr) resolved.Expr {
 	if t.direct {
 		return made(t.alias)
@@ -291,7 +289,7 @@ func (t *tableSource) column(f *schema.Field, key, name string, made func(scanne
 	return t.outside(key, t.row(f, key, name, made))
 }
 
-// row makes such a value into a column of rows.
+// row adds such a value to rows as a column.
 func (t *tableSource) row(f *schema.Field, key, name string, made func(scanned string) resolved.Expr) *resolved.Column {
 	return t.rows.column(key, name, t.alias, func() resolved.Expr {
 		e := made(t.table.Physical)
@@ -302,7 +300,7 @@ func (t *tableSource) row(f *schema.Field, key, name string, made func(scanned s
 	})
 }
 
-// rowField turns a field into a column of rows, as it is stored.
+// rowField adds a field, as stored, to rows as a column.
 func (t *tableSource) rowField(name string) *resolved.Column {
 	f, _ := t.r.db.Field(t.table, name)
 	if f.Formula != nil {
@@ -311,7 +309,7 @@ func (t *tableSource) rowField(name string) *resolved.Column {
 	return t.row(f, f.Key(), name, func(string) resolved.Expr { return t.raw(name) })
 }
 
-// shownField turns a field into a column of what is in FROM for the table, as it is stored.
+// shownField adds a field, as stored, to the table's entry of FROM as a column.
 func (t *tableSource) shownField(name string) *resolved.Column {
 	c := t.rowField(name)
 	if t.whole == nil {
@@ -321,7 +319,7 @@ func (t *tableSource) shownField(name string) *resolved.Column {
 	return t.whole.column(f.Key(), c.Name, t.alias, func() resolved.Expr { return c })
 }
 
-// outside lifts a column of rows to where the source is.
+// outside passes a column of rows up to where the source is.
 func (t *tableSource) outside(key string, c *resolved.Column) *resolved.Column {
 	if t.inside {
 		return c
@@ -332,7 +330,7 @@ func (t *tableSource) outside(key string, c *resolved.Column) *resolved.Column {
 	return t.upwards(key, c)
 }
 
-// upwards lifts a column of the source to where the table is that it was joined to, and so on to the first.
+// upwards passes a column of the source up to the table that it was joined to, and so on to the first.
 func (t *tableSource) upwards(key string, c *resolved.Column) *resolved.Column {
 	if t.parent == nil {
 		return c
@@ -342,7 +340,7 @@ func (t *tableSource) upwards(key string, c *resolved.Column) *resolved.Column {
 	return t.parent.upwards(key, lifted)
 }
 
-// column adds a column to the SELECT unless it is there, and returns it as the query around sees it.
+// column adds a column to the SELECT unless it has it, and returns it as seen by the outer query.
 func (g *grown) column(key, name, alias string, made func() resolved.Expr) *resolved.Column {
 	if c := g.made(key); c != nil {
 		return c
@@ -360,7 +358,7 @@ func (g *grown) column(key, name, alias string, made func() resolved.Expr) *reso
 	return c
 }
 
-// made returns the column of a key, nil when there is none.
+// made returns the column with a key; nil if there is none.
 func (g *grown) made(key string) *resolved.Column {
 	if c := g.byKey.at(key); c != nil {
 		return *c
@@ -368,7 +366,7 @@ func (g *grown) made(key string) *resolved.Column {
 	return nil
 }
 
-// join returns the source that a lazy join leads to, and makes the join when it is used for the first time.
+// join returns the source that a lazy join leads to. The join is built on first use.
 func (t *tableSource) join(j *schema.LazyJoin) *tableSource {
 	if child := t.joins[j.Name]; child != nil {
 		return child
@@ -395,7 +393,7 @@ func (t *tableSource) join(j *schema.LazyJoin) *tableSource {
 	case j.Inner:
 		out.Kind = hogql.InnerJoin
 	case j.Unique:
-		out.Strictness = hogql.JoinAny // at most one partner: spares ClickHouse the search for a second
+		out.Strictness = hogql.JoinAny // at most one partner: ClickHouse need not search for a second
 	}
 	t.whole.tree.From = out
 	child.parent = t
@@ -406,7 +404,7 @@ func (t *tableSource) join(j *schema.LazyJoin) *tableSource {
 	return child
 }
 
-// stack puts whole around rows: the columns that were handed out already are passed through.
+// stack puts whole around rows; columns already in use are passed through.
 func (t *tableSource) stack() {
 	inner := &resolved.Derived{Query: t.placed.Query, Alias: t.placed.Alias}
 	t.joined.unique(t.alias)
@@ -456,7 +454,7 @@ func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 	return found
 }
 
-// starNeedsJoin reports whether one of the columns that * stands for is more than a column of the scan.
+// starNeedsJoin reports whether one of the columns of * is more than a column of the scan.
 func (t *tableSource) starNeedsJoin() bool {
 	for f := range t.r.db.Star(t.table) {
 		if t.fieldNeedsJoin(f) {

@@ -5,10 +5,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// totals resolves WITH TOTALS, once the rest of its SELECT is. ClickHouse keeps totals apart from the rows, and most of its
-// formats drop them; here they are the last row, with the default values of the keys' types, as its native clients show
-// them. So they are grouped beside the keys as a set without keys, which sorts after all else and which a LIMIT does not
-// count.
+// totals resolves WITH TOTALS, after the rest of its SELECT. ClickHouse keeps totals separate from the rows, and most of its formats drop them; here
+// they are the last row, with the default values of the keys' types, as its native clients show them. So an empty grouping set is added to the
+// keys, which sorts after all other rows and is not counted by a LIMIT.
 func (s *scope) totals(sel *hogql.Select) {
 	g := s.tree.GroupBy
 	refuse := func(why string) { s.r.mistake(sel.GroupBy.Pos, "WITH TOTALS %s", why) }

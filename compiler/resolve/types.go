@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// Types that results often have.
+// Common result types.
 var (
 	boolType   = hogql.Type{Kind: hogql.Bool}
 	intType    = hogql.Type{Kind: hogql.Int}
@@ -20,7 +20,7 @@ func nullable(t hogql.Type) hogql.Type {
 	return t
 }
 
-// typeOf returns what is known of the type of an expression.
+// typeOf returns the type of an expression, as far as it is known.
 func typeOf(e resolved.Expr) hogql.Type {
 	switch e := e.(type) {
 	case *resolved.Const:
@@ -82,7 +82,7 @@ func arrayType(items []resolved.Expr) hogql.Type {
 	return hogql.Type{Kind: hogql.ArrayKind, Elem: &elem}
 }
 
-// common returns the type that a value has which is one of several.
+// common returns the type of a value that is one of several.
 func common(values ...resolved.Expr) hogql.Type {
 	var t hogql.Type
 	for i, v := range values {
@@ -95,7 +95,7 @@ func common(values ...resolved.Expr) hogql.Type {
 	return t
 }
 
-// merged returns the type that holds the values of both.
+// merged returns the type that can hold the values of both.
 func merged(a, b hogql.Type) hogql.Type {
 	null := a.Nullable || b.Nullable
 	switch {
@@ -131,7 +131,7 @@ func text(e resolved.Expr) (string, bool) {
 	return s, ok
 }
 
-// writtenText returns the value of a constant string as its author wrote it.
+// writtenText returns the value of a constant string that is written in the query.
 func writtenText(e hogql.Expr) (string, bool) {
 	c, ok := e.(*hogql.Const)
 	if !ok {
@@ -155,7 +155,7 @@ func truth(e resolved.Expr) (value, known bool) {
 	return false, false
 }
 
-// constant reports whether an expression depends on nothing but itself, so that ClickHouse knows its value beforehand.
+// constant reports whether an expression depends on no rows, so that ClickHouse knows its value beforehand.
 func constant(e resolved.Expr) bool {
 	if t, ok := e.(*resolved.Tuple); ok {
 		return allConstant(t.Items)
@@ -169,19 +169,19 @@ func constant(e resolved.Expr) bool {
 	return is[*resolved.Const](e)
 }
 
-// is reports whether an expression is a node of one kind.
+// is reports whether an expression is a node of type N.
 func is[N resolved.Expr](e resolved.Expr) bool {
 	_, ok := e.(N)
 	return ok
 }
 
-// isWritten is the same for an expression that is not resolved.
+// isWritten is is for an unresolved expression.
 func isWritten[N hogql.Expr](e hogql.Expr) bool {
 	_, ok := e.(N)
 	return ok
 }
 
-// isAccess reports whether an expression is a name or leads below one, so that it may be a property.
+// isAccess reports whether an expression is a name or an access below one, so that it may be a property.
 func isAccess(e hogql.Expr) bool {
 	return isWritten[*hogql.Field](e) || isWritten[*hogql.Index](e) || isWritten[*hogql.Member](e) || isWritten[*hogql.Element](e)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// zoned shows a time of a table in the project's zone. Times that are computed are in it already.
+// zoned converts a time of a table to the project's zone. Computed times are already in it.
 func (r *resolver) zoned(e resolved.Expr, shown string) resolved.Expr {
 	c, ok := e.(*resolved.Column)
 	if !ok || c.Type.Kind != hogql.DateTime || shown == r.zone {
@@ -20,8 +20,8 @@ func (r *resolver) zoned(e resolved.Expr, shown string) resolved.Expr {
 	return native(c.Type, c.Pos, "toTimeZone", c, literal(r.zone))
 }
 
-// bare takes the zone off a time of a table. An instant stays the same in any zone, and on the bare column ClickHouse can
-// see which rows a comparison is about.
+// bare removes the zone conversion from a time of a table. The time is the same in any zone, and on the bare column ClickHouse can tell which rows a
+// comparison concerns.
 func bare(e resolved.Expr) resolved.Expr {
 	if n, ok := e.(*resolved.Native); ok && n.Name == "toTimeZone" && len(n.Args) == 2 {
 		if c, ok := n.Args[0].(*resolved.Column); ok {
@@ -40,8 +40,8 @@ func isLeaf(e resolved.Expr) bool {
 	return is[*resolved.Column](e) || is[*resolved.AliasRef](e) || is[*resolved.LambdaParam](e)
 }
 
-// comparands prepares the sides of a comparison: where one is a time, a text beside it is a time in the project's zone,
-// and a date the midnight there; and columns are compared bare.
+// comparands prepares the sides of a comparison. Compared with a time, a text is a time in the project's zone, and a date is midnight there. Columns are
+// compared bare.
 func (r *resolver) comparands(left, right resolved.Expr) (resolved.Expr, resolved.Expr) {
 	l, t := typeOf(left).Kind, typeOf(right).Kind
 	if l != hogql.DateTime && t != hogql.DateTime {
@@ -54,7 +54,7 @@ func (r *resolver) comparands(left, right resolved.Expr) (resolved.Expr, resolve
 	return left, right
 }
 
-// instant turns a constant text or a date into a time, for use beside a time.
+// instant converts a constant text or a date to a time, for comparison with a time.
 func (r *resolver) instant(e resolved.Expr) resolved.Expr {
 	if s, ok := text(e); ok {
 		return r.timeOf(s, e.At())
@@ -75,14 +75,14 @@ func (r *resolver) instants(items []resolved.Expr) []resolved.Expr {
 	return out
 }
 
-// The forms of a time that need no guessing.
+// The formats of a time that need no guessing.
 var (
 	plainTime = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2})?$`)
 	fineTime  = regexp.MustCompile(`^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}\.\d{1,6}$`)
 	plainDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 )
 
-// timeOf turns a text into a time, in the project's zone unless the text names another.
+// timeOf converts a text to a time, in the project's zone unless the text names another.
 func (r *resolver) timeOf(s string, at hogql.Span) resolved.Expr {
 	if !readableTime(s) {
 		r.mistake(at, "The text '%s' cannot be read as a time. Write '2024-01-31' or '2024-01-31 12:00:00', or compute it: "+
@@ -97,8 +97,8 @@ func (r *resolver) timeOf(s string, at hogql.Span) resolved.Expr {
 
 var monthName = regexp.MustCompile(`(?i)jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec`)
 
-// readableTime reports whether ClickHouse may be able to read a time from a text. Two kinds it cannot: words, and days
-// that no month has. ClickHouse reads a month or day of zero as the first one.
+// readableTime reports whether ClickHouse may be able to parse a time from a text. It cannot parse words, or days that no month has. A month or day of
+// zero means the first one to ClickHouse.
 func readableTime(s string) bool {
 	if !strings.ContainsAny(s, "0123456789") {
 		return monthName.MatchString(s)
