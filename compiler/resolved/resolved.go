@@ -1,14 +1,14 @@
-// Package resolved is the tree of a query whose names all have a meaning: text ─▶ parse ─▶ bind ─▶ resolve ─▶ [tree] ─▶ print.
+// Package resolved is the tree of a query after all its names are resolved: text ─▶ parse ─▶ bind ─▶ resolve ─▶ [tree] ─▶ print.
 //
-// It is a tree of its own, and not a part of that of package hogql, so that what the resolver has to remove cannot be left in it: a field
-// chain, a placeholder, an asterisk or a function under the name that its author wrote is not a node of it, and a node has no other
-// children. A place that hands a node of the text to the printer does not compile. What HogQL only writes differently has no node here
-// either: a join has no USING, a SELECT no PREWHERE, a table function no name.
+// It is separate from the tree of package hogql, so that nothing that the resolver must remove can remain in it: it has no nodes for field
+// chains, placeholders, asterisks, or functions under the names that their authors wrote, and its nodes have no children of another tree. Code that
+// passes such a node to the printer does not compile. Alternative spellings in HogQL have no nodes here either: a join has no USING, a SELECT no
+// PREWHERE, a table function no name.
 package resolved
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 
-// The interfaces are sealed: no other package can add a node.
+// The interfaces are sealed: other packages cannot add nodes.
 
 // Expr is anything that has a value.
 //
@@ -35,8 +35,8 @@ type Table interface{ table() }
 type (
 	// Const is a literal. It has the form of a hogql.Const, so that a pointer to one converts to it without a copy.
 	Const hogql.Const
-	// Column is a column of a table in FROM. Table is the alias that the table was given there, empty for the only one.
-	// Path descends into a native JSON column, one element a key.
+	// Column is a column of a table in FROM. Table is the alias of that table in FROM, empty for the only one. Path leads into a native JSON
+	// column, one element per key.
 	Column struct {
 		Pos   hogql.Span
 		Table string
@@ -51,13 +51,13 @@ type (
 		Name string
 		Type hogql.Type
 	}
-	// AliasRef is the use of a column alias in the SELECT that defines it.
+	// AliasRef is a use of a column alias in the SELECT that defines it.
 	AliasRef struct {
 		Pos  hogql.Span
 		Name string
 		Type hogql.Type
 	}
-	// Native is a function of ClickHouse by its own name. Over is nil when it is not a window function.
+	// Native is a call of a ClickHouse function by its own name. Over is nil if it is not a window function.
 	Native struct {
 		Pos      hogql.Span
 		Name     string
@@ -109,10 +109,10 @@ type PathKind uint8
 const (
 	PathDynamic PathKind = iota // the value at the path, of ClickHouse's Dynamic type
 	PathObject                  // the object below the path, of ClickHouse's JSON type
-	PathString                  // the value if it is a String, else NULL
-	PathInt                     // the value if it is an Int64, else NULL
-	PathFloat                   // the value if it is a Float64, else NULL
-	PathBool                    // the value if it is a Bool, else NULL
+	PathString                  // the value if it is a String, otherwise NULL
+	PathInt                     // the value if it is an Int64, otherwise NULL
+	PathFloat                   // the value if it is a Float64, otherwise NULL
+	PathBool                    // the value if it is a Bool, otherwise NULL
 )
 
 // Queries.
@@ -131,7 +131,7 @@ type (
 		Having    Expr
 		Windows   []*NamedWindow
 		OrderBy   []*Order
-		// Interpolate fills the other columns of the rows that WITH FILL adds.
+		// Interpolate sets the values of the other columns in the rows that WITH FILL adds.
 		Interpolate *Interpolate
 		LimitBy     *LimitBy
 		Limit       *Limit
@@ -150,8 +150,7 @@ type (
 
 // Tables.
 type (
-	// Scan is the reading of one physical table. Guard holds the rows of the project and is nil only for tables that hold
-	// no project's rows.
+	// Scan reads one physical table. Guard restricts it to the rows of the project. It is nil only for tables without projects' rows.
 	Scan struct {
 		Table  string
 		Alias  string
@@ -161,9 +160,9 @@ type (
 	// Derived is a query in FROM.
 	Derived struct {
 		Query Query
-		Alias string // empty when it has none
+		Alias string // empty if it has none
 	}
-	// CTERef is the use of a common table expression.
+	// CTERef is a use of a common table expression.
 	CTERef struct{ Name, Alias string }
 	// Numbers is numbers(n) or numbers(offset, n).
 	Numbers struct {
@@ -205,9 +204,9 @@ type (
 		Nulls hogql.NullsOrder
 		Fill  *Fill
 	}
-	// Interpolate is INTERPOLATE; without Columns it is about all of them.
+	// Interpolate is INTERPOLATE; without Columns it covers all columns.
 	Interpolate struct{ Columns []*InterpolatedColumn }
-	// InterpolatedColumn is a column of INTERPOLATE by its name in the SELECT; X is nil for one that keeps its value.
+	// InterpolatedColumn is a column of INTERPOLATE, by its name in the SELECT; X is nil if it keeps its value.
 	InterpolatedColumn struct {
 		Name string
 		X    Expr
@@ -239,12 +238,12 @@ type (
 		Name   string
 		Window *Window
 	}
-	// Frame is ROWS or RANGE between two bounds; End.Kind is FrameNone when there is only one.
+	// Frame is ROWS or RANGE between two bounds; End.Kind is FrameNone if there is only one.
 	Frame struct {
 		Range      bool
 		Start, End Bound
 	}
-	// Bound is one end of a frame; N is set for the two kinds that count.
+	// Bound is one end of a frame; N is set for the two kinds with a count.
 	Bound struct {
 		Kind hogql.BoundKind
 		N    Expr

@@ -2,7 +2,7 @@ package schema
 
 import "strings"
 
-// botCategory is what kind of machine sends requests, and botType what it counts as.
+// botCategory is a kind of machine that sends requests; kind is what it counts as.
 type botCategory struct{ name, kind string }
 
 // The categories of bots.
@@ -20,8 +20,8 @@ var (
 	regular       = botCategory{"regular", "Regular"}
 )
 
-// bots are the user agents of machines by their category, one a line: a text that is in them, the bot's name and its operator, named as
-// PostHog names them. Where several match, the one that is found first in the user agent counts.
+// bots are the user agents of machines by category, one per line: a text contained in them, and the bot's name and operator as PostHog names them. If
+// several match, the one found first in the user agent counts.
 var bots = []struct {
 	category botCategory
 	agents   string
@@ -145,23 +145,23 @@ var bots = []struct {
 		Selenium | Selenium | Selenium`},
 }
 
-// BotList says what is known about a user agent, in lists of the same order as the patterns that find it: first what holds when none
-// does, then what each of them means.
+// BotList says what is known about user agents. Each list of meanings starts with the one for no match, followed by the meaning of each pattern,
+// in order.
 type BotList struct {
 	Patterns []any
 	Meanings map[BotFact][]any
 }
 
-// BotFact is one thing that is known about a user agent.
+// BotFact is something known about a user agent.
 type BotFact uint8
 
-// The facts about a user agent. The zero one is no fact.
+// The facts about a user agent. The zero value is not a fact.
 const (
 	_ BotFact = iota
 	BotTraffic
 	BotCategory
-	BotLikely // has no meaning of its own: any match
-	BotKind   // the category, empty for what is not a bot
+	BotLikely // has no meanings of its own: any match
+	BotKind   // the category; empty for anything but a bot
 	BotName
 	BotOperator
 )
@@ -178,7 +178,7 @@ func newBotList() *BotList {
 		for line := range strings.Lines(group.agents) {
 			parts := strings.Split(strings.TrimSpace(line), " | ")
 			if len(parts) != 3 {
-				continue // the line break before the first
+				continue // the line break before the first line
 			}
 			l.Patterns = append(l.Patterns, literalPattern.Replace(parts[0]))
 			l.add(group.category, group.category.name, parts[1], parts[2])
@@ -187,10 +187,10 @@ func newBotList() *BotList {
 	return l
 }
 
-// emptyAgent finds a user agent of no characters.
+// emptyAgent matches an empty user agent.
 const emptyAgent = "^$"
 
-// literalPattern writes a text as the regular expression that finds it.
+// literalPattern escapes a text as a regular expression that matches it.
 var literalPattern = strings.NewReplacer(".", `\.`, "+", `\+`, "(", `\(`, ")", `\)`)
 
 func (l *BotList) add(c botCategory, kind, name, operator string) {

@@ -6,33 +6,33 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// ChannelRule is a rule of the project's own: the channel type of visits that meet it (modifier customChannelTypeRules).
+// ChannelRule is one of the project's own rules: the channel type of visits that satisfy it (modifier customChannelTypeRules).
 type ChannelRule struct {
 	Channel    string
-	Any        bool // one condition is enough; else all must hold
+	Any        bool // one condition is enough; otherwise all must hold
 	Conditions []ChannelCondition
 }
 
-// ChannelCondition compares one fact of a visit with values, of which one has to fit.
+// ChannelCondition compares one fact of a visit with values, one of which must match.
 type ChannelCondition struct {
 	Key      string // one of ChannelKeys
 	Operator string // one of ChannelOperators
 	Values   []string
 }
 
-// ChannelKeys are the facts that rules can be about, ChannelOperators the ways to compare them.
+// ChannelKeys are the facts that rules can use, ChannelOperators the ways to compare them.
 var (
 	ChannelKeys      = []string{"utm_source", "utm_medium", "utm_campaign", "referring_domain", "url", "pathname", "hostname"}
 	ChannelOperators = []string{"exact", "is_not", "is_set", "is_not_set", "icontains", "not_icontains", "regex", "not_regex"}
 )
 
-// channelInputs are the HogQL texts of what a channel type follows from: for each of ChannelKeys, and the marks of ad clicks.
+// channelInputs are the HogQL texts that a channel type is computed from: one for each of ChannelKeys, and for the marks of ad clicks.
 type channelInputs struct {
 	facts                    map[string]string
 	gclid, fbclid, gadSource string // the first two are conditions
 }
 
-// decide returns the expression for rules of the project: the channel type of the first that holds, else NULL.
+// decide returns the expression for the project's rules: the channel type of the first rule that holds, otherwise NULL.
 func (in *channelInputs) decide(rules []ChannelRule) hogql.Expr {
 	args := make([]hogql.Expr, 0, 2*len(rules)+1)
 	for _, rule := range rules {
@@ -72,7 +72,7 @@ var channelOperators = map[string]hogql.CompareOp{
 	"regex": hogql.Match, "not_regex": hogql.NotMatch,
 }
 
-// joined makes one condition of several; of none, one that always holds.
+// joined combines conditions: one of them is enough, or all must hold. Without conditions it always holds.
 func joined(conditions []hogql.Expr, one bool) hogql.Expr {
 	switch len(conditions) {
 	case 0:
@@ -83,9 +83,9 @@ func joined(conditions []hogql.Expr, one bool) hogql.Expr {
 	return &hogql.Logic{Or: one, Args: conditions}
 }
 
-// channelType returns the formula of the channel type (contract: hogql.md, section 7). The rules, in order: what says that it
-// was paid for, then a visit without any referrer, then all others. Of the facts, utm_source goes before utm_medium, that
-// before the referring domain, and that before an ad's click id.
+// channelType returns the formula of the channel type (contract: hogql.md, section 7). Its rules are, in order: signs of a paid visit, a visit without
+// any referrer, all other visits. Among the facts, utm_source takes precedence over utm_medium, then come the referring domain and an ad's click
+// id.
 func channelType(in channelInputs) *Formula {
 	word := func(key, name string) string {
 		return "(lower(nullIf(nullIf(toString(" + in.facts[key] + "), ''), 'null')) as " + name + ")"
@@ -124,7 +124,7 @@ func channelType(in channelInputs) *Formula {
 	return f
 }
 
-// pairs writes a dictionary as the middle arguments of transform.
+// pairs returns a dictionary as the two middle arguments of transform.
 func pairs(d ChannelDictionary) string {
 	var names, meanings []string
 	for name, meaning := range d.Each() {
@@ -133,7 +133,7 @@ func pairs(d ChannelDictionary) string {
 	return "[" + strings.Join(names, ", ") + "], [" + strings.Join(meanings, ", ") + "]"
 }
 
-// initialInputs are the facts that a person's properties hold of the person's first visit. Path leads to the properties.
+// initialInputs are the facts about a person's first visit that the person's properties record. path leads to the properties.
 func initialInputs(path string) channelInputs {
 	property := func(name string) string { return path + ".$initial_" + name }
 	return channelInputs{
@@ -148,7 +148,7 @@ func initialInputs(path string) channelInputs {
 	}
 }
 
-// initialFields are the fields that follow from a person's first visit.
+// initialFields are the fields computed from a person's first visit.
 func initialFields(path string) []Field {
 	domain := "toString(" + path + ".$initial_referring_domain)"
 	return []Field{

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// sourceKind is what kind of place visitors come from.
+// sourceKind is a kind of source of visitors.
 type sourceKind string
 
 // The kinds of sources.
@@ -18,8 +18,8 @@ const (
 	emailSource    sourceKind = "Email"
 )
 
-// sources are the known sources by their kind: values of utm_source, domains, and Android's names of apps. A name with .*
-// after it stands for that site under any country's domain, and for the name alone.
+// sources are the known sources by kind: values of utm_source, domains, and Android app names. A name followed by .* means that site under any
+// country's domain, and the bare name.
 var sources = map[sourceKind]string{
 	searchSource: `google.* bing.* yahoo.* yandex.* duckduckgo.* baidu.* ecosia.* qwant.* startpage.* ask.* aol.* naver.* seznam.* sogou.*
 		360.cn so.com sm.cn daum daum.net coccoc coccoc.com kagi kagi.com search.brave.com brave swisscows.com mojeek mojeek.com
@@ -64,10 +64,10 @@ var sources = map[sourceKind]string{
 		com.fsck.k9 com.samsung.android.email.provider ru.mail.mailapp com.superhuman.mobile`,
 }
 
-// anyCountry marks the name of a site that has domains in many countries.
+// anyCountry marks the name of a site with domains in many countries.
 const anyCountry = ".*"
 
-// media are the known values of utm_medium, by the channel types that they mean for visits that were paid for and for others.
+// media are the known values of utm_medium, with the channel types that they mean for paid and for other visits.
 var media = []struct{ paid, organic, names string }{
 	{"", "Affiliate", "affiliate,affiliates,partner,partners,partnership,partnerships"},
 	{"", "Audio", "audio,podcast"},
@@ -80,10 +80,10 @@ var media = []struct{ paid, organic, names string }{
 	{"Paid Video", "Organic Video", "video"},
 }
 
-// ChannelDictionary is what a lookup function finds: parallel lists of names and of what they mean.
+// ChannelDictionary is the data of a lookup function: parallel lists of names and their meanings.
 type ChannelDictionary struct{ Names, Meanings []any }
 
-// The dictionaries. Sources gives a sourceKind of a name; the others give channel types.
+// The dictionaries. Sources maps a name to a sourceKind; the others map to channel types.
 var (
 	Sources      = sourceDictionary()
 	PaidMedia    = mediaDictionary(true)
@@ -92,7 +92,7 @@ var (
 	OrganicKinds = kindDictionary(false)
 )
 
-// moreSources are further sources: see the file.
+// moreSources are more sources: see the file.
 //
 //go:embed sources.txt
 var moreSources string
@@ -136,7 +136,7 @@ func mediaDictionary(paid bool) ChannelDictionary {
 	return d
 }
 
-// kindDictionary gives the channel type of a kind of source: nobody pays for mail.
+// kindDictionary maps a kind of source to a channel type. There is no paid mail.
 func kindDictionary(paid bool) ChannelDictionary {
 	var d ChannelDictionary
 	prefix := "Organic "

@@ -8,30 +8,30 @@ import (
 	"strconv"
 )
 
-// Everybody is the id that stands for all people where the id of a cohort is asked for.
+// Everybody is the id that means all people where a cohort's id is expected.
 const Everybody = 0
 
-// Cohort is what queries know of a cohort.
+// Cohort is what queries know about a cohort.
 type Cohort struct {
 	ID   int64
-	Name string // empty for none; several cohorts may have the same
-	// Static says that its members were given, and are not computed.
+	Name string // empty for none; names may repeat
+	// Static reports whether the members were added directly instead of computed.
 	Static  bool
 	Deleted bool
-	// Version is the version of the computed members that counts; 0 before they were computed for the first time.
+	// Version is the current version of the computed members; 0 before they are computed for the first time.
 	Version uint64
 }
 
-// Cohorts are the cohorts of a project, deleted ones too, and whether there are others. The zero value has none. It is immutable and
-// safe for concurrent use.
+// Cohorts are the cohorts of a project, including deleted ones, and whether there may be others. The zero value has none. It is immutable and safe for
+// concurrent use.
 type Cohorts struct {
 	byID   map[int64]*Cohort
-	byName map[string][]int64 // those that are not deleted
+	byName map[string][]int64 // without the deleted ones
 	open   bool
 }
 
-// NewCohorts returns the cohorts of a project. With open there are others too, which can be asked for by their ids: the members are in
-// the tables of another product, which alone knows its cohorts.
+// NewCohorts returns the cohorts of a project. With open there may be others, which queries can name by id: their members are in the tables of
+// another product, which alone knows its cohorts.
 func NewCohorts(list []Cohort, open bool) Cohorts {
 	c := Cohorts{byID: make(map[int64]*Cohort, len(list)), byName: make(map[string][]int64, len(list)), open: open}
 	for i := range list {
@@ -44,7 +44,7 @@ func NewCohorts(list []Cohort, open bool) Cohorts {
 	return c
 }
 
-// Missing says why a cohort can't be asked for; it is empty for one that can.
+// Missing returns why a cohort cannot be used; empty if it can.
 func (c Cohorts) Missing(id int64) string {
 	one := c.byID[id]
 	switch {
@@ -58,10 +58,10 @@ func (c Cohorts) Missing(id int64) string {
 	return ""
 }
 
-// Has reports whether there may be a cohort of this id.
+// Has reports whether there may be a cohort with this id.
 func (c Cohorts) Has(id int64) bool { return c.Missing(id) == "" }
 
-// Name is what a cohort is called: its name, else Cohort and its id.
+// Name returns the name of a cohort for people: its name, or Cohort and its id.
 func (c Cohorts) Name(id int64) string {
 	if name := c.NameOf(id); name != "" {
 		return name
@@ -69,7 +69,7 @@ func (c Cohorts) Name(id int64) string {
 	return "Cohort " + strconv.FormatInt(id, 10)
 }
 
-// NameOf is the name of a cohort; empty for one without.
+// NameOf returns the name of a cohort; empty if it has none.
 func (c Cohorts) NameOf(id int64) string {
 	if one := c.byID[id]; one != nil {
 		return one.Name
@@ -77,23 +77,23 @@ func (c Cohorts) NameOf(id int64) string {
 	return ""
 }
 
-// ByName finds the cohorts of a name that are not deleted.
+// ByName returns the cohorts with a name, without deleted ones.
 func (c Cohorts) ByName(name string) []int64 { return c.byName[name] }
 
-// Names yields the names of the cohorts that are not deleted, in no order.
+// Names yields the names of the cohorts, without deleted ones, in no order.
 func (c Cohorts) Names() iter.Seq[string] { return maps.Keys(c.byName) }
 
-// Members says where the members of a cohort are.
+// Members says where the members of a cohort are stored.
 type Members struct {
-	// Given says that they are among those that were given, and Computed that they are among the computed ones.
+	// Given reports that they are among the directly added members, Computed that they are among the computed ones.
 	Given, Computed bool
-	// Version is the version of the computed ones. 0: the newest, if Newest is set, or else none.
+	// Version is the version of the computed members. 0 means the newest if Newest is set, otherwise none.
 	Version uint64
 	Newest  bool
 }
 
-// Members says where the members of a cohort are. Of a cohort that another product computes, or may compute, the newest version counts:
-// it alone knows which one that is.
+// Members returns where the members of a cohort are stored. If another product computes the cohort, or may do so, its newest version counts: only
+// that product knows which one it is.
 func (c Cohorts) Members(id int64) Members {
 	one := c.byID[id]
 	switch {
@@ -105,7 +105,7 @@ func (c Cohorts) Members(id int64) Members {
 	return Members{Given: true}
 }
 
-// Current lists the computed cohorts that are not deleted and have members, by id: in each, the id and the version that counts.
+// Current lists the computed cohorts that have members, without deleted ones, by id: each is an id and its current version.
 func (c Cohorts) Current() [][2]int64 {
 	var list [][2]int64
 	for _, id := range slices.Sorted(maps.Keys(c.byID)) {
@@ -116,7 +116,7 @@ func (c Cohorts) Current() [][2]int64 {
 	return list
 }
 
-// Computed lists the ids of the computed cohorts, deleted ones too, in order.
+// Computed returns the sorted ids of the computed cohorts, including deleted ones.
 func (c Cohorts) Computed() []int64 {
 	var list []int64
 	for _, id := range slices.Sorted(maps.Keys(c.byID)) {
@@ -127,11 +127,10 @@ func (c Cohorts) Computed() []int64 {
 	return list
 }
 
-// Open reports whether there are cohorts that another product computes.
+// Open reports whether there may be cohorts that another product computes.
 func (c Cohorts) Open() bool { return c.open }
 
-// MissingMembers names a table of members that the physical layout lacks, so that nobody's membership can be known; it is
-// empty when both are there.
+// MissingMembers names a table of members that the physical layout lacks, so that membership is unknown; empty if it has both.
 func (db *Database) MissingMembers() string {
 	for _, name := range []string{computedMembers, givenMembers} {
 		if !db.layout().tables[name] {

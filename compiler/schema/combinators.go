@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// combinator is a suffix that makes another aggregate function of one: sum, sumIf.
+// combinator is a suffix that derives another aggregate function: sum, sumIf.
 type combinator struct {
 	suffix string
 	then   []string // the combinators that may follow it
@@ -27,11 +27,10 @@ var combinators = []combinator{
 	{"ArgMax", []string{"If", "OrDefault", "OrNull"}, (*Function).addKey},
 }
 
-// allChains is every chain of combinators that PostHog allows after sum, count and similar functions: sumStateIf has the
-// chain StateIf.
+// allChains are all chains of combinators that PostHog allows after sum, count and similar functions: sumStateIf has the chain StateIf.
 var allChains = chainsFrom(nil)
 
-// chainsFrom lists the chains that begin with one of the given combinators, or with any when there are none.
+// chainsFrom returns the chains that begin with one of the given combinators, or with any if none is given.
 func chainsFrom(first []string) []string {
 	var chains []string
 	for _, c := range combinators {
@@ -49,7 +48,7 @@ func chainsFrom(first []string) []string {
 	return chains
 }
 
-// derive returns the row of base with a chain of combinators after its name.
+// derive returns the entry of base with a chain of combinators after its name.
 func derive(base *Function, chain string) *Function {
 	f := *base
 	f.Base, f.Name = base.Name, base.Name+chain
@@ -71,7 +70,7 @@ func derive(base *Function, chain string) *Function {
 	return &f
 }
 
-// combinatorAt finds the combinator that a chain begins with.
+// combinatorAt returns the first combinator of a chain.
 func combinatorAt(chain string) combinator {
 	for _, c := range combinators {
 		if strings.HasPrefix(chain, c.suffix) {
@@ -88,7 +87,7 @@ func (f *Function) addArgument() {
 	}
 }
 
-// addCondition is If: a condition comes last; a NULL there is false.
+// addCondition applies If: a condition is the last argument, and NULL counts as false.
 func (f *Function) addCondition() {
 	if f.Result.Nulls == NullsPropagate {
 		f.Result.Nulls = NullsButLast
@@ -96,10 +95,10 @@ func (f *Function) addCondition() {
 	f.addArgument()
 }
 
-// addKey is ArgMin or ArgMax: only the rows with the least or greatest last argument count.
+// addKey applies ArgMin or ArgMax: only the rows with the least or greatest last argument count.
 func (f *Function) addKey() { f.addArgument() }
 
-// overElements is Array: the arguments are arrays, and each of their elements counts like a row.
+// overElements applies Array: the arguments are arrays, and each element counts like a row.
 func (f *Function) overElements() {
 	f.needArgument()
 	switch {
@@ -110,19 +109,19 @@ func (f *Function) overElements() {
 	}
 }
 
-// overPositions is ForEach: the elements at each position of the arrays are aggregated on their own.
+// overPositions applies ForEach: the elements at each position of the arrays are aggregated separately.
 func (f *Function) overPositions() {
 	f.needArgument()
 	f.Result = array
 }
 
-// overMap is Map: the values of each key are aggregated on their own.
+// overMap applies Map: the values of each key are aggregated separately.
 func (f *Function) overMap() {
 	f.needArgument()
 	f.Result = mapping
 }
 
-// mergeStates is Merge: the argument is what State gave.
+// mergeStates applies Merge: the argument is the result of State.
 func (f *Function) mergeStates() {
 	f.MinArgs, f.MaxArgs = 1, 1
 	if f.Result.Like != 0 {
@@ -133,7 +132,7 @@ func (f *Function) mergeStates() {
 	}
 }
 
-// nullWhenEmpty is OrNull; states, arrays and maps cannot be NULL.
+// nullWhenEmpty applies OrNull; states, arrays and maps cannot be NULL.
 func (f *Function) nullWhenEmpty() {
 	switch f.Result.Kind {
 	case hogql.State, hogql.ArrayKind, hogql.MapKind:
@@ -142,11 +141,11 @@ func (f *Function) nullWhenEmpty() {
 	}
 }
 
-// needArgument makes the optional argument of count mandatory.
+// needArgument makes the optional argument of count required.
 func (f *Function) needArgument() { f.MinArgs = max(f.MinArgs, 1) }
 
-// ReducibleBy reports whether arrayReduce takes the aggregate of that name.
+// ReducibleBy reports whether arrayReduce accepts the named aggregate.
 func ReducibleBy(aggregate string) bool { return slices.Contains(functions.reducing, aggregate) }
 
-// ReducingAggregates lists the aggregates for which ReducibleBy holds, sorted.
+// ReducingAggregates returns the sorted aggregates for which ReducibleBy returns true.
 func ReducingAggregates() []string { return slices.Clone(functions.reducing) }

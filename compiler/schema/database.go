@@ -10,11 +10,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Database is the virtual schema of one project at one moment. It is immutable and safe for concurrent use.
+// Database is the virtual schema of one project at one time. It is immutable and safe for concurrent use.
 type Database struct {
-	// Project is the id that guards every row.
+	// Project is the id that restricts every row.
 	Project int64
-	// Location is the project's time zone; nil is UTC.
+	// Location is the project's time zone; nil for UTC.
 	Location *time.Location
 	// EventsFrom is the time of the earliest events that queries can see; zero for all.
 	EventsFrom time.Time
@@ -22,25 +22,25 @@ type Database struct {
 	WeekStart int
 	// Properties holds the declared types of properties; a property without an entry reads as text.
 	Properties PropertyTypes
-	// Values says of properties in columns of ClickHouse's JSON type which kinds of values they have ever had. A property without an entry
-	// may have any, unless ValuesComplete says that it has had none, if [physical.Noted] holds for its name.
+	// Values are the kinds of values that properties in columns of ClickHouse's JSON type have ever had. A property without an entry may have any,
+	// unless ValuesComplete says that it has had none, if [physical.Noted] returns true for its name.
 	Values         PropertyValues
 	ValuesComplete bool
-	// GroupTypes gives the index, 0 to 4, of each named group type of the project.
+	// GroupTypes maps the project's named group types to their index, 0 to 4.
 	GroupTypes map[string]int
-	// Cohorts are those that queries can ask for.
+	// Cohorts are the cohorts that queries can name.
 	Cohorts Cohorts
-	// Layout says how the physical tables store properties; nil is NativeLayout.
+	// Layout says how the physical tables store properties; nil for NativeLayout.
 	Layout *Layout
-	// Held returns the rows of a held table, whose values are in the order of its fields. The error says to the author of the query why the
-	// table cannot be read. Nil: the query can read none.
+	// Held returns the rows of a held table, with values in the order of its fields. The error tells the query's author why the table cannot be
+	// read. Nil if the query can read none.
 	Held func(table string) ([][]any, error)
 	// Kept is the table of a materialized endpoint that the query reads, made by NewKept; nil for none.
 	Kept *Table
-	// Readable reports whether the caller may read a held table: information_schema and descriptions leave out the others. Nil: it may read
-	// those of information_schema alone.
+	// Readable reports whether the caller may read a held table; information_schema and descriptions leave out the others. If nil, the caller may
+	// only read those of information_schema.
 	Readable func(table string) bool
-	// Modifiers are those of the query that is compiled.
+	// Modifiers are the modifiers of the compiled query.
 	Modifiers Modifiers
 }
 
@@ -60,7 +60,7 @@ func (db *Database) layout() *Layout {
 	return db.Layout
 }
 
-// PropertyScope says whose property it is.
+// PropertyScope says what a property belongs to.
 type PropertyScope uint8
 
 // The scopes of properties. NoProperties marks JSON whose properties have no declared types.
@@ -71,7 +71,7 @@ const (
 	GroupProperty
 )
 
-// PropertyKey names one declared property. Group is the index of the group type, 0 for events and persons.
+// PropertyKey identifies a declared property. Group is the index of the group type, 0 for events and persons.
 type PropertyKey struct {
 	Scope PropertyScope
 	Group int
@@ -81,7 +81,7 @@ type PropertyKey struct {
 // PropertyType is the declared type of a property.
 type PropertyType string
 
-// The types of properties. Any other type reads as String.
+// The types of properties. Any other type is read as String.
 const (
 	StringProperty   PropertyType = "String"
 	NumericProperty  PropertyType = "Numeric"
@@ -89,13 +89,13 @@ const (
 	DateTimeProperty PropertyType = "DateTime"
 )
 
-// PropertyTypes holds the declared types of a project's properties.
+// PropertyTypes are the declared types of a project's properties.
 type PropertyTypes map[PropertyKey]PropertyType
 
-// PropertyValues holds the kinds of values of a project's properties.
+// PropertyValues are the kinds of values of a project's properties.
 type PropertyValues map[PropertyKey]physical.Kinds
 
-// Of returns the declared type of a property, StringProperty when there is none.
+// Of returns the declared type of a property, StringProperty if it has none.
 func (p PropertyTypes) Of(key PropertyKey) PropertyType {
 	if typ, ok := p[key]; ok {
 		return typ
@@ -103,7 +103,7 @@ func (p PropertyTypes) Of(key PropertyKey) PropertyType {
 	return StringProperty
 }
 
-// String lists properties with their types, in an order of its own.
+// String lists properties with their types, in a fixed order.
 func (p PropertyTypes) String() string {
 	lines := make([]string, 0, len(p))
 	for key, typ := range p {
@@ -113,7 +113,7 @@ func (p PropertyTypes) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// QuotedName writes the name of a field as clients of PostHog expect it: in backquotes as soon as it holds a sign.
+// QuotedName returns a field name as PostHog clients expect it: in backquotes if it contains a special character.
 func QuotedName(name string) string {
 	if strings.ContainsAny(name, "@-!$+") {
 		return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(name) + "`"

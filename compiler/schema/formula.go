@@ -7,17 +7,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// Formula is HogQL that gives the value of a field, over other fields of the same table; in a table of groups it may be over
-// the rows of a group instead.
+// Formula is HogQL that computes a field from other fields of the same table or, in a table of groups, from the rows of a group.
 type Formula struct {
-	// OfGroup reports whether the formula is over the fields of the table whose rows are grouped (see Grouping).
+	// OfGroup reports whether the formula uses the fields of the table whose rows are grouped (see Grouping).
 	OfGroup bool
-	needs   string // a physical column, without which there is no such field
+	needs   string // a physical column without which the field does not exist
 	parse   func() hogql.Expr
-	rules   *channelInputs // of a channel type, which the project's own rules may decide; nil for any other
+	rules   *channelInputs // of a channel type, which the project's own rules may override; nil for any other
 }
 
-// The names that formulas have for what a project sets.
+// The names in formulas for project settings.
 const bounceSeconds = "bounce"
 
 // formula returns a formula over the fields of its own table.
@@ -32,7 +31,7 @@ func ofGroup(text string) *Formula {
 	return f
 }
 
-// needing says which physical column the formula cannot do without.
+// needing sets the physical column that the formula requires.
 func (f *Formula) needing(column string) *Formula {
 	f.needs = column
 	return f
@@ -46,7 +45,7 @@ func mustParse(text string) hogql.Expr {
 	return e
 }
 
-// Expr is the formula with what the project sets filled in.
+// Expr returns the formula with the project's settings filled in.
 func (f *Formula) Expr(db *Database) hogql.Expr {
 	e := hogql.RewriteExpr(f.parse(), func(e hogql.Expr) hogql.Expr {
 		hole, ok := e.(*hogql.Placeholder)
@@ -66,18 +65,17 @@ func (f *Formula) Expr(db *Database) hogql.Expr {
 	return &hogql.Call{Name: "coalesce", Args: []hogql.Expr{f.rules.decide(db.Modifiers.Channels), e}}
 }
 
-// Grouping makes the rows of a table out of groups of rows of another table.
+// Grouping builds the rows of a table from groups of rows of another table.
 type Grouping struct {
-	// Table is the table whose rows are grouped, Key its field that the rows of one group share, and Where the HogQL of the
-	// rows that count.
+	// Table is the table whose rows are grouped, Key is its field that the rows of a group share, and Where is the HogQL condition on the rows
+	// that count.
 	Table, Key string
 	where      *Formula
-	// Time is the field of Table that says when a row happened, First and Last the fields of the groups that hold the
-	// earliest and the latest such time.
+	// Time is the field of Table with the time of a row. First and Last are the fields of the groups with the earliest and latest such time.
 	Time, First, Last string
-	// MostDays is the longest that a group lasts. A query about some range of time reads no rows that lie further from it.
+	// MostDays is the longest that a group lasts. A query about a time range reads no rows further away than that.
 	MostDays int64
 }
 
-// Where is the condition on the rows that count.
+// Where returns the condition on the rows that count.
 func (g *Grouping) Where(db *Database) hogql.Expr { return g.where.Expr(db) }

@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// Shapes of results that many rows share.
+// Common result types.
 var (
 	unknown  = Result{}
 	boolean  = Result{Kind: hogql.Bool}
@@ -21,46 +21,46 @@ var (
 	mapping  = Result{Kind: hogql.MapKind, Nulls: NullsNever}
 	array    = Result{Kind: hogql.ArrayKind, Nulls: NullsNever}
 
-	// same is the result of a function that gives what its first argument is, sameArray where that is an array.
+	// same is the result type of a function that returns the type of its first argument, sameArray if that is an array.
 	same      = Result{Like: 1}
 	sameArray = same.never()
 )
 
-// arrayWith is the result of a function that always gives an array of the same kind of elements.
+// arrayWith is the result of a function that always returns an array with elements of the same kind.
 func arrayWith(elem hogql.Kind) Result {
 	return Result{Kind: hogql.ArrayKind, Elem: elem, Nulls: NullsNever}
 }
 
-// elementOf is the result of a function that gives an element of its n-th argument, from 1.
+// elementOf is the result of a function that returns an element of its n-th argument, from 1.
 func elementOf(n int) Result { return Result{ElemOf: n} }
 
-// arrayOf is the result of a function that gathers values of its n-th argument, from 1, in an array.
+// arrayOf is the result of a function that collects values of its n-th argument, from 1, in an array.
 func arrayOf(n int) Result { return Result{Kind: hogql.ArrayKind, ArrayOf: n, Nulls: NullsNever} }
 
 func (r Result) never() Result  { r.Nulls = NullsNever; return r }
 func (r Result) orNull() Result { r.Nulls = NullsAlways; return r }
 
-// fn begins the row of a scalar function.
+// fn starts the entry of a scalar function.
 func fn(name string, minArgs, maxArgs int, result Result) Function {
 	return Function{Name: name, MinArgs: minArgs, MaxArgs: maxArgs, Result: result}
 }
 
-// agg begins the row of an aggregate function; chains are the combinators that may follow its name.
+// agg starts the entry of an aggregate function; chains are the combinators allowed after its name.
 func agg(name string, minArgs, maxArgs int, result Result, chains ...string) Function {
 	return Function{Name: name, MinArgs: minArgs, MaxArgs: maxArgs, Result: result, Aggregate: true, Chains: chains}
 }
 
-// window begins the row of a function that needs OVER.
+// window starts the entry of a function that needs OVER.
 func window(name string, minArgs, maxArgs int, result Result) Function {
 	return Function{Name: name, MinArgs: minArgs, MaxArgs: maxArgs, Result: result, WindowOnly: true}
 }
 
-// macro begins the row of a function that stands for other HogQL; its arguments are {a}, {b}, {c} and so on.
+// macro starts the entry of a function that is replaced by other HogQL; its arguments are {a}, {b}, {c} and so on.
 func macro(name string, args int, hogQL string) Function {
 	return Function{Name: name, MinArgs: args, MaxArgs: args, Rule: RuleMacro, Macro: hogQL}
 }
 
-// aggMacro begins the row of a macro that is an aggregate.
+// aggMacro starts the entry of a macro that is an aggregate.
 func aggMacro(name string, args int, hogQL string) Function {
 	f := macro(name, args, hogQL)
 	f.Aggregate = true
@@ -97,7 +97,7 @@ func (f Function) params(minimum, maximum int) Function {
 	return f
 }
 
-// ofNumbers are rows whose arguments must be numbers.
+// ofNumbers marks the arguments of all rows as numbers.
 func ofNumbers(rows []Function) []Function {
 	for i := range rows {
 		rows[i] = rows[i].numbers()
@@ -105,10 +105,10 @@ func ofNumbers(rows []Function) []Function {
 	return rows
 }
 
-// numbers says that all arguments must be numbers, but for the condition of If.
+// numbers marks all arguments as numbers, except the condition of If.
 func (f Function) numbers() Function { f.Numbers = f.MinArgs; return f }
 
-// infix and set make operators of two operands, prefix one of one.
+// infix and set return operators with two operands, prefix with one.
 func infix(sign string, l Level) Operator { return Operator{Sign: sign, Level: l, Operands: 2} }
 
 func set(sign string) Operator {
@@ -125,7 +125,7 @@ func family(name string, rows ...Function) []Function {
 
 //go:generate go run ./internal/gendocs
 
-// table is every function that is not derived from another, family by family.
+// table is every function that is not derived, family by family.
 var table = slices.Concat(
 	arithmeticFunctions,
 	mathFunctions,

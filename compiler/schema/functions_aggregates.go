@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// Combinators that groups of aggregates take.
+// The combinators of groups of aggregates.
 var (
 	withIf    = []string{"If"}
 	withState = []string{"If", "State", "Merge", "StateIf", "MergeIf"}

@@ -15,7 +15,7 @@ var botFunctions = family("Bots",
 	bot("__preview_getBotOperator", BotOperator, text.never()),
 )
 
-// bot begins the row of a function that says something about a user agent.
+// bot starts the entry of a function about a user agent.
 func bot(name string, fact BotFact, result Result) Function {
 	f := fn(name, 1, 2, result).as("multiMatchAnyIndex").rule(RuleBot)
 	f.Bot = fact

@@ -2,8 +2,8 @@ package schema
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 
-// semVer matches a version X.Y.Z, which may have a v before it and a pre-release or build after it, and takes X.Y.Z out
-// of it. Of any other text it takes nothing, and the only part of nothing is not a number: sortableSemVer gives [NULL].
+// semVer matches a version X.Y.Z, with an optional v before it and an optional pre-release or build after it, and captures X.Y.Z. From any other text
+// it captures nothing, whose only part is not a number: sortableSemVer returns [NULL].
 const semVer = "^[[:space:]]*v?((?:0|[1-9][0-9]*)(?:[.](?:0|[1-9][0-9]*)){2})(?:[-+][^[:space:]]*)?[[:space:]]*$"
 
 var conversionFunctions = family("Conversion",

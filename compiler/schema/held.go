@@ -7,21 +7,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// HeldTable is a table whose rows ClickHouse does not have: who compiles a query gives them with it, those of the project alone.
+// HeldTable is a table whose rows are not in ClickHouse: the caller of the compiler provides them with the query, only those of the project.
 type HeldTable struct {
 	Name   string
 	Fields []HeldField
 }
 
-// HeldField is a column of such a table.
+// HeldField is a column of a held table.
 type HeldField struct {
 	Name string
-	// Type is that of the values: Int (booleans too, as 0 and 1), Float, String, UUID (as its text), Date and
-	// DateTime (as texts of RFC 3339) and JSON (as its text).
+	// Type is the type of the values: Int (also for booleans, as 0 and 1), Float, String, UUID (as text), Date and DateTime (as RFC 3339 text) and
+	// JSON (as text).
 	Type hogql.Type
 }
 
-// Column types of held tables, which all may be NULL but for those of keys.
+// Column types of held tables. All may be NULL, except for keys.
 var (
 	heldInt   = hogql.Type{Kind: hogql.Int, Nullable: true}
 	heldFloat = hogql.Type{Kind: hogql.Float, Nullable: true}
@@ -32,7 +32,7 @@ var (
 	heldJSON  = hogql.Type{Kind: hogql.JSON, Nullable: true}
 )
 
-// heldTables are the tables by their names in queries (contract: clients-queries.md, section 8). ClickHouse may have query_log: see
+// heldTables are the tables by their name in queries (contract: clients-queries.md, section 8). query_log may be in ClickHouse: see
 // Database.Holds.
 var heldTables = makeHeld(
 	HeldTable{"query_log", []HeldField{
@@ -184,7 +184,7 @@ func makeHeld(list ...HeldTable) map[string]*HeldTable {
 	return m
 }
 
-// Holds finds a held table by its name, which may be dotted, unless ClickHouse has the table.
+// Holds finds a held table by its name, which may be dotted. It finds none if the table is in ClickHouse.
 func (db *Database) Holds(name string) (*HeldTable, bool) {
 	if t, ok := tables[name]; ok && db.Stored(t) {
 		return nil, false

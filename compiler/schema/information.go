@@ -15,8 +15,8 @@ const (
 	informationSchema = "information_schema"
 )
 
-// Information returns the rows of a table of system.information_schema, which describe the tables that queries can read; ok is
-// false for any other table.
+// Information returns the rows of a table of system.information_schema, which describe the tables that queries can read; ok is false for any other
+// table.
 func (db *Database) Information(table string) (rows [][]any, ok bool) {
 	switch table {
 	case "system.information_schema.tables":
@@ -29,10 +29,10 @@ func (db *Database) Information(table string) (rows [][]any, ok bool) {
 	return nil, false
 }
 
-// IsInformation reports whether a held table is one of system.information_schema.
+// IsInformation reports whether a held table belongs to system.information_schema.
 func IsInformation(table string) bool { return strings.HasPrefix(table, "system.information_schema.") }
 
-// schemaOf is the schema and the type that a held table is listed under.
+// schemaOf returns the schema and the type that a held table is listed with.
 func schemaOf(held string) (schema, kind string) {
 	switch {
 	case IsInformation(held):
@@ -43,7 +43,7 @@ func schemaOf(held string) (schema, kind string) {
 	return publicSchema, "posthog"
 }
 
-// ReadableHeld lists the held tables that the caller may read, sorted.
+// ReadableHeld returns the held tables that the caller may read, sorted.
 func (db *Database) ReadableHeld() []*HeldTable {
 	var out []*HeldTable
 	for _, name := range slices.Sorted(HeldNames()) {
@@ -66,7 +66,7 @@ func (db *Database) informationTables() [][]any {
 	return rows
 }
 
-// listed are the tables that ClickHouse has, by their names.
+// listed returns the tables in ClickHouse, sorted by name.
 func (db *Database) listed() []*Table {
 	var out []*Table
 	for _, name := range slices.Sorted(db.TableNames()) {
@@ -107,7 +107,8 @@ func (db *Database) informationColumns() [][]any {
 	return rows
 }
 
-// add describes fields below a name, those of virtual tables after these. What leads to another table is a relationship, and no column.
+// add describes the fields below a name, with the fields of virtual tables at the end. A field that leads to another table is a relationship, not a
+// column.
 func (c *columnRows) add(above string, fields []Field, find func(*Table, string) (*Field, bool)) {
 	for i := range fields {
 		f, ok := find(c.table, fields[i].Name)
@@ -137,7 +138,7 @@ func columnRow(in, table, name string, position int, typ hogql.Type, kind string
 	}
 }
 
-// informationRelationships lists the joins that names of fields lead to, and the fields that are other names of fields.
+// informationRelationships lists the joins that field names lead to, and the fields that are aliases of others.
 func (db *Database) informationRelationships() [][]any {
 	var rows [][]any
 	for _, t := range db.listed() {
@@ -167,7 +168,7 @@ func number(b bool) int {
 	return 0
 }
 
-// informationType is the name of a type in information_schema.
+// informationType returns the name of a type in information_schema.
 func informationType(k hogql.Kind, field string) string {
 	switch k {
 	case hogql.String:

@@ -8,8 +8,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// Layout says how the physical tables are stored: which columns they have, of which types, and where a property is
-// found. It is immutable and safe for concurrent use.
+// Layout says how the physical tables are stored: their columns and types, and where properties are found. It is immutable and safe for
+// concurrent use.
 type Layout struct {
 	tables       map[string]bool
 	types        map[columnKey]string
@@ -25,16 +25,15 @@ type materialized struct {
 	nullable bool
 }
 
-// The comment by which PostHog marks a column that holds one property of another column:
-// column_materializer::properties::$browser, and ::disabled after it when the column must not be read.
+// The comment with which PostHog marks a column that stores one property of another column: column_materializer::properties::$browser, followed by
+// ::disabled if the column must not be read.
 const (
 	materializerPrefix   = "column_materializer"
 	materializerSplit    = "::"
 	materializerDisabled = "disabled"
 )
 
-// NewLayout returns a layout of the columns that a ClickHouse server has. Columns of tables that are not physical tables
-// of the schema are of no account.
+// NewLayout returns the layout for the columns of a ClickHouse server. It ignores columns of tables that are not physical tables of the schema.
 func NewLayout(columns []physical.Column) *Layout {
 	l := &Layout{
 		tables:       make(map[string]bool),
@@ -73,7 +72,7 @@ func (l *Layout) hasAll(t *physical.Table) bool {
 // Stores reports whether ClickHouse has a physical table.
 func (l *Layout) Stores(table string) bool { return l.tables[table] }
 
-// addMaterialized notes a column; where two hold the same property, the nullable one wins, because it distinguishes an empty text from absence.
+// addMaterialized adds a column. If two store the same property, the nullable one wins, because it distinguishes an empty text from a missing value.
 func (l *Layout) addMaterialized(c physical.Column, source, property string, nullable bool) {
 	key := propertyKey{c.Table, source, property}
 	if known, ok := l.materialized[key]; ok && known.nullable {
@@ -82,8 +81,7 @@ func (l *Layout) addMaterialized(c physical.Column, source, property string, nul
 	l.materialized[key] = materialized{c.Name, nullable}
 }
 
-// materializes reports whether a column holds one property of another column: by its comment, else by the expression that
-// fills it.
+// materializes reports whether a column stores one property of another column: by its comment, or by the expression that fills it.
 func materializes(c physical.Column) (source, property string, ok bool) {
 	if strings.HasPrefix(c.Comment, materializerPrefix+materializerSplit) {
 		return fromComment(c.Comment)
@@ -96,7 +94,7 @@ func materializes(c physical.Column) (source, property string, ok bool) {
 	return "", "", false
 }
 
-// materializing are the expressions that fill the text column of a property, by the column's type.
+// materializing matches the expressions that fill the text column of a property, by the column's type.
 var materializing = map[string]*regexp.Regexp{
 	"String":           regexp.MustCompile(`^replaceRegexpAll\(JSONExtractRaw\((\w+), '((?:[^'\\]|\\.)*)'\), '\^"\|"\$', ''\)$`),
 	"Nullable(String)": regexp.MustCompile(`^JSONExtract\((\w+), '((?:[^'\\]|\\.)*)', 'Nullable\(String\)'\)$`),
@@ -104,7 +102,7 @@ var materializing = map[string]*regexp.Regexp{
 
 var unescaped = strings.NewReplacer(`\\`, `\`, `\'`, `'`)
 
-// fromComment reads PostHog's comment. Old comments have no source column and mean properties.
+// fromComment parses PostHog's comment. Old comments have no source column and mean properties.
 func fromComment(comment string) (source, property string, ok bool) {
 	parts := strings.SplitN(comment, materializerSplit, 4)
 	switch {
@@ -124,15 +122,15 @@ func (l *Layout) Has(table, column string) bool {
 	return ok
 }
 
-// Foreign reports whether the tables are not ours, whose properties are native JSON, but of a product that keeps them as text.
+// Foreign reports whether the tables belong to a product that stores properties as text, instead of being ours, which store native JSON.
 func (l *Layout) Foreign() bool {
 	return l.tables[eventsTable] && !l.Native(eventsTable, "properties")
 }
 
-// ColumnType returns ClickHouse's type of a column, empty when the table has no such column.
+// ColumnType returns ClickHouse's type of a column; empty if the table has no such column.
 func (l *Layout) ColumnType(table, column string) string { return l.types[columnKey{table, column}] }
 
-// ColumnZone returns the time zone that is part of a column's type, as in DateTime64(6, 'UTC'); empty when there is none.
+// ColumnZone returns the time zone in a column's type, as in DateTime64(6, 'UTC'); empty if there is none.
 func (l *Layout) ColumnZone(table, column string) string {
 	typ := l.ColumnType(table, column)
 	open := strings.IndexByte(typ, '\'')
@@ -152,5 +150,5 @@ func (l *Layout) nullableColumn(table, column string) bool {
 // nativeLayout is what NativeLayout returns.
 var nativeLayout = NewLayout(physical.Columns())
 
-// NativeLayout is the layout of the tables that this product makes itself: properties are native JSON.
+// NativeLayout returns the layout of the tables that this product creates: properties are native JSON.
 func NativeLayout() *Layout { return nativeLayout }

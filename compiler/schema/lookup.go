@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// catalogue holds every function by its name, derived aggregates too. It is made once and never changes, so that any
-// number of goroutines may read it.
+// catalogue holds every function by name, including derived aggregates. It is built once and never modified, so any number of goroutines may
+// read it.
 type catalogue struct {
 	byName   map[string]*Function
-	folded   map[string]*Function // by lower-case name, those whose case does not matter
+	folded   map[string]*Function // the case-insensitive functions by lower-case name
 	native   map[string]*Operator // nil for most
-	names    []string             // in the order of the table, the derived last
-	reducing []string             // the aggregates that arrayReduce takes, sorted
-	longest  int                  // bytes of the longest name: anything longer is unknown at once
+	names    []string             // in table order, derived functions last
+	reducing []string             // the aggregates that arrayReduce accepts, sorted
+	longest  int                  // bytes of the longest name; longer names are not looked up
 }
 
 var functions = newCatalogue(table)
@@ -43,8 +43,8 @@ func newCatalogue(rows []Function) *catalogue {
 	return c
 }
 
-// derive adds base with a chain of combinators. A row of its own goes before: sumMap also takes two arrays. Of two ways
-// to make one name, the longer base goes before: sumMapIf is sumMap with If.
+// derive adds base with a chain of combinators. An entry in the table takes precedence: sumMap also takes two arrays. If a name can be derived in two
+// ways, the longer base wins: sumMapIf is sumMap with If.
 func (c *catalogue) derive(base *Function, chain string) {
 	if known := c.byName[base.Name+chain]; known == nil || len(known.Base) < len(base.Name) && known.Base != "" {
 		c.add(derive(base, chain))
@@ -66,15 +66,15 @@ func (c *catalogue) add(f *Function) {
 	c.longest = max(c.longest, len(f.Name))
 }
 
-// allow lets the printer write a function of ClickHouse. It is an operator if one of the rows that compile to it is.
+// allow lets the printer write a ClickHouse function. It is an operator if one of the entries that compile to it is.
 func (c *catalogue) allow(native string, op *Operator) {
 	if native != "" && c.native[native] == nil {
 		c.native[native] = op
 	}
 }
 
-// LookupFunction finds a function by the name that its caller wrote: exactly, else without regard to case where the
-// function allows that. Aggregates with combinators (sumIf, countDistinctStateIf) are found as any other.
+// LookupFunction finds a function by the name that its caller wrote: first exactly, then ignoring case if the function allows that. Aggregates with
+// combinators (sumIf, countDistinctStateIf) are found like any other function.
 func LookupFunction(name string) (*Function, bool) {
 	if f, ok := functions.byName[name]; ok {
 		return f, true
@@ -86,18 +86,17 @@ func LookupFunction(name string) (*Function, bool) {
 	return f, ok
 }
 
-// NativeFunction reports whether the printer may write a function of ClickHouse: it must be what a row of the table
-// compiles to, or one of the few that the resolver adds by itself.
+// NativeFunction reports whether the printer may write a ClickHouse function: an entry of the table must compile to it, or it must be one of the few
+// that the resolver adds itself.
 func NativeFunction(name string) bool {
 	_, known := functions.native[name]
 	return known
 }
 
-// NativeOperator returns how a function of ClickHouse is written as an operator; nil when it is not one.
+// NativeOperator returns how a ClickHouse function is written as an operator; nil if it is not one.
 func NativeOperator(name string) *Operator { return functions.native[name] }
 
-// Functions yields every function, hidden ones too, family by family; the aggregates that combinators make come after
-// all that have rows of their own.
+// Functions yields every function, including hidden ones, family by family. Derived aggregates come last.
 func Functions() iter.Seq[*Function] {
 	return func(yield func(*Function) bool) {
 		for _, name := range functions.names {
@@ -108,7 +107,7 @@ func Functions() iter.Seq[*Function] {
 	}
 }
 
-// FunctionNames yields the names of the functions that are shown to people.
+// FunctionNames yields the names of the functions that are not hidden.
 func FunctionNames() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for f := range Functions() {

@@ -6,10 +6,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// Expand returns the expression that a call of a macro stands for: its text with the arguments in place of {a}, {b}, {c}
-// and so on. There are as many arguments as CheckArity allows; each is used at most once and never inside a lambda, so
-// that a call costs no more than it shows, and no name of its author means a parameter of the macro. The new nodes have
-// the place at, so that a mistake points at the call.
+// Expand returns the expression that replaces a call of a macro: its text with the arguments in place of {a}, {b}, {c} and so on. Their number must
+// be allowed by CheckArity. Each is used at most once and never inside a lambda, so that a call costs no more than it appears to, and a name in an
+// argument never means a parameter of the macro. The new nodes have the place at, so that mistakes point at the call.
 func (f *Function) Expand(at hogql.Span, args []hogql.Expr) hogql.Expr {
 	body, err := hogql.ParseExpr(f.Macro)
 	if err != nil {
@@ -23,7 +22,7 @@ func (f *Function) Expand(at hogql.Span, args []hogql.Expr) hogql.Expr {
 	})
 }
 
-// moved returns a copy of a node with another place in the text. It knows the nodes of which macros are made.
+// moved returns a copy of a node with another place. It knows the nodes that occur in macros.
 func moved(e hogql.Expr, at hogql.Span) hogql.Expr {
 	if n, ok := e.(*hogql.Call); ok {
 		c := *n

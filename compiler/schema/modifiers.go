@@ -1,12 +1,12 @@
 package schema
 
-// Modifiers change what a query means without a change of its text (contract: api.md, section 2.10). The zero value is what
-// a query without modifiers means.
+// Modifiers change the meaning of a query without changing its text (contract: api.md, section 2.10). The zero value is for a query without
+// modifiers.
 type Modifiers struct {
 	Persons PersonMode
-	// BounceSeconds is how long a session has to last to be no bounce. 0: defaultBounceSeconds.
+	// BounceSeconds is how long a session must last not to be a bounce. 0 means defaultBounceSeconds.
 	BounceSeconds float64
-	// Channels are the project's own rules on channel types; they come before the built-in ones.
+	// Channels are the project's own rules on channel types; they precede the built-in ones.
 	Channels []ChannelRule
 }
 
@@ -20,22 +20,22 @@ func (m Modifiers) bounceSeconds() float64 {
 	return m.BounceSeconds
 }
 
-// PersonMode says who the person of an event is, and which of the person's properties count.
+// PersonMode says which person an event belongs to, and which of the person's properties are used.
 type PersonMode uint8
 
 // The modes (contract: hogql.md, section 8).
 const (
-	// PersonOverridden: the person whom the distinct id has now, with the properties that the event recorded.
+	// PersonOverridden: the current person of the distinct id, with the properties recorded in the event.
 	PersonOverridden PersonMode = iota
-	// PersonOverriddenJoined: the person whom the distinct id has now, with the properties of now.
+	// PersonOverriddenJoined: the current person of the distinct id, with current properties.
 	PersonOverriddenJoined
-	// PersonRecorded: person and properties as the event recorded them.
+	// PersonRecorded: person and properties as recorded in the event.
 	PersonRecorded
-	// PersonJoined: all by way of the distinct id; events of nobody vanish.
+	// PersonJoined: everything by way of the distinct id; events without a person are dropped.
 	PersonJoined
 )
 
-// PersonModes are the modes by the names of the modifier personsOnEventsMode.
+// PersonModes maps the values of the modifier personsOnEventsMode to modes.
 var PersonModes = map[string]PersonMode{
 	"person_id_override_properties_on_events":    PersonOverridden,
 	"person_id_override_properties_joined":       PersonOverriddenJoined,

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Names is a list of the names that the engine has for things of one sort, of which an argument must be one. The engine
-// looks for others among files.
+// Names is a list of the engine's names for things of one sort, one of which an argument must be. The engine looks for other names among
+// files.
 type Names struct {
-	// Noun is what a name is one of, Example one of the names.
+	// Noun is the word for such a thing, and Example one of the names.
 	Noun, Example string
-	all           map[string]bool // in lower case: the case of these names does not matter
+	all           map[string]bool // in lower case: these names are case-insensitive
 }
 
 func newNames(noun, example, all string) *Names {
@@ -22,9 +22,9 @@ func newNames(noun, example, all string) *Names {
 	return n
 }
 
-// Lookup finds a name in any case, and returns it as the engine is to read it.
+// Lookup finds a name in any case, and returns it in the form for the engine.
 func (n *Names) Lookup(name string) (string, bool) {
-	if len(name) > longestNear { // of which the list has none
+	if len(name) > longestNear { // the list has none that long
 		return "", false
 	}
 	name = strings.ToLower(name)
@@ -34,7 +34,7 @@ func (n *Names) Lookup(name string) (string, bool) {
 // All yields the names, in no order.
 func (n *Names) All() iter.Seq[string] { return maps.Keys(n.all) }
 
-// charsets are the character sets that convertCharset knows.
+// charsets are the character sets that convertCharset supports.
 var charsets = newNames("character set", "windows-1251", `
 	utf-8 utf-16 utf-16be utf-16le utf-32 utf-32be utf-32le utf-7 us-ascii ascii latin1
 	iso-8859-1 iso-8859-2 iso-8859-3 iso-8859-4 iso-8859-5 iso-8859-6 iso-8859-7 iso-8859-8 iso-8859-9 iso-8859-10 iso-8859-13

@@ -1,8 +1,8 @@
 package schema
 
-// resolverNatives are the ClickHouse functions that the resolver writes by itself and that no row of the table brings.
-// Add a name here when a rewrite needs it, never one with a side effect or a view outside the query: no settings, no
-// server state, no files.
+// resolverNatives are the ClickHouse functions that the resolver writes itself and that are in no entry of the table. Add a name here when a
+// rewrite needs it, but never one with a side effect or with access to anything outside of the query: no settings, no server state, no
+// files.
 var resolverNatives = []string{
 	// Values of native JSON columns.
 	"dynamicElement", "dynamicType",
@@ -11,8 +11,8 @@ var resolverNatives = []string{
 	"toBool", "toFloat64", "toFloat64OrNull", "toInt64", "toInt64OrNull", "toUUID", "toUUIDOrNull",
 	// NULL-safe comparison and access.
 	"isDistinctFrom", "isNotDistinctFrom", "arrayElementOrNull",
-	// The totals among the rows of GROUPING SETS.
+	// The totals in the rows of GROUPING SETS.
 	"grouping",
-	// Intervals of units that have no row.
+	// Intervals of units without an entry.
 	"toIntervalMicrosecond", "toIntervalMillisecond",
 }

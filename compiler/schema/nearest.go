@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// longestNear bounds the names that Nearest compares, in characters. A longer name has no near one: nobody mistypes so
-// much by accident, and the comparison of two names takes time in the product of their lengths.
+// longestNear is the longest name that Nearest compares, in characters. A longer name has no nearest one: nobody mistypes that much by accident, and
+// comparing two names takes time proportional to the product of their lengths.
 const longestNear = 64
 
-// Nearest returns the name among the given ones that was probably meant by a name that is not one of them, or "" when
-// none is near. Names that differ in case only are the nearest; then those with the fewest missing, additional, wrong
-// and swapped characters, case disregarded; then the first by alphabet. The longer a name, the more mistakes it may have.
+// Nearest returns the name, among the given ones, that was probably meant by an unknown name, or "" if none is near. Names that only differ in case
+// are nearest; then those with the fewest missing, additional, wrong and swapped characters, ignoring case; then the alphabetically first. Longer
+// names may have more mistakes.
 func Nearest(name string, among iter.Seq[string]) string {
 	if len(name) > longestNear*utf8.UTFMax {
 		return ""
@@ -34,7 +34,7 @@ func Nearest(name string, among iter.Seq[string]) string {
 	return nearest
 }
 
-// tolerated is the number of mistakes with which a name of n characters is still near.
+// tolerated returns the number of mistakes up to which a name of n characters is near.
 func tolerated(n int) int {
 	switch {
 	case n < 3:
@@ -47,8 +47,8 @@ func tolerated(n int) int {
 	return 3
 }
 
-// distance counts the characters to insert, delete, replace or swap with their neighbour that make b of a (the optimal
-// string alignment distance). It stops counting beyond limit, and then returns limit+1.
+// distance counts the characters to insert, delete, replace or swap with their neighbor to turn a into b (the optimal string alignment distance). It
+// stops counting beyond limit, and then returns limit+1.
 func distance(a, b []rune, limit int) int {
 	if len(b) > longestNear || max(len(a)-len(b), len(b)-len(a)) > limit {
 		return limit + 1

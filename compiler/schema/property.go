@@ -2,30 +2,30 @@ package schema
 
 import "strings"
 
-// StorageKind is a way in which a property is stored.
+// StorageKind is a way to store a property.
 type StorageKind uint8
 
-// The ways of storing a property.
+// The ways to store a property.
 const (
 	// StringColumn: the property is inside JSON text.
 	StringColumn StorageKind = iota
-	// NativeJSON: the property is a path of a column of ClickHouse's JSON type.
+	// NativeJSON: the property is a path in a column of ClickHouse's JSON type.
 	NativeJSON
-	// Materialized: the property has a text column of its own.
+	// Materialized: the property has its own text column.
 	Materialized
 )
 
-// Storage says where one property is found.
+// Storage says where a property is stored.
 type Storage struct {
 	Kind StorageKind
-	// Column holds the property itself when Kind is Materialized, else all properties.
+	// Column is the column of the property itself if Kind is Materialized, otherwise of all properties.
 	Column string
-	// Nullable reports whether a Materialized column holds NULL where the property is absent. One that is not nullable holds ''
-	// for an absent property as for an empty one, and 'null' for JSON null as for the text "null".
+	// Nullable reports whether a Materialized column has NULL for a missing property. A column that is not nullable has '' for a missing as well
+	// as for an empty property, and 'null' for JSON null as well as for the text "null".
 	Nullable bool
 }
 
-// Property says where the property of that name is found, in a JSON column of a physical table.
+// Property returns where the property of that name in a JSON column of a physical table is stored.
 func (l *Layout) Property(table, column, name string) Storage {
 	if l.Native(table, column) {
 		return Storage{Kind: NativeJSON, Column: column}
@@ -36,7 +36,7 @@ func (l *Layout) Property(table, column, name string) Storage {
 	return Storage{Kind: StringColumn, Column: column}
 }
 
-// Native reports whether a column is of ClickHouse's JSON type.
+// Native reports whether a column has ClickHouse's JSON type.
 func (l *Layout) Native(table, column string) bool {
 	typ := l.ColumnType(table, column)
 	return typ == "JSON" || strings.HasPrefix(typ, "JSON(")

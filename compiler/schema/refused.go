@@ -2,7 +2,7 @@ package schema
 
 import "strings"
 
-// refused says what to write in place of functions that PostHog or ClickHouse has and this table has not, in a sentence.
+// refused says, in a sentence, what to write instead of functions that PostHog or ClickHouse has and this table does not.
 var refused = map[string]string{
 	"untuple":                "Name the elements instead: t.1, t.2.",
 	"generateSeries":         "It makes no table here. Write range(a, b + 1, step) with arrayJoin, or select from numbers(a, n).",
@@ -16,12 +16,12 @@ var refused = map[string]string{
 	"throwIf":                "A query cannot fail on purpose. Return the condition as a column.",
 }
 
-// refusedPrefixes are those of names of functions that belong to parts of PostHog.
+// refusedPrefixes are name prefixes of functions that belong to parts of PostHog.
 var refusedPrefixes = map[string]string{
 	"aggregate_funnel": "Send a FunnelsQuery instead.",
 }
 
-// Refused returns what to write in place of a function that is refused on purpose; "" for any other name.
+// Refused returns what to write instead of a function that is refused on purpose; "" for any other name.
 func Refused(name string) string {
 	if advice := refused[name]; advice != "" {
 		return advice

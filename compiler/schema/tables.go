@@ -10,23 +10,23 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// ProjectColumn is the column that says to which project a row belongs. Every physical table has it.
+// ProjectColumn is the column with the project of a row. Every physical table has it.
 const ProjectColumn = physical.Project
 
-// PhysicalTable reports whether ClickHouse has a table of that name which queries may be compiled to, and whether its rows
-// belong to projects, so that each scan needs its guard.
+// PhysicalTable reports whether ClickHouse has a table of that name that queries may be compiled to, and whether its rows belong to projects, so that
+// each scan needs a guard.
 func PhysicalTable(name string) (guarded, known bool) {
 	known = physical.Has(name)
 	return known, known
 }
 
-// Table is a table as queries see it. Tables and their fields are shared: never change one.
+// Table is a table as queries see it. Tables and their fields are shared: do not modify them.
 type Table struct {
 	Name     string
-	Physical string // the table of ClickHouse that holds the rows
-	// Merge makes one row of the versions of each; nil shows all rows as they are stored.
+	Physical string // the ClickHouse table that stores the rows
+	// Merge combines the versions of each row; nil shows all rows as they are stored.
 	Merge *Merge
-	// Grouping makes each row of a group of another table's rows; nil for all tables whose rows are stored.
+	// Grouping builds each row from a group of another table's rows; nil for tables whose rows are stored.
 	Grouping *Grouping
 	// Fields are in the order of *.
 	Fields []Field
@@ -34,39 +34,39 @@ type Table struct {
 	byName map[string]*Field
 }
 
-// Merge says how versions become rows: of the rows with the same keys, the one with the highest version counts.
+// Merge says how versions become rows: among rows with the same keys, the one with the highest version counts.
 type Merge struct {
 	Keys    []string // fields
 	Version string   // physical column
-	Deleted string   // physical column that marks a deleted row with 1; empty when nothing is ever deleted
-	// NotAhead is a field of time that lies before physical.CreatedBefore in rows that count; empty for no such rule.
+	Deleted string   // physical column that marks a deleted row with 1; empty if rows are never deleted
+	// NotAhead is a time field that must be before physical.CreatedBefore for a row to count; empty for no such rule.
 	NotAhead string
-	// Sign is a physical column that adds up to more than 0 for a row that is there; empty when every row is. Then a row has
-	// no fields but its keys.
+	// Sign is a physical column whose sum is above 0 for a row that exists; empty if every row does. With a Sign, a row only has its keys as
+	// fields.
 	Sign string
-	// Current is the key that is the id of a cohort, whose rows have one version together: rows of others do not count. See
-	// Cohorts.Members. Empty: each row has a version of its own.
+	// Current is the key that is a cohort's id. All rows of a cohort share one version, and rows with other versions do not count: see
+	// Cohorts.Members. Empty if each row has its own version.
 	Current string
 }
 
-// Field is one name below a table: a column, a virtual table, or a lazy join.
+// Field is a name below a table: a column, a virtual table, or a lazy join.
 type Field struct {
 	Name   string
-	Column string // of the physical table; empty: the field's name
+	Column string // of the physical table; empty if it is the field's name
 	Type   hogql.Type
-	Hidden bool // reachable by its name, left out of *
+	Hidden bool // reachable by name, but not part of *
 
-	// Scope and Group say whose properties a JSON field holds.
+	// Scope and Group say what the properties in a JSON field belong to.
 	Scope PropertyScope
 	Group int
 
-	// Fields are those of a virtual table: a part of the same row under one name.
+	// Fields are the fields of a virtual table: a part of the same row under one name.
 	Fields []Field
 	// Join leads to the fields of another table.
 	Join *LazyJoin
-	// Override leads to the row whose field of the same name counts instead, where there is one.
+	// Override leads to the row whose field of the same name replaces this one, if there is such a row.
 	Override *LazyJoin
-	// Same names the field of the table that this one is another name for, which may lie below others: pdi.person_id.
+	// Same is the field of the table that this one is an alias of, which may be nested: pdi.person_id.
 	Same string
 	// Formula computes the field.
 	Formula *Formula
@@ -74,16 +74,16 @@ type Field struct {
 
 // LazyJoin joins another table once a query uses one of its fields.
 type LazyJoin struct {
-	Name    string // distinguishes the joins of one table
+	Name    string // distinguishes the joins of a table
 	Table   string
-	Local   string // field of the table that joins
-	Foreign string // field of the table that is joined
-	Inner   bool   // rows without a partner vanish; else they get default values
-	// Unique reports whether there is at most one partner for a row.
+	Local   string // field of the joining table
+	Foreign string // field of the joined table
+	Inner   bool   // rows without a partner are dropped; otherwise they get default values
+	// Unique reports whether a row has at most one partner.
 	Unique bool
 	// Group restricts groups to those of one type; -1 for other tables.
 	Group int
-	// Overrides reports whether the partner says no more than what a field of the row is instead.
+	// Overrides reports whether the partner only overrides a field of the row.
 	Overrides bool
 }
 
@@ -92,7 +92,7 @@ func (f *Field) IsColumn() bool {
 	return f.Fields == nil && f.Join == nil && (f.Same == "" || f.Type.Kind != hogql.Unknown)
 }
 
-// PhysicalName is the column of the physical table that the field reads.
+// PhysicalName returns the column of the physical table that the field reads.
 func (f *Field) PhysicalName() string {
 	if f.Column == "" {
 		return f.Name
@@ -100,7 +100,7 @@ func (f *Field) PhysicalName() string {
 	return f.Column
 }
 
-// Key distinguishes the field from others of the same name in other parts of its table.
+// Key distinguishes the field from fields of the same name in other parts of its table.
 func (f *Field) Key() string {
 	if f.PhysicalName() == f.Name {
 		return f.Name
@@ -156,8 +156,8 @@ var groupFields = []Field{
 	{Name: "properties", Column: "group_properties", Type: jsonType},
 }
 
-// queryLogFields are the fields of the log of queries (contract: clients-queries.md, section 8), in the order of the held table that stands
-// for it where ClickHouse has none.
+// queryLogFields are the fields of the query log (contract: clients-queries.md, section 8), in the order of the held table that replaces it where
+// ClickHouse has none.
 var queryLogFields = []Field{
 	{Name: "event_date", Type: dateType},
 	{Name: "event_time", Type: timeType},
@@ -185,7 +185,7 @@ var queryLogFields = []Field{
 	project,
 }
 
-// versionFields are what the raw tables show beside the merged ones.
+// versionFields are the fields that raw tables have in addition to the merged ones.
 var versionFields = []Field{
 	{Name: "is_deleted", Type: boolType},
 	{Name: "version", Type: intType},
@@ -248,7 +248,7 @@ func (db *Database) Table(name string) (*Table, bool) {
 	return t, ok
 }
 
-// Stored reports whether ClickHouse has the physical table that holds the rows.
+// Stored reports whether ClickHouse has the physical table with the rows.
 func (db *Database) Stored(t *Table) bool { return db.keeps(t) || db.layout().tables[t.Physical] }
 
 // TableNames yields the names of the tables that queries can read, in no order.
@@ -265,8 +265,8 @@ func (db *Database) TableNames() iter.Seq[string] {
 	}
 }
 
-// Field finds a field of a table by its name. Beside the fields of the table itself, events has one for each group type
-// by the type's name, unless another field has that name. Fields whose column the physical table lacks do not exist.
+// Field finds a field of a table by name. In addition to its own fields, events has one for each group type, by the type's name, unless another field
+// has that name. Fields whose column the physical table lacks do not exist.
 func (db *Database) Field(t *Table, name string) (*Field, bool) {
 	f, ok := t.byName[name]
 	if !ok {
@@ -289,7 +289,7 @@ func (db *Database) Below(t *Table, virtual *Field, name string) (*Field, bool) 
 	return nil, false
 }
 
-// exists reports whether the physical table has what the field reads. A table of which nothing is known has all.
+// exists reports whether the physical table has the column that the field reads. A table that nothing is known about has all columns.
 func (db *Database) exists(t *Table, f *Field) bool {
 	switch {
 	case f.Join != nil, f.Same != "", db.keeps(t):
@@ -308,7 +308,7 @@ func (db *Database) exists(t *Table, f *Field) bool {
 	return db.layout().Has(t.Physical, f.PhysicalName())
 }
 
-// Star yields the fields that * stands for, in order.
+// Star yields the fields of *, in order.
 func (db *Database) Star(t *Table) iter.Seq[*Field] {
 	return func(yield func(*Field) bool) {
 		for i := range t.Fields {
@@ -338,24 +338,24 @@ func (db *Database) FieldNames(t *Table) iter.Seq[string] {
 	}
 }
 
-// FieldType returns the type of a field as the physical table stores it: with NULL where its column allows that.
+// FieldType returns the type of a field as stored in the physical table: nullable if its column is.
 func (db *Database) FieldType(t *Table, f *Field) hogql.Type {
 	typ := f.Type
 	typ.Nullable = typ.Nullable || db.layout().nullableColumn(t.Physical, f.PhysicalName())
 	return typ
 }
 
-// StoredType returns the type of the physical column of a field, in ClickHouse's words; empty when it is not known.
+// StoredType returns the type of the physical column of a field, in ClickHouse's words; empty if unknown.
 func (db *Database) StoredType(t *Table, f *Field) string {
 	return db.layout().ColumnType(t.Physical, f.PhysicalName())
 }
 
-// FieldZone returns the time zone in which the physical column of a field shows its times; empty when it has none.
+// FieldZone returns the time zone in which the physical column of a field shows its times; empty if it has none.
 func (db *Database) FieldZone(t *Table, f *Field) string {
 	return db.layout().ColumnZone(t.Physical, f.PhysicalName())
 }
 
-// Storage says where a property below a JSON field is found.
+// Storage returns where a property below a JSON field is stored.
 func (db *Database) Storage(t *Table, f *Field, property string) Storage {
 	return db.layout().Property(t.Physical, f.PhysicalName(), property)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// The physical tables of members: those that are computed, and those that were given.
+// The physical tables of computed members, and of members that were added directly.
 const (
 	computedMembers = physical.ComputedMembers
 	givenMembers    = physical.StaticMembers
@@ -34,7 +34,7 @@ var cohortTables = []*Table{
 	{Name: "static_cohort_people", Physical: givenMembers, Fields: memberFields},
 }
 
-// HoldsMembers reports whether a table holds members of all cohorts.
+// HoldsMembers reports whether a table has the members of all cohorts.
 func HoldsMembers(table string) bool {
 	return slices.ContainsFunc(cohortTables, func(t *Table) bool { return t.Name == table })
 }

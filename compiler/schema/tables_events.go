@@ -10,7 +10,7 @@ import (
 // eventsTable is the name of the table of events, and of the physical table behind it.
 const eventsTable = physical.Events
 
-// events is the table of events in each mode of persons.
+// events is the table of events in each person mode.
 var events = func() map[PersonMode]*Table {
 	byMode := make(map[PersonMode]*Table, len(PersonModes))
 	for _, mode := range PersonModes {
@@ -25,7 +25,7 @@ var overrideJoin = &LazyJoin{
 	Name: "override", Table: "person_distinct_id_overrides", Local: "distinct_id", Foreign: "distinct_id", Unique: true, Group: -1, Overrides: true,
 }
 
-// recordedPerson are the fields of a person as an event recorded it, below the name path.
+// recordedPerson returns the fields of a person as recorded in an event, below the name path.
 func recordedPerson(path string) []Field {
 	return slices.Concat([]Field{
 		{Name: "id", Column: "person_id", Type: uuidType},
@@ -34,7 +34,7 @@ func recordedPerson(path string) []Field {
 	}, initialFields(path+".properties"))
 }
 
-// eventPerson are the fields of events that say who the person is.
+// eventPerson returns the fields of events that identify the person.
 func eventPerson(mode PersonMode) (id, person Field) {
 	id = Field{Name: "person_id", Type: uuidType}
 	recorded := recordedPerson("person")
@@ -56,7 +56,7 @@ func eventPerson(mode PersonMode) (id, person Field) {
 	return id, person
 }
 
-// issueOfEvent is the issue that an exception was sent with. There are no issues that were merged into others later.
+// issueOfEvent is the issue that an exception was sent with. Issues are never merged.
 var issueOfEvent = formula("toUUID(properties.$exception_issue_id)")
 
 func eventFields(mode PersonMode) []Field {

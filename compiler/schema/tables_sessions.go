@@ -2,20 +2,20 @@ package schema
 
 import "strings"
 
-// The sessions of a project are its events grouped by $session_id (contract: hogql.md, section 7; api.md, section 9.1). Nothing
-// is stored for them: a query computes the fields that it uses.
+// The sessions of a project are its events grouped by $session_id (contract: hogql.md, section 7; api.md, section 9.1). They are not stored: a query
+// computes the fields that it uses.
 
 const (
-	// seen is the condition on events that show a page or a screen. Their properties say where a session came from, and those
-	// of other events count only where no such event has any: entryTime and endTime move these a year away.
+	// seen is the condition on events that show a page or a screen. Their properties tell where a session came from; those of other events only count
+	// if there is no such event: entryTime and endTime move those a year away.
 	seen      = "event in ('$pageview', '$screen')"
 	entryTime = "if(" + seen + ", timestamp, timestamp + toIntervalSecond(31536000))"
 	endTime   = "if(" + seen + ", timestamp, timestamp - toIntervalSecond(31536000))"
-	// counted is the condition on events that make a session more than a bounce.
+	// counted is the condition on events that keep a session from being a bounce.
 	counted = "event in ('$pageview', '$screen', '$autocapture')"
 )
 
-// adIDs are the click ids of ad networks that sessions keep, beside gclid, gad_source and fbclid.
+// adIDs are the ad networks' click ids that sessions keep, in addition to gclid, gad_source and fbclid.
 var adIDs = strings.Fields("gclsrc dclid gbraid wbraid msclkid twclid li_fat_id mc_cid igshid ttclid epik qclid sccid _kx irclid")
 
 func entry(property string) *Formula {
@@ -27,7 +27,7 @@ func entryHas(property string) *Formula {
 	return ofGroup("argMin(properties." + property + " is not null, " + entryTime + ")")
 }
 
-// channelFacts is a hidden field: what the session's first event says of where it came from, as one tuple in this order.
+// channelFacts is a hidden field: what the session's first event tells about its origin, as one tuple in this order.
 const channelFacts = "$entry_channel_type_properties"
 
 func sessionChannel() *Formula {
@@ -104,7 +104,7 @@ func sessionFields() []Field {
 	return fields
 }
 
-// sessions holds only what a UUIDv7 names: ids of any other form are of no session.
+// sessions only has ids that are UUIDv7: other ids belong to no session.
 var sessions = &Table{
 	Name: "sessions", Physical: "events", Fields: sessionFields(),
 	Grouping: &Grouping{

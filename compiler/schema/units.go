@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Unit is a unit of time that a query names as text: date_part('year', x), dateAdd('day', 1, x), dateTrunc('week', x).
-// An empty field means that the unit has no such function.
+// Unit is a unit of time that a query names by text: date_part('year', x), dateAdd('day', 1, x), dateTrunc('week', x). An empty field means that the
+// unit has no such function.
 type Unit struct {
-	Name     string // as ClickHouse takes it: second, day, …
-	Interval string // the ClickHouse function that makes an interval of a number of them
-	Part     string // the ClickHouse function that reads this part of a time
+	Name     string // ClickHouse's name: second, day, …
+	Interval string // the ClickHouse function for an interval of a number of units
+	Part     string // the ClickHouse function for this part of a time
 }
 
-// units holds the units by their names in lower case, without the plural's s.
+// units maps singular names in lower case to units.
 var units = map[string]Unit{
 	"microsecond": {Name: "microsecond", Interval: "toIntervalMicrosecond"},
 	"millisecond": {Name: "millisecond", Interval: "toIntervalMillisecond"},
@@ -32,7 +32,7 @@ var units = map[string]Unit{
 	"epoch":       {Part: "toUnixTimestamp"},
 }
 
-// UnitNames yields the names of the units that ok takes, in no order.
+// UnitNames yields the names of the units that ok accepts, in no order.
 func UnitNames(ok func(Unit) bool) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for name, u := range units {
@@ -43,7 +43,7 @@ func UnitNames(ok func(Unit) bool) iter.Seq[string] {
 	}
 }
 
-// longestUnit bounds the text that LookupUnit looks at.
+// longestUnit is the longest text that LookupUnit looks up.
 const longestUnit = len("microseconds")
 
 // LookupUnit finds a unit of time by its name in any case, singular or plural.

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// zoneText lists the time zones, one a line: a name, or a name and the name of the zone of which it is another name. It
-// holds the names of the IANA database that both Go and ClickHouse know, but not those that are not places (Factory,
-// localtime, posixrules). The tests compare it with Go and with the engine. Names that releases of the database disagree
-// on, such as EST, stand for themselves.
+// zoneText lists the time zones, one per line: a name, or a name and the name of the zone that it is an alias of. It contains the names in the IANA
+// database that both Go and ClickHouse know, except those that are not places (Factory, localtime, posixrules). The tests compare it with Go and
+// with the engine. Names that releases of the database disagree on, such as EST, are not treated as aliases.
 //
 //go:embed zones.txt
 var zoneText string
 
-// zones holds the zones by name: each leads to the name under which ClickHouse is to load it.
+// zones maps each zone to the name by which ClickHouse should load it.
 var zones = readZones(zoneText)
 
 func readZones(text string) map[string]string {
@@ -29,9 +28,9 @@ func readZones(text string) map[string]string {
 	return all
 }
 
-// LookupZone finds a time zone by its IANA name, whose case matters, and returns the name under which ClickHouse is to
-// load it. ClickHouse takes more for a name: fixed offsets, which cost it memory without end, and files. It keeps some
-// megabytes for each name that it has seen, also for two names of one zone; so these are loaded under one.
+// LookupZone finds a time zone by its case-sensitive IANA name, and returns the name by which ClickHouse should load it. ClickHouse accepts more
+// names: fixed offsets, which cost it memory without limit, and files. It keeps some megabytes for each name that it has seen, even for two names
+// of the same zone; so aliases are loaded by one name.
 func LookupZone(name string) (target string, ok bool) {
 	target, ok = zones[name]
 	return target, ok
@@ -48,5 +47,5 @@ func ZoneNames() iter.Seq[string] {
 	}
 }
 
-// NearestZone names the time zone that was probably meant, or "" when none is near.
+// NearestZone returns the time zone that was probably meant, or "" if none is near.
 func NearestZone(name string) string { return Nearest(name, ZoneNames()) }

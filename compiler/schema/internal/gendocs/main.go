@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// page is where the page lies, seen from compiler/schema.
+// page is the path of the page, relative to compiler/schema.
 const page = "../../docs/functions.md"
 
 func main() {

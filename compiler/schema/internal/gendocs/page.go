@@ -65,7 +65,7 @@ func functionsPage() []byte {
 	return b.Bytes()
 }
 
-// arguments says how many arguments a function takes, and how many parameters where it takes any.
+// arguments describes how many arguments a function takes, and how many parameters if it takes any.
 func arguments(f *schema.Function) string {
 	args := count(f.MinArgs, f.MaxArgs)
 	if f.MaxParams == 0 {
@@ -84,7 +84,7 @@ func count(low, high int) string {
 	return fmt.Sprintf("%d to %d", low, high)
 }
 
-// native names what a function compiles to.
+// native describes what a function compiles to.
 func native(f *schema.Function) string {
 	switch {
 	case f.Rule == schema.RuleMacro:
