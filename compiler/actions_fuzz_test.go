@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// FuzzAction reads the filters of a step, and asks for its action in every way: what comes of it is SQL or a mistake of the author.
+// FuzzAction reads the filters of a step, and uses its action in every way: the result is SQL, or a mistake of the author.
 func FuzzAction(f *testing.F) {
 	f.Add(`[{"type": "event", "key": "a", "value": ["b", 1], "operator": "is_not"}]`, "div > a.b", "https://%", "contains")
 	f.Add(`[{"type": "hogql", "key": "(properties.n as event) = 'x' and not matchesAction(2)"}]`, "", "a+", "regex")

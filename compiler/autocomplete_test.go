@@ -34,7 +34,7 @@ func catalogOf(db *schema.Database) compiler.Catalog {
 	}
 }
 
-// cursor takes the bars out of a text: one is the cursor, two are the ends of a word.
+// cursor removes the bars from a text: a single one is the cursor, two are the ends of a word.
 func cursor(t *testing.T, marked string) (text string, start, end int) {
 	t.Helper()
 	parts := strings.Split(marked, "|")
@@ -62,7 +62,7 @@ func completed(t *testing.T, q *query.Autocomplete) *complete.Completion {
 	return got
 }
 
-// labels gives the suggestions before the functions, each as label:detail, and a + for functions.
+// labels returns the suggestions before the functions, each as label:detail, and a + for the functions.
 func labels(c *complete.Completion) string {
 	var out []string
 	for _, s := range c.Suggestions {
@@ -193,7 +193,7 @@ func TestCompletePlainValues(t *testing.T) {
 	}
 }
 
-// Functions are ranked beside a comparison with a value of a known type, and nowhere else.
+// Functions are ranked only where they are compared with a value of a known type.
 func TestCompleteRanks(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"select * from events where timestamp > ", "select * from events where toDateTime('2024-01-01') = "} {
@@ -290,7 +290,7 @@ func TestCompleteOthers(t *testing.T) {
 	}
 }
 
-// No more than 220 properties are listed, and the answer says that there are more.
+// At most 220 properties are listed, and the answer says that there are more.
 func TestCompleteManyProperties(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -312,7 +312,7 @@ func TestCompleteManyProperties(t *testing.T) {
 	}
 }
 
-// FuzzComplete completes any text at any place: it never fails, and what it suggests is text.
+// FuzzComplete completes any text at any place: it never fails, and only suggests valid text.
 func FuzzComplete(f *testing.F) {
 	languages := []string{"hogQL", "hogQLExpr", "hog", "hogTemplate", "hogJson", "liquid"}
 	for i, text := range []string{
@@ -358,7 +358,7 @@ func FuzzComplete(f *testing.F) {
 	})
 }
 
-// BenchmarkComplete completes texts in a project of 10,000 properties of events.
+// BenchmarkComplete completes texts in a project with 10,000 event properties.
 func BenchmarkComplete(b *testing.B) {
 	env := world{Timezone: "UTC"}.env(b)
 	names := make([]string, 10_000)

@@ -10,7 +10,7 @@ import (
 
 type compilerParam = sql.Param
 
-// BenchmarkCompile compiles what customers typically send: the figure of a typical query is 100 µs and 300 allocations.
+// BenchmarkCompile compiles typical queries of customers: the target for a typical query is 100 µs and 300 allocations.
 func BenchmarkCompile(b *testing.B) {
 	w := world{Timezone: "Europe/Berlin", Event: map[string]string{"amount": "Numeric"}, Variables: map[string]any{"component": "", "year": 0}}
 	env := w.env(b)

@@ -53,7 +53,7 @@ func TestCompiledFacts(t *testing.T) {
 	}
 }
 
-// TestCompiledCohorts: a query tells whose members it reads, wherever it asks for them.
+// TestCompiledCohorts: a query reports the cohorts whose members it reads, wherever it uses them.
 func TestCompiledCohorts(t *testing.T) {
 	cohorts := schema.NewCohorts([]schema.Cohort{{ID: 5, Name: "a", Version: 1}, {ID: 6, Name: "b"}, {ID: 7, Static: true}, {ID: 8}}, false)
 	env := compiler.Env{Database: &schema.Database{Project: 1, Location: time.UTC, Cohorts: cohorts}, Now: compileNow}
@@ -80,7 +80,7 @@ func TestCompiledCohorts(t *testing.T) {
 	}
 }
 
-// TestCompileListed: lists of actors have the people's ids, whatever they ask for, and whatever they are behind.
+// TestCompileListed: lists of actors return people's ids, whatever else they select, and whatever their source is.
 func TestCompileListed(t *testing.T) {
 	env := compiler.Env{Database: &schema.Database{Project: 1, Location: time.UTC}, Now: compileNow}
 	tests := []struct{ name, body, want string }{
@@ -130,7 +130,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestFiltersGivenTwice pins that a request cannot say in two ways what {filters} is.
+// TestFiltersGivenTwice checks that a request cannot define {filters} in two ways.
 func TestFiltersGivenTwice(t *testing.T) {
 	t.Parallel()
 	w := world{Timezone: "UTC"}
@@ -148,15 +148,15 @@ var (
 	inBackquotes = regexp.MustCompile("`(?:[^`\\\\]|\\\\.)*`")
 	// parameter is a bound parameter of printed SQL.
 	parameter = regexp.MustCompile(`\{p\d+:[A-Za-z()0-9]+\}`)
-	// scanned is a physical table of printed SQL, where a table stands.
+	// scanned is a physical table of printed SQL, where a table is expected.
 	scanned = regexp.MustCompile(`(FROM|JOIN|IN) \(?(events|person|person_distinct_id2|person_distinct_id_overrides|groups)\b`)
 	// guarded is a physical table with the guard of project 7.
 	guarded = regexp.MustCompile(`FROM (events|person|person_distinct_id2|person_distinct_id_overrides|groups)(?: AS \w+)?` +
 		`(?: SAMPLE [0-9./ ]+)?(?: (?:LEFT )?ARRAY JOIN .*?)? WHERE team_id = 7(?: AND | GROUP | HAVING | WINDOW | ORDER | LIMIT | UNION | INTERSECT | EXCEPT |\)|$)`)
 )
 
-// checkClosed fails unless printed SQL holds no text of its author outside of quoted identifiers and parameters, and every
-// physical table stands directly under the project's guard.
+// checkClosed fails if printed SQL contains the author's text outside of quoted identifiers and parameters, or a physical table without the
+// project's guard directly around it.
 func checkClosed(t *testing.T, text, printed string) {
 	t.Helper()
 	bare := parameter.ReplaceAllString(inBackquotes.ReplaceAllString(printed, "q"), "p")
@@ -171,7 +171,7 @@ func checkClosed(t *testing.T, text, printed string) {
 	}
 }
 
-// goldenQueries are the texts of all golden cases.
+// goldenQueries returns the texts of all golden cases.
 func goldenQueries(tb testing.TB) []string {
 	tb.Helper()
 	files, err := filepath.Glob("testdata/*/*.txtar")
@@ -193,7 +193,7 @@ func goldenQueries(tb testing.TB) []string {
 	return texts
 }
 
-// intrusions are queries that try to see rows of other projects, one a line.
+// intrusions are queries that try to read rows of other projects, one per line.
 func intrusions(tb testing.TB) []string {
 	tb.Helper()
 	text, err := os.ReadFile("testdata/injection/queries.txt")
@@ -231,7 +231,7 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-// TestClosed holds the goldens and the intrusions to what the fuzzer looks for.
+// TestClosed checks the goldens and the intrusions like the fuzzer.
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -252,7 +252,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestLongList pins that a long list of values stays one parameter, whatever way it comes.
+// TestLongList checks that a long list of values remains one parameter, wherever it comes from.
 func TestLongList(t *testing.T) {
 	t.Parallel()
 	values := make([]any, 50_000)

@@ -77,7 +77,7 @@ func TestDescribeDatabase(t *testing.T) {
 	}
 }
 
-// Every name that is listed can be read as it is written there.
+// Every listed name can be read as it is written there.
 func TestDescribedFieldsResolve(t *testing.T) {
 	t.Parallel()
 	env := asked.env(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// TestNestedFunctions nests each function in each of its arguments. What a call resolves, it resolves once: where it does so twice, the
-// work doubles with each level, and the query ends as too large.
+// TestNestedFunctions nests each function in each of its arguments. A call must resolve its arguments only once: if it does so twice, the work doubles
+// with each level, and the query is refused as too large.
 func TestNestedFunctions(t *testing.T) { //nolint:paralleltest // measured
 	const levels = 20
 	for f := range schema.Functions() {
@@ -36,7 +36,7 @@ func TestNestedFunctions(t *testing.T) { //nolint:paralleltest // measured
 	}
 }
 
-// call writes a call with one argument given, and the others names.
+// call returns a call with one given argument; the others are names.
 func call(f *schema.Function, args, at int, text string) string {
 	list := make([]string, args)
 	for i := range list {
@@ -52,7 +52,7 @@ func call(f *schema.Function, args, at int, text string) string {
 	return f.Name + params + "(" + strings.Join(list, ", ") + ")"
 }
 
-// growing are forms that put a query, or an expression, into a bigger one, often more than once.
+// growing are templates that put a query or an expression into a bigger one, often more than once.
 var (
 	growingQueries = []string{
 		"select *, * from (%s)", "select a.*, a.* from (%s) a", "select a.*, b.* from (%s) a cross join (select 1 as y) b",
@@ -70,7 +70,7 @@ var (
 	}
 )
 
-// TestExpanding compiles random nestings of what makes queries grow. Whatever they are, they cost no more than the budget.
+// TestExpanding compiles random nestings of constructs that make queries grow. None costs more than the budget.
 func TestExpanding(t *testing.T) { //nolint:paralleltest // measured
 	env := hostileEnv(t)
 	fits, tooLarge := 0, 0
@@ -108,7 +108,7 @@ func TestExpanding(t *testing.T) { //nolint:paralleltest // measured
 	if fits == 0 {
 		t.Error("no query compiles: the forms say nothing")
 	}
-	// Few of the random ones are too large, so one that is belongs to the test.
+	// Few of the random ones are too large, so one that certainly is gets added.
 	text := "select 1 as x"
 	for range 16 {
 		text = "with c as (" + text + ") select a.*, b.* from c a cross join c b"
@@ -118,7 +118,7 @@ func TestExpanding(t *testing.T) { //nolint:paralleltest // measured
 	}
 }
 
-// TestLongTexts compiles texts of a megabyte whose parts are looked up among one another.
+// TestLongTexts compiles texts of a megabyte whose parts are looked up among each other.
 func TestLongTexts(t *testing.T) { //nolint:paralleltest // measured
 	many := func(form, between string, size int) string {
 		var b strings.Builder

@@ -20,8 +20,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// world is the section env of a golden file: the project that the query is compiled for. What is left out is empty, but the
-// time zone is UTC.
+// world is the section env of a golden file: the project that the query is compiled for. Missing fields are empty, except that the time zone is
+// then UTC.
 type world struct {
 	Timezone  string            `json:"timezone"`
 	WeekStart int               `json:"week_start"`
@@ -30,12 +30,12 @@ type world struct {
 	Person    map[string]string `json:"person"` // and of person properties
 	Group     map[string]string `json:"group"`  // and of properties of group 0
 	Pages     bool              `json:"pages"`
-	// Values are the kinds of values that properties have had: by the scope of the property (1 event, 2 person, 3 group 0), then by its name.
+	// Values are the kinds of values that properties have had, by the property's scope (1 event, 2 person, 3 group 0) and name.
 	Values  map[schema.PropertyScope]map[string][]string `json:"values"`
 	Actions []action                                     `json:"actions"`
-	// Cohorts are by id: the name of one whose version 3 counts, or of one of another product if there are Columns; or an object.
+	// Cohorts are by id. A name means a cohort with current version 3, or one of another product if there are Columns; or the value is an object.
 	Cohorts map[int64]worldCohort `json:"cohorts"`
-	// Columns are the physical columns of the server, as table.name type [= what fills it]; none: our own tables.
+	// Columns are the server's physical columns, as table.name type [= expression that fills it]; none means our own tables.
 	Columns []string `json:"columns"`
 }
 
@@ -45,7 +45,7 @@ var kindNames = map[string]physical.Kinds{
 	"arrays": physical.Arrays, "objects": physical.Objects,
 }
 
-// action is an action of a golden file, as the API has it.
+// action is an action in a golden file, as in the API.
 type action struct {
 	ID      int64  `json:"id"`
 	Name    string `json:"name"`
@@ -64,7 +64,7 @@ type action struct {
 	} `json:"steps"`
 }
 
-// actionsOf are the actions of a golden file as the compiler has them.
+// actionsOf converts the actions of a golden file to the compiler's.
 func actionsOf(tb testing.TB, list []action) *query.Actions {
 	tb.Helper()
 	out := make([]query.Action, len(list))
@@ -162,8 +162,8 @@ func (w world) env(tb testing.TB) compiler.Env {
 	return env
 }
 
-// node makes the query node of a golden file: the section query, and the further fields of the section request. A request
-// with a kind is the whole node.
+// node builds the query node of a golden file from the section query and the additional fields in the section request. A request with a kind is the
+// whole node.
 func node(t *testing.T, in map[string]string) query.Node {
 	t.Helper()
 	body := map[string]any{}
@@ -207,7 +207,7 @@ func compileCase(t *testing.T, in map[string]string) (*compiler.Compiled, error)
 	return compiler.CompileCohort(d, w.env(t))
 }
 
-// piecesCase is the query for some pieces of a query. A golden file names them as JSON.
+// piecesCase is the query for some pieces of a query, which a golden file gives as JSON.
 func piecesCase(t *testing.T, compiled *compiler.Compiled, text string) *compiler.Compiled {
 	t.Helper()
 	var places []int
@@ -225,7 +225,7 @@ func piecesCase(t *testing.T, compiled *compiler.Compiled, text string) *compile
 }
 
 var (
-	// Filters are those of a cohort, places those of the pieces that are asked for.
+	// Filters are a cohort's filters; places are the indexes of the requested pieces.
 	goldenInputs  = []string{"query", "request", "filters", "env", "places"}
 	goldenOutputs = []string{"sql", "args", "columns", "mistakes"}
 )
@@ -275,7 +275,7 @@ func TestGoldenLines(t *testing.T) {
 	}
 }
 
-// mistakes lists the mistakes of a query as line:column: code: detail, with the text that each points at.
+// mistakes lists the mistakes of a query as line:column: code: detail, each with the text that it points at.
 func mistakes(t *testing.T, text string, err error) string {
 	t.Helper()
 	all := compiler.Mistakes(err)

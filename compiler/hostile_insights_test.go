@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 )
 
-// TestHostileInsights compiles insights with as much of everything as their nodes may hold.
+// TestHostileInsights compiles insights with as much of everything as their nodes allow.
 func TestHostileInsights(t *testing.T) { //nolint:paralleltest // measured
 	type object = map[string]any
 	repeated := func(n int, one func(i int) any) []any {

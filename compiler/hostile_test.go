@@ -12,14 +12,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// What any compile may cost: bytes allocated in all, and looks at the clock, of which there is one for about a millisecond of work.
+// The limits on the cost of any compile: bytes allocated in all, and checks of the clock, one per about a millisecond of work.
 const (
 	maxAllocated = 128 << 20
 	maxLooks     = 500
 )
 
-// hostileQuery is one of the files of testdata/hostile: short queries that stand for huge ones. The first line of each says what it
-// attacks.
+// hostileQuery is one of the files in testdata/hostile: short queries that expand to huge ones. The first line of each says what it attacks.
 type hostileQuery struct{ name, text string }
 
 func hostile(tb testing.TB) []hostileQuery {
@@ -48,19 +47,19 @@ func hostileEnv(tb testing.TB) compiler.Env {
 	return world{Timezone: "Europe/Berlin", Cohorts: map[int64]worldCohort{1: {named: true}}, Event: map[string]string{"amount": "Numeric"}}.env(tb)
 }
 
-// cost is what a compile took.
+// cost is what a compile used up.
 type cost struct {
 	looks     int
 	allocated uint64
 }
 
-// failer is what tests and checks of properties have in common.
+// failer is what tests and property checks have in common.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
-// measured compiles a query. It fails the test when the compile costs too much, whether it succeeds or not, or gives too much.
+// measured compiles a query. It fails the test if the compile costs too much, whether it succeeds or not, or if the result is too large.
 func measured(tb failer, q query.Node, env compiler.Env) (*compiler.Compiled, error) {
 	tb.Helper()
 	var spent cost
@@ -90,13 +89,13 @@ func measured(tb failer, q query.Node, env compiler.Env) (*compiler.Compiled, er
 	return compiled, err
 }
 
-// onceResolved are queries that grow only where the compiler resolves a part of them twice.
+// onceResolved are queries that only grow if the compiler resolves a part of them twice.
 var onceResolved = map[string]bool{
 	"membership_nested": true, "membership_not": true, "not_nested": true, "case_nested_twelve": true,
 	"macros_nested": true, "ternaries": true,
 }
 
-// Not parallel: what other tests allocate would count.
+// Not parallel: allocations of other tests would be counted.
 func TestHostile(t *testing.T) { //nolint:paralleltest // see above
 	for _, h := range hostile(t) {
 		t.Run(h.name, func(t *testing.T) {

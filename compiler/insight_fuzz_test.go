@@ -6,8 +6,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 )
 
-// FuzzInsight checks that every insight and every list of events that can be read is compiled or refused as its author's
-// mistake, and that what is printed is closed.
+// FuzzInsight checks that every insight and every event list that can be read is compiled or refused as its author's mistake, and that the printed
+// SQL is closed.
 func FuzzInsight(f *testing.F) {
 	for _, seed := range []string{
 		`{"kind": "LifecycleQuery", "series": [{"event": "a"}], "interval": "week", "aggregation_group_type_index": 2, "dateRange": {"date_from": "all"}}`,

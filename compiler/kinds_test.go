@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// TestKinds holds the rows against what everybody who asks them relies on.
+// TestKinds checks what users of the table of kinds rely on.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -34,7 +34,7 @@ func TestKinds(t *testing.T) {
 			if !isInsight {
 				return
 			}
-			product := k.Actors != nil // else of web analytics, which lists know as JSON, and whose numbers have no people behind them
+			product := k.Actors != nil // otherwise web analytics: lists treat them as JSON, and there are no people behind their numbers
 			if (k.ListName != "") != product || k.Endpoint != product || (k.people != nil) != product {
 				t.Errorf("asks for actors: %t; is called %q in lists; endpoints can run it: %t", product, k.ListName, k.Endpoint)
 			}
@@ -53,7 +53,7 @@ func TestKinds(t *testing.T) {
 
 var required = regexp.MustCompile(`\.(\w+)\n  Field required`)
 
-// leastOf is the query of a kind that has no more fields than it needs, which its reader tells.
+// leastOf returns a query of a kind with only the fields that it requires, as found from its reader's mistakes.
 func leastOf(t *testing.T, k *Kind) query.Node {
 	t.Helper()
 	values := map[string]any{
@@ -92,7 +92,7 @@ func leastOf(t *testing.T, k *Kind) query.Node {
 	return nil
 }
 
-// sourceOf is a kind of insight that a kind of drill-down can ask about.
+// sourceOf returns a kind of insight that a kind of drill-down can be about.
 func sourceOf(k *Kind) string {
 	if own := strings.Replace(k.Name, "ActorsQuery", "Query", 1); byName[own] != nil {
 		return own

@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// A text that is wrong all over must not take longer than one that is right: only the first hundred mistakes get hints.
+// A text full of mistakes must not take longer than a correct one: only the first hundred mistakes get hints.
 func TestManyMistakes(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]string{
@@ -23,7 +23,7 @@ func TestManyMistakes(t *testing.T) {
 			if len(m.Errors)+len(m.Warnings) < 100 {
 				t.Errorf("%d mistakes and %d warnings", len(m.Errors), len(m.Warnings))
 			}
-			if took > 30*time.Second { // with a hint for each it was more
+			if took > 30*time.Second { // with a hint for each, it took longer
 				t.Errorf("it took %v", took)
 			}
 		})

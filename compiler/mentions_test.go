@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// TestMentions holds the names that queries of each kind look for, with their places.
+// TestMentions checks the names that queries of each kind look for, with their places.
 func TestMentions(t *testing.T) {
 	t.Parallel()
 	sql := func(text string) string { return fmt.Sprintf(`{"kind": "HogQLQuery", "query": %q}`, text) }
@@ -75,7 +75,7 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-// TestLimitsAndRangesAreWarnedOf holds what is warned of without a look at the data.
+// TestLimitsAndRangesAreWarnedOf checks the warnings that need no data.
 func TestLimitsAndRangesAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	const lowered, reversed = "A query gives at most 50000 rows: the limit was lowered to that", "The range of time ends before it begins, so there is nothing in it"
@@ -121,7 +121,7 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-// TestExistenceCompiles compiles the question for each kind of name, whatever the name is.
+// TestExistenceCompiles compiles the existence query for each kind of name, whatever the name is.
 func TestExistenceCompiles(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a", "it's", "a.b", "", "`", "p%c", "$x", "\\"} {

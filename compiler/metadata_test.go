@@ -20,7 +20,7 @@ var asked = world{
 	Group:  map[string]string{"size": "Numeric"},
 }
 
-// lines gives notices one a line, as start:end: message → fix.
+// lines formats notices one per line, as start:end: message → fix.
 func lines(list []compiler.Notice) string {
 	var b strings.Builder
 	for _, n := range list {
@@ -81,7 +81,7 @@ func TestDescribeErrors(t *testing.T) {
 	}
 }
 
-// mends writes every fix where it belongs: none of these mistakes may be left.
+// mends applies every fix at its place: none of these mistakes may remain.
 func mends(t *testing.T, text string, m *compiler.Metadata) {
 	t.Helper()
 	characters := []rune(text)
@@ -294,7 +294,7 @@ func FuzzDescribe(f *testing.F) {
 	})
 }
 
-// TestDescribeActions: an action that a text names by its number has a name, and the other way round; a wrong name has a fix.
+// TestDescribeActions: an action named by number has a notice with its name, and the other way round; a misspelled name has a fix.
 func TestDescribeActions(t *testing.T) {
 	t.Parallel()
 	env := asked.env(t)

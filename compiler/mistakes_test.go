@@ -10,8 +10,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// TestMistakesOfEveryKind holds the first mistake of a query for each entry of contract hogql.md, section 16: its code, the
-// very part of the text that it points at, its words, and the name that is near.
+// TestMistakesOfEveryKind checks the first mistake of a query for each entry of contract hogql.md, section 16: its code, the exact text that it points
+// at, its words, and its hint.
 func TestMistakesOfEveryKind(t *testing.T) {
 	t.Parallel()
 	const (
@@ -141,7 +141,7 @@ func TestMistakesOfEveryKind(t *testing.T) {
 	}
 }
 
-// A stage with mistakes does not hide those of the next ones.
+// Mistakes in one stage do not hide those of the next.
 func TestMistakesOfAllStages(t *testing.T) {
 	t.Parallel()
 	_, err := compiler.Compile(&query.HogQL{Query: "select evnt, {x} from events where event = {y} limit 1.5"}, asked.env(t))

@@ -40,7 +40,7 @@ func hogqlOf(t *testing.T, text string) string {
 	return string(raw)
 }
 
-// TestWithoutPieces: what depends on more than the events of a bucket has no pieces.
+// TestWithoutPieces: queries that depend on more than the events of a bucket have no pieces.
 func TestWithoutPieces(t *testing.T) {
 	t.Parallel()
 	day := "toDate(timestamp) as day"
@@ -89,7 +89,7 @@ func TestWithoutPieces(t *testing.T) {
 	}
 }
 
-// TestPiecesOfIntervals: buckets of each length are pieces, the longest ones too.
+// TestPiecesOfIntervals: buckets of each length become pieces, even the longest ones.
 func TestPiecesOfIntervals(t *testing.T) {
 	t.Parallel()
 	for interval, from := range map[string]string{"hour": "-1d", "day": "-7d", "week": "-60d", "month": "-6m", "quarter": "-1y", "year": "-3y"} {
@@ -106,7 +106,7 @@ func TestPiecesOfIntervals(t *testing.T) {
 	}
 }
 
-// TestPieceTexts: the same question of other days has the same text, another question another.
+// TestPieceTexts: the same query for other days has the same text, and another query has another text.
 func TestPieceTexts(t *testing.T) {
 	t.Parallel()
 	trend := func(from, fields string) string {
@@ -139,7 +139,7 @@ func TestPieceTexts(t *testing.T) {
 	}
 }
 
-// TestPieceTypes: where the type of a property changes the SQL of pieces, it changes their text; the types of properties that are not read do not.
+// TestPieceTypes: if the type of a property changes the SQL of pieces, it changes their text; types of unused properties do not.
 func TestPieceTypes(t *testing.T) {
 	t.Parallel()
 	since := " from events where timestamp >= '2024-05-01' and timestamp < '2024-05-04' group by day order by day"
@@ -193,7 +193,7 @@ func TestPieceTypes(t *testing.T) {
 	}
 }
 
-// TestKeptPieces: a piece whose first events may be too old to be kept is computed each time.
+// TestKeptPieces: a piece whose first events may be too old to be kept is computed every time.
 func TestKeptPieces(t *testing.T) {
 	t.Parallel()
 	env := world{Timezone: "UTC"}.env(t)
@@ -211,7 +211,7 @@ func TestKeptPieces(t *testing.T) {
 	}
 }
 
-// TestRefusedRows: rows that do not have the answer make the whole query run, and those of another query are a bug.
+// TestRefusedRows: if the rows do not contain the answer, the whole query is run; rows of another query are a bug.
 func TestRefusedRows(t *testing.T) {
 	t.Parallel()
 	pieces := piecesOf(t, trendOf(`"series": [{"event": "a"}], "breakdownFilter": {"breakdowns": [{"property": "x"}]}`))

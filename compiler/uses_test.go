@@ -12,8 +12,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// usesEnv has cohorts 5 to 8 called five to eight, and actions: 1 "one" asks for cohort 7, 2 "two" for action 1 in an expression, 3 and 4 for nothing.
-// Both 3 and 4 are called "same". Test accounts are who is in cohort 8.
+// usesEnv has cohorts 5 to 8, named five to eight, and actions: 1 "one" uses cohort 7, 2 "two" uses action 1 in an expression, 3 and 4 use nothing and
+// are both named "same". Test accounts are the members of cohort 8.
 func usesEnv(t *testing.T) compiler.Env {
 	t.Helper()
 	env := surveyEnv()
@@ -41,7 +41,7 @@ func stepProperties(t *testing.T, raw string) *query.Condition {
 	return c
 }
 
-// showUses writes uses as text, such as: actions 1 2, cohorts 5, labels 5.
+// showUses formats uses as text, such as: actions 1 2, cohorts 5, labels 5.
 func showUses(u compiler.Uses) string {
 	var out []string
 	show := func(name string, all bool, ids []int64) {
@@ -58,7 +58,7 @@ func showUses(u compiler.Uses) string {
 	return strings.Join(out, ", ")
 }
 
-// TestUses holds which actions and cohorts a query depends on.
+// TestUses checks which actions and cohorts a query depends on.
 func TestUses(t *testing.T) {
 	t.Parallel()
 	sql := func(text string) string { return fmt.Sprintf(`{"kind": "HogQLQuery", "query": %q}`, text) }
@@ -131,7 +131,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// TestDirectUses: without actions and test accounts it is what the query names itself.
+// TestDirectUses: without actions and test accounts, only what the query names itself is found.
 func TestDirectUses(t *testing.T) {
 	t.Parallel()
 	env := usesEnv(t)
@@ -145,7 +145,7 @@ func TestDirectUses(t *testing.T) {
 	}
 }
 
-// TestUsesOfTooMuch: a query that is too large to look at may depend on anything.
+// TestUsesOfTooMuch: a query that is too large to be searched may depend on anything.
 func TestUsesOfTooMuch(t *testing.T) {
 	t.Parallel()
 	values := "1" + strings.Repeat(", 1", 400_000)
@@ -159,7 +159,7 @@ func TestUsesOfTooMuch(t *testing.T) {
 	}
 }
 
-// TestUsesOfCondition finds the uses of filters that stand alone.
+// TestUsesOfCondition finds the uses in filters on their own.
 func TestUsesOfCondition(t *testing.T) {
 	t.Parallel()
 	env := usesEnv(t)

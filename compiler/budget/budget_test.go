@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 )
 
-// spent is the error that ends what spends.
+// spent returns the error that ends a function that spends.
 func spent(spend func()) (err error) {
 	defer budget.Catch(&err)
 	spend()

@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// compile reads filters and compiles them for a project with the cohort 5, which is computed, and the deleted cohort 6.
+// compile reads filters and compiles them for a project with cohort 5, which is computed, and cohort 6, which is deleted.
 func compile(filters string, zone *time.Location) (*compiler.Compiled, error) {
 	d, err := cohort.Read(json.RawMessage(filters), nil)
 	if err != nil {
@@ -78,7 +78,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestBuildMistakes: what reading cannot know is a mistake of the leaf.
+// TestBuildMistakes: mistakes that only Build can find are attributed to the leaf.
 func TestBuildMistakes(t *testing.T) {
 	t.Parallel()
 	const first = "filters.properties.values.0"
@@ -106,7 +106,7 @@ func TestBuildMistakes(t *testing.T) {
 	}
 }
 
-// TestLarge: a definition of as much as can be read gives a query or a clear mistake.
+// TestLarge: the largest definition that can be read gives a query or a clear mistake.
 func TestLarge(t *testing.T) {
 	t.Parallel()
 	filters := strings.Repeat(`{"type": "event", "key": "a", "operator": "exact", "value": "b"}, `, 199) + `{"type": "event", "key": "a", "operator": "is_set"}`
@@ -128,7 +128,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// FuzzBuild: what can be read gives a query, or a mistake of its author.
+// FuzzBuild: every definition that can be read gives a query, or a mistake of its author.
 func FuzzBuild(f *testing.F) {
 	for _, filters := range []string{
 		all(plan, viewed, `{"type": "cohort", "key": "id", "value": 5, "negation": true}`), tree("OR", group("AND", viewed, plan), plan),

@@ -33,7 +33,7 @@ const (
 		"time_interval": "day", "seq_event": 8, "seq_event_type": "actions", "seq_time_value": 2, "seq_time_interval": "hour"}`
 )
 
-// behaved is a behavioral leaf of some more fields.
+// behaved returns a behavioral leaf with additional fields.
 func behaved(value, more string) string {
 	return fmt.Sprintf(`{"type": "behavioral", "key": "view", "event_type": "events", "value": %q, %s}`, value, more)
 }
@@ -103,7 +103,7 @@ func TestReadNobody(t *testing.T) {
 	}
 }
 
-// TestReadGroups: the older form stands for filters.
+// TestReadGroups: groups, the older form, are converted to filters.
 func TestReadGroups(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, groups, want string }{
@@ -267,7 +267,7 @@ func TestReadGroupsMistakes(t *testing.T) {
 	}
 }
 
-// mistake gives the mistake of an author, led by its field. Any other outcome ends the test.
+// mistake returns the author's mistake, preceded by its field. Any other result fails the test.
 func mistake(t *testing.T, err error) string {
 	t.Helper()
 	found, ok := errors.AsType[*diag.Error](err)
@@ -277,7 +277,7 @@ func mistake(t *testing.T, err error) string {
 	return found.Error()
 }
 
-// FuzzRead: whatever the JSON is, it gives a definition or a mistake of its author.
+// FuzzRead: any JSON gives a definition, or a mistake of its author.
 func FuzzRead(f *testing.F) {
 	for _, filters := range []string{all(plan, viewed, outside, sequence), tree("OR", group("AND", viewed, plan), plan), `{"properties": {}}`, `"x"`} {
 		f.Add(filters, `[{"properties": {"a": 1}}]`)

@@ -53,7 +53,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestStrangers takes chains apart that are made to take long, or much room.
+// TestStrangers parses chains that are designed to take much time or space.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -72,7 +72,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// FuzzOf checks that any text is a chain of elements, each with a number of its own, and none longer than the text.
+// FuzzOf checks that any text parses as a chain of elements, which are numbered and no longer than the text.
 func FuzzOf(f *testing.F) {
 	for _, seed := range []string{`a.b:c="d"`, `a:b="c\"d";e`, `:="`, `"`, `\`, "a b;;c", `a:b:c="x"`, `p:text="é"`} {
 		f.Add(seed)

@@ -81,7 +81,7 @@ func FuzzDate(f *testing.F) {
 	})
 }
 
-// TestUserValue pins which names an expression keeps.
+// TestUserValue checks which aliases an expression keeps.
 func TestUserValue(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, text, want string }{
@@ -105,7 +105,7 @@ func TestUserValue(t *testing.T) {
 	}
 }
 
-// mustZone is the zone of these tests.
+// mustZone returns the time zone of these tests.
 func mustZone(t *testing.T) *time.Location {
 	t.Helper()
 	zone, err := time.LoadLocation("Europe/Berlin")

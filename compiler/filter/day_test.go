@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 )
 
-// TestStartOfDay goes through the days of zones whose clock is moved over midnight: a day begins with the first moment that shows its date.
+// TestStartOfDay visits the days of zones whose clock is moved across midnight: a day begins at the first moment with its date.
 func TestStartOfDay(t *testing.T) {
 	for _, name := range []string{"America/Havana", "Africa/Cairo", "America/Santiago", "Asia/Beirut", "America/Asuncion", "Pacific/Apia", "Europe/Berlin", "Australia/Lord_Howe", "UTC"} {
 		zone, err := time.LoadLocation(name)
@@ -18,7 +18,7 @@ func TestStartOfDay(t *testing.T) {
 		start := filter.StartOfDay(noon, 0)
 		for days := 1; days < 16*365; days++ {
 			next := filter.StartOfDay(start, 1)
-			if far := filter.StartOfDay(noon, days); !far.Equal(next) && name != "Pacific/Apia" { // where a day was left out, days are counted by their dates
+			if far := filter.StartOfDay(noon, days); !far.Equal(next) && name != "Pacific/Apia" { // where a day was skipped, days are counted by date
 				t.Fatalf("%s: %d days after the first is %s, and the day after %s is %s", name, days, far, start, next)
 			}
 			date, before := next.Format(time.DateOnly), next.Add(-time.Microsecond).Format(time.DateOnly)

@@ -11,13 +11,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// chain is what the engine finds in elements_chain: a link in a box in a section.
+// chain is what the engine extracts from elements_chain: a link in a box in a section.
 var chain = []string{
 	`a.btn.small:attr__data-attr="save"attr_id="go"href="/a;b"nth-child="2"text="say \"hi\""`, `div.box.md:flex:nth-child="1"`, `section`,
 	`div.outer`, `body:attr__style="display: flex"`,
 }
 
-// elementFilter gives the condition of a filter on elements.
+// elementFilter returns the condition of a filter on elements.
 func elementFilter(key, operator string, value any) (hogql.Expr, error) {
 	return filter.Condition(filter.Property{Type: "element", Key: key, Operator: operator, Value: value}, filter.Subject{Table: "e"})
 }
@@ -65,7 +65,7 @@ func TestElementFilters(t *testing.T) {
 	}
 }
 
-// TestSelectors matches selectors of one element with a chain, as the engine's regular expressions are Go's.
+// TestSelectors matches selectors of one element against a chain; the engine's regular expressions have the syntax of Go's.
 func TestSelectors(t *testing.T) {
 	t.Parallel()
 	for selector, want := range map[string]string{
@@ -139,7 +139,7 @@ func TestElementMistakes(t *testing.T) {
 	}
 }
 
-// FuzzSelector: what is taken for a selector compiles, and its condition is HogQL.
+// FuzzSelector: everything accepted as a selector compiles, and its condition is HogQL.
 func FuzzSelector(f *testing.F) {
 	for _, seed := range []string{"div > a.btn", "#go [href^='/a\\'']", `.md\:flex * :nth-child(3)`, "[a*=\"é\"]", "[\xff]"} {
 		f.Add(seed)

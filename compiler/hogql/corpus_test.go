@@ -1,7 +1,7 @@
 package hogql_test
 
-// statements are queries of every form that the grammar has, with the text that Print makes of them. The tests of
-// printing and walking and the fuzz targets all go through them.
+// statements are queries of every form in the grammar, with their text from Print. The tests of printing and walking and the fuzz targets use all
+// of them.
 var statements = []struct{ name, in, want string }{
 	// Clauses.
 	{"constant", "select 1", "SELECT 1"},

@@ -28,7 +28,7 @@ func ExampleFunctionForm() {
 	// greater(plus(count(), 1), 2)
 }
 
-// Placeholders are filled in by a function that sees every expression, children first.
+// A function that is called for every expression, children first, fills in placeholders.
 func ExampleRewriteQuery() {
 	q, err := hogql.Parse("select 1 from t where a = {a} and b = {b}")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// checkMistake fails unless err is a mistake of the text with a place in it.
+// checkMistake fails unless err is a mistake with a place in the text.
 func checkMistake(t *testing.T, text string, err error) {
 	t.Helper()
 	mistake, ok := errors.AsType[*diag.Error](err)
@@ -26,7 +26,7 @@ func checkMistake(t *testing.T, text string, err error) {
 	}
 }
 
-// checkPrint fails unless the text of q gives the same tree and the same text again.
+// checkPrint fails unless printing q and parsing that gives the same tree, and the same text again.
 func checkPrint(t *testing.T, text string, q hogql.Query) {
 	t.Helper()
 	printed := hogql.Print(q)
@@ -81,7 +81,7 @@ func FuzzParseExpr(f *testing.F) {
 	})
 }
 
-// vocabulary is what FuzzPrint makes its queries of.
+// vocabulary is what FuzzPrint builds its queries from.
 var vocabulary = strings.Fields(`
 	select select from from where and or not in ( ) ( ) ( ) [ ] { } , , , . . ?. ? : :: -> + - * / % || ?? = == != < <= > >=
 	~ =~ !~ ~* =~* !~* a b c t.a t.1 x.* f( g( 1 2 0.5 -1 1e3 0x1F 'x' 'it''s' "q" f' ' null true inf nan as as between like
@@ -92,7 +92,7 @@ var vocabulary = strings.Fields(`
 	prewhere rows range preceding following current row unbounded filter (where values final top settings format ; # % \
 	<b> </b> <b <HogQLQuery query='select(1)' /> /> > </ *columns( ignore nulls interpolate natural .-1`)
 
-// FuzzPrint makes queries of words, which get deeper into the grammar than changes of letters do.
+// FuzzPrint builds queries from words, which reach deeper into the grammar than changes of single letters.
 func FuzzPrint(f *testing.F) {
 	place := make(map[string]byte)
 	for i, w := range vocabulary {

@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// TestAdvice holds what is said of queries that go on behind what could have been their end.
+// TestAdvice checks the advice for queries that continue after a possible end.
 func TestAdvice(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

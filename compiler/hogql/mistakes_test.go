@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// mistakes are texts that are no queries, with what Parse says of them.
+// mistakes are texts that are not queries, with the mistake from Parse.
 var mistakes = []struct{ in, want string }{
 	// Whole texts.
 	{"", "The query is empty"},
@@ -51,7 +51,7 @@ var mistakes = []struct{ in, want string }{
 	{"select 1 from t group by cube(a) with cube", "38:42: WITH cube needs plain keys before it"},
 	{"select 1 from t window w as a", "28:29: Unexpected 'a', expected '('"},
 
-	// What ClickHouse has and we do not.
+	// ClickHouse syntax that HogQL does not have.
 	{"select a from t final", "16:21: The FINAL keyword is not supported in HogQL as it causes slow queries"},
 	{"select a from t as e final", "21:26: The FINAL keyword is not supported in HogQL as it causes slow queries"},
 	{"select a from t e final where 1", "18:23: The FINAL keyword is not supported in HogQL as it causes slow queries"},

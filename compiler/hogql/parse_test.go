@@ -19,7 +19,7 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// names makes a chain of plain names.
+// names returns a chain of plain names.
 func names(texts ...string) []hogql.Name {
 	var out []hogql.Name
 	for _, s := range texts {
@@ -32,8 +32,7 @@ func field(texts ...string) *hogql.Field { return &hogql.Field{Chain: names(text
 
 func constant(v any) *hogql.Const { return &hogql.Const{Value: v} }
 
-// TestParseExprTree pins the nodes that other packages rely on; how the rest of the grammar is read shows in what
-// TestPrint prints.
+// TestParseExprTree checks the nodes that other packages rely on; how the rest of the grammar is parsed shows in the output of TestPrint.
 func TestParseExprTree(t *testing.T) {
 	tests := []struct {
 		name, in string
@@ -213,7 +212,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestBounds reads what is large or deep: each must be answered at once, whatever the answer is.
+// TestBounds parses large or deep texts: each must be answered at once, whatever the answer is.
 func TestBounds(t *testing.T) {
 	const deep = "The query is nested deeper than 256 levels"
 	const chain = deep + ": long chains of operators count too"

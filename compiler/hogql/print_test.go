@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// sameTree compares trees but for places and needless quotes.
+// sameTree compares trees, ignoring places and unnecessary quotes.
 var sameTree = cmp.Options{
 	cmpopts.IgnoreTypes(hogql.Span{}),
 	cmpopts.IgnoreFields(hogql.Name{}, "Quoted", "Double"),
@@ -103,7 +103,7 @@ func TestFunctionForm(t *testing.T) {
 	}
 }
 
-// TestPrintMadeConstants prints what no text parses to: values of placeholders.
+// TestPrintMadeConstants prints constants that no text parses to: values of placeholders.
 func TestPrintMadeConstants(t *testing.T) {
 	at := time.Date(2024, 3, 1, 13, 0, 0, 250_000_000, time.FixedZone("", 3600))
 	tests := []struct {

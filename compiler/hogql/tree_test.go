@@ -9,8 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// grower makes random trees, of the nodes that the parser makes. Room is how many expressions with others below them it
-// may still make.
+// grower builds random trees from the nodes that the parser makes. room is how many expressions with children it may still make.
 type grower struct {
 	rnd  *rand.Rand
 	room int
@@ -50,7 +49,7 @@ func (g *grower) exprs(least, depth int) []hogql.Expr {
 	return out
 }
 
-// maybe gives an expression or none.
+// maybe returns an expression or nil.
 func (g *grower) maybe(depth int) hogql.Expr {
 	if g.rnd.IntN(2) == 0 {
 		return nil
@@ -66,7 +65,7 @@ func (g *grower) aliasName() hogql.Name {
 	return hogql.Name{Text: g.oneOf("a", "x y", "select", "end")}
 }
 
-// expr makes an expression that is at most depth nodes deep.
+// expr returns an expression that is at most depth nodes deep.
 func (g *grower) expr(depth int) hogql.Expr {
 	if g.room--; depth <= 0 || g.room < 0 {
 		switch g.rnd.IntN(4) {
@@ -153,7 +152,7 @@ func (g *grower) compare(depth int) *hogql.Compare {
 	return c
 }
 
-// query makes a query whose expressions are at most depth nodes deep.
+// query returns a query whose expressions are at most depth nodes deep.
 func (g *grower) query(depth int) hogql.Query {
 	if depth > 0 && g.room > 0 && g.rnd.IntN(3) == 0 {
 		s := &hogql.SetQuery{Members: []hogql.Query{g.query(depth - 1), g.query(depth - 1)}, Ops: []hogql.SetOp{hogql.SetOp(g.rnd.IntN(5))}}
@@ -190,7 +189,7 @@ func (g *grower) query(depth int) hogql.Query {
 	return s
 }
 
-// checkTree fails unless the text of a random tree gives the tree again.
+// checkTree fails unless the text of a random tree parses to the same tree.
 func checkTree(t *testing.T, seed uint64) {
 	t.Helper()
 	g := grower{rnd: rand.New(rand.NewPCG(seed, seed>>32)), room: 30}

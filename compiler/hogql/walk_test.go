@@ -16,7 +16,7 @@ var (
 	tableType = reflect.TypeFor[hogql.Table]()
 )
 
-// everyNode finds the nodes of a tree by looking into each field of each struct, with no knowledge of the grammar.
+// everyNode finds the nodes of a tree by reflection on each field of each struct, without any knowledge of the grammar.
 func everyNode(v reflect.Value, found map[any]bool) {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -39,7 +39,7 @@ func everyNode(v reflect.Value, found map[any]bool) {
 		for i := range v.Len() {
 			everyNode(v.Index(i), found)
 		}
-	default: // all else holds no nodes
+	default: // other types contain no nodes
 	}
 }
 
@@ -65,7 +65,7 @@ func TestVisitorSeesEveryNode(t *testing.T) {
 			}
 			v.WalkQuery(q)
 			for n := range want {
-				// The aliases of ARRAY JOIN and REPLACE are no visits of their own.
+				// The aliases of ARRAY JOIN and REPLACE are not visited themselves.
 				if _, alias := n.(*hogql.Alias); !got[n] && !alias {
 					t.Errorf("%T was not visited", n)
 				}
@@ -92,8 +92,7 @@ func TestRewriterKeepsWhatDoesNotChange(t *testing.T) {
 	}
 }
 
-// TestRewriterReplacesEveryExpr replaces all constants and fields, and looks for one that was left, and for changes to
-// the query that was given.
+// TestRewriterReplacesEveryExpr replaces all constants and fields, and checks that none is left and that the given query did not change.
 func TestRewriterReplacesEveryExpr(t *testing.T) {
 	isLeaf := func(n any) bool {
 		switch n.(type) {
@@ -151,7 +150,7 @@ func TestVisitorKeepsOut(t *testing.T) {
 	}
 }
 
-// TestChildrenLeaveTheDescent shows the way of a stage that sees a node before its children.
+// TestChildrenLeaveTheDescent shows how a stage sees a node before its children.
 func TestChildrenLeaveTheDescent(t *testing.T) {
 	var depth int
 	var seen []string

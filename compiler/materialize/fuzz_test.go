@@ -9,8 +9,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
 )
 
-// FuzzPlan checks that every query is planned or refused, that reads are compiled or refused as mistakes, and that both read only tables
-// with the project's guard: the printer refuses others as bugs.
+// FuzzPlan checks that every query is planned or refused, that reads are compiled or refused as mistakes, and that both only read tables with the
+// project's guard: the printer refuses others as bugs.
 func FuzzPlan(f *testing.F) {
 	for _, seed := range []string{
 		"select event, count() as n from events where timestamp >= {variables.since} and event = {variables.event_name} group by event order by n",

@@ -16,11 +16,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/golden/layout"
 )
 
-// options is the section options of a golden file: what the version and a run say beside the query.
+// options is the section options of a golden file: the settings of the version and the run.
 type options struct {
 	Buckets  map[string]string `json:"bucket_overrides"`
 	Optional []string          `json:"optional_breakdown_properties"`
-	// Values are those of the run that is compiled.
+	// Values are the variable values of the run that is compiled.
 	Values map[string]any `json:"variables"`
 }
 
@@ -40,7 +40,7 @@ func env() compiler.Env {
 	}
 }
 
-// hogqlNode is a query with those of the variables that its text uses.
+// hogqlNode returns a query with the variables that its text uses.
 func hogqlNode(text string) *query.HogQL {
 	q := &query.HogQL{Query: text, Variables: map[string]query.Variable{}}
 	for name := range env().Variables {

@@ -13,10 +13,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
 )
 
-// maxPlanned is what planning may allocate: as much as a compile may.
+// maxPlanned is how much planning may allocate: the same as a compile.
 const maxPlanned = 128 << 20
 
-// TestHostileQueries: short queries that stand for huge ones cost as little to plan as to compile.
+// TestHostileQueries: planning short queries that expand to huge ones costs no more than compiling them.
 func TestHostileQueries(t *testing.T) {
 	files, err := filepath.Glob("../testdata/hostile/*.sql")
 	if err != nil || len(files) < 20 {

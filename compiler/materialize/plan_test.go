@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
 )
 
-// TestReadNeedsItsTable: a read reaches no table but that of an endpoint.
+// TestReadNeedsItsTable: a read only accesses the table of its endpoint.
 func TestReadNeedsItsTable(t *testing.T) {
 	t.Parallel()
 	p, err := materialize.New(hogqlNode("select event from events where event = {variables.event_name}"), env(), materialize.Options{Endpoint: "a", Version: 1})
@@ -28,7 +28,7 @@ func TestReadNeedsItsTable(t *testing.T) {
 	}
 }
 
-// TestServes: a run that leaves out a variable, or gives another, is not served.
+// TestServes: a run that omits a variable, or gives an unknown one, is not served.
 func TestServes(t *testing.T) {
 	t.Parallel()
 	text := "select event from events where event = {variables.event_name} and timestamp > {variables.since}"
@@ -73,7 +73,7 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// TestMark: tables that were filled by another query, or in another time zone, have another mark.
+// TestMark: tables filled by another query, or in another time zone, have another mark.
 func TestMark(t *testing.T) {
 	t.Parallel()
 	marks := map[string]string{}
@@ -105,7 +105,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// TestMarkStays: time alone makes no other table of a query.
+// TestMarkStays: the mark of a query does not depend on the time.
 func TestMarkStays(t *testing.T) {
 	t.Parallel()
 	for _, request := range []string{

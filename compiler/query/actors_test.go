@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 )
 
-// TestActorsCanonical pins what tells two lists of actors apart, by the JSON that the cache's key is made of.
+// TestActorsCanonical checks what distinguishes two lists of actors, by the JSON that the cache key is made from.
 func TestActorsCanonical(t *testing.T) {
 	t.Parallel()
 	const lifecycle, sticky = `"source": {"kind": "LifecycleQuery", "series": [{}]}`, `"source": {"kind": "StickinessQuery", "series": [{}]}`

@@ -54,7 +54,7 @@ func TestBehavioralFilterMistakes(t *testing.T) {
 	}
 }
 
-// TestBehavioralFilterTimes: a number without an operator is meant exactly, as in cohorts.
+// TestBehavioralFilterTimes: a number without an operator means exactly that many, as in cohorts.
 func TestBehavioralFilterTimes(t *testing.T) {
 	t.Parallel()
 	for fields, want := range map[string]string{
@@ -81,7 +81,7 @@ func TestBehavioralFilterTimes(t *testing.T) {
 	}
 }
 
-// TestBehavioralFilterHoldsHogQL: an expression among the filters on its events is one of the overrides.
+// TestBehavioralFilterHoldsHogQL: an expression among the filters on its events counts as HogQL in the overrides.
 func TestBehavioralFilterHoldsHogQL(t *testing.T) {
 	t.Parallel()
 	for filters, want := range map[string]bool{
@@ -97,7 +97,7 @@ func TestBehavioralFilterHoldsHogQL(t *testing.T) {
 	}
 }
 
-// TestBehavioralFilterOfActions: an action that asked for behavior could ask for itself.
+// TestBehavioralFilterOfActions: actions cannot have behavioral filters, through which they could refer to themselves.
 func TestBehavioralFilterOfActions(t *testing.T) {
 	t.Parallel()
 	_, err := query.ParseActionProperties([]byte(`[{"type": "AND", "values": [{` + paid + `, "time_value": 1, "time_interval": "week"}]}]`))

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDisplay: fields that only draw are taken by their names, and the others are left to be refused.
+// TestDisplay: fields that only affect drawing are recognized by name, and the others are left to be refused.
 func TestDisplay(t *testing.T) {
 	t.Parallel()
 	given := map[string]any{

@@ -8,19 +8,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// canonical is the canonical form of a node.
+// canonical returns the canonical form of a node.
 func canonical(t *testing.T, in string) []byte {
 	t.Helper()
 	return insighttest.Node[query.Node](t, in).Canonical()
 }
 
-// sameness says of a node whether it is the same query as another one.
+// sameness says whether a node is the same query as another one.
 type sameness struct {
 	name, in string
 	same     bool
 }
 
-// checkCanonical holds the canonical forms of nodes against that of a base.
+// checkCanonical compares the canonical forms of nodes with that of a base.
 func checkCanonical(t *testing.T, base string, tests []sameness) {
 	t.Helper()
 	want := canonical(t, base)

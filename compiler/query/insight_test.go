@@ -171,7 +171,7 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// TestRunOverrides: a run tells the first mistake by its field.
+// TestRunOverrides: a run reports the first mistake with its field.
 func TestRunOverrides(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
@@ -190,7 +190,7 @@ func TestRunOverrides(t *testing.T) {
 	}
 }
 
-// TestPathCleaning: the flag stands beside the properties and goes for each of them.
+// TestPathCleaning: the flag is next to the properties and applies to each of them.
 func TestPathCleaning(t *testing.T) {
 	t.Parallel()
 	for _, filter := range []string{`"breakdown": "$pathname"`, `"breakdown": ["a", "b"]`, `"breakdowns": [{"property": "a"}, {"property": "b"}]`} {

@@ -92,7 +92,7 @@ func TestParseAutocomplete(t *testing.T) {
 	}
 	for source, node := range map[string]query.Node{
 		`{"kind": "HogQLQuery", "query": "select 1 as team_id"}`: &query.HogQL{Query: "select 1 as team_id"},
-		`{"kind": "HogQLQuery"}`:                                 nil, // one that makes no sense is no mistake
+		`{"kind": "HogQLQuery"}`:                                 nil, // an invalid source is not a mistake
 		`{"kind": "EventsNode"}`:                                 nil,
 		`7`:                                                      nil,
 		`null`:                                                   nil,

@@ -10,8 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// TestOverlaid compares the JSON with overrides put over it with the wanted text, and what it means with what the overrides
-// make of the parsed query.
+// TestOverlaid compares the JSON with overrides applied with the wanted text, and its meaning with the overrides applied to the parsed query.
 func TestOverlaid(t *testing.T) {
 	t.Parallel()
 	const trends = `{"kind":"TrendsQuery","series":[{"event":"a"}]}`
@@ -105,7 +104,7 @@ func TestOverlaid(t *testing.T) {
 	}
 }
 
-// applied is the canonical form of a query that overrides were applied to after it was parsed.
+// applied returns the canonical form of a query to which overrides were applied after parsing.
 func applied(t *testing.T, in, filters, variables string) []byte {
 	t.Helper()
 	node := insighttest.Node[query.Node](t, in)
@@ -137,7 +136,7 @@ func applied(t *testing.T, in, filters, variables string) []byte {
 	return node.Canonical()
 }
 
-// FuzzOverlaid: what is written means what the overrides make of the parsed query.
+// FuzzOverlaid: the resulting JSON means the same as the overrides applied to the parsed query.
 func FuzzOverlaid(f *testing.F) {
 	f.Add(`{"kind":"TrendsQuery","series":[{"event":"a"}],"properties":[{"key":"k"}]}`, `{"properties":{"type":"OR","values":[]},"date_from":"all"}`)
 	f.Add(`{"kind":"InsightVizNode","source":{"kind":"FunnelsQuery","series":[{"event":"a"},{"event":"b"}]}}`, `{"breakdown_filter":{"breakdown":"x"},"interval":"hour","explicitDate":true}`)

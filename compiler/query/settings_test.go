@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// TestPathCleaningOrder: the rules of a project are applied by their field order.
+// TestPathCleaningOrder: the rules of a project are applied in the order of their field order.
 func TestPathCleaningOrder(t *testing.T) {
 	t.Parallel()
 	got, err := query.ParsePathCleaning([]byte(`[{"regex": "c", "order": 2}, {"regex": "b", "order": 1}, {"regex": "a"}, {"regex": "d", "order": 1}]`))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFew looks up every key after every put, over the size from which there is a map.
+// TestFew looks up every key after every put, beyond the size at which the map is used.
 func TestFew(t *testing.T) {
 	var f few[int]
 	for n := range 3 * manyEntries {

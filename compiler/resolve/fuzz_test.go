@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
 
-// Whatever parses resolves to a guarded query that the printer takes, or is refused by a mistake.
+// Everything that parses resolves to a guarded query that the printer accepts, or is refused with a mistake.
 func FuzzQuery(f *testing.F) {
 	for _, text := range nasty {
 		f.Add(text)

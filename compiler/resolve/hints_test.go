@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Every place is that of the very name or argument, and what is near is named.
+// Every place is exactly that of the name or argument, and the nearest name is given.
 func TestHints(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"field below a virtual table", "select e.person.propertis.x from events e", "16:25: Field not found: propertis → properties"},

@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
 
-// mistakes gives the mistakes of a query, one a line, with their hints behind an arrow.
+// mistakes returns the mistakes of a query, one per line, with hints after an arrow.
 func mistakes(t *testing.T, text string) string {
 	t.Helper()
 	_, _, err := resolve.Query(mustParse(t, text), resolve.World{Database: database(t, "UTC"), Now: noon, Spend: budget.New(nil)})
@@ -187,7 +187,7 @@ func TestOutputNames(t *testing.T) {
 	}
 }
 
-// times joins the texts that f makes of 0 to n-1.
+// times joins the results of f for 0 to n-1.
 func times(n int, f func(int) string) string {
 	var b strings.Builder
 	for i := range n {
@@ -196,7 +196,7 @@ func times(n int, f func(int) string) string {
 	return b.String()
 }
 
-// Queries that are long, deep, or small and blown up by what they define, must end in time in proportion to their text.
+// Queries that are long, deep, or expand to much more than their text must end in time proportional to their text.
 func TestLargeQueries(t *testing.T) {
 	list := strings.Repeat("'x', ", 49_999) + "'y'"
 	doubled := "with 1 as c0" + times(40, func(i int) string { return fmt.Sprintf(", c%d + c%d as c%d", i, i, i+1) })

@@ -53,7 +53,7 @@ func mustParse(t *testing.T, text string) hogql.Query {
 	return q
 }
 
-// compiled gives the SQL of a query with its parameters in place, the texts of properties written P(path).
+// compiled returns the SQL of a query with parameters in place, and with the reading of properties as text shortened to P(path).
 func compiled(t *testing.T, db *schema.Database, text string) string {
 	t.Helper()
 	tree, _, err := resolve.Query(mustParse(t, text), resolve.World{Database: db, Now: noon, Spend: budget.New(nil)})
@@ -75,7 +75,7 @@ func compiled(t *testing.T, db *schema.Database, text string) string {
 	return strings.ReplaceAll(out, "`", "")
 }
 
-// texts shortens the reading of a property as text.
+// texts shortens the reading of properties as text.
 func texts(sql string, paths ...string) string {
 	for _, path := range paths {
 		column, key, _ := strings.Cut(path, ".")
@@ -187,7 +187,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// A virtual field is one column, by whichever of its names it is read.
+// A virtual field is a single column, whichever of its names it is read by.
 func TestVirtualFieldsAsProperties(t *testing.T) {
 	tests := []struct{ name, property, field string }{
 		{"of a table", "select properties.$virt_initial_channel_type as c from persons", "select $virt_initial_channel_type as c from persons"},

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// nasty are queries that try to reach past the guard of their project, by every way in which a table can be read.
+// nasty are queries that try to bypass the guard of their project, by every way to read a table.
 var nasty = []string{
 	"select * from events",
 	"select event from events where team_id = 8 or 1 = 1",
@@ -98,18 +98,18 @@ func checkGuards(t *testing.T, text string, db *schema.Database) {
 	}
 }
 
-// guardChecker goes through a resolved query and fails on each table that is read without the guard of the project.
+// guardChecker walks a resolved query and fails on each table read without the project's guard.
 type guardChecker struct {
 	t     *testing.T
 	from  time.Time // of the earliest events that may be read
 	scans int
 	ctes  map[string]bool
-	seen  map[uintptr]bool // the nodes that were met
+	seen  map[uintptr]bool // the nodes visited
 }
 
 func (c *guardChecker) query(q resolved.Query) { c.walk(reflect.ValueOf(q)) }
 
-// walk goes through a value of any type, so that no node and no child of one can be forgotten.
+// walk visits a value of any type, so that no node and no child of one can be forgotten.
 func (c *guardChecker) walk(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -132,7 +132,7 @@ func (c *guardChecker) walk(v reflect.Value) {
 		for i := range v.Len() {
 			c.walk(v.Index(i))
 		}
-	default: // all else holds no nodes
+	default: // other types contain no nodes
 	}
 }
 
@@ -189,7 +189,7 @@ func (c *guardChecker) scan(s *resolved.Scan) {
 	}
 }
 
-// ofProject is the guard of a scan that is about its project, after that about the time of events is checked.
+// ofProject returns the guard of a scan without its condition on the time of events, which it checks.
 func (c *guardChecker) ofProject(s *resolved.Scan) resolved.Expr {
 	if c.from.IsZero() || s.Table != physical.Events {
 		return s.Guard

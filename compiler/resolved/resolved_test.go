@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// shared are the types of package hogql that a resolved tree holds: none of them has an expression, a query or a table in it.
+// shared are the types of package hogql that a resolved tree uses: none of them contains an expression, a query or a table.
 var shared = []string{"Span", "Type", "SetOp", "JoinKind", "JoinStrictness", "GroupMode", "NullsOrder", "BoundKind", "Const"}
 
-// TestHoldsNoNodeOfTheText fails for a field through which a node that is not resolved could come into the tree.
+// TestHoldsNoNodeOfTheText fails for any field through which an unresolved node could get into the tree.
 func TestHoldsNoNodeOfTheText(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "resolved.go", nil, 0)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// In a dictionary each name stands once, written as values are looked up: in lower case.
+// In a dictionary, each name occurs once, in the form in which values are looked up: lower case.
 func TestChannelDictionaries(t *testing.T) {
 	for what, d := range map[string]schema.ChannelDictionary{
 		"sources": schema.Sources, "paid media": schema.PaidMedia, "organic media": schema.OrganicMedia,

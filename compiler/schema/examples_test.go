@@ -10,8 +10,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// TestExamples holds testdata/examples.txt to the table: each function has one valid call there, in the order of the
-// table. The end-to-end tests run them all on the engine, so that a row with a wrong name or count cannot hide.
+// TestExamples compares testdata/examples.txt with the table: it has one valid call of each function, in table order. The end-to-end tests run them all
+// on the engine, so that an entry with a wrong name or count cannot go unnoticed.
 func TestExamples(t *testing.T) {
 	file, err := os.Open("testdata/examples.txt")
 	if err != nil {

@@ -43,7 +43,7 @@ func TestCheckArity(t *testing.T) {
 	}
 }
 
-// TestRows holds every function to what the resolver and the printer rely on.
+// TestRows checks what the resolver and the printer rely on in every function.
 func TestRows(t *testing.T) {
 	legal := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	seen := make(map[string]bool)
@@ -129,7 +129,7 @@ func checkResult(t *testing.T, f *schema.Function) {
 	}
 }
 
-// checkOperator holds the operator of a row against its arguments, and against what the printer finds by ClickHouse's name.
+// checkOperator checks the operator of an entry against its arguments, and against what the printer finds by ClickHouse's name.
 func checkOperator(t *testing.T, f *schema.Function) {
 	t.Helper()
 	op := f.Operator
@@ -150,7 +150,7 @@ func checkOperator(t *testing.T, f *schema.Function) {
 	}
 }
 
-// checkRule holds what a row says of itself against the rule that asks for it.
+// checkRule checks the fields of an entry that its rule requires.
 func checkRule(t *testing.T, f *schema.Function) {
 	t.Helper()
 	if f.Conditional != (f.Aggregate && strings.HasSuffix(f.Name, "If")) {
@@ -208,7 +208,7 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// checkExpanded looks at one node that a macro made.
+// checkExpanded checks one node made by a macro.
 func checkExpanded(t *testing.T, e hogql.Expr) {
 	t.Helper()
 	if call, ok := e.(*hogql.Call); ok {

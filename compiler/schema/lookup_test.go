@@ -10,7 +10,7 @@ import (
 func TestLookupFunction(t *testing.T) {
 	tests := []struct {
 		name, in string
-		want     string // the name of the function that is found, empty for none
+		want     string // the name of the function found; empty for none
 		native   string
 	}{
 		{"as written", "toStartOfDay", "toStartOfDay", "toStartOfDay"},
@@ -84,14 +84,14 @@ func TestCombinatorArguments(t *testing.T) {
 	}
 }
 
-// TestCombinatorCount pins how many aggregates the seven basic ones make with every chain of combinators.
+// TestCombinatorCount checks how many aggregates the seven basic ones form with all chains of combinators.
 func TestCombinatorCount(t *testing.T) {
 	const chains = 1 + 2*2 + 7*6 // If; OrDefault and OrNull, each alone and with If; seven others, alone and with five behind
 	count := make(map[string]int)
 	for f := range schema.Functions() {
 		count[f.Base]++
 	}
-	// Rows of their own and longer bases (sumMapIf of sumMap) take names away.
+	// Entries in the table and longer bases (sumMapIf of sumMap) take precedence.
 	for _, base := range []string{"count", "countDistinct", "avg", "median"} {
 		taken := 0
 		if base == "avg" {
@@ -103,8 +103,8 @@ func TestCombinatorCount(t *testing.T) {
 	}
 }
 
-// TestFences lists functions of ClickHouse that look outside the query, change something, or wait. None can be called, and
-// none can be printed.
+// TestFences lists ClickHouse functions that access something outside of the query, change something, or wait. None can be called, and none can be
+// printed.
 func TestFences(t *testing.T) {
 	for name := range strings.FieldsSeq(`
 		url file s3 hdfs remote remoteSecure cluster clusterAllReplicas mysql postgresql sqlite mongodb redis jdbc odbc executable
@@ -122,7 +122,7 @@ func TestFences(t *testing.T) {
 		initializeAggregation finalizeAggregation runningAccumulate formatRow formatQuery identity materialize ignore untuple
 		encrypt decrypt aes_encrypt_mysql aes_decrypt_mysql aiGenerate aiClassify AIGenerate naiveBayesClassifier
 		reinterpret CAST _CAST getSubcolumn structureToProtobufSchema arrayReduceInRanges mergeTreePartInfo`) {
-		if f, ok := schema.LookupFunction(name); ok && f.Rule != schema.RuleMacro { // a macro has nothing but functions of the table
+		if f, ok := schema.LookupFunction(name); ok && f.Rule != schema.RuleMacro { // a macro only uses functions of the table
 			t.Errorf("%s can be called, as %s", name, f.Name)
 		}
 		if schema.NativeFunction(name) {
@@ -156,8 +156,7 @@ func TestNativeFunction(t *testing.T) {
 	}
 }
 
-// TestResolverNatives lists what the resolver writes without being asked by the name of a call, whether a row brings it or
-// the list of natives does.
+// TestResolverNatives lists what the resolver writes without a call of that name, whether it comes from an entry or from the list of natives.
 func TestResolverNatives(t *testing.T) {
 	for name := range strings.FieldsSeq(`
 		accurateCastOrNull assumeNotNull dynamicElement dynamicType toBool toJSONString toNullable toString toInt64 toFloat64

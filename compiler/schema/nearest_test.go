@@ -32,7 +32,7 @@ func TestNearest(t *testing.T) {
 			if got := schema.Nearest(tt.in, slices.Values(fields)); got != tt.want {
 				t.Errorf("Nearest(%q) = %q, want %q", tt.in, got, tt.want)
 			}
-			slices.Reverse(fields) // the order of the names is of no account
+			slices.Reverse(fields) // the order of the names does not matter
 			if got := schema.Nearest(tt.in, slices.Values(fields)); got != tt.want {
 				t.Errorf("Nearest(%q) of the names in reverse = %q, want %q", tt.in, got, tt.want)
 			}
@@ -40,7 +40,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestNearestLong holds that a name of any length costs next to nothing.
+// TestNearestLong checks that a name of any length costs next to nothing.
 func TestNearestLong(t *testing.T) {
 	long := strings.Repeat("a", 1<<20)
 	if allocs := testing.AllocsPerRun(3, func() {
@@ -61,7 +61,7 @@ func TestNearestFunction(t *testing.T) {
 		{"toStrng", "toString"},
 		{"TOYEAR", "toYear"},
 		{"countif", "countIf"},
-		{"_toInt", "toInt"}, // hidden functions are not advertised
+		{"_toInt", "toInt"}, // hidden functions are not suggested
 		{"sleep", ""},
 		{"dictGet", ""},
 	}

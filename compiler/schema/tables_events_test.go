@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// In each mode * has the same columns, and what leads to the person leads somewhere.
+// In each mode, * has the same columns, and everything that leads to the person leads somewhere.
 func TestEventsInEachMode(t *testing.T) {
 	star := func(db *schema.Database) []string {
 		events, _ := db.Table("events")
@@ -43,7 +43,7 @@ func TestEventsInEachMode(t *testing.T) {
 	}
 }
 
-// A server whose events have no session ids has no sessions; one that does not note when rows came in lacks that field.
+// A server whose events have no session ids has no sessions; one that does not store when rows were inserted lacks that field.
 func TestSessionsFollowTheLayout(t *testing.T) {
 	fields := func(columns ...string) []string {
 		var stored []physical.Column

@@ -34,7 +34,7 @@ func TestPhysicalTable(t *testing.T) {
 	}
 }
 
-// Every table reads a guarded physical table, has the guard's column, and leads with its joins and merges to what exists.
+// Every table reads a guarded physical table, has the guard's column, and only has joins and merges that use existing columns.
 func TestTablesHoldTogether(t *testing.T) {
 	for name := range own.TableNames() {
 		tbl := table(t, name)

@@ -12,8 +12,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// TestZonesAreKnownToGo: times of answers are written by Go, so it must know each zone, and must see no difference between
-// a zone and the one that is loaded for it.
+// TestZonesAreKnownToGo: Go formats the times of answers, so it must know each zone, and must see no difference between a zone and the one loaded in its
+// place.
 func TestZonesAreKnownToGo(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -37,7 +37,7 @@ func TestZonesAreKnownToGo(t *testing.T) {
 	}
 }
 
-// sameZone compares the offsets of a zone with those of its target, at each change of either and each month.
+// sameZone compares the offsets of a zone with those of its target, at each change of either and in each month.
 func sameZone(t *testing.T, location *time.Location, target string) {
 	t.Helper()
 	other, err := time.LoadLocation(target)
@@ -121,7 +121,7 @@ func TestLookupZone(t *testing.T) {
 	}
 }
 
-// TestRowsThatPutAZone: a function to which the project's zone is added takes a zone from its caller at the same place.
+// TestRowsThatPutAZone: a function that the project's zone is added to accepts a zone from its caller at the same place.
 func TestRowsThatPutAZone(t *testing.T) {
 	t.Parallel()
 	for f := range schema.Functions() {

@@ -298,7 +298,7 @@ func TestPrintRefuses(t *testing.T) {
 	}
 }
 
-// TestPrintKept: of the tables of endpoints, only the one that the query is about is read, under the project's guard.
+// TestPrintKept: among the tables of endpoints, only the one that the query is about is read, with the project's guard.
 func TestPrintKept(t *testing.T) {
 	t.Parallel()
 	db := *database
@@ -353,7 +353,7 @@ func TestPrintLongLists(t *testing.T) {
 	}
 }
 
-// TestPrintSize pins that a query whose parts repeat ends with a mistake, not with the memory.
+// TestPrintSize checks that a query whose parts repeat ends with a mistake, instead of using up the memory.
 func TestPrintSize(t *testing.T) {
 	t.Parallel()
 	var e resolved.Expr = fn("plus", col("event"), c(int64(1)))

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 )
 
-// TestQueries pins what is asked, and that names which callers give stand in it as constants.
+// TestQueries checks the queries, and that names from callers are constants in them.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

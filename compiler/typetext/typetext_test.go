@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/typetext"
 )
 
-// zones are two names of one zone, and one with a name of its own.
+// zones are two names of one zone, and a zone with a single name.
 type zones map[string]string
 
 func (z zones) Lookup(name string) (string, bool) { target, ok := z[name]; return target, ok }
@@ -122,7 +122,7 @@ func TestRewriteMistakes(t *testing.T) {
 	}
 }
 
-// FuzzRewrite: what comes out is a type again, and the same one, whatever goes in; and it holds no other zone.
+// FuzzRewrite: for any input, the output is the same type and is rewritten to itself; and it contains no other zone.
 func FuzzRewrite(f *testing.F) {
 	for _, tt := range taken {
 		f.Add(tt.in)
