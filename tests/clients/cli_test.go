@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// cli calls the server by PostHog's command line client, which holds the tools of its MCP server as they are today.
+// cli calls the server with PostHog's command line client, which includes the current tools of its MCP server.
 type cli struct {
 	site
 	script string

@@ -143,7 +143,7 @@ func TestClients(t *testing.T) {
 	})
 }
 
-// lint holds a document to all of redocly's recommended rules, those that only warn too.
+// lint checks a document against all rules recommended by redocly, including those that only warn.
 func (s site) lint(t *testing.T, redocly, path string) {
 	t.Helper()
 	document := filepath.Join(t.TempDir(), "openapi.json")

@@ -8,10 +8,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// eventCode is the folder of what the server writes as code for some events; see TestCode there.
+// eventCode is the folder with the code that the server generates for some events; see TestCode there.
 const eventCode = "../../module/eventcode/testdata"
 
-// uses is a program that captures with such code.
+// uses is a program that captures with this code.
 const uses = `import posthog from './events'
 posthog.capture('ordered', { amount: 12.5, 'first order': true, at: new Date(), other: 1 })
 posthog.capture('ordered')
@@ -23,7 +23,7 @@ posthog.identify('ann')
 posthog.capture('ordered', { amount: 'x' })
 `
 
-// TestEventCode compiles the code for events with PostHog's SDKs, as they are published.
+// TestEventCode compiles the code for events with the published versions of PostHog's SDKs.
 func TestEventCode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("npm packages take their time")

@@ -32,7 +32,7 @@ func ordered(t *testing.T, c *harness.Client) {
 		[]any{"glanced", "nobody", 1.0}, []any{"opened", "device", 1.0}, []any{"ordered", "ann", 1.0})
 	c.Shows(t, "select properties.amount, $group_0 from events where event = 'ordered'", []any{12.5, "acme"})
 	c.Shows(t, "select properties.nested from events where event = 'opened'", []any{`{"list":[1,2.5,"x",null]}`})
-	// What an event knows of its person depends on which of the client's requests came first; who the person is does not.
+	// What an event knows about its person depends on which of the client's requests came first; the person itself does not.
 	c.Shows(t, "select count(distinct e.person_id), any(p.properties.email) from events e join persons p on p.id = e.person_id where e.event in ('opened', 'ordered')",
 		[]any{1.0, "ann@example.com"})
 	c.Shows(t, "select count() from persons where properties.email = 'ann@example.com'", []any{1.0})
@@ -40,7 +40,7 @@ func ordered(t *testing.T, c *harness.Client) {
 	c.Shows(t, "select person_mode from events where event = 'glanced'", []any{"propertyless"})
 }
 
-// TestSDKs captures with PostHog's SDKs for servers, as they are published.
+// TestSDKs captures with the published versions of PostHog's server SDKs.
 func TestSDKs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("npm packages take their time")

@@ -18,7 +18,7 @@ import (
 type shop struct {
 	site
 	project  int64
-	packages string // the folder of the clients
+	packages string // the folder with the clients
 }
 
 func newShop(t *testing.T) shop {
@@ -40,8 +40,8 @@ func newShop(t *testing.T) shop {
 	return shop{site{url: server.URL, key: server.Key(t, id, "*", "personal")}, id, packages}
 }
 
-// TestToolkit runs the tools that PostHog gives to language models, as they are published, and compares what they make of the
-// server's answers.
+// TestToolkit runs the published versions of PostHog's tools for language models, and compares their results with the server's
+// answers.
 func TestToolkit(t *testing.T) {
 	s := newShop(t)
 	script, err := os.ReadFile(filepath.Join("toolkit", "tools.mjs"))

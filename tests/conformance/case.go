@@ -24,7 +24,7 @@ import (
 type Case struct {
 	Name          string               `json:"name"`
 	What          string               `json:"what"`
-	Source        string               `json:"source"` // the test of PostHog's that the case follows, for readers
+	Source        string               `json:"source"` // the PostHog test that the case follows, for readers
 	Timezone      string               `json:"timezone"`
 	WeekStartDay  int                  `json:"week_start_day"`
 	Data          Data                 `json:"data"`
@@ -51,11 +51,11 @@ func (d *Data) UnmarshalJSON(raw []byte) error {
 	type plain Data
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
-	decoder.DisallowUnknownFields() // a decoder does not hand it down
+	decoder.DisallowUnknownFields() // this option does not apply to nested decoders
 	return decoder.Decode((*plain)(d))
 }
 
-// KeyWanted is a key that a case refers to by name.
+// KeyWanted is a key that a case names.
 type KeyWanted struct {
 	Scopes  string `json:"scopes"`
 	Kind    string `json:"kind"`
@@ -70,9 +70,9 @@ type Step struct {
 	Headers map[string]string `json:"headers"`
 	Key     *string           `json:"key"`
 	Save    map[string]string `json:"save"`
-	// Retry is for how many seconds the step may be played again until it matches.
+	// Retry is for how many seconds the step may be repeated until it matches.
 	Retry float64 `json:"retry_s"`
-	// Gzip sends the body compressed. The headers say so where the case wants them to.
+	// Gzip compresses the body. A case that wants the matching header sets it itself.
 	Gzip   bool        `json:"gzip"`
 	Expect Expectation `json:"expect"`
 }
@@ -113,7 +113,7 @@ func Load(folder string) ([]Case, error) {
 	return cases, err
 }
 
-// parse reads a case. A field that it does not know is a mistake: a case with a misspelled "expect" would pass whatever comes.
+// parse reads a case. An unknown field is an error: a case with a misspelled "expect" would pass whatever the answer.
 func parse(raw []byte) (c Case, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
@@ -216,7 +216,7 @@ func importData(server *harness.Server, project int64, data Data) error {
 	return nil
 }
 
-// playUntilMatch runs a step, and runs it again for as long as it may while the answer does not match.
+// playUntilMatch runs a step, and repeats it for as long as Retry allows while the answer does not match.
 func playUntilMatch(client *harness.Client, step Step, keys map[string]string, names map[string]any) (why string, err error) {
 	key := client.Key
 	for end := time.Now().Add(time.Duration(step.Retry * float64(time.Second))); ; time.Sleep(100 * time.Millisecond) {
@@ -227,7 +227,7 @@ func playUntilMatch(client *harness.Client, step Step, keys map[string]string, n
 	}
 }
 
-// play runs one step. why says how the answer does not match.
+// play runs one step. why says how the answer differs.
 func play(client *harness.Client, step Step, keys map[string]string, names map[string]any) (why string, err error) {
 	client.Header = http.Header{}
 	for name, value := range step.Headers {

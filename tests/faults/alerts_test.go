@@ -16,12 +16,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// receiver is a webhook. What it gets is answered with 200, after what the test does.
+// receiver is a webhook. It runs the test's function, then answers each request with 200.
 type receiver struct {
 	mu    sync.Mutex
 	ids   []string
 	types []string
-	then  func() // once, before the next answer
+	then  func() // called once, before the next answer
 }
 
 func (r *receiver) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
@@ -40,14 +40,14 @@ func (r *receiver) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// got is what it got until now.
+// got returns what it has received so far.
 func (r *receiver) got() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string(nil), r.ids...)
 }
 
-// listen has the receiver listen until the test ends.
+// listen makes the receiver listen until the test ends.
 func (r *receiver) listen(t *testing.T, port int) {
 	t.Helper()
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
@@ -67,7 +67,7 @@ func (r *receiver) listen(t *testing.T, port int) {
 	})
 }
 
-// waitingAlert is what the operator is told of the alert of a project.
+// waitingAlert is a project's alert as the operator sees it.
 type waitingAlert struct {
 	ID         string `json:"id"`
 	State      string `json:"state"`
@@ -79,7 +79,7 @@ type waitingAlert struct {
 	} `json:"waiting_deliveries"`
 }
 
-// operatorSees waits until the alert of a project is as it should be.
+// operatorSees waits until a project's alert is as expected.
 func operatorSees(t *testing.T, s *harness.Server, project int64, what string, is func(waitingAlert) bool) waitingAlert {
 	t.Helper()
 	var seen struct{ Alerts []waitingAlert }
@@ -115,7 +115,7 @@ func firingAlert(t *testing.T, s *harness.Server) (c *harness.Client, id string)
 	return c, id
 }
 
-// TestWebhookDown: a message waits for a receiver that is down, over the death of the server, and is delivered once it is up.
+// TestWebhookDown: a message for a receiver that is down survives the death of the server, and is delivered when the receiver is up.
 func TestWebhookDown(t *testing.T) {
 	ports, err := harness.FreePorts(1)
 	if err != nil {
@@ -145,8 +145,8 @@ func TestWebhookDown(t *testing.T) {
 	}
 }
 
-// TestKilledWhileItTells: a server that is killed after a webhook has a message, and before it knows, sends the message again with the
-// same id.
+// TestKilledWhileItTells: a server that is killed after a webhook receives a message, but before the server knows it, sends the message again with the same
+// id.
 func TestKilledWhileItTells(t *testing.T) {
 	ports, err := harness.FreePorts(1)
 	if err != nil {
@@ -174,8 +174,8 @@ func TestKilledWhileItTells(t *testing.T) {
 	}
 }
 
-// TestPrivateWebhook: an alert's own webhook is not sent to the network of the server, unless the operator allows it; a reload does, and
-// the message that waited is sent.
+// TestPrivateWebhook: the webhook of an alert is not called in the server's network unless the operator allows it. When a reload allows it, the waiting
+// message is sent.
 func TestPrivateWebhook(t *testing.T) {
 	ports, err := harness.FreePorts(1)
 	if err != nil {

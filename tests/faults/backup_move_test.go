@@ -11,8 +11,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestMoveToServer moves a server with the embedded engine to one in front of a ClickHouse server, as docs/backup.md says. The ClickHouse
-// server is another engine here.
+// TestMoveToServer moves a server from the embedded engine to a ClickHouse server, as described in docs/backup.md. Here, the ClickHouse server is
+// another engine.
 func TestMoveToServer(t *testing.T) {
 	server, c := start(t)
 	folder := filepath.Join(t.TempDir(), "backups")
@@ -24,7 +24,7 @@ func TestMoveToServer(t *testing.T) {
 	}
 
 	engine := embeddedtest.New(t)
-	moved := harness.Start(t, "clickhouse "+engine.DSN()) // which makes the tables
+	moved := harness.Start(t, "clickhouse "+engine.DSN()) // creates the tables
 	if _, stderr, err := moved.Command(nil, "backup", "restore", folder); err == nil || !strings.Contains(stderr, "bring the tables there first") {
 		t.Errorf("a restore without tables: %v, %s", err, stderr)
 	}
@@ -54,14 +54,14 @@ func TestMoveToServer(t *testing.T) {
 	}
 	goesOn(t, moved, copied)
 
-	// From here on its backups do not have the tables.
+	// From here on its backups do not include the tables.
 	second := filepath.Join(t.TempDir(), "second")
 	stdout, stderr, err := moved.Command(nil, "backup", "create", second)
 	if err != nil || !strings.Contains(stdout, `"tables":""`) || !strings.Contains(stderr, "the tables on the ClickHouse server are not in the backup") {
 		t.Errorf("a backup without tables: %v, %s%s", err, stdout, stderr)
 	}
 	for destination, want := range map[string]string{
-		"Disk('backups', 'x')":                     "BACKUP to Disk('backups', 'x')", // which the engine does not do
+		"Disk('backups', 'x')":                     "BACKUP to Disk('backups', 'x')", // the engine does not support it
 		"Disk('backups', 'x') SETTINGS async = 1":  "is not a destination",
 		"Disk('backups', 'x'); DROP TABLE events":  "is not a destination",
 		"Null() ; SELECT 1":                        "is not a destination",

@@ -19,7 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// backupRecord is what commands say of a backup.
+// backupRecord is a backup as the commands print it.
 type backupRecord struct {
 	Name     string
 	Events   int64
@@ -44,8 +44,8 @@ func listBackups(t *testing.T, server *harness.Server, folder string) []backupRe
 	return list.Backups
 }
 
-// TestBackupUnderLoad makes backups of a server that takes in events and imports all the time, and is killed during some of them. Those
-// that are there are whole; and the last one has each event that was acknowledged before it, once.
+// TestBackupUnderLoad makes backups of a server that constantly takes in events and imports, and is killed during some of the backups. Existing
+// backups are complete, and the last one has each event acknowledged before it exactly once.
 func TestBackupUnderLoad(t *testing.T) {
 	server, c := start(t)
 	token := captureToken(t, server, c.Project)
@@ -84,7 +84,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_, _, _ = server.Command(nil, "backup", "create", folder) // it is broken off
+			_, _, _ = server.Command(nil, "backup", "create", folder) // it is interrupted
 		}()
 		<-time.After(time.Duration(rand.IntN(400)) * time.Millisecond)
 		if err := server.Kill(); err != nil {
@@ -153,7 +153,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	goesOn(t, restored, copied)
 }
 
-// uncached is a query that no answer is kept of, with another number each time.
+// uncached returns a query that is in no cache: with a different number each time.
 func uncached(format string) string { return fmt.Sprintf(format, time.Now().UnixNano()) }
 
 // goesOn checks that events can be captured.
@@ -174,7 +174,7 @@ func goesOn(t *testing.T, server *harness.Server, c *harness.Client) {
 	})
 }
 
-// TestBackupDamage changes a byte in each kind of file of a backup: it is found, and a restore is refused before it changes anything.
+// TestBackupDamage changes a byte in each kind of file of a backup: that is detected, and a restore is refused before it changes anything.
 func TestBackupDamage(t *testing.T) {
 	server, c := start(t)
 	folder := filepath.Join(t.TempDir(), "backups")
@@ -254,8 +254,8 @@ func empty(t *testing.T, server *harness.Server) {
 	}
 }
 
-// brokenOff has a server begin with a restore that broke off at its end: it says so, makes no projects, and goes on with the same command.
-// Events that were captured since stay, and none is there twice.
+// brokenOff starts a server with a restore that was interrupted near its end: it says so, creates no projects, and continues with the same command.
+// Events captured since are kept, and none is duplicated.
 func brokenOff(t *testing.T, server *harness.Server, c *harness.Client, folder, name string) {
 	t.Helper()
 	goesOn(t, server, c)
@@ -291,7 +291,7 @@ func toRow(rows []any) []any {
 	return row
 }
 
-// TestRestoreKilled kills a server while it restores, again and again: the same command completes it.
+// TestRestoreKilled repeatedly kills a server while it restores: the same command completes the restore.
 func TestRestoreKilled(t *testing.T) {
 	server, c := start(t)
 	folder := filepath.Join(t.TempDir(), "backups")
@@ -318,7 +318,7 @@ func TestRestoreKilled(t *testing.T) {
 	fresh.Client(c.Project, c.Key).Shows(t, count, []any{100.0})
 }
 
-// TestBackupFullDisk makes a backup where there is no room for it: the error says so, and nothing is left.
+// TestBackupFullDisk makes a backup without enough disk space: the error says so, and nothing is left behind.
 func TestBackupFullDisk(t *testing.T) {
 	mount := filepath.Join(t.TempDir(), "small")
 	if err := os.Mkdir(mount, 0o700); err != nil {

@@ -32,9 +32,9 @@ type sender struct {
 	url, token, name string
 
 	sent         int
-	acknowledged map[string]bool // uuids of events that were answered with 200
-	doubtful     map[string]bool // that got another answer, or none
-	refused      int             // requests that got another answer
+	acknowledged map[string]bool // uuids of events answered with 200
+	doubtful     map[string]bool // with another answer, or none
+	refused      int             // requests with another answer
 }
 
 // send sends a batch of up to ten events. Some of them merge people.
@@ -60,7 +60,7 @@ func (s *sender) send() {
 	}
 	into := s.doubtful
 	if answer, err := http.Post(s.url+"/batch/", "application/json", bytes.NewReader(raw)); err == nil {
-		_ = answer.Body.Close() // the status is what counts
+		_ = answer.Body.Close() // only the status matters
 		if answer.StatusCode == http.StatusOK {
 			into = s.acknowledged
 		} else {
@@ -81,8 +81,8 @@ func captureToken(t *testing.T, server *harness.Server, project int64) string {
 	return token
 }
 
-// TestKilledDuringCapture kills the server and its engine at random moments while clients send events, and then looks for each event:
-// those that were acknowledged are there once, the others at most once.
+// TestKilledDuringCapture kills the server and its engine at random moments while clients send events, and then looks for each event: acknowledged
+// events are stored exactly once, the others at most once.
 func TestKilledDuringCapture(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred restarts take minutes")
@@ -154,7 +154,7 @@ func TestKilledDuringCapture(t *testing.T) {
 	}
 }
 
-// storedEvents returns how often each event of a project is in ClickHouse, by uuid.
+// storedEvents returns how many times each event of a project is in ClickHouse, by uuid.
 func storedEvents(t *testing.T, c *harness.Client) map[string]int {
 	t.Helper()
 	there := map[string]int{}
@@ -175,7 +175,7 @@ func storedEvents(t *testing.T, c *harness.Client) map[string]int {
 	}
 }
 
-// checkPeople checks that no id has two people, and that the devices of a user that were identified have its person.
+// checkPeople checks that no id has two people, and that the identified devices of a user belong to its person.
 func checkPeople(t *testing.T, c *harness.Client) {
 	t.Helper()
 	for what, sql := range map[string]string{
@@ -190,8 +190,8 @@ func checkPeople(t *testing.T, c *harness.Client) {
 	}
 }
 
-// TestCaptureWithoutClickHouse captures while ClickHouse is away: everything is kept, over restarts too, and delivered when it is there
-// again.
+// TestCaptureWithoutClickHouse captures while ClickHouse is down: everything is kept, even across restarts, and delivered when ClickHouse is
+// back.
 func TestCaptureWithoutClickHouse(t *testing.T) {
 	server := harness.Start(t)
 	id, key := server.Project(t, "outage")
@@ -203,14 +203,14 @@ func TestCaptureWithoutClickHouse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = answer.Body.Close() // the status is what counts
+		_ = answer.Body.Close() // only the status matters
 		return answer.StatusCode
 	}
 	hung := engine(t, server)
 	if err := syscall.Kill(hung, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = syscall.Kill(hung, syscall.SIGCONT) }) // it may be gone
+	t.Cleanup(func() { _ = syscall.Kill(hung, syscall.SIGCONT) }) // it may have ended
 	for n := range 50 {
 		if status := post(n); status != http.StatusOK {
 			t.Fatalf("event %d with ClickHouse hung: %d", n, status)
@@ -234,7 +234,7 @@ func TestCaptureWithoutClickHouse(t *testing.T) {
 	}
 }
 
-// TestCaptureOverReloads captures while the config is reloaded again and again.
+// TestCaptureOverReloads captures while the config is reloaded repeatedly.
 func TestCaptureOverReloads(t *testing.T) {
 	server := harness.Start(t)
 	id, key := server.Project(t, "reloads")
@@ -277,8 +277,8 @@ func TestCaptureOverReloads(t *testing.T) {
 	}
 }
 
-// TestCaptureIntoAFullProject captures properties and group types that the project has no room for, or that can't have a name so long:
-// the events are delivered without a type for them, and those after them too.
+// TestCaptureIntoAFullProject captures properties and group types that exceed the project's limits or have too long names: the events are delivered without
+// types for them, and so are later events.
 func TestCaptureIntoAFullProject(t *testing.T) {
 	server := harness.Start(t, "limits {\n\t\t\trecords_size 1MiB\n\t\t}")
 	id, key := server.Project(t, "full")
@@ -293,7 +293,7 @@ func TestCaptureIntoAFullProject(t *testing.T) {
 		if err != nil || answer.StatusCode != http.StatusOK {
 			t.Fatalf("sending: %v %v", answer, err)
 		}
-		_ = answer.Body.Close() // the status is what counts
+		_ = answer.Body.Close() // only the status matters
 		server.AwaitDelivery(t)
 	}
 	event := func(name string, properties map[string]any) map[string]any {

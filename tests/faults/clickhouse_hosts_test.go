@@ -15,8 +15,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestClickHouseHosts takes one of two hosts of ClickHouse away in all ways while queries run: callers get their rows, and what was
-// captured arrives once.
+// TestClickHouseHosts makes one of two ClickHouse hosts fail in all ways while queries run: callers get their rows, and captured events arrive
+// once.
 func TestClickHouseHosts(t *testing.T) {
 	engine := embeddedtest.New(t)
 	both, relays := harness.Relays(t, engine.DSN(), 2) // two names of one server
@@ -59,7 +59,7 @@ func TestClickHouseHosts(t *testing.T) {
 			if err != nil || answer.StatusCode != http.StatusOK {
 				t.Fatalf("capturing: %v", err)
 			}
-			_ = answer.Body.Close() // the status is what counts
+			_ = answer.Body.Close() // only the status matters
 			<-time.After(500 * time.Millisecond)
 		}
 		relays[0].Set(harness.Works)
@@ -100,8 +100,8 @@ func hostMetric(t *testing.T, server *harness.Server, host string) float64 {
 	return metric(t, server, regexp.QuoteMeta(fmt.Sprintf("clickhouse_host_reachable{host=%q}", host)))
 }
 
-// TestSettledPastOnHosts: buckets are kept while the first of two hosts answers. When another one has to, the answer is right, and has nothing that was
-// kept of the first.
+// TestSettledPastOnHosts: buckets are kept while the first of two hosts answers. When another host takes over, the answer is right, and uses no buckets
+// kept from the first.
 func TestSettledPastOnHosts(t *testing.T) {
 	both, relays := harness.Relays(t, embeddedtest.New(t).DSN(), 2)
 	server, c := start(t, "clickhouse "+both)

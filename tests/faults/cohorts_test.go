@@ -16,18 +16,18 @@ import (
 const (
 	// cohortKills is how often the server or its engine is killed.
 	cohortKills = 8
-	// cohortPeople are the people of the project, of whom the cohort has a part or another.
+	// cohortPeople is the number of people in the project; the cohort has a varying part of them.
 	cohortPeople = 30_000
 )
 
-// cohortOf is a cohort of those whose property half is one of some values, as a body of the API.
+// cohortOf returns a cohort of the people whose property half has one of some values, as a body for the API.
 func cohortOf(values ...string) map[string]any {
 	leaf := map[string]any{"type": "person", "key": "half", "operator": "exact", "value": values}
 	return map[string]any{"filters": map[string]any{"properties": map[string]any{"type": "AND", "values": []any{leaf}}}}
 }
 
-// TestKilledDuringCalculations kills the server and its engine in turns while a cohort is computed: queries see its members as they were,
-// or as they are to be, and none in between; in the end they are what was asked for.
+// TestKilledDuringCalculations alternately kills the server and its engine while a cohort is computed: queries see its members from before or after, never
+// in between, and in the end the requested ones.
 func TestKilledDuringCalculations(t *testing.T) {
 	server := harness.Start(t)
 	id, _ := server.Project(t, "cohorts")
@@ -67,7 +67,7 @@ func TestKilledDuringCalculations(t *testing.T) {
 			"kind": "HogQLQuery", "query": fmt.Sprintf("select count() from persons where id in cohort %d", int64(cohort)),
 		}})
 		if err != nil || answer.Status != http.StatusOK {
-			return 0, false // the server or its engine is away
+			return 0, false // the server or its engine is down
 		}
 		n, _ := answer.Body["results"].([]any)[0].([]any)[0].(float64)
 		return n, true

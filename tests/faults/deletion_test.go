@@ -24,7 +24,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// trace looks for what is left of a person.
+// trace looks for remains of a person.
 type trace struct {
 	*harness.Client
 
@@ -32,7 +32,7 @@ type trace struct {
 	cursor string // of a run before the deletion
 }
 
-// asked are requests whose answers have the person, by what they are. A body of nil is a GET.
+// asked are requests whose answers contain the person, by description. A nil body means GET.
 func (tr *trace) asked() map[string]any {
 	events := map[string]any{"kind": "EventsNode", "event": "bought"}
 	query := func(fields map[string]any) any { return map[string]any{"query": fields} }
@@ -61,7 +61,7 @@ func (tr *trace) asked() map[string]any {
 	}
 }
 
-// found asks everything, and returns whose answers have the mark. All must be answered.
+// found sends all requests, and returns those whose answers contain the mark. All must be answered.
 func (tr *trace) found(t *testing.T) (with, without []string) {
 	t.Helper()
 	asked := tr.asked()
@@ -98,12 +98,12 @@ func (tr *trace) gone(t *testing.T, when string) {
 	}
 }
 
-// onDisk returns the files that have the mark, those of the journal after decompression.
+// onDisk returns the files that contain the mark, decompressing those of the journal.
 func (tr *trace) onDisk(t *testing.T) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(tr.Server.Folder, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // ClickHouse has removed it just now
+			return nil // ClickHouse has just removed it
 		}
 		if err != nil || !entry.Type().IsRegular() {
 			return err
@@ -136,7 +136,7 @@ func (tr *trace) onDisk(t *testing.T) (files []string) {
 	return files
 }
 
-// capture sends events of people, and waits until they are there.
+// capture sends events of people, and waits until they are visible.
 func (tr *trace) capture(t *testing.T, token string, events ...map[string]any) {
 	t.Helper()
 	raw, err := json.Marshal(map[string]any{"api_key": token, "batch": events})
@@ -159,7 +159,7 @@ func event(name, id string, properties map[string]any) map[string]any {
 	}
 }
 
-// newTrace makes a project with a marked person and another one, in two cohorts, two endpoints, and all caches.
+// newTrace makes a project with a marked person and another one, in two cohorts and two endpoints, and fills all caches.
 func newTrace(t *testing.T) (tr *trace, token string) {
 	t.Helper()
 	server := harness.Start(t, "limits {\n\t\t\trate 100000/s\n\t\t}")
@@ -224,8 +224,8 @@ func (tr *trace) person(t *testing.T) string {
 	return id
 }
 
-// TestDeletedPerson deletes a person with its events, and looks for what is left of it: at once in all answers, and after the erasure on the
-// disk. The server is killed in between.
+// TestDeletedPerson deletes a person with its events, and looks for remains: at once in all answers, and after the erasure on disk. The server is killed
+// in between.
 func TestDeletedPerson(t *testing.T) {
 	tr, token := newTrace(t)
 	person := tr.person(t)
@@ -239,7 +239,7 @@ func TestDeletedPerson(t *testing.T) {
 	}
 	tr.gone(t, "after the deletion")
 	restart(t, tr.Server)
-	tr.cursor = "" // no server knows cursors of another one
+	tr.cursor = "" // servers do not know each other's cursors
 	tr.gone(t, "after a crash")
 	if answer := tr.Do(t, http.MethodDelete, "persons/"+person+"/", nil); answer.Status != http.StatusNotFound {
 		t.Errorf("deleting again: %d %s", answer.Status, answer.Raw)
@@ -264,7 +264,7 @@ func TestDeletedPerson(t *testing.T) {
 		_, _, err := tr.Server.Command(nil, "person", "delete", "--project", project, "--now", "--events", "bob")
 		ended <- err
 	}()
-	awaitStatement(t, tr.Server, "APPLY DELETED MASK") // from then on it takes seconds: parts stay for two
+	awaitStatement(t, tr.Server, "APPLY DELETED MASK") // from here on it takes seconds, since parts are kept for two
 	restart(t, tr.Server)
 	if err := <-ended; err == nil {
 		t.Fatal("the erasure was over before the server was killed")
@@ -293,7 +293,7 @@ func TestDeletedPerson(t *testing.T) {
 	}
 }
 
-// awaitStatement waits until ClickHouse has begun to change rows by a statement that matches a pattern. It keeps the last one of each table.
+// awaitStatement waits until ClickHouse has started to change rows with a statement that matches a pattern. ClickHouse keeps the last one of each table.
 func awaitStatement(t *testing.T, server *harness.Server, pattern string) {
 	t.Helper()
 	statement := regexp.MustCompile(pattern)
@@ -303,7 +303,7 @@ func awaitStatement(t *testing.T, server *harness.Server, pattern string) {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			if raw, err := os.ReadFile(file); err == nil && statement.Match(raw) { // else it was removed just now
+			if raw, err := os.ReadFile(file); err == nil && statement.Match(raw) { // otherwise it was just removed
 				return nil
 			}
 		}
@@ -311,7 +311,7 @@ func awaitStatement(t *testing.T, server *harness.Server, pattern string) {
 	})
 }
 
-// eventuallyAtOnce is harness.Eventually for what is over soon: it looks again after a millisecond.
+// eventuallyAtOnce is harness.Eventually for states that do not last: it looks again after a millisecond.
 func eventuallyAtOnce(t *testing.T, check func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {

@@ -16,8 +16,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestDeletedProject deletes projects and kills the server at several moments meanwhile. A project is there with all it has, or its keys and
-// tokens are worth nothing and it is gone for good: nothing of it is on the disk in the end.
+// TestDeletedProject deletes projects and kills the server at several moments meanwhile. Either a project still exists with all its data, or its keys and
+// tokens are invalid and it is gone for good: in the end, nothing of it is on disk.
 func TestDeletedProject(t *testing.T) {
 	tr, token := newTrace(t)
 	server := tr.Server
@@ -38,7 +38,7 @@ func TestDeletedProject(t *testing.T) {
 	for _, kill := range []struct {
 		name  string
 		gone  bool // from the registry
-		over  bool // the command may be
+		over  bool // the command may have ended
 		await func(project string)
 	}{
 		{"asked for", false, false, func(project string) {
@@ -109,7 +109,7 @@ func TestDeletedProject(t *testing.T) {
 		if answer := tr.Do(t, http.MethodPost, "/capture/", body); answer.Status == http.StatusOK {
 			t.Errorf("the token still captures: %s", answer.Raw)
 		}
-		tr.Client = server.Client(0, "") // another one
+		tr.Client = server.Client(0, "") // so that the next round makes another project
 	}
 	harness.Eventually(t, 5*time.Minute, func() error {
 		time.Sleep(time.Second)
@@ -138,7 +138,7 @@ func TestDeletedProject(t *testing.T) {
 	}
 }
 
-// projects are those of a server.
+// projects are the projects of a server.
 type projects struct {
 	Projects []struct{ ID int64 }
 	Deleted  []struct {
@@ -148,7 +148,7 @@ type projects struct {
 	}
 }
 
-// listed asks which projects there are.
+// listed returns the projects of the server.
 func listed(t *testing.T, server *harness.Server) (list projects) {
 	t.Helper()
 	if err := server.Ask("/analytics/projects", nil, &list); err != nil {
@@ -157,7 +157,7 @@ func listed(t *testing.T, server *harness.Server) (list projects) {
 	return list
 }
 
-// forgetParts has ClickHouse remove parts from the disk within seconds that others took the place of, instead of minutes.
+// forgetParts makes ClickHouse remove replaced parts from disk within seconds instead of minutes.
 func forgetParts(t *testing.T, server *harness.Server) {
 	t.Helper()
 	if err := server.Stop(); err != nil {
@@ -178,7 +178,7 @@ func forgetParts(t *testing.T, server *harness.Server) {
 	}
 }
 
-// upload sends a file to import over HTTP, of whose report a bad line has the mark.
+// upload imports a file over HTTP. The report on a bad line in it contains the mark.
 func upload(t *testing.T, tr *trace) {
 	t.Helper()
 	lines := fmt.Sprintf(`{"event": "e", "distinct_id": "bob", "timestamp": %q}`, tr.mark) + "\n"

@@ -9,8 +9,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestServersShareTheLog: each server on a ClickHouse shows the runs and the queries of all, each once, also of one that was killed after a
-// second.
+// TestServersShareTheLog: each server on a ClickHouse shows the runs and queries of all servers, each once, including those of a server that was killed
+// after a second.
 func TestServersShareTheLog(t *testing.T) {
 	servers, _ := startShared(t)
 	project, key := sharedProject(t, servers[0], "log")

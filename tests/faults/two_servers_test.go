@@ -21,27 +21,27 @@ import (
 )
 
 const (
-	// sharingServers share a registry and a ClickHouse.
+	// sharingServers is the number of servers that share a registry and a ClickHouse.
 	sharingServers = 3
 	// sharingKills is how often one of them is killed.
 	sharingKills = 20
-	// sharingProjects get events at the same time.
+	// sharingProjects is the number of projects that get events at the same time.
 	sharingProjects = 3
 )
 
-// sharedClient sends events of a project to all servers at random. Its ids are those of the other clients of the project.
+// sharedClient sends events of a project to random servers. It uses the same ids as the project's other clients.
 type sharedClient struct {
 	project int64
 	token   string
 	urls    []string
 	groups  *groupNames
 
-	bad                    []string        // what imports did not take
+	bad                    []string        // lines that imports refused
 	acknowledged, doubtful map[string]bool // uuids of events
-	outcome                outcome         // of those that were acknowledged
+	outcome                outcome         // of the acknowledged events
 }
 
-// groupNames are the group types that clients know of. A new one is known to all clients at once.
+// groupNames are the group types that clients know. All clients learn of a new one at once.
 type groupNames struct {
 	sync.Mutex
 	names []string
@@ -53,7 +53,7 @@ func (g *groupNames) add(name string) {
 	g.names = append(g.names, name)
 }
 
-// all are the groups of an event, by the name of their type. The key of each begins with it.
+// all returns the groups of an event, by the name of their type. Each key begins with that name.
 func (g *groupNames) all() map[string]string {
 	g.Lock()
 	defer g.Unlock()
@@ -64,10 +64,10 @@ func (g *groupNames) all() map[string]string {
 	return groups
 }
 
-// outcome is what must have come of events that were acknowledged, whatever their order.
+// outcome is the required result of the acknowledged events, whatever their order.
 type outcome struct {
-	same map[string]string // by distinct id, another of the same person
-	set  map[string]string // by property, an id of the person who has it
+	same map[string]string // by distinct id, another id of the same person
+	set  map[string]string // by property, an id of the person with that property
 }
 
 func newOutcome() outcome { return outcome{map[string]string{}, map[string]string{}} }
@@ -77,12 +77,12 @@ func (o outcome) add(more outcome) {
 	maps.Copy(o.set, more.set)
 }
 
-// someone is the name of a user or a place. There are new ones all the time, whom all clients know at once.
+// someone returns the name of a user or a place. New ones keep appearing, and all clients know them at once.
 func someone(what string) string {
 	return fmt.Sprintf("%s-%d-%d", what, time.Now().Unix(), rand.IntN(3))
 }
 
-// event makes an event, and adds what must come of it.
+// event makes an event, and adds its required result.
 func (c *sharedClient) event(out outcome) map[string]any {
 	n := rand.IntN(1000)
 	user := someone("user")
@@ -97,7 +97,7 @@ func (c *sharedClient) event(out outcome) map[string]any {
 		alias := user + "-alias"
 		name, id, out.same[alias] = "$create_alias", user, user
 		properties["alias"] = alias
-	case 2: // whose device it is depends on who comes first
+	case 2: // the device's owner depends on who comes first
 		name, id = "$identify", someone("guest")
 		properties["$anon_distinct_id"] = someone("kiosk")
 	case 3:
@@ -106,7 +106,7 @@ func (c *sharedClient) event(out outcome) map[string]any {
 		for typ, key := range c.groups.all() {
 			name = "$groupidentify"
 			properties["$group_type"], properties["$group_key"], properties["$group_set"] = typ, key, map[string]any{"size": n}
-			break // any one of them
+			break // any of them
 		}
 	case 5:
 		properties["$groups"] = c.groups.all()
@@ -136,7 +136,7 @@ func (c *sharedClient) send() {
 	}
 	into := c.doubtful
 	if answer, err := http.Post(c.urls[rand.IntN(len(c.urls))]+"/batch/", "application/json", bytes.NewReader(raw)); err == nil {
-		_ = answer.Body.Close() // the status is what counts
+		_ = answer.Body.Close() // only the status matters
 		if answer.StatusCode == http.StatusOK {
 			into = c.acknowledged
 			c.outcome.add(out)
@@ -184,9 +184,8 @@ func (c *sharedClient) importOnce(admin string) {
 	}
 }
 
-// TestServersShareARegistry has servers on one registry and one ClickHouse take events of the same people and groups at the same time,
-// while imports run and servers are killed. Whoever writes what: an id has one person, a group type has one index, and each event is
-// there once.
+// TestServersShareARegistry: servers with a shared registry and a shared ClickHouse receive events of the same people and groups at the same time, while
+// imports run and servers are killed. Whichever server writes: an id has one person, a group type has one index, and each event is stored once.
 func TestServersShareARegistry(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many restarts take most of a minute")
@@ -262,7 +261,7 @@ func TestServersShareARegistry(t *testing.T) {
 	}
 }
 
-// startShared starts the servers, on a registry and a ClickHouse that they share.
+// startShared starts servers that share a registry and a ClickHouse.
 func startShared(t *testing.T) (servers []*harness.Server, dsn string) {
 	t.Helper()
 	engine := embeddedtest.New(t)
@@ -273,8 +272,7 @@ func startShared(t *testing.T) (servers []*harness.Server, dsn string) {
 	return servers, engine.DSN()
 }
 
-// TestServersFindGroupTypes has each server find group types of its own in a new project at the same time: each gets an index for
-// itself.
+// TestServersFindGroupTypes: all servers find their own new group types in a new project at the same time. Each type gets a separate index.
 func TestServersFindGroupTypes(t *testing.T) {
 	const projects = 3
 	servers, _ := startShared(t)
@@ -302,7 +300,7 @@ func TestServersFindGroupTypes(t *testing.T) {
 					t.Errorf("sending an event: %v %v", answer, err)
 					return
 				}
-				_ = answer.Body.Close() // the status is what counts
+				_ = answer.Body.Close() // only the status matters
 			})
 		}
 	}
@@ -315,7 +313,7 @@ func TestServersFindGroupTypes(t *testing.T) {
 	}
 }
 
-// awaitProjects waits until all servers know some projects: they look for what others have written once a second.
+// awaitProjects waits until all servers know some projects: they look for each other's changes once a second.
 func awaitProjects(t *testing.T, servers []*harness.Server, tokens map[int64]string) {
 	t.Helper()
 	for _, server := range servers {
@@ -428,7 +426,7 @@ func checkSharedPeople(t *testing.T, c *harness.Client, dsn string, clients []*s
 	}
 }
 
-// checkSharedTypes checks that all servers know the same types, and that each column of a group type has groups of that type alone.
+// checkSharedTypes checks that all servers know the same types, and that each group type column only has groups of that type.
 func checkSharedTypes(t *testing.T, servers []*harness.Server, project int64, key string) {
 	t.Helper()
 	known := func(server *harness.Server) (seen string, err error) {
@@ -443,7 +441,7 @@ func checkSharedTypes(t *testing.T, servers []*harness.Server, project int64, ke
 		return strings.ReplaceAll(seen, server.URL, ""), nil
 	}
 	for n, server := range servers {
-		harness.Eventually(t, 30*time.Second, func() error { // they look for what others have written once a second
+		harness.Eventually(t, 30*time.Second, func() error { // they look for each other's changes once a second
 			first, err := known(servers[0])
 			if err != nil {
 				return err

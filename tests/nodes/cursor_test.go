@@ -13,10 +13,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// advertised is the address at which a node can be reached by the others.
+// advertised is the address at which the other nodes can reach a node.
 var advertised = regexp.MustCompile(`advertise 127\.0\.0\.1:(\d+)`)
 
-// advertise reloads a node with another address for the others, which leads to the same place.
+// advertise reloads a node with another address for the other nodes, which leads to the same place.
 func advertise(t *testing.T, node *harness.Server) {
 	t.Helper()
 	config, err := os.ReadFile(node.Caddyfile())
@@ -35,8 +35,8 @@ func advertise(t *testing.T, node *harness.Server) {
 	}
 }
 
-// TestCursorOnAnotherNode follows a cursor on a node that did not give it out, through all pages, while the registry is away, after reloads of either
-// node, and after the node that gave it out was killed.
+// TestCursorOnAnotherNode follows a cursor on a node that did not issue it, through all pages: while the registry is down, after reloads of either node,
+// and after the issuing node was killed.
 func TestCursorOnAnotherNode(t *testing.T) {
 	l := shared(t, 2, 1)
 	first, second := l.fleet.nodes[0], l.fleet.nodes[1]

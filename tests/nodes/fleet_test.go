@@ -12,30 +12,30 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// unlimited takes the limits of keys and of a project's records away, in effect.
+// unlimited effectively removes the limits on keys and on a project's records.
 const unlimited = "limits {\n\t\t\trate 100000/s\n\t\t\trecords 10000000\n\t\t\trecords_size 4GiB\n\t\t}"
 
-// fleet is some nodes with what they share.
+// fleet is a group of nodes with the services that they share.
 type fleet struct {
 	postgres *postgrestest.Server
-	hosts    []*harness.Relay // each passes on to the one engine behind all of them
+	hosts    []*harness.Relay // each leads to the one engine behind all of them
 	nodes    []*harness.Server
-	peers    []*harness.Relay // the way to each node for the others
-	lines    []*harness.Relay // the way of each node to PostgreSQL
+	peers    []*harness.Relay // the other nodes' connections to each node
+	lines    []*harness.Relay // each node's connection to PostgreSQL
 
 	mu    sync.Mutex
-	away  int       // how many reasons there are why a node cannot reach the registry's database
-	again time.Time // when there was the last one
+	away  int       // how many failures currently separate a node from the registry's database
+	again time.Time // when away last changed
 	last  []failure
 }
 
-// failure is what failed, and when.
+// failure is a failed part, and when it failed.
 type failure struct {
 	part        string
 	from, until time.Time // until is zero while it lasts
 }
 
-// fail has a part fail, and mends it.
+// fail makes a part fail, and repairs it.
 func (f *fleet) fail(t *testing.T, p part) {
 	t.Helper()
 	f.mu.Lock()
@@ -53,7 +53,7 @@ func (f *fleet) fail(t *testing.T, p part) {
 	f.last[len(f.last)-1].until = time.Now()
 }
 
-// lately says what failed in the last seconds.
+// lately returns what failed in the last seconds.
 func (f *fleet) lately() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +67,7 @@ func (f *fleet) lately() string {
 	return b.String()
 }
 
-// startFleet starts nodes that find one another, and what they share.
+// startFleet starts nodes that find each other, and the services that they share.
 func startFleet(t *testing.T, nodes, hosts int) *fleet {
 	t.Helper()
 	f := &fleet{postgres: postgrestest.New(t)}
@@ -102,7 +102,7 @@ func (f *fleet) plug() error {
 	return f.postgres.Run()
 }
 
-// cut lets nothing through between a node and the registry's database.
+// cut blocks the connection between a node and the registry's database.
 func (f *fleet) cut(node int, fault harness.Fault) {
 	f.noteAway(1)
 	f.lines[node].Set(fault)
@@ -114,14 +114,14 @@ func (f *fleet) join(node int) {
 	f.noteAway(-1)
 }
 
-// noteAway counts a reason why a node cannot reach the registry's database, or, with -1, that it has ended.
+// noteAway counts a failure that separates a node from the registry's database or, with -1, its end.
 func (f *fleet) noteAway(more int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.away, f.again = f.away+more, time.Now()
 }
 
-// registryAway reports whether a node could not reach the registry's database at some time after a moment.
+// registryAway reports whether a node was separated from the registry's database at any time since a moment.
 func (f *fleet) registryAway(since time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

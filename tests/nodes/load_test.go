@@ -15,18 +15,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// seenWithin is how soon a write on one node is seen on all others.
+// seenWithin is how soon a write on one node is visible on all others.
 const seenWithin = time.Second
 
-// load is what clients do with a project on all nodes at once, and what came of it.
+// load is what clients do with a project on all nodes at the same time, with the results.
 type load struct {
 	fleet   *fleet
 	project int64
 	key     string
 	token   string
 
-	reads, refused, broken       atomic.Int64 // answers that were right; 429 or 503; connections that ended
-	writes, revoked, unsure      atomic.Int64 // acknowledged; keys; keys whose revocation nobody may have heard of
+	reads, refused, broken       atomic.Int64 // correct answers; 429 or 503; connections that ended
+	writes, revoked, unsure      atomic.Int64 // acknowledged; keys; keys whose revocation may not have been received
 	captured, doubtful           atomic.Int64 // events
 	mu                           sync.Mutex
 	wrong                        []string
@@ -34,21 +34,21 @@ type load struct {
 	acknowledged, unacknowledged map[string]bool     // uuids of events
 }
 
-// written is an insight that one client changes again and again.
+// written is an insight that one client changes repeatedly.
 type written struct{ acknowledged, sent int }
 
 func (l *load) node() *harness.Server { return l.fleet.nodes[rand.IntN(len(l.fleet.nodes))] }
 
 func (l *load) client(key string) *harness.Client { return l.node().Client(l.project, key) }
 
-// mistake notes what may not be.
+// mistake records a violation.
 func (l *load) mistake(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wrong = append(l.wrong, fmt.Sprintf(format, args...)+l.fleet.lately())
 }
 
-// read asks for what has one right answer.
+// read sends requests that have only one right answer.
 func (l *load) read() {
 	n := 1 + rand.IntN(40)
 	body := map[string]any{"query": map[string]any{"kind": "HogQLQuery", "query": fmt.Sprintf("select %d as n, sum(number) as total from numbers(%d)", n, n*1000)}}
@@ -74,7 +74,7 @@ func (l *load) read() {
 	}
 }
 
-// write makes an insight, or changes one of its own.
+// write makes an insight, or changes one of the client's own.
 func (l *load) write(own map[string]*written) {
 	if len(own) < 5 || rand.IntN(20) == 0 {
 		answer, err := l.client(l.key).Send(http.MethodPost, "insights/", map[string]any{"name": "0", "saved": true})
@@ -90,14 +90,14 @@ func (l *load) write(own map[string]*written) {
 		l.writes.Add(1)
 		return
 	}
-	for id, w := range own { // any one of them
+	for id, w := range own { // any of them
 		w.sent++
 		answer, err := l.client(l.key).Send(http.MethodPatch, "insights/"+id+"/", map[string]any{"name": fmt.Sprint(w.sent)})
 		switch {
 		case err == nil && answer.Status == http.StatusOK:
 			w.acknowledged = w.sent
 			l.writes.Add(1)
-		case err == nil && answer.Status == http.StatusNotFound: // another node may not have heard of it yet
+		case err == nil && answer.Status == http.StatusNotFound: // another node may not know it yet
 			l.refused.Add(1)
 		default:
 			l.refusedWrite(answer.Status, answer.Raw, err)
@@ -118,7 +118,7 @@ func (l *load) refusedWrite(status int, raw []byte, err error) {
 	}
 }
 
-// revokeKey asks for the revocation of a key until it is acknowledged, since a key can have only so many that are in use. It returns when that was.
+// revokeKey requests the revocation of a key until it is acknowledged, since the number of active keys is limited. It returns the time of that.
 func (l *load) revokeKey(id string) (at time.Time, ok bool) {
 	for range 600 {
 		answer, err := l.client(l.key).Send(http.MethodDelete, "personal_api_keys/"+id+"/", nil)
@@ -126,7 +126,7 @@ func (l *load) revokeKey(id string) (at time.Time, ok bool) {
 		switch {
 		case err == nil && answer.Status == http.StatusNoContent:
 			return at, true
-		case err == nil && answer.Status == http.StatusNotFound: // an attempt before this one came through, or the node has not seen the key yet
+		case err == nil && answer.Status == http.StatusNotFound: // an earlier attempt succeeded, or the node does not know the key yet
 			if l.isGone(id) {
 				return at, true
 			}
@@ -139,7 +139,7 @@ func (l *load) revokeKey(id string) (at time.Time, ok bool) {
 	return at, false
 }
 
-// isGone reports whether all nodes say that a key is not there.
+// isGone reports whether all nodes say that a key does not exist.
 func (l *load) isGone(id string) bool {
 	for _, node := range l.fleet.nodes {
 		answer, err := node.Client(l.project, l.key).Send(http.MethodGet, "personal_api_keys/"+id+"/", nil)
@@ -150,7 +150,7 @@ func (l *load) isGone(id string) bool {
 	return true
 }
 
-// revoke makes a key, uses it, revokes it, and checks that no node takes it a second later.
+// revoke makes a key, uses it, revokes it, and checks that no node accepts it a second later.
 func (l *load) revoke() {
 	answer, err := l.client(l.key).Send(http.MethodPost, "personal_api_keys/", map[string]any{"label": "short", "scopes": []string{"query:read"}})
 	if err != nil || answer.Status != http.StatusCreated {
@@ -196,7 +196,7 @@ func (l *load) capture() {
 	}
 	into, counted := l.unacknowledged, &l.doubtful
 	if answer, err := http.Post(l.node().URL+"/batch/", "application/json", bytes.NewReader(raw)); err == nil {
-		_ = answer.Body.Close() // the status is what counts
+		_ = answer.Body.Close() // only the status matters
 		if answer.StatusCode == http.StatusOK {
 			into, counted = l.acknowledged, &l.captured
 		}
@@ -209,7 +209,7 @@ func (l *load) capture() {
 	}
 }
 
-// run has clients do all that until stop is closed.
+// run makes clients do all of that until stop is closed.
 func (l *load) run(stop <-chan struct{}) *sync.WaitGroup {
 	var clients sync.WaitGroup
 	each := func(n int, pause time.Duration, do func() func()) {

@@ -1,5 +1,5 @@
 // Package nodes runs several servers on one registry in PostgreSQL and one ClickHouse, kills each part of them at random, and checks that
-// what was acknowledged is there.
+// acknowledged data survives.
 package nodes_test
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
 )
 
-// last is for how long parts are killed. Ten minutes find what a minute does not.
+// last is how long parts are killed. Ten minutes find more than one minute.
 var last = flag.Duration("last", time.Minute, "how long TestFleet kills parts")
 
 func TestMain(m *testing.M) {

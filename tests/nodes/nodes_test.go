@@ -33,7 +33,7 @@ func shared(t *testing.T, nodes, hosts int) *load {
 	return l
 }
 
-// answers reports why a node does not answer a query of the project.
+// answers returns why a node does not answer a query of the project.
 func (l *load) answers(node *harness.Server) error {
 	answer, err := node.Client(l.project, l.key).Send(http.MethodPost, "query/", map[string]any{
 		"query": map[string]any{"kind": "HogQLQuery", "query": "select 1"}, "refresh": "force_blocking",
@@ -44,7 +44,7 @@ func (l *load) answers(node *harness.Server) error {
 	return err
 }
 
-// ready reports why a node is not ready.
+// ready returns why a node is not ready.
 func ready(node *harness.Server) error {
 	answer, err := http.Get("http://" + node.Admin + "/readyz")
 	if err != nil {
@@ -63,7 +63,7 @@ type part struct {
 	fail func() (mend func() error, err error)
 }
 
-// parts are all parts of the fleet, each as often as it is to fail.
+// parts are all parts of the fleet, each as many times as it should fail.
 func (f *fleet) parts(t *testing.T) []part {
 	t.Helper()
 	pause := func() { time.Sleep(time.Duration(500+rand.IntN(2500)) * time.Millisecond) }
@@ -104,15 +104,15 @@ func (f *fleet) parts(t *testing.T) []part {
 		}})
 }
 
-// TestFleet has clients read, write, revoke keys and capture events on all nodes while one part after the other is killed. No answer is
-// wrong, nothing that was acknowledged is lost, and no key works a second after it was revoked.
+// TestFleet: clients read, write, revoke keys and capture events on all nodes while one part after another is killed. No answer is wrong, nothing
+// acknowledged is lost, and no key works a second after its revocation.
 func TestFleet(t *testing.T) {
 	l := shared(t, 3, 2)
 	stop := make(chan struct{})
 	clients := l.run(stop)
 	failures := map[string]int{}
 	parts := l.fleet.parts(t)
-	var order []int // in which parts are next: each is killed before one is killed again
+	var order []int // the order of the next parts: each is killed before one is killed again
 	for until := time.Now().Add(*last); time.Now().Before(until); order = order[1:] {
 		time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
 		if len(order) == 0 {
@@ -139,7 +139,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// check checks that what was acknowledged is there, on all nodes.
+// check checks that all acknowledged data is there, on all nodes.
 func (l *load) check(t *testing.T) {
 	t.Helper()
 	for _, w := range l.wrong[:min(len(l.wrong), 20)] {
@@ -192,7 +192,7 @@ func (l *load) check(t *testing.T) {
 	}
 }
 
-// TestWritesAreSeen writes on one node and asks all others for it.
+// TestWritesAreSeen writes on one node and reads on all others.
 func TestWritesAreSeen(t *testing.T) {
 	for _, others := range []int{1, 3, 8} {
 		t.Run(fmt.Sprint(others), func(t *testing.T) {
@@ -229,7 +229,7 @@ func (l *load) writeSeen(t *testing.T) time.Duration {
 	})
 }
 
-// revocationSeen returns how long it takes until no other node takes a key that was revoked.
+// revocationSeen returns how long it takes until no other node accepts a revoked key.
 func (l *load) revocationSeen(t *testing.T) time.Duration {
 	t.Helper()
 	first := l.fleet.nodes[0].Client(l.project, l.key)
@@ -248,7 +248,7 @@ func (l *load) revocationSeen(t *testing.T) time.Duration {
 	return l.everywhere(t, time.Now(), func(node *harness.Server) bool { return !taken(node) })
 }
 
-// everywhere waits until something is so on all nodes but the first, and returns how long after began that was.
+// everywhere waits until a condition holds on all nodes except the first, and returns how long after began that was.
 func (l *load) everywhere(t *testing.T, began time.Time, so func(*harness.Server) bool) time.Duration {
 	t.Helper()
 	for _, node := range l.fleet.nodes[1:] {
@@ -262,8 +262,8 @@ func (l *load) everywhere(t *testing.T, began time.Time, so func(*harness.Server
 	return time.Since(began)
 }
 
-// TestRegistryAway: while the registry's database is away nodes stay ready, reads go on and writes are refused, and it comes back by itself. All routes of
-// reads are asked in TestReadsWithoutTheRegistry, in module.
+// TestRegistryAway: while the registry's database is down, nodes stay ready, reads work and writes are refused, and it recovers by itself. All read
+// routes are tested in TestReadsWithoutTheRegistry, in module.
 func TestRegistryAway(t *testing.T) {
 	l := shared(t, 2, 1)
 	c := l.fleet.nodes[1].Client(l.project, l.key)

@@ -16,11 +16,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// sharded is a server with two shards, of which the second one can be cut off.
+// sharded is a server with two shards, the second of which can be cut off.
 type sharded struct {
 	*harness.Server
 
-	main, east driver.Conn // past the server
+	main, east driver.Conn // direct connections, not through the server
 	cut        *harness.Relay
 	config     string // of the shards
 }
@@ -56,7 +56,7 @@ func (s *sharded) tenant(t *testing.T, name string, more ...string) tenant {
 	return tenant{s.Client(id, key), token}
 }
 
-// seen captures an event of each of some people.
+// seen captures one event for each of some people.
 func (s *sharded) seen(t *testing.T, by tenant, people int) {
 	t.Helper()
 	batch := make([]map[string]any, people)
@@ -69,7 +69,7 @@ func (s *sharded) seen(t *testing.T, by tenant, people int) {
 	}
 }
 
-// rows are how many rows of each project a shard has in a table.
+// rows returns how many rows of each project a table on a shard has.
 func rows(t *testing.T, shard driver.Conn, table string) map[int64]int {
 	t.Helper()
 	found, err := shard.Query(t.Context(), "SELECT team_id, toInt64(count()) FROM "+table+" GROUP BY team_id")
@@ -95,13 +95,13 @@ func rows(t *testing.T, shard driver.Conn, table string) map[int64]int {
 	return counts
 }
 
-// counted is the answer of a query that counts a project's events and people.
+// counted returns the answer to a query that counts a project's events and people.
 func (of tenant) counted(t *testing.T) string {
 	t.Helper()
 	return fmt.Sprint(of.Query(t, fmt.Sprintf("select count(), uniq(person_id), countIf(person.properties.number >= 0), %d from events", time.Now().UnixNano()))...)
 }
 
-// asks runs the endpoint of a project, and another query, so many times.
+// asks runs the project's endpoint and another query, a number of times.
 func (of tenant) asks(t *testing.T, times int) {
 	t.Helper()
 	for range times {
@@ -112,7 +112,7 @@ func (of tenant) asks(t *testing.T, times int) {
 	}
 }
 
-// asked checks that the log has what was asked by asks, so many times in all.
+// asked checks that the log has the queries of asks, with the number of times.
 func (of tenant) asked(t *testing.T, times int) {
 	t.Helper()
 	of.Shows(t, "select count(), uniq(query_id) from query_log where query like 'select \\'asked\\'%'", []any{float64(times), float64(times)})
@@ -126,8 +126,8 @@ func (of tenant) asked(t *testing.T, times int) {
 	}
 }
 
-// TestShards has projects on two shards: each sees its own rows, which are on its shard alone, whatever is done with them; when a shard is away, the
-// projects of the other one notice nothing; and a config that lacks a shard has its projects wait.
+// TestShards has projects on two shards: each sees its own rows, which are only on its shard, whatever is done with them. When a shard is down, projects
+// on the other one are not affected, and a config without a shard makes its projects wait.
 func TestShards(t *testing.T) {
 	s := startSharded(t)
 	first := s.tenant(t, "first")
@@ -189,7 +189,7 @@ func TestShards(t *testing.T) {
 	}
 	check("after the capture")
 
-	// A cohort is computed, a person is deleted, an import comes in, all on the shard east.
+	// A cohort is computed, a person is deleted, and an import arrives, all on the shard east.
 	made := second.Do(t, http.MethodPost, "cohorts/", map[string]any{"name": "some", "filters": map[string]any{"properties": map[string]any{
 		"type": "AND", "values": []any{map[string]any{"type": "person", "key": "number", "operator": "lt", "value": 5}},
 	}}})
@@ -245,7 +245,7 @@ func TestShards(t *testing.T) {
 		return nil
 	})
 
-	// The shard east is away.
+	// The shard east is down.
 	s.cut.Set(harness.Refuses)
 	harness.Eventually(t, time.Minute, func() error {
 		answer, err := second.Send(http.MethodPost, "query/", map[string]any{"refresh": "force_blocking", "query": map[string]any{"kind": "HogQLQuery", "query": "select 1"}})
@@ -254,7 +254,7 @@ func TestShards(t *testing.T) {
 		}
 		return err
 	})
-	late := 0 // events that both have more than people
+	late := 0 // events that both have in addition to people
 	round := func(waiting int) {
 		t.Helper()
 		for _, of := range []tenant{second, first} {
@@ -275,7 +275,7 @@ func TestShards(t *testing.T) {
 				Failing string
 			}
 		}
-		harness.Eventually(t, time.Minute, func() error { // the journal forgets what is delivered a moment later
+		harness.Eventually(t, time.Minute, func() error { // the journal forgets delivered events a moment later
 			if err := s.Ask("/analytics/capture", nil, &status); err != nil {
 				return err
 			}
@@ -295,7 +295,7 @@ func TestShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	round(12)
-	first.asks(t, 1) // what the shard has is counted with what is new
+	first.asks(t, 1) // the rows on the shard are counted together with the new ones
 	first.asked(t, 3)
 	for reachable, of := range map[bool]tenant{true: first, false: second} {
 		if answer := of.Do(t, http.MethodGet, "status/", nil); answer.Status != http.StatusOK || answer.Body["clickhouse"].(map[string]any)["reachable"] != reachable {
@@ -309,12 +309,12 @@ func TestShards(t *testing.T) {
 		t.Errorf("what was captured while the shard was away: %v", got)
 	}
 
-	// A backup would have one shard alone.
+	// A backup would contain only one shard.
 	if _, message, err := s.Command(nil, "backup", "create", t.TempDir()); err == nil || !strings.Contains(message, "shards") {
 		t.Errorf("a backup of one shard: %v %s", err, message)
 	}
 
-	// A project is deleted, on its shard.
+	// A project is deleted on its shard.
 	s.MustCommand(t, nil, nil, "project", "delete", fmt.Sprint(third.Project), "--confirm", "third")
 	harness.Eventually(t, time.Minute, func() error {
 		if got := rows(t, s.east, "events"); got[third.Project] != 0 || got[second.Project] == 0 {
@@ -323,7 +323,7 @@ func TestShards(t *testing.T) {
 		return nil
 	})
 
-	// A config without the shard has its project wait, and no other one, and writes nothing elsewhere.
+	// A config without the shard makes only its project wait, and writes nothing elsewhere.
 	raw, err := os.ReadFile(s.Caddyfile())
 	if err != nil {
 		t.Fatal(err)
@@ -349,7 +349,7 @@ func TestShards(t *testing.T) {
 	if got := fmt.Sprint(first.Query(t, "select count() from events")...); got != fmt.Sprintf("[%d]", people[first.Project]+late) {
 		t.Errorf("a project of the main shard counts %s", got)
 	}
-	second.Do(t, http.MethodPost, "endpoints/mine/run/", nil) // is no row of any shard
+	second.Do(t, http.MethodPost, "endpoints/mine/run/", nil) // it has no row on any shard
 	first.asks(t, 1)
 	first.asked(t, 4)
 	if err := os.WriteFile(s.Caddyfile(), raw, 0o600); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestNewerFoldersAreRefused: whichever part of a folder a newer version wrote, the server names it, says what to do, and changes nothing.
+// TestNewerFoldersAreRefused: whichever part of a folder comes from a newer version, the server names it, says what to do, and changes nothing.
 func TestNewerFoldersAreRefused(t *testing.T) {
 	const advice = "Nothing was changed. Start the newer version again, or restore a backup that was made before the upgrade"
 	version := func(text string) func(*testing.T, string) {
@@ -65,7 +65,7 @@ func TestNewerFoldersAreRefused(t *testing.T) {
 	}
 }
 
-// newerRegistry makes the registry one of a newer version.
+// newerRegistry turns the registry into one of a newer version.
 func newerRegistry(t *testing.T, data string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(data, "registry.db"))
@@ -80,7 +80,7 @@ func newerRegistry(t *testing.T, data string) {
 	}
 }
 
-// TestFailedUpgrade: an upgrade that breaks off leaves a folder that can be upgraded again, and that has all it had.
+// TestFailedUpgrade: an interrupted upgrade leaves a folder with all its data, which can be upgraded again.
 func TestFailedUpgrade(t *testing.T) {
 	folder, keys := unpack(t, "tables")
 	data := filepath.Join(folder, "data")
@@ -111,7 +111,7 @@ func TestFailedUpgrade(t *testing.T) {
 	holds(t, start(t, folder), release{}, keys)
 }
 
-// TestFolderOfAnotherServer: a second server with the same folder ends before it opens anything.
+// TestFolderOfAnotherServer: a second server with the same folder exits before it opens anything.
 func TestFolderOfAnotherServer(t *testing.T) {
 	first := start(t, t.TempDir())
 	config, err := os.ReadFile(first.Caddyfile())
@@ -136,7 +136,7 @@ func TestFolderOfAnotherServer(t *testing.T) {
 	}
 }
 
-// TestCheck: `upgrade check` says what a start would change, changes nothing itself, and fails where a start would.
+// TestCheck: `upgrade check` says what a start would change, changes nothing itself, and fails if a start would.
 func TestCheck(t *testing.T) {
 	folder, _ := unpack(t, "tables")
 	data := filepath.Join(folder, "data")

@@ -1,4 +1,4 @@
-// Package upgrades opens data folders that older versions wrote, and such as newer ones may write, with the built server.
+// Package upgrades opens data folders written by older versions, and by simulated newer ones, with the built server.
 package upgrades_test
 
 import (
@@ -21,12 +21,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// release is a folder that record.sh made, with a version of which nothing but the folder is left.
+// release is a folder made by record.sh with a version of which only the folder is left.
 type release struct {
 	name     string
 	registry string // the copy of the registry that the upgrade keeps; empty for none
-	captured string // when events could be captured: the people of those that were, one in ClickHouse and one in the log
-	noted    bool   // the kinds of values were noted from the first event on
+	captured string // when events could be captured: the people of the captured events, one in ClickHouse and one in the log
+	noted    bool   // kinds of values were noted from the first event on
 }
 
 var releases = []release{
@@ -37,7 +37,7 @@ var releases = []release{
 	{name: "versions", captured: "carl dora", noted: true},
 }
 
-// TestReleases: everything that a release kept is there, and goes on.
+// TestReleases: everything that a release stored is there, and the server continues to work.
 func TestReleases(t *testing.T) {
 	found, err := filepath.Glob("testdata/*.tar.gz")
 	if err != nil || len(found) != len(releases) {
@@ -76,7 +76,7 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// learns waits until the server has found out which kinds of values properties had before it noted any.
+// learns waits until the server has found out the kinds of property values from before it noted any.
 func learns(t *testing.T, s *harness.Server) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !strings.Contains(s.Log(), "kinds of earlier values are known"); time.Sleep(20 * time.Millisecond) {
@@ -86,7 +86,7 @@ func learns(t *testing.T, s *harness.Server) {
 	}
 }
 
-// holds asks for all that record.sh wrote.
+// holds checks everything that record.sh wrote.
 func holds(t *testing.T, s *harness.Server, r release, keys map[string]string) {
 	t.Helper()
 	c := s.Client(1, keys["key"])
@@ -119,7 +119,7 @@ func holds(t *testing.T, s *harness.Server, r release, keys map[string]string) {
 	c.Shows(t, "select distinct_id, person.properties.city, count() from events where event = 'captured' group by 1, 2 order by 1", want...)
 }
 
-// goesOn writes what was not there before.
+// goesOn writes new data.
 func goesOn(t *testing.T, s *harness.Server, keys map[string]string) {
 	t.Helper()
 	token := keys["token"]
@@ -159,7 +159,7 @@ func start(t *testing.T, folder string) *harness.Server {
 	return s
 }
 
-// unpack makes a folder for a server whose data is that of a release, and returns the keys that the release gave.
+// unpack makes a server's folder with the data of a release, and returns the keys that the release issued.
 func unpack(t *testing.T, name string) (folder string, keys map[string]string) {
 	t.Helper()
 	folder, keys = t.TempDir(), map[string]string{}
@@ -219,7 +219,7 @@ func write(path string, content io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// files lists a folder with the sizes and contents of its files, but for the lock, which every start writes.
+// files lists a folder with the sizes and contents of its files, except for the lock, which every start writes.
 func files(t *testing.T, folder string) []string {
 	t.Helper()
 	var list []string

@@ -1,4 +1,4 @@
-// Command capture sends with posthog-go what a shop's server would.
+// Command capture uses posthog-go to send what a shop's server would send.
 package main
 
 import (

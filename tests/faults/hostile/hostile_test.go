@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// rounds is how often the good key is measured alone and then beside the hostile one. What counts is the median, so that what else the machine
-	// does for a while is not taken for the hostile key's doing.
+	// rounds is how many times the good key is measured alone and then next to the hostile one. The median counts, so that other activity of
+	// the machine is not attributed to the hostile key.
 	rounds = 5
 	// hostileTime is how long the hostile key attacks in all. HOSTILE_TIME overrides it.
 	hostileTime = 5 * time.Minute
@@ -107,10 +107,10 @@ func engine(t *testing.T, server *harness.Server) string {
 	return children[0]
 }
 
-// slowdown is a time of the good key alone, and beside the hostile one.
+// slowdown is a duration for the good key alone, and next to the hostile one.
 type slowdown struct{ alone, beside time.Duration }
 
-// ratio is how many times as long it takes beside the hostile key.
+// ratio returns the duration next to the hostile key as a multiple of the duration alone.
 func (s slowdown) ratio() float64 { return float64(s.beside) / float64(max(s.alone, leastAlone)) }
 
 // compare fails the test if something became much slower in most rounds.
