@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestActionsPage runs the examples of docs/actions.md in the order in which they stand there. They are about the first action of a server.
+// TestActionsPage runs the examples in docs/actions.md in order. They are about the first action of a server.
 func TestActionsPage(t *testing.T) {
 	own := harness.Start(t)
 	project, _ := own.Project(t, "page")

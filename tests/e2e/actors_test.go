@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// askActors asks for a list of actors, and gives its rows.
+// askActors requests a list of actors, and returns its rows.
 func askActors(t *testing.T, c *harness.Client, fields map[string]any) (harness.Answer, [][]any) {
 	t.Helper()
 	node := map[string]any{"kind": "ActorsQuery"}
@@ -28,7 +28,7 @@ func askActors(t *testing.T, c *harness.Client, fields map[string]any) (harness.
 	return answer, rows
 }
 
-// TestActorsOfAPoint holds the number of actors behind each point of the demo's insights to the number of the point.
+// TestActorsOfAPoint compares the number of actors behind each point of the demo's insights with the number of the point.
 func TestActorsOfAPoint(t *testing.T) {
 	c := demoProject(t)
 	series := []any{map[string]any{"kind": "EventsNode", "event": "commit authored", "math": "dau"}}
@@ -60,7 +60,7 @@ func TestActorsOfAPoint(t *testing.T) {
 			points := 0
 			for _, item := range items {
 				days, _ := item["days"].([]any)
-				if item["compare_label"] == "previous" { // a point is named by the bucket that it is compared with
+				if item["compare_label"] == "previous" { // a point is identified by the bucket that it is compared with
 					days, _ = items[0]["days"].([]any)
 				}
 				for k, want := range numbers(item["data"]) {
@@ -94,7 +94,7 @@ func TestActorsOfAPoint(t *testing.T) {
 	}
 }
 
-// TestActorsAnswer pins the whole of an answer: columns, types, objects, pages.
+// TestActorsAnswer checks an entire answer: columns, types, objects, pages.
 func TestActorsAnswer(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, `{"type": "person", "distinct_ids": ["b", "a"], "properties": {"email": "b@x.example", "n": 2}, "created_at": "2024-01-01T00:00:00Z"}
@@ -137,7 +137,7 @@ func TestActorsAnswer(t *testing.T) {
 	})
 	for _, search := range []string{"B@X", ids["b@x.example"].(string)[:13], "a"} {
 		want := []any{[]any{b}}
-		if search == "a" { // also a part of the address
+		if search == "a" { // also part of the address
 			want = []any{[]any{b}, []any{other}}
 		}
 		check("people like "+search, map[string]any{"select": []string{"actor"}, "search": search, "orderBy": []string{"person"}}, map[string]any{"results": want})

@@ -14,10 +14,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// alertDays are how many events each browser has today, yesterday, and so on.
+// alertDays is the number of events of each browser today, yesterday, and so on.
 var alertDays = map[string][]int{"Chrome": {5, 9, 3, 0, 7}, "Firefox": {2, 0, 6, 1, 1}, "Safari": {0, 4, 0, 0, 2}}
 
-// alertProject is a project with these events, and a trend of them for each breakdown that is asked for.
+// alertProject makes a project with these events.
 func alertProject(t *testing.T, today time.Time) *harness.Client {
 	t.Helper()
 	c := newProject(t)
@@ -46,7 +46,7 @@ func newInsight(t *testing.T, c *harness.Client, more fields) float64 {
 	return id
 }
 
-// alertCase is an alert, and what plain Go says of it.
+// alertCase is an alert, with the expected result computed in plain Go.
 type alertCase struct {
 	condition      string
 	percent        bool
@@ -73,7 +73,7 @@ func (a *alertCase) fields(insight float64) fields {
 	}
 }
 
-// values are what is compared with the bounds, of each line; infinite for an increase from nothing.
+// values returns the compared value of each line; infinite for an increase from nothing.
 func (a *alertCase) values() []float64 {
 	lines := [][]int{make([]int, 5)}
 	if a.split {
@@ -111,7 +111,7 @@ func (a *alertCase) values() []float64 {
 	return out
 }
 
-// wrong says what of a check is not as it must be; empty for nothing.
+// wrong returns how a check differs from the expected one; empty if it does not.
 func (a *alertCase) wrong(check map[string]any) string {
 	values := a.values()
 	var crossed []any
@@ -183,7 +183,7 @@ func TestAlertRule(t *testing.T) {
 	}
 }
 
-// firstCheck waits for the first check of an alert.
+// firstCheck waits for an alert's first check.
 func firstCheck(t *testing.T, c *harness.Client, id string) map[string]any {
 	t.Helper()
 	var check map[string]any
@@ -202,7 +202,7 @@ func firstCheck(t *testing.T, c *harness.Client, id string) map[string]any {
 	return check
 }
 
-// TestAlertsOfTotals: a number for the whole range is compared as it is.
+// TestAlertsOfTotals: a single number for the whole range is compared directly.
 func TestAlertsOfTotals(t *testing.T) {
 	c := alertProject(t, time.Now().UTC().Truncate(24*time.Hour))
 	insight := newInsight(t, c, fields{"trendsFilter": fields{"display": "BoldNumber"}, "dateRange": fields{"date_from": "-30d"}})
@@ -218,7 +218,7 @@ func TestAlertsOfTotals(t *testing.T) {
 	}
 }
 
-// TestAlertMistakes: what is wrong is refused in PostHog's words, and changes nothing.
+// TestAlertMistakes: mistakes are refused in PostHog's words, and change nothing.
 func TestAlertMistakes(t *testing.T) {
 	c := newProject(t)
 	insight := newInsight(t, c, nil)
@@ -291,7 +291,7 @@ func TestAlertMistakes(t *testing.T) {
 	}
 }
 
-// TestAlertLists: filters and searches, and the end of an insight.
+// TestAlertLists tests filters and searches, and what happens when an insight is deleted.
 func TestAlertLists(t *testing.T) {
 	c := newProject(t)
 	one, two := newInsight(t, c, nil), newInsight(t, c, nil)
@@ -348,7 +348,7 @@ func TestAlertLists(t *testing.T) {
 	}
 }
 
-// TestAlertTenancy: a key of one project sees and changes nothing of another's alerts, and no alert watches another project's insight.
+// TestAlertTenancy: a key of one project can neither see nor change another's alerts, and no alert can watch another project's insight.
 func TestAlertTenancy(t *testing.T) {
 	mine, theirs := newProject(t), newProject(t)
 	body := (&alertCase{condition: "absolute_value", upper: new(5.0)}).fields(newInsight(t, theirs, nil))

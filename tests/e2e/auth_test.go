@@ -57,7 +57,7 @@ func TestAuthErrors(t *testing.T) {
 	}
 }
 
-// TestKeyInQueryStringIsNoKey: it would stand in every access log.
+// TestKeyInQueryStringIsNoKey: a key there would end up in every access log.
 func TestKeyInQueryStringIsNoKey(t *testing.T) {
 	c := newProject(t)
 	one := server.Client(c.Project, "")

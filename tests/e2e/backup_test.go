@@ -14,8 +14,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestRestoreAnswersTheSame restores a backup of a server with something of each kind into another one, and compares their answers to the
-// same requests with the same keys.
+// TestRestoreAnswersTheSame restores a backup of a server with some of everything on another server, and compares their answers to the same requests
+// with the same keys.
 func TestRestoreAnswersTheSame(t *testing.T) {
 	from := harness.Start(t)
 	id, key := from.Project(t, "backed up")
@@ -100,7 +100,7 @@ func ask(t *testing.T, c *harness.Client, method, path string, body any) map[str
 	return must(t, c, http.StatusOK, method, path, body)
 }
 
-// compare compares two answers but for what is the time of the computation, or the address of the server.
+// compare compares two answers, ignoring the time of computation and the server's address.
 func compare(t *testing.T, what string, want, got map[string]any) {
 	t.Helper()
 	if diff := cmp.Diff(plainAnswer(want), plainAnswer(got)); diff != "" {
@@ -108,7 +108,7 @@ func compare(t *testing.T, what string, want, got map[string]any) {
 	}
 }
 
-// plainAnswer leaves out the fields of an answer that differ between servers.
+// plainAnswer removes the fields of an answer that differ between servers.
 func plainAnswer(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// boundKey makes a key of the given kind with more flags, such as --fix, and returns a client that uses it.
+// boundKey makes a key of the given kind with additional flags, such as --fix, and returns a client that uses it.
 func boundKey(t *testing.T, c *harness.Client, kind string, flags ...string) *harness.Client {
 	t.Helper()
 	var key struct{ Key string }
@@ -44,7 +44,7 @@ func customers(t *testing.T) *harness.Client {
 	return c
 }
 
-// TestBoundKeysSeeTheirRowsAlone runs endpoints with keys that fix a customer, in every form, together and one after the other.
+// TestBoundKeysSeeTheirRowsAlone runs endpoints with keys that fix a customer, in every form, concurrently and one after the other.
 func TestBoundKeysSeeTheirRowsAlone(t *testing.T) {
 	c := customers(t)
 	keys := map[string]*harness.Client{
@@ -68,7 +68,7 @@ func TestBoundKeysSeeTheirRowsAlone(t *testing.T) {
 		{"orders/run?version=1", ""},
 	}
 	var all sync.WaitGroup
-	for range 3 { // missed, cached, cached
+	for range 3 { // a miss, then two hits
 		for name, key := range keys {
 			for _, request := range requests {
 				all.Go(func() {
@@ -98,7 +98,7 @@ func TestBoundKeysSeeTheirRowsAlone(t *testing.T) {
 	}
 }
 
-// TestBoundKeysAreRefused checks what keys with fixed variables are told when they ask for more.
+// TestBoundKeysAreRefused checks the refusals when keys with fixed variables ask for more.
 func TestBoundKeysAreRefused(t *testing.T) {
 	c := customers(t)
 	publish(t, c, "open", "select count() from events")
@@ -133,7 +133,7 @@ func TestBoundKeysAreRefused(t *testing.T) {
 	}
 }
 
-// TestBoundKeysAreChecked checks what the command that makes a key refuses.
+// TestBoundKeysAreChecked checks what the command that makes keys refuses.
 func TestBoundKeysAreChecked(t *testing.T) {
 	c := customers(t)
 	publish(t, c, "open", "select count() from events")

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// bound is the processor time that an answer may take of the server and its engine together. The clock would measure what
-// else the machine does.
+// bound is the CPU time that an answer may take in the server and its engine together. Wall time would include other activity of the
+// machine.
 const bound = 5 * time.Second
 
-// list joins n texts that are made of their numbers.
+// list joins n texts made from their index.
 func list(n int, separator string, text func(i int) string) string {
 	parts := make([]string, n)
 	for i := range parts {
@@ -29,13 +29,13 @@ func numbered(form string) func(int) string {
 	return func(i int) string { return fmt.Sprintf(form, i) }
 }
 
-// nested puts text between n times before and n times behind.
+// nested repeats texts n times before and after a text.
 func nested(n int, before, text, behind string) string {
 	return strings.Repeat(before, n) + text + strings.Repeat(behind, n)
 }
 
-// TestBounds sends queries that are too much in one way or another: each gets its rows or a 400 in time, nothing dies, and
-// a small query is answered right after.
+// TestBounds sends queries that are too large in one way or another: each gets its rows or a 400 in time, nothing dies, and a small query is answered
+// right afterwards.
 func TestBounds(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, threeLines)

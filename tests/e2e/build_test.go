@@ -25,7 +25,7 @@ func (Guest) CaddyModule() caddy.ModuleInfo {
 }
 `
 
-// TestBuildWithPlugin builds a Caddy with one more plugin, and asks it for its modules.
+// TestBuildWithPlugin builds a Caddy with an additional plugin, and lists its modules.
 func TestBuildWithPlugin(t *testing.T) {
 	root, err := harness.Root()
 	if err != nil {

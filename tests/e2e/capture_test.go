@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// captureTokens runs a command for the capture tokens of a project, and returns its tokens, newest first.
+// captureTokens runs a command for a project's capture tokens, and returns the tokens, newest first.
 func captureTokens(t *testing.T, c *harness.Client, command ...string) []string {
 	t.Helper()
 	var list struct {
@@ -35,7 +35,7 @@ func captureTokens(t *testing.T, c *harness.Client, command ...string) []string 
 	return tokens
 }
 
-// page is a client without a key, whose requests come from a page of another site.
+// page is a client without a key, whose requests come from a page on another site.
 func page(s *harness.Server) *harness.Client {
 	return &harness.Client{Server: s, Header: http.Header{"Origin": {"https://shop.example"}}}
 }
@@ -45,7 +45,7 @@ func captured(token, event string) map[string]any {
 	return map[string]any{"api_key": token, "event": event, "distinct_id": "u1"}
 }
 
-// refused checks a refusal, which pages of other sites can read.
+// refused checks a refusal, which pages on other sites can read.
 func refused(t *testing.T, answer harness.Answer, status int, code string) {
 	t.Helper()
 	if answer.Status != status || answer.Body["code"] != code {
@@ -56,7 +56,7 @@ func refused(t *testing.T, answer harness.Answer, status int, code string) {
 	}
 }
 
-// TestCaptureTokens takes a token from its project's start to its end.
+// TestCaptureTokens follows a token from its project's creation to its own end.
 func TestCaptureTokens(t *testing.T) {
 	c, other := newProject(t), newProject(t)
 	site := page(server)
@@ -100,7 +100,7 @@ func TestCaptureTokens(t *testing.T) {
 	c.Shows(t, "select event from events order by event", []any{"after"}, []any{"before"}, []any{"new"}, []any{"old"})
 	other.Shows(t, "select event from events order by event", []any{"theirs"}, []any{"theirs too"})
 
-	// It sends events, and does nothing else.
+	// It can send events, and nothing else.
 	for _, path := range []string{"query/", "insights/", "endpoints/", fmt.Sprintf("/api/projects/%d/", c.Project), "/api/users/@me/"} {
 		method := http.MethodGet
 		if path == "query/" {
@@ -120,7 +120,7 @@ func TestCaptureTokens(t *testing.T) {
 	}
 }
 
-// TestCaptureLimits checks the limits that a config sets, and that requests within them are taken.
+// TestCaptureLimits checks the configured limits, and that requests within them are accepted.
 func TestCaptureLimits(t *testing.T) {
 	s := harness.Start(t, "capture {", "\trate 10/m", "\tmax_event_size 2KiB", "\tmax_batch_size 10KiB", "}")
 	id, key := s.Project(t, "limits")
@@ -222,7 +222,7 @@ func TestCaptureCounts(t *testing.T) {
 	}
 }
 
-// gzipped compresses a text, and after it a number of blanks.
+// gzipped compresses a text, followed by a number of blanks.
 func gzipped(t *testing.T, text string, blanks int) []byte {
 	t.Helper()
 	var packed bytes.Buffer
@@ -242,7 +242,7 @@ func gzipped(t *testing.T, text string, blanks int) []byte {
 	return packed.Bytes()
 }
 
-// TestHostileCapture sends bodies that are meant to cost much. Each is refused, many at once too, and takes little time and memory.
+// TestHostileCapture sends bodies designed to be expensive. Each is refused, even many at once, and takes little time and memory.
 func TestHostileCapture(t *testing.T) {
 	s := harness.Start(t)
 	id, key := s.Project(t, "hostile")
@@ -280,11 +280,11 @@ func TestHostileCapture(t *testing.T) {
 	}
 	c.Shows(t, "select count() from events", []any{1.0})
 	idle, err := s.Rest()
-	measured := !errors.Is(err, fs.ErrNotExist) // there is /proc
+	measured := !errors.Is(err, fs.ErrNotExist) // /proc exists
 	if measured && err != nil {
 		t.Fatal(err)
 	}
-	const patience = 30 * time.Second // a body that hangs takes longer, however busy the machine is
+	const patience = 30 * time.Second // a hanging body takes longer, however busy the machine is
 	for _, tt := range bodies {
 		start := time.Now()
 		refused(t, site.Do(t, http.MethodPost, "/batch/", tt.body), tt.status, tt.code)
@@ -308,7 +308,7 @@ func TestHostileCapture(t *testing.T) {
 		}
 	}
 	for range rounds * len(bodies) {
-		// Those that find no memory are told to come back: 503.
+		// Requests for which there is no memory are told to come back: 503.
 		if r := <-results; r.err != nil || r.answer.Status < 400 || r.answer.Status >= 500 && r.answer.Body["code"] != "server_busy" {
 			t.Errorf("%s among others: %v, %d %s", r.name, r.err, r.answer.Status, r.answer.Raw)
 		}
@@ -325,7 +325,7 @@ func TestHostileCapture(t *testing.T) {
 		}
 	}
 
-	// A time far away is a mistake of the client's clock.
+	// A time far away is an error of the client's clock.
 	far := captured(token, "far")
 	far["timestamp"] = "9999-12-31T23:59:59Z"
 	if answer := site.Do(t, http.MethodPost, "/e/", far); answer.Status != http.StatusOK {
@@ -337,7 +337,7 @@ func TestHostileCapture(t *testing.T) {
 	}
 }
 
-// TestCaptureCORS checks that pages of any site may send events.
+// TestCaptureCORS checks that pages on any site may send events.
 func TestCaptureCORS(t *testing.T) {
 	site := page(server)
 	site.Header.Set("Access-Control-Request-Method", http.MethodPost)

@@ -11,8 +11,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestCaptureNewToken sends events to one server with tokens that another server of the same registry has just made, while unknown ones
-// come all the time: none of the new ones is refused, and the unknown ones are.
+// TestCaptureNewToken sends events to one server with tokens that another server on the same registry has just made, while unknown ones keep arriving:
+// none of the new tokens is refused, and all unknown ones are.
 func TestCaptureNewToken(t *testing.T) {
 	place := "registry sqlite:" + filepath.Join(t.TempDir(), "registry.db")
 	first := harness.Start(t, "clickhouse http://127.0.0.1:1/default", place)
@@ -24,7 +24,7 @@ func TestCaptureNewToken(t *testing.T) {
 			t.Error(err)
 			return 0
 		}
-		_ = answer.Body.Close() // the status is what counts
+		_ = answer.Body.Close() // only the status matters
 		return answer.StatusCode
 	}
 	config := func(token string) int {
@@ -33,7 +33,7 @@ func TestCaptureNewToken(t *testing.T) {
 			t.Error(err)
 			return 0
 		}
-		_ = answer.Body.Close() // the status is what counts
+		_ = answer.Body.Close() // only the status matters
 		return answer.StatusCode
 	}
 	stop := make(chan struct{})

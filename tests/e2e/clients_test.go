@@ -15,10 +15,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// These tests send what PostHog's own clients send, as recorded from the clients while they ran against this server. docs/api.md
-// names them.
+// These tests replay requests of PostHog's own clients, recorded while the clients ran against this server. docs/api.md lists them.
 
-// object reads JSON that the tests are written with.
+// object parses JSON in the source of the tests.
 func object(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var out map[string]any
@@ -28,15 +27,15 @@ func object(t *testing.T, text string) map[string]any {
 	return out
 }
 
-// terraform is one resource as the provider manages it.
+// terraform is a resource managed by the provider.
 type terraform struct {
 	client *harness.Client
 	list   string // insights/ or dashboards/
 	path   string // of the resource, once it exists
 }
 
-// apply brings the resource into a state: by POST, then by PATCH. The answer and the next read have to show what was sent, else
-// the provider finds its plan and the server apart.
+// apply brings the resource into a state: by POST, then by PATCH. The answer and the next read must show what was sent, otherwise the provider finds
+// a difference between its plan and the server.
 func (r *terraform) apply(t *testing.T, state map[string]any) {
 	t.Helper()
 	var answer map[string]any
@@ -55,7 +54,7 @@ func (r *terraform) apply(t *testing.T, state map[string]any) {
 	}
 }
 
-// destroy deletes the resource; a read afterwards has to say that it is gone.
+// destroy deletes the resource; a read afterwards must say that it is gone.
 func (r *terraform) destroy(t *testing.T) {
 	t.Helper()
 	mustDo(t, r.client, http.StatusOK, http.MethodPatch, r.path, map[string]any{"deleted": true})
@@ -64,8 +63,8 @@ func (r *terraform) destroy(t *testing.T) {
 	}
 }
 
-// TestTerraformProvider replays the acceptance tests of the provider's insights and dashboards: each resource goes through its
-// states, and is destroyed.
+// TestTerraformProvider replays the acceptance tests of the provider's insights and dashboards: each resource passes through its states, and is
+// destroyed.
 func TestTerraformProvider(t *testing.T) {
 	c := newProject(t)
 	c.Header = http.Header{"User-Agent": {"posthog/terraform-provider; version: test"}}
@@ -156,7 +155,7 @@ func TestTerraformProvider(t *testing.T) {
 	})
 }
 
-// TestMCPServer replays the tools of PostHog's MCP server: finding the project, running queries, and saving what they found.
+// TestMCPServer replays the tools of PostHog's MCP server: finding the project, running queries, and saving insights.
 func TestMCPServer(t *testing.T) {
 	c := sixEvents(t)
 	c.Header = http.Header{"User-Agent": {"posthog/mcp-server"}, "X-Posthog-Client": {"mcp"}}
@@ -165,7 +164,7 @@ func TestMCPServer(t *testing.T) {
 		return mustDo(t, c, http.StatusOK, http.MethodGet, path, nil)
 	}
 
-	// The organization and the project come from the user unless the key names others.
+	// The organization and the project are the user's, unless the key names others.
 	key, me := get("/api/personal_api_keys/@current"), get("/api/users/@me/")
 	own, _ := me["organization"].(map[string]any)
 	team, _ := me["team"].(map[string]any)
@@ -246,7 +245,7 @@ func TestMCPServer(t *testing.T) {
 		})
 	}
 
-	// What it hands on to the model is text, which other clients do not get: also from the cache.
+	// It gets text to pass on to the model, and other clients do not, even if the answer is cached.
 	other := *c
 	other.Header = nil
 	for _, client := range []*harness.Client{c, &other, c} {
@@ -351,7 +350,7 @@ func TestMCPServer(t *testing.T) {
 		if len(found) != 1 {
 			t.Fatalf("%v finds %v", made["short_id"], found)
 		}
-		// What runs is the query that is shown, with the overrides in it.
+		// The query that runs is the one shown, with the overrides applied.
 		path := fmt.Sprintf("insights/%.0f/", made["id"])
 		shown := get(path + "?" + url.Values{"filters_override": {`{"date_from": "2024-03-03", "date_to": "2024-03-03"}`}}.Encode())
 		if diff := cmp.Diff([]any{2.0}, points(map[string]any{"result": run(shown["query"])["results"]})); diff != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestCohortsPage runs the examples of docs/cohorts.md in the order in which they stand there. They are about the first cohorts of a project.
+// TestCohortsPage runs the examples in docs/cohorts.md in order. They are about the first cohorts of a project.
 func TestCohortsPage(t *testing.T) {
 	own := harness.Start(t)
 	project, _ := own.Project(t, "page")
@@ -59,7 +59,7 @@ func TestCohortsPage(t *testing.T) {
 	}
 }
 
-// exampleOf is the request of an example: a query, or the line of a request and its body.
+// exampleOf returns the request in an example: a query, or a request line and body.
 func exampleOf(text string) (method, path string, body any) {
 	switch {
 	case strings.HasPrefix(text, "{"):
@@ -107,7 +107,7 @@ func uploadByCurl(t *testing.T, c *harness.Client, text string) {
 	})
 }
 
-// idOf is the id of the person with a distinct id.
+// idOf returns the id of the person with a distinct id.
 func idOf(t *testing.T, c *harness.Client, distinct string) string {
 	t.Helper()
 	rows := c.Query(t, "select toString(person_id) from person_distinct_ids where distinct_id = '"+distinct+"'")
@@ -117,7 +117,7 @@ func idOf(t *testing.T, c *harness.Client, distinct string) string {
 	return rows[0].([]any)[0].(string)
 }
 
-// membersOf lists the first distinct id of each member of a cohort, in their order.
+// membersOf returns the first distinct id of each member of a cohort, in order.
 func membersOf(t *testing.T, c *harness.Client, cohort int) (names []string) {
 	t.Helper()
 	answer := c.Do(t, http.MethodGet, fmt.Sprintf("cohorts/%d/persons/", cohort), nil)
@@ -139,7 +139,7 @@ func membersOf(t *testing.T, c *harness.Client, cohort int) (names []string) {
 	return names
 }
 
-// TestCohortPersonsAreThoseOfNow reads the members after each change of them: none is answered from a cache.
+// TestCohortPersonsAreThoseOfNow reads the members after each change: none is answered from a cache.
 func TestCohortPersonsAreThoseOfNow(t *testing.T) {
 	id, _ := server.Project(t, t.Name())
 	c := server.Client(id, server.Key(t, id, "cohort:read,cohort:write,person:read,query:read", "personal"))

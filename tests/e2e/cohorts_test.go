@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// cohortLines are four people on three days. Ann and Bob are in the cohort 1, Ann and Cid in 2, nobody in 3.
+// cohortLines are four people on three days. Ann and Bob are in cohort 1, Ann and Cid in 2, nobody in 3.
 const cohortLines = `{"type": "person", "distinct_ids": ["ann", "ann@home"], "properties": {"name": "Ann"}}
 {"type": "person", "distinct_ids": ["bob"], "properties": {"name": "Bob"}}
 {"type": "person", "distinct_ids": ["cid"], "properties": {"name": "Cid"}}
@@ -28,7 +28,7 @@ const cohortLines = `{"type": "person", "distinct_ids": ["ann", "ann@home"], "pr
 {"type": "cohort", "cohort_id": 2, "distinct_ids": ["ann@home", "cid"]}
 `
 
-// cohortProject is a project with these people, and the cohorts trial, paying and "nobody's".
+// cohortProject is a project with these people and the cohorts trial, paying and "nobody's".
 func cohortProject(t *testing.T) *harness.Client {
 	t.Helper()
 	c := newProject(t)
@@ -43,7 +43,7 @@ func cohortProject(t *testing.T) *harness.Client {
 	return c
 }
 
-// series are events of some names, as nodes.
+// series returns the events with some names, as nodes.
 func seriesOf(names ...string) []any {
 	var out []any
 	for _, name := range names {
@@ -52,7 +52,7 @@ func seriesOf(names ...string) []any {
 	return out
 }
 
-// cohortNode is a query about the three days, with further fields.
+// cohortNode returns a query about the three days, with additional fields.
 func cohortNode(kind string, more ...map[string]any) map[string]any {
 	node := map[string]any{"kind": kind, "dateRange": map[string]any{"date_from": "2024-02-01", "date_to": "2024-02-03"}}
 	for _, fields := range more {
@@ -108,7 +108,7 @@ func TestCohortsInHogQL(t *testing.T) {
 	}
 }
 
-// TestCohortFilters puts filters by cohort into every kind of query.
+// TestCohortFilters uses cohort filters in every kind of query.
 func TestCohortFilters(t *testing.T) {
 	c := cohortProject(t)
 	in := func(id any) map[string]any { return fields{"type": "cohort", "key": "id", "value": id} }
@@ -190,7 +190,7 @@ func TestCohortFilters(t *testing.T) {
 	}
 }
 
-// TestCohortBreakdowns splits trends, funnels and retentions by cohorts: a person counts in each of its own, everybody in "all".
+// TestCohortBreakdowns breaks down trends, funnels and retentions by cohorts: a person counts in each of its cohorts, and everyone in "all".
 func TestCohortBreakdowns(t *testing.T) {
 	c := cohortProject(t)
 	by := func(breakdown any, more ...map[string]any) map[string]any {
@@ -338,7 +338,7 @@ func TestCohortBreakdowns(t *testing.T) {
 	t.Run("actors", func(t *testing.T) { cohortActors(t, c, by) })
 }
 
-// cohortActors asks who is behind numbers of insights that are split by cohorts.
+// cohortActors lists the people behind numbers of insights with cohort breakdowns.
 func cohortActors(t *testing.T, c *harness.Client, by func(any, ...map[string]any) map[string]any) {
 	t.Helper()
 	trend := func(math string) map[string]any {
@@ -389,7 +389,7 @@ func cohortActors(t *testing.T, c *harness.Client, by func(any, ...map[string]an
 	}
 }
 
-// TestCohortList lists the cohorts with their people, newest first, and shows one. A deleted one is shown, but not listed.
+// TestCohortList lists the cohorts with their people, newest first, and reads one. A deleted one can be read, but is not listed.
 func TestCohortList(t *testing.T) {
 	c := cohortProject(t)
 	want := []any{
@@ -427,7 +427,7 @@ func TestCohortList(t *testing.T) {
 	}
 }
 
-// TestCohortNames renames and deletes a cohort: answers and plans that hold the old name are not used again.
+// TestCohortNames renames and deletes a cohort: answers and plans with the old name are not reused.
 func TestCohortNames(t *testing.T) {
 	c := cohortProject(t)
 	project := strconv.FormatInt(c.Project, 10)
@@ -492,7 +492,7 @@ func TestCohortNames(t *testing.T) {
 	}
 }
 
-// TestCohortsOfOneName gives two cohorts one name: by that name neither is found, by its number each.
+// TestCohortsOfOneName gives two cohorts the same name: neither can be found by name, each by number.
 func TestCohortsOfOneName(t *testing.T) {
 	c := cohortProject(t)
 	project := strconv.FormatInt(c.Project, 10)

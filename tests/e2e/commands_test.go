@@ -25,7 +25,7 @@ func analytics(t *testing.T, args ...string) (stdout, stderr string, status int)
 	return out.String(), messages.String(), cmd.ProcessState.ExitCode()
 }
 
-// TestVersion asks the binary what it is made of.
+// TestVersion checks what the binary says it is built from.
 func TestVersion(t *testing.T) {
 	stdout, stderr, status := analytics(t, "version")
 	var got struct{ Version, Commit, Caddy, Engine, Go, Platform string }
@@ -37,7 +37,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestMistypedCommands checks that a mistyped word is a failure, says so on standard error, and names the nearest.
+// TestMistypedCommands checks that a mistyped word fails, with a message on standard error that names the nearest word.
 func TestMistypedCommands(t *testing.T) {
 	for _, tt := range []struct {
 		args string

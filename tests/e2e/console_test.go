@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// signInLink is what `caddy analytics console` prints.
+// signInLink matches the link that `caddy analytics console` prints.
 type signInLink struct {
 	Link      string    `json:"link"`
 	ExpiresAt time.Time `json:"expires_at"`
@@ -133,7 +133,7 @@ func TestConsoleSession(t *testing.T) {
 		t.Errorf("the key says of itself %s", self.Raw)
 	}
 
-	// Another key can't end it, and it ends no other.
+	// Another key cannot end the session, and its own deletion ends no other.
 	if answer := s.Client(other, otherKey).Do(t, http.MethodDelete, fmt.Sprintf("/api/personal_api_keys/%v/", self.Body["id"]), nil); answer.Status != http.StatusForbidden {
 		t.Errorf("revoking another key: %d %s", answer.Status, answer.Raw)
 	}
@@ -153,7 +153,7 @@ func TestConsoleSession(t *testing.T) {
 	}
 }
 
-// TestConsoleScopes: the key of a session has the scopes and the end that the operator says.
+// TestConsoleScopes: the key of a session has the scopes and the expiry set by the operator.
 func TestConsoleScopes(t *testing.T) {
 	s := harness.Start(t)
 	if err := s.ServeConsole(); err != nil {
@@ -196,7 +196,7 @@ func TestConsoleScopes(t *testing.T) {
 	})
 }
 
-// TestConsolePages: a site with the console answers its paths before its other handlers, and leaves them all others.
+// TestConsolePages: a site with the console serves its paths before its other handlers, and no other paths.
 func TestConsolePages(t *testing.T) {
 	s := harness.Start(t)
 	config := strings.Replace(s.Config("respond \"the rest\""), "\n\tanalytics\n", "\n\tanalytics {\n\t\tconsole\n\t}\n", 1)
@@ -210,7 +210,7 @@ func TestConsolePages(t *testing.T) {
 		"/":                   "<!doctype html>",
 		"/project/1/sql":      "<!doctype html>",
 		"/console/nothing.js": "404 Not found.",
-		"/plain":              "plain", // as the harness has it
+		"/plain":              "plain", // from the harness
 		"/other":              "the rest",
 		"/api/nothing/":       "not_found",
 	} {

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestDefinitions asks what is in a project before anything is queried.
+// TestDefinitions lists what is in a project before any query.
 func TestDefinitions(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, `{"event":"$pageview","distinct_id":"ann","timestamp":"2024-03-01T10:00:00Z","properties":{"path":"/a","$browser":"Chrome","ms":12}}
@@ -79,7 +79,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// TestEventCode asks for the events of a project as code. What the code is like, and that it is valid, is tested where it is written.
+// TestEventCode requests a project's events as code. The form and validity of the code are tested where it is generated.
 func TestEventCode(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, `{"event":"$pageview","distinct_id":"ann","timestamp":"2024-03-01T10:00:00Z","properties":{"path":"/a","$browser":"Chrome"}}
@@ -125,7 +125,7 @@ func TestEventCode(t *testing.T) {
 	}
 }
 
-// describeEvents writes about an event that was seen, and defines one that was not.
+// describeEvents describes an event that was seen, and defines one that was not.
 func describeEvents(t *testing.T, c *harness.Client) {
 	t.Helper()
 	writer := c.Server.Client(c.Project, c.Server.Key(t, c.Project, "event_definition:write", "personal"))

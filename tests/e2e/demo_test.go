@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// screen collects what a program prints.
+// screen collects a program's output.
 type screen struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -35,7 +35,7 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-// demoProgram builds the program of `make run`, and gives a command for it that keeps everything in a folder.
+// demoProgram builds the program of `make run`, and returns a command for it that stores everything in a folder.
 func demoProgram(t *testing.T, folder string, port, admin int) (*exec.Cmd, *screen) {
 	t.Helper()
 	root, err := harness.Root()
@@ -58,7 +58,7 @@ func demoProgram(t *testing.T, folder string, port, admin int) (*exec.Cmd, *scre
 	return cmd, out
 }
 
-// TestDemoNamesTakenPorts starts the demo where other programs have its ports.
+// TestDemoNamesTakenPorts starts the demo while other programs use its ports.
 func TestDemoNamesTakenPorts(t *testing.T) {
 	var taken [2]int
 	for i, address := range []string{"127.0.0.1:0", "127.0.0.1:0"} {
@@ -101,7 +101,7 @@ func TestDemoNamesTakenPorts(t *testing.T) {
 	}
 }
 
-// TestDemo starts the demo: its keys are the last that it prints, they work, and Caddy's config of the same user stays as it was.
+// TestDemo starts the demo: its keys are the last thing it prints, they work, and the user's own Caddy config is unchanged.
 func TestDemo(t *testing.T) {
 	ports, err := harness.FreePorts(2)
 	if err != nil {
@@ -142,7 +142,7 @@ func TestDemo(t *testing.T) {
 		}
 		return nil
 	})
-	time.Sleep(time.Second) // for what a server says late
+	time.Sleep(time.Second) // for late messages of the server
 	_, banner, _ := strings.Cut(out.String(), "The demo project")
 	for line := range strings.Lines(banner) {
 		if strings.HasPrefix(line, "{") || strings.Contains(line, "INFO") || strings.Contains(line, "WARN") {

@@ -25,7 +25,7 @@ func document(t *testing.T, name string) string {
 	return string(raw)
 }
 
-// TestDocumentedConfigs gives every Caddyfile and JSON config of README and docs to the server's own check.
+// TestDocumentedConfigs runs the server's own check on every Caddyfile and JSON config in README and docs.
 func TestDocumentedConfigs(t *testing.T) {
 	binary, err := harness.Binary()
 	if err != nil {
@@ -58,7 +58,7 @@ func TestDocumentedConfigs(t *testing.T) {
 	}
 }
 
-// TestValidateRefuses checks that `caddy validate` names the line of a bad value, and finds what JSON users write wrongly.
+// TestValidateRefuses checks that `caddy validate` names the line of a bad value, and finds common mistakes in JSON configs.
 func TestValidateRefuses(t *testing.T) {
 	binary, err := harness.Binary()
 	if err != nil {

@@ -35,7 +35,7 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-// endpointsCommand runs `caddy analytics endpoints …` and gives what it printed and its exit status.
+// endpointsCommand runs `caddy analytics endpoints …`, and returns its output and exit status.
 func endpointsCommand(t *testing.T, s *harness.Server, project int64, action, dir string, more ...string) (report map[string]any, stderr string, status int) {
 	t.Helper()
 	args := append([]string{"endpoints", action, "--project", strconv.FormatInt(project, 10), dir}, more...)
@@ -75,7 +75,7 @@ query_definition:
   dateRange: {date_from: "2024-01-01", date_to: "2024-01-02"}
 `
 
-// TestEndpointFiles plans, applies, runs, pulls and plans again; a broken file leaves everything as it was.
+// TestEndpointFiles plans, applies, runs, pulls and plans again; an invalid file changes nothing.
 func TestEndpointFiles(t *testing.T) {
 	c := newProject(t)
 	dir := folder(t, map[string]string{"orders.yaml": plansFile, "visits.yml": trendFile, "README.md": "not an endpoint"})
@@ -171,7 +171,7 @@ func TestEndpointFiles(t *testing.T) {
 		t.Errorf("plan of a variable's other type: %s", stderr)
 	}
 	write(t, dir, "orders.yaml", strings.ReplaceAll(plansFile, "id", "number"))
-	must(t, c, http.StatusOK, http.MethodPatch, "endpoints/orders/", map[string]any{"rate_limit": nil}) // the file knows better
+	must(t, c, http.StatusOK, http.MethodPatch, "endpoints/orders/", map[string]any{"rate_limit": nil}) // the file takes precedence
 	if plan, _, _ := endpointsCommand(t, c.Server, c.Project, "plan", dir); fmt.Sprint(plan["endpoints"].([]any)[0].(map[string]any)["fields"]) != "[rate_limit]" {
 		t.Errorf("the plan after a rate was taken away: %v", plan["endpoints"])
 	}
@@ -184,8 +184,8 @@ func TestEndpointFiles(t *testing.T) {
 	}
 }
 
-// TestEndpointFolder names a folder in the Caddyfile: its files are applied on start and on reload, and a broken one is refused
-// with its line and changes nothing.
+// TestEndpointFolder sets a folder in the Caddyfile: its files are applied on start and on reload, and an invalid one is refused with its line and
+// changes nothing.
 func TestEndpointFolder(t *testing.T) {
 	dir := folder(t, map[string]string{"orders.yaml": plansFile})
 	s := harness.Start(t, "endpoints "+dir+" {\n\t\t\tproject 1\n\t\t}")
@@ -210,7 +210,7 @@ func TestEndpointFolder(t *testing.T) {
 	must(t, c, http.StatusOK, http.MethodPatch, "endpoints/orders/", map[string]any{"description": "by hand"})
 
 	write(t, dir, "orders.yaml", strings.ReplaceAll(plansFile, "id", "no"))
-	if err := s.Reload(); err != nil { // the Caddyfile is the same
+	if err := s.Reload(); err != nil { // the Caddyfile is unchanged
 
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestEndpointFolder(t *testing.T) {
 	}
 }
 
-// must2 unwraps a result that has to be there.
+// must2 unwraps a required result.
 func must2[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()

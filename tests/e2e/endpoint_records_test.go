@@ -13,10 +13,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// hogql is the node of a HogQL text.
+// hogql returns the node for a HogQL text.
 func hogql(text string) map[string]any { return map[string]any{"kind": "HogQLQuery", "query": text} }
 
-// must sends a request that has to be answered with a status.
+// must sends a request and requires a status.
 func must(t *testing.T, c *harness.Client, status int, method, path string, body any) map[string]any {
 	t.Helper()
 	answer := c.Do(t, method, path, body)
@@ -39,7 +39,7 @@ func pick(body map[string]any, names ...string) map[string]any {
 	return out
 }
 
-// TestEndpointRecords goes through the fields of records: contract section 5.3.
+// TestEndpointRecords checks the fields of records: contract section 5.3.
 func TestEndpointRecords(t *testing.T) {
 	c := newProject(t)
 	made := must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{
@@ -67,7 +67,7 @@ func TestEndpointRecords(t *testing.T) {
 		names = append(names, name)
 	}
 	for _, column := range made["columns"].([]any) {
-		delete(column.(map[string]any), "clickhouse_type") // ours, beside the contract's
+		delete(column.(map[string]any), "clickhouse_type") // ours, in addition to the contract's
 	}
 	if diff := cmp.Diff(want, pick(made, names...)); diff != "" {
 		t.Errorf("endpoint record (-want +got):\n%s", diff)
@@ -118,7 +118,7 @@ func TestEndpointRecords(t *testing.T) {
 	}
 }
 
-// TestEndpointMaterialization: the routes about tables answer in PostHog's shapes for versions that have none.
+// TestEndpointMaterialization: the materialization routes answer in PostHog's shapes for versions without a table.
 func TestEndpointMaterialization(t *testing.T) {
 	c := newProject(t)
 	must(t, c, http.StatusCreated, http.MethodPost, "insight_variables/", map[string]any{"name": "x", "type": "String"})
@@ -167,7 +167,7 @@ func TestEndpointMaterialization(t *testing.T) {
 	}
 }
 
-// TestEndpointLogs runs an endpoint well and badly, and looks at what is remembered: no value and no row.
+// TestEndpointLogs runs an endpoint successfully and with errors, and checks what is logged: no value and no row.
 func TestEndpointLogs(t *testing.T) {
 	c := newProject(t)
 	must(t, c, http.StatusCreated, http.MethodPost, "insight_variables/", map[string]any{"name": "n", "type": "Number", "default_value": 7})

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// changesOf lists the codes and names of an answer's changes, the breaking ones with a ! in front.
+// changesOf lists the codes and names of an answer's changes, with a ! before the breaking ones.
 func changesOf(body map[string]any) []string {
 	changes, _ := body["changes"].(map[string]any)
 	found := []string{}
@@ -22,13 +22,13 @@ func changesOf(body map[string]any) []string {
 			found = append(found, mark+change["code"].(string)+" "+change["name"].(string))
 		}
 	}
-	// breaking ones sort first: ! comes before letters
+	// breaking changes sort first: ! comes before letters
 	slices.Sort(found)
 	return found
 }
 
-// TestDraftPromoteRollBack takes an endpoint through its life: a draft that its author tries and customers don't see, its
-// promotion with what that breaks, and back again.
+// TestDraftPromoteRollBack follows the life of an endpoint: a draft that its author tries and customers do not see, its promotion with breaking
+// changes, and the way back.
 func TestDraftPromoteRollBack(t *testing.T) {
 	c := newProject(t)
 	customer := server.Client(c.Project, server.Key(t, c.Project, "endpoint:read", "secret"))
@@ -104,7 +104,7 @@ func TestDraftPromoteRollBack(t *testing.T) {
 	}
 }
 
-// TestBreakingChanges names what breaks and what does not, column by column.
+// TestBreakingChanges checks, column by column, which changes are breaking.
 func TestBreakingChanges(t *testing.T) {
 	c := newProject(t)
 	must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{"name": "e", "query": hogql("select 1 as a, 'b' as b, 3 as c")})
@@ -141,7 +141,7 @@ func TestBreakingChanges(t *testing.T) {
 	}
 }
 
-// TestDeprecatedVersions: runs of a version whose end is announced say so, also from the cache; others do not.
+// TestDeprecatedVersions: runs of a version with an announced end say so, even from the cache; others do not.
 func TestDeprecatedVersions(t *testing.T) {
 	c := newProject(t)
 	must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{"name": "e", "query": hogql("select 1")})
@@ -181,7 +181,7 @@ func TestDeprecatedVersions(t *testing.T) {
 const overrideWarning = "filters_override is deprecated. Use variables instead, or mark the breakdown property as optional on the endpoint " +
 	"if you want to call /run without supplying its value: https://posthog.com/docs/api/endpoints"
 
-// TestOverridesAreDeprecated: filters_override still works on endpoints of insights, wins over variables, and says that it will go.
+// TestOverridesAreDeprecated: filters_override still works on endpoints of insights, overrides variables, and is reported as deprecated.
 func TestOverridesAreDeprecated(t *testing.T) {
 	c := newProject(t)
 	must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{"name": "trend", "query": map[string]any{

@@ -21,7 +21,7 @@ func listEvents(t *testing.T, c *harness.Client, fields map[string]any) harness.
 	return answer
 }
 
-// TestEventsQuery lists events, whole ones and parts of them, page by page.
+// TestEventsQuery lists events, entirely and in part, page by page.
 func TestEventsQuery(t *testing.T) {
 	c := newProject(t)
 	var lines strings.Builder
@@ -41,7 +41,7 @@ func TestEventsQuery(t *testing.T) {
 	}
 	cells, _ := results[0].([]any)
 	event, _ := cells[0].(map[string]any)
-	delete(event, "created_at") // of the import
+	delete(event, "created_at") // the time of the import
 	want := map[string]any{
 		"uuid": "be349c38-5f7e-41eb-9f47-57f1fa0d45e5", "event": "e1", "distinct_id": "d2", "elements_chain": "", "timestamp": "2024-03-06T12:00:00Z",
 		"properties": map[string]any{"n": 5.0, "text": `"<5>"`},

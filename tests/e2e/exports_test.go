@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// publish makes an endpoint of a query.
+// publish makes an endpoint for a query.
 func publish(t *testing.T, c *harness.Client, name, query string) {
 	t.Helper()
 	answer := c.Do(t, http.MethodPost, "endpoints/", map[string]any{"name": name, "query": map[string]any{"kind": "HogQLQuery", "query": query}})
@@ -26,7 +26,7 @@ func publish(t *testing.T, c *harness.Client, name, query string) {
 	}
 }
 
-// table has cells of the kinds that formats write in ways of their own.
+// table is a query with cells of the types that formats write in their own ways.
 const table = `select number as n, if(number = 1, null, concat('a,"', toString(number))) as s, toDateTime('2026-01-02 03:04:05') as t,
 	[number, 1] as l, number / 4 as f from numbers(5) where number > 0 order by n`
 
@@ -123,7 +123,7 @@ func TestExportForms(t *testing.T) {
 	})
 }
 
-// TestExportTenancy exports every event of a project beside one that has others.
+// TestExportTenancy exports all events of a project while another project has events too.
 func TestExportTenancy(t *testing.T) {
 	mine, theirs := newProject(t), newProject(t)
 	importLines(t, mine, `{"event":"mine","distinct_id":"a","timestamp":"2026-01-01T00:00:00Z","properties":{}}`)
@@ -140,7 +140,7 @@ func TestExportTenancy(t *testing.T) {
 	}
 }
 
-// TestExportBreaks fails in the midst of an export: over each version of HTTP the client reads an error, never an end.
+// TestExportBreaks fails in the middle of an export: in each HTTP version the client gets an error, never a regular end.
 func TestExportBreaks(t *testing.T) {
 	s := harness.Start(t)
 	id, key := s.Project(t, "broken")
@@ -181,7 +181,7 @@ func TestExportBreaks(t *testing.T) {
 	}
 }
 
-// TestExportMemory: a large export takes little memory in the server and in its engine, in every format.
+// TestExportMemory: a large export uses little memory in the server and its engine, in every format.
 func TestExportMemory(t *testing.T) {
 	s := harness.Start(t)
 	id, key := s.Project(t, "large")
@@ -211,7 +211,7 @@ func TestExportMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The engine takes about 40 MB; before results came in small pieces and Parquet in small row groups it took up to 500.
+		// The engine uses about 40 MB; before results came in small pieces and Parquet in small row groups, it used up to 500.
 		grown := peak.Sub(idle)
 		if grown.Server > 64<<20 || grown.Engine > 128<<20 {
 			t.Errorf("%s of %d MB took %d MB of memory in the server, %d MB in the engine", format, size>>20, grown.Server>>20, grown.Engine>>20)

@@ -15,10 +15,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// longCount counts until its time is up. It is another query for each number.
+// longCount counts until its time is up. Each number gives a different query.
 const longCount = "select count() from numbers(4000000000000) where cityHash64(number + %d) %% 7 = 1"
 
-// TestAnotherProjectDoesNotWait: while one project runs as many long queries as it can, another project's is answered at once.
+// TestAnotherProjectDoesNotWait: while one project runs as many long queries as it can, another project's query is answered at once.
 func TestAnotherProjectDoesNotWait(t *testing.T) {
 	const longest = 30 * time.Second
 	s := harness.Start(t, "limits {\n\t\t\trate 100000/s\n\t\t\tmax_execution_time 30s\n\t\t}")
@@ -26,7 +26,7 @@ func TestAnotherProjectDoesNotWait(t *testing.T) {
 	for i := range 6 {
 		begin(t, busy, fmt.Sprint("background_", i), fmt.Sprintf(longCount, i))
 		body := map[string]any{"query": map[string]string{"kind": "HogQLQuery", "query": fmt.Sprintf(longCount, 100+i)}}
-		go func() { _, _ = busy.Send(http.MethodPost, "query/", body) }() // the server is stopped before it answers, or its time is up
+		go func() { _, _ = busy.Send(http.MethodPost, "query/", body) }() // the server is stopped first, or the query times out
 	}
 	harness.Eventually(t, time.Minute, func() error {
 		found := samples(t, s)
@@ -40,13 +40,13 @@ func TestAnotherProjectDoesNotWait(t *testing.T) {
 		if answer := good.HogQL(t, fmt.Sprintf("select count() + %d from events", i)); answer.Status != http.StatusOK {
 			t.Fatalf("%d %s", answer.Status, answer.Raw)
 		}
-		if took := time.Since(began); took > longest/3 { // it takes a second or less, or as long as those of the busy project
+		if took := time.Since(began); took > longest/3 { // it takes at most a second, or as long as those of the busy project
 			t.Errorf("the query of another project took %s", took)
 		}
 	}
 }
 
-// TestPublishingIsLimited: publishing counts on the key's rate, waits for a place, and runs no scalar subqueries.
+// TestPublishingIsLimited: publishing counts towards the key's rate, waits for a place, and runs no scalar subqueries.
 func TestPublishingIsLimited(t *testing.T) {
 	s := harness.Start(t, "limits {\n\t\t\trate 3/h\n\t\t\tmax_execution_time 1h\n\t\t}")
 	id, key := s.Project(t, "publishing")
@@ -82,7 +82,7 @@ func TestPublishingIsLimited(t *testing.T) {
 	}
 }
 
-// TestReloadKeepsPlaces: a reload with another concurrency or rate hands out no place twice.
+// TestReloadKeepsPlaces: a reload with another concurrency or rate never gives out a place twice.
 func TestReloadKeepsPlaces(t *testing.T) {
 	s := harness.Start(t, "limits {\n\t\t\tconcurrency 1\n\t\t\trate 100000/s\n\t\t\tmax_execution_time 1h\n\t\t}")
 	id, key := s.Project(t, "reloaded")
@@ -133,10 +133,10 @@ func TestReloadKeepsPlaces(t *testing.T) {
 	})
 }
 
-// unsteady finds what differs between two answers to the same question whoever asks: ids, times and durations.
+// unsteady matches what differs between two answers to the same query, regardless of the client: ids, times and durations.
 var unsteady = regexp.MustCompile(`"[0-9a-f-]{32,}"|"cache_[^"]*"|"20\d\d-[^"]*"|"t":[0-9.e-]+|[0-9.]+(,"[^"]*",-?\d+,0,0,)`)
 
-// events are lines to import: n events of a project, with one property.
+// events returns lines to import: n events of a project, with one property.
 func events(project int64, n int, property string) string {
 	var lines strings.Builder
 	for i := range n {
@@ -146,8 +146,8 @@ func events(project int64, n int, property string) string {
 	return lines.String()
 }
 
-// TestFiguresOfOwnRows: what a project is told is the same whether another project has rows in the same granules or not, and whether
-// those have a property of some name. The operator's metrics show that the granules are shared.
+// TestFiguresOfOwnRows: a project gets the same figures whether or not another project has rows in the same granules, and whether or not those
+// have a property of some name. The operator's metrics show that the granules are shared.
 func TestFiguresOfOwnRows(t *testing.T) {
 	tell := func(others bool) map[string]string {
 		s := harness.Start(t, "limits {\n\t\t\trate 100000/s\n\t\t}")

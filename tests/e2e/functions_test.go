@@ -11,8 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestEveryFunctionRuns runs each function of HogQL once with valid arguments, so that a name that ClickHouse does not have
-// can't hide.
+// TestEveryFunctionRuns runs each HogQL function once with valid arguments, so that a name unknown to ClickHouse cannot go unnoticed.
 func TestEveryFunctionRuns(t *testing.T) {
 	root, err := harness.Root()
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// funnelItem is what the tests read of a step.
+// funnelItem has the fields of a step that the tests read.
 type funnelItem struct {
 	Count     float64
 	Breakdown []any
 	Value     any `json:"breakdown_value"`
 }
 
-// funnelNode is a funnel of the demo's authors in 2023, from any commit to one of the storage; the fields go over it.
+// funnelNode is a funnel of the demo's authors in 2023, from any commit to a commit to storage; the fields override its own.
 func funnelNode(fields map[string]any) map[string]any {
 	node := map[string]any{
 		"kind": "FunnelsQuery", "dateRange": map[string]any{"date_from": "2023-01-01", "date_to": "2023-12-31"},
@@ -46,7 +46,7 @@ func askFunnel(t *testing.T, c *harness.Client, fields map[string]any, results a
 	}
 }
 
-// TestFunnelsAgreeWithOthers holds funnels of real events to trends, to HogQL, and to the lists of their actors.
+// TestFunnelsAgreeWithOthers compares funnels of real events with trends, with HogQL, and with the lists of their actors.
 func TestFunnelsAgreeWithOthers(t *testing.T) {
 	c := demoProject(t)
 	people := func(condition string) float64 {
@@ -101,7 +101,7 @@ func TestFunnelsAgreeWithOthers(t *testing.T) {
 	}
 }
 
-// TestFunnelsMistakes sends what must not reach ClickHouse.
+// TestFunnelsMistakes sends queries that must not reach ClickHouse.
 func TestFunnelsMistakes(t *testing.T) {
 	c := demoProject(t)
 	one := []any{map[string]any{"kind": "EventsNode", "event": "commit authored"}}
@@ -119,7 +119,7 @@ func TestFunnelsMistakes(t *testing.T) {
 	}
 }
 
-// TestFunnelsEndpoint runs a published funnel: its variables, and what stands for missing values.
+// TestFunnelsEndpoint runs a published funnel: its variables, and what it returns for missing values.
 func TestFunnelsEndpoint(t *testing.T) {
 	c := demoProject(t)
 	funnel := funnelNode(map[string]any{

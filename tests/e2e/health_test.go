@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// fetch gives the status and the body of an address.
+// fetch returns the status and the body at a URL.
 func fetch(t *testing.T, address string) string {
 	t.Helper()
 	answer, err := http.Get(address)
@@ -27,8 +27,8 @@ func fetch(t *testing.T, address string) string {
 	return fmt.Sprint(answer.StatusCode, " ", strings.TrimSpace(string(body)))
 }
 
-// TestHealth: the admin address says whether the server is alive and ready, also while queries hold all places; a site does where it
-// is told to.
+// TestHealth: the admin address reports whether the server is alive and ready, even while queries occupy all places; a site does so where
+// configured.
 func TestHealth(t *testing.T) {
 	s := harness.Start(t, "limits {\n\t\t\trate 100000/s\n\t\t\tmax_execution_time 1h\n\t\t}")
 	const live, ready = `200 {"status":"ok"}`, `200 {"status":"ok","clickhouse":"ok","registry":"ok"}`

@@ -13,14 +13,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// raw sends bytes as they are, which no HTTP client would, and returns the status of the answer.
+// raw sends bytes unchanged, which no HTTP client would, and returns the status of the response.
 func raw(t *testing.T, s *harness.Server, text string) int {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // what came is what counts
+	t.Cleanup(func() { _ = conn.Close() }) // only the response matters
 	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +35,8 @@ func raw(t *testing.T, s *harness.Server, text string) int {
 	return answer.StatusCode
 }
 
-// TestQueryStringOfOddBytes: a query string may hold any bytes, and changes nothing about whose rows come. Once, a byte of
-// it could be taken for part of a project's number.
+// TestQueryStringOfOddBytes: a query string may contain any bytes, and they never affect which project's rows are returned. A byte of it was once
+// taken for part of a project's number.
 func TestQueryStringOfOddBytes(t *testing.T) {
 	c := newProject(t)
 	body := `{"query":{"kind":"HogQLQuery","query":"select 1"}}`
@@ -49,7 +49,7 @@ func TestQueryStringOfOddBytes(t *testing.T) {
 	}
 }
 
-// TestHostileRequests sends what only an attacker would: each is refused, and the server answers the next one.
+// TestHostileRequests sends requests that only an attacker would: each is refused, and the server answers the next one.
 func TestHostileRequests(t *testing.T) {
 	c := newProject(t)
 	for i := range 3 {
@@ -89,7 +89,7 @@ func TestHostileRequests(t *testing.T) {
 			}
 			answer, err := c.Send(tt.method, tt.path, body)
 			if err != nil {
-				if tt.status == 413 { // the server hangs up on who goes on sending
+				if tt.status == 413 { // the server hangs up on clients that keep sending
 					return
 				}
 				t.Fatal(err)
@@ -107,7 +107,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
-// start sends a query by a name that its caller can give up.
+// start sends a query with a name by which its caller can cancel it.
 func start(ctx context.Context, c *harness.Client, id, hogql string) <-chan harness.Answer {
 	done := make(chan harness.Answer, 1)
 	body := fmt.Sprintf(`{"query":{"kind":"HogQLQuery","query":%q},"client_query_id":%q}`, hogql, id)
@@ -120,15 +120,15 @@ func start(ctx context.Context, c *harness.Client, id, hogql string) <-chan harn
 		answer := harness.Answer{}
 		if resp, err := http.DefaultClient.Do(req); err == nil {
 			answer.Status, answer.Header = resp.StatusCode, resp.Header
-			_ = resp.Body.Close() // the status is all that is wanted
+			_ = resp.Body.Close() // only the status is needed
 		}
 		done <- answer
 	}()
 	return done
 }
 
-// TestClientGoesAway: the query of a caller that left is stopped and gives its place back, unless somebody else waits for
-// the same answer.
+// TestClientGoesAway: the query of a client that left is stopped and its place becomes free, unless another client waits for the same
+// answer.
 func TestClientGoesAway(t *testing.T) {
 	c := runsServer(t)
 	gone := func(answer harness.Answer) bool { return answer.Status == http.StatusNotFound }
@@ -138,7 +138,7 @@ func TestClientGoesAway(t *testing.T) {
 		poll(t, c, "alone", pickedUp)
 		leave()
 		<-left
-		if rows := c.Query(t, "select 2"); len(rows) != 1 { // it would wait for its turn, were the engine still at work
+		if rows := c.Query(t, "select 2"); len(rows) != 1 { // it would wait for its turn if the engine were still working
 			t.Errorf("the next query: %v", rows)
 		}
 	})
@@ -154,7 +154,7 @@ func TestClientGoesAway(t *testing.T) {
 		after := poll(t, c, "companion", func(answer harness.Answer) bool {
 			return gone(answer) || timeElapsed(answer) > timeElapsed(before)
 		})
-		// What is computed anew for the companion is picked up later.
+		// A query started again for the companion would have a later pickup_time.
 		if gone(after) || status(after)["pickup_time"] != status(before)["pickup_time"] {
 			t.Errorf("the companion's query does not go on: %s\nbefore: %s", after.Raw, before.Raw)
 		}
@@ -165,7 +165,7 @@ func TestClientGoesAway(t *testing.T) {
 	})
 }
 
-// TestDeletedVariable: an endpoint whose variable is gone says so, also when an answer from before is in the cache.
+// TestDeletedVariable: an endpoint whose variable was deleted says so, even if an earlier answer is cached.
 func TestDeletedVariable(t *testing.T) {
 	c := newProject(t)
 	made := c.Do(t, http.MethodPost, "insight_variables/", map[string]any{"name": "gone", "type": "Number", "default_value": 7})

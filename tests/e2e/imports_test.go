@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// moved is an event as each format tells it: who did what, when, with which plan, and how much was paid.
+// moved is an event in a form independent of formats: who did what, when, with which plan, and how much was paid.
 type moved struct {
 	event, user, plan string
 	at                time.Time
@@ -34,13 +34,13 @@ func movedEvents() []moved {
 	return out
 }
 
-// personOf is the person that exports name: users u0 and u1 are one.
+// personOf returns the person that exports name: users u0 and u1 are one.
 func personOf(user string) string {
 	n, _ := strconv.Atoi(user[1:])
 	return fmt.Sprintf("018c3a3b-1b1c-7000-8000-%012d", max(n, 1))
 }
 
-// lines writes each event by a function.
+// lines formats each event with a function.
 func lines(write func(i int, m moved) string) []byte {
 	var b bytes.Buffer
 	for i, m := range movedEvents() {
@@ -75,7 +75,7 @@ func movedParquet(t *testing.T) []byte {
 
 func eventID(i int) string { return fmt.Sprintf("018c3a3b-1b1c-7000-9000-%012d", i) }
 
-// movedNumbers are the numbers of these events: by event and plan how many there are, how much was paid, and when the first was.
+// movedNumbers are figures of these events: for each event name and plan their number, the sum paid, and the first time.
 func movedNumbers() []any {
 	var out []any
 	for _, event := range []string{"buy", "view"} {
@@ -96,7 +96,7 @@ func movedNumbers() []any {
 	return out
 }
 
-// TestImportFormats imports the same events in each format: numbers are those of the same events as lines of our own.
+// TestImportFormats imports the same events in each format: the figures equal those of the same events in our own format.
 func TestImportFormats(t *testing.T) {
 	own := lines(func(_ int, m moved) string {
 		return fmt.Sprintf(`{"event":%q,"distinct_id":%q,"timestamp":%q,"properties":{"plan":%q,"paid":%d}}`, m.event, m.user, stamp(m), m.plan, m.paid)
@@ -172,7 +172,7 @@ func TestImportFormats(t *testing.T) {
 	}
 }
 
-// TestImportPersonIDs: events keep the person that an export names, through merges, in any order of files.
+// TestImportPersonIDs: events keep the person that an export names, through merges, and in any order of files.
 func TestImportPersonIDs(t *testing.T) {
 	c := newProject(t)
 	old, now := personOf("u7"), personOf("u8")
@@ -183,10 +183,10 @@ func TestImportPersonIDs(t *testing.T) {
 		return fmt.Sprintf(`{"team_id":1,"distinct_id":%q,"person_id":%q,"properties":{"plan":"last"},"created_at":"2023-05-01T00:00:00Z","is_deleted":false}`+"\n", id, person)
 	}
 	importLines(t, c, event("anon", old, "01", `{"plan":"first"}`)+event("user", now, "02", `{"plan":"second"}`)) // two people
-	importLines(t, c, event("anon", now, "03", `{"plan":"third"}`))                                               // who became one
+	importLines(t, c, event("anon", now, "03", `{"plan":"third"}`))                                               // who were merged
 	importLines(t, c, event("anon", old, "01", `{"plan":"first"}`)+event("phone", now, "02", `{"plan":"second"}`))
 	importLines(t, c, person("anon", now)+person("user", now)+person("phone", now))
-	importLines(t, c, event("tablet", now, "04", `{"plan":"stale"}`)) // what the person is said to be counts more
+	importLines(t, c, event("tablet", now, "04", `{"plan":"stale"}`)) // the properties in a person's own line take precedence
 	if diff := cmp.Diff([]any{row(now, 5.0)}, c.Query(t, "select person_id, count() from events group by 1")); diff != "" {
 		t.Errorf("people of events (-want +got):\n%s", diff)
 	}
@@ -236,7 +236,7 @@ type overHTTP struct {
 	}
 }
 
-// settledImport waits for the end of an import.
+// settledImport waits for an import to end.
 func settledImport(t *testing.T, c *harness.Client, id string) (one overHTTP) {
 	t.Helper()
 	for range 600 {
@@ -253,7 +253,7 @@ func settledImport(t *testing.T, c *harness.Client, id string) (one overHTTP) {
 	return one
 }
 
-// TestImportOverHTTP follows imports from the upload to the numbers, and keeps projects apart.
+// TestImportOverHTTP follows imports from the upload to the figures, and checks that projects are kept apart.
 func TestImportOverHTTP(t *testing.T) {
 	ours, theirs := newProject(t), newProject(t)
 	send := func(query string, body any) overHTTP {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestInsightMistakes sends what must not reach ClickHouse: each is a 400 that names the field, also below other nodes.
+// TestInsightMistakes sends queries that must not reach ClickHouse: each gets a 400 that names the field, even inside other nodes.
 func TestInsightMistakes(t *testing.T) {
 	c := newProject(t)
 	event := func(fields ...any) map[string]any {
@@ -63,7 +63,7 @@ func TestInsightMistakes(t *testing.T) {
 					"": node, "source.": {"kind": "InsightVizNode", "source": node}, "source.source.": {"kind": "ActorsQuery", "source": drill},
 				} {
 					if below == "source.source." && strings.Contains(tt.name, "formula") {
-						continue // a formula has no actors, its series have
+						continue // a formula has no actors, but its series have
 					}
 					a := c.Do(t, http.MethodPost, "query/", map[string]any{"query": asked})
 					detail, _ := a.Body["detail"].(string)

@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// namesIn lists the names of the insights or dashboards that a list gives.
+// namesIn returns the names of the insights or dashboards in a list.
 func namesIn(t *testing.T, c *harness.Client, path string, params ...string) []string {
 	t.Helper()
 	query := url.Values{}
@@ -101,7 +101,7 @@ func TestInsightLists(t *testing.T) {
 		{[]string{"order", "name", "search", "web"}, []string{"b bare", "e lifecycle"}},
 		{[]string{"search", "mnbvcx"}, []string{}},
 	}
-	// d is on no dashboard any more once it is taken off; until then a dashboard makes it count as saved.
+	// Once taken off, d is on no dashboard; until then, the dashboard makes it count as saved.
 	if got := namesIn(t, c, "insights/", "saved", "true", "short_id", "none"); len(got) != 0 {
 		t.Errorf("short_id=none gives %v", got)
 	}
@@ -272,8 +272,8 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// TestConcurrentInsights: a hundred clients that save at once get numbers of their own, and changes of different fields of one
-// insight all stay.
+// TestConcurrentInsights: a hundred clients that save at the same time get different numbers, and concurrent changes of different fields of one insight are
+// all kept.
 func TestConcurrentInsights(t *testing.T) {
 	const clients = 100
 	c := newProject(t)

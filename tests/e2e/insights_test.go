@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// sixEvents is a project with two pageviews of ann on each of three days, seen by the library's two series.
+// sixEvents is a project with two pageviews of ann on each of three days, for the library's two series.
 func sixEvents(t *testing.T) *harness.Client {
 	t.Helper()
 	c := newProject(t)
@@ -44,7 +44,7 @@ func wrapped(source map[string]any) map[string]any {
 
 func hogQL(text string) map[string]any { return map[string]any{"kind": "HogQLQuery", "query": text} }
 
-// must sends a request that has to be answered with a status.
+// must sends a request and requires a status.
 func mustDo(t *testing.T, c *harness.Client, status int, method, path string, body any) map[string]any {
 	t.Helper()
 	answer := c.Do(t, method, path, body)
@@ -62,7 +62,7 @@ func saveInsight(t *testing.T, c *harness.Client, fields map[string]any) (path s
 	return fmt.Sprintf("insights/%v/", id), id
 }
 
-// points is the data of the first series of an insight's result.
+// points returns the data of the first series in an insight's result.
 func points(insight map[string]any) any {
 	items, _ := insight["result"].([]any)
 	if len(items) == 0 {
@@ -138,7 +138,7 @@ func TestInsightRefreshModes(t *testing.T) {
 	}
 }
 
-// TestInsightPages: a cached result is kept as a page with a tag, and a change of the insight changes the tag.
+// TestInsightPages: a cached result is served with a tag, and changing the insight changes the tag.
 func TestInsightPages(t *testing.T) {
 	c := sixEvents(t)
 	path, _ := saveInsight(t, c, map[string]any{"name": "Old", "query": hogQL("select count() as n from events")})
@@ -192,7 +192,7 @@ func TestInsightOverrides(t *testing.T) {
 		}
 	}
 
-	// A dashboard's filters and variables go over both, the request's over those, a tile's own instead.
+	// A dashboard's filters and variables apply on top of both, and the request's on top of those; a tile's own replace them.
 	board := mustDo(t, c, http.StatusCreated, http.MethodPost, "dashboards/", map[string]any{
 		"name": "Board", "filters": map[string]any{"date_from": "2024-03-02", "date_to": "2024-03-03"},
 		"variables": map[string]any{variableID: map[string]any{"variableId": variableID, "code_name": "path", "value": "/none"}},
@@ -235,7 +235,7 @@ func TestInsightOverrides(t *testing.T) {
 	}
 }
 
-// TestInsightErrors: mistakes in a stored query are told, as they are on the query route.
+// TestInsightErrors: mistakes in a stored query are reported as on the query route.
 func TestInsightErrors(t *testing.T) {
 	c := sixEvents(t)
 	path, _ := saveInsight(t, c, map[string]any{"name": "broken", "query": hogQL("select evnt from events")})
@@ -259,7 +259,7 @@ func TestInsightErrors(t *testing.T) {
 	}
 }
 
-// TestDiscovery asks what clients ask before they work, with nothing but a key.
+// TestDiscovery sends the requests with which clients start, with only a key.
 func TestDiscovery(t *testing.T) {
 	c := newProject(t)
 	all := &harness.Client{Server: c.Server, Key: c.Server.Key(t, c.Project, "*", "personal")}

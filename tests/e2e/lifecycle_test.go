@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// lifecycle is contract lifecycle.md, section 4, by the letter.
+// lifecycle is a literal implementation of contract lifecycle.md, section 4.
 func (w *plainWorld) lifecycle(q plainQuery) [][]float64 {
 	end := q.to
 	if q.interval != "hour" {
@@ -97,8 +97,8 @@ func TestLifecycleAgainstPlainGo(t *testing.T) {
 	}
 }
 
-// TestLifecycleAgainstTrends compares the demo's active people: new, returning and resurrecting together are all that were
-// active, and those are also what HogQL counts.
+// TestLifecycleAgainstTrends compares the demo's active people: new, returning and resurrecting together are all active people, whose number is also
+// the one from HogQL.
 func TestLifecycleAgainstTrends(t *testing.T) {
 	c := demoProject(t)
 	for interval, bucket := range map[string]string{
@@ -144,7 +144,7 @@ func TestLifecycleAgainstTrends(t *testing.T) {
 	}
 }
 
-// TestAllTime looks at the demo from its first event on: everybody is new once, and is counted once.
+// TestAllTime queries the demo from its first event on: everyone is new once, and is counted once.
 func TestAllTime(t *testing.T) {
 	c := demoProject(t)
 	people, _ := c.Query(t, "select count() from persons")[0].([]any)
@@ -164,7 +164,7 @@ func TestAllTime(t *testing.T) {
 	}
 }
 
-// TestInsightEnvelope checks what an answer holds beside its results.
+// TestInsightEnvelope checks the fields of an answer besides its results.
 func TestInsightEnvelope(t *testing.T) {
 	c := newProject(t)
 	answer := c.Do(t, http.MethodPost, "query/", map[string]any{

@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestRateCountsWork: cached answers do not count, queries that run do.
+// TestRateCountsWork: cached answers do not count, executed queries do.
 func TestRateCountsWork(t *testing.T) {
 	s := harness.Start(t, "limits {\n\t\t\trate 3/h\n\t\t}")
 	id, key := s.Project(t, "rate")
@@ -50,16 +50,16 @@ func TestRateCountsWork(t *testing.T) {
 	}
 }
 
-// untilMore finds the times in the header RateLimit.
+// untilMore matches the times in the RateLimit header.
 var untilMore = regexp.MustCompile(`;t=[1-9][0-9]*`)
 
-// quotas are the headers that tell what is left to a caller, without the numbers of times.
+// quotas returns the headers with a caller's quotas, without the times.
 func quotas(answer harness.Answer) string {
 	return answer.Header.Get("RateLimit-Policy") + " " + untilMore.ReplaceAllString(answer.Header.Get("RateLimit"), ";t")
 }
 
-// TestEndpointRate: the runs of an endpoint have a rate together, whoever sends them and in whatever form. It outlives a reload, changes
-// with the record, and takes nothing from keys that it refuses.
+// TestEndpointRate: all runs of an endpoint share a rate, whoever sends them and in whatever form. It survives a reload, changes with the record, and does
+// not count against the keys of runs that it refuses.
 func TestEndpointRate(t *testing.T) {
 	s := harness.Start(t, "limits {\n\t\t\tendpoint_rate 2/h\n\t\t\trate 100/h\n\t\t}")
 	id, first := s.Project(t, "rates")
@@ -82,7 +82,7 @@ func TestEndpointRate(t *testing.T) {
 			t.Errorf("%s: retry after %q", what, retryAfter)
 		}
 	}
-	// Publishing has counted on the key's rate, twice.
+	// Publishing has counted towards the key's rate, twice.
 	expect("one key", c, "busy/run", "200 "+policy+` "endpoint";r=1;t;pk=:YnVzeQ==:, "key";r=97;t`)
 	expect("another, a file", other, "busy/run.csv", "200 "+policy+` "endpoint";r=0;t;pk=:YnVzeQ==:, "key";r=99;t`)
 	refused := func(when string) {
@@ -125,7 +125,7 @@ func TestEndpointRate(t *testing.T) {
 	}
 }
 
-// TestCountedTogether: of many runs at once each takes one from what is left, and one that shares a query takes nothing.
+// TestCountedTogether: among many concurrent runs, each uses one unit of the rate, and a run that shares a query uses none.
 func TestCountedTogether(t *testing.T) {
 	s := harness.Start(t, "limits {\n\t\t\tendpoint_rate 40/h\n\t\t}")
 	id, key := s.Project(t, "together")
@@ -136,7 +136,7 @@ func TestCountedTogether(t *testing.T) {
 	counted, least := 0, 40
 	var wait sync.WaitGroup
 	for i := range 48 {
-		wait.Go(func() { // each query is asked for twice at about the same time
+		wait.Go(func() { // each query is sent twice at about the same time
 			answer, err := c.Send(http.MethodPost, "endpoints/many/run", map[string]any{"variables": map[string]int{"n": i / 2}})
 			mu.Lock()
 			defer mu.Unlock()
@@ -156,8 +156,8 @@ func TestCountedTogether(t *testing.T) {
 	}
 }
 
-// TestQueueOfAProject fills a project's queue with background runs and one caller that waits. What comes then is refused at once, in
-// each form; who leaves makes room; other projects notice nothing; and all that waited gets its turn.
+// TestQueueOfAProject fills a project's queue with background runs and one waiting caller. Further queries are refused at once, in each form; a caller that
+// leaves makes room; other projects are not affected; and everything that waited gets its turn.
 func TestQueueOfAProject(t *testing.T) {
 	c := runsServer(t)
 	waiting := func(want int) {
@@ -219,7 +219,7 @@ func TestQueueOfAProject(t *testing.T) {
 	waiting(7)
 	begin(t, c, "queued7", "select 7")
 	waiting(8)
-	for range 2 { // the second runs beside two that are full
+	for range 2 { // the second runs while two are full
 		id, key := c.Server.Project(t, "beside")
 		beside := c.Server.Client(id, key)
 		if rows := beside.Query(t, "select 1"); len(rows) != 1 {
@@ -238,7 +238,7 @@ func TestQueueOfAProject(t *testing.T) {
 	waiting(0)
 }
 
-// TestResultBounds: a result that is too large to be kept is refused with the bound, and one of too many rows is cut.
+// TestResultBounds: a result too large for the cache is refused with the bound, and one with too many rows is cut.
 func TestResultBounds(t *testing.T) {
 	c := newProject(t)
 	const detail = "The result is too large: it may take 64 MiB and have 1000000 rows, and one row may take 32 MiB. Ask for fewer rows or columns."
@@ -254,7 +254,7 @@ func TestResultBounds(t *testing.T) {
 	}
 }
 
-// TestHerd sends the same cold run many times at once: ClickHouse is asked once.
+// TestHerd sends the same uncached run many times concurrently: ClickHouse is queried once.
 func TestHerd(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, threeLines)

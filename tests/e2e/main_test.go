@@ -1,4 +1,4 @@
-// Package e2e looks at the built server from outside, on the real engine.
+// Package e2e tests the built server from outside, on the real engine.
 package e2e_test
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// server is shared by the tests that leave it running; each makes projects of its own.
+// server is shared by the tests that leave it running; each makes its own projects.
 var server *harness.Server
 
-// demo is a project that holds the events of demo/commits.ndjson.gz.
+// demo is a project with the events of demo/commits.ndjson.gz.
 var demo *harness.Client
 
 func TestMain(m *testing.M) {

@@ -52,7 +52,7 @@ func materialized(t *testing.T, c *harness.Client, name string, fromTable bool, 
 
 func variables(values map[string]any) map[string]any { return map[string]any{"variables": values} }
 
-// TestMaterializedEndpoint goes through the life of a table.
+// TestMaterializedEndpoint follows the life of a table.
 func TestMaterializedEndpoint(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, tableLines)
@@ -78,7 +78,7 @@ func TestMaterializedEndpoint(t *testing.T) {
 	if again := materialized(t, c, "days", true, variables(map[string]any{"plan": "pro", "since": "2024-01-01"}), []any{"a", 1.0}, []any{"b", 1.0}); again["is_cached"] != true {
 		t.Error("the same run again is not from the cache")
 	}
-	// A bound is cut to its bucket.
+	// A bound is truncated to its bucket.
 	materialized(t, c, "days", true, variables(map[string]any{"plan": "pro", "since": "2024-02-02T13:00:00Z"}), []any{"b", 1.0})
 	materialized(t, c, "days", true, variables(map[string]any{"plan": "none", "since": "2024-01-01"}))
 	csv := c.Do(t, http.MethodPost, "endpoints/days/run.csv", variables(map[string]any{"plan": "free", "since": "2024-01-01"}))
@@ -101,7 +101,7 @@ func TestMaterializedEndpoint(t *testing.T) {
 		}
 	}
 
-	// What comes later shows in the query itself, and in the next table.
+	// Later events appear in the query itself, and in the next table.
 	importLines(t, c, `{"event":"c","distinct_id":"ann","timestamp":"2024-02-03T10:00:00Z","properties":{"plan":"pro"}}`)
 	given := map[string]any{"plan": "pro", "since": "2024-02-03"}
 	materialized(t, c, "days", true, variables(given))
@@ -117,7 +117,7 @@ func TestMaterializedEndpoint(t *testing.T) {
 	must(t, c, http.StatusBadRequest, http.MethodPost, "endpoints/days/run", map[string]any{"refresh": "direct"})
 }
 
-// TestMaterializedAge: a table that is older than its freshness is not read.
+// TestMaterializedAge: a table older than the freshness is not read.
 func TestMaterializedAge(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, tableLines)
@@ -136,7 +136,7 @@ func TestMaterializedAge(t *testing.T) {
 	}
 }
 
-// TestMaterializedTenants: endpoints of two projects with the same name have tables of their own, and no query names them.
+// TestMaterializedTenants: endpoints of the same name in two projects have separate tables, and no query can name these.
 func TestMaterializedTenants(t *testing.T) {
 	one, other := newProject(t), server.Client(server.Project(t, "other tenant"))
 	importLines(t, one, tableLines)
@@ -161,7 +161,7 @@ func TestMaterializedTenants(t *testing.T) {
 	}
 }
 
-// TestMaterializedFiles: a file says whether its endpoint is materialized.
+// TestMaterializedFiles: an endpoint's file says whether it is materialized.
 func TestMaterializedFiles(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, tableLines)
@@ -189,7 +189,7 @@ func TestMaterializedFiles(t *testing.T) {
 	}
 }
 
-// TestMaterializedSurvives: tables outlive a reload and a restart, and a fill that a kill ends is begun anew.
+// TestMaterializedSurvives: tables survive a reload and a restart, and an interrupted fill starts again.
 func TestMaterializedSurvives(t *testing.T) {
 	s := harness.Start(t)
 	c := s.Client(s.Project(t, "survives"))

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMergedPersonsCountOnce imports events of two ids first, and then a person who is both.
+// TestMergedPersonsCountOnce first imports events of two ids, and then merges their people.
 func TestMergedPersonsCountOnce(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, `{"event":"a","distinct_id":"phone","timestamp":"2024-01-01T00:00:00Z"}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMetadataNotices reads the notices on properties whose types the import learned.
+// TestMetadataNotices reads the notices on properties whose types were learned by the import.
 func TestMetadataNotices(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, `{"event": "buy", "distinct_id": "a", "timestamp": "2024-01-01T00:00:00Z", "properties": {"browser": "Chrome", "price": 3}}`+"\n"+

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestMistakesOfNewUsers makes what people get wrong on their first day: each answer says what to do instead.
+// TestMistakesOfNewUsers makes common first-day mistakes: each answer says what to do instead.
 func TestMistakesOfNewUsers(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, threeLines)
@@ -61,7 +61,7 @@ func TestMistakesOfNewUsers(t *testing.T) {
 	}
 }
 
-// TestNearestEndpointStaysInside checks that a key which may run some endpoints is told of no other.
+// TestNearestEndpointStaysInside checks that a key which may only run some endpoints never gets another one as a suggestion.
 func TestNearestEndpointStaysInside(t *testing.T) {
 	c := newProject(t)
 	for _, name := range []string{"weekly", "orders"} {
@@ -78,7 +78,7 @@ func TestNearestEndpointStaysInside(t *testing.T) {
 	}
 }
 
-// warningsOf are the messages of an answer's warnings.
+// warningsOf returns the messages of an answer's warnings.
 func warningsOf(t *testing.T, answer harness.Answer) (messages []string) {
 	t.Helper()
 	if answer.Status != http.StatusOK {
@@ -91,7 +91,7 @@ func warningsOf(t *testing.T, answer harness.Answer) (messages []string) {
 	return messages
 }
 
-// TestWarnings asks for what is not there. Warnings come with computed and with cached answers, and only while they are true.
+// TestWarnings queries things that do not exist. Warnings come with computed and with cached answers, and only while they are true.
 func TestWarnings(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, threeLines)

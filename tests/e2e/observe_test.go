@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// samples reads the metrics of this module from the admin API.
+// samples reads this module's metrics from the admin API.
 func samples(t *testing.T, s *harness.Server) map[string]string {
 	t.Helper()
 	answer, err := http.Get("http://" + s.Admin + "/metrics")
@@ -36,7 +36,7 @@ func samples(t *testing.T, s *harness.Server) map[string]string {
 	return out
 }
 
-// TestMetrics counts runs by project and endpoint, over a reload, and shows no value of a client.
+// TestMetrics counts runs by project and endpoint, across a reload, and exposes no value from clients.
 func TestMetrics(t *testing.T) {
 	s := harness.Start(t, "limits {\n\t\t\trate 5/h\n\t\t}") // one of them is publishing
 	id, key := s.Project(t, "metrics")
@@ -102,7 +102,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestTraces runs a query below Caddy's tracing handler: compiling and ClickHouse are spans of the request's trace.
+// TestTraces runs a query inside Caddy's tracing handler: compiling and ClickHouse are spans of the request's trace.
 func TestTraces(t *testing.T) {
 	var mu sync.Mutex
 	var sent []byte

@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestAnswersAsDescribed publishes queries of all kinds, runs them, and holds the answers to the document.
+// TestAnswersAsDescribed publishes queries of all kinds, runs them, and checks the answers against the document.
 func TestAnswersAsDescribed(t *testing.T) {
 	demo := demoProject(t)
 	steps := []any{map[string]any{"kind": "EventsNode", "event": "commit authored"}, map[string]any{"kind": "EventsNode", "event": "commit landed"}}
@@ -62,7 +62,7 @@ func TestAnswersAsDescribed(t *testing.T) {
 	}
 }
 
-// describe holds an answer to a document.
+// describe checks an answer against a document.
 func describe(t *testing.T, c *harness.Client, document, path string, answer harness.Answer) {
 	t.Helper()
 	got := c.Do(t, http.MethodGet, document, nil)
@@ -89,7 +89,7 @@ func describe(t *testing.T, c *harness.Client, document, path string, answer har
 	t.Errorf("the document has no %s", path)
 }
 
-// TestWideIntegers asks for integers that JavaScript can't hold as numbers, and as strings, in each format.
+// TestWideIntegers requests integers too large for JavaScript numbers, as numbers and as strings, in each format.
 func TestWideIntegers(t *testing.T) {
 	demo := demoProject(t)
 	const sql = `select 18446744073709551615 as n, [-9007199254740993] as list, toMonth(toDate('2026-07-01')) as small from numbers(2)`
@@ -122,7 +122,7 @@ func TestWideIntegers(t *testing.T) {
 	}
 }
 
-// TestTypesOfVariables: columns that are made of variables have types that hold for every value.
+// TestTypesOfVariables: columns computed from variables have types that fit every value.
 func TestTypesOfVariables(t *testing.T) {
 	c := newProject(t)
 	for name, typ := range map[string]string{"count": "Number", "word": "String", "day": "Date", "flag": "Boolean"} {

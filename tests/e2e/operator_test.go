@@ -20,7 +20,7 @@ const threeLines = `{"event":"a","distinct_id":"p1","timestamp":"2024-01-01T00:0
 {"event":"b","distinct_id":"p2","timestamp":"2024-01-03T00:00:00Z","properties":{"n":3}}
 `
 
-// TestImportTwice imports the same lines as a file, gzipped and from standard input: they go in once.
+// TestImportTwice imports the same lines as a file, gzipped and from standard input: they are stored once.
 func TestImportTwice(t *testing.T) {
 	c := newProject(t)
 	folder := t.TempDir()
@@ -51,8 +51,7 @@ func TestImportTwice(t *testing.T) {
 	}
 }
 
-// TestImportReportsBadLines checks that bad lines are told with their numbers, that the others go in, and that the exit
-// status says so.
+// TestImportReportsBadLines checks that bad lines are reported with their numbers, that the others are imported, and that the exit status shows it.
 func TestImportReportsBadLines(t *testing.T) {
 	c := newProject(t)
 	lines := strings.Split(strings.TrimSpace(threeLines), "\n")
@@ -78,7 +77,7 @@ func TestImportReportsBadLines(t *testing.T) {
 	}
 }
 
-// TestImportLearnsTypes checks that a property reads by the type of its first value, unless that is switched off.
+// TestImportLearnsTypes checks that a property gets the type of its first value, unless that is switched off.
 func TestImportLearnsTypes(t *testing.T) {
 	learned, plain := newProject(t), newProject(t)
 	importLines(t, learned, threeLines)
@@ -126,7 +125,7 @@ func TestCommandsFail(t *testing.T) {
 	}
 }
 
-// TestKeysLive follows a key: it works, it is rolled, it is revoked, and a listing never shows it.
+// TestKeysLive follows the life of a key: it works, is rolled and revoked, and a listing never shows it.
 func TestKeysLive(t *testing.T) {
 	c := newProject(t)
 	project := strconv.FormatInt(c.Project, 10)

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// orders are the lines of events numbered from first to last.
+// orders returns the lines of events numbered from first to last.
 func orders(first, last int) string {
 	var lines strings.Builder
 	for i := first; i <= last; i++ {
@@ -21,7 +21,7 @@ func orders(first, last int) string {
 	return lines.String()
 }
 
-// mustAnswer sends a request that has to be answered with a status.
+// mustAnswer sends a request and requires a status.
 func mustAnswer(t *testing.T, c *harness.Client, status int, method, path string, body any) harness.Answer {
 	t.Helper()
 	answer := c.Do(t, method, path, body)
@@ -31,7 +31,7 @@ func mustAnswer(t *testing.T, c *harness.Client, status int, method, path string
 	return answer
 }
 
-// firstCells are the numbers that rows begin with.
+// firstCells returns the numbers in the first column of rows.
 func firstCells(rows []any) []int {
 	var all []int
 	for _, row := range rows {
@@ -42,8 +42,8 @@ func firstCells(rows []any) []int {
 	return all
 }
 
-// TestCursorsSurviveEverything pages through the orders by cursors while new ones are imported, other clients have the rows computed
-// anew, the entry expires, a property gets a type, and the endpoint gets a new version. Each row that there was comes exactly once.
+// TestCursorsSurviveEverything follows cursors through the orders while new ones are imported, other clients have the rows recomputed, the cache entry
+// expires, a property gets a type, and the endpoint gets a new version. Each original row comes exactly once.
 func TestCursorsSurviveEverything(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, orders(1, 40))
@@ -57,7 +57,7 @@ func TestCursorsSurviveEverything(t *testing.T) {
 	imported := 40
 	meanwhile := []func(){
 		func() {},
-		func() { // events come in, and another client has seen them
+		func() { // events arrive, and another client has seen them
 			importLines(t, c, orders(imported+1, imported+5))
 			imported += 5
 			harness.Eventually(t, time.Minute, func() error {
@@ -68,7 +68,7 @@ func TestCursorsSurviveEverything(t *testing.T) {
 			})
 		},
 		func() { run(other, map[string]any{"limit": 3, "refresh": "force"}) },
-		func() { // it expires, and is refreshed by whoever comes next
+		func() { // it expires, and the next client refreshes it
 			harness.Eventually(t, time.Minute, func() error {
 				if status := run(other, map[string]any{"limit": 7}).Header.Get("Cache-Status"); !strings.HasSuffix(status, "detail=revalidating") {
 					return fmt.Errorf("Cache-Status: %s", status)
@@ -107,8 +107,8 @@ func TestCursorsSurviveEverything(t *testing.T) {
 	}
 }
 
-// TestPagesOfFiles pages through CSV and NDJSON: by offset within the rows that a result holds they come from the snapshot of the
-// JSON pages, and name the next one in a header.
+// TestPagesOfFiles pages through CSV and NDJSON: by offset within the rows of a result, pages come from the snapshot of the JSON pages, and a header
+// names the next one.
 func TestPagesOfFiles(t *testing.T) {
 	c := newProject(t)
 	publish(t, c, "moments", "select number as n, toString(rand()) as id from numbers(60000) order by n")
@@ -143,7 +143,7 @@ func TestPagesOfFiles(t *testing.T) {
 	}
 }
 
-// TestCeilings pages to the end of results: that of the query's own LIMIT, and that of the rows that pages reach.
+// TestCeilings pages to the end of results: the end by the query's own LIMIT, and the last row that pages can reach.
 func TestCeilings(t *testing.T) {
 	c := newProject(t)
 	const most = 50_000
@@ -193,7 +193,7 @@ func TestCeilings(t *testing.T) {
 			}
 			for body, attr := range map[string]string{
 				fmt.Sprintf(`{"cursor": %q}`, next): "cursor", `{"limit": 1, "offset": 50000}`: "offset",
-			} { // the rows behind are refused, never left out without a word
+			} { // the rows behind are refused, never omitted silently
 				refused := mustAnswer(t, c, http.StatusBadRequest, http.MethodPost, "endpoints/"+tt.endpoint+"/run", body)
 				if refused.Body["detail"] != behind || refused.Body["attr"] != attr {
 					t.Errorf("%s: %s", body, refused.Raw)
@@ -203,7 +203,7 @@ func TestCeilings(t *testing.T) {
 	}
 }
 
-// TestCursorOfAnotherServer sends cursors to a server that was started again: it says that the rows are gone, and the client begins again.
+// TestCursorOfAnotherServer sends cursors to a restarted server: it says that the rows are gone, and the client starts again.
 func TestCursorOfAnotherServer(t *testing.T) {
 	own := harness.Start(t)
 	id, key := own.Project(t, "restart")

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// demoVisits is the sessions of the demo's people in 2023, cut at 30 minutes without an event: RANGE puts events of the same
-// time into the same session.
+// demoVisits selects the sessions of the demo's people in 2023, split at 30 minutes without an event. RANGE puts simultaneous events into the same
+// session.
 const demoVisits = `select person_id, visit, uniqExact(step) as steps, count() as events from (
 	select person_id, step, sum(fresh) over (partition by person_id order by timestamp range between unbounded preceding and current row) as visit from (
 		select person_id, timestamp, step, if(ifNull(dateDiff('second', before, timestamp), 1800) >= 1800, 1, 0) as fresh from (
@@ -20,8 +20,8 @@ const demoVisits = `select person_id, visit, uniqExact(step) as steps, count() a
 	)
 ) group by person_id, visit`
 
-// TestPathsAgreeWithHogQL holds the edges out of first steps to sessions that HogQL counts in the demo's real events: with
-// room for all edges, their sum is the number of sessions with two different steps.
+// TestPathsAgreeWithHogQL compares the edges from first steps with sessions that HogQL counts in the demo's real events: without a limit on edges, their
+// sum is the number of sessions with two different steps.
 func TestPathsAgreeWithHogQL(t *testing.T) {
 	c := demoProject(t)
 	for _, tt := range []struct{ name, step string }{
@@ -51,7 +51,7 @@ func TestPathsAgreeWithHogQL(t *testing.T) {
 	}
 }
 
-// TestPathsEndpoint runs published paths with dates, and lists who took the heaviest edge.
+// TestPathsEndpoint runs published paths with dates, and lists who took the most frequent edge.
 func TestPathsEndpoint(t *testing.T) {
 	c := demoProject(t)
 	filter := map[string]any{"includeEventTypes": []string{"hogql"}, "pathsHogQLExpression": "ifNull(toString(properties.component), 'none')"}
@@ -67,7 +67,7 @@ func TestPathsEndpoint(t *testing.T) {
 		}
 		return list
 	}
-	// In this quarter nobody sent events of two components at the same moment, whose order would be any.
+	// In this quarter, nobody sent simultaneous events of two components, whose order would be undefined.
 	const from, to = "2023-01-01", "2023-03-31"
 	year, quarter := run(nil), run(map[string]any{"date_from": from, "date_to": to})
 	node["dateRange"] = map[string]any{"date_from": from, "date_to": to}
@@ -95,7 +95,7 @@ func TestPathsEndpoint(t *testing.T) {
 	}
 }
 
-// TestPathsMistakes sends what must not reach ClickHouse.
+// TestPathsMistakes sends queries that must not reach ClickHouse.
 func TestPathsMistakes(t *testing.T) {
 	c := demoProject(t)
 	for attr, filter := range map[string]map[string]any{

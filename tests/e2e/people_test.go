@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestEventPages follows next through events of which many have one time: each is shown once, in both orders, with any size of page.
+// TestEventPages follows next through events, many of which have the same time: each is shown once, in both orders, with any page size.
 func TestEventPages(t *testing.T) {
 	c := newProject(t)
 	var lines strings.Builder
@@ -47,7 +47,7 @@ func TestEventPages(t *testing.T) {
 	}
 }
 
-// TestPeopleAndEvents asks for single records and suggestions.
+// TestPeopleAndEvents requests single records and suggestions.
 func TestPeopleAndEvents(t *testing.T) {
 	c := newProject(t)
 	recent := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
@@ -144,7 +144,7 @@ func TestNamesOfPeople(t *testing.T) {
 	}
 }
 
-// TestNamesOfMembers compares the members of a cohort with the list of people: both name people alike, and give them the same dates.
+// TestNamesOfMembers compares the members of a cohort with the list of people: both have the same names and dates.
 func TestNamesOfMembers(t *testing.T) {
 	c := newProject(t)
 	const uuids = `"01890000-0000-7000-8000-000000000001","01890000-0000-7000-8000-000000000002"`
@@ -184,7 +184,7 @@ func TestNamesOfMembers(t *testing.T) {
 	}
 }
 
-// TestPeopleOfOthers asks for another project's people and events in every way: nothing of them is shown.
+// TestPeopleOfOthers tries to read another project's people and events in every way: it gets none.
 func TestPeopleOfOthers(t *testing.T) {
 	ours, theirs := newProject(t), newProject(t)
 	recent := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)

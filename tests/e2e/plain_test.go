@@ -12,14 +12,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// plainEvent is an event as the plain evaluator below sees it.
+// plainEvent is an event for the plain evaluator below.
 type plainEvent struct {
 	name, person, group, color string
 	at                         time.Time
 	personless                 bool
 }
 
-// plainWorld is a small random project, in the server and in Go.
+// plainWorld is a small random project, both on the server and in Go.
 type plainWorld struct {
 	client  *harness.Client
 	zone    *time.Location
@@ -28,7 +28,7 @@ type plainWorld struct {
 	created map[string]time.Time // of persons and groups
 }
 
-// worldStart and worldDays are the time that random worlds live in. A clock change lies in it in most zones.
+// worldStart and worldDays are the time of the random projects' events. In most zones, the clock changes within it.
 var worldStart = time.Date(2025, time.February, 20, 0, 0, 0, 0, time.UTC)
 
 const worldDays = 60
@@ -71,7 +71,7 @@ func makeWorld(t *testing.T, rng *rand.Rand, zone string, monday bool) *plainWor
 			name: []string{"view", "click", "buy"}[rng.IntN(3)], person: "p" + strconv.Itoa(rng.IntN(25)), at: moment(),
 			color: []string{"red", "green", ""}[rng.IntN(3)], personless: rng.IntN(10) == 0,
 		}
-		if rng.IntN(3) == 0 { // most people act where they were made, so that there are new ones
+		if rng.IntN(3) == 0 { // most people act when they are created, so that there are new ones
 			e.at = w.created[e.person].Add(time.Duration(rng.IntN(50*3600)) * time.Second)
 		}
 		if rng.IntN(4) > 0 {
@@ -98,7 +98,7 @@ func makeWorld(t *testing.T, rng *rand.Rand, zone string, monday bool) *plainWor
 	return w
 }
 
-// bucket gives the start of the interval of a time.
+// bucket returns the start of the interval that contains a time.
 func (w *plainWorld) bucket(at time.Time, interval string) time.Time {
 	at = at.In(w.zone)
 	year, month, day := at.Date()
@@ -117,7 +117,7 @@ func (w *plainWorld) bucket(at time.Time, interval string) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, w.zone)
 }
 
-// move goes n intervals on from the start of one.
+// move returns the start of an interval n intervals later.
 func move(start time.Time, interval string, n int) time.Time {
 	switch interval {
 	case "hour":
@@ -130,7 +130,7 @@ func move(start time.Time, interval string, n int) time.Time {
 	return start.AddDate(0, 0, n)
 }
 
-// axis lists the starts of the intervals from the one of one time to the one of another.
+// axis returns the starts of the intervals from that of one time to that of another.
 func (w *plainWorld) axis(from, to time.Time, interval string) []time.Time {
 	var out []time.Time
 	for b := w.bucket(from, interval); !b.After(to); b = move(b, interval, 1) {
@@ -139,7 +139,7 @@ func (w *plainWorld) axis(from, to time.Time, interval string) []time.Time {
 	return out
 }
 
-// plainQuery is what random queries vary.
+// plainQuery has the options that random queries vary.
 type plainQuery struct {
 	name, color string // empty for any
 	interval    string
@@ -172,7 +172,7 @@ func (q plainQuery) actor(e plainEvent) string {
 	return e.person
 }
 
-// node gives the fields that both kinds share.
+// node returns the fields common to both kinds.
 func (q plainQuery) node(kind string) map[string]any {
 	series := map[string]any{"kind": "EventsNode", "event": nil}
 	if q.name != "" {
@@ -197,13 +197,13 @@ func numbers(v any) []float64 {
 	return out
 }
 
-// worlds are the settings that random projects have.
+// worlds are the settings of random projects.
 var worlds = []struct {
 	zone   string
 	monday bool
 }{{"UTC", false}, {"America/New_York", true}, {"Asia/Kathmandu", false}}
 
-// results runs an insight and gives the items of its answer.
+// results runs an insight and returns the items of its answer.
 func results(t *testing.T, c *harness.Client, node map[string]any) []map[string]any {
 	t.Helper()
 	answer := c.Do(t, http.MethodPost, "query/", map[string]any{"query": node})

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestPurge: what a client deletes is there until an operator purges it, and counts against the limit until then.
+// TestPurge: data deleted by a client exists, and counts towards the limit, until an operator purges it.
 func TestPurge(t *testing.T) {
 	s := harness.Start(t, "limits {\n\t\t\trecords 3\n\t\t}")
 	id, key := s.Project(t, "purge")
@@ -44,7 +44,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// TestHalfABody: a server ends a connection that stops in the middle of a body, and others go on.
+// TestHalfABody: a server closes a connection that stalls in the middle of a body, and others are not affected.
 func TestHalfABody(t *testing.T) {
 	t.Parallel() // it waits for the limit
 	c := newProject(t)

@@ -27,7 +27,7 @@ func logProject(t *testing.T, s *harness.Server, name string) (all, customer *ha
 	return all, s.Client(id, secret.Key)
 }
 
-// loggedRuns are the messages of the list of runs, without what is another one each time.
+// loggedRuns returns the messages in the list of runs, without parts that vary.
 func loggedRuns(t *testing.T, c *harness.Client, path string) (runs []string) {
 	t.Helper()
 	answer := must(t, c, http.StatusOK, http.MethodGet, path, nil)
@@ -39,7 +39,7 @@ func loggedRuns(t *testing.T, c *harness.Client, path string) (runs []string) {
 	return runs
 }
 
-// usageOf is how the endpoint was used: calls, answers from the cache, and those of each customer.
+// usageOf returns how an endpoint was used: calls, cached answers, and both for each customer.
 func usageOf(t *testing.T, c *harness.Client) string {
 	t.Helper()
 	answer := must(t, c, http.StatusOK, http.MethodGet, "endpoints/mine/usage/", nil)
@@ -55,7 +55,7 @@ func usageOf(t *testing.T, c *harness.Client) string {
 	return text
 }
 
-// TestQueryLogSurvivesARestart: runs, their counts and queries are there after the server was stopped, once each, and only for their project.
+// TestQueryLogSurvivesARestart: after a restart, runs, their counts and queries are there, once each, and only for their project.
 func TestQueryLogSurvivesARestart(t *testing.T) {
 	s := harness.Start(t)
 	all, customer := logProject(t, s, "ours")
@@ -113,7 +113,7 @@ func TestQueryLogSurvivesARestart(t *testing.T) {
 	}
 }
 
-// TestQueryLogHasNoHoles tries to read the rows of another project from the log.
+// TestQueryLogHasNoHoles tries to read another project's rows from the log.
 func TestQueryLogHasNoHoles(t *testing.T) {
 	ours, _ := logProject(t, server, "curious")
 	others, _ := logProject(t, server, "hidden rows")
@@ -149,7 +149,7 @@ func TestQueryLogHasNoHoles(t *testing.T) {
 	}
 }
 
-// TestQueryLogHasExports: exports are in the log, and one that reads the log has those before it.
+// TestQueryLogHasExports: exports are in the log, and an export of the log has the earlier ones.
 func TestQueryLogHasExports(t *testing.T) {
 	c := newProject(t)
 	publish(t, c, "numbers", "select number as n from numbers(1000)")

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestQuerySQL asks for the SQL of queries: nothing runs, and the text has the project's condition and its names alone.
+// TestQuerySQL requests the SQL of queries: nothing runs, and the text only has the project's condition and names.
 func TestQuerySQL(t *testing.T) {
 	c := newProject(t)
 	got := must(t, c, http.StatusOK, http.MethodPost, "query/sql/", map[string]any{

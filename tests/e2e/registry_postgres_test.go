@@ -13,8 +13,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestRegistryInPostgres: two servers share a registry, whose DSN is in a file. While the database is away both answer with what they know, and
-// refuse writes with 503; when it is back they take them again.
+// TestRegistryInPostgres: two servers share a registry, whose DSN is in a file. While the database is down, both answer with what they know, and refuse
+// writes with 503; when it is back, they accept writes again.
 func TestRegistryInPostgres(t *testing.T) {
 	database := postgrestest.New(t)
 	secret := filepath.Join(t.TempDir(), "registry")
@@ -79,7 +79,7 @@ func TestRegistryInPostgres(t *testing.T) {
 	}
 }
 
-// TestMovePlaceholders: the DSNs of a move are read from where placeholders say, and no message shows what is there.
+// TestMovePlaceholders: placeholders can say where to read the DSNs of a move from, and no message shows their values.
 func TestMovePlaceholders(t *testing.T) {
 	server, err := harness.Open(t.TempDir(), "clickhouse http://127.0.0.1:1/default")
 	if err != nil {

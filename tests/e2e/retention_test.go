@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// retentionAnswer is what the tests read of a retention's rows.
+// retentionAnswer has the fields of a retention's rows that the tests read.
 type retentionAnswer struct {
 	Results []struct {
 		Values []struct{ Count float64 }
@@ -23,7 +23,7 @@ type retentionAnswer struct {
 	}
 }
 
-// retentionNode is a retention of the demo's authors in 2023; the fields go over it.
+// retentionNode is a retention of the demo's authors in 2023; the fields override its own.
 func retentionNode(filter, fields map[string]any) map[string]any {
 	entity := map[string]any{"id": "commit authored", "type": "events"}
 	whole := map[string]any{"targetEntity": entity, "returningEntity": entity, "period": "Month", "totalIntervals": 12}
@@ -48,7 +48,7 @@ func askRetention(t *testing.T, c *harness.Client, path string, body map[string]
 	return out
 }
 
-// TestRetentionBeginsWithActiveUsers holds the first column of a recurring retention to a trend of the same people.
+// TestRetentionBeginsWithActiveUsers compares the first column of a recurring retention with a trend of the same people.
 func TestRetentionBeginsWithActiveUsers(t *testing.T) {
 	c := demoProject(t)
 	for _, period := range []string{"Day", "Week", "Month"} {
@@ -64,7 +64,7 @@ func TestRetentionBeginsWithActiveUsers(t *testing.T) {
 			n, _ := p.(float64)
 			want = append(want, n)
 		}
-		if period == "Month" { // a retention takes the whole of its last period
+		if period == "Month" { // a retention includes its entire last period
 			points := c.Query(t, "select count(distinct person_id) from events where event = 'commit authored' and toStartOfMonth(timestamp) = '2023-12-01'")
 			row, _ := points[0].([]any)
 			want[11], _ = row[0].(float64)
@@ -83,7 +83,7 @@ func TestRetentionBeginsWithActiveUsers(t *testing.T) {
 	}
 }
 
-// TestRetentionActors finds as many people behind a row as it counts in each column.
+// TestRetentionActors checks that the number of people behind a row equals its count in each column.
 func TestRetentionActors(t *testing.T) {
 	c := demoProject(t)
 	node := retentionNode(nil, nil)
@@ -123,8 +123,8 @@ func TestRetentionActors(t *testing.T) {
 	}
 }
 
-// TestRetentionMistakes sends what must not reach ClickHouse. Each answer names the field: as its attr, or in the list of all
-// that is wrong with the JSON.
+// TestRetentionMistakes sends queries that must not reach ClickHouse. Each answer names the field: as its attr, or in the list of everything wrong
+// with the JSON.
 func TestRetentionMistakes(t *testing.T) {
 	c := demoProject(t)
 	for attr, filter := range map[string]map[string]any{
@@ -143,7 +143,7 @@ func TestRetentionMistakes(t *testing.T) {
 	}
 }
 
-// TestRetentionEndpoint runs a published retention: its variables, and what stands for missing values and the rest.
+// TestRetentionEndpoint runs a published retention: its variables, and what it returns for missing values and for all others.
 func TestRetentionEndpoint(t *testing.T) {
 	c := demoProject(t)
 	query := retentionNode(map[string]any{"totalIntervals": 2}, map[string]any{"breakdownFilter": map[string]any{"breakdown": "component", "breakdown_limit": 2}})

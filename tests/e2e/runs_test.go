@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// runsServer is a server where one query of a project runs at a time, for as long as a test may take.
+// runsServer starts a server on which a project runs one query at a time, for as long as a test may take.
 func runsServer(t *testing.T) *harness.Client {
 	t.Helper()
 	s := harness.Start(t, "limits {\n\t\t\tconcurrency 1\n\t\t\trate 100000/s\n\t\t\tmax_execution_time 1h\n\t\t}")
@@ -21,10 +21,10 @@ func runsServer(t *testing.T) *harness.Client {
 	return s.Client(id, key)
 }
 
-// endless would take hours.
+// endless is a query that takes hours.
 const endless = "select max(cityHash64(toString(number + %d))) from numbers(4000000000000)"
 
-// begin begins a background run.
+// begin starts a background run.
 func begin(t *testing.T, c *harness.Client, id, hogql string) {
 	t.Helper()
 	answer := c.Do(t, http.MethodPost, "query/", map[string]any{
@@ -40,7 +40,7 @@ func status(answer harness.Answer) map[string]any {
 	return found
 }
 
-// poll asks for the status of a run until it is as wanted.
+// poll requests the status of a run until it is as wanted.
 func poll(t *testing.T, c *harness.Client, id string, wanted func(harness.Answer) bool) harness.Answer {
 	t.Helper()
 	var answer harness.Answer
@@ -53,14 +53,14 @@ func poll(t *testing.T, c *harness.Client, id string, wanted func(harness.Answer
 	return answer
 }
 
-// elapsed gives the seconds of the progress in a status; 0 when it tells none.
+// elapsed returns the seconds in the progress of a status; 0 if it has none.
 func timeElapsed(answer harness.Answer) float64 {
 	progress, _ := status(answer)["query_progress"].(map[string]any)
 	n, _ := progress["time_elapsed"].(float64)
 	return n
 }
 
-// pickedUp reports whether ClickHouse works on a run.
+// pickedUp reports whether ClickHouse is running a query.
 func pickedUp(answer harness.Answer) bool { return status(answer)["pickup_time"] != nil }
 
 func complete(answer harness.Answer) bool { return answer.Status != http.StatusAccepted }
@@ -97,7 +97,7 @@ func TestBackgroundRun(t *testing.T) {
 	}
 }
 
-// TestProgressAndCancel looks at runs on the engine, and stops them: the next query gets their place at once.
+// TestProgressAndCancel watches runs on the engine, and cancels them: the next query gets their place at once.
 func TestProgressAndCancel(t *testing.T) {
 	c := runsServer(t)
 	begin(t, c, "long", fmt.Sprintf(endless, 0))
@@ -107,7 +107,7 @@ func TestProgressAndCancel(t *testing.T) {
 		}
 		return timeElapsed(answer) >= 1
 	})
-	// ClickHouse reads in granules, which projects share: how much it has read is not for callers.
+	// ClickHouse reads in granules, which projects share, so callers do not learn how much it has read.
 	want := map[string]any{
 		"time_elapsed": timeElapsed(moving), "rows_read": 0.0, "bytes_read": 0.0, "estimated_rows_total": 0.0, "active_cpu_time": 0.0,
 	}
@@ -151,7 +151,7 @@ func TestProgressAndCancel(t *testing.T) {
 		if answer := c.Do(t, http.MethodGet, "query/second/", nil); answer.Status != http.StatusNotFound || answer.Body["detail"] != want {
 			t.Errorf("afterwards: %d %s", answer.Status, answer.Raw)
 		}
-		if rows := c.Query(t, "select 2"); len(rows) != 1 { // it would wait for its turn, were the engine still at work
+		if rows := c.Query(t, "select 2"); len(rows) != 1 { // it would wait for its turn if the engine were still working
 			t.Errorf("the next query: %v", rows)
 		}
 	})
@@ -180,7 +180,7 @@ func TestProgressAndCancel(t *testing.T) {
 		{"silent/run", "400 query_was_cancelled"},
 		{"silent/run.csv", "400 query_was_cancelled"},
 		{"silent/run.parquet", "400 query_was_cancelled"},
-		{"chatty/run.ndjson", "200 unexpected EOF"}, // broken, as the client has begun to read it
+		{"chatty/run.ndjson", "200 unexpected EOF"}, // interrupted after the client has begun to read it
 		{"chatty/run.arrow", "200 unexpected EOF"},
 		{"chatty/run.parquet", "200 unexpected EOF"},
 	} {
@@ -209,8 +209,8 @@ func TestProgressAndCancel(t *testing.T) {
 	}
 }
 
-// TestRunsAndConfigs: a run goes on when the config is loaded again, even when the new one has another cache, and is known
-// afterwards. A process that was killed knows nothing of the runs of the one before.
+// TestRunsAndConfigs: a run continues when the config is reloaded, even with another cache, and is still known afterwards. A process that replaces a
+// killed one does not know its runs.
 func TestRunsAndConfigs(t *testing.T) {
 	c := runsServer(t)
 	begin(t, c, "ended", "select 1")
@@ -256,6 +256,6 @@ func TestRunsAndConfigs(t *testing.T) {
 			t.Errorf("%s after a kill: %d %s", id, answer.Status, answer.Raw)
 		}
 	}
-	begin(t, c, "running", fmt.Sprintf(endless, 0)) // the server stops below it
+	begin(t, c, "running", fmt.Sprintf(endless, 0)) // the server is stopped while it runs
 	poll(t, c, "running", pickedUp)
 }

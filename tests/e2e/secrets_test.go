@@ -12,8 +12,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestLogsHoldNoValues runs queries that succeed and fail in all ways on a server that logs all it can, with a marker as a literal, as the
-// value of a variable, and in a row, and looks for it in the log.
+// TestLogsHoldNoValues runs queries that succeed and fail in all ways on a server with the most verbose log, with a marker as a literal, as a variable's
+// value, and in a row, and searches the log for it.
 func TestLogsHoldNoValues(t *testing.T) {
 	const literal, value, row = "MARKERliteral", "MARKERvalue", "MARKERrow"
 	// The first brace ends the block of the analytics app, the last one opens a block for the brace that follows.

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTestAccounts sets the filters against test accounts of a project, and asks every kind of query with and without them:
-// answers that were cached before the setting changed are not used after it.
+// TestTestAccounts sets a project's test account filters, and runs every kind of query with and without them: answers cached before the setting changed are
+// not used afterwards.
 func TestTestAccounts(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, `{"type": "person", "distinct_ids": ["us"], "properties": {"email": "me@shop.example"}}
@@ -78,7 +78,7 @@ func TestTestAccounts(t *testing.T) {
 	check("nothing set any more", true, all)
 }
 
-// TestProjectSet changes a project by its command, and refuses what a project can't be.
+// TestProjectSet changes a project with its command, which refuses invalid values.
 func TestProjectSet(t *testing.T) {
 	id, _ := server.Project(t, "before", "--timezone", "Asia/Tokyo", "--path-cleaning-filters", `[{"regex": "/\\d+", "alias": "/:id"}]`)
 	project := strconv.FormatInt(id, 10)

@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// settledTrend asks for a trend by day, and gives the answer.
+// settledTrend requests a trend by day, and returns the answer.
 func settledTrend(t *testing.T, c *harness.Client, from, to, refresh string) harness.Answer {
 	t.Helper()
 	answer := c.Do(t, http.MethodPost, "query/", map[string]any{"refresh": refresh, "query": map[string]any{
@@ -28,13 +28,13 @@ func settledTrend(t *testing.T, c *harness.Client, from, to, refresh string) har
 	return answer
 }
 
-// settledEvent is a line of an import.
+// settledEvent returns a line of an import.
 func settledEvent(day, person int) string {
 	return fmt.Sprintf(`{"event":"a","distinct_id":"u%d","timestamp":"2026-03-%02dT10:00:00Z"}`+"\n", person, day)
 }
 
-// TestSettledPast: whoever asks again a day later has one bucket computed, and one who has nothing computed spends nothing; an event that comes in
-// late reopens the bucket that it is in, and no other.
+// TestSettledPast: a query repeated a day later computes a single bucket, and a query that computes nothing uses none of the rate; a late event
+// reopens its own bucket, and no other.
 func TestSettledPast(t *testing.T) {
 	c, other := newProject(t), newProject(t)
 	var lines strings.Builder
@@ -77,11 +77,11 @@ func TestSettledPast(t *testing.T) {
 	}
 	importLines(t, c, settledEvent(5, 100))
 	ask(c, "2026-03-01", "2026-03-11", `fwd=partial; stored; detail="1 of 11 buckets computed"`)
-	// Who signs up had events as somebody else on two days.
+	// The person who signs up had events as somebody else on two days.
 	identify := func(anonymous int) string {
 		return fmt.Sprintf(`{"event":"$identify","distinct_id":"u0","timestamp":"2026-03-12T10:00:00Z","properties":{"$anon_distinct_id":"u%d"}}`+"\n", anonymous)
 	}
-	importLines(t, c, settledEvent(3, 200)+settledEvent(8, 200)+identify(300)) // whose property is a new one of the project
+	importLines(t, c, settledEvent(3, 200)+settledEvent(8, 200)+identify(300)) // its property is new in the project
 	ask(c, "2026-03-01", "2026-03-11", `fwd=partial; stored; detail="2 of 11 buckets computed"`)
 	importLines(t, c, settledEvent(3, 201))
 	ask(c, "2026-03-01", "2026-03-11", `fwd=partial; stored; detail="1 of 11 buckets computed"`)
@@ -104,8 +104,8 @@ func TestSettledPast(t *testing.T) {
 	}
 }
 
-// TestSettledPastOnDisk: a server that ends saves its buckets for the next start, and only for that one: after a crash, and for data that were written
-// since, all are computed.
+// TestSettledPastOnDisk: a server that stops saves its buckets for the next start, and only for that one: after a crash, and for data written since, all
+// buckets are recomputed.
 func TestSettledPastOnDisk(t *testing.T) {
 	const option = "cache {\n\t\t\tsettled_past_on_disk on\n\t\t}"
 	s := harness.Start(t, option)

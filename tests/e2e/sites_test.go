@@ -11,8 +11,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestNeighbours: the other directives of a site answer what the API has no route for, redirects and authentication come before it,
-// and what nobody answers is a 404 and no empty 200.
+// TestNeighbours: a site's other directives answer requests that the API has no route for, redirects and authentication come before it, and a request
+// that nothing answers gets a 404 instead of an empty 200.
 func TestNeighbours(t *testing.T) {
 	s := harness.Start(t)
 	id, key := s.Project(t, "neighbours")
@@ -82,7 +82,7 @@ func TestNeighbours(t *testing.T) {
 	api(http.StatusFound)
 }
 
-// TestLinksBehindProxies: links begin with what the client asked a trusted proxy for. What anybody else says of itself is ignored.
+// TestLinksBehindProxies: links start with the URL that the client used at a trusted proxy. Headers from anyone else are ignored.
 func TestLinksBehindProxies(t *testing.T) {
 	s := harness.Start(t)
 	_, key := s.Project(t, "behind a proxy")

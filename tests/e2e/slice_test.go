@@ -16,7 +16,7 @@ func stringReader(s string) io.Reader { return strings.NewReader(s) }
 
 func row(cells ...any) any { return cells }
 
-// TestDemoAnswers asks the demo's events what is known of them.
+// TestDemoAnswers runs queries on the demo's events whose answers are known.
 func TestDemoAnswers(t *testing.T) {
 	c := demoProject(t)
 	tests := []struct {
@@ -51,7 +51,7 @@ func TestDemoAnswers(t *testing.T) {
 	}
 }
 
-// publishCommits publishes the endpoint that the tests below run.
+// publishCommits publishes the endpoint run by the tests below.
 func publishCommits(t *testing.T, c *harness.Client, name string) {
 	t.Helper()
 	for _, v := range []map[string]any{
@@ -85,8 +85,8 @@ func rows(t *testing.T, a harness.Answer) []any {
 	return list
 }
 
-// TestCustomersRows is the product's main job: a customer's backend calls an endpoint with variables and paging, and the
-// second call comes from the cache.
+// TestCustomersRows is the product's main use: a customer's backend calls an endpoint with variables and paging, and the second call is served from the
+// cache.
 func TestCustomersRows(t *testing.T) {
 	c := demoProject(t)
 	publishCommits(t, c, "customers_rows")
@@ -130,7 +130,7 @@ func TestCustomersRows(t *testing.T) {
 	}
 }
 
-// TestCacheHeaders checks what a cached answer says of itself.
+// TestCacheHeaders checks the headers of a cached answer.
 func TestCacheHeaders(t *testing.T) {
 	c := demoProject(t)
 	publishCommits(t, c, "cache_headers")
@@ -173,7 +173,7 @@ func TestCacheHeaders(t *testing.T) {
 	}
 }
 
-// TestRefused sends what must not run, and checks that the answer is a 400 with a place in the text.
+// TestRefused sends queries that must not run, and checks that the answer is a 400 with a place in the text.
 func TestRefused(t *testing.T) {
 	c := newProject(t)
 	for _, query := range []string{

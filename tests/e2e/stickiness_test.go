@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// plainStickiness is what only stickiness varies.
+// plainStickiness has the options that only stickiness has.
 type plainStickiness struct {
 	plainQuery
 	count      int // intervalCount, 0 for none
@@ -48,7 +48,7 @@ func elapsed(from, to time.Time, interval string) int {
 	return n
 }
 
-// stickiness is contract stickiness.md, sections 2 to 5, by the letter.
+// stickiness is a literal implementation of contract stickiness.md, sections 2 to 5.
 func (w *plainWorld) stickiness(q plainStickiness) []float64 {
 	end := q.to
 	if q.interval != "hour" {
@@ -132,7 +132,7 @@ func TestStickinessAgainstPlainGo(t *testing.T) {
 	}
 }
 
-// TestStickinessAgainstHogQL compares the total of stickiness with the people whom HogQL counts.
+// TestStickinessAgainstHogQL compares the total of stickiness with the number of people from HogQL.
 func TestStickinessAgainstHogQL(t *testing.T) {
 	c := demoProject(t)
 	events := []string{"commit authored", "pull request merged"}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTenantsStayApart gives two projects events with markers of their own, and asks as one of them for everything in every
-// way: no answer, header or log line holds a marker of the other.
+// TestTenantsStayApart gives two projects events with their own markers, and as one of them requests everything in every way: no answer, header or log
+// line contains a marker of the other.
 func TestTenantsStayApart(t *testing.T) {
 	ours, theirs := newProject(t), newProject(t)
 	for c, marker := range map[string]string{"ours": "our-marker", "theirs": "their-marker"} {
@@ -103,7 +103,7 @@ func TestKeysOpenTheirProjectAlone(t *testing.T) {
 			}
 		}
 	}
-	// The same bytes that the owner sent, by a key of another project for its own: nothing of the owner's plan or result.
+	// The same bytes as the owner's, sent with a key of another project to that project: it gets nothing of the owner's plan or result.
 	own := ours.Do(t, http.MethodPost, "query/", map[string]any{"query": query})
 	if own.Status != http.StatusOK || strings.Contains(string(own.Raw), "their-secret") {
 		t.Errorf("the intruder's own project: %d %s", own.Status, own.Raw)

@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// publicSite is the site of docs/caddyfile.md, with an access log of its own.
+// publicSite is the site of docs/caddyfile.md, with its own access log.
 const publicSite = `
 	header {
 		Strict-Transport-Security "max-age=31536000"
@@ -28,7 +28,7 @@ const publicSite = `
 	analytics
 `
 
-// secured serves the API over HTTPS too, and returns the site's URL, the settings of clients that trust it, and its access log.
+// secured also serves the API over HTTPS, and returns the site's URL, TLS settings that trust it, and its access log.
 func secured(t *testing.T, s *harness.Server) (url string, trust *tls.Config, accessLog string) {
 	t.Helper()
 	ports, err := harness.FreePorts(1)
@@ -43,7 +43,7 @@ func secured(t *testing.T, s *harness.Server) (url string, trust *tls.Config, ac
 	return "https://" + address, trust, accessLog
 }
 
-// TestTLS runs an endpoint over each version of HTTP, and reads the access log for secrets.
+// TestTLS runs an endpoint over each version of HTTP, and searches the access log for secrets.
 func TestTLS(t *testing.T) {
 	s := harness.Start(t)
 	id, key := s.Project(t, "public")
@@ -104,7 +104,7 @@ func TestTLS(t *testing.T) {
 	})
 	t.Run("access log", func(t *testing.T) {
 		var log string
-		harness.Eventually(t, time.Minute, func() error { // a line is written once its request is over
+		harness.Eventually(t, time.Minute, func() error { // a line is written when its request has ended
 			raw, err := os.ReadFile(accessLog)
 			if err != nil {
 				return err

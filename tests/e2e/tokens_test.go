@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestBrowserTokens takes a token from its issue to its end, as a backend, a page and an operator see it.
+// TestBrowserTokens follows a token from issue to expiry, as a backend, a page and an operator see it.
 func TestBrowserTokens(t *testing.T) {
 	c := customers(t)
 	backend := boundKey(t, c, "secret", "--label", "backend")

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// askTrend answers a trend of the demo's commits, which cover the years from 2012 on.
+// askTrend requests a trend of the demo's commits, which start in 2012.
 func askTrend(t *testing.T, c *harness.Client, fields map[string]any) harness.Answer {
 	t.Helper()
 	node := map[string]any{
@@ -26,7 +26,7 @@ func askTrend(t *testing.T, c *harness.Client, fields map[string]any) harness.An
 	return answer
 }
 
-// trendNumbers gives the sums of data, count and aggregated_value over the items of an answer.
+// trendNumbers returns the sums of data, count and aggregated_value over the items of an answer.
 func trendNumbers(t *testing.T, a harness.Answer) (data, count, aggregated float64, items int) {
 	t.Helper()
 	list, ok := a.Body["results"].([]any)
@@ -48,7 +48,7 @@ func trendNumbers(t *testing.T, a harness.Answer) (data, count, aggregated float
 	return data, count, aggregated, len(list)
 }
 
-// TestTrendsAgreeWithHogQL holds trends of real events to counts of the same events in HogQL.
+// TestTrendsAgreeWithHogQL compares trends of real events with counts of the same events in HogQL.
 func TestTrendsAgreeWithHogQL(t *testing.T) {
 	c := demoProject(t)
 	first := func(hogql string) float64 {
@@ -91,7 +91,7 @@ func TestTrendsAgreeWithHogQL(t *testing.T) {
 	}
 }
 
-// TestTrendsEnvelope pins what stands around the results.
+// TestTrendsEnvelope checks the fields around the results.
 func TestTrendsEnvelope(t *testing.T) {
 	c := demoProject(t)
 	body := map[string]any{
@@ -135,7 +135,7 @@ func TestTrendsEnvelope(t *testing.T) {
 	}
 }
 
-// TestTrendsEndpoint runs a published trend: its variables, and what stands for missing values and the rest.
+// TestTrendsEndpoint runs a published trend: its variables, and what it returns for missing values and for all others.
 func TestTrendsEndpoint(t *testing.T) {
 	c := demoProject(t)
 	query := map[string]any{

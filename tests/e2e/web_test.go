@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// webLines are two people's visits: one of two pages, one of a page alone, and one that begins the day before.
+// webLines are two people's visits: one of two pages, one of a single page, and one that starts the day before.
 func webLines() string {
 	var lines strings.Builder
 	for i, visit := range []struct{ person, session, at, page, event string }{
@@ -29,7 +29,7 @@ func webLines() string {
 	return strings.ReplaceAll(lines.String(), "\n\t\t\t", " ")
 }
 
-// TestWeb asks about visits, saves the question, and finds that it can't be published.
+// TestWeb queries visits, saves the query, and checks that it cannot be published.
 func TestWeb(t *testing.T) {
 	c := newProject(t)
 	importLines(t, c, webLines())

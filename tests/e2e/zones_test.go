@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// hostileZones are what the engine would take for a zone, and keep or open.
+// hostileZones are names that the engine would accept as time zones, and cache or open as files.
 var hostileZones = []string{
 	"file:/proc/self/fd/3", "Fixed/UTC+01:02:03", "libc:localtime", "/etc/passwd", "../../etc/passwd", "posixrules", "europe/berlin", "",
 }
 
-// TestHostileZones sends zones that the engine must not see, in every way in which a request can bring one. It uses no table
-// afterwards but one, which a thread of the engine that hangs would block.
+// TestHostileZones sends zones that the engine must not see, in every way possible in a request. Afterwards it uses a single table, which a hanging
+// thread of the engine would block.
 func TestHostileZones(t *testing.T) {
 	c := newProject(t)
 	must(t, c, http.StatusCreated, http.MethodPost, "insight_variables/", map[string]any{"name": "zone", "type": "String", "default_value": "Europe/Berlin"})
