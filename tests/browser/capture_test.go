@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// capturePage is a page that captures with posthog-js, as it is published.
+// capturePage is a page that captures with the published posthog-js.
 const capturePage = `<!doctype html>
 <title>%[1]s</title>
 <link rel="icon" href="data:,">
@@ -42,7 +42,7 @@ func captureSite(t *testing.T, token string) string {
 	return web.URL
 }
 
-// TestPostHogJS captures in a browser, and asks what was captured.
+// TestPostHogJS captures in a browser, and queries the captured events.
 func TestPostHogJS(t *testing.T) {
 	t.Parallel()
 	page := openTab(t) // or skip
@@ -65,7 +65,7 @@ func TestPostHogJS(t *testing.T) {
 
 	page.open(t, web+"/first")
 	shows("select event, properties.$pathname, properties.$lib, person_mode from events", []any{"$pageview", "/first", "web", "propertyless"})
-	harness.Eventually(t, time.Minute, func() error { // autocapture is off until the config came
+	harness.Eventually(t, time.Minute, func() error { // autocapture is off until the config has arrived
 		if got := page.evaluate(t, `String(!!posthog.autocapture && posthog.autocapture.isEnabled)`); got != "true" {
 			return fmt.Errorf("autocapture is enabled: %s", got)
 		}
@@ -80,7 +80,7 @@ func TestPostHogJS(t *testing.T) {
 		[]any{12.5, "acme", "ann@example.com", "/first"})
 	shows("select key, properties.plan from groups", []any{"acme", "pro"})
 
-	page.click(t, "#next") // what is left is sent as the page goes
+	page.click(t, "#next") // the rest is sent when the page is left
 	shows("select properties.$pathname from events where event = '$pageleave'", []any{"/first"})
 	shows("select count() from events where event = '$pageview' and properties.$pathname = '/second'", []any{1.0})
 	shows("select count(distinct person_id) from events", []any{1.0})
@@ -89,7 +89,7 @@ func TestPostHogJS(t *testing.T) {
 	page.evaluate(t, `posthog.opt_out_capturing(); posthog.capture("never"); "done"`)
 	page.open(t, web+"/third")
 	shows("select count() from events where event = 'never' or properties.$pathname = '/third'", []any{0.0})
-	if sent := len(page.answers("/e/")); sent > before+1 { // what waited before the visitor opted out may still go
+	if sent := len(page.answers("/e/")); sent > before+1 { // requests that were queued before the visitor opted out may still be sent
 		t.Errorf("%d requests were sent after opting out", sent-before)
 	}
 	for _, r := range page.sent() {

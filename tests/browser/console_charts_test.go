@@ -14,14 +14,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// shownQuery is a query that a page draws, and one of its numbers: its place in the table, and how the API's result has it.
+// shownQuery is a query that a page draws, with one of its numbers: its place in the table, and its path in the API's result.
 type shownQuery struct {
 	query       string
 	row, column int
 	number      func(t *testing.T, results any) float64
 }
 
-// at follows names and indexes into a value of JSON.
+// at follows names and indexes into a JSON value.
 func at(t *testing.T, value any, path ...any) any {
 	t.Helper()
 	for _, step := range path {
@@ -40,7 +40,7 @@ func at(t *testing.T, value any, path ...any) any {
 	return value
 }
 
-// numberAt is the number at a path of the results.
+// numberAt returns the number at a path in the results.
 func numberAt(path ...any) func(*testing.T, any) float64 {
 	return func(t *testing.T, results any) float64 {
 		t.Helper()
@@ -60,7 +60,7 @@ const (
 	authored   = `{"id": "commit authored", "type": "events"}`
 )
 
-// shownQueries have numbers of people, so that the people behind a number are as many as it says.
+// shownQueries have numbers of people, so that each number equals the number of people behind it.
 var shownQueries = map[string]shownQuery{
 	"trend over time": {
 		query: `{"kind": "TrendsQuery", "series": [` + committing + `], ` + august + `, "compareFilter": {"compare": true}}`,
@@ -111,7 +111,7 @@ var shownQueries = map[string]shownQuery{
 	},
 }
 
-// resultsOf asks the API.
+// resultsOf requests the results from the API.
 func resultsOf(t *testing.T, client *harness.Client, query string) any {
 	t.Helper()
 	answer := client.Do(t, http.MethodPost, "query/", map[string]any{"query": json.RawMessage(query)})
@@ -121,13 +121,13 @@ func resultsOf(t *testing.T, client *harness.Client, query string) any {
 	return answer.Body["results"]
 }
 
-// draws opens a query that is not saved.
+// draws opens an unsaved query.
 func (c *console) draws(t *testing.T, query string) {
 	t.Helper()
 	c.visit(t, "insights/new?q="+url.QueryEscape(query))
 }
 
-// asTable shows the numbers of the chart as a table, if it is not one.
+// asTable switches the chart to a table, unless it is one already.
 func (c *console) asTable(t *testing.T) {
 	t.Helper()
 	if len(c.find(t, "button", "Table")) > 0 {
@@ -135,7 +135,7 @@ func (c *console) asTable(t *testing.T) {
 	}
 }
 
-// TestConsoleCharts: the table of a chart has the numbers of the API, and a click on one lists as many people.
+// TestConsoleCharts: the table of a chart has the API's numbers, and a click on a number lists that many people.
 func TestConsoleCharts(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -162,7 +162,7 @@ func TestConsoleCharts(t *testing.T) {
 	}
 }
 
-// peopleBehind is how many people the dialog says there are.
+// peopleBehind returns the number of people given in the dialog.
 const peopleBehind = `(async () => {
 	const end = Date.now() + 15_000;
 	while (Date.now() < end) {
@@ -173,7 +173,7 @@ const peopleBehind = `(async () => {
 	return document.querySelector("dialog")?.innerText ?? "no dialog";
 })()`
 
-// TestConsoleChartClick: a click into a chart lists those of the nearest point.
+// TestConsoleChartClick: a click into a chart lists the people of the nearest point.
 func TestConsoleChartClick(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -182,7 +182,7 @@ func TestConsoleChartClick(t *testing.T) {
 	points, _ := at(t, resultsOf(t, d.Client(d.Project, d.PersonalKey), fmt.Sprintf(query, "ActionsLineGraph")), 0, "data").([]any)
 	for _, display := range []string{"ActionsLineGraph", "ActionsBar"} {
 		c.draws(t, fmt.Sprintf(query, display))
-		// In the middle of the plot is the seventh or the eighth of 14 days; bars begin at the foot.
+		// The middle of the plot is at the seventh or eighth of 14 days; bars start at the bottom.
 		var place struct{ X, Y float64 }
 		raw := c.evaluate(t, `(() => {
 			const plot = document.querySelector(".chart-plot canvas");
@@ -210,7 +210,7 @@ func TestConsoleChartClick(t *testing.T) {
 	}
 }
 
-// TestConsoleChartLooks draws every kind of chart: each is accessible, fits into a narrow window, and keeps to the page's policy.
+// TestConsoleChartLooks draws every kind of chart: each is accessible, fits into a narrow window, and complies with the page's policy.
 func TestConsoleChartLooks(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -250,7 +250,7 @@ func TestConsoleChartLooks(t *testing.T) {
 	}
 }
 
-// TestConsoleChartNames: names of events and values are texts, whatever they look like.
+// TestConsoleChartNames: names of events and values are shown as text, whatever they look like.
 func TestConsoleChartNames(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)

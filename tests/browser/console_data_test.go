@@ -19,14 +19,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// newClient makes a project, and a client of it with every scope.
+// newClient makes a project, and returns a client for it with every scope.
 func newClient(t *testing.T, d *harness.Demo, name string) *harness.Client {
 	t.Helper()
 	id, _ := d.Server.Project(t, name)
 	return d.Client(id, d.Key(t, id, "*", "personal"))
 }
 
-// capture sends events as an SDK does.
+// capture sends events like an SDK.
 func capture(t *testing.T, c *harness.Client, events ...map[string]any) {
 	t.Helper()
 	token, err := c.Server.CaptureToken(c.Project)
@@ -39,7 +39,7 @@ func capture(t *testing.T, c *harness.Client, events ...map[string]any) {
 	}
 }
 
-// imported puts events into a project.
+// imported imports events into a project.
 func imported(t *testing.T, c *harness.Client, events ...map[string]any) {
 	t.Helper()
 	var lines bytes.Buffer
@@ -52,7 +52,7 @@ func imported(t *testing.T, c *harness.Client, events ...map[string]any) {
 	c.Server.MustCommand(t, nil, &lines, "import", "--project", strconv.FormatInt(c.Project, 10), "-")
 }
 
-// texts returns the strings of a script that gives them as JSON.
+// texts returns the strings that a script returns as JSON.
 func (c *console) texts(t *testing.T, script string) (out []string) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(c.evaluate(t, script)), &out); err != nil {
@@ -61,14 +61,14 @@ func (c *console) texts(t *testing.T, script string) (out []string) {
 	return out
 }
 
-// column is the text of a column of the table with a label, from the first row on.
+// column returns the texts of a labeled column of the table, from the first row on.
 func (c *console) column(t *testing.T, label string, column int) []string {
 	t.Helper()
 	return c.texts(t, fmt.Sprintf(`JSON.stringify([...document.querySelectorAll(%s)].map((row) => row.cells[%d].innerText.trim()))`,
 		quote(fmt.Sprintf("[aria-label=%q] tbody tr:not([aria-hidden])", label)), column))
 }
 
-// wholeTail are the uuids of all rows of the list of live events, of which the page holds only those in view.
+// wholeTail returns the uuids of all rows in the list of live events, of which the page only contains the visible ones.
 const wholeTail = `(async () => {
 	const box = document.querySelector(".live-box");
 	const seen = new Map();
@@ -81,7 +81,7 @@ const wholeTail = `(async () => {
 	return JSON.stringify([...seen.values()]);
 })()`
 
-// TestConsoleLiveEvents captures while the page shows the events: each is there once, those with an old time too.
+// TestConsoleLiveEvents captures while the page shows the events: each appears once, even those with an old time.
 func TestConsoleLiveEvents(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -103,7 +103,7 @@ func TestConsoleLiveEvents(t *testing.T) {
 	}
 	for i := range 12 {
 		more(1+i%7, "visited")
-		time.Sleep(300 * time.Millisecond) // so that polls fall between
+		time.Sleep(300 * time.Millisecond) // so that polls happen in between
 	}
 	c.shows(t, fmt.Sprintf("%d shown · %d new", sent, sent))
 	check := func(where string) {
@@ -160,7 +160,7 @@ func TestConsoleLiveEvents(t *testing.T) {
 	c.accessible(t)
 }
 
-// TestConsoleEventDetails opens an event of the list: its properties, its elements and its person.
+// TestConsoleEventDetails opens an event in the list: its properties, its elements and its person.
 func TestConsoleEventDetails(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -188,7 +188,7 @@ func TestConsoleEventDetails(t *testing.T) {
 	c.one(t, "heading", "ann@example.com")
 }
 
-// TestConsolePeople finds people, and shows one of them.
+// TestConsolePeople searches for people, and opens one of them.
 func TestConsolePeople(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -229,11 +229,11 @@ func TestConsolePeople(t *testing.T) {
 	if got, want := c.column(t, "Cohorts of the person", 0), membersOf(in, "name"); !slices.Equal(got, want) || len(want) == 0 {
 		t.Errorf("the person is in %q, by the API in %q", got, want)
 	}
-	c.visit(t, "person/"+url.PathEscape(distinct)) // a distinct id, too
+	c.visit(t, "person/"+url.PathEscape(distinct)) // distinct ids work, too
 	c.one(t, "heading", distinct)
 }
 
-// members are the texts of a member of records.
+// members returns the texts of a member of records.
 func membersOf(records []any, member string) []string {
 	var out []string
 	for _, one := range records {
@@ -243,7 +243,7 @@ func membersOf(records []any, member string) []string {
 	return out
 }
 
-// firsts are the texts of the first column of rows.
+// firsts returns the texts in the first column of rows.
 func firsts(rows []any) []string {
 	var out []string
 	for _, row := range rows {
@@ -253,7 +253,7 @@ func firsts(rows []any) []string {
 	return out
 }
 
-// grouped writes a number as pages do: 12,345.
+// grouped formats a number like the pages do: 12,345.
 func grouped(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -262,7 +262,7 @@ func grouped(n int) string {
 	return text
 }
 
-// TestConsoleDefinitions lists events and properties, shows one of each, and describes an event.
+// TestConsoleDefinitions lists events and properties, opens one of each, and describes an event.
 func TestConsoleDefinitions(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -321,7 +321,7 @@ func TestConsoleDefinitions(t *testing.T) {
 	}
 }
 
-// drafts are steps that the preview of an action has to count as the server does.
+// drafts are steps for which the preview of an action must count the same as the server.
 var drafts = []map[string]any{
 	{"event": "paid"},
 	{"event": "$pageview", "url": "/Docs"},
@@ -336,13 +336,13 @@ var drafts = []map[string]any{
 	{"event": "$autocapture", "href": "/GO", "href_matching": "contains"},
 	{"event": "$autocapture", "tag_name": "button"},
 	{"event": "$autocapture", "selector": "form.signup > button"},
-	{"event": "paid", "selector": "form.signup > button", "text": "Sign up"}, // which only clicks are asked for
+	{"event": "paid", "selector": "form.signup > button", "text": "Sign up"}, // only applies to clicks
 	{"event": "paid", "properties": []any{map[string]any{"type": "event", "key": "plan", "operator": "exact", "value": []string{"it's"}}}},
 	{"properties": []any{map[string]any{"type": "person", "key": "tier", "operator": "exact", "value": "gold"}}},
 	{},
 }
 
-// TestConsoleActionPreview: the preview, which asks with the steps of the form, counts what the saved action does.
+// TestConsoleActionPreview: the preview, which queries with the steps in the form, has the same count as the saved action.
 func TestConsoleActionPreview(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -390,7 +390,7 @@ func TestConsoleActionPreview(t *testing.T) {
 	}
 }
 
-// oneByOne makes an action of each step.
+// oneByOne makes an action for each step.
 func oneByOne(steps []map[string]any) (out [][]any) {
 	for _, step := range steps {
 		out = append(out, []any{step})
@@ -452,7 +452,7 @@ func TestConsoleActions(t *testing.T) {
 	}
 }
 
-// TestConsoleCohorts makes a dynamic and a static cohort, and changes who is in the static one.
+// TestConsoleCohorts makes a dynamic and a static cohort, and changes the members of the static one.
 func TestConsoleCohorts(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -518,7 +518,7 @@ func TestConsoleCohorts(t *testing.T) {
 	c.press(t, "button", "Remove ben@example.com")
 	members("ann@example.com", "cem@example.com")
 	c.accessible(t)
-	// A key that may not see people has no tab of members, and a list no criteria.
+	// For a key that may not read people, there is no tab of members, and a list has no criteria.
 	blind := signedIn(t, d.Server, client.Project, "cohort:read", "project:read")
 	blind.visit(t, strings.TrimPrefix(c.path(t), fmt.Sprintf("/project/%d/", client.Project)))
 	blind.one(t, "tabpanel", "Used by (0)")

@@ -16,24 +16,24 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// editing is a tab with the editor of insights.
+// editing is a tab with the insight editor.
 type editing struct{ *console }
 
-// pick writes a part of a name into a field with suggestions, and takes the first of them.
+// pick types part of a name into a field with suggestions, and takes the first of them.
 func (c *editing) pick(t *testing.T, field, part string) {
 	t.Helper()
 	c.fill(t, "combobox", field, part)
 	c.key(t, kb.Enter)
 }
 
-// add presses a button that becomes a field with suggestions, and picks one of them.
+// add presses a button that turns into a field with suggestions, and picks one of them.
 func (c *editing) add(t *testing.T, button, part string) {
 	t.Helper()
 	c.press(t, "button", button)
 	c.pick(t, button+": "+map[bool]string{true: "event", false: "property"}[button != "Add filter" && button != "Add breakdown"], part)
 }
 
-// choose takes an option of a list, as the browser does when somebody chooses it.
+// choose selects an option of a list, like the browser does for a user.
 func (c *editing) choose(t *testing.T, list, option string) {
 	t.Helper()
 	at := c.one(t, "combobox", list)
@@ -52,7 +52,7 @@ func (c *editing) choose(t *testing.T, list, option string) {
 	c.settle(t)
 }
 
-// insight is the insight in a query that was sent.
+// insight returns the insight in a query that was sent.
 func (*editing) insight(query any) any {
 	node, _ := query.(map[string]any)
 	if node["kind"] == "InsightVizNode" {
@@ -61,7 +61,7 @@ func (*editing) insight(query any) any {
 	return query
 }
 
-// asks waits until the last query that the page asked is that of a JSON text, and was answered with 200.
+// asks waits until the page's last query equals the one in a JSON text, and was answered with 200.
 func (c *editing) asks(t *testing.T, want string) {
 	t.Helper()
 	var wanted any
@@ -91,7 +91,7 @@ func (c *editing) asks(t *testing.T, want string) {
 	})
 }
 
-// TestConsoleEditor builds an insight of each kind, and looks at the query that the page asks.
+// TestConsoleEditor builds an insight of each kind, and checks the query that the page sends.
 func TestConsoleEditor(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -204,7 +204,7 @@ func TestConsoleEditor(t *testing.T) {
 	}
 }
 
-// TestConsoleEditorMistake: what the server says is wrong with a field is shown beside it.
+// TestConsoleEditorMistake: the server's message about a field is shown next to it.
 func TestConsoleEditorMistake(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -222,7 +222,7 @@ func TestConsoleEditorMistake(t *testing.T) {
 	}
 }
 
-// TestConsoleEditorDate: a date that was written counts when its field is left, as other values do; what is no date does not.
+// TestConsoleEditorDate: like other values, a typed date is applied when its field loses the focus; an invalid date is not.
 func TestConsoleEditorDate(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -242,7 +242,7 @@ func TestConsoleEditorDate(t *testing.T) {
 	}
 }
 
-// TestConsoleEditorKeeps: an insight that another client saved is opened, changed and saved without losing what the editor does not know.
+// TestConsoleEditorKeeps: an insight saved by another client is opened, changed and saved without losing fields that the editor does not know.
 func TestConsoleEditorKeeps(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestConsoleEndsUnsaved: a page with something unsaved stays when the session ends, and is saved with another key of the project.
+// TestConsoleEndsUnsaved: a page with unsaved changes stays when the session ends, and can be saved with another key of the project.
 func TestConsoleEndsUnsaved(t *testing.T) {
 	t.Parallel()
 	c, client := ownProject(t, "ended")

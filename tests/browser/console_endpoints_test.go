@@ -17,10 +17,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// salesQuery is a query that has a variable.
+// salesQuery is a query with a variable.
 const salesQuery = "select toInt(properties.n) as n, properties.plan as plan from events where event = 'sold' and properties.plan = {variables.plan} order by 1"
 
-// sellers makes a project with sales 0 to 11, of which every second is of the plan pro.
+// sellers makes a project with sales 0 to 11, every second of which has the plan pro.
 func sellers(t *testing.T, d *harness.Demo) *harness.Client {
 	t.Helper()
 	id, _ := d.Server.Project(t, "A shop")
@@ -39,7 +39,7 @@ func sellers(t *testing.T, d *harness.Demo) *harness.Client {
 	return d.Client(id, d.Key(t, id, "*", "personal"))
 }
 
-// publish makes the endpoint sales, and its variable.
+// publish makes the endpoint sales and its variable.
 func publish(t *testing.T, c *harness.Client, names ...string) {
 	t.Helper()
 	must(t, c, http.MethodPost, "insight_variables/", map[string]any{"name": "plan", "type": "String", "default_value": "pro"})
@@ -48,7 +48,7 @@ func publish(t *testing.T, c *harness.Client, names ...string) {
 	}
 }
 
-// must sends a request that has to succeed.
+// must sends a request that must succeed.
 func must(t *testing.T, c *harness.Client, method, path string, body any) map[string]any {
 	t.Helper()
 	answer := c.Do(t, method, path, body)
@@ -58,7 +58,7 @@ func must(t *testing.T, c *harness.Client, method, path string, body any) map[st
 	return answer.Body
 }
 
-// grid is the text of each cell of a grid, without the numbers of its rows.
+// grid returns the text of each cell of a grid, without the row numbers.
 func (c *console) grid(t *testing.T) (rows [][]string) {
 	t.Helper()
 	raw := c.evaluate(t, `JSON.stringify([...document.querySelectorAll(".grid tbody tr")].map((row) => [...row.cells].slice(1).map((cell) => cell.textContent)))`)
@@ -68,7 +68,7 @@ func (c *console) grid(t *testing.T) (rows [][]string) {
 	return rows
 }
 
-// row is the text of each cell of the row that a link is in.
+// row returns the text of each cell in the row that contains a link.
 func (c *console) row(t *testing.T, link string) (cells []string) {
 	t.Helper()
 	raw := c.evaluate(t, fmt.Sprintf(`JSON.stringify([...[...document.querySelectorAll("main tr a")].find((a) => a.textContent === %s)?.closest("tr").cells ?? []]
@@ -79,7 +79,7 @@ func (c *console) row(t *testing.T, link string) (cells []string) {
 	return cells
 }
 
-// rowsOf is the text of each cell of the table of a name.
+// rowsOf returns the text of each cell of a named table.
 func (c *console) rowsOf(t *testing.T, table string) (rows [][]string) {
 	t.Helper()
 	raw := c.evaluate(t, fmt.Sprintf(`JSON.stringify([...document.querySelectorAll("main section[aria-label=" + CSS.escape(%s) + "] tbody tr")]
@@ -90,7 +90,7 @@ func (c *console) rowsOf(t *testing.T, table string) (rows [][]string) {
 	return rows
 }
 
-// TestConsoleEndpointLife: an endpoint is made, tried, changed, brought back, and deleted on its pages.
+// TestConsoleEndpointLife: an endpoint is made, tried, changed, rolled back and deleted on its pages.
 func TestConsoleEndpointLife(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -160,7 +160,7 @@ func TestConsoleEndpointLife(t *testing.T) {
 		c.press(t, "tab", "Settings")
 		c.fill(t, "textbox", "Fresh for, in seconds", "60")
 		c.fill(t, "textbox", "Rate limit", "30/m")
-		c.press(t, "button", "Save version") // which leaves what was typed into the other form
+		c.press(t, "button", "Save version") // leaves what was typed into the other form
 		c.press(t, "tab", "Runs")
 		c.shows(t, "The changes of the endpoint are not saved.")
 		c.press(t, "button", "Stay")
@@ -276,7 +276,7 @@ func TestConsoleEndpointLife(t *testing.T) {
 	})
 }
 
-// TestConsoleEndpointSearch: the list is searched, ordered and paged by the server.
+// TestConsoleEndpointSearch: the server searches, sorts and pages the list.
 func TestConsoleEndpointSearch(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -314,7 +314,7 @@ func TestConsoleEndpointSearch(t *testing.T) {
 	c.accessible(t)
 }
 
-// TestConsoleSnippets: the programs that the page shows run as they stand.
+// TestConsoleSnippets: the programs shown on the page run unchanged.
 func TestConsoleSnippets(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)

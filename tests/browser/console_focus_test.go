@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// focus names what has the focus: by its id, else by what screen readers call it.
+// focus returns the focused element: its id, or its name for screen readers.
 func (c *console) focus(t *testing.T) string {
 	t.Helper()
 	return c.evaluate(t, `(() => {
@@ -18,7 +18,7 @@ func (c *console) focus(t *testing.T) string {
 	})()`)
 }
 
-// TestConsoleDialogFocus: however a dialog is closed, what had the focus before it has it again, or the page if that is gone.
+// TestConsoleDialogFocus: however a dialog is closed, the previously focused element gets the focus back, or the page if that element is gone.
 func TestConsoleDialogFocus(t *testing.T) {
 	t.Parallel()
 	c, client := ownProject(t, "focus")
@@ -67,7 +67,7 @@ func TestConsoleDialogFocus(t *testing.T) {
 	c.one(t, "heading", "More growth")
 	has("after Save", "More")
 
-	// What was sent from a dialog that is closed meanwhile can still fail, and leaves other dialogs alone.
+	// A request sent from a dialog that was then closed can still fail, without affecting other dialogs.
 	c.expect("404")
 	c.press(t, "button", "More")
 	c.press(t, "menuitem", "Name, description, tags")
@@ -85,7 +85,7 @@ func TestConsoleDialogFocus(t *testing.T) {
 	})()`)
 	c.shows(t, "Not found.")
 
-	// A dialog over a dialog gives the focus back to that one.
+	// A dialog over another one returns the focus to that one.
 	c.visit(t, "dashboard")
 	c.press(t, "button", "New dashboard")
 	c.evaluate(t, `document.querySelector("dialog input").focus(), ""`)
@@ -99,7 +99,7 @@ func TestConsoleDialogFocus(t *testing.T) {
 	has("after the dialog below", "New dashboard")
 }
 
-// TestConsoleToastOverDialog: a message that comes while a dialog is open is over it, and read out.
+// TestConsoleToastOverDialog: a message that appears while a dialog is open is shown above it, and read out.
 func TestConsoleToastOverDialog(t *testing.T) {
 	t.Parallel()
 	c, client := ownProject(t, "toasts")
@@ -124,7 +124,7 @@ func TestConsoleToastOverDialog(t *testing.T) {
 	}
 }
 
-// TestConsolePageOpens: a page that is opened gives the document its title and gets the focus, without a frame for those who use a mouse.
+// TestConsolePageOpens: opening a page sets the document's title and focuses the page, without a focus ring for mouse users.
 func TestConsolePageOpens(t *testing.T) {
 	t.Parallel()
 	c, client := ownProject(t, "titles")
@@ -161,7 +161,7 @@ func TestConsolePageOpens(t *testing.T) {
 		t.Errorf("at a person, the navigation marks %s", got)
 	}
 	c.press(t, "link", "Keys")
-	c.press(t, "tab", "Secret keys") // changes the query string alone
+	c.press(t, "tab", "Secret keys") // only changes the query string
 	has("after a tab", "Keys · Analytics", "Secret keys")
 	c.one(t, "tabpanel", "Secret keys")
 	if got := c.evaluate(t, `document.getElementById(document.activeElement.getAttribute("aria-controls"))?.role ?? "nothing"`); got != "tabpanel" {
@@ -178,7 +178,7 @@ func TestConsolePageOpens(t *testing.T) {
 	}
 }
 
-// TestConsoleTileKeepsFocus: a tile that is moved past another one keeps the focus, so that it can be moved on.
+// TestConsoleTileKeepsFocus: a tile that is moved past another one keeps the focus, so that it can be moved further.
 func TestConsoleTileKeepsFocus(t *testing.T) {
 	t.Parallel()
 	c, client := ownProject(t, "tiles")

@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestConsoleHealth: the page shows what status/ says, and the queries of the log.
+// TestConsoleHealth: the page shows the content of status/, and the queries in the log.
 func TestConsoleHealth(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// attach chooses a file in the only field for files.
+// attach chooses a file in the page's only file field.
 func (c *console) attach(t *testing.T, path string) {
 	t.Helper()
 	root, err := chromedp.Call(c.ctx, dom.GetDocument, dom.GetDocumentParams{})
@@ -33,7 +33,7 @@ func (c *console) attach(t *testing.T, path string) {
 	c.settle(t)
 }
 
-// imports waits until the list of imports, the newest first, has these states.
+// imports waits until the list of imports, newest first, has these states.
 func (c *console) imports(t *testing.T, want ...string) {
 	t.Helper()
 	harness.Eventually(t, time.Minute, func() error {
@@ -44,7 +44,7 @@ func (c *console) imports(t *testing.T, want ...string) {
 	})
 }
 
-// TestConsoleImports checks and imports a table and an export of PostHog, reads what they report, and cancels an import that runs.
+// TestConsoleImports checks and imports a table and a PostHog export, reads their reports, and cancels a running import.
 func TestConsoleImports(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -122,7 +122,7 @@ func TestConsoleImports(t *testing.T) {
 	c.inspect(t, "imports")
 }
 
-// longImport is a file whose import takes far longer than it takes to cancel it.
+// longImport is a file whose import takes far longer than cancelling it.
 func longImport(t *testing.T, folder string) string {
 	t.Helper()
 	f, err := os.Create(filepath.Join(folder, "long.gz"))

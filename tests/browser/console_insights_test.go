@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// ownProject makes a project with three people, of whom two signed up, and opens its console.
+// ownProject makes a project with three people, two of whom signed up, and opens its console.
 func ownProject(t *testing.T, name string) (*console, *harness.Client) {
 	t.Helper()
 	d := demoServer(t)
@@ -31,7 +31,7 @@ func ownProject(t *testing.T, name string) (*console, *harness.Client) {
 	return signedIn(t, d.Server, id), d.Client(id, key)
 }
 
-// record asks for a record.
+// record reads a record.
 func record(t *testing.T, c *harness.Client, path string) map[string]any {
 	t.Helper()
 	answer := c.Do(t, http.MethodGet, path, nil)
@@ -51,7 +51,7 @@ func create(t *testing.T, c *harness.Client, path string, body any) map[string]a
 	return answer.Body
 }
 
-// members are the objects of a list in a record.
+// members returns the objects of a list in a record.
 func members(of map[string]any, name string) (out []map[string]any) {
 	list, _ := of[name].([]any)
 	for _, one := range list {
@@ -62,13 +62,13 @@ func members(of map[string]any, name string) (out []map[string]any) {
 	return out
 }
 
-// path is the page's path.
+// path returns the page's path.
 func (c *console) path(t *testing.T) string {
 	t.Helper()
 	return c.evaluate(t, "location.pathname")
 }
 
-// TestConsoleHome: the tiles of the pinned dashboard show the numbers of the API.
+// TestConsoleHome: the tiles of the pinned dashboard show the API's numbers.
 func TestConsoleHome(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -90,7 +90,7 @@ func TestConsoleHome(t *testing.T) {
 	if len(members(funnel, "result")) != 3 || !strings.Contains(tile, "ago") && !strings.Contains(tile, "now") {
 		t.Errorf("the tile shows no age, or the funnel is gone: %v\n%s", funnel, tile)
 	}
-	// At most three tiles ask at the same time, and only those in view.
+	// At most three tiles load at the same time, and only visible ones.
 	asked := len(c.answers("/insights/"))
 	c.evaluate(t, `window.scrollTo(0, document.body.scrollHeight), ""`)
 	c.settle(t)
@@ -99,7 +99,7 @@ func TestConsoleHome(t *testing.T) {
 	}
 }
 
-// TestConsoleFirstEvent: a project without events shows how to send one, and goes on when it has arrived.
+// TestConsoleFirstEvent: a project without events shows how to send one, and continues when it has arrived.
 func TestConsoleFirstEvent(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -128,7 +128,7 @@ func TestConsoleFirstEvent(t *testing.T) {
 	c.accessible(t)
 }
 
-// behindCount are a number of an insight of the demo and the people that the API has behind it.
+// behindCount is a number in an insight of the demo, with the people behind it according to the API.
 func behindCount(t *testing.T, client *harness.Client, source map[string]any) int {
 	t.Helper()
 	answer := client.Do(t, http.MethodPost, "query/", map[string]any{"query": map[string]any{
@@ -141,7 +141,7 @@ func behindCount(t *testing.T, client *harness.Client, source map[string]any) in
 	return len(rows)
 }
 
-// TestConsoleBehind: a click on a number lists as many people as it says.
+// TestConsoleBehind: a click on a number lists that many people.
 func TestConsoleBehind(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -203,7 +203,7 @@ func TestConsoleInsight(t *testing.T) {
 	}
 	c.visit(t, "insights/new?q="+url.QueryEscape(string(query)))
 	c.shows(t, "No event named 'sing up' has been seen in this project.")
-	c.press(t, "button", "Use sign up") // the fix of the warning
+	c.press(t, "button", "Use sign up") // the warning's fix
 	harness.Eventually(t, 10*time.Second, func() error {
 		if at := c.evaluate(t, "decodeURIComponent(location.search)"); !strings.Contains(at, "sign+up") {
 			return fmt.Errorf("the address is %s", at)
@@ -308,7 +308,7 @@ func TestConsoleInsight(t *testing.T) {
 	}
 }
 
-// TestConsoleInsightReader: a key that may read insights and no more sees their numbers, and nothing that would change them.
+// TestConsoleInsightReader: a key that may only read insights sees their numbers, and no controls that would change them.
 func TestConsoleInsightReader(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -347,7 +347,7 @@ func TestConsoleInsightReader(t *testing.T) {
 		}
 	}
 
-	// A key that may try queries and not save them is not asked about what it tried.
+	// A key that may try queries but not save them is not asked about unsaved changes.
 	curious := signedIn(t, d.Server, d.Project, "project:read", "insight:read", "query:read")
 	for _, path := range []string{fmt.Sprint("insights/", funnel["short_id"]), "insights/new"} {
 		curious.visit(t, path)
@@ -387,7 +387,7 @@ func TestConsoleAlerts(t *testing.T) {
 	}
 }
 
-// TestConsoleMistakenTile: a tile whose query is wrong says why, and the others show their results.
+// TestConsoleMistakenTile: a tile whose query is invalid says why, and the others show their results.
 func TestConsoleMistakenTile(t *testing.T) {
 	t.Parallel()
 	c, client := ownProject(t, "mistaken")
@@ -457,7 +457,7 @@ func TestConsoleDashboard(t *testing.T) {
 		}
 	}
 
-	// places are those of the tiles as the API has them.
+	// places returns the places of the tiles according to the API.
 	places := func() string {
 		var out []string
 		for _, tile := range members(record(t, client, at), "tiles") {
@@ -489,7 +489,7 @@ func TestConsoleDashboard(t *testing.T) {
 	c.evaluate(t, `document.querySelector("[aria-label='Move Visits']").focus(), ""`)
 	c.key(t, kb.ArrowRight)
 	becomes("Sign-ups 6,4 6×5; Visits 1,0 7×4; text 0,4 6×5")
-	// Each of three moves counts, the second while the first is being saved, and the third right after.
+	// Each of three moves takes effect: the second while the first is being saved, and the third right afterwards.
 	c.evaluate(t, `(async () => {
 		const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 		const until = async (holds) => { while (!holds()) await wait(5); };
@@ -511,7 +511,7 @@ func TestConsoleDashboard(t *testing.T) {
 		return "";
 	})()`)
 	becomes("Sign-ups 6,4 6×5; Visits 4,0 7×4; text 0,4 6×5")
-	c.visit(t, fmt.Sprint("dashboard/", list[0]["id"])) // the places stay
+	c.visit(t, fmt.Sprint("dashboard/", list[0]["id"])) // the places are kept
 	becomes("Sign-ups 6,4 6×5; Visits 4,0 7×4; text 0,4 6×5")
 
 	c.press(t, "button", "More")
@@ -582,7 +582,7 @@ func TestConsoleInsightList(t *testing.T) {
 	}
 }
 
-// TestConsoleInsightCancel: after Cancel, the page does not show the result of the query before as the current one.
+// TestConsoleInsightCancel: after Cancel, the page does not present the previous query's result as current.
 func TestConsoleInsightCancel(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)

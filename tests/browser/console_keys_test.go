@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// secretShown is the key that a dialog shows; the dialog is closed.
+// secretShown returns the key shown in a dialog, and closes the dialog.
 func (c *console) secretShown(t *testing.T) string {
 	t.Helper()
 	c.shows(t, "It is not shown again.")
@@ -20,7 +20,7 @@ func (c *console) secretShown(t *testing.T) string {
 	return key
 }
 
-// runsWith is the status of a run of an endpoint with a key, and the plans in its rows.
+// runsWith returns the status of running an endpoint with a key, and the plans in its rows.
 func runsWith(t *testing.T, c *harness.Client, key, endpoint string, body map[string]any) (status int, plans string) {
 	t.Helper()
 	answer := c.Server.Client(c.Project, key).Do(t, http.MethodPost, "endpoints/"+endpoint+"/run", body)
@@ -37,7 +37,7 @@ func runsWith(t *testing.T, c *harness.Client, key, endpoint string, body map[st
 	return answer.Status, plans
 }
 
-// TestConsoleSecretKeyLife: a key that is made for one customer runs for that customer alone, until it is rolled or revoked.
+// TestConsoleSecretKeyLife: a key made for one customer only runs for that customer, until it is rolled or revoked.
 func TestConsoleSecretKeyLife(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -96,7 +96,7 @@ func TestConsoleSecretKeyLife(t *testing.T) {
 	}
 }
 
-// TestConsoleToken: a token is made with a secret key that the page does not keep.
+// TestConsoleToken: a token is made with a secret key that the page does not store.
 func TestConsoleToken(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -124,7 +124,7 @@ func TestConsoleToken(t *testing.T) {
 	}
 }
 
-// TestConsolePersonalKeyLife: a key is made, changed, rolled and revoked, and the page says which one it uses itself.
+// TestConsolePersonalKeyLife: a key is made, changed, rolled and revoked, and the page marks the key that it uses itself.
 func TestConsolePersonalKeyLife(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -177,7 +177,7 @@ func TestConsolePersonalKeyLife(t *testing.T) {
 	c.accessible(t)
 }
 
-// TestConsoleKeysOfReaders: a key that may not write gets no buttons for it.
+// TestConsoleKeysOfReaders: a key without write access gets no buttons for it.
 func TestConsoleKeysOfReaders(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)

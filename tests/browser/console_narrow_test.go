@@ -9,10 +9,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// least is how wide a window of 1280 pixels is when its page is four times as large.
+// least is the width of a 1280 pixel wide window when its page is zoomed to 400%.
 const least = 320
 
-// TestConsoleNavigationCloses: in a narrow window the navigation is over the page until one goes on elsewhere.
+// TestConsoleNavigationCloses: in a narrow window, the navigation covers the page until another page is opened.
 func TestConsoleNavigationCloses(t *testing.T) {
 	t.Parallel()
 	c, _ := ownProject(t, "narrow")
@@ -41,7 +41,7 @@ func TestConsoleNavigationCloses(t *testing.T) {
 	}
 }
 
-// TestConsoleLongWords: words that are wider than the window are broken.
+// TestConsoleLongWords: words wider than the window are broken.
 func TestConsoleLongWords(t *testing.T) {
 	t.Parallel()
 	c, client := ownProject(t, "long words")

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// twoPeople is a project in which two people had an event each, and their UUIDs by distinct id.
+// twoPeople makes a project in which two people had an event each, and returns their UUIDs by distinct id.
 func twoPeople(t *testing.T, d *harness.Demo, name string) (*harness.Client, map[string]string) {
 	t.Helper()
 	client := newClient(t, d, name)
@@ -30,7 +30,7 @@ func twoPeople(t *testing.T, d *harness.Demo, name string) (*harness.Client, map
 	return client, people
 }
 
-// TestConsoleDeletePerson deletes a person with their events, and the events of another one; the list of deletions says so.
+// TestConsoleDeletePerson deletes one person with their events, and the events of another; the list of deletions shows it.
 func TestConsoleDeletePerson(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// readScopes are those of a key that changes nothing.
+// readScopes are the scopes of a key that cannot change anything.
 var readScopes = strings.Fields("query:read insight:read dashboard:read endpoint:read insight_variable:read user:read project:read organization:read cohort:read " +
 	"action:read alert:read event_definition:read property_definition:read group:read person:read")
 
-// changes are the names of buttons and links that change what is kept. A query can be written and run, and an insight tried, without.
+// changes are the names of buttons and links that change stored data. Writing and running a query, and trying an insight, do not.
 var changes = regexp.MustCompile(`(?i)^(save\b|delete|create|revoke|roll\b|roll back|rename|publish|promote|restore|new (\w+ )?(dashboard|endpoint|action|cohort|key|alert|text)|add (to dashboard|insight|text|tile|member)|remove from|edit (dashboard|endpoint|action|cohort|name|details)|upload|pin\b|unpin)`)
 
-// offers returns the names of what changes something on the page.
+// offers returns the names of the controls on the page that change something.
 func (c *console) offers(t *testing.T) (names []string) {
 	t.Helper()
 	all := c.evaluate(t, `[...document.querySelectorAll("button, a, [role=button], [role=menuitem]")]
@@ -27,7 +27,7 @@ func (c *console) offers(t *testing.T) (names []string) {
 	return names
 }
 
-// TestConsoleReader: a key that may only read finds no button that would be refused, and asks for nothing that is.
+// TestConsoleReader: for a read-only key, the page has no button that would be refused, and sends no request that is.
 func TestConsoleReader(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)

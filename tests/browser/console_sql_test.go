@@ -22,7 +22,7 @@ func (c *console) sqlPage(t *testing.T, text string) {
 	c.visit(t, "sql?q="+url.QueryEscape(text))
 }
 
-// write replaces the text of the editor, as typing it after selecting all does.
+// write replaces the text of the editor, like typing after selecting everything.
 func (c *console) write(t *testing.T, text string) {
 	t.Helper()
 	at := c.one(t, "textbox", "Query")
@@ -36,10 +36,10 @@ func (c *console) write(t *testing.T, text string) {
 	c.settle(t)
 }
 
-// ctrl is the modifier of keys that are pressed together with Ctrl.
+// ctrl is the modifier for keys pressed together with Ctrl.
 const ctrl = 2
 
-// stroke presses a key that writes nothing by itself.
+// stroke presses a key that types nothing itself.
 func (c *console) stroke(t *testing.T, modifiers int64, key string, number int64) {
 	t.Helper()
 	for _, kind := range []input.DispatchKeyEventType{"rawKeyDown", "keyUp"} {
@@ -52,10 +52,10 @@ func (c *console) stroke(t *testing.T, modifiers int64, key string, number int64
 	c.settle(t)
 }
 
-// editorText is what the editor holds.
+// editorText returns the text in the editor.
 const editorText = `[...document.querySelector(".text-editor").shadowRoot.querySelectorAll(".cm-line")].map((l) => l.textContent).join("\n")`
 
-// gridRows are the rows of the result that are in view, without their numbers.
+// gridRows returns the visible rows of the result, without their numbers.
 func (c *console) gridRows(t *testing.T) [][]string {
 	t.Helper()
 	var rows [][]string
@@ -66,7 +66,7 @@ func (c *console) gridRows(t *testing.T) [][]string {
 	return rows
 }
 
-// TestConsoleSQL asks a query, and compares the page's numbers with the API's.
+// TestConsoleSQL runs a query, and compares the page's numbers with the API's.
 func TestConsoleSQL(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -109,7 +109,7 @@ func TestConsoleSQL(t *testing.T) {
 	}
 }
 
-// TestConsoleSQLMistakes: an error is shown with its place, and a click mends it.
+// TestConsoleSQLMistakes: an error is shown with its place, and a click fixes it.
 func TestConsoleSQLMistakes(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -132,7 +132,7 @@ func TestConsoleSQLMistakes(t *testing.T) {
 	c.shows(t, "3 rows in")
 }
 
-// TestConsoleSQLCompletes: the editor offers the properties that there are.
+// TestConsoleSQLCompletes: the editor suggests existing properties.
 func TestConsoleSQLCompletes(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -154,7 +154,7 @@ func TestConsoleSQLCompletes(t *testing.T) {
 	}
 }
 
-// TestConsoleSQLMany: a result of 50,000 rows has only those in view in the page.
+// TestConsoleSQLMany: of a result with 50,000 rows, only the visible ones are in the page.
 func TestConsoleSQLMany(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -188,7 +188,7 @@ func TestConsoleSQLVariables(t *testing.T) {
 	}
 }
 
-// TestConsoleSQLCancel: a query that is cancelled ends on the server, too.
+// TestConsoleSQLCancel: cancelling a query also stops it on the server.
 func TestConsoleSQLCancel(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -212,7 +212,7 @@ func TestConsoleSQLCancel(t *testing.T) {
 	}
 }
 
-// TestConsoleGoTo goes to a page by its name, from the keyboard alone.
+// TestConsoleGoTo opens a page by its name, using only the keyboard.
 func TestConsoleGoTo(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -233,7 +233,7 @@ func TestConsoleGoTo(t *testing.T) {
 	}
 }
 
-// TestConsoleGoToFails: what cannot be looked for says why, and what was found is there all the same.
+// TestConsoleGoToFails: a search that fails says why, and the other results are shown all the same.
 func TestConsoleGoToFails(t *testing.T) {
 	t.Parallel()
 	c, client := ownProject(t, "go to")
@@ -270,7 +270,7 @@ func TestConsoleGoToFails(t *testing.T) {
 	offers("Nothing found")
 }
 
-// TestConsoleSQLDrafts: unsaved changes of an insight outlive a reload, until they are discarded; those of the tab stay beside them.
+// TestConsoleSQLDrafts: unsaved changes of an insight survive a reload, until they are discarded; the tab's own draft is kept separately.
 func TestConsoleSQLDrafts(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -305,7 +305,7 @@ func TestConsoleSQLDrafts(t *testing.T) {
 	c.visit(t, "sql")
 	holds("select 1 as own")
 
-	// What belongs to an insight does not go on to the text of the tab.
+	// The state of an insight is not carried over to the tab's text.
 	c.write(t, "select count() from events where {filters}")
 	made = client.Do(t, http.MethodPost, "insights/", map[string]any{"name": "", "query": map[string]any{
 		"kind": "DataVisualizationNode", "source": map[string]any{
@@ -330,7 +330,7 @@ func TestConsoleSQLDrafts(t *testing.T) {
 	holds("select count() from events where {filters}")
 	dates("Last 7 days")
 
-	// The values of variables, the dates and the chart are kept with the text.
+	// Variable values, dates and the chart are kept with the text.
 	c.write(t, "select {variables.year} + 1 as next, count() > 0 as some from events where {filters}")
 	c.fill(t, "spinbutton", "year", "2030")
 	c.pick(t, "Dates of {filters}", "-90d")

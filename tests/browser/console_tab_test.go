@@ -34,7 +34,7 @@ var demo struct {
 	err    error
 }
 
-// demoServer is the demo, which the tests of the console share. Tests that write make projects of their own.
+// demoServer is the demo, shared by the tests of the console. Tests that write make their own projects.
 func demoServer(t *testing.T) *harness.Demo {
 	t.Helper()
 	demo.once.Do(func() {
@@ -48,7 +48,7 @@ func demoServer(t *testing.T) *harness.Demo {
 	return demo.server
 }
 
-// closeDemo ends the demo, if it was started.
+// closeDemo stops the demo, if it was started.
 func closeDemo() error {
 	if demo.server == nil {
 		return nil
@@ -60,7 +60,7 @@ func closeDemo() error {
 	return err
 }
 
-// signInLink asks for a link that signs in to a project. No scopes are all.
+// signInLink requests a link that signs in to a project. No scopes means all.
 func signInLink(t *testing.T, s *harness.Server, project int64, scopes ...string) string {
 	t.Helper()
 	var out struct{ Link string }
@@ -71,7 +71,7 @@ func signInLink(t *testing.T, s *harness.Server, project int64, scopes ...string
 	return out.Link
 }
 
-// console is a tab with the console. When the test ends, it fails for every error in the tab's console, every violation of the page's policy
+// console is a tab with the console. At its end, it fails the test for every error in the tab's console, every violation of the page's policy
 // and every request to another host.
 type console struct {
 	*tab
@@ -81,11 +81,11 @@ type console struct {
 
 	mu         sync.Mutex
 	complaints []string
-	expected   []string // parts of complaints that are none
+	expected   []string // parts of complaints to ignore
 	received   map[network.RequestID]float64
 }
 
-// prelude runs in each page before its scripts.
+// prelude runs in each page before the page's scripts.
 const prelude = `addEventListener("securitypolicyviolation", (e) => console.error("policy: " + e.violatedDirective + " " + e.blockedURI));`
 
 // openConsole opens an empty tab for the console of a project.
@@ -121,20 +121,20 @@ func signedIn(t *testing.T, s *harness.Server, project int64, scopes ...string) 
 // signIn opens a link.
 func (c *console) signIn(t *testing.T, scopes ...string) {
 	t.Helper()
-	c.open(t, "about:blank") // else only the fragment of the address changes
+	c.open(t, "about:blank") // otherwise only the fragment of the address changes
 	c.visit(t, signInLink(t, c.server, c.project, scopes...))
 	if c.kept(t) == "" {
 		t.Fatalf("the tab is not signed in:\n%s", c.text(t, "body"))
 	}
 }
 
-// How a page is looked at: a theme, and a width in pixels.
+// How a page is viewed: the theme, and the width in pixels.
 const (
 	light, dark  = "light", "dark"
 	wide, narrow = 1280, 360
 )
 
-// look sets the theme that the user prefers and the width of the window. Motion is reduced, so that nothing moves while it is looked at.
+// look sets the user's preferred theme and the width of the window. Motion is reduced, so that nothing moves during checks.
 func (c *console) look(t *testing.T, theme string, width int64) {
 	t.Helper()
 	_, err := chromedp.Call(c.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
@@ -148,7 +148,7 @@ func (c *console) look(t *testing.T, theme string, width int64) {
 	}
 }
 
-// notice collects what the tab complains of.
+// notice collects the tab's complaints.
 func (c *console) notice(event any) {
 	var complaint string
 	switch e := event.(type) {
@@ -183,7 +183,7 @@ func (c *console) notice(event any) {
 	c.complaints = append(c.complaints, complaint)
 }
 
-// expect says a part of complaints that the test means to cause.
+// expect adds part of a complaint that the test causes on purpose.
 func (c *console) expect(part string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +212,7 @@ next:
 	}
 }
 
-// visit opens an address, or a path of the project such as "insights", and waits until all is loaded.
+// visit opens an address, or a path of the project such as "insights", and waits until everything is loaded.
 func (c *console) visit(t *testing.T, to string) {
 	t.Helper()
 	if !strings.Contains(to, "://") {
@@ -222,7 +222,7 @@ func (c *console) visit(t *testing.T, to string) {
 	c.settle(t)
 }
 
-// settled waits until the page has said for a while that nothing loads: what a click starts may begin a little later.
+// settled waits until nothing has been loading for a while: a click's requests may start a little later.
 const settled = `(async () => {
 	const end = Date.now() + 60_000;
 	let since = 0;
@@ -235,7 +235,7 @@ const settled = `(async () => {
 	return document.documentElement.outerHTML.slice(0, 2000);
 })()`
 
-// settle waits until nothing loads any more.
+// settle waits until nothing is loading.
 func (c *console) settle(t *testing.T) {
 	t.Helper()
 	var stuck string
@@ -250,7 +250,7 @@ func (c *console) settle(t *testing.T) {
 	}
 }
 
-// text is what the elements of a selector show, without those that are hidden.
+// text returns the visible text of the elements that match a selector.
 func (c *console) text(t *testing.T, selector string) string {
 	t.Helper()
 	return c.evaluate(t, fmt.Sprintf(`[...document.querySelectorAll(%s)].map((e) => e.innerText).join("\n")`, quote(selector)))
@@ -267,7 +267,7 @@ func (c *console) shows(t *testing.T, part string) {
 	})
 }
 
-// quote writes a text as JavaScript has it.
+// quote returns a text as a JavaScript string.
 func quote(text string) string {
 	raw, err := json.Marshal(text)
 	if err != nil {
@@ -276,7 +276,7 @@ func quote(text string) string {
 	return string(raw)
 }
 
-// place is where an element is: the middle of it, in pixels of the window.
+// place is the middle of an element, in pixels of the window.
 type place struct {
 	X, Y    float64
 	Visible bool
@@ -289,7 +289,7 @@ const whereIs = `function() {
 	return { X: box.x + box.width / 2, Y: box.y + box.height / 2, Visible: box.width > 0 && box.height > 0 };
 }`
 
-// find returns where the elements are that people who use a screen reader know by a role and a name, without hidden ones.
+// find returns the places of the visible elements with a role and a name for screen readers.
 func (c *console) find(t *testing.T, role, name string) (places []place) {
 	t.Helper()
 	harness.Eventually(t, 15*time.Second, func() (err error) {
@@ -299,7 +299,7 @@ func (c *console) find(t *testing.T, role, name string) (places []place) {
 	return places
 }
 
-// search is find in the page as it is, which may be on its way out.
+// search is find in the current page, which may be about to be left.
 func (c *console) search(role, name string) (places []place, err error) {
 	root, err := chromedp.Call(c.ctx, dom.GetDocument, dom.GetDocumentParams{})
 	if err != nil {
@@ -325,7 +325,7 @@ func (c *console) search(role, name string) (places []place, err error) {
 	return places, nil
 }
 
-// one waits until there is one such element.
+// one waits until there is exactly one such element.
 func (c *console) one(t *testing.T, role, name string) (at place) {
 	t.Helper()
 	harness.Eventually(t, 15*time.Second, func() error {
@@ -342,7 +342,7 @@ func (c *console) one(t *testing.T, role, name string) (at place) {
 	return at
 }
 
-// press clicks on the element of a role, such as button, link, tab, menuitem or option, and a name, and waits until all is loaded.
+// press clicks the element with a role, such as button, link, tab, menuitem or option, and a name, and waits until everything is loaded.
 func (c *console) press(t *testing.T, role, name string) {
 	t.Helper()
 	at := c.one(t, role, name)
@@ -352,7 +352,7 @@ func (c *console) press(t *testing.T, role, name string) {
 	c.settle(t)
 }
 
-// fill writes into the field of a role, textbox, searchbox or combobox, and a name, in the place of what is there.
+// fill replaces the content of the field with a role (textbox, searchbox or combobox) and a name.
 func (c *console) fill(t *testing.T, role, name, text string) {
 	t.Helper()
 	at := c.one(t, role, name)
@@ -366,7 +366,7 @@ func (c *console) fill(t *testing.T, role, name, text string) {
 	c.settle(t)
 }
 
-// pick takes a value of a list of choices, by its label.
+// pick selects a value in a list of choices, by its label.
 func (c *console) pick(t *testing.T, label, value string) {
 	t.Helper()
 	c.evaluate(t, fmt.Sprintf(`(() => {
@@ -387,7 +387,7 @@ func (c *console) key(t *testing.T, key string) {
 	c.settle(t)
 }
 
-// picture writes what the tab shows into the folder that the variable SCREENSHOTS names, if it is set.
+// picture saves a screenshot of the tab in the folder named by the variable SCREENSHOTS, if it is set.
 func (c *console) picture(t *testing.T, name string) {
 	t.Helper()
 	folder := os.Getenv("SCREENSHOTS")
@@ -406,7 +406,7 @@ func (c *console) picture(t *testing.T, name string) {
 	}
 }
 
-// axe is the text of axe-core.
+// axe is the source of axe-core.
 var axe = sync.OnceValues(func() (string, error) {
 	root, err := harness.Root()
 	if err != nil {
@@ -416,20 +416,20 @@ var axe = sync.OnceValues(func() (string, error) {
 	return string(raw), err
 })
 
-// panelless are the tabs that are chosen and have no panel of their name, which axe-core does not look for.
+// panelless are the selected tabs without a panel of their name, which axe-core does not check.
 const panelless = `[...document.querySelectorAll("[role=tab][aria-selected=true]")].filter((tab) => {
 	const panel = document.getElementById(tab.getAttribute("aria-controls"));
 	return panel?.role !== "tabpanel" || panel.getAttribute("aria-labelledby") !== tab.id;
 }).map((tab) => tab.innerText).join(", ")`
 
-// accessible checks what axe-core knows of the page as it is, and that tabs have panels.
+// accessible checks the current page with axe-core, and that tabs have panels.
 func (c *console) accessible(t *testing.T) {
 	t.Helper()
 	source, err := axe()
 	if err != nil {
 		t.Fatalf("axe-core is not installed: %v", err)
 	}
-	harness.Eventually(t, 30*time.Second, func() error { // what is asked anew is pale until it is there
+	harness.Eventually(t, 30*time.Second, func() error { // content is pale while it is reloaded
 		c.settle(t)
 		if c.evaluate(t, `String(document.querySelector(".insight-old") === null)`) != "true" {
 			return errors.New("the page still asks")

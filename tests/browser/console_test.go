@@ -14,10 +14,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// currentKey is the address of the key that asks.
+// currentKey is the path of the requesting key.
 const currentKey = "/api/personal_api_keys/@current/"
 
-// kept is the key that a tab keeps.
+// kept returns the key stored in a tab.
 func (c *console) kept(t *testing.T) string {
 	t.Helper()
 	return c.evaluate(t, `JSON.parse(sessionStorage.getItem("analytics.session") ?? "null")?.key ?? ""`)
@@ -53,7 +53,7 @@ func TestConsoleLink(t *testing.T) {
 	if got := c.evaluate(t, "document.cookie + JSON.stringify({ ...localStorage })"); strings.Contains(got, key) || strings.HasPrefix(got, "c") {
 		t.Errorf("the browser keeps %s", got)
 	}
-	c.visit(t, "sql") // loads all anew
+	c.visit(t, "sql") // reloads everything
 	if c.kept(t) != key || len(c.find(t, "button", "Sign out")) != 1 {
 		t.Error("a reload signs out")
 	}
@@ -73,7 +73,7 @@ func TestConsoleLink(t *testing.T) {
 	}
 }
 
-// TestConsoleLinkInPlace opens a link where the form is: only the fragment of the address changes.
+// TestConsoleLinkInPlace opens a link in the tab with the form: only the fragment of the address changes.
 func TestConsoleLinkInPlace(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -91,7 +91,7 @@ func TestConsoleForm(t *testing.T) {
 	c := openConsole(t, d.Server, d.Project)
 	c.expect("401")
 	c.visit(t, d.URL+"/project/1/insights")
-	// described are what screen readers say of the field after its name.
+	// described returns what screen readers say about the field after its name.
 	described := func() string {
 		return c.evaluate(t, `(() => {
 			const field = document.querySelector("input");
@@ -149,7 +149,7 @@ func TestConsoleKeyEnds(t *testing.T) {
 	}
 }
 
-// TestConsoleScopes: the navigation has the pages that the key may see, and the others say what they need.
+// TestConsoleScopes: the navigation has the pages that the key may see, and the others say what they require.
 func TestConsoleScopes(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -169,7 +169,7 @@ func TestConsoleScopes(t *testing.T) {
 	}
 }
 
-// TestConsoleNamelessProject: a key that may not ask for its project can do what it may.
+// TestConsoleNamelessProject: a key that may not read its project can do everything else that it may.
 func TestConsoleNamelessProject(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -186,7 +186,7 @@ func TestConsoleNamelessProject(t *testing.T) {
 	}
 }
 
-// TestConsolePolicy: every page is sent with the policy that lets nothing in.
+// TestConsolePolicy: every page is sent with the policy that allows nothing from outside.
 func TestConsolePolicy(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -197,7 +197,7 @@ func TestConsolePolicy(t *testing.T) {
 			t.Errorf("%s answers %d %v", path, answer.Status, answer.Header)
 		}
 	}
-	// The policy holds: an inline script, a handler, a form and another host are stopped, and the tab complains of each.
+	// The policy is enforced: an inline script, a handler, a form and another host are blocked, and the tab complains about each.
 	c := signedIn(t, d.Server, d.Project)
 	c.expect("policy")
 	c.expect("Content Security Policy")
@@ -218,7 +218,7 @@ func TestConsolePolicy(t *testing.T) {
 	}
 }
 
-// TestConsoleFirstLoad: a project without charts needs at most 200 KB for its first page.
+// TestConsoleFirstLoad: the first page of a project without charts takes at most 200 KB.
 func TestConsoleFirstLoad(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -246,7 +246,7 @@ func TestConsoleFirstLoad(t *testing.T) {
 	}
 }
 
-// first returns a member of the first record of a list.
+// first returns a member of the first record in a list.
 func first(t *testing.T, c *harness.Client, path, member string) string {
 	t.Helper()
 	answer := c.Do(t, http.MethodGet, path, nil)
@@ -258,7 +258,7 @@ func first(t *testing.T, c *harness.Client, path, member string) string {
 	return fmt.Sprint(one[member])
 }
 
-// pages are the paths of all pages of a project that has one of everything.
+// pages returns the paths of all pages of a project with one of everything.
 func pages(t *testing.T, c *harness.Client) []string {
 	t.Helper()
 	out := []string{
@@ -284,7 +284,7 @@ func pages(t *testing.T, c *harness.Client) []string {
 	return out
 }
 
-// TestConsoleAccessible looks at each page with axe-core, in the light and in the dark, and in a narrow window.
+// TestConsoleAccessible checks each page with axe-core, in the light and the dark theme, and in a narrow window.
 func TestConsoleAccessible(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -300,7 +300,7 @@ func TestConsoleAccessible(t *testing.T) {
 	}
 }
 
-// inspect looks at a page in all ways that there are.
+// inspect checks a page in all views.
 func (c *console) inspect(t *testing.T, name string) {
 	t.Helper()
 	for _, width := range []int64{wide, narrow} {
@@ -317,7 +317,7 @@ func (c *console) inspect(t *testing.T, name string) {
 	c.look(t, light, wide)
 }
 
-// hostile are texts that become code where a page takes them for HTML, an address or a template.
+// hostile are texts that become code if a page treats them as HTML, an address or a template.
 var hostile = []string{
 	`<img src=x onerror="window.pwned=1" class=pwned>`,
 	`"><script class=pwned>window.pwned=1</script>`,
@@ -327,7 +327,7 @@ var hostile = []string{
 	`%s %<b class=pwned>b</b>{a|<i class=pwned>}{value}`,
 }
 
-// isPwned says what of the hostile texts took effect. Links of pages go to pages, and nothing else.
+// isPwned returns which of the hostile texts took effect. Links on pages only lead to pages.
 const isPwned = `(() => {
 	const out = [];
 	if ("pwned" in window) out.push("code ran");
@@ -340,7 +340,7 @@ const isPwned = `(() => {
 	return out.join("\n");
 })()`
 
-// attack fills a project with hostile texts in all that a caller can write.
+// attack fills a project with hostile texts, in everything that a caller can write.
 func attack(t *testing.T, d *harness.Demo) *harness.Client {
 	t.Helper()
 	id, _ := d.Server.Project(t, `<img src=x onerror="window.pwned=1" class=pwned>`)
@@ -416,12 +416,12 @@ func attack(t *testing.T, d *harness.Demo) *harness.Client {
 	return c
 }
 
-// literal writes a text as HogQL has it.
+// literal returns a text as a HogQL literal.
 func literal(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }
 
-// TestConsoleStoredScripts: what callers write is text on each page.
+// TestConsoleStoredScripts: what callers write is shown as text on each page.
 func TestConsoleStoredScripts(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)

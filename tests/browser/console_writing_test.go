@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// append writes at the end of the field that has a label.
+// append types at the end of a labeled field.
 func (c *console) append(t *testing.T, label, text string) {
 	t.Helper()
 	c.evaluate(t, fmt.Sprintf(`(() => {
@@ -26,7 +26,7 @@ func (c *console) append(t *testing.T, label, text string) {
 	c.settle(t)
 }
 
-// TestConsoleLines: a description keeps its lines when something is added to it.
+// TestConsoleLines: a description keeps its line breaks when something is appended.
 func TestConsoleLines(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -73,7 +73,7 @@ func TestConsoleLines(t *testing.T) {
 	c.shows(t, lines+"\nthree")
 }
 
-// TestConsoleEscape: Escape closes a form at once while nothing was written into it, and then asks.
+// TestConsoleEscape: Escape closes a form at once if nothing was typed into it, and otherwise asks first.
 func TestConsoleEscape(t *testing.T) {
 	t.Parallel()
 	c, client := ownProject(t, "escape")
@@ -85,7 +85,7 @@ func TestConsoleEscape(t *testing.T) {
 	}
 	c.press(t, "button", "New dashboard")
 	c.fill(t, "textbox", "Name", "Retention")
-	for range 3 { // Escape also closes what asks
+	for range 3 { // Escape also closes the question
 		c.key(t, kb.Escape)
 		c.one(t, "dialog", "Discard what you wrote?")
 		c.key(t, kb.Escape)
@@ -112,7 +112,7 @@ func TestConsoleEscape(t *testing.T) {
 	}
 }
 
-// TestConsoleLeavingBack: the form of an import asks before the page is left, also by Back, and the history stays as it is.
+// TestConsoleLeavingBack: the form of an import asks before the page is left, even by Back, and the history stays intact.
 func TestConsoleLeavingBack(t *testing.T) {
 	t.Parallel()
 	c, _ := ownProject(t, "leaving")
@@ -195,7 +195,7 @@ func TestConsoleTabKeys(t *testing.T) {
 	on("Delete")
 }
 
-// TestConsoleEndpointDays: the days of a version are those of the project's time zone.
+// TestConsoleEndpointDays: the days of a version are in the project's time zone.
 func TestConsoleEndpointDays(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// repository is the path of a file of the repository.
+// repository returns the path of a file in the repository.
 func repository(t *testing.T, path ...string) string {
 	t.Helper()
 	folder, err := harness.Root()
@@ -46,7 +46,7 @@ func newShop(t *testing.T) shop {
 	return shop{server.Client(id, secret), key}
 }
 
-// terms are what a page's backend asks of a token.
+// terms are what a page's backend requests for a token.
 type terms struct {
 	Endpoints []string          `json:"endpoints"`
 	Variables map[string]string `json:"variables"`
@@ -55,15 +55,15 @@ type terms struct {
 	Rate      string            `json:"rate,omitempty"`
 }
 
-// site serves the dashboard of a customer, as docs/examples/dashboard/server.mjs does, on two origins: http://127.0.0.1 and
-// http://localhost. Its tokens are for the first one.
+// site serves the dashboard of a customer, like docs/examples/dashboard/server.mjs, on two origins: http://127.0.0.1 and http://localhost. Its tokens
+// are for the first one.
 type site struct {
 	url    string
-	tokens atomic.Int64 // given out
+	tokens atomic.Int64 // number issued
 	token  atomic.Value // the last one
 }
 
-// site serves it with tokens of a customer. life is that of the first one, in seconds; the others outlive the test.
+// site serves it with a customer's tokens. life is the lifetime of the first token in seconds; the others outlive the test.
 func (s shop) site(t *testing.T, customer string, life int, rate string) *site {
 	t.Helper()
 	out := new(site)
@@ -117,7 +117,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// testPages reads all that a customer can see, page by page, and back.
+// testPages pages through everything that a customer can see, and back.
 func testPages(t *testing.T, s shop) {
 	t.Helper()
 	web := s.site(t, "tsdb", 300, "")
@@ -151,7 +151,7 @@ func testPages(t *testing.T, s shop) {
 	p.keeps(t, s.Key, s.author)
 }
 
-// testCustomers tries from the page of one customer to read another's rows.
+// testCustomers tries to read another customer's rows from one customer's page.
 func testCustomers(t *testing.T, s shop) {
 	t.Helper()
 	one, other := openTab(t), openTab(t)
@@ -160,7 +160,7 @@ func testCustomers(t *testing.T, s shop) {
 	one.shows(t, page("tsdb", activity(t, "tsdb", "2012-01-01"), 0))
 	other.shows(t, page("promql", activity(t, "promql", "2012-01-01"), 0))
 
-	// send sends what the script of the page could, and gives what it may read of the answer.
+	// send sends a request that the page's script could send, and returns what the script can read of the response.
 	const send = `(async () => {
 		const { api, token } = await (await fetch("token", { method: "POST" })).json();
 		const send = async (path, body, key = token) => {
@@ -189,7 +189,7 @@ func testCustomers(t *testing.T, s shop) {
 	}
 }
 
-// testOrigin opens the page on an origin that its tokens are not for.
+// testOrigin opens the page on an origin that its tokens are not valid for.
 func testOrigin(t *testing.T, s shop) {
 	t.Helper()
 	web := s.site(t, "tsdb", 300, "")
@@ -199,7 +199,7 @@ func testOrigin(t *testing.T, s shop) {
 	p.ran(t, server.URL, 0, "POST 403 MissingAllowOriginHeader", "POST 403 MissingAllowOriginHeader") // with a new token too
 }
 
-// testExpiry lets a token run out between two pages.
+// testExpiry lets a token expire between two pages.
 func testExpiry(t *testing.T, s shop) {
 	t.Helper()
 	web := s.site(t, "tsdb", 10, "")
@@ -225,7 +225,7 @@ func testExpiry(t *testing.T, s shop) {
 	}
 }
 
-// testRevoked takes the key of the page's backend away.
+// testRevoked revokes the key of the page's backend.
 func testRevoked(t *testing.T, s shop) {
 	t.Helper()
 	var key struct{ ID, Key string }
@@ -240,7 +240,7 @@ func testRevoked(t *testing.T, s shop) {
 	p.shows(t, first)
 }
 
-// testRate asks more than a token may in a second.
+// testRate exceeds the requests per second of a token.
 func testRate(t *testing.T, s shop) {
 	t.Helper()
 	p := openTab(t)
@@ -261,7 +261,7 @@ func testRate(t *testing.T, s shop) {
 	}
 }
 
-// testLongWait asks more than a token may in an hour.
+// testLongWait exceeds the requests per hour of a token.
 func testLongWait(t *testing.T, s shop) {
 	t.Helper()
 	p := openTab(t)

@@ -1,5 +1,5 @@
-// Package browser_test follows README and docs/dashboards.md as their reader does: the commands in a shell, the page in a
-// headless Chromium.
+// Package browser_test follows README and docs/dashboards.md like a reader: it runs the commands in a shell, and opens the page in a headless
+// Chromium.
 package browser_test
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// server is shared by the tests; each makes projects of its own.
+// server is shared by the tests; each makes its own projects.
 var server *harness.Server
 
-// secure are sites of server over HTTPS.
+// secure are the server's sites over HTTPS.
 var secure struct {
 	api     string // the address of the API's site, host:port
-	page    string // that of a page, whose backend listens on a port of its own
+	page    string // the address of a page's site, whose backend listens on its own port
 	backend int
 	root    string // the file with the certificate of their authority
-	issuer  string // the hash of the public key that signed their certificates, as Chromium takes it
+	issuer  string // the hash of the public key that signed their certificates, as Chromium expects it
 }
 
 func TestMain(m *testing.M) {

@@ -23,7 +23,7 @@ type commit struct {
 	line []byte
 }
 
-// commits are the demo's events of these components.
+// commits returns the demo's events of these components.
 func commits(t *testing.T, components ...string) []commit {
 	t.Helper()
 	file, err := os.Open(repository(t, "demo", "commits.ndjson.gz"))
@@ -53,13 +53,13 @@ func commits(t *testing.T, components ...string) []commit {
 	return out
 }
 
-// month is what the endpoint gives for a month.
+// month is the endpoint's row for a month.
 type month struct {
 	start            time.Time
 	commits, authors int
 }
 
-// activity are the months of a component since a day, the newest first: what the endpoint of the README has to give.
+// activity returns the months of a component since a day, newest first: the expected answer of the README's endpoint.
 func activity(t *testing.T, component, since string) []month {
 	t.Helper()
 	first, err := time.Parse(time.DateOnly, since)
@@ -83,7 +83,7 @@ func activity(t *testing.T, component, since string) []month {
 	return months
 }
 
-// page is the view of a dashboard that shows a page of months.
+// page returns the view of a dashboard that shows a page of months.
 func page(customer string, months []month, number int) view {
 	const size = 12
 	shown := months[number*size : min(len(months), (number+1)*size)]

@@ -22,7 +22,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// blocks are the blocks of commands in a page of the documentation, below a heading where one is given.
+// blocks returns the blocks of commands in a documentation page, below a heading if one is given.
 func blocks(t *testing.T, name, heading string) []string {
 	t.Helper()
 	raw, err := os.ReadFile(repository(t, filepath.FromSlash(name)))
@@ -36,21 +36,21 @@ func blocks(t *testing.T, name, heading string) []string {
 	}
 	var out []string
 	for _, block := range harness.Blocks(text) {
-		if !strings.HasPrefix(block, "{\n") { // that is a Caddyfile
+		if !strings.HasPrefix(block, "{\n") { // not a Caddyfile
 			out = append(out, block)
 		}
 	}
 	return out
 }
 
-// workshop is the reader's folder, with a shell in which the commands of the documentation work as they are written.
+// workshop is the reader's folder, with a shell in which the commands in the documentation work as written.
 type workshop struct {
 	folder string
 	setup  string // the README's first block, with keys
 	env    []string
 }
 
-// newWorkshop makes a workshop for a project. Without curl on the machine the test is skipped, but not in CI.
+// newWorkshop makes a workshop for a project. It skips the test on machines without curl, except in CI.
 func newWorkshop(t *testing.T, server *harness.Server, project int64, key, secret string) workshop {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -73,9 +73,9 @@ func newWorkshop(t *testing.T, server *harness.Server, project int64, key, secre
 	}
 	tools := filepath.Join(w.folder, "tools")
 	for path, script := range map[string]string{
-		// The server's commands find it where it is.
+		// The server's commands find the server at its address.
 		filepath.Join(w.folder, "bin", "caddy"): `exec ` + binary + ` "$@" --address ` + server.Admin,
-		// npm install gives the packages that it is asked for in the versions that are pinned.
+		// npm install provides the requested packages in their pinned versions.
 		filepath.Join(tools, "npm"): `[ "$1" = install ] && shift
 for name; do [ -d "` + packages + `/node_modules/$name" ] || { echo "$name is not pinned" >&2; exit 1; }; done
 ln -s ` + packages + `/node_modules node_modules`,
@@ -96,7 +96,7 @@ ln -s ` + packages + `/node_modules node_modules`,
 	return w
 }
 
-// command is a block of commands, which has not been started.
+// command returns a block of commands that is not started yet.
 func (w workshop) command(block string) *exec.Cmd {
 	cmd := exec.Command("sh", "-eu", "-c", w.setup+"\n"+block)
 	cmd.Dir, cmd.Env = w.folder, w.env
@@ -104,7 +104,7 @@ func (w workshop) command(block string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a block of commands, and returns what it prints.
+// run runs a block of commands, and returns its output.
 func (w workshop) run(t *testing.T, block string) string {
 	t.Helper()
 	out, err := w.command(block).Output()
@@ -117,7 +117,7 @@ func (w workshop) run(t *testing.T, block string) string {
 	return string(out)
 }
 
-// serve starts a block of commands that serves a page, and returns once it does.
+// serve starts a block of commands that serves a page, and returns when it does.
 func (w workshop) serve(t *testing.T, block, url string) {
 	t.Helper()
 	cmd := w.command(block)
@@ -142,7 +142,7 @@ func (w workshop) serve(t *testing.T, block, url string) {
 	})
 }
 
-// answers reads the JSON values that a block of commands printed, with or without the head of their answers.
+// answers parses the JSON values that a block of commands printed, with or without response headers.
 func answers(t *testing.T, printed string) []map[string]any {
 	t.Helper()
 	bodies := regexp.MustCompile(`(?s)HTTP/1\.1 \d.*?\r\n\r\n`).ReplaceAllString(printed, "")
@@ -160,10 +160,10 @@ func answers(t *testing.T, printed string) []map[string]any {
 	}
 }
 
-// TestWalk runs all commands of README's tour and of docs/dashboards.md, as they are written, against the demo.
+// TestWalk runs all commands in README's tour and docs/dashboards.md, as written, against the demo.
 func TestWalk(t *testing.T) {
 	t.Parallel()
-	server := harness.Start(t) // of its own: the commands name project 1
+	server := harness.Start(t) // its own: the commands name project 1
 	id, key := server.Project(t, "demo")
 	if id != 1 {
 		t.Fatalf("the demo is project %d; the README calls number 1", id)
@@ -179,7 +179,7 @@ func TestWalk(t *testing.T) {
 	months := activity(t, "tsdb", "2012-01-01")
 
 	steps := []struct {
-		has   string // what tells the block from others
+		has   string // what identifies the block
 		check func(t *testing.T, printed string)
 	}{
 		{"export KEY", nil},
@@ -234,10 +234,10 @@ func TestWalk(t *testing.T) {
 	})
 }
 
-// TestFiveMinutes runs the commands of README's own project, as they are written.
+// TestFiveMinutes runs the commands of README's own project, as written.
 func TestFiveMinutes(t *testing.T) {
 	t.Parallel()
-	server := harness.Start(t) // of its own: what it captures is counted
+	server := harness.Start(t) // its own: captured events are counted
 	id, key := server.Project(t, "demo")
 	w := newWorkshop(t, server, id, key, "phs_none")
 	var printed []string
@@ -276,7 +276,7 @@ func TestFiveMinutes(t *testing.T) {
 	}
 }
 
-// checkAnswers takes the answers of a query and of a funnel.
+// checkAnswers checks the answers to a query and a funnel.
 func checkAnswers(t *testing.T, printed string) {
 	t.Helper()
 	got := answers(t, printed)
@@ -291,7 +291,7 @@ func checkAnswers(t *testing.T, printed string) {
 	}
 }
 
-// checkPublished takes the records of two variables and an endpoint.
+// checkPublished checks the records of two variables and an endpoint.
 func checkPublished(t *testing.T, printed string) {
 	t.Helper()
 	var made []any
@@ -303,7 +303,7 @@ func checkPublished(t *testing.T, printed string) {
 	}
 }
 
-// checkRuns takes the first two pages of months.
+// checkRuns checks the first two pages of months.
 func checkRuns(t *testing.T, printed string, months []month) {
 	t.Helper()
 	var want, rows []any
@@ -322,7 +322,7 @@ func checkRuns(t *testing.T, printed string, months []month) {
 	}
 }
 
-// checkClient takes what the generated client prints.
+// checkClient checks the output of the generated client.
 func checkClient(t *testing.T, printed string, months []month) {
 	t.Helper()
 	var want strings.Builder
@@ -334,7 +334,7 @@ func checkClient(t *testing.T, printed string, months []month) {
 	}
 }
 
-// checkToken takes the rows that a token may see, and the two refusals.
+// checkToken checks the rows that a token may see, and the two refusals.
 func checkToken(t *testing.T, printed string, months []month) {
 	t.Helper()
 	var got []any

@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// testSecure opens the example as docs/dashboards.md deploys it: page and API behind one Caddy, each a site with a certificate.
+// testSecure opens the example as deployed in docs/dashboards.md: page and API behind one Caddy, each a site with its own certificate.
 func testSecure(t *testing.T, s shop) {
 	t.Helper()
 	p := openTab(t)
@@ -22,8 +22,8 @@ func testSecure(t *testing.T, s shop) {
 	p.shows(t, page("promql", months, 1))
 	p.keeps(t, s.Key, s.author)
 	p.ran(t, "https://"+secure.api, 0, "POST 200", "POST 200")
-	harness.Eventually(t, time.Minute, func() error { // the browser may tell of an answer after the page
-		// It met the page's site over TCP, and may have gone on over HTTP/3 as Caddy proposes.
+	harness.Eventually(t, time.Minute, func() error { // the browser may report an answer after the page
+		// The browser reached the page's site over TCP, and may have switched to HTTP/3, which Caddy advertises.
 		if got := p.protocols("https://" + secure.page)[0]; got != "h2" {
 			return fmt.Errorf("the page came by %q", got)
 		}

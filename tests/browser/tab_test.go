@@ -19,7 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// browser is the one that all tabs are of, and how to end it.
+// browser is the browser of all tabs, with the function that closes it.
 var browser struct {
 	once   sync.Once
 	ctx    context.Context
@@ -27,24 +27,24 @@ var browser struct {
 	err    error
 }
 
-// tab is a page in the browser, with all that it sends and gets.
+// tab is a page in the browser, with everything that it sends and receives.
 type tab struct {
-	ctx context.Context // that is how chromedp names a tab
+	ctx context.Context // how chromedp identifies a tab
 
 	mu       sync.Mutex
 	requests []*request
 }
 
-// request is one that the browser sent for a page.
+// request is a request that the browser sent for a page.
 type request struct {
 	id                network.RequestID
 	method, url       string
 	headers, body     string
-	status            int64 // 0: none came
+	status            int64 // 0 if there was no response
 	protocol, refusal string
 }
 
-// openTab opens a tab. Without a Chromium on the machine the test is skipped, but not in CI.
+// openTab opens a tab. It skips the test on machines without Chromium, except in CI.
 func openTab(t *testing.T) *tab {
 	t.Helper()
 	var path string
@@ -79,7 +79,7 @@ func openTab(t *testing.T) *tab {
 	return p
 }
 
-// startBrowser starts a headless Chromium that takes certificates of the server's authority, and asks its API over HTTP/3.
+// startBrowser starts a headless Chromium that accepts certificates of the server's authority, and uses HTTP/3 for its API.
 func startBrowser(path string) error {
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path), chromedp.WSURLReadTimeout(2*time.Minute),
 		chromedp.Flag("ignore-certificate-errors-spki-list", secure.issuer), chromedp.Flag("origin-to-force-quic-on", secure.api))
@@ -96,15 +96,15 @@ func startBrowser(path string) error {
 	return err
 }
 
-// closeBrowser ends the browser, if it was started.
+// closeBrowser closes the browser, if it was started.
 func closeBrowser() {
 	if browser.cancel != nil {
 		browser.cancel()
 	}
 }
 
-// record notes what the page sends and gets. What comes over the wire is told apart from what the page is shown of it, and
-// may be told first.
+// record records what the page sends and receives. The browser reports network traffic separately from what the page sees of it, and may report it
+// first.
 func (p *tab) record(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +130,7 @@ func (p *tab) record(event any) {
 	}
 }
 
-// request is the one of an id. The lock is held.
+// request returns the request with an id. The caller holds the lock.
 func (p *tab) request(id network.RequestID) *request {
 	for _, r := range p.requests {
 		if r.id == id {
@@ -142,8 +142,8 @@ func (p *tab) request(id network.RequestID) *request {
 	return r
 }
 
-// sent returns the requests of the page until now, in their order. One of which only the wire has told, and the page not yet, is
-// left out: it has neither a method nor an address.
+// sent returns the page's requests so far, in order. It leaves out requests that only the network has reported yet: they have neither a method nor
+// an address.
 func (p *tab) sent() []request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +156,7 @@ func (p *tab) sent() []request {
 	return out
 }
 
-// answers are the requests of the page to addresses with a part, as "POST 200", in their order.
+// answers returns the page's requests to addresses that contain a text, in order and in the form "POST 200".
 func (p *tab) answers(part string) []string {
 	var out []string
 	for _, r := range p.sent() {
@@ -167,7 +167,7 @@ func (p *tab) answers(part string) []string {
 	return out
 }
 
-// ran compares the answers to the page's runs on a site, but for the first ones. The browser may tell of an answer after the page.
+// ran compares the answers to the page's runs on a site, except the first ones. The browser may report an answer after the page.
 func (p *tab) ran(t *testing.T, site string, skip int, want ...string) {
 	t.Helper()
 	harness.Eventually(t, time.Minute, func() error {
@@ -179,7 +179,7 @@ func (p *tab) ran(t *testing.T, site string, skip int, want ...string) {
 	})
 }
 
-// protocols are those by which the answers from a site came, in the order of the requests.
+// protocols returns the protocols of the answers from a site, in the order of the requests.
 func (p *tab) protocols(site string) []string {
 	var out []string
 	for _, r := range p.sent() {
@@ -216,7 +216,7 @@ func (p *tab) open(t *testing.T, url string) {
 	}
 }
 
-// click clicks on a button of the dashboard.
+// click clicks a button of the dashboard.
 func (p *tab) click(t *testing.T, button string) {
 	t.Helper()
 	if err := chromedp.Do(p.ctx, chromedp.Click(button)); err != nil {
@@ -224,7 +224,7 @@ func (p *tab) click(t *testing.T, button string) {
 	}
 }
 
-// choose takes a value of the dashboard's list of years.
+// choose selects a value in the dashboard's list of years.
 func (p *tab) choose(t *testing.T, since string) {
 	t.Helper()
 	p.evaluate(t, fmt.Sprintf(`(() => {
@@ -258,7 +258,7 @@ func (p *tab) shows(t *testing.T, want view) {
 	}
 }
 
-// evaluate runs a script in the page, as anybody who sits before it can, and returns the text that it gives in the end.
+// evaluate runs a script in the page, as any user can, and returns the text of its result.
 func (p *tab) evaluate(t *testing.T, script string) string {
 	t.Helper()
 	text, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
@@ -268,7 +268,7 @@ func (p *tab) evaluate(t *testing.T, script string) string {
 	return text
 }
 
-// keeps checks that no secret is in the page, in what it keeps, or in anything that it sent or got, and no token in an address.
+// keeps checks that no secret is in the page, in its storage, or in anything that it sent or received, and that no token is in an address.
 func (p *tab) keeps(t *testing.T, secrets ...string) {
 	t.Helper()
 	seen := map[string]string{"the page": p.evaluate(t, `JSON.stringify([
