@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Catalog holds the names that a completion offers beside the schema.
+// Catalog holds the names that a completion offers in addition to the schema.
 type Catalog struct {
 	// Properties yields the defined properties of a scope, sorted by name; group -1 means the properties of all group types.
 	Properties func(scope schema.PropertyScope, group int) iter.Seq2[string, schema.PropertyType]

@@ -67,7 +67,7 @@ func (b *builder) query(s set, condition conditions) (hogql.Query, error) {
 	panic("BUG: a leaf of several sources")
 }
 
-// joined lists who is in any of the sets.
+// joined lists the people in any of the sets.
 func (b *builder) joined(sets union, condition conditions) (hogql.Query, error) {
 	parts := apart(sets)
 	var queries []hogql.Query
@@ -88,7 +88,7 @@ func (b *builder) joined(sets union, condition conditions) (hogql.Query, error) 
 	}), nil
 }
 
-// narrowed lists who is in all of some sets and in none of others: it reads the people of one source, with conditions for the other sets.
+// narrowed lists the people in all of some sets and in none of others: it reads those of one source, with conditions for the other sets.
 func (b *builder) narrowed(s rest, condition conditions) (hogql.Query, error) {
 	all, none := apart(s.all), apart(s.none)
 	all[several], none[several] = append(all[several], all[ofMembers]...), append(none[several], none[ofMembers]...)

@@ -17,7 +17,7 @@ const (
 	), [{items}])`
 )
 
-// sequence requires an event and then another one, at the same time or at most most seconds later.
+// sequence requires an event followed by another, at the same time or up to most seconds later.
 func (t tally) sequence(window interval, first, second entity, most int64) tally {
 	t.holds = func(a among) hogql.Expr {
 		values := map[string]any{

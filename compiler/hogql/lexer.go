@@ -20,7 +20,7 @@ type lexer struct {
 
 const byteOrderMark = '\ufeff'
 
-// lex returns the tokens of text, ending with tokEnd. Text that is not a token gives a tokBad, followed only by tokEnd, and a mistake that says
+// lex returns the tokens of text, ending with tokEnd. Text that is not a token becomes a tokBad, followed only by tokEnd, and a mistake says
 // what is wrong with it.
 func lex(text string) ([]token, *diag.Error) { return lexAt(text, 0) }
 

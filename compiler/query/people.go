@@ -81,8 +81,8 @@ func CanonicalOver(kind string, source Node, node any) []byte {
 	return append(append(out, source.Canonical()...), '}')
 }
 
-// Source reads the node in the field source, which must be of one of the given kinds. It returns nil if there is none, or notes that it is of
-// another kind.
+// Source reads the node in the field source, which must be of one of the given kinds. It returns nil if there is none, or one of
+// another kind, which it notes.
 func (r *Reader) Source(o *Object, kinds ...string) Node {
 	given, ok := o.Take("source")
 	if !ok {

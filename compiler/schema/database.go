@@ -12,7 +12,7 @@ import (
 
 // Database is the virtual schema of one project at one time. It is immutable and safe for concurrent use.
 type Database struct {
-	// Project is the id that restricts every row.
+	// Project is the id that the guard requires of every row.
 	Project int64
 	// Location is the project's time zone; nil for UTC.
 	Location *time.Location

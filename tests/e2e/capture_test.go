@@ -308,7 +308,7 @@ func TestHostileCapture(t *testing.T) {
 		}
 	}
 	for range rounds * len(bodies) {
-		// Requests for which there is no memory are told to come back: 503.
+		// Requests for which there is no memory get a 503, and can be sent again.
 		if r := <-results; r.err != nil || r.answer.Status < 400 || r.answer.Status >= 500 && r.answer.Body["code"] != "server_busy" {
 			t.Errorf("%s among others: %v, %d %s", r.name, r.err, r.answer.Status, r.answer.Raw)
 		}

@@ -492,7 +492,7 @@ func TestCohortNames(t *testing.T) {
 	}
 }
 
-// TestCohortsOfOneName gives two cohorts the same name: neither can be found by name, each by number.
+// TestCohortsOfOneName gives two cohorts the same name: neither can be found by name, but both by number.
 func TestCohortsOfOneName(t *testing.T) {
 	c := cohortProject(t)
 	project := strconv.FormatInt(c.Project, 10)

@@ -183,7 +183,7 @@ func TestImportPersonIDs(t *testing.T) {
 		return fmt.Sprintf(`{"team_id":1,"distinct_id":%q,"person_id":%q,"properties":{"plan":"last"},"created_at":"2023-05-01T00:00:00Z","is_deleted":false}`+"\n", id, person)
 	}
 	importLines(t, c, event("anon", old, "01", `{"plan":"first"}`)+event("user", now, "02", `{"plan":"second"}`)) // two people
-	importLines(t, c, event("anon", now, "03", `{"plan":"third"}`))                                               // who were merged
+	importLines(t, c, event("anon", now, "03", `{"plan":"third"}`))                                               // who become one
 	importLines(t, c, event("anon", old, "01", `{"plan":"first"}`)+event("phone", now, "02", `{"plan":"second"}`))
 	importLines(t, c, person("anon", now)+person("user", now)+person("phone", now))
 	importLines(t, c, event("tablet", now, "04", `{"plan":"stale"}`)) // the properties in a person's own line take precedence

@@ -51,7 +51,7 @@ func TestPathsAgreeWithHogQL(t *testing.T) {
 	}
 }
 
-// TestPathsEndpoint runs published paths with dates, and lists who took the most frequent edge.
+// TestPathsEndpoint runs published paths with dates, and lists the people on the most frequent edge.
 func TestPathsEndpoint(t *testing.T) {
 	c := demoProject(t)
 	filter := map[string]any{"includeEventTypes": []string{"hogql"}, "pathsHogQLExpression": "ifNull(toString(properties.component), 'none')"}
