@@ -233,7 +233,7 @@ func TestConsolePeople(t *testing.T) {
 	c.one(t, "heading", distinct)
 }
 
-// members returns the texts of a member of records.
+// membersOf returns the texts of a member of records.
 func membersOf(records []any, member string) []string {
 	var out []string
 	for _, one := range records {

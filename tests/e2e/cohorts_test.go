@@ -43,7 +43,7 @@ func cohortProject(t *testing.T) *harness.Client {
 	return c
 }
 
-// series returns the events with some names, as nodes.
+// seriesOf returns the events with some names, as nodes.
 func seriesOf(names ...string) []any {
 	var out []any
 	for _, name := range names {

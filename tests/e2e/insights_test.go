@@ -44,7 +44,7 @@ func wrapped(source map[string]any) map[string]any {
 
 func hogQL(text string) map[string]any { return map[string]any{"kind": "HogQLQuery", "query": text} }
 
-// must sends a request and requires a status.
+// mustDo sends a request and requires a status.
 func mustDo(t *testing.T, c *harness.Client, status int, method, path string, body any) map[string]any {
 	t.Helper()
 	answer := c.Do(t, method, path, body)

@@ -53,7 +53,7 @@ func poll(t *testing.T, c *harness.Client, id string, wanted func(harness.Answer
 	return answer
 }
 
-// elapsed returns the seconds in the progress of a status; 0 if it has none.
+// timeElapsed returns the seconds in the progress of a status; 0 if it has none.
 func timeElapsed(answer harness.Answer) float64 {
 	progress, _ := status(answer)["query_progress"].(map[string]any)
 	n, _ := progress["time_elapsed"].(float64)
