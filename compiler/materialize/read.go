@@ -49,8 +49,8 @@ func (r *reader) use(place int) hogql.Expr {
 	return f
 }
 
-// text returns the text of an expression with the alias name, wherever it is written. It is empty for an expression that uses a column of the same name:
-// elsewhere, that name means the alias.
+// text returns the text that identifies an expression with the alias name wherever it is written. It is empty for an expression that uses a column
+// of the same name: elsewhere, that name means the alias.
 func (r *reader) text(x hogql.Expr, name string) string {
 	if f, ok := x.(*hogql.Field); name != "" && (!ok || len(f.Chain) > 1) && names(x, func(n string) bool { return n == name }) {
 		return ""

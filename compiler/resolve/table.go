@@ -158,7 +158,7 @@ func (t *tableSource) read(scan *resolved.Scan) *resolved.Select {
 	return tree
 }
 
-// present returns the conditions that the latest version of a row exists. If none of their columns may be NULL, a single argMax is enough.
+// present returns the conditions that a row exists according to its latest version. If none of their columns may be NULL, a single argMax is enough.
 func (t *tableSource) present(m *schema.Merge) []resolved.Expr {
 	if m.Deleted == "" {
 		return nil
