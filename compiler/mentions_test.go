@@ -78,7 +78,7 @@ func TestMentions(t *testing.T) {
 // TestLimitsAndRangesAreWarnedOf checks the warnings that need no data.
 func TestLimitsAndRangesAreWarnedOf(t *testing.T) {
 	t.Parallel()
-	const lowered, reversed = "A query gives at most 50000 rows: the limit was lowered to that", "The range of time ends before it begins, so there is nothing in it"
+	const lowered, reversed = "A query returns at most 50000 rows: the limit was lowered to that", "The range of time ends before it begins, so there is nothing in it"
 	for in, want := range map[string]string{
 		`{"kind": "HogQLQuery", "query": "select 1 limit 50000"}`:                                                                                                             "",
 		`{"kind": "HogQLQuery", "query": "select 1 limit 50001"}`:                                                                                                             lowered,

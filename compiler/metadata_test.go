@@ -159,8 +159,8 @@ func TestDescribeNotices(t *testing.T) {
 		{"no time", "select event from events limit 3", "18:24: " + unbounded, ""},
 		{"no time in a subquery", "select 1 from persons where id in (select person_id from events)", "57:63: " + unbounded, ""},
 		{"other events", "with events as (select 1 as n) select n from events", "", ""},
-		{"a large limit", "select 1 from persons limit 50001", "28:33: A query gives at most 50000 rows → 50000\n", ""},
-		{"large limits of a union", "select 1 limit 70000 union all select 2 limit 50000", "15:20: A query gives at most 50000 rows → 50000\n", ""},
+		{"a large limit", "select 1 from persons limit 50001", "28:33: A query returns at most 50000 rows → 50000\n", ""},
+		{"large limits of a union", "select 1 limit 70000 union all select 2 limit 50000", "15:20: A query returns at most 50000 rows → 50000\n", ""},
 		{"the largest limit", "select 1 from persons limit 50000", "", ""},
 		{"the limit of a subquery", "select 1 from (select 1 from persons limit 60000) as t", "", ""},
 	}

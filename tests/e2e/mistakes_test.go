@@ -116,7 +116,7 @@ func TestWarnings(t *testing.T) {
 		{"nothing wrong", hogql("select properties.n from events where event in ('a', 'b')"), nil},
 		{"an event", hogql("select 1 from events where event in ('a', 'sign up')"), []string{fmt.Sprintf(noEvent, "sign up")}},
 		{"a property", hogql("select 1 from events where properties.nothing_such = 'x'"), []string{"No event of this project has the property 'nothing_such'."}},
-		{"a limit", hogql("select 1 from events where event = 'a' limit 60000"), []string{"A query gives at most 50000 rows: the limit was lowered to that"}},
+		{"a limit", hogql("select 1 from events where event = 'a' limit 60000"), []string{"A query returns at most 50000 rows: the limit was lowered to that"}},
 		{"a trend that is right", trend("a", "n", "n"), nil},
 		{"a trend", trend("c", "m", "o"), []string{fmt.Sprintf(noEvent, "c"), "No event of this project has the property 'm'.", "No event of this project has the property 'o'."}},
 		{
@@ -145,7 +145,7 @@ func TestWarnings(t *testing.T) {
 
 	c.Do(t, http.MethodPost, "endpoints/", map[string]any{"name": "gone", "query": hogql("select event from events where event = 'gone' limit 60000")})
 	run := c.Do(t, http.MethodPost, "endpoints/gone/run", map[string]any{})
-	if diff := cmp.Diff([]string{"A query gives at most 50000 rows: the limit was lowered to that"}, warningsOf(t, run)); diff != "" {
+	if diff := cmp.Diff([]string{"A query returns at most 50000 rows: the limit was lowered to that"}, warningsOf(t, run)); diff != "" {
 		t.Errorf("a run (-want +got):\n%s", diff)
 	}
 }

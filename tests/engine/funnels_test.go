@@ -180,6 +180,54 @@ func TestExclusionsAgainstPlainGo(t *testing.T) {
 	t.Logf("%d funnels", asked)
 }
 
+// TestCrowdsAgainstPlainGo compares funnels of people with hundreds of events, most of them simultaneous or at one moment.
+func TestCrowdsAgainstPlainGo(t *testing.T) {
+	count, seed := number(t, funnelsEnv, 400), number(t, funnelSeedEnv, 1)
+	if testing.Short() {
+		count = min(count, 100)
+	}
+	const project = funnelProject + funnelProjects + 2
+	events := crowdedJourneys(rand.New(rand.NewPCG(9, 9)))
+	importJourneys(t, project, events)
+	asked := 0
+	for n := uint64(seed); asked < count; n++ {
+		random := rand.New(rand.NewPCG(n, 80))
+		q := randomFunnel(random)
+		q.order = []string{"ordered", "strict", "unordered", "unordered"}[random.IntN(4)]
+		q.actor, q.breakdown, q.attribution = "", "set", ""
+		if q.viz == "time_to_convert" {
+			q.breakdown = ""
+		}
+		asked += askFunnel(t, q, project, events, n)
+	}
+	t.Logf("%d funnels", asked)
+}
+
+// crowdedJourneys makes people with more events than one block of a fold has. Each has some names more often than others.
+func crowdedJourneys(r *rand.Rand) []funnelEvent {
+	var out []funnelEvent
+	for person := range funnelSets {
+		at := funnelStart.UnixMicro() + int64(r.IntN(60))*60_000_000
+		pauses := [][]int64{{0}, {0, 0, 1, 20_000}, {1_000}, {30_000, 50_000}, {0, 10_000, 30_000, 50_000, 50_001, 1_000_000}}[person%5]
+		for range 300 + r.IntN(900) {
+			if r.IntN(150) == 0 {
+				at += []int64{60_000, 2_000_000, 10_000_000}[r.IntN(3)]
+			}
+			at += pauses[r.IntN(len(pauses))]
+			names := []string{"a", "b", "c", "d", "x"}
+			out = append(out, funnelEvent{
+				uuid: fmt.Sprintf("00000000-0000-4000-8001-%012x", len(out)), name: names[min(r.IntN(len(names)), r.IntN(len(names)))],
+				flag: []string{"y", "n", ""}[min(r.IntN(3), r.IntN(3))], set: person, person: person, at: at,
+			})
+			if r.IntN(100) == 0 {
+				out[len(out)-1].name = "x"
+			}
+		}
+	}
+	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
+}
+
 // askFunnel compares one answer, and reports how many funnels it was made of: a breakdown by the sets is one of each.
 func askFunnel(t *testing.T, q *funnelQuery, project int, events []funnelEvent, seed uint64) (funnels int) {
 	t.Helper()

@@ -43,6 +43,12 @@ func (b *builder) ties(s stage) stage {
 	return s.then(columns...).without("crowded", "crowd", "moved")
 }
 
+// blocks splits an array into blocks for a fold over each of them. The engine copies the array that a fold builds for every element that it adds, so
+// the time of one fold over everything would grow with the square of the length.
+func blocks(array hogql.Expr) hogql.Expr {
+	return expr("arraySplit((e, i) -> i % 256 = 1, {array}, arrayEnumerate({array}))", values{"array": array})
+}
+
 // moved is events in their new order: items, or tuples of an item and so many riders. They are split into chains of those that are near
 // one another, and these into groups, where the beginnings of the groups of two events differ.
 func (b *builder) moved(events hogql.Expr, riders int) hogql.Expr {
@@ -66,7 +72,9 @@ func (b *builder) moved(events hogql.Expr, riders int) hogql.Expr {
 	}
 	v["steps"] = steps
 	v["copies"] = expr("arrayFlatten(arrayMap(step -> arrayMap(p -> {copied}, arrayFilter(p -> bitAnd({item}, step) > 0, g)), {steps}))", v)
-	v["begins"] = expr("arrayFold((s, t) -> arrayPushBack(s, if(t - s[-1] > {tie}, t, s[-1])), arrayMap(p -> {time}, chain), arrayResize([_toInt64(0)], 0))", v)
+	v["blocks"] = blocks(expr("arrayMap(p -> {time}, chain)", v))
+	v["begins"] = expr(`arrayPopFront(arrayFold((s, block) -> arrayConcat(s, arrayPopFront(
+		arrayFold((q, t) -> arrayPushBack(q, if(t - q[-1] > {tie}, t, q[-1])), block, arraySlice(s, -1)))), {blocks}, [_toInt64(0)]))`, v)
 	v["groups"] = expr("arraySplit((p, d) -> d > 0, chain, arrayDifference({begins}))", v)
 	v["chains"] = expr("arraySplit((p, d) -> d > {near}, {events}, arrayDifference(arrayMap(p -> {item}, {events})))", v)
 	return expr("arrayFlatten(arrayMap(chain -> arrayMap(g -> if(arrayUniq(arrayMap(p -> bitAnd({item}, {all}), g)) = 1, g, {copies}), {groups}), {chains}))", v)

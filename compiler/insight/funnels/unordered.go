@@ -75,9 +75,13 @@ func (b *builder) assigned(s stage) stage {
 	// When all queues are filled their oldest events leave until one is empty: that with the oldest newest event.
 	v["left"] = expr("arrayMap((newest, k) -> if(x - newest > {window} or arrayMin(s.1) > 0 and k = indexOf(s.1, arrayMin(s.1)), 0, newest), s.1, arrayEnumerate(s.1))", v)
 	v["step"] = expr("arraySort(arrayFilter(q -> bitAnd(x, q.2) > 0, arrayZip({left}, {bits})))[1].2", v)
-	s = s.then(column{"given", expr(`arrayFold((s, x) -> if(bitAnd(x, {steps}) = 0,
+	v["blocks"] = blocks(expr("arraySlice(items, 1, if(several, length(items), 0))", nil))
+	v["empty"] = expr("arrayResize([{none}], 0)", v)
+	v["within"] = expr(`arrayFold((s, x) -> if(bitAnd(x, {steps}) = 0,
 			(arrayMap(newest -> newest * 0, s.1), arrayPushBack(s.2, x)),
 			(arrayMap((newest, bit) -> if(bit = {step}, x - bitAnd(x, {all}), newest), {left}, {bits}), arrayPushBack(s.2, x - bitAnd(x, {all}) + {step}))),
-		arraySlice(items, 1, if(several, length(items), 0)), (arrayWithConstant({n}, {none}), arraySlice(items, 1, 0))).2`, v)})
+		block, (done.1, {empty}))`, v)
+	s = s.then(column{"given", expr(
+		"arrayFold((done, block) -> arrayMap(w -> (w.1, arrayConcat(done.2, w.2)), [{within}])[1], {blocks}, (arrayWithConstant({n}, {none}), {empty})).2", v)})
 	return s.then(column{itemsName, expr("if(several, given, items)", nil)}).without("several", "given")
 }
