@@ -82,9 +82,9 @@ func TestWritesWithBadParameters(t *testing.T) {
 		t.Fatal(err)
 	}
 	writes := []struct{ method, route, body string }{
-		{http.MethodPost, "insights/", `{"query": {"kind": "EventsQuery", "select": ["event"]}}`},
-		{http.MethodPut, "insights/1/", `{"query": {"kind": "EventsQuery", "select": ["event"]}}`},
-		{http.MethodPatch, "insights/1/", `{"query": {"kind": "EventsQuery", "select": ["event"]}}`},
+		{http.MethodPost, "insights/", `{"query": {"kind": "ActorsQuery", "select": ["id"]}}`},
+		{http.MethodPut, "insights/1/", `{"query": {"kind": "ActorsQuery", "select": ["id"]}}`},
+		{http.MethodPatch, "insights/1/", `{"query": {"kind": "ActorsQuery", "select": ["id"]}}`},
 		{http.MethodPost, "dashboards/", `{"name": "new"}`},
 		{http.MethodPut, "dashboards/1/", `{"name": "new"}`},
 		{http.MethodPatch, "dashboards/1/", `{"name": "new"}`},
