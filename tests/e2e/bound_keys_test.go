@@ -146,7 +146,7 @@ func TestBoundKeysAreChecked(t *testing.T) {
 		{[]string{"--fix", "customer="}, `--fix "customer=": want one name=value for each variable`},
 		{[]string{"--fix", "customer=a", "--fix", "customer=b"}, `--fix "customer=b": want one name=value for each variable`},
 		{[]string{"--fix", "custommer=acme"}, "the project has no variable custommer, and none of its endpoints takes one"},
-		{[]string{"--fix", "seats=many"}, `variable seats: \"many\" is not a number`},
+		{[]string{"--fix", "seats=many"}, `variable seats: "many" is not a number`},
 		{[]string{"--endpoints", "none"}, `there is no endpoint`},
 		{[]string{"--fix", "customer=acme", "--endpoints", "orders,open"}, "endpoint open does not use the variable(s) customer: a key that fixes them could not run it"},
 	} {
