@@ -27,7 +27,7 @@ type Deletion struct {
 }
 
 // Delete hides rows of a project: when it returns nil, no query finds them. They stay on the disk until [Client.Erase]. Rows written later are not
-// affected, even if they meet the condition. Errors are like those of [Client.Query]; [Error.Refused] tells whether the server does not let us
+// affected, even if they meet the condition. Errors are like those of [Client.Query]; [Error.Refused] reports whether the server does not let us
 // delete.
 //
 // ClickHouse keeps the text of the statement, with its parameters, until the next deletion or erasure in the table. If a replica is away, the error

@@ -17,7 +17,7 @@ const (
 	// QueryRoute limits a query without LIMIT to the default, and fetches one more row to tell whether there are more.
 	QueryRoute Mode = iota
 	// Pages fetches the snapshot that an endpoint serves in pages: as many rows as the query's own LIMIT, but at most one more than the maximum. That
-	// row tells that there are rows which no page reaches.
+	// row shows that there are rows that no page reaches.
 	Pages
 	// Whole fetches every row of the query: the limit added to a query without LIMIT is out of reach.
 	Whole

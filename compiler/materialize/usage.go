@@ -19,7 +19,7 @@ type usage struct {
 	name   string     // of the column in the table
 }
 
-// Reasons, worded as in the contract.
+// Reasons, in the words of PostHog (contract: clients.md).
 const (
 	notInWhere   = "Variable not used in WHERE clause"
 	inHaving     = "Variable used in HAVING clause are not supported for materialization."

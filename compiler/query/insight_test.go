@@ -85,7 +85,7 @@ func TestInsightMistakes(t *testing.T) {
 		},
 		{"no columns", `{"kind": "EventsQuery"}`, "select", "query.EventsQuery.select\n  Field required [type=missing]"},
 		{
-			"a column that is no text, and a limit that is no number", `{"kind": "EventsQuery", "select": ["event", 1], "limit": "x"}`, "select.1",
+			"a column that is not text, and a limit that is not a number", `{"kind": "EventsQuery", "select": ["event", 1], "limit": "x"}`, "select.1",
 			"query.EventsQuery.select.1\n  Input should be a valid string [type=string_type]\n" +
 				"query.EventsQuery.limit\n  Input should be a valid integer [type=int_type]",
 		},

@@ -137,7 +137,7 @@ func TestForms(t *testing.T) {
 		{"single quotes", `{'event':'x'}`, "", "parse_error -1"},
 		{"list of numbers", "[1,2]", "", "parse_error -1"},
 		{"list of lists", "[[" + event + "]]", "", "parse_error -1"},
-		{"batch that is no list", `{"api_key":"x","batch":{}}`, "", "parse_error -1"},
+		{"batch that is not a list", `{"api_key":"x","batch":{}}`, "", "parse_error -1"},
 		{"batch with bad JSON beside it", `{"api_key":"` + token + `","batch":[` + event + `],"x":[}}`, "", "parse_error -1"},
 		{"batch with very much beside it", `{"api_key":"` + token + `","batch":[` + event + `]` + strings.Repeat(`,"x":1`, 101) + `}`, "", "parse_error -1"},
 		{"bad JSON after a bad token", `[` + with(`"token":"phx_1"`) + `,{"a":tru}]`, "", "parse_error -1"},

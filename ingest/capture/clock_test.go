@@ -35,7 +35,7 @@ func TestTimestamps(t *testing.T) {
 		{"the batch's before the query's", "2024-06-01T13:00:00Z", sent("2024-06-01T13:00:05Z"), "1717246800000", "2024-06-01 11:59:55"},
 		{"an unreadable sent_at, and the query's", "2024-06-01T13:00:00Z", sent("x"), "1717246805000", "2024-06-01 11:59:55"},
 		{"sent_at in seconds", "2024-06-01T10:00:00Z", "", "1717246805", "2024-06-01 10:00:00"},
-		{"sent_at that is no number", "2024-06-01T10:00:00Z", "", "1e3", "2024-06-01 10:00:00"},
+		{"sent_at that is not a number", "2024-06-01T10:00:00Z", "", "1e3", "2024-06-01 10:00:00"},
 		{"sent_at of far ahead", "2024-06-01T10:00:00Z", "", "9223372036854775807", "2024-06-01 10:00:00"},
 		{"sent_at that is a number", "2024-06-01T10:00:00Z", `,"sent_at":1717246805000`, "", "2024-06-01 10:00:00"},
 		{"unreadable", "the day before", sent("2024-06-01T13:00:05Z"), "", noon},

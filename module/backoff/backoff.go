@@ -1,4 +1,4 @@
-// Package backoff tells which errors are outages, and how long to wait before work that an outage has ended is tried again: a second at first, and
+// Package backoff says which errors are outages, and how long to wait before work that an outage has ended is tried again: a second at first, and
 // twice as long after each failure, up to a minute.
 package backoff
 

@@ -12,7 +12,7 @@ import (
 
 // bound is the CPU time that an answer may take in the server and its engine together. Wall time would include other activity of the
 // machine.
-const bound = 8 * time.Second // ten thousand properties take 3.5 to 6.6 s, by how busy the machine is
+const bound = 5 * time.Second
 
 // list joins n texts made from their index.
 func list(n int, separator string, text func(i int) string) string {

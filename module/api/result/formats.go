@@ -17,7 +17,7 @@ import (
 type Format uint8
 
 const (
-	AsArrays  Format = iota // each row an array, as in the contract
+	AsArrays  Format = iota // each row an array, as PostHog does
 	AsObjects               // the same answer, each row an object
 	AsCSV                   // this and the following are files
 	AsNDJSON
