@@ -29,6 +29,9 @@ const (
 	// MaxGrown bounds the columns and properties that a query reads from one joined or merged table: each property of native JSON is several
 	// sub-columns, and two thousand of a joined person take ClickHouse ten seconds.
 	MaxGrown = 500
+	// MaxPaths bounds the paths in native JSON that all SELECTs of a query read, each type of a property counted: each is a sub-column, and planning
+	// three thousand takes ClickHouse one to three seconds, in which nothing can stop it.
+	MaxPaths = 3_000
 	// MaxExpanded bounds the nodes of a SELECT after each alias is inlined at its uses, as ClickHouse does: four million take it two seconds.
 	MaxExpanded = 500_000
 	// MaxKeys bounds the keys of a clause, and the keys of all windows together: ClickHouse's planning time for GROUP BY is quadratic in them, and

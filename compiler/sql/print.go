@@ -69,6 +69,7 @@ type printer struct {
 	lookup map[paramKey]int // index in params; only used when there are many
 	scope  *scope
 	refs   int      // uses of aliases so far
+	paths  int      // paths in native JSON that all SELECTs so far read
 	names  []string // the aliases of the SELECTs around the current place, outermost first
 	ctes   []cte
 	tables []string // the physical tables printed; nil if not asked for

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
@@ -18,6 +20,7 @@ type scope struct {
 	aliases []string        // of columns, ARRAY JOIN and lambda parameters in this SELECT
 	defined map[string]bool // the same, built if there are many
 	first   int             // index of the first of them in the printer's names
+	paths   map[string]bool // the printed columns that are paths in native JSON
 	few     [2]source
 }
 
@@ -121,6 +124,7 @@ func (p *printer) source(column *resolved.Column) source {
 
 // column writes a column, with its table if the name alone could mean something else.
 func (p *printer) column(c *resolved.Column) {
+	start := len(p.buf)
 	from := p.source(c)
 	if p.needsTable(c, from) {
 		if from.printed == "" {
@@ -150,6 +154,23 @@ func (p *printer) column(c *resolved.Column) {
 		p.str(".:Float64")
 	case resolved.PathBool:
 		p.str(".:Bool")
+	}
+	p.readsPath(c, p.buf[start:])
+}
+
+// readsPath counts a path that the SELECT reads, unless it reads it already.
+func (p *printer) readsPath(c *resolved.Column, printed []byte) {
+	s := p.scope
+	if s.paths[string(printed)] {
+		return
+	}
+	if s.paths == nil {
+		s.paths = map[string]bool{}
+	}
+	s.paths[string(printed)] = true
+	if p.paths++; p.paths > budget.MaxPaths {
+		panic(mistake{diag.New(diag.QueryError, c.Pos, "The query reads more than %d sub-columns of properties: a property is one for each type that it may have.",
+			budget.MaxPaths)})
 	}
 }
 
