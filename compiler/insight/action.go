@@ -11,8 +11,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Action is the condition that an event matches an action, for a SELECT over events. Attr is the place of the action's number. The error is a
-// *diag.Error.
+// Action returns the condition that an event matches an action, for a SELECT over events. attr is the field that has the action's number.
+// The error is a *diag.Error.
 func (w *World) Action(id int64, attr string) (hogql.Expr, error) {
 	if _, mistake := w.action(id); mistake != nil {
 		mistake.Attr = attr
@@ -21,7 +21,7 @@ func (w *World) Action(id int64, attr string) (hogql.Expr, error) {
 	return Call(schema.MatchesAction, Const(id)), nil
 }
 
-// ActionWithSteps is Action, and refuses an action without steps, which matches every event.
+// ActionWithSteps is like Action, but refuses an action without steps, which would match every event.
 func (w *World) ActionWithSteps(id int64, attr string) (hogql.Expr, error) {
 	condition, err := w.Action(id, attr)
 	if err == nil && len(w.Actions.Get(id).Steps) == 0 {
@@ -30,7 +30,7 @@ func (w *World) ActionWithSteps(id int64, attr string) (hogql.Expr, error) {
 	return condition, err
 }
 
-// action gives the action of a number, if it can be used.
+// action finds an action by its number; it refuses one that is deleted or unreadable.
 func (w *World) action(id int64) (*query.Action, *diag.Error) {
 	a := w.Actions.Get(id)
 	switch {
@@ -44,13 +44,14 @@ func (w *World) action(id int64) (*query.Action, *diag.Error) {
 	return a, nil
 }
 
-// unusable says which action a mistake is in.
+// unusable adds to a mistake which action it is in.
 func unusable(a *query.Action, wrong *diag.Error) *diag.Error {
 	return &diag.Error{Code: wrong.Code, Detail: fmt.Sprintf(`Action "%s" (ID %d) cannot be used: %s`, a.Label(), a.ID, wrong.Detail)}
 }
 
-// Matching gives what an event has to satisfy to match an action that is named by its number, an int64, or its name, a string: an OR of steps, each
-// an AND of conditions, or true. The events are those of a table called schema.MatchedEvents. What is made has the place at.
+// Matching returns the condition that an event matches an action, which is given by its number, an int64, or its name, a string. The
+// condition is an OR of steps, each an AND of conditions, or true. It refers to the events of a table called schema.MatchedEvents; its
+// nodes have the position at.
 func (w *World) Matching(action any, at diag.Span) (condition hogql.Expr, id int64, mistake *diag.Error) {
 	a, mistake := w.named(action)
 	if mistake != nil {
@@ -67,7 +68,7 @@ func (w *World) Matching(action any, at diag.Span) (condition hogql.Expr, id int
 	return nil, a.ID, unusable(a, wrong)
 }
 
-// named finds the action that matchesAction names.
+// named finds the action that the argument of matchesAction names.
 func (w *World) named(action any) (*query.Action, *diag.Error) {
 	id, numbered := action.(int64)
 	name, _ := action.(string)
@@ -89,16 +90,16 @@ func (w *World) named(action any) (*query.Action, *diag.Error) {
 	return nil, mistake
 }
 
-// PrintedCall is the text of a call with one constant.
+// PrintedCall returns the text of a call with one constant argument.
 func PrintedCall(function string, arg any) string { return hogql.PrintExpr(Call(function, Const(arg))) }
 
-// matcher makes the condition of one action.
+// matcher builds the condition of one action.
 type matcher struct {
 	w  *World
 	at diag.Span
 }
 
-// action is the condition that an event satisfies one of the steps.
+// action returns the condition that an event satisfies one of the steps.
 func (m matcher) action(a *query.Action) (hogql.Expr, error) {
 	steps := make([]hogql.Expr, len(a.Steps))
 	for i := range a.Steps {
@@ -117,10 +118,10 @@ func (m matcher) action(a *query.Action) (hogql.Expr, error) {
 	return &hogql.Logic{Pos: m.at, Or: true, Args: steps}, nil
 }
 
-// clicked is the event whose elements steps can ask for.
+// clicked is the event for which steps can have conditions on elements.
 const clicked = "$autocapture"
 
-// step is the condition that an event has all that a step asks for; nil for nothing.
+// step returns the condition that an event satisfies a step; nil for a step without conditions.
 func (m matcher) step(s *query.ActionStep) (hogql.Expr, error) {
 	m.w.Spend.Nodes(1)
 	var all []hogql.Expr
@@ -147,7 +148,8 @@ func (m matcher) step(s *query.ActionStep) (hogql.Expr, error) {
 	return &hogql.Logic{Pos: m.at, Args: all}, nil
 }
 
-// filters are the conditions of filters that all have to hold, each for itself: several may use a name for something of their own.
+// filters returns the conditions of a step's filters, all of which must hold. They stay separate because several may give the same name to
+// different values.
 func (m matcher) filters(c *query.Condition) ([]hogql.Expr, error) {
 	if c == nil {
 		return nil, nil
@@ -169,7 +171,7 @@ func (m matcher) filters(c *query.Condition) ([]hogql.Expr, error) {
 	return all, nil
 }
 
-// url is the address of an event, as text whatever its declared type.
+// url returns the URL of an event, as text whatever its declared type is.
 func (m matcher) url() hogql.Expr {
 	const name = "$current_url"
 	property := m.field("properties", name)
@@ -179,7 +181,7 @@ func (m matcher) url() hogql.Expr {
 	return &hogql.Call{Pos: m.at, Name: "_plainText", Args: []hogql.Expr{property}}
 }
 
-// elements are the conditions on what was clicked.
+// elements returns the conditions on the clicked element.
 func (m matcher) elements(s *query.ActionStep) ([]hogql.Expr, error) {
 	var all []hogql.Expr
 	if s.Href != nil {
@@ -210,7 +212,8 @@ func (m matcher) elements(s *query.ActionStep) ([]hogql.Expr, error) {
 	return all, nil
 }
 
-// text compares a text of an event with one of a step, in whose patterns % and _ stand for others. Like is the operator of Contains.
+// text compares a text of an event with the text of a step. how is the step's matching, and without the one for steps that do not say. like
+// is the operator of Contains; % and _ in the step's text are wildcards.
 func (m matcher) text(of hogql.Expr, with string, how, without query.Matching, like hogql.CompareOp) hogql.Expr {
 	if how == query.DefaultMatching {
 		how = without
@@ -237,7 +240,7 @@ func (m matcher) compare(left hogql.Expr, op hogql.CompareOp, with string) hogql
 	return &hogql.Compare{Pos: m.at, Op: op, Left: left, Right: m.constant(with)}
 }
 
-// field is a field of the event, even where an expression of a step calls something else so.
+// field refers to a field of the event, even if an expression in a step gives its name to something else.
 func (m matcher) field(chain ...string) hogql.Expr {
 	f := &hogql.Field{Pos: m.at, Chain: []hogql.Name{{Pos: m.at, Text: schema.MatchedEvents, Quoted: true}}}
 	for _, name := range chain {

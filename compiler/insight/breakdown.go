@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// What stands for missing values (contract: api.md, section 1.5).
+// The values that stand for missing ones and for the rest (contract: api.md, section 1.5).
 const (
 	NullValue  = "$$_posthog_breakdown_null_$$"
 	OtherValue = "$$_posthog_breakdown_other_$$"
@@ -50,19 +50,19 @@ func PlainLabel(label string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(label, NullValue, "null"), OtherValue, "Other")
 }
 
-// Everybody is the value of a breakdown by the cohort of all people: its id. EverybodyName is what the answers call it.
+// Everybody is the breakdown value of the cohort of all people: its id. EverybodyName is its name in answers.
 const (
 	Everybody     = "0"
 	EverybodyName = "all users"
 )
 
-// IsEverybody reports whether a text names the cohort of all people, in a query or as a value of an answer.
+// IsEverybody reports whether a text in a query, or a value of an answer, names the cohort of all people.
 func IsEverybody(text string) bool {
 	return text == "all" || text == Everybody || text == EverybodyName
 }
 
-// Cohorts is the condition that an event has a value in the breakdowns that are by one cohort: that its person is in it. It is
-// nil when it always has. The error is a *diag.Error.
+// Cohorts returns the condition that an event has a value in the breakdowns by a single cohort: its person is in that cohort. It returns
+// nil if no condition is needed. The error is a *diag.Error.
 func (w *World) Cohorts(split *query.Breakdowns) (hogql.Expr, error) {
 	var conditions []hogql.Expr
 	for _, field := range split.Fields {
@@ -83,8 +83,8 @@ func (w *World) Cohorts(split *query.Breakdowns) (hogql.Expr, error) {
 
 func inCohort(id int64) hogql.Expr { return Compare(Field("person_id"), hogql.InCohort, Const(id)) }
 
-// cohort is the value of a breakdown by cohort: the id as text. Of several cohorts an event has as many values as there are of
-// them that its person is in: it becomes a row for each, so that the value is one that rows are grouped by, and no other.
+// cohort returns the value of a breakdown by cohorts: the id as text. With several cohorts, an event becomes a row for each cohort that its
+// person is in, so this value may only be used to group rows by.
 func cohort(b *query.Breakdown) hogql.Expr {
 	text := func(id int64) hogql.Expr { return Const(strconv.FormatInt(id, 10)) }
 	if len(b.Cohorts) == 1 {
@@ -101,23 +101,23 @@ func cohort(b *query.Breakdown) hogql.Expr {
 	return TemplateExpr("arrayJoin(arrayFilter(id -> id != '', {each}))", map[string]any{"each": each})
 }
 
-// Joined reports whether an event may have several values in a breakdown, or none: the ids of cohorts.
+// Joined reports whether an event may have no value, or several values, in a breakdown: the ids of cohorts.
 func Joined(b *query.Breakdown) bool { return len(b.Cohorts) > 1 }
 
-// CohortName is what a cohort of a breakdown is called, by its id as text.
+// CohortName returns the name of a breakdown's cohort, given its id as text.
 func (w *World) CohortName(value string) string {
 	id, err := strconv.ParseInt(value, 10, 64)
 	switch {
 	case err != nil:
-		return value // what stands for other values
+		return value // not an id: the value that stands for the rest
 	case id == schema.Everybody:
 		return EverybodyName
 	}
 	return w.Database.Cohorts.Name(id)
 }
 
-// CohortValue finds the cohort of a breakdown that a value of an answer stands for, and gives its id as text. The error is a
-// *diag.Error about the field that has the value.
+// CohortValue finds the cohort of a breakdown by a value of an answer, and returns its id as text. The error is a *diag.Error about the
+// field attr, which has the value.
 func CohortValue(b *query.Breakdown, value, attr string) (string, error) {
 	if IsEverybody(value) {
 		value = Everybody
@@ -130,11 +130,11 @@ func CohortValue(b *query.Breakdown, value, attr string) (string, error) {
 	return "", diag.Field(diag.InvalidInput, attr, "There is no cohort '%s'", value)
 }
 
-// maxValue is how many characters of a value are told apart.
+// maxValue is the number of characters of a value that count; the rest is cut off.
 const maxValue = 400
 
-// Breakdown gives the value that an event has in a breakdown, as text: ” for one that is missing. A histogram's value is a
-// number, NULL when it is missing. The error is a *diag.Error.
+// Breakdown returns the value of an event in a breakdown, as text, empty if it is missing. The value of a histogram is a number, NULL if it
+// is missing. The error is a *diag.Error.
 func (w *World) Breakdown(b *query.Breakdown) (hogql.Expr, error) {
 	value, err := w.WholeBreakdown(b)
 	if err != nil || b.Bins > 0 || len(b.Cohorts) > 0 {
@@ -143,7 +143,7 @@ func (w *World) Breakdown(b *query.Breakdown) (hogql.Expr, error) {
 	return CutBreakdown(value), nil
 }
 
-// WholeBreakdown is Breakdown before its text is cut: cheaper, for who cuts it once it is grouped by.
+// WholeBreakdown is like Breakdown, but does not cut the text. That is cheaper for callers that cut it after grouping by it.
 func (w *World) WholeBreakdown(b *query.Breakdown) (hogql.Expr, error) {
 	if len(b.Cohorts) > 0 {
 		return cohort(b), nil
@@ -158,13 +158,13 @@ func (w *World) WholeBreakdown(b *query.Breakdown) (hogql.Expr, error) {
 	return w.wholeText(value, b), nil
 }
 
-// BreakdownText is a value of a breakdown as text, empty for one that is missing. A URL that is normalized loses the slashes,
-// question marks and number signs at its end; a path is cleaned before that.
+// BreakdownText returns a value of a breakdown as text, empty if it is missing. A normalized URL loses the slashes, question marks and
+// number signs at its end; a path is cleaned before that.
 func (w *World) BreakdownText(value hogql.Expr, b *query.Breakdown) hogql.Expr {
 	return CutBreakdown(w.wholeText(value, b))
 }
 
-// CutBreakdown shortens the text of a value to what is told apart.
+// CutBreakdown cuts the text of a value to maxValue characters.
 func CutBreakdown(text hogql.Expr) hogql.Expr { return Call("left", text, Const(int64(maxValue))) }
 
 func (w *World) wholeText(value hogql.Expr, b *query.Breakdown) hogql.Expr {

@@ -12,7 +12,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// TestCleanedPaths: the rules of a project apply to paths where that is asked for, each to what the one before gives.
+// TestCleanedPaths checks that the cleaning rules of a project apply to paths where a query asks for that, each to the result of the one
+// before.
 func TestCleanedPaths(t *testing.T) {
 	t.Parallel()
 	rules := []query.PathCleaning{{Regex: `/\d+`, Alias: "/:id"}, {Regex: "x"}}
@@ -60,7 +61,8 @@ func TestCleanedPaths(t *testing.T) {
 	}
 }
 
-// TestCohorts: one cohort is a condition and a value that all events have; of several an event has those that its person is in.
+// TestCohorts checks that one cohort is a condition and a constant value, and that with several cohorts an event has those that its person
+// is in.
 func TestCohorts(t *testing.T) {
 	t.Parallel()
 	w := world(t, "UTC", 0)
@@ -105,7 +107,7 @@ func TestCohorts(t *testing.T) {
 	}
 }
 
-// TestCohortNames: names come from the project, and what is no id stands for other values.
+// TestCohortNames checks that names come from the project, and that a value that is not an id stays as it is.
 func TestCohortNames(t *testing.T) {
 	t.Parallel()
 	w := world(t, "UTC", 0)

@@ -8,8 +8,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Bucket gives the key of the bucket that holds a time: a date for days and longer intervals, which no change of the clock can
-// move, and the second of the start since 1970 for hours and shorter ones.
+// Bucket returns the key of the bucket that contains a time. For days and longer intervals the key is a date, which no clock change can
+// move; for hours and shorter ones it is the start in Unix seconds.
 func (r *Range) Bucket(timestamp hogql.Expr) hogql.Expr {
 	switch r.Interval {
 	case query.Second:
@@ -31,7 +31,7 @@ func (r *Range) Bucket(timestamp hogql.Expr) hogql.Expr {
 	return Call("toDate", timestamp)
 }
 
-// Key is the key of the bucket that starts at a time as a row's JSON holds it, without quotes.
+// Key returns the key of the bucket that starts at a time, as the JSON of a row has it, without quotes.
 func (r *Range) Key(start time.Time) string { return keyOf(r.Interval, start) }
 
 func keyOf(interval query.Interval, start time.Time) string {
@@ -41,7 +41,7 @@ func keyOf(interval query.Interval, start time.Time) string {
 	return start.Format(time.DateOnly)
 }
 
-// KeyExpr is the key of the bucket that starts at a time, in a query.
+// KeyExpr returns the key of the bucket that starts at a time, for use in a query.
 func (r *Range) KeyExpr(start time.Time) hogql.Expr {
 	if r.Interval.Clock() > 0 {
 		return Const(start.Unix())
@@ -49,10 +49,10 @@ func (r *Range) KeyExpr(start time.Time) hogql.Expr {
 	return Call("toDate", Const(start.Format(time.DateOnly)))
 }
 
-// Bounds is the condition that an event lies in the range, on one of its days of the week.
+// Bounds returns the condition that an event is in the range, on one of its days of the week.
 func (r *Range) Bounds() hogql.Expr { return r.BoundsFrom(r.Lower) }
 
-// BoundsFrom is Bounds with another beginning.
+// BoundsFrom is like Bounds, with a different beginning.
 func (r *Range) BoundsFrom(lower time.Time) hogql.Expr { return r.bounds(Field("timestamp"), lower) }
 
 func (r *Range) bounds(moment hogql.Expr, lower time.Time) hogql.Expr {
@@ -63,7 +63,7 @@ func (r *Range) bounds(moment hogql.Expr, lower time.Time) hogql.Expr {
 	)
 }
 
-// Weekdays is the condition that a time is on one of the days of the week that count; nil when all do.
+// Weekdays returns the condition that a time is on one of the days of the week that count; nil if all days count.
 func (r *Range) Weekdays(moment hogql.Expr) hogql.Expr {
 	if n := len(r.DaysOfWeek); n == 0 || n == 7 {
 		return nil
@@ -75,8 +75,8 @@ func (r *Range) Weekdays(moment hogql.Expr) hogql.Expr {
 	return Compare(Call("toDayOfWeek", moment), hogql.In, set)
 }
 
-// Whole reports whether the buckets of the range hold no events but those in its bounds, so that the buckets alone decide which
-// events count.
+// Whole reports whether the buckets of the range contain only events within its bounds, so that the bucket of an event alone decides
+// whether it counts.
 func (r *Range) Whole() bool {
 	if r.All {
 		return true
@@ -85,5 +85,5 @@ func (r *Range) Whole() bool {
 	return r.Lower.Equal(r.Floor(r.From)) && r.To.Equal(end)
 }
 
-// BoundsOf is Bounds for another time than that of the event itself.
+// BoundsOf is like Bounds, for a time other than the event's own.
 func (r *Range) BoundsOf(moment hogql.Expr) hogql.Expr { return r.bounds(moment, r.Lower) }

@@ -10,14 +10,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// MaxBuckets is the most buckets that one range may be cut into.
+// MaxBuckets is the maximum number of buckets of a range.
 const MaxBuckets = 10_000
 
-// Range is the span of time that an insight looks at, cut into buckets (contract: trends.md, sections 2 and 3). All of its
-// times are in the project's zone.
+// Range is the span of time that an insight covers, cut into buckets (contract: trends.md, sections 2 and 3). All its times are in the
+// project's zone.
 type Range struct {
 	Span
-	// Lower is the time of the first event that counts; To is that of the last.
+	// Lower is the earliest time of events that count; To is the latest.
 	Lower    time.Time
 	Interval query.Interval
 	// All reports whether the range begins with the earliest event, which only the rows show: see Since.
@@ -26,7 +26,7 @@ type Range struct {
 	DaysOfWeek []int
 
 	weekStart int
-	attr      string // of the interval, for mistakes
+	attr      string // of the interval, for error messages
 	from, to  filter.Moment
 	toGiven   bool // date_to is a relative date, not just the present
 	explicit  bool // neither end is moved
@@ -35,20 +35,19 @@ type Range struct {
 	uncut     bool // it has no buckets
 }
 
-// Resolve reads the date range of an insight and moves its ends as its interval asks. The error is a *diag.Error that names
-// the field.
+// Resolve reads the date range of an insight and moves its ends as its interval requires. The error is a *diag.Error that names the field.
 func Resolve(w *World, c *query.Common, interval query.Interval) (Range, error) {
 	return resolve(w, c, interval, false)
 }
 
-// SpanOf is the range between two moments, neither of which is moved, cut into buckets; weekStart is the day with which weeks begin, 0 for Sunday.
+// SpanOf returns the range between two moments, cut into buckets; neither end is moved. weekStart is the first day of a week, 0 for Sunday.
 func SpanOf(w *World, interval query.Interval, weekStart int, from, to time.Time) Range {
 	return Range{
 		Span: Span{from.In(w.Zone()), to.In(w.Zone())}, Lower: from.In(w.Zone()), Interval: interval, weekStart: weekStart, explicit: true, now: w.Now.In(w.Zone()),
 	}
 }
 
-// ResolveDays is Resolve for insights that look at whole days and have no buckets, so that there may be any number of days.
+// ResolveDays is like Resolve, for insights over whole days. They have no buckets, so the number of days is not limited.
 func ResolveDays(w *World, c *query.Common) (Range, error) { return resolve(w, c, query.Day, true) }
 
 func resolve(w *World, c *query.Common, interval query.Interval, uncut bool) (Range, error) {
@@ -94,8 +93,8 @@ func resolve(w *World, c *query.Common, interval query.Interval, uncut bool) (Ra
 	return r, r.check()
 }
 
-// clip takes away, where that is asked for, the bucket that is running and a part of a bucket at the start. An end at which that
-// would leave nothing stays.
+// If the query asks for whole buckets only, clip cuts off the bucket that is still running and a partial bucket at the start. It leaves an
+// end as it is if nothing would remain.
 func (r *Range) clip() {
 	if !r.wholeOnly {
 		return
@@ -103,7 +102,7 @@ func (r *Range) clip() {
 	if over := r.Floor(r.now).Add(-time.Microsecond); r.To.After(over) && !over.Before(r.From) {
 		r.To = over
 	}
-	if r.All { // where it starts is not known
+	if r.All { // the start is not known yet
 		return
 	}
 	if start := r.Floor(r.From); start.Before(r.From) {
@@ -113,10 +112,10 @@ func (r *Range) clip() {
 	}
 }
 
-// FirstTime is the earliest time that is taken for the true time of an event.
+// FirstTime is the earliest time that is believed to be the true time of an event.
 var FirstTime = time.Date(1980, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// firstEver is where the range of all time begins when there is no event.
+// firstEver is the start of the range of all time if there are no events.
 var firstEver = time.Date(2015, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 func (r *Range) read(w *World, text, attr string) (filter.Moment, error) {
@@ -164,8 +163,7 @@ func (r *Range) lower() time.Time {
 	return filter.StartOfDay(r.From, 0)
 }
 
-// Since gives the range of all time with its true beginning: the earliest event, or a fixed day where there is none. Its
-// error is a *diag.Error.
+// Since returns the range of all time with its true start: the earliest event, or a fixed day if there is none. The error is a *diag.Error.
 func (r Range) Since(earliest time.Time) (Range, error) {
 	if earliest.Before(FirstTime) {
 		earliest = firstEver
@@ -180,7 +178,7 @@ func (r Range) Since(earliest time.Time) (Range, error) {
 	return r, r.check()
 }
 
-// check refuses a range with too many buckets, before they are made.
+// check refuses a range with too many buckets, before they are built.
 func (r *Range) check() error {
 	length := r.Interval.Clock()
 	switch {
@@ -189,7 +187,7 @@ func (r *Range) check() error {
 	case r.Interval == query.Day:
 		length = 24 * time.Hour
 	case length == 0:
-		return nil // there are not that many weeks in the years that a range can reach over
+		return nil // the longest range has fewer weeks than that
 	}
 	if n := int64(r.To.Sub(r.From)/length) + 1; n > MaxBuckets {
 		return diag.Field(diag.InvalidInput, r.attr,
@@ -198,10 +196,10 @@ func (r *Range) check() error {
 	return nil
 }
 
-// noon is an hour that no clock leaves out.
+// noon is an hour that no clock change skips.
 const noon = 12
 
-// Floor gives the start of the bucket that holds t.
+// Floor returns the start of the bucket that contains t.
 func (r *Range) Floor(t time.Time) time.Time {
 	switch r.Interval {
 	case query.Second:
@@ -221,11 +219,11 @@ func (r *Range) Floor(t time.Time) time.Time {
 	return filter.StartOfDay(t, 0)
 }
 
-// Next gives the start of the bucket after the one that starts at t.
+// Next returns the start of the bucket after the one that starts at t.
 func (r *Range) Next(t time.Time) time.Time { return r.Step(t, 1) }
 
-// Step goes n buckets on, or back, from the start of one. A bucket of an hour is shorter where a clock was moved by a part of
-// one.
+// Step moves n buckets forward, or back if n is negative, from the bucket that starts at t. A bucket of an hour is shorter where the clock
+// was changed by part of an hour.
 func (r *Range) Step(t time.Time, n int) time.Time {
 	switch r.Interval {
 	case query.Second, query.Minute:
@@ -241,8 +239,8 @@ func (r *Range) Step(t time.Time, n int) time.Time {
 	return filter.StartOfDay(t, n)
 }
 
-// Buckets gives the starts of the buckets in order, from the one that holds From to the one that holds To. It is empty
-// when the range ends before it begins.
+// Buckets returns the starts of the buckets in order, from the one that contains From to the one that contains To. It returns nil if the
+// range ends before it begins.
 func (r *Range) Buckets() []time.Time {
 	first := r.Floor(r.From)
 	if first.After(r.To) {
@@ -266,8 +264,8 @@ func (r *Range) onDay(t time.Time) bool {
 	return false
 }
 
-// Previous gives the range that this one is compared with (contract: trends.md, section 9). Attr is the place of compare_to;
-// the error is a *diag.Error.
+// Previous returns the range that this one is compared with (contract: trends.md, section 9). attr is the field compare_to. The error is a
+// *diag.Error.
 func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 	p := *r
 	length := wall(r.To).Sub(wall(r.From))
@@ -286,9 +284,9 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 	}
 	zone := r.From.Location()
 	from := wall(r.From).Add(-length)
-	if clock := r.Interval.Clock(); clock == 0 || clock == time.Hour { // at the same time of day, and so is the end
+	if clock := r.Interval.Clock(); clock == 0 || clock == time.Hour { // both ends keep their time of day
 		from = time.Date(from.Year(), from.Month(), from.Day(), r.From.Hour(), r.From.Minute(), r.From.Second(), r.From.Nanosecond(), time.UTC)
-		if !from.Before(wall(r.From)) { // the length is a part of a day
+		if !from.Before(wall(r.From)) { // the range is shorter than a day
 			from = from.AddDate(0, 0, -1)
 		}
 	}
@@ -300,13 +298,13 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 	return p, nil
 }
 
-// Shifted gives the time that lies as far from the start of r as t does from the start of another range, on the clock on the wall.
+// Shifted returns the time that is as far from the start of r as t is from the start of other, in wall-clock time.
 func (r *Range) Shifted(t time.Time, other *Range) time.Time {
 	return unwall(wall(r.From).Add(wall(t).Sub(wall(other.From))), r.From.Location())
 }
 
-// unfinishedDay reports whether a range of hours begins with a day and ends with the present: it is compared with all of the days
-// before.
+// unfinishedDay reports whether a range of hours begins with the start of a day and ends with the present. Such a range is compared with
+// whole days.
 func (r *Range) unfinishedDay() bool {
 	if r.Interval != query.Hour || r.explicit || r.wholeOnly || r.toGiven || !r.to.Relative() {
 		return false
@@ -318,7 +316,7 @@ func wholeWeeks(m filter.Moment) bool {
 	return m.Count > 0 && (m.Unit == 'w' || m.Unit == 'd' && m.Count%7 == 0)
 }
 
-// shiftLower puts the first event that counts as far after the start of p as it is in r.
+// shiftLower sets p.Lower as far from the start of p as r.Lower is from the start of r.
 func (p *Range) shiftLower(r *Range) {
 	p.Lower = unwall(wall(p.From).Add(wall(r.Lower).Sub(wall(r.From))), p.From.Location())
 	if r.Lower.Before(r.From) {
@@ -326,7 +324,7 @@ func (p *Range) shiftLower(r *Range) {
 	}
 }
 
-// wall gives what a clock on the wall shows at t, as if there were no zones, so that differences count days as 24 hours.
+// wall returns the wall-clock time of t as if there were no zones, so that every day counts as 24 hours in differences.
 func wall(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
@@ -335,7 +333,7 @@ func unwall(t time.Time, zone *time.Location) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
 }
 
-// Day is how the start of a bucket is written in days (contract: trends.md, section 3).
+// Day formats the start of a bucket for the field days (contract: trends.md, section 3).
 func (r *Range) Day(start time.Time) string {
 	if r.Interval.Clock() > 0 {
 		return start.Format(time.DateTime)
@@ -343,7 +341,7 @@ func (r *Range) Day(start time.Time) string {
 	return start.Format(time.DateOnly)
 }
 
-// Label is what people call a bucket.
+// Label returns the name of a bucket for people.
 func (r *Range) Label(start time.Time) string {
 	switch r.Interval {
 	case query.Second:
@@ -359,7 +357,7 @@ func (r *Range) Label(start time.Time) string {
 	return start.Format("2-Jan-2006")
 }
 
-// weekLabel names the days of a week that lie in the range.
+// weekLabel names the days of a week that are in the range.
 func (r *Range) weekLabel(start time.Time) string {
 	first, last := start, start.AddDate(0, 0, 6)
 	if from := filter.StartOfDay(r.From, 0); first.Before(from) {

@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// world is a project in a time zone; now is a Thursday afternoon there.
+// world is a project in a time zone; its now is a Thursday afternoon there.
 func world(t *testing.T, zone string, weekStart int) *insight.World {
 	t.Helper()
 	location, err := time.LoadLocation(zone)
@@ -26,7 +26,7 @@ func world(t *testing.T, zone string, weekStart int) *insight.World {
 	}
 }
 
-// resolved writes a range as its ends, the first event that counts, and its first, last and number of buckets.
+// resolved formats a range: its ends, the first event that counts, and its first, last and number of buckets.
 func resolved(r *insight.Range) string {
 	const form = "2006-01-02T15:04:05.999999"
 	buckets := r.Buckets()
@@ -82,7 +82,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestHoursOfAClockThatMoves: buckets are those of ClickHouse's toStartOfHour, which begin anew where a clock is moved by a part
+// TestHoursOfAClockThatMoves checks that buckets are those of ClickHouse's toStartOfHour, which start anew where a clock is changed by part
 // of an hour.
 func TestHoursOfAClockThatMoves(t *testing.T) {
 	t.Parallel()
@@ -116,7 +116,8 @@ func TestHoursOfAClockThatMoves(t *testing.T) {
 	}
 }
 
-// TestDaysWithoutMidnight: a day whose midnight the clock leaves out is there once, and so are the weeks and months that begin with it.
+// TestDaysWithoutMidnight checks that a day whose midnight the clock skips is there once, and so are the weeks and months that begin with
+// it.
 func TestDaysWithoutMidnight(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

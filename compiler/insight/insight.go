@@ -1,6 +1,6 @@
-// Package insight holds what the insight kinds have in common: ranges of time and their buckets, conditions of
-// filters and series, breakdowns, and the trees that these are built as. Its folders are the kinds. An insight becomes a
-// query over virtual tables, which goes the way of any other query; it never holds ClickHouse's own SQL.
+// Package insight holds what the insight kinds share: ranges of time and their buckets, the conditions of filters and series, breakdowns,
+// and helpers that build query trees. Each kind has its own folder. An insight becomes a query over virtual tables, which is compiled like
+// any other query; an insight never contains ClickHouse SQL.
 //
 //	node ─▶ [insight/<kind>: build] ─▶ tree ─▶ resolve ─▶ sql        rows ─▶ [insight/<kind>: shape] ─▶ results
 package insight
@@ -16,24 +16,24 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// World is what an insight is built for.
+// World is the environment that an insight is built in: the project's schema and settings, and the current time.
 type World struct {
 	Database *schema.Database
-	// Now is the time of relative dates.
+	// Now is the time that relative dates refer to.
 	Now time.Time
-	// TestAccounts is the condition of the project that keeps test accounts out; nil for none.
+	// TestAccounts is the project's condition that excludes test accounts; nil for none.
 	TestAccounts *query.Condition
-	// Actions are those of the project; nil for none.
+	// Actions are the project's actions; nil for none.
 	Actions *query.Actions
-	// PathCleaning are the project's rules for the names of steps of paths, in the order in which they are applied.
+	// PathCleaning are the project's rules for cleaning the steps of paths, in the order in which they apply.
 	PathCleaning []query.PathCleaning
-	// DisplayNames are the properties that name a person; nil for the usual ones.
+	// DisplayNames are the person properties that serve as a display name; nil for the default ones.
 	DisplayNames []string
 	// PlainValues asks for breakdown values and labels in the form of PlainValue and PlainLabel.
 	PlainValues bool
-	// AllValues asks for every value of the breakdowns of trends, whatever their limit is.
+	// AllValues asks for every value of a trend's breakdown, regardless of its limit.
 	AllValues bool
-	// Spend is the budget of the compile; nil bounds nothing.
+	// Spend is the budget of the compile; nil means no bounds.
 	Spend *budget.Budget
 }
 
@@ -47,37 +47,37 @@ func (w *World) Zone() *time.Location {
 
 // Built is an insight that is ready to be compiled and run.
 type Built struct {
-	// Query is what is asked, over virtual tables, without a limit on its rows.
+	// Query is the query to run, over virtual tables, without a limit on its rows.
 	Query hogql.Query
-	// Shape makes the answer of the query's rows, each a JSON array. It can be called again. Its error is a *diag.Error
-	// when only the rows show a mistake of the author, such as a range with too many buckets.
+	// Shape builds the answer from the rows of the query, each a JSON array. It can be called more than once. It returns a *diag.Error if
+	// only the rows reveal a mistake of the author, such as a range with too many buckets.
 	Shape func(rows iter.Seq[[]byte]) (*Answer, error)
-	// Pieces are the same in pieces of time; nil where these depend on each other.
+	// Pieces is the same query cut into pieces of time; nil if the pieces would depend on each other.
 	Pieces *Pieces
 }
 
-// Answer is what an insight answers (contract: api.md, section 1.5).
+// Answer is the answer of an insight (contract: api.md, section 1.5).
 type Answer struct {
-	// Results is JSON: an array, or an object.
+	// Results is a JSON array or object.
 	Results []byte
-	// Error is why there are no results, where the answer says so; empty for no reason.
+	// Error says why there are no results, for kinds whose answer has that field; empty otherwise.
 	Error string
 	// HasMore reports whether values were cut off; nil for kinds without that field.
 	HasMore *bool
-	// Range is the span of time that was looked at, Previous the one it is compared with; nil for none.
+	// Range is the span of time of the answer, Previous the one it is compared with; nil for none.
 	Range, Previous *Span
-	// Columns are the names of the columns, and Types the ClickHouse types of some of them, where the results are rows; nil otherwise.
+	// If the results are rows, Columns are the names of the columns, and Types the ClickHouse types of some of them; nil otherwise.
 	Columns []string
 	Types   [][2]string
-	// More is a JSON object of further members of the answer; nil for none.
+	// More is a JSON object with further members of the answer; nil for none.
 	More []byte
 }
 
 // Span is a closed interval of time.
 type Span struct{ From, To time.Time }
 
-// Template reads HogQL and puts values in place of its {placeholders}: expressions, tables, queries or constants. The
-// text is part of the program; one that does not parse is a bug.
+// Template parses HogQL and replaces its {placeholders} with values: expressions, tables, queries or constants. The text is part of the
+// program: Template panics if it does not parse.
 func Template(text string, values map[string]any) hogql.Query {
 	q, err := hogql.Parse(text)
 	if err == nil {
@@ -89,7 +89,7 @@ func Template(text string, values map[string]any) hogql.Query {
 	return q
 }
 
-// TemplateExpr is Template for one expression.
+// TemplateExpr is like Template, for one expression.
 func TemplateExpr(text string, values map[string]any) hogql.Expr {
 	s, ok := Template("select "+text, values).(*hogql.Select)
 	if !ok {

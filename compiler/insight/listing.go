@@ -15,15 +15,15 @@ type Listing struct {
 	Offset int
 	// Columns are the names of the columns.
 	Columns []string
-	// Types are those that columns have in the answer, where they differ from the query's.
+	// Types are the types of columns in the answer, by index, where they differ from the query's.
 	Types map[int]string
-	// Row turns a row of the query into a row of the answer, both JSON arrays; nil when they are the same.
+	// Row turns a row of the query into a row of the answer, both JSON arrays; nil if they are the same.
 	Row func(row []byte) ([]byte, error)
-	// Missing reports whether a row of the answer is about an actor of whom nothing is known; nil for lists that hold no actors.
+	// Missing reports whether a row of the answer is about an actor of whom nothing is known; nil for lists without actors.
 	Missing func(row []byte) (bool, error)
 }
 
-// Aggregates reports whether an expression is computed over several rows, itself or by the name of a column that is.
+// Aggregates reports whether an expression is computed over several rows, directly or because it names one of columns that is.
 func Aggregates(e hogql.Expr, columns ...hogql.Expr) bool {
 	found := false
 	hogql.WalkExpr(e, func(e hogql.Expr) bool {
@@ -45,7 +45,7 @@ func Aggregates(e hogql.Expr, columns ...hogql.Expr) bool {
 	return found
 }
 
-// Bare takes an expression out of its alias.
+// Bare returns an expression without its alias.
 func Bare(e hogql.Expr) hogql.Expr {
 	if alias, ok := e.(*hogql.Alias); ok {
 		return alias.X

@@ -6,9 +6,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Known refuses an expression of an author's own over events that uses a name which neither events nor the expression have. Such
-// a name would otherwise mean a column of the query that the expression becomes a part of. Attr is the place of the
-// expression; the error is a *diag.Error.
+// Known refuses an author's expression over events if it uses a name that neither events nor the expression defines. Such a name would
+// otherwise refer to a column of the query around the expression. attr is the field that has the expression. The error is a *diag.Error.
 func (w *World) Known(e hogql.Expr, attr string) error {
 	events, ok := w.Database.Table("events")
 	if !ok {
@@ -18,7 +17,7 @@ func (w *World) Known(e hogql.Expr, attr string) error {
 	var fields []*hogql.Field
 	hogql.WalkExpr(e, func(e hogql.Expr) bool {
 		if _, inner := e.(*hogql.Subquery); inner {
-			return false // its names are its own
+			return false // its names do not count here
 		}
 		if alias, ok := e.(*hogql.Alias); ok {
 			own[alias.Name.Text] = true

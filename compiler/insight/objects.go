@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// Object appends what an answer shows in place of a tuple, whose values are JSON.
+// Object appends what an answer shows in place of a tuple with these values, each JSON.
 type Object func(dst []byte, values []json.RawMessage) ([]byte, error)
 
-// Member is one member of an object: its name, and whether its value is text that holds JSON.
+// Member is a member of an object. JSON reports whether its value is a text that contains JSON.
 type Member struct {
 	Name string
 	JSON bool
 }
 
-// ObjectOf builds an object from a tuple of as many values as it has members.
+// ObjectOf builds an object from a tuple with one value for each member.
 func ObjectOf(members []Member) Object {
 	return func(dst []byte, values []json.RawMessage) ([]byte, error) {
 		if len(values) != len(members) {
@@ -37,7 +37,7 @@ func ObjectOf(members []Member) Object {
 	}
 }
 
-// textJSON gives the JSON that a text holds.
+// textJSON returns the JSON that a text contains.
 func textJSON(value json.RawMessage) (json.RawMessage, error) {
 	var text string
 	if err := json.Unmarshal(value, &text); err != nil {
@@ -49,7 +49,7 @@ func textJSON(value json.RawMessage) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-// Objects puts objects in place of the tuples of some columns of a row; nil when there are none.
+// Objects replaces tuples in a row with objects, by column; it returns nil if there are no objects.
 func Objects(columns int, objects map[int]Object) func(row []byte) ([]byte, error) {
 	if len(objects) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func Objects(columns int, objects map[int]Object) func(row []byte) ([]byte, erro
 	}
 }
 
-// List reads a JSON array of so many values.
+// List reads a JSON array of exactly size values.
 func List(raw []byte, size int) ([]json.RawMessage, error) {
 	var out []json.RawMessage
 	if err := json.Unmarshal(raw, &out); err != nil {

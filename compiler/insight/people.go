@@ -8,48 +8,48 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// ActorID is the column of People.Query that says who an actor is.
+// ActorID is the column of People.Query that identifies an actor.
 const ActorID = "actor_id"
 
-// The columns that say more of an actor.
+// Further columns about an actor.
 const (
-	// EventCount is how many of its events count.
+	// EventCount is the number of its events that count.
 	EventCount = "event_count"
 	// EventDistinctIDs are the distinct ids of these events.
 	EventDistinctIDs = "event_distinct_ids"
-	// LastSeen is the time of the last of them.
+	// LastSeen is the time of the last of these events.
 	LastSeen = "last_seen"
-	// MatchingEvents are some of them: tuples of time, uuid, session and window (contract: paths.md, section 9).
+	// MatchingEvents are some of these events: tuples of time, uuid, session and window (contract: paths.md, section 9).
 	MatchingEvents = "matching_events"
 )
 
-// MostMatching is how many MatchingEvents an actor has at most.
+// MostMatching is the maximum number of MatchingEvents of an actor.
 const MostMatching = 100
 
 // People is a query for the actors behind a number of an insight.
 type People struct {
-	// Query has one row for each actor, over virtual tables, without a limit: first the column ActorID, which is the UUID of
-	// a person or the key of a group, then those of Extra.
+	// Query returns one row for each actor, over virtual tables, without a limit. Its first column is ActorID: the UUID of a person or the
+	// key of a group. The columns of Extra follow.
 	Query hogql.Query
-	// Group is the type of the groups that are listed; nil for people.
+	// Group is the type of the groups in the list; nil for people.
 	Group *int
 	// Extra are the names of the columns after the first, such as event_count.
 	Extra []string
-	// Always are those of Extra that a list of actors shows, also one that selects other columns.
+	// Always are the columns of Extra that every list of actors shows, even one that selects other columns.
 	Always []string
-	// Events are the events that the number is made of; nil for a kind that does not tell them from other events of its actors.
+	// Events are the events behind the number; nil for a kind that does not tell them from other events of its actors.
 	Events *EventSet
-	// Shaky reports whether the query may have other rows when it is asked twice.
+	// Shaky reports whether the query may return different rows when it runs again.
 	Shaky bool
 }
 
-// EventSet are the events of a table for which a condition holds.
+// EventSet is the events of a table that satisfy a condition.
 type EventSet struct {
 	From  hogql.Table
 	Where hogql.Expr
 }
 
-// PeopleOf asks for the actors of some events: people, or groups of a type. Recordings adds MatchingEvents.
+// PeopleOf returns a query for the actors of some events: people, or groups of a type. recordings adds MatchingEvents.
 func PeopleOf(events EventSet, group *int, recordings bool) *People {
 	actor, _ := Actor(group)
 	s := &hogql.Select{From: events.From, Where: events.Where, GroupBy: GroupBy(actor)}
@@ -69,13 +69,13 @@ func PeopleOf(events EventSet, group *int, recordings bool) *People {
 	return out
 }
 
-// matching is the aggregate of MatchingEvents.
+// matching returns the aggregate for MatchingEvents.
 func matching() hogql.Expr {
 	event := &hogql.Tuple{Items: []hogql.Expr{Field("timestamp"), Field("uuid"), Field("$session_id"), Field("$window_id")}}
 	return &hogql.Call{Name: "groupUniqArray", Params: []hogql.Expr{Const(int64(MostMatching))}, Args: []hogql.Expr{event}}
 }
 
-// ReadDay reads a time that names a bucket: ISO 8601, in the project's zone unless it has an offset of its own. The error is a
+// ReadDay reads a time that identifies a bucket: ISO 8601, in the project's zone unless it has an offset of its own. The error is a
 // *diag.Error.
 func ReadDay(w *World, text, attr string) (time.Time, error) {
 	m, ok := filter.ReadDate(text, w.Now, w.Zone())
@@ -85,10 +85,10 @@ func ReadDay(w *World, text, attr string) (time.Time, error) {
 	return m.Time, nil
 }
 
-// DisplayName is the column of an object that says what a person is called: by the first of the DisplayProperties that it has.
+// DisplayName is the name of a person in an object: the first of DisplayProperties that the person has.
 const DisplayName = "person_display_name"
 
-// DisplayProperties are the properties of a person that name it, the best first.
+// DisplayProperties returns the person properties that serve as a display name, the preferred one first.
 func (w *World) DisplayProperties() []string {
 	if len(w.DisplayNames) > 0 {
 		return w.DisplayNames

@@ -10,61 +10,63 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Pieces is an insight in pieces of time, each of which can be computed without the others.
+// Pieces is an insight cut into pieces of time, each of which can be computed without the others.
 type Pieces struct {
-	// Each is the query for the rows of all pieces, whatever their time is: equal texts have equal rows for the same span of the same data.
+	// Each is the query for the rows of a piece, without the bounds of its time: if two have equal text, they return equal rows for the
+	// same span of the same data.
 	Each hogql.Query
-	// Created reports whether Each reads the table of persons once for itself: to find out when those were created who have events in the span, sent
-	// with a profile. Who is created later has no such events, so that it changes no row.
+	// Created reports whether Each, apart from its filters, reads the table of persons exactly once: to get the creation times of persons
+	// that have events with a profile in the span. Creating another person later changes no row, since it has no such events.
 	Created bool
-	// Pieces are those that the answer is made of, in the order of time.
+	// Pieces are the pieces of the answer, in order of time.
 	Pieces []Piece
-	// Query is the query for the rows of some of the pieces, by their places in Pieces. The first column of a row is the place of its piece.
+	// Query returns the query for the rows of some pieces, given by their index in Pieces. The first column of a row is the index of its
+	// piece.
 	Query func(places []int) hogql.Query
-	// Rows makes the rows that Shape reads from those of all pieces, JSON arrays without their first column. It is false where the pieces do not
-	// have the answer after all, so that the whole query has to be run.
+	// Rows turns the rows of all pieces, JSON arrays without their first column, into the rows that Shape reads. It returns false if the
+	// pieces do not contain the answer after all, so that the whole query must run.
 	Rows func(pieces [][][]byte) (rows iter.Seq[[]byte], ok bool, err error)
 }
 
-// Piece is a span of time that is computed alone.
+// Piece is a span of time that is computed separately.
 type Piece struct {
-	// From is the beginning of the span, To its end, which is not part of it.
+	// From is the start of the span, To its end, which is not part of it.
 	From, To time.Time
-	// Reach is the time from which on events decide about the rows: From, or earlier.
+	// Reach is the time of the earliest events that affect the rows: From, or earlier.
 	Reach time.Time
 	// Whole reports whether every answer that has the piece has all of it, so that its rows may be kept for other answers.
 	Whole bool
 }
 
-// MostPieces is how many pieces an insight may have.
+// MostPieces is the maximum number of pieces of an insight.
 const MostPieces = 4000
 
-// Parts are pieces of ranges: one for each of their buckets that may have events that count.
+// Parts are the pieces of ranges: one for each bucket that may have events that count.
 type Parts struct {
 	Pieces []Piece
-	// Cut reports, by piece, whether it is only a part of its bucket.
+	// Cut reports, for each piece, whether it is only part of its bucket.
 	Cut []bool
-	// Of are the places in Pieces of the buckets of each range, in the order of time.
+	// Of are the indexes in Pieces of each range's buckets, in order of time.
 	Of [][]int
 
 	interval query.Interval
-	starts   []time.Time // of the buckets, by piece
+	starts   []time.Time // of the bucket of each piece
 }
 
-// Key is the key of the bucket of a piece: see Range.Key.
+// Key returns the key of a piece's bucket: see Range.Key.
 func (p *Parts) Key(place int) string { return keyOf(p.interval, p.starts[place]) }
 
-// Add adds a piece after the others, of the bucket that starts at a time; cut reports whether it is only a part of that.
+// Add appends a piece of the bucket that starts at a time; cut reports whether it is only part of that bucket.
 func (p *Parts) Add(piece Piece, start time.Time, cut bool) {
 	p.Pieces, p.Cut, p.starts = append(p.Pieces, piece), append(p.Cut, cut), append(p.starts, start)
 }
 
-// CutUp cuts ranges of the same interval into pieces. It is false when they cannot be: where a change of the clock brings midnight twice, days
-// have no beginning that all count alike; and when there would be too many pieces, or none that can be kept.
+// CutUp cuts ranges of the same interval into pieces. It returns false if that is not possible: where a clock change makes midnight occur
+// twice, the start of a day is ambiguous. It also returns false if there would be too many pieces, or none that can be kept.
 func (w *World) CutUp(ranges []Range) (*Parts, bool) {
 	type part struct {
 		Piece
-		start time.Time // of its bucket
+		start time.Time // the index of its range
 		cut   bool
 		of    int // the range that has it
 	}
@@ -72,7 +74,7 @@ func (w *World) CutUp(ranges []Range) (*Parts, bool) {
 	out := &Parts{Of: make([][]int, len(ranges))}
 	for i := range ranges {
 		r := &ranges[i]
-		if r.All || r.Lower.Before(r.Floor(r.From)) || r.To.Sub(r.From)/MostPieces > r.longest() { // 4000 months are more than a Duration holds
+		if r.All || r.Lower.Before(r.Floor(r.From)) || r.To.Sub(r.From)/MostPieces > r.longest() { // 4000 months are more than a Duration can hold
 			return nil, false
 		}
 		starts := r.Buckets()
@@ -100,7 +102,7 @@ func (w *World) CutUp(ranges []Range) (*Parts, bool) {
 	slices.SortStableFunc(all, func(a, b part) int {
 		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To), a.start.Compare(b.start))
 	})
-	most := len(all) + 1 // who cuts up may add one
+	most := len(all) + 1 // a caller may add one
 	out.Pieces, out.Cut, out.starts = make([]Piece, 0, most), make([]bool, 0, most), make([]time.Time, 0, most)
 	whole := false
 	for _, p := range all {
@@ -116,7 +118,7 @@ func (w *World) CutUp(ranges []Range) (*Parts, bool) {
 	return out, whole && len(out.Pieces) <= MostPieces
 }
 
-// longest is the length of the longest bucket.
+// longest returns the length of the longest bucket.
 func (r *Range) longest() time.Duration {
 	if clock := r.Interval.Clock(); clock > 0 {
 		return clock
@@ -132,7 +134,7 @@ func (r *Range) longest() time.Duration {
 	return day
 }
 
-// Keep marks the pieces that are not whole since their first events may be too old for the project to keep them.
+// Keep marks pieces as not whole if their earliest events may be too old for the project to keep.
 func (w *World) Keep(pieces []Piece) {
 	for i := range pieces {
 		if pieces[i].Reach.Before(w.Database.EventsFrom) {
@@ -141,11 +143,11 @@ func (w *World) Keep(pieces []Piece) {
 	}
 }
 
-// mostSpans is how many spans of time a query for pieces tells apart.
+// mostSpans is the maximum number of spans in the time condition of a query for pieces.
 const mostSpans = 16
 
-// Within is the condition that a moment lies in one of some pieces, which are in the order of time. It also holds in short gaps between them, where
-// there are many: Place tells these apart.
+// Within returns the condition that a moment is in one of the given pieces, which are in order of time. If there are many gaps between
+// them, the condition also holds in the short ones; Place tells those moments apart.
 func (p *Parts) Within(moment hogql.Expr, places []int) hogql.Expr {
 	var gaps []time.Duration
 	gap := func(i int) time.Duration { return p.Pieces[places[i]].From.Sub(p.Pieces[places[i-1]].To) }
@@ -168,7 +170,8 @@ func (p *Parts) Within(moment hogql.Expr, places []int) hogql.Expr {
 	return Or(spans...)
 }
 
-// Place gives the place of the piece that a bucket is, by its key, of some that are alone in their buckets; -1 for another bucket.
+// Place returns the index of the piece whose bucket has a key, among the given pieces, each the only one of its bucket; -1 for any other
+// bucket.
 func (p *Parts) Place(interval query.Interval, key hogql.Expr, places []int) hogql.Expr {
 	if len(places) == 1 {
 		first, number := p.Number(interval, key, places, places[0])
@@ -183,7 +186,8 @@ func (p *Parts) Place(interval query.Interval, key hogql.Expr, places []int) hog
 	return Call("transform", number, list(keys), list(each), Const(int64(-1)))
 }
 
-// Number counts a piece by the key of its bucket, among some pieces; and gives the same number of a key in a query.
+// Number numbers the buckets of the given pieces: it returns the number of one piece's bucket, and an expression for the number of a key in
+// a query.
 func (p *Parts) Number(interval query.Interval, key hogql.Expr, places []int, place int) (int64, hogql.Expr) {
 	if interval.Clock() > 0 {
 		return p.starts[place].Unix(), key
@@ -200,7 +204,7 @@ func list(values []any) hogql.Expr {
 	return out
 }
 
-// daysBetween counts the days from the date of one time to that of another.
+// daysBetween counts the days from the date of one time to the date of another.
 func daysBetween(from, to time.Time) int64 {
 	day := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
 	return int64(day(to).Sub(day(from)) / (24 * time.Hour))

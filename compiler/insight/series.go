@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Events is the table events, or the share of it that the insight's sampling factor asks for.
+// Events is the table events, or a sample of it if the insight has a sampling factor.
 func Events(c *query.Common) hogql.Table {
 	t := &hogql.TableName{Chain: []hogql.Name{{Text: "events"}}}
 	if c.Sampling != nil && *c.Sampling > 0 && *c.Sampling < 1 {
@@ -20,7 +20,7 @@ func Events(c *query.Common) hogql.Table {
 	return t
 }
 
-// Scale is what counts have to be multiplied with because of sampling.
+// Scale returns the factor by which counts must be multiplied because of sampling.
 func Scale(c *query.Common) float64 {
 	if c.Sampling != nil && *c.Sampling > 0 && *c.Sampling < 1 {
 		return 1 / *c.Sampling
@@ -28,7 +28,7 @@ func Scale(c *query.Common) float64 {
 	return 1
 }
 
-// Scaled is a count times a Scale as a whole number; halves go to the even one.
+// Scaled multiplies a count by a Scale and rounds it, halves to even. With a Scale of 1 the count stays as it is.
 func Scaled(n, scale float64) float64 {
 	if scale == 1 {
 		return n
@@ -36,8 +36,8 @@ func Scaled(n, scale float64) float64 {
 	return math.RoundToEven(n * scale)
 }
 
-// Actor is what is counted as one: the person, or the group of a type. With a group comes the condition that an event names
-// one; it is nil for people.
+// Actor returns what counts as one actor: the person, or the group of a type. For a group, it also returns the condition that an event
+// names one; nil for people.
 func Actor(group *int) (actor, named hogql.Expr) {
 	if group == nil {
 		return Field("person_id"), nil
@@ -46,8 +46,8 @@ func Actor(group *int) (actor, named hogql.Expr) {
 	return Field(key), Compare(Field(key), hogql.NotEquals, Const(""))
 }
 
-// Conditions is what all events of an insight have to satisfy, apart from its date range: its own filters and, when it asks
-// for that, those against test accounts. It is nil when there are none. The error is a *diag.Error.
+// Conditions returns what all events of an insight must satisfy besides its date range: its own filters and, if it asks for that, the
+// project's condition against test accounts; nil for none. The error is a *diag.Error.
 func (w *World) Conditions(c *query.Common) (hogql.Expr, error) {
 	own, err := w.Condition(c.Properties)
 	if err != nil {
@@ -63,8 +63,8 @@ func (w *World) Conditions(c *query.Common) (hogql.Expr, error) {
 	return And(own, against), nil
 }
 
-// Series is what the events of a series have to satisfy: their name and the filters of the series. It is nil for all
-// events. The error is a *diag.Error.
+// Series returns what the events of a series must satisfy: the name of the event and the filters of the series; nil for all events. The
+// error is a *diag.Error.
 func (w *World) Series(s *query.Series) (hogql.Expr, error) {
 	name, err := w.Named(s)
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *World) Series(s *query.Series) (hogql.Expr, error) {
 	return And(name, filters), nil
 }
 
-// Filters is what the filters of a series ask for, without its name; nil for nothing. The error is a *diag.Error.
+// Filters returns the condition of a series' filters, without the name of its event; nil for none. The error is a *diag.Error.
 func (w *World) Filters(s *query.Series) (hogql.Expr, error) {
 	own, err := w.Condition(s.Properties)
 	if err != nil {
@@ -90,8 +90,8 @@ func (w *World) Filters(s *query.Series) (hogql.Expr, error) {
 	return And(own, fixed), nil
 }
 
-// Named is the condition that an event is one of a series, whatever the filters of the series: it has its name, or satisfies
-// a member of its group. It is nil for all events. The error is a *diag.Error.
+// Named returns the condition that an event belongs to a series, leaving out the filters of the series: it has the name, matches the
+// action, or satisfies a member of the group. It returns nil for all events. The error is a *diag.Error.
 func (w *World) Named(s *query.Series) (hogql.Expr, error) {
 	switch s.Kind {
 	case query.EventsNode:
@@ -118,7 +118,7 @@ func (w *World) Named(s *query.Series) (hogql.Expr, error) {
 	panic("BUG: a series of kind " + string(s.Kind))
 }
 
-// Label is what people call a series that has no other name: its event, or its action.
+// Label returns the name of a series that was given none: its event, or its action.
 func (w *World) Label(s *query.Series) string {
 	switch {
 	case s.Kind == query.GroupNode:
@@ -135,11 +135,11 @@ func (w *World) Label(s *query.Series) string {
 	return *s.Event
 }
 
-// Counted is what items of answers say of the series that they belong to.
+// Counted is how items of answers describe their series.
 type Counted struct {
 	// ID is the name of the event, a string, or the number of the action, an int64; nil for all events and for a group.
 	ID any
-	// Type is events or actions.
+	// Type is "events" or "actions".
 	Type string
 	Name string
 }
@@ -156,7 +156,7 @@ func (w *World) Counted(s *query.Series) Counted {
 	return out
 }
 
-// CountedForm is the form of the ids of some series.
+// CountedForm returns the form of the ids of some series.
 func CountedForm(series []query.Series) form.Form {
 	of := map[bool]bool{}
 	for i := range series {
@@ -173,12 +173,12 @@ func CountedForm(series []query.Series) form.Form {
 	return event
 }
 
-// Condition is what a tree of property filters asks for; nil for nothing. The error is a *diag.Error that names the filter.
+// Condition returns the condition of a tree of property filters; nil for none. The error is a *diag.Error that names the filter.
 func (w *World) Condition(c *query.Condition) (hogql.Expr, error) {
 	return w.condition(c, w.subject)
 }
 
-// PersonCondition is Condition for the people of a table, which is called table in the query.
+// PersonCondition is like Condition, for the people of a table that has the name table in the query.
 func (w *World) PersonCondition(c *query.Condition, table string) (hogql.Expr, error) {
 	return w.condition(c, func(attr string) filter.Subject {
 		s := w.subject(attr)
@@ -231,7 +231,7 @@ func (w *World) subject(attr string) filter.Subject {
 	}
 }
 
-// Cleaner applies rules of cleaning to a path, each to what the one before gives; nil when there are none.
+// Cleaner returns a function that applies cleaning rules to a path, each to the result of the one before; nil if there are none.
 func Cleaner(rules []query.PathCleaning) func(path hogql.Expr) hogql.Expr {
 	if len(rules) == 0 {
 		return nil

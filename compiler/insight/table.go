@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Cell is a JSON value as it is shown in a table: texts bare, everything else as JSON; a member that is missing is empty.
+// Cell formats a JSON value for a table: texts bare, everything else as JSON, a missing member as empty.
 func Cell(raw json.RawMessage) string {
 	var text string
 	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
@@ -14,7 +14,7 @@ func Cell(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// item is what series of all kinds have.
+// item has the members that the series of all kinds share.
 type item struct {
 	Data       []json.RawMessage `json:"data"`
 	Days       []json.RawMessage `json:"days"`
@@ -39,7 +39,7 @@ func (i *item) name() string {
 	return name
 }
 
-// heads are the names of a series' points: days, or numbers of intervals as they are shown to people.
+// heads returns the names of a series' points: days, or numbers of intervals as people see them.
 func (i *item) heads() []string {
 	if len(i.Days) == 0 || i.Days[0][0] != '"' {
 		return i.Labels
@@ -51,8 +51,8 @@ func (i *item) heads() []string {
 	return out
 }
 
-// SeriesTable writes results that are series as a table with a column for each. Those of a period that is compared have other days,
-// and a table of their own after an empty line.
+// SeriesTable turns results that are series into a table with a column for each. Series of the compared period have other days, so they
+// form a table of their own after an empty line.
 func SeriesTable(results []byte) ([][]string, error) {
 	var items []item
 	if err := json.Unmarshal(results, &items); err != nil {
@@ -81,7 +81,7 @@ func SeriesTable(results []byte) ([][]string, error) {
 	return out, nil
 }
 
-// seriesOf is the table of series that have the same points.
+// seriesOf returns the table of series that have the same points.
 func seriesOf(items []item, heads []string) [][]string {
 	names := []string{"date"}
 	for i := range items {

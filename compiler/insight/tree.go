@@ -2,7 +2,7 @@ package insight
 
 import "github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 
-// Field is a name, or a chain of names such as person, properties, email.
+// Field refers to a name, or a chain of names such as person, properties, email.
 func Field(chain ...string) hogql.Expr {
 	f := &hogql.Field{Chain: make([]hogql.Name, len(chain))}
 	for i, name := range chain {
@@ -25,7 +25,7 @@ func Compare(left hogql.Expr, op hogql.CompareOp, right hogql.Expr) hogql.Expr {
 // Eq reports whether two values are equal.
 func Eq(left, right hogql.Expr) hogql.Expr { return Compare(left, hogql.Equals, right) }
 
-// And joins conditions; those that are nil are true. It gives nil when all are.
+// And joins conditions and skips those that are nil, which count as true. It returns nil if all are.
 func And(conditions ...hogql.Expr) hogql.Expr { return logic(false, conditions) }
 
 // Or joins conditions, none of which may be nil.
@@ -52,7 +52,7 @@ func logic(or bool, conditions []hogql.Expr) hogql.Expr {
 	return &hogql.Logic{Or: or, Args: all}
 }
 
-// OrTrue gives a condition, and true for nil.
+// OrTrue returns a condition, or true if it is nil.
 func OrTrue(condition hogql.Expr) hogql.Expr {
 	if condition == nil {
 		return Const(true)
@@ -68,7 +68,7 @@ func As(x hogql.Expr, name string) hogql.Expr {
 // From makes a query a table.
 func From(q hogql.Query) hogql.Table { return &hogql.Derived{Query: q} }
 
-// GroupBy groups by names or expressions, nil for none.
+// GroupBy groups by names or expressions; it returns nil if there are none.
 func GroupBy(keys ...hogql.Expr) *hogql.GroupBy {
 	if len(keys) == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package insighttest is what the tests of the insights share: a moment and a project, nodes by their JSON, and answers of
-// rows that are written out.
+// Package insighttest is what the tests of the insights share: a time and a project, nodes read from JSON, and answers shaped from literal
+// rows.
 package insighttest
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// Now is the time of relative dates, a Thursday.
+// Now is the time that relative dates refer to, a Thursday.
 var Now = time.Date(2020, time.January, 9, 15, 30, 0, 0, time.UTC)
 
-// World is a project in UTC whose weeks begin on Sundays, with the cohorts 7, paying, and 8, trial.
+// World is a project in UTC whose weeks begin on Sunday, with the cohorts 7, paying, and 8, trial.
 func World() *insight.World {
 	cohorts := schema.NewCohorts([]schema.Cohort{{ID: 7, Name: "paying", Version: 3}, {ID: 8, Name: "trial", Version: 3}}, false)
 	return &insight.World{Database: &schema.Database{Project: 7, Cohorts: cohorts}, Now: Now}
@@ -63,7 +63,7 @@ func JSON(tb testing.TB, text string) any {
 	return v
 }
 
-// Mistake gives the mistake of an author, led by its field. Any other outcome ends the test.
+// Mistake returns the author's mistake in err, led by its field. Any other outcome ends the test.
 func Mistake(tb testing.TB, err error) string {
 	tb.Helper()
 	var mistake *diag.Error

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
 
-// MistakeIn gives the mistake in a node that cannot be read.
+// MistakeIn returns the mistake in a node that cannot be read.
 func MistakeIn(t *testing.T, in string) *diag.Error {
 	t.Helper()
 	n, err := compiler.Parse([]byte(in))
@@ -20,7 +20,7 @@ func MistakeIn(t *testing.T, in string) *diag.Error {
 	return mistake
 }
 
-// CheckMistake holds the first mistakes in a node against what they should begin with, without the line that counts them.
+// CheckMistake compares the first mistakes in a node with what they should begin with, without the line that counts them.
 func CheckMistake(t *testing.T, in, attr, want string) {
 	t.Helper()
 	mistake := MistakeIn(t, in)
