@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// drill is the point of a chart whose actors are asked for.
+// drill is a request for the actors behind a point of a chart.
 type drill struct {
 	*builder
 	at      *query.InsightActors
@@ -20,10 +20,10 @@ type drill struct {
 	measure measure
 }
 
-// Actors asks for the actors behind a point of a trend, or behind its one number: whose events are counted there. For the math
-// of first times they are those whose first event it was, for active users those seen in the days that end with the point,
-// and in a running total those of all points up to it. Beside their ids come event_count, event_distinct_ids of people, and
-// last_seen. The error is a *diag.Error.
+// Actors returns the query for the actors behind a point of a trend, or behind its one number: those whose events count there. For the math
+// of first times these are the actors whose first event is there, for active users those seen in the days that end with the point, and in a
+// running total those of all points up to it. The columns beside their ids are event_count, event_distinct_ids of people and, except for
+// first times, last_seen. The error is a *diag.Error.
 func Actors(q *Query, at *query.InsightActors, w *insight.World) (*insight.People, error) {
 	q, err := oneCohort(q, at)
 	if err != nil {
@@ -57,7 +57,8 @@ func Actors(q *Query, at *query.InsightActors, w *insight.World) (*insight.Peopl
 	return d.byEvents(&r, from, end)
 }
 
-// oneCohort leaves of a breakdown by cohorts the one that is asked for; none when none is, so that nobody is found twice.
+// oneCohort keeps only the cohort asked for in a breakdown by cohorts. If none is asked for, it drops the breakdown, so that nobody is
+// listed twice.
 func oneCohort(q *Query, at *query.InsightActors) (*Query, error) {
 	if q.Breakdowns == nil || !slices.ContainsFunc(q.Breakdowns.Fields, func(f query.Breakdown) bool { return len(f.Cohorts) > 0 }) {
 		return q, nil
@@ -85,7 +86,7 @@ func oneCohort(q *Query, at *query.InsightActors) (*Query, error) {
 	return &out, nil
 }
 
-// textOf is a value of an answer as the value of a breakdown is written.
+// textOf converts a value of an answer to the text of a breakdown value.
 func textOf(value any) string {
 	if number, ok := value.(json.Number); ok {
 		return number.String()
@@ -94,11 +95,10 @@ func textOf(value any) string {
 	return text
 }
 
-// span is the time whose events count: from a time, up to another one, and within a range, the end of which is the last moment that
-// counts. The end is zero where the range alone bounds it.
+// span returns the time in which events count: within r, the end of which is the last moment that counts, at or after from, and before end.
+// A zero end means that only r is the upper bound.
 //
-// A point is the time of one interval from the day that is given, wherever the range begins and ends, but for a range of explicit
-// dates: it cuts what lies outside.
+// A point covers the interval that starts at the given day, even beyond the range; but a range of explicit dates cuts off what is outside.
 func (d *drill) span() (r insight.Range, from, end time.Time, err error) {
 	r = d.periods[d.lane.period]
 	given := d.at.Day != nil && *d.at.Day != ""
@@ -140,8 +140,8 @@ func (d *drill) span() (r insight.Range, from, end time.Time, err error) {
 	return r, from, end, nil
 }
 
-// day is the time that is asked for. One of the previous period may be named by itself, or, as in PostHog, by the time that it is
-// compared with. A time in neither period is compared with the one that lies as far before it as the periods are apart.
+// day returns the time asked for. A time of the previous period may be given as it is or, as in PostHog, as the time that it is compared
+// with. A time in neither period is shifted back by the distance between the periods.
 func (d *drill) day() (time.Time, error) {
 	current := &d.periods[0]
 	day, err := insight.ReadDay(d.w, *d.at.Day, d.at.Field("day"))
@@ -165,7 +165,7 @@ func (d *drill) day() (time.Time, error) {
 	return previous.Floor(previous.Shifted(day, current)), nil
 }
 
-// window is the time of the windows that end with some buckets.
+// window returns the span of the windows that end with the buckets first to last.
 func (d *drill) window(first, last time.Time) (from, end time.Time) {
 	if d.q.Interval.Clock() > 0 {
 		r := &d.periods[0]
@@ -175,7 +175,7 @@ func (d *drill) window(first, last time.Time) (from, end time.Time) {
 	return first.AddDate(0, 0, 1-d.measure.days), last.AddDate(0, 0, 1)
 }
 
-// byEvents asks for those whose events count.
+// byEvents returns the query for the actors whose events count.
 func (d *drill) byEvents(r *insight.Range, from, end time.Time) (*insight.People, error) {
 	s := &d.q.Series[d.lane.series]
 	condition, err := d.w.Series(s)
@@ -190,7 +190,7 @@ func (d *drill) byEvents(r *insight.Range, from, end time.Time) (*insight.People
 	return insight.PeopleOf(insight.EventSet{From: insight.Events(&d.q.Common), Where: where}, d.measure.group, d.at.Recordings), nil
 }
 
-// before is the condition that a time lies before an end; nil for none.
+// before returns the condition that a time is before end; nil if end is zero.
 func before(x hogql.Expr, end time.Time) hogql.Expr {
 	if end.IsZero() {
 		return nil
@@ -198,7 +198,7 @@ func before(x hogql.Expr, end time.Time) hogql.Expr {
 	return insight.Compare(x, hogql.Less, insight.Const(end))
 }
 
-// byFirstEvent asks for those whose first event lies in a time.
+// byFirstEvent returns the query for the actors whose first event is in a span of time.
 func (d *drill) byFirstEvent(r *insight.Range, from, end time.Time) (*insight.People, error) {
 	inner, matches, err := d.firstEvents(d.lane.series, d.measure, r.To)
 	if err != nil {
@@ -237,8 +237,7 @@ func (d *drill) byFirstEvent(r *insight.Range, from, end time.Time) (*insight.Pe
 	return out, nil
 }
 
-// value is the condition that a row has the value of the breakdown that is asked for; nil when none is. X gives the value of a
-// breakdown in the row.
+// value returns the condition that a row has the breakdown value asked for; nil if none is. x returns a row's value of a breakdown.
 func (d *drill) value(x func(k int) hogql.Expr) (hogql.Expr, error) {
 	if !d.split() || d.at.Breakdown == nil {
 		return nil, nil
@@ -265,8 +264,8 @@ func (d *drill) value(x func(k int) hogql.Expr) (hogql.Expr, error) {
 	for k, value := range wanted {
 		field, text := &d.q.Breakdowns.Fields[k], textOf(value)
 		switch {
-		case len(field.Cohorts) > 0: // the one that is left: see oneCohort
-		case text == insight.OtherValue: // beside a histogram: any
+		case len(field.Cohorts) > 0: // only the cohort asked for is left: see oneCohort
+		case text == insight.OtherValue: // beside a histogram: any value
 		case field.Bins > 0:
 			var err error
 			if same[k], err = d.inBin(row[k], text); err != nil {
@@ -281,11 +280,11 @@ func (d *drill) value(x func(k int) hogql.Expr) (hogql.Expr, error) {
 	return insight.And(same...), nil
 }
 
-// allBins is the value that PostHog has for all ranges of a histogram together.
+// allBins is PostHog's value for all ranges of a histogram together.
 const allBins = `["",""]`
 
-// inBin is the condition that a number lies in a range, such as [10,20], without its end; nil for any. The range need not be one of the
-// histogram's own.
+// inBin returns the condition that a number is in a range, such as [10,20], without its end; nil for any number. The range does not have to
+// be one of the histogram's.
 func (d *drill) inBin(x hogql.Expr, text string) (hogql.Expr, error) {
 	switch text {
 	case allBins:
@@ -300,7 +299,7 @@ func (d *drill) inBin(x hogql.Expr, text string) (hogql.Expr, error) {
 	return insight.And(insight.Compare(x, hogql.GreaterOrEquals, insight.Const(*ends[0])), insight.Compare(x, hogql.Less, insight.Const(*ends[1]))), nil
 }
 
-// source is the one that the numbers of the chart come from.
+// source returns the source that has the numbers of the line.
 func (d *drill) source() (*source, error) {
 	if err := d.series(); err != nil {
 		return nil, err
@@ -313,7 +312,7 @@ func (d *drill) source() (*source, error) {
 	panic("BUG: no source has the numbers of a line")
 }
 
-// rest is the condition that a row has none of the values that the chart tells apart.
+// rest returns the condition that a row has none of the values that the chart shows separately.
 func (d *drill) rest(src *source, row []hogql.Expr) hogql.Expr {
 	place := slices.IndexFunc(src.lanes, func(c column) bool { return c.lane == d.lane })
 	shown := &hogql.Select{

@@ -14,10 +14,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// BoxPlot is the display that shows how the values of a property are spread in each bucket.
+// BoxPlot is the display that shows the distribution of a property's values in each bucket.
 const BoxPlot Display = "BoxPlot"
 
-// The boxes of a series: of the values of events, and of sessions, each of which counts once in a bucket.
+// The queries for the boxes of a series: of the values of events, or of sessions, each of which counts once in a bucket.
 const (
 	boxesOfEvents = `SELECT {series} AS series, {bucket} AS bucket, {numbers} AS numbers, toUnixTimestamp(min(timestamp)) AS earliest
 		FROM {events} WHERE {condition} GROUP BY bucket`
@@ -26,7 +26,7 @@ const (
 	) GROUP BY bucket`
 )
 
-// statistics are what a box has, in the order of its numbers.
+// statistics are the numbers of a box, in order.
 var statistics = []measure{
 	{function: "min"},
 	{function: "_quantileInclusive", level: 0.25},
@@ -36,14 +36,13 @@ var statistics = []measure{
 	{function: "avg"},
 }
 
-// mostBoxes bounds the boxes of an answer, of all series together.
+// mostBoxes is the maximum number of boxes in an answer, over all series.
 const mostBoxes = 50_000
 
-// noProperty is what the answer says in place of boxes when a series has no property, as in PostHog.
+// noProperty is the error in the answer if a series has no property, as in PostHog.
 const noProperty = "A numeric property must be selected for box plot."
 
-// boxPlot builds the query of a box plot, and what shapes its rows. Breakdowns, comparisons, formulas and the math of a series mean
-// nothing to it. The error is a *diag.Error.
+// boxPlot builds a box plot. It ignores breakdowns, comparisons, formulas and the math of a series. The error is a *diag.Error.
 func boxPlot(q *Query, w *insight.World) (*insight.Built, error) {
 	plain := *q
 	plain.Breakdowns, plain.Compare, plain.Formulas, plain.Smoothing = nil, nil, nil, 0
@@ -80,7 +79,7 @@ func boxPlot(q *Query, w *insight.World) (*insight.Built, error) {
 	return &insight.Built{Query: insight.Union(members...), Shape: s.answer}, nil
 }
 
-// nothing is a query without rows, and an answer without boxes that says why.
+// nothing returns a query without rows, whose answer has no boxes and says why.
 func nothing(dates *insight.Range, why string) *insight.Built {
 	return &insight.Built{
 		Query: insight.Template("SELECT 0 AS series WHERE 1 = 0", nil),
@@ -94,9 +93,9 @@ func nothing(dates *insight.Range, why string) *insight.Built {
 	}
 }
 
-// boxes is the query for the boxes of one series.
+// boxes returns the query for the boxes of one series.
 func (b *builder) boxes(number int, s *query.Series) (hogql.Query, error) {
-	m, err := b.propertyMath(s, "avg") // whatever its math, all statistics are taken
+	m, err := b.propertyMath(s, "avg") // a box has all statistics, whatever the math is
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +115,7 @@ func (b *builder) boxes(number int, s *query.Series) (hogql.Query, error) {
 	return insight.Template(boxesOfSessions, v), nil
 }
 
-// numbersOf are the statistics of a value.
+// numbersOf returns the statistics of a value.
 func numbersOf(x hogql.Expr) hogql.Expr {
 	out := &hogql.Array{}
 	for i := range statistics {
@@ -125,7 +124,7 @@ func numbersOf(x hogql.Expr) hogql.Expr {
 	return out
 }
 
-// box is how the values of a property are spread in a bucket; all zero where there is none.
+// box is the distribution of a property's values in a bucket; all zeros if there are none.
 type box struct {
 	Day         string `json:"day"`
 	Label       string `json:"label"`
@@ -146,7 +145,7 @@ type boxes struct {
 	labels []string
 }
 
-// check refuses more boxes than an answer holds.
+// check refuses an answer with too many boxes.
 func (s *boxes) check(dates *insight.Range) error {
 	if n := len(dates.Buckets()) * len(s.q.Series); n > mostBoxes {
 		return diag.Field(diag.InvalidInput, s.q.Field("interval"), "This box plot has %d boxes; there may be %d. Use a longer interval, a shorter range or fewer series.", n, mostBoxes)
@@ -204,8 +203,8 @@ func (s boxes) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	return &insight.Answer{Results: out, More: boxMember(out), Range: &dates.Span}, nil
 }
 
-// boxMember is the member of an answer that has the boxes once more: PostHog's clients look for them beside the results when these are
-// empty, and older ones only there.
+// boxMember returns the member of an answer that repeats the boxes: PostHog's clients read it if the results are empty, and older ones read
+// nothing else.
 func boxMember(boxes []byte) []byte {
 	return slices.Concat([]byte(`{"boxplot_data":`), boxes, []byte("}"))
 }
@@ -219,7 +218,7 @@ func boxForm() form.Form {
 	}).As("BoxPlotDatum"))
 }
 
-// Table writes the results as a table of text: a box plot as a line for each box.
+// Table formats the results as a table of text. A box plot has a line for each box.
 func Table(q *Query, results []byte) ([][]string, error) {
 	if q.Display != BoxPlot {
 		return insight.SeriesTable(results)

@@ -57,7 +57,7 @@ func boxPlot(t *testing.T, fields string) *trends.Query {
 	return insighttest.Node[*trends.Query](t, `{"kind": "TrendsQuery", "trendsFilter": {"display": "BoxPlot"}, `+fields+`}`)
 }
 
-// TestBoxesOfAllTimeAreBounded pins that too many boxes are refused when only the rows show how many there are.
+// TestBoxesOfAllTimeAreBounded checks that too many boxes are refused if only the rows show how many there are.
 func TestBoxesOfAllTimeAreBounded(t *testing.T) {
 	t.Parallel()
 	q := boxPlot(t, `"series": [{"math_property": "a"}, {"math_property": "b"}, {"math_property": "c"}, {"math_property": "d"}, {"math_property": "e"}, {"math_property": "f"}],
@@ -73,7 +73,7 @@ func TestBoxesOfAllTimeAreBounded(t *testing.T) {
 	}
 }
 
-// TestBoxesOfAnother pins that rows which cannot be those of the query are a bug, not an answer.
+// TestBoxesOfAnother checks that rows that cannot be from the query are an error, not an answer.
 func TestBoxesOfAnother(t *testing.T) {
 	t.Parallel()
 	built, err := trends.Build(boxPlot(t, `"series": [{"math_property": "n"}]`), insighttest.World())

@@ -1,9 +1,8 @@
 // Package trends builds and shapes TrendsQuery (contract: trends.md).
 //
-// All series that count plainly share one scan of the events, one column each. A math that needs more, such as the first
-// event of each person, has a SELECT of its own. With a breakdown the points of each value become arrays, so that ranking
-// the values and putting the rest together costs one row a value. Zeros, running sums, formulas and labels are made of
-// the rows, by shape.go.
+// All series that simply aggregate events share one scan of the events, with a column each. A math that needs more, such as the first event
+// of each person, has a SELECT of its own. With a breakdown, the points of each value become arrays, so that ranking the values and merging
+// the rest takes one row for each value. Zeros, running sums, formulas and labels are computed from the rows, in shape.go.
 package trends
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// How many values of a breakdown are told apart where the query does not say, and at most.
+// The number of breakdown values that a chart shows: the default, the default for world maps, and the maximum.
 const (
 	defaultValues = 25
 	mapValues     = 250
@@ -31,26 +30,26 @@ const everyValue = 1 << 40
 type builder struct {
 	q       *Query
 	w       *insight.World
-	periods []insight.Range // the current one, and the one to compare with
-	common  hogql.Expr      // of all events
-	values  []hogql.Expr    // of the breakdowns
+	periods []insight.Range // the current one, and the one it is compared with
+	common  hogql.Expr      // the condition on all events
+	values  []hogql.Expr    // the values of the breakdowns
 	whole   []hogql.Expr    // the same before they are cut
 	limit   int
 	sources []*source
-	part    *scope // what is asked for of the time; nil for the periods
+	part    *scope // the part of time to query; nil for the whole periods
 }
 
 // lane is one line of the chart, or one number: a series in a period.
 type lane struct{ series, period int }
 
-// source is a SELECT that gives the numbers of some lanes, by bucket and by the values of the breakdowns.
+// source is a SELECT that returns the numbers of some lanes, by bucket and breakdown values.
 type source struct {
 	stage *hogql.Select
 	lanes []column
 	merge merging
 	// keyed reports whether the SELECT has a column of buckets.
 	keyed bool
-	// uncut reports whether the SELECT is grouped by values that are cut only later, since their points can be added up.
+	// uncut reports whether the SELECT groups by values that are cut only later. Their points must add up for that.
 	uncut bool
 }
 
@@ -58,7 +57,7 @@ type source struct {
 type column struct {
 	lane  lane
 	index int
-	// seen reports whether a column beside it counts the events.
+	// seen reports whether another column counts the events behind the number.
 	seen bool
 }
 
@@ -109,7 +108,7 @@ func (b *builder) bins() bool {
 	return b.split() && slices.ContainsFunc(b.q.Breakdowns.Fields, func(f query.Breakdown) bool { return f.Bins > 0 })
 }
 
-// several reports whether the rows say which of several sources they are from.
+// several reports whether the rows say which source they are from, since there can be more than one.
 func (b *builder) several() bool { return len(b.sources) != 1 || b.periods[0].All }
 
 func (b *builder) prepare() error {
@@ -165,20 +164,20 @@ func (b *builder) prepare() error {
 			whole = insight.CutBreakdown(whole)
 		}
 		b.values = append(b.values, whole)
-		if insight.Joined(field) { // all that are asked for are shown: in a rest people would count again and again
+		if insight.Joined(field) { // all cohorts are shown: a rest would count people several times
 			b.limit = len(field.Cohorts)
 		}
 	}
 	return nil
 }
 
-// scope is a part of time that one SELECT can answer.
+// scope is a part of time that one SELECT covers.
 type scope struct {
 	bounds  hogql.Expr
 	periods []int
 }
 
-// scopes puts periods together where the bucket of an event reports which of them it counts in.
+// scopes returns the parts of time to query. Periods share a part if the bucket of an event shows which of them it counts in.
 func (b *builder) scopes() []scope {
 	if b.part != nil {
 		return []scope{*b.part}
@@ -237,7 +236,7 @@ func (b *builder) series() error {
 			b.firstInRange(i, m, condition)
 		}
 	}
-	for len(shared) > 0 { // with a breakdown only what is merged alike can be together
+	for len(shared) > 0 { // with a breakdown, a SELECT can only have series whose points are merged in the same way
 		together := func(p plain) bool { return !b.split() || p.measure.merge == shared[0].measure.merge }
 		var now, later []plain
 		for _, p := range shared {
@@ -253,14 +252,14 @@ func (b *builder) series() error {
 	return nil
 }
 
-// plain is a series that is an aggregate over the events of a bucket.
+// plain is a series whose number is an aggregate over the events of a bucket.
 type plain struct {
 	series    int
 	measure   measure
 	condition hogql.Expr
 }
 
-// shared makes one SELECT for several series, and for both periods.
+// shared adds one SELECT for several series and both periods; with a histogram, each scope has a SELECT of its own.
 func (b *builder) shared(all []plain) {
 	parts := b.scopes()
 	if b.bins() && len(parts) > 1 {
@@ -272,7 +271,7 @@ func (b *builder) shared(all []plain) {
 	b.scan(all, parts)
 }
 
-// scan makes one SELECT with a column for each series in each of the parts of time.
+// scan adds one SELECT with a column for each series in each part of time.
 func (b *builder) scan(all []plain, parts []scope) {
 	bounds := make([]hogql.Expr, len(parts))
 	for i, part := range parts {
@@ -311,7 +310,7 @@ func (b *builder) scan(all []plain, parts []scope) {
 	b.add(src)
 }
 
-// addUp reports whether the points of two values add up to the points of both: not so for unique actors.
+// addUp reports whether the points of two values add up to the points of both. Those of unique actors do not.
 func addUp(all []plain) bool {
 	return !slices.ContainsFunc(all, func(p plain) bool { return p.measure.function != "count" && p.measure.function != "sum" })
 }
@@ -322,7 +321,7 @@ func sameCondition(all []plain) bool {
 	return !slices.ContainsFunc(all[1:], func(p plain) bool { return text(p.condition) != first })
 }
 
-// anyOf is the condition that an event counts in one of the series; nil when all events do.
+// anyOf returns the condition that an event counts in one of the series; nil if all events do.
 func anyOf(all []plain) hogql.Expr {
 	var conditions []hogql.Expr
 	seen := map[string]bool{}
@@ -338,7 +337,7 @@ func anyOf(all []plain) hogql.Expr {
 	return insight.Or(conditions...)
 }
 
-// stage begins a SELECT over events, with its bucket and its values, which it is grouped by.
+// stage begins a SELECT over events that is grouped by their bucket and their breakdown values.
 func (b *builder) stage(from hogql.Table, where hogql.Expr) *hogql.Select {
 	return b.stageBy(from, where, b.values, valueName)
 }
@@ -365,7 +364,7 @@ func wholeName(i int) string  { return "whole_" + strconv.Itoa(i) }
 func numberName(i int) string { return "value_" + strconv.Itoa(i) }
 func seenName(i int) string   { return "events_" + strconv.Itoa(i) }
 
-// addColumn adds the numbers of a lane to a source.
+// addColumn adds a number to a source and returns its index.
 func (b *builder) addColumn(src *source, number hogql.Expr) int {
 	index := 0
 	for _, c := range src.lanes {
@@ -375,7 +374,7 @@ func (b *builder) addColumn(src *source, number hogql.Expr) int {
 	return index
 }
 
-// addSeen adds how many events a number is made of, so that a value with events and no numbers is not lost.
+// addSeen adds the count of the events behind a number, so that a value that has events but no number is not lost.
 func (b *builder) addSeen(src *source, index int, condition hogql.Expr) {
 	count := measure{function: "count", present: true}
 	src.stage.Columns = append(src.stage.Columns, insight.As(count.aggregate(nil, condition), seenName(index)))
@@ -383,7 +382,7 @@ func (b *builder) addSeen(src *source, index int, condition hogql.Expr) {
 
 func (b *builder) add(src *source) { b.sources = append(b.sources, src) }
 
-// single builds a source for one series and one part of time.
+// single adds a source for one series and one part of time.
 func (b *builder) single(series int, m measure, part scope, stage *hogql.Select, number hogql.Expr) {
 	src := &source{stage: stage, merge: m.merge, keyed: !b.total()}
 	index := b.addColumn(src, number)
@@ -397,7 +396,7 @@ func (b *builder) single(series int, m measure, part scope, stage *hogql.Select,
 	b.add(src)
 }
 
-// unsupported refuses what a math cannot do. It is here so that all such mistakes have one form.
+// unsupported returns the mistake of a field that cannot be used.
 func unsupported(attr, format string, args ...any) error {
 	return diag.Field(diag.InvalidInput, attr, format, args...)
 }

@@ -5,17 +5,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// final puts the sources together. Without a breakdown a row is
+// final combines the sources. Without a breakdown a row is
 //
 //	bucket, number…                  of the only source, without bucket for a total
-//	source, bucket, [number…]        of several
+//	source, bucket, [number…]        of several sources
 //
 // and with one it is
 //
 //	source, lane, place, [value…], [bucket…], [number…]
 //
-// where lane counts within the source, and place is the rank of the values among those of the lane, from 1; one past the
-// limit is what is left. Where the range begins with the earliest event, a row of source -1 says when that was.
+// where lane counts within the source, and place is the rank of the values within the lane, from 1; one past the limit is the rest. If the
+// range begins with the earliest event, a row of source -1 has the time of that event.
 func (b *builder) final() hogql.Query {
 	if len(b.sources) == 0 {
 		return insight.Template("select 1 where false", nil)
@@ -37,7 +37,7 @@ func (b *builder) final() hogql.Query {
 	return insight.Union(members...)
 }
 
-// flat gives the rows of one of several sources without breakdown.
+// flat returns the rows of one source, out of several, without a breakdown.
 func (b *builder) flat(i int, src *source) hogql.Query {
 	stage := src.stage
 	out := *stage
@@ -64,7 +64,7 @@ func float(x hogql.Expr) hogql.Expr {
 	return insight.Call("ifNull", insight.Call("toFloat", x), insight.Const(0.0))
 }
 
-// earliest gives the time of the first event of any series, and its bucket.
+// earliest returns the time of the first event of any series, and its bucket.
 func (b *builder) earliest() hogql.Query {
 	var names []plain
 	for i := range b.q.Series {
@@ -90,7 +90,7 @@ func (b *builder) earliest() hogql.Query {
 	return insight.Template("select -1 as source, {bucket} as bucket, [{moment}] as points from {events} where {condition}", values)
 }
 
-// ranked gives the rows of a source with breakdown.
+// ranked returns the rows of a source with a breakdown.
 func (b *builder) ranked(i int, src *source) hogql.Query {
 	stage := src.stage
 	if b.bins() {
@@ -100,7 +100,7 @@ func (b *builder) ranked(i int, src *source) hogql.Query {
 	return b.cut(i, src, lanes)
 }
 
-// byLane gives one row for each lane and each of its values, with arrays of buckets and points.
+// byLane returns one row for each lane and each of its values, with arrays of buckets and points.
 func (b *builder) byLane(src *source, stage *hogql.Select) *hogql.Select {
 	values, shown := make([]hogql.Expr, len(b.values)), make([]hogql.Expr, len(b.values))
 	for k := range b.values {
@@ -145,7 +145,7 @@ func (b *builder) byLane(src *source, stage *hogql.Select) *hogql.Select {
 	return outer
 }
 
-// counts is the condition that a row of a source belongs to a lane; nil when all do.
+// counts returns the condition that a row of a source belongs to a lane; nil if all do.
 func (b *builder) counts(src *source, c column) hogql.Expr {
 	if len(src.lanes) == 1 {
 		return nil
@@ -171,7 +171,7 @@ func (b *builder) counts(src *source, c column) hogql.Expr {
 	})
 }
 
-// cut ranks the values of each lane, and puts those past the limit together.
+// cut ranks the values of each lane and merges those past the limit.
 func (b *builder) cut(i int, src *source, lanes *hogql.Select) hogql.Query {
 	missing := make([]hogql.Expr, len(b.values))
 	order := []*hogql.Order{{X: insight.Call("arraySum", insight.Field("points")), Desc: true}}
@@ -186,7 +186,7 @@ func (b *builder) cut(i int, src *source, lanes *hogql.Select) hogql.Query {
 		order = append([]*hogql.Order{{X: insight.Or(missing...)}}, order...)
 	}
 	ranking := *lanes
-	if len(src.lanes) == 1 { // its values are grouped by: ranking them is another step
+	if len(src.lanes) == 1 { // lanes groups by the values, so ranking them takes another SELECT
 		ranking = hogql.Select{From: insight.From(lanes), Columns: []hogql.Expr{insight.Field("lane"), insight.Field("buckets"), insight.Field("points")}}
 		for k := range b.values {
 			ranking.Columns = append(ranking.Columns, insight.Field(valueName(k)))
@@ -216,7 +216,7 @@ func (b *builder) cut(i int, src *source, lanes *hogql.Select) hogql.Query {
 	}
 }
 
-// merge puts the points of several values together, bucket by bucket.
+// merge returns the aggregate that merges the points of several values, bucket by bucket.
 func merge(m merging) hogql.Expr {
 	buckets, points := insight.Field("buckets"), insight.Field("points")
 	if m == mergeAvg {
@@ -225,7 +225,7 @@ func merge(m merging) hogql.Expr {
 	return insight.Call(string(m)+"Map", buckets, points)
 }
 
-// parts takes buckets and points out of what merge gives.
+// parts returns the buckets and points in the result of merge.
 func parts(m merging) (buckets, points hogql.Expr) {
 	merged := insight.Field("merged")
 	if m == mergeAvg {
@@ -234,7 +234,7 @@ func parts(m merging) (buckets, points hogql.Expr) {
 	return &hogql.Element{X: merged, N: 1}, &hogql.Element{X: merged, N: 2}
 }
 
-// binned puts the numbers of histogram breakdowns into equal ranges, between the least and the greatest of the source.
+// binned groups the numbers of histogram breakdowns into equal ranges between the least and the greatest number of the source.
 func (b *builder) binned(src *source) *hogql.Select {
 	ends := &hogql.Select{From: insight.From(src.stage)}
 	cut := &hogql.Select{}
@@ -284,8 +284,8 @@ func (b *builder) binned(src *source) *hogql.Select {
 	return out
 }
 
-// bin writes the range that holds x, of as many equal ranges between low and high as there are bins: [10,17.5]. The last
-// one ends a hundredth above high, so that it holds that. A missing x is in none.
+// bin formats the range that contains x, such as [10,17.5], out of bins equal ranges between low and high. The last one ends a hundredth
+// above high, so that it contains high. A missing x is in none.
 func bin(x, low, high hogql.Expr, bins int) hogql.Expr {
 	values := map[string]any{"x": x, "low": low, "high": high, "bins": int64(bins), "last": int64(bins - 1), "digits": int64(binDigits)}
 	values["n"] = insight.TemplateExpr(
@@ -295,6 +295,5 @@ func bin(x, low, high hogql.Expr, bins int) hogql.Expr {
 		"toString(round(if({n} > {last}, {high} + 0.01, {low} + {n} * ({high} - {low}) / {bins}), {digits})), ']'))", values)
 }
 
-// binDigits is how many digits after the point the ends of ranges have: enough for money and shares, and too few to show
-// how floats are rounded.
+// binDigits is the number of decimals in the ends of ranges: enough for money and shares, and too few to show rounding errors.
 const binDigits = 9

@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// formula computes a number from those of the series (contract: trends.md, section 10).
+// formula computes a number from the numbers of the series (contract: trends.md, section 10).
 type formula func(series []float64) float64
 
 func parseFormulas(q *Query) ([]formula, error) {
@@ -30,7 +30,7 @@ const (
 	maxNested  = 100
 )
 
-// ParseFormula reads a formula over so many series, which it calls A, B and so on.
+// ParseFormula parses a formula over the given number of series, which it calls A, B and so on.
 func ParseFormula(text string, series int) (func([]float64) float64, error) {
 	if len(text) > maxFormula {
 		return nil, fmt.Errorf("it is longer than %d characters", maxFormula)
@@ -47,12 +47,12 @@ func ParseFormula(text string, series int) (func([]float64) float64, error) {
 	return f, nil
 }
 
-// formulaParser goes down through the precedences: sum, product, sign, power, atom.
+// formulaParser is a recursive descent parser. The precedences are sum, product, sign, power, atom.
 type formulaParser struct {
 	text   string
 	series int
 	token  string // "" at the end
-	at     int    // where the token begins
+	at     int    // start of the token
 	end    int
 	depth  int
 	err    error
@@ -95,7 +95,7 @@ func (p *formulaParser) next() {
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 
-// numberLength is the length of the number at the start of a text: digits, a point, an exponent.
+// numberLength returns the length of the number at the start of a text: digits, a point, an exponent.
 func numberLength(s string) int {
 	n := 0
 	for n < len(s) && (isDigit(s[n]) || s[n] == '.') {
@@ -142,7 +142,7 @@ func (p *formulaParser) product() formula {
 	return left
 }
 
-// multiply computes a product, a ratio or a remainder, which has the sign of b. By 0 both are 0.
+// multiply computes a product, a quotient, or a remainder with the sign of b. Dividing by 0 gives 0.
 func multiply(op string, a, b float64) float64 {
 	switch {
 	case op == "*":
@@ -172,7 +172,7 @@ func (p *formulaParser) sign() formula {
 	return func(x []float64) float64 { return -f(x) }
 }
 
-// power binds tighter than a sign before it, and to the right.
+// power binds tighter than a sign before it, and is right-associative.
 func (p *formulaParser) power() formula {
 	base := p.atom()
 	if p.token != "**" {
@@ -242,5 +242,5 @@ func (p *formulaParser) atom() formula {
 	return nil
 }
 
-// The values of breakdowns that stand for something else keep their names in formulas.
+// lastValues ranks the breakdown values that a formula's lines have last.
 var lastValues = map[string]int{insight.NullValue: 1, insight.OtherValue: 2}

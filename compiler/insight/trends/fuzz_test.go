@@ -9,8 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// FuzzBuild holds whatever is built to three promises: it prints as HogQL that parses, it answers without rows, and the
-// answer is JSON.
+// FuzzBuild checks that every query that can be built prints as HogQL that parses, and gives an answer of valid JSON without rows.
 func FuzzBuild(f *testing.F) {
 	for _, seed := range []string{
 		`"series": [{"event": "a", "math": "dau"}], "compareFilter": {"compare": true}`,

@@ -45,7 +45,7 @@ type action struct {
 	Properties   map[string]any `json:"properties"`
 }
 
-// value is a number of an answer. What is not finite is null.
+// value is a number of an answer, null in JSON if it is not finite.
 type value float64
 
 // MarshalJSON writes the number.
@@ -94,7 +94,7 @@ func (s *shaper) items(lines []line, axes []*axis) []item {
 	return out
 }
 
-// item is what a line and a formula have in common.
+// item builds the part of an item that lines and formulas have in common.
 func (s *shaper) item(l *line, axes []*axis) item {
 	it := item{Data: valuesOf(l.points), Days: []string{}}
 	if s.total {
@@ -131,7 +131,7 @@ func (s *shaper) byCohort() bool {
 	return slices.ContainsFunc(s.q.Breakdowns.Fields, func(f query.Breakdown) bool { return len(f.Cohorts) > 0 })
 }
 
-// names are the values of a line as people read them: cohorts by their names.
+// names returns the values of a line for people: cohorts by name.
 func (s *shaper) names(values []string) []string {
 	if !s.byCohort() {
 		return values
@@ -145,7 +145,7 @@ func (s *shaper) names(values []string) []string {
 	return out
 }
 
-// shown are the values of a line as programs read them: a cohort is its id, that of all people "all".
+// shown returns the values of a line for programs: a cohort as its id, all people as "all".
 func (s *shaper) shown(values []string) []any {
 	out := make([]any, len(values))
 	for k, value := range values {
@@ -157,7 +157,7 @@ func (s *shaper) shown(values []string) []any {
 	return out
 }
 
-// cohortValue is the id of a cohort, from its text.
+// cohortValue returns the id of a cohort, given as text.
 func cohortValue(text string) any {
 	if text == insight.Everybody {
 		return "all"
@@ -165,7 +165,7 @@ func cohortValue(text string) any {
 	if id, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return id
 	}
-	return text // what stands for other values
+	return text // not an id: the value that stands for the rest
 }
 
 func actionOf(s *query.Series, counted *insight.Counted, order int, days []time.Time) *action {
@@ -185,7 +185,8 @@ func actionOf(s *query.Series, counted *insight.Counted, order int, days []time.
 	return a
 }
 
-// customName is the name that an author gave a series: a name that only repeats the event's does not count, nor does any but the custom one of an action.
+// customName returns the name that the author gave a series. A name that only repeats the event's does not count; for an action, only the
+// custom name does.
 func customName(s *query.Series, counted *insight.Counted) string {
 	if s.CustomName == "" && s.Kind != query.ActionsNode && s.Name != counted.Name {
 		return s.Name
@@ -193,7 +194,7 @@ func customName(s *query.Series, counted *insight.Counted) string {
 	return s.CustomName
 }
 
-// echo repeats the query as PostHog's filters.
+// echo returns the query in the form of PostHog's filters.
 func (s *shaper) echo() map[string]any {
 	out := map[string]any{"insight": "TRENDS", "entity_type": "events", "interval": string(s.q.Interval), "display": string(s.q.Display)}
 	if s.q.Properties != nil {
@@ -235,7 +236,7 @@ func (s *shaper) echo() map[string]any {
 	return out
 }
 
-// formulaItems computes the formulas, for each period and each value that any of the series has.
+// formulaItems computes the formulas, for each period and each breakdown value that any series has.
 func (s *shaper) formulaItems(lines []line, axes []*axis) []item {
 	groups := s.groups(lines)
 	echo := s.echo()
@@ -250,7 +251,7 @@ func (s *shaper) formulaItems(lines []line, axes []*axis) []item {
 			computed = append(computed, s.compute(f, g))
 		}
 		switch {
-		case s.placed(): // as the groups are
+		case s.placed(): // they keep the order of the groups
 		case s.q.Compare != nil:
 			orderCompared(computed)
 		default:
@@ -268,9 +269,9 @@ func (s *shaper) formulaItems(lines []line, axes []*axis) []item {
 	return out
 }
 
-// group is the lines of one period and value, by series.
+// group is the lines of one period and breakdown value, by series.
 type group struct {
-	line   // of the first series that has the value
+	line   // the line of the first series that has the value
 	series []*line
 }
 
@@ -291,7 +292,7 @@ func (s *shaper) groups(lines []line) []*group {
 	return out
 }
 
-// compute is one formula over one group. A series without the value counts as zeros.
+// compute computes one formula over one group. A series without the value counts as zeros.
 func (s *shaper) compute(f formula, g *group) line {
 	out := line{lane: g.lane, values: g.values, other: g.other}
 	at := func(of func(*line) float64) float64 {
@@ -315,7 +316,7 @@ func (s *shaper) compute(f formula, g *group) line {
 	return out
 }
 
-// orderFormula sorts the lines of a formula: the missing value and what is left last, larger ones first.
+// orderFormula sorts the lines of a formula: larger ones first, but the missing value and the rest last.
 func orderFormula(lines []line) {
 	last := func(l *line) int {
 		most := 0
@@ -332,8 +333,8 @@ func orderFormula(lines []line) {
 	})
 }
 
-// orderCompared sorts the lines of a formula over several periods: within a period by what they count, the larger first, and
-// equal ones by their values. The missing value and what is left have no place of their own there.
+// orderCompared sorts the lines of a formula over several periods: by period, then by count, the larger first, and equal ones by their
+// values. The missing value and the rest have no special place.
 func orderCompared(lines []line) {
 	slices.SortStableFunc(lines, func(a, b line) int {
 		return cmp.Or(

@@ -32,7 +32,7 @@ const (
 	firstInRange
 )
 
-// merging is how the points of several values become one point.
+// merging is how the points of several values are merged into one.
 type merging string
 
 const (
@@ -48,17 +48,17 @@ type measure struct {
 	// function is the aggregate, level the parameter of a quantile.
 	function string
 	level    float64
-	// of is what it takes; nil for a count.
+	// of is the argument of the aggregate; nil for a count.
 	of hogql.Expr
-	// actor is who is counted, named the condition that there is one; nil for none. They are groups of the type group, or people
-	// where that is nil.
+	// actor is what is counted, named the condition that an event has one; nil for none. group is the type of the groups that are counted,
+	// nil for people.
 	actor, named hogql.Expr
 	group        *int
-	days         int // of a window
+	days         int // length of a window
 	merge        merging
-	// counts reports whether the number grows with the share of people that is looked at.
+	// counts reports whether the number is proportional to the sample, so that it has to be scaled up.
 	counts bool
-	// present reports whether the number is above 0 as soon as there is an event.
+	// present reports whether the number is above 0 whenever there is an event.
 	present bool
 }
 
@@ -69,7 +69,7 @@ func (b *builder) measureOf(s *query.Series) (measure, error) {
 	m := s.Math
 	kind := b.mathKind(m.Kind)
 	switch kind {
-	case "", "total", "first_time_for_user_with_filters": // the last is one of funnels, and nothing of its own here
+	case "", "total", "first_time_for_user_with_filters": // the last one is for funnels; here it only counts
 		return measure{function: "count", merge: mergeSum, counts: true, present: true}, nil
 	case "dau", "weekly_active", "monthly_active":
 		return b.activeUsers(s, kind), nil
@@ -88,13 +88,14 @@ func (b *builder) measureOf(s *query.Series) (measure, error) {
 	if stat, ok := strings.CutSuffix(kind, "_count_per_actor"); ok {
 		out := statistic(stat)
 		out.way, out.merge, out.counts = perActor, mergeSum, false
-		out.actor, out.named = insight.Actor(nil) // of people, whatever group type is named
+		out.actor, out.named = insight.Actor(nil) // people, whatever the group type is
 		return out, nil
 	}
 	return b.propertyMath(s, kind)
 }
 
-// mathKind is the math of a series in the query's interval: active users of a week, by weeks, are those of each bucket.
+// mathKind returns the math of a series in the query's interval: with weekly buckets, for example, weekly active users are the users of
+// each bucket.
 func (b *builder) mathKind(kind string) string {
 	switch {
 	case kind == "weekly_active" && (b.q.Interval == query.Week || b.q.Interval.Months() > 0), kind == "monthly_active" && b.q.Interval.Months() > 0:
@@ -103,7 +104,7 @@ func (b *builder) mathKind(kind string) string {
 	return kind
 }
 
-// The codes of what does not go together (contract: section 1.6).
+// The codes of combinations that are not supported (contract: section 1.6).
 const (
 	histogramCode diag.Code = "property_math_unsupported_with_histogram_breakdown"
 	smoothingCode diag.Code = "days_of_week_unsupported_with_smoothing"
@@ -128,7 +129,7 @@ func (b *builder) activeUsers(s *query.Series, kind string) measure {
 	return out
 }
 
-// uniqueActors counts people or groups, in a running total each at its first bucket only.
+// uniqueActors counts people or groups; a running total counts each only in its first bucket.
 func (b *builder) uniqueActors(group *int) measure {
 	out := measure{function: "uniqExact", group: group, merge: mergeSum, counts: true, present: true}
 	out.actor, out.named = insight.Actor(group)
@@ -168,7 +169,7 @@ func (b *builder) expression(s *query.Series) (measure, error) {
 	return measure{way: alone, of: e, merge: mergeSum}, nil
 }
 
-// statistic is an aggregate by the API's word.
+// statistic returns the aggregate that a word of the API stands for.
 func statistic(word string) measure {
 	if level, ok := quantiles[word]; ok {
 		return measure{function: "_quantileInclusive", level: level, merge: mergeSum}
@@ -187,7 +188,7 @@ func statistic(word string) measure {
 	return out
 }
 
-// propertyMath is a statistic over the values of a property: numbers and texts of numbers, all else is left out.
+// propertyMath returns a statistic over the values of a property: numbers, and texts that are numbers. It leaves out everything else.
 func (b *builder) propertyMath(s *query.Series, kind string) (measure, error) {
 	m := s.Math
 	if m.Property == "" {
@@ -219,7 +220,7 @@ func (b *builder) propertyMath(s *query.Series, kind string) (measure, error) {
 	return out, nil
 }
 
-// aggregate is the number of a measure over what it takes, for the rows that satisfy the condition; nil for all rows.
+// aggregate returns the number of a measure over of, for the rows that satisfy the condition; nil for all rows.
 func (m *measure) aggregate(of, condition hogql.Expr) hogql.Expr {
 	call := &hogql.Call{Name: m.function}
 	if m.level > 0 {

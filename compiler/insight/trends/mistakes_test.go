@@ -28,7 +28,7 @@ func build(fields string) (*insight.Built, error) {
 	return trends.Build(q, insighttest.World())
 }
 
-// TestMistakes holds what is refused before anything runs: each mistake names its field.
+// TestMistakes checks what is refused before anything runs: each mistake names its field.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	const a = `"series": [{"kind": "EventsNode", "event": "a"}]`
@@ -83,7 +83,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestCodes pins the codes of mistakes that have one of their own (contract: section 1.6).
+// TestCodes checks the codes of mistakes that have one of their own (contract: section 1.6).
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	for want, fields := range map[diag.Code]string{
@@ -98,7 +98,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestShape makes answers of rows that no engine has given.
+// TestShape builds answers from rows that no engine returned.
 func TestShape(t *testing.T) {
 	t.Parallel()
 	const days = `"dateRange": {"date_from": "2020-01-01", "date_to": "2020-01-03"}`

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// natural compares texts as people sort them: without regard to case, and runs of digits by their number, so that "v9" comes
-// before "V10". It is 0 for texts that differ in case or in leading zeros alone.
+// natural compares texts as people sort them: it ignores case and compares runs of digits as numbers, so that "v9" comes before "V10". It
+// returns 0 for texts that differ only in case or leading zeros.
 func natural(a, b string) int {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	for a != "" || b != "" {
@@ -29,7 +29,7 @@ func natural(a, b string) int {
 	return 0
 }
 
-// cut takes the digits, or all but digits, off the front of a text.
+// cut splits a text after its leading digits, or after everything before the first digit.
 func cut(text string, digits bool) (front, rest string) {
 	n := 0
 	for n < len(text) && isDigit(text[n]) == digits {

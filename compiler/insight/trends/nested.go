@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// alone asks for the user's own aggregate expression. What is not a number counts as 0.
+// alone adds sources for the user's own aggregate expression. A result that is not a finite number counts as 0.
 func (b *builder) alone(series int, m measure, condition hogql.Expr) {
 	for _, part := range b.scopes() {
 		number := insight.TemplateExpr("ifNull(if(isFinite(toFloat({x})), toFloat({x}), 0), 0)", map[string]any{"x": m.of})
@@ -16,7 +16,7 @@ func (b *builder) alone(series int, m measure, condition hogql.Expr) {
 	}
 }
 
-// nested asks for a number of each actor or session in a bucket, and for a statistic over these.
+// nested adds sources for a statistic over the numbers of the actors or sessions in a bucket.
 func (b *builder) nested(series int, m measure, condition hogql.Expr) {
 	for _, part := range b.scopes() {
 		inner := b.stage(insight.Events(&b.q.Common), insight.And(condition, b.common, part.bounds))
@@ -40,7 +40,7 @@ func keysOf(s *hogql.Select) []hogql.Expr {
 	return s.GroupBy.Keys
 }
 
-// over begins a SELECT over another that has a bucket and values, which it is grouped by.
+// over begins a SELECT over another one, grouped by its bucket and breakdown values.
 func (b *builder) over(inner hogql.Query) *hogql.Select {
 	s := &hogql.Select{From: insight.From(inner)}
 	var keys []hogql.Expr
@@ -55,7 +55,7 @@ func (b *builder) over(inner hogql.Query) *hogql.Select {
 	return s
 }
 
-// byActor begins a SELECT with one row for each actor and value; number is what it says of them.
+// byActor begins a SELECT with one row for each actor and breakdown value; columns are its first columns.
 func (b *builder) byActor(m measure, where hogql.Expr, columns ...hogql.Expr) *hogql.Select {
 	s := &hogql.Select{From: insight.Events(&b.q.Common), Where: where, Columns: columns}
 	keys := []hogql.Expr{m.actor}
@@ -67,8 +67,8 @@ func (b *builder) byActor(m measure, where hogql.Expr, columns ...hogql.Expr) *h
 	return s
 }
 
-// window asks for the actors of the days that end with each bucket. Each actor is put into all buckets whose window has one
-// of its events, so that counting them needs no sets.
+// window adds sources for the actors in the days that end with each bucket. It puts each actor into all buckets whose window has one of its
+// events, so that counting the actors needs no sets.
 func (b *builder) window(series int, m measure, condition hogql.Expr) {
 	for i := range b.periods {
 		r, part := &b.periods[i], scope{periods: []int{i}}
@@ -91,12 +91,12 @@ func (b *builder) window(series int, m measure, condition hogql.Expr) {
 	}
 }
 
-// steps cuts the time of a range and of the windows before it into steps of a day, an hour, a minute or a second, counted from 0.
+// steps divides the time of a range, and of the windows before it, into steps of a day, an hour, a minute or a second, counted from 0.
 type steps struct {
 	length, count int        // of a window, and of the range, in steps
 	lower         time.Time  // of the first event that counts
 	of            hogql.Expr // the step of an event
-	bucket        hogql.Expr // the bucket that the field step stands for
+	bucket        hogql.Expr // the bucket of the field step
 }
 
 func (b *builder) steps(r *insight.Range, days int) steps {
@@ -123,8 +123,8 @@ func (b *builder) steps(r *insight.Range, days int) steps {
 	}
 }
 
-// first asks for the actors by their first event. With firstEver the first event of the series' name counts, if one event
-// of that very time satisfies the filters.
+// first adds sources that count actors by their first event. With firstEver the first event of the series' name counts, if an event at the
+// same time satisfies the filters.
 func (b *builder) first(series int, m measure) error {
 	for i := range b.periods {
 		inner, matches, err := b.firstEvents(series, m, b.periods[i].To)
@@ -136,8 +136,8 @@ func (b *builder) first(series int, m measure) error {
 	return nil
 }
 
-// firstEvents gives one row for each actor, and for each of its cohorts where several are told apart, with the time of its first event up to a
-// time and its values, and the condition that the event is one that counts; nil when all are.
+// firstEvents returns a SELECT with one row for each actor, and for each of its cohorts if the breakdown is by several. A row has the time
+// of the actor's first event up to a time, and its breakdown values. matches is the condition that this event counts; nil if all do.
 func (b *builder) firstEvents(series int, m measure, to time.Time) (inner *hogql.Select, matches hogql.Expr, err error) {
 	s := &b.q.Series[series]
 	name, err := b.w.Named(s)
@@ -175,7 +175,7 @@ func (b *builder) firstEvents(series int, m measure, to time.Time) (inner *hogql
 	return inner, matches, nil
 }
 
-// firstInRange asks for the actors by their first event in the range.
+// firstInRange adds sources that count actors by their first event in the range.
 func (b *builder) firstInRange(series int, m measure, condition hogql.Expr) {
 	for i := range b.periods {
 		inner := b.byActor(m, insight.And(condition, b.common, b.periods[i].Bounds()),
@@ -184,7 +184,7 @@ func (b *builder) firstInRange(series int, m measure, condition hogql.Expr) {
 	}
 }
 
-// byFirst counts the rows of a SELECT that has the time of a first event.
+// byFirst adds a source that counts the rows of a SELECT with the times of first events.
 func (b *builder) byFirst(series int, m measure, period int, inner *hogql.Select, where hogql.Expr) {
 	stage := &hogql.Select{From: insight.From(inner), Where: where}
 	var keys []hogql.Expr

@@ -13,36 +13,36 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// pieces is a trend in pieces of time. A piece knows nothing of periods: its rows have the numbers of each series in its span. Each query for
-// pieces has the same sources, which are those of a trend with one period.
+// pieces is a trend cut into pieces of time. A piece does not know periods: its rows have the numbers of each series in its span. Every
+// query for pieces has the same sources, those of a trend with one period. Its rows are
 //
 //	place, number…                   of the only source
-//	place, source, [number…]         of several
+//	place, source, [number…]         of several sources
 //
 // and with a breakdown
 //
 //	place, source, [value…], [number…], [events…]
 //
-// with all values that a piece has, where [events…] is how many events a number is made of, if that is counted.
+// with all values in a piece. [events…] are the numbers of events behind the numbers, where they are counted.
 type pieces struct {
 	b       *builder // of the whole trend
 	parts   *insight.Parts
 	sources []*source // of a query for pieces
 }
 
-// inPieces gives the trend in pieces; nil where the numbers of one depend on others: on first events and running totals of people, on whole
-// sessions, on the ends of a histogram, on the beginning of all time.
+// inPieces returns the trend in pieces; nil if the numbers of a piece depend on others: on first events and running totals of people, on
+// whole sessions, on the ends of a histogram, or on the start of all time.
 func (b *builder) inPieces() *insight.Pieces {
 	if b.total() || b.bins() || len(b.sources) == 0 {
 		return nil
 	}
 	b = b.unbounded()
-	days := 1 // that end with a bucket and decide about it
+	days := 1 // the days ending with a bucket that affect its number
 	for i := range b.q.Series {
 		m := must(b.measureOf(&b.q.Series[i]))
 		switch {
 		case m.way == window && b.split() && b.periods[0].Weekdays(insight.Field("timestamp")) != nil:
-			return nil // values are ranked by days that are not shown too, which no piece has
+			return nil // the rank of values also depends on days that are not shown, which no piece has
 		case m.way == window && b.q.Interval == query.Day:
 			days = max(days, m.days)
 		case m.way != direct && m.way != alone && m.way != perActor:
@@ -67,7 +67,7 @@ func (b *builder) inPieces() *insight.Pieces {
 	}
 }
 
-// must gives what was made before without a mistake.
+// must panics on an error: v could be built before.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("BUG: what was read of a trend cannot be read again: " + err.Error())
@@ -75,7 +75,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// unbounded gives a builder without a budget: what it makes is about as large as the trend itself, which was within the budget.
+// unbounded returns a builder without a budget: what it builds is about as large as the trend itself, which was within the budget.
 func (b *builder) unbounded() *builder {
 	out, world := *b, *b.w
 	world.Spend = nil
@@ -83,8 +83,8 @@ func (b *builder) unbounded() *builder {
 	return &out
 }
 
-// within makes the sources of a query for pieces from a time up to another, whose events satisfy a condition; in windows, which have bounds of their
-// own, the times alone count.
+// within returns the sources of a query for pieces from a time up to another, for events that satisfy bounds. Windows have their own
+// bounds, so for them only the times count.
 func (p *pieces) within(bounds hogql.Expr, from, to time.Time) []*source {
 	b := *p.b
 	r := b.periods[0]
@@ -96,8 +96,8 @@ func (p *pieces) within(bounds hogql.Expr, from, to time.Time) []*source {
 	return b.sources
 }
 
-// query asks for the rows of some pieces: whole buckets are told apart by their keys in one go through the events, each part of a bucket is asked
-// for by itself.
+// query returns the query for the rows of some pieces. Whole buckets share one scan of the events and are told apart by their keys; each
+// part of a bucket has a scan of its own.
 func (p *pieces) query(places []int) hogql.Query {
 	places = slices.Sorted(slices.Values(places))
 	var whole []int
@@ -122,14 +122,14 @@ func (p *pieces) query(places []int) hogql.Query {
 	return insight.Union(members...)
 }
 
-// of makes the sources of a query for some pieces.
+// of returns the sources of a query for some pieces.
 func (p *pieces) of(places []int) []*source {
 	timestamp := insight.Field("timestamp")
 	from, to := p.parts.Pieces[places[0]].From, p.parts.Pieces[places[len(places)-1]].To
 	return p.within(insight.And(p.parts.Within(timestamp, places), p.b.periods[0].Weekdays(timestamp)), from, to.Add(-time.Microsecond))
 }
 
-// union puts the rows of sources together; place gives the place of a piece by the key of its bucket.
+// union combines the rows of sources; place returns the index of a piece by the key of its bucket.
 func (p *pieces) union(sources []*source, place func(key hogql.Expr) hogql.Expr) hogql.Query {
 	members := make([]hogql.Query, len(sources))
 	at := place(insight.Field(bucketName))
@@ -151,7 +151,7 @@ func (p *pieces) union(sources []*source, place func(key hogql.Expr) hogql.Expr)
 	return insight.Union(members...)
 }
 
-// numberFields are the fields of the numbers of a source.
+// numberFields returns the fields of a source's numbers.
 func numberFields(src *source) []hogql.Expr {
 	var out []hogql.Expr
 	for _, c := range src.lanes {
@@ -170,7 +170,7 @@ func floats(numbers []hogql.Expr) hogql.Expr {
 	return out
 }
 
-// rows makes the rows of the whole trend of those of its pieces.
+// rows builds the rows of the whole trend from those of its pieces.
 func (p *pieces) rows(found [][][]byte) (iter.Seq[[]byte], bool, error) {
 	if p.b.split() {
 		return p.splitRows(found)
@@ -191,7 +191,7 @@ func (p *pieces) rows(found [][][]byte) (iter.Seq[[]byte], bool, error) {
 	return slices.Values(out), true, nil
 }
 
-// read puts the numbers of a row into those of its piece.
+// read stores the numbers of a row in those of its piece.
 func (p *pieces) read(row []byte, into []json.RawMessage) error {
 	var cells []json.RawMessage
 	if err := json.Unmarshal(row, &cells); err != nil {
@@ -221,7 +221,7 @@ func (p *pieces) read(row []byte, into []json.RawMessage) error {
 	return nil
 }
 
-// whole appends the rows that a source of the whole trend has: see final.
+// whole appends the rows of a source of the whole trend: see final.
 func (p *pieces) whole(out [][]byte, i int, src *source, numbers [][]json.RawMessage) [][]byte {
 	width := len(numberFields(src))
 	var keys []string

@@ -14,10 +14,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// mostKept is how many values of a source a piece may have. With more, the whole query is less work than its pieces.
+// mostKept is the maximum number of values that a source may have in a piece. With more, the whole query is less work than its pieces.
 const mostKept = 5000
 
-// split adds the columns of a source with a breakdown. One row more than the limit says that there are too many.
+// split adds the columns of a source with a breakdown. It returns up to one row more than the limit, to show that there are too many.
 func (p *pieces) split(out *hogql.Select, i int, src *source) {
 	values, seen := &hogql.Array{}, &hogql.Array{}
 	for k := range p.b.values {
@@ -40,21 +40,21 @@ func (p *pieces) split(out *hogql.Select, i int, src *source) {
 	out.LimitBy = &hogql.LimitBy{N: insight.Const(int64(mostKept + 1)), Keys: []hogql.Expr{insight.Field("place")}}
 }
 
-// seen reports whether the events of a number are counted.
+// seen reports whether the events behind a number are counted.
 func (src *source) seen(index int) bool {
 	return slices.ContainsFunc(src.lanes, func(c column) bool { return c.index == index && c.seen })
 }
 
-// splitNumber is a number of a series for one value in a piece, and of how many events it is made, if that is counted.
+// splitNumber is the number of a series for one value in a piece. events is the number of events behind it, if they are counted.
 type splitNumber struct{ number, events float64 }
 
-// splitPiece is what a piece says of each series, by the JSON of the values.
+// splitPiece has the numbers of a piece for each series, by the values as JSON.
 type splitPiece []map[string]splitNumber
 
-// errNotKept is for rows that do not have the answer.
+// errNotKept means that the rows do not contain the answer.
 var errNotKept = errors.New("the numbers of a piece are not kept")
 
-// readSplit reads the rows of a piece. Values that are equal once they are cut are added up.
+// readSplit reads the rows of a piece. It adds up values that are equal once they are cut.
 func (p *pieces) readSplit(rows [][]byte) (splitPiece, error) {
 	out := make(splitPiece, len(p.b.q.Series))
 	for i := range out {
@@ -82,7 +82,7 @@ func (p *pieces) readSplit(rows [][]byte) (splitPiece, error) {
 				return nil, fmt.Errorf("reading a row of a piece of a trend: it has %d numbers", len(numbers))
 			}
 			number, seen := numbers[c.index], events[c.index]
-			if number == nil || seen == nil { // not finite: it decides about the rank all the same
+			if number == nil || seen == nil { // not finite, but it affects the rank
 				return nil, errNotKept
 			}
 			of := splitNumber{*number, *seen}
@@ -108,8 +108,8 @@ type ranked struct {
 	missing bool
 }
 
-// splitRows makes the rows of a whole trend with a breakdown: it ranks the values of each lane, and puts those past the limit together, as the query
-// for the whole does (see cut).
+// splitRows builds the rows of a whole trend with a breakdown: it ranks the values of each lane and merges those past the limit, as the
+// query for the whole trend does (see cut).
 func (p *pieces) splitRows(found [][][]byte) (iter.Seq[[]byte], bool, error) {
 	pieces := make([]splitPiece, len(found))
 	for place, rows := range found {
@@ -140,7 +140,7 @@ func (p *pieces) splitRows(found [][][]byte) (iter.Seq[[]byte], bool, error) {
 	return slices.Values(out), true, nil
 }
 
-// ranking lists the values of a lane in the order of their rank.
+// ranking returns the values of a lane, ordered by rank.
 func (p *pieces) ranking(src *source, c column, pieces []splitPiece) ([]ranked, error) {
 	var out []ranked
 	at := map[string]int{}
@@ -179,7 +179,7 @@ func (p *pieces) ranking(src *source, c column, pieces []splitPiece) ([]ranked, 
 	return out, nil
 }
 
-// together makes one value of several, bucket by bucket.
+// together merges several values into one, bucket by bucket.
 func together(m merging, values []ranked) *ranked {
 	out := ranked{raw: values[0].raw}
 	at := map[string]int{}

@@ -15,9 +15,9 @@ type Query struct {
 	Breakdowns *query.Breakdowns `json:"breakdowns,omitempty"`
 	Compare    *query.Compare    `json:"compare,omitempty"`
 	Display    Display           `json:"display"`
-	// Formulas are computed from the series, which are then not answered themselves.
+	// Formulas are computed from the series, which are then not in the answer themselves.
 	Formulas []Formula `json:"formulas,omitempty"`
-	// Smoothing is over how many points each point is averaged; 0 and 1 for none.
+	// Smoothing is the number of points that each point is averaged over; 0 and 1 for no smoothing.
 	Smoothing int `json:"smoothing,omitempty"`
 	// Shown is the rest of trendsFilter, which is only echoed.
 	Shown map[string]any `json:"shown,omitempty"`
@@ -50,14 +50,14 @@ var totals = map[Display]bool{
 // Total reports whether a display shows one number for the whole range.
 func (d Display) Total() bool { return totals[d] }
 
-// shownFields are the fields of trendsFilter that change no number and whose names do not say so.
+// shownFields are the fields of trendsFilter that change no number, although their names do not say so.
 var shownFields = strings.Fields(`decimalPlaces minDecimalPlaces hideWeekends resultCustomizationBy resultCustomizations confidenceLevel
 movingAverageIntervals detailedResultsAggregationType excludeBoxPlotOutliers`)
 
 // Kind returns TrendsQuery.
 func (*Query) Kind() string { return "TrendsQuery" }
 
-// Canonical keeps all that the answer holds, echoed fields included.
+// Canonical keeps everything that the answer contains, echoed fields included.
 func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
 
 // Parts points at the shared fields.
@@ -65,7 +65,7 @@ func (q *Query) Parts() query.Parts {
 	return query.Parts{Common: &q.Common, Interval: &q.Interval, Breakdowns: &q.Breakdowns, Compare: &q.Compare}
 }
 
-// Clone gives a copy.
+// Clone returns a copy.
 func (q *Query) Clone() query.Insight {
 	c := *q
 	return &c
@@ -86,7 +86,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	return q
 }
 
-// mostSmoothing bounds the points that one point is averaged over.
+// mostSmoothing is the maximum number of points that one point is averaged over.
 const mostSmoothing = 1000
 
 func trendsFilter(r *query.Reader, q *Query, v any, at query.Place) {
@@ -110,7 +110,7 @@ func trendsFilter(r *query.Reader, q *Query, v any, at query.Place) {
 	f.Close()
 }
 
-// maxFormulas bounds the formulas of one query.
+// maxFormulas is the maximum number of formulas of a query.
 const maxFormulas = 100
 
 // formulas reads formulaNodes, else formulas, else formula.

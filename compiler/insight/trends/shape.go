@@ -20,14 +20,14 @@ import (
 type shaper struct {
 	q        *Query
 	periods  []insight.Range
-	lanes    [][]column // of each source
+	lanes    [][]column // by source
 	limit    int
 	formulas []formula
 	total    bool
 	several  bool
 	scale    float64
 	scaled   []bool                 // by series: counts of a sample are scaled up
-	cohort   func(id string) string // is what a cohort is called
+	cohort   func(id string) string // returns the name of a cohort
 	series   func(*query.Series) insight.Counted
 	plain    bool // see insight.World.PlainValues
 }
@@ -36,13 +36,13 @@ type shaper struct {
 type line struct {
 	lane   lane
 	values []string // of the breakdowns; nil without
-	other  bool     // what is left of the values
+	other  bool     // the values past the limit
 	points []float64
-	count  float64 // what the answer calls count
+	count  float64 // the field count of the answer
 	number float64 // of a total
 }
 
-// axis is the buckets of a period.
+// axis has the buckets of a period.
 type axis struct {
 	starts       []time.Time
 	days, labels []string
@@ -115,13 +115,13 @@ type part struct {
 	points  []float64
 }
 
-// found is what the rows say.
+// found is the content of the rows.
 type found struct {
 	parts    []part
 	earliest time.Time
 }
 
-// read takes the rows apart: see final.
+// read parses the rows: see final.
 func (s *shaper) read(rows iter.Seq[[]byte]) (found, error) {
 	var out found
 	if len(s.lanes) == 0 {
@@ -147,7 +147,7 @@ func (s *shaper) read(rows iter.Seq[[]byte]) (found, error) {
 // key is a bucket in a row: a date, or a number.
 type key string
 
-// UnmarshalJSON takes the quotes off.
+// UnmarshalJSON strips the quotes.
 func (k *key) UnmarshalJSON(raw []byte) error {
 	*k = key(strings.Trim(string(raw), `"`))
 	return nil
@@ -156,7 +156,7 @@ func (k *key) UnmarshalJSON(raw []byte) error {
 // number is a number in a row; NULL is 0.
 type number float64
 
-// UnmarshalJSON reads numbers, and null and all that is not finite as 0.
+// UnmarshalJSON reads a number; null and numbers that are not finite count as 0.
 func (n *number) UnmarshalJSON(raw []byte) error {
 	var f *float64
 	if err := json.Unmarshal([]byte(strings.Trim(string(raw), `"`)), &f); err == nil && f != nil && !math.IsInf(*f, 0) && !math.IsNaN(*f) {
@@ -256,7 +256,7 @@ func (s *shaper) readRanked(row []byte, out *found) error {
 	return nil
 }
 
-// lines puts parts on their axes. Without a breakdown there is a line for each lane, whatever the rows hold.
+// lines puts parts on their axes. Without a breakdown there is a line for each lane, even if it has no rows.
 func (s *shaper) lines(parts []part, axes []*axis) []line {
 	var lines []line
 	at := map[lane]int{}
@@ -301,7 +301,7 @@ func (s *shaper) newLine(l lane, axes []*axis) line {
 	return out
 }
 
-// finish builds the final points of a line: running sums, means.
+// finish computes the final points of a line: running sums and means.
 func (s *shaper) finish(l *line) {
 	if s.q.Display == CumulativeLine {
 		for i := 1; i < len(l.points); i++ {
@@ -314,7 +314,7 @@ func (s *shaper) finish(l *line) {
 	l.count = s.countOf(l.points)
 }
 
-// countOf is the sum of points, of running sums the last.
+// countOf returns the sum of points; of running sums, the last one.
 func (s *shaper) countOf(points []float64) float64 {
 	if s.q.Display == CumulativeLine {
 		if len(points) == 0 {
@@ -343,7 +343,7 @@ func smoothed(points []float64, n int) []float64 {
 	return out
 }
 
-// size is what a line is ranked by.
+// size returns the number by which lines are ranked.
 func (l *line) size() float64 {
 	if l.points == nil {
 		return l.number
@@ -351,7 +351,7 @@ func (l *line) size() float64 {
 	return sum(l.points)
 }
 
-// rank puts lines with a missing value after those without, and what is left after all of them.
+// rank puts lines with a missing value after those without, and the rest after all of them.
 func (l *line) rank() int {
 	switch {
 	case l.other:
@@ -362,7 +362,7 @@ func (l *line) rank() int {
 	return 0
 }
 
-// order sorts lines as they are answered: by period, by cohort where these have an order of their own, by series, and by the rank and size of
+// order sorts lines for the answer: by period, by cohort if the cohorts have an order of their own, by series, and by the rank and size of
 // their values.
 func (s *shaper) order(lines []line) {
 	slices.SortStableFunc(lines, func(a, b line) int {
@@ -373,7 +373,7 @@ func (s *shaper) order(lines []line) {
 	})
 }
 
-// place is the place of a line's cohort among those that the query lists, if everybody is one of them; else 0.
+// place returns the position of a line's cohort in the query's list, if everybody is in that list; otherwise 0.
 func (s *shaper) place(l *line) int {
 	if !s.placed() {
 		return 0
@@ -381,7 +381,7 @@ func (s *shaper) place(l *line) int {
 	return slices.IndexFunc(s.q.Breakdowns.Fields[0].Cohorts, func(c query.Cohort) bool { return strconv.FormatInt(c.ID, 10) == l.values[0] })
 }
 
-// placed reports whether the query lists cohorts and everybody beside them, which are then in its own order.
+// placed reports whether the query lists everybody among its cohorts; the lines are then in the order of that list.
 func (s *shaper) placed() bool {
 	b := s.q.Breakdowns
 	return b != nil && !b.Multiple && slices.ContainsFunc(b.Fields[0].Cohorts, func(c query.Cohort) bool { return c.ID == schema.Everybody })
