@@ -9,9 +9,9 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// Actors asks for the actors of a funnel. Of steps they are those that reached a step, those that did not come from the
-// step before to it, or those that came exactly as far as one of several steps; of trends those that entered in a period, and
-// converted or not. The error is a *diag.Error.
+// Actors returns the query for the actors of a funnel. For steps, these are the actors that reached a step, those that reached the step
+// before it but not the step, or those whose furthest step is one of several; for trends, those that entered in a period and converted or
+// did not. The error is a *diag.Error.
 func Actors(q *Query, at *ActorsQuery, w *insight.World) (*insight.People, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {
@@ -43,7 +43,7 @@ func Actors(q *Query, at *ActorsQuery, w *insight.World) (*insight.People, error
 	return &insight.People{Query: people, Group: q.Group}, nil
 }
 
-// reached is the condition on the steps of an attempt.
+// reached returns the condition on the steps of an attempt.
 func (b *builder) reached(at *ActorsQuery) (hogql.Expr, error) {
 	n := b.marks.steps
 	if len(at.FunnelCustomSteps) > 0 {
@@ -71,7 +71,7 @@ func (b *builder) reached(at *ActorsQuery) (hogql.Expr, error) {
 	return nil, diag.Field(diag.InvalidInput, at.Field("funnelStep"), "The funnel has no step %d: steps count from 1, and those that were not reached from -2 down", k)
 }
 
-// entered is the condition on the period and the furthest step of an entry.
+// entered returns the condition on the period and the furthest step of an entry.
 func (b *builder) entered(at *ActorsQuery) (hogql.Expr, error) {
 	if at.FunnelTrendsEntrancePeriodStart == nil {
 		return nil, diag.Field(diag.InvalidInput, at.Field("funnelTrendsEntrancePeriodStart"), "The actors of a funnel over time need the period in which they entered it")
@@ -87,8 +87,8 @@ func (b *builder) entered(at *ActorsQuery) (hogql.Expr, error) {
 	return expr("period = {start} and level >= {last}", v), nil
 }
 
-// valued is the condition that an attempt has a value of the breakdown; nil for any value. "Other" stands for those that
-// have no row of their own.
+// valued returns the condition that an attempt has a breakdown value; nil for any value. "Other" stands for the values that have no row of
+// their own.
 func (b *builder) valued(s stage, at *ActorsQuery) (hogql.Expr, error) {
 	if at.FunnelStepBreakdown == nil {
 		return nil, nil
@@ -124,7 +124,7 @@ func (b *builder) valued(s stage, at *ActorsQuery) (hogql.Expr, error) {
 	return insight.Eq(insight.Field(valueName), insight.Call("array", wanted...)), nil
 }
 
-// textsOf are the texts of a value of a breakdown: a string, a json.Number, or a list of these.
+// textsOf returns the texts of a breakdown value: a string, a json.Number, or a list of these.
 func textsOf(value any) []string {
 	switch v := value.(type) {
 	case string:
@@ -141,9 +141,9 @@ func textsOf(value any) []string {
 	return nil
 }
 
-// Steps asks for the steps of a funnel, whatever it shows: a row for each actor that counts, with the columns actor_id (see
-// Actor) and times, those of all steps of its attempt, in microseconds since 1970, 0 for a step that it did not take. The error
-// is a *diag.Error.
+// Steps returns a query for the steps of a funnel, whatever the funnel shows: a row for each actor that counts, with the columns actor_id
+// (see Actor) and times. These are the times of all steps of the actor's attempt, in microseconds since 1970, 0 for a step that it did not
+// take. The error is a *diag.Error.
 func Steps(q *Query, w *insight.World) (hogql.Query, error) {
 	plain := *q
 	plain.Viz, plain.Breakdowns = VizSteps, nil

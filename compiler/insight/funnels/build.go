@@ -1,7 +1,7 @@
 // Package funnels builds and shapes FunnelsQuery (contract: funnels.md).
 //
-// The events of each actor become one sorted array of integers, in one scan; the matching goes over these arrays, one
-// pass a step, so that its cost is linear in events and steps and nothing but the events of steps and exclusions is kept:
+// One scan turns the events of each actor into a sorted array of integers. The matching goes over these arrays, one pass for each step. So
+// its cost is linear in events and steps, and only the events of steps and exclusions are kept:
 //
 //	scan ─▶ journeys: an actor and its items ─▶ ties ─▶ runs: by value or period ─▶ slots ─▶ outcome ─▶ steps, trends, times
 //	        (journeys.go, marks.go)            (ties.go)   (runs.go)              (slots.go, unordered.go)
@@ -24,23 +24,23 @@ type builder struct {
 	w     *insight.World
 	dates insight.Range
 	marks marks
-	// where is what all events have to satisfy, apart from being one of a step.
+	// where is the condition on all events, besides being one of a step.
 	where hogql.Expr
 	actor hogql.Expr
-	// text reports whether actors are texts: the values of an expression, neither people nor groups.
+	// text reports whether actors are texts: the values of an expression, instead of people or groups.
 	text bool
 	// sources are the steps, and after them the exclusions.
 	sources []source
-	// apart reports whether an event is of one source at most, because their names differ.
+	// apart reports whether an event is of one source at most, because the sources have different names.
 	apart bool
-	// value is the breakdown's value of an event; nil without breakdown.
+	// value is the breakdown value of an event; nil without a breakdown.
 	value *value
 }
 
-// source is a step or an exclusion: which events are its own, and the bits that they are marked with.
+// source is a step or an exclusion: the condition for its events, and the bits that mark them.
 type source struct {
 	condition hogql.Expr // nil for all events
-	names     []string   // of its events; nil for any
+	names     []string   // names of its events; nil for any
 	mask      int64
 }
 
@@ -84,7 +84,7 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	return b, nil
 }
 
-// guard lays out the bits of items. Moves that the same exclusions guard share a bit.
+// guard assigns the bits of items. Moves that are guarded by the same exclusions share a bit.
 func (b *builder) guard() {
 	n := len(b.q.Series)
 	b.marks = marks{steps: n, guard: make([]int64, n+2), window: b.q.Window.Duration().Microseconds()}
@@ -144,12 +144,12 @@ func (b *builder) conditions() error {
 	}
 	b.where = insight.And(b.dates.Bounds(), common)
 	if sampling := b.q.Sampling; sampling != nil && *sampling == 0 {
-		b.where = insight.And(b.where, insight.Const(false)) // nobody is looked at
+		b.where = insight.And(b.where, insight.Const(false)) // the sample is empty
 	}
 	return nil
 }
 
-// names are the names that events of a series have; nil when they may have any.
+// names returns the event names of a series; nil for any name.
 func (b *builder) names(s *query.Series) []string {
 	switch s.Kind {
 	case query.EventsNode:
@@ -175,7 +175,7 @@ func (b *builder) names(s *query.Series) []string {
 	return out
 }
 
-// actors finds out who is counted: groups go before the expression (contract: section 2).
+// actors sets what is counted: groups take precedence over the expression (contract: section 2).
 func (b *builder) actors() error {
 	own := strings.TrimSpace(b.q.AggregateBy)
 	if b.q.Group != nil || own == "" || own == "person_id" {
@@ -198,8 +198,7 @@ func (b *builder) actors() error {
 	return nil
 }
 
-// earliest is a column with the earliest event of any source, in seconds since 1970, for a range that begins with it; none
-// for any other range.
+// earliest returns a column with the earliest event of any source, in seconds since 1970, if the range begins with it; otherwise none.
 func (b *builder) earliest() []hogql.Expr {
 	if !b.dates.All {
 		return nil
@@ -210,7 +209,7 @@ func (b *builder) earliest() []hogql.Expr {
 	return []hogql.Expr{insight.As(&hogql.Subquery{Query: first}, "earliest")}
 }
 
-// Actor is the expression of who is counted on an event: a person, the key of a group, or a text. The error is a *diag.Error.
+// Actor returns the expression for what is counted on an event: a person, the key of a group, or a text. The error is a *diag.Error.
 func Actor(q *Query, w *insight.World) (hogql.Expr, error) {
 	b := &builder{q: q, w: w}
 	if err := b.actors(); err != nil {
@@ -219,15 +218,15 @@ func Actor(q *Query, w *insight.World) (hogql.Expr, error) {
 	return b.actor, nil
 }
 
-// optional reports whether a step (from 1) may be passed over.
+// optional reports whether a step (from 1) may be skipped.
 func (b *builder) optional(k int) bool { return b.q.Series[k-1].Optional }
 
-// free reports whether some step may be passed over.
+// free reports whether any step may be skipped.
 func (b *builder) free() bool {
 	return slices.ContainsFunc(b.q.Series, func(s query.Series) bool { return s.Optional })
 }
 
-// required is the last step before k (from 1) that may not be passed over; 0 for none.
+// required returns the last step before k (from 1) that may not be skipped; 0 for none.
 func (b *builder) required(k int) int {
 	for k--; k > 0 && b.optional(k); k-- {
 	}

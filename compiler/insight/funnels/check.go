@@ -10,19 +10,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// The most steps and exclusions of a funnel (contract: section 13).
+// The maximum numbers of steps and exclusions of a funnel (contract: section 13).
 const (
 	mostSteps      = 32
 	mostExclusions = 15
 )
 
-// checker finds what no funnel can be made of (contract: section 1).
+// checker finds mistakes that make a funnel impossible (contract: section 1).
 type checker struct {
 	q *Query
 	n int
 }
 
-// check gives the first mistake, a *diag.Error.
+// check returns the first mistake, a *diag.Error.
 func check(q *Query) error {
 	c := checker{q, len(q.Series)}
 	switch {
@@ -45,8 +45,8 @@ func (c checker) mistake(field, format string, args ...any) error {
 	return diag.Field(diag.InvalidInput, c.q.Field(field), format, args...)
 }
 
-// ends checks the steps that trends and times to convert are about. Times to convert have words of their own for a wrong
-// last step (contract: api.md, section 2.7).
+// ends checks the steps that trends and times to convert are about. Times to convert have their own message for a wrong last step
+// (contract: api.md, section 2.7).
 func (c checker) ends() error {
 	from, to := c.q.From, c.q.To
 	switch {
@@ -125,8 +125,8 @@ func (c checker) attribution() error {
 	return nil
 }
 
-// covers reports whether the events of a narrow step satisfy a broad one: they are of the same name or action, and its filters are
-// among those of the narrow one.
+// covers reports whether every event of a narrow step satisfies a broad one: both have the same event or action, and the broad one's
+// filters are among the narrow one's.
 func covers(broad, narrow *query.Series) bool {
 	if broad.Kind != narrow.Kind || broad.Kind == query.GroupNode || broad.Action != narrow.Action || (broad.Event == nil) != (narrow.Event == nil) {
 		return false
@@ -138,7 +138,7 @@ func covers(broad, narrow *query.Series) bool {
 	return !slices.ContainsFunc(filtersOf(broad), func(f string) bool { return !slices.Contains(filters, f) })
 }
 
-// filtersOf are the filters of a step that all have to hold, as texts.
+// filtersOf returns the filters of a step, all of which must hold, as texts.
 func filtersOf(s *query.Series) []string {
 	var out []string
 	var add func(c *query.Condition)

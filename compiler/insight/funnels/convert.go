@@ -8,14 +8,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// How many ranges times to convert are put in at most, and by default at most (contract: section 12).
+// The maximum number of ranges of times to convert: if the query has a number, and by default (contract: section 12).
 const (
 	mostBins   = 90
 	mostOfAuto = 60
 )
 
-// conversions puts the times of all actors that reached the last of the two steps in ranges of equal width. A time is in
-// microseconds, all else in seconds.
+// conversions puts the times of all actors that reached the last of the two steps into ranges of equal width. took is in microseconds,
+// everything else in seconds.
 const conversions = `
 SELECT bins, low, width, average, median, intDiv(took - low * 1000000, width * 1000000) AS bin, count() AS actors
 FROM (SELECT bins, low, average, median, if(high > low, intDiv(high - low + bins - 1, bins), 60) AS width, took
@@ -41,9 +41,9 @@ func (b *builder) timeToConvert() (*insight.Built, error) {
 	return &insight.Built{Query: q, Shape: b.shapeConversions}, nil
 }
 
-// histogram is the answer of times to convert.
+// histogram is the answer for times to convert.
 type histogram struct {
-	// Bins are pairs: the seconds that a range begins with, and its actors. The last pair closes the list.
+	// Bins are pairs: the start of a range in seconds, and the number of its actors. The last pair closes the list.
 	Bins    [][2]number `json:"bins"`
 	Average *number     `json:"average_conversion_time"`
 	Median  *number     `json:"median_conversion_time"`

@@ -6,12 +6,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// firstEvent finds one event of each person, the first that satisfies a condition; of several at one time always the same.
+// firstEvent finds one event of each person: the first that satisfies a condition, and of several at the same time always the same one.
 const firstEvent = `SELECT argMin(uuid, (timestamp, uuid)) FROM events WHERE {condition} GROUP BY person_id HAVING min(timestamp) >= {lower}`
 
-// step is what the events of a step have to satisfy; nil for nothing. With first_time_for_user it is the first event of
-// that name in all of history, whose filters have to hold too; with …_with_filters the first event that satisfies both
-// (contract: section 2).
+// step returns the condition on the events of a step; nil for none. With first_time_for_user it must be the first event of that name in all
+// of history and satisfy the filters; with …_with_filters it must be the first event with the name that satisfies the filters (contract:
+// section 2).
 func (b *builder) step(s *query.Series) (hogql.Expr, error) {
 	whole, err := b.w.Series(s)
 	if err != nil {

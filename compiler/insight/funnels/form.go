@@ -41,7 +41,7 @@ func stepForm(q *Query, value form.Form) form.Form {
 	}).As("FunnelStep")
 }
 
-// Table writes the results as a table.
+// Table formats the results as a table.
 func Table(q *Query, results []byte) ([][]string, error) {
 	switch q.Viz {
 	case VizTrends:
@@ -86,7 +86,7 @@ func stepsTable(results []byte) ([][]string, error) {
 	return out, nil
 }
 
-// binsTable says how many converted in which time.
+// binsTable lists how many converted in which time.
 func binsTable(results []byte) ([][]string, error) {
 	var times struct {
 		Bins [][2]json.RawMessage `json:"bins"`

@@ -11,14 +11,14 @@ import (
 const (
 	actorName  = "actor"
 	itemsName  = "items"   // packed events: see marks
-	valueName  = "value"   // of the breakdown
-	valuesName = "values_" // of the breakdown, beside the items; for the attribution by step
-	periodName = "period"  // of trends
-	startsName = "periods" // of trends, beside the items
+	valueName  = "value"   // the breakdown value
+	valuesName = "values_" // the breakdown values beside the items; for the attribution by step
+	periodName = "period"  // the period of trends
+	startsName = "periods" // the periods of trends beside the items
 )
 
-// journeys gathers the events of each actor in one scan. Events that are of no step and no exclusion are left out, but for
-// a strict funnel, which any event may break.
+// journeys gathers the events of each actor in one scan. It leaves out events of no step and no exclusion, except in a strict funnel, which
+// any event may break.
 func (b *builder) journeys() stage {
 	where := b.where
 	if !b.strict() {
@@ -62,7 +62,7 @@ func (b *builder) journeys() stage {
 	return out.then(columns...).without(together)
 }
 
-// anySource is the condition that an event is of a step or an exclusion; nil when all are.
+// anySource returns the condition that an event is of a step or an exclusion; nil if all are.
 func (b *builder) anySource() hogql.Expr {
 	conditions := make([]hogql.Expr, len(b.sources))
 	for i, s := range b.sources {
@@ -74,7 +74,7 @@ func (b *builder) anySource() hogql.Expr {
 	return insight.Or(conditions...)
 }
 
-// mask is the bits of an event.
+// mask returns the bits of an event.
 func (b *builder) mask() hogql.Expr {
 	if b.apart {
 		choice := &hogql.Call{Name: "multiIf"}
@@ -99,16 +99,16 @@ func (b *builder) mask() hogql.Expr {
 	return mask
 }
 
-// value is the value of a breakdown on an event: a text, or a list of texts.
+// value is the breakdown value of an event: a text, or a list of texts.
 type value struct {
 	x       hogql.Expr
 	members []hogql.Expr
 	whole   hogql.Expr // the only member before its text is cut
-	// list reports whether the answer holds lists and not the text itself, cohort that the value is the id of a cohort.
+	// list reports whether the answer has lists instead of texts, cohort whether the value is the id of a cohort.
 	list, cohort bool
 }
 
-// attribution reports which events give an actor its value. The cohorts of an actor are the same on all of its events.
+// attribution says which events give an actor its value. An actor's cohorts are the same on all of its events.
 func (b *builder) attribution() Attribution {
 	if b.value.cohort {
 		return AllEvents
@@ -144,7 +144,7 @@ func (b *builder) breakdown() (*value, error) {
 	return out, nil
 }
 
-// missing is the value of an actor without any.
+// missing returns the value of an actor that has none.
 func (v *value) missing() hogql.Expr {
 	if len(v.members) == 1 {
 		return insight.Const("")
@@ -152,13 +152,13 @@ func (v *value) missing() hogql.Expr {
 	return insight.Call("array", slices.Repeat([]hogql.Expr{insight.Const("")}, len(v.members))...)
 }
 
-// touch is the value of the first or the last event that has one.
+// touch returns the value of the first or the last event that has one.
 func (b *builder) touch() hogql.Expr {
 	name := "argMinIf"
 	if b.attribution() == LastTouch {
 		name = "argMaxIf"
 	}
-	if whole := b.value.whole; len(b.value.members) == 1 { // one is cut an actor, not one an event
+	if whole := b.value.whole; len(b.value.members) == 1 { // cut once for an actor, not once for an event
 		return insight.CutBreakdown(insight.Call(name, whole, insight.Field("timestamp"), insight.Call("notEmpty", whole)))
 	}
 	given := make([]hogql.Expr, len(b.value.members))

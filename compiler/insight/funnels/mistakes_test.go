@@ -10,7 +10,7 @@ import (
 
 const three = `"series": [{"event": "a"}, {"event": "b"}, {"event": "c"}]`
 
-// TestMistakes pins what no funnel can be made of (contract: funnels.md, section 1).
+// TestMistakes checks what is refused as a funnel (contract: funnels.md, section 1).
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	many := `"series": [` + strings.Repeat(`{"event": "a"}, `, 32) + `{"event": "b"}]`
@@ -124,7 +124,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestAllowed pins funnels near to the mistakes.
+// TestAllowed checks funnels that are close to a mistake.
 func TestAllowed(t *testing.T) {
 	t.Parallel()
 	for name, fields := range map[string]string{
@@ -145,7 +145,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// differing gives exclusions of other ranges each.
+// differing returns exclusions that all have different ranges.
 func differing(n int) []string {
 	out := make([]string, n)
 	for i := range out {

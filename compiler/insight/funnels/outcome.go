@@ -8,17 +8,16 @@ import (
 // The columns of an outcome.
 const (
 	levelName  = "level"  // the furthest step that was reached; 0 for none
-	beganName  = "began"  // when the attempt that reached it first began; 0 when it was spoiled
-	passedName = "passed" // the furthest step that was met, by a spoiled attempt too; where there are exclusions
-	timesName  = "times"  // of the steps of that attempt, in microseconds from some time on; 0 for steps that it did not take
+	beganName  = "began"  // when the attempt that reached it first began; 0 if it was spoiled
+	passedName = "passed" // the furthest step that was met, even by a spoiled attempt; if there are exclusions
+	timesName  = "times"  // of the steps of that attempt, in microseconds and with the shift; 0 for steps that it did not take
 )
 
-// outcome adds level, began and, where there are exclusions, passed.
+// outcome adds level, began and, if there are exclusions, passed.
 //
-// An actor's best attempt is the first to reach the furthest step; while it is spoiled, the next one that reaches that
-// step takes its place, and a spoiled attempt that meets a later step takes it for good (contract: sections 3 and 6).
-// So an attempt is final when no exclusion that guards the next move comes within the window, and the outcome is spoiled
-// when there is no such attempt or a later step was met.
+// An actor's best attempt is the first to reach the furthest step. If it is spoiled, the next one that reaches that step replaces it; a
+// spoiled attempt that meets a later step replaces it for good (contract: sections 3 and 6). So an attempt is final if no exclusion that
+// guards the next move comes within the window, and the outcome is spoiled if there is no such attempt or a later step was met.
 func (b *builder) outcome(s stage, last int) stage {
 	var level, best, guard, passed []hogql.Expr // passed is an array, the others are the arguments of multiIf
 	guards := false
@@ -52,7 +51,7 @@ func (b *builder) outcome(s stage, last int) stage {
 	return s.then(column{beganName, b.counted(b.final())}).without("best", "guard")
 }
 
-// counted is when the final attempt began, 0 when the outcome is spoiled; without that where rows are left out.
+// counted sets began to 0 if the outcome is spoiled, except where such rows are filtered out (see filters).
 func (b *builder) counted(began hogql.Expr) hogql.Expr {
 	if b.filters() {
 		return began
@@ -60,12 +59,12 @@ func (b *builder) counted(began hogql.Expr) hogql.Expr {
 	return expr("{began} * (passed <= level)", values{"began": began})
 }
 
-// The conditions below are written with bitAnd and bitOr, and values are taken away by multiplication. What only a branch of if, and or or
-// needs is computed in that branch alone, and as often as it is named there: with arrays that are made of one another, that takes many
-// times as long as to compute all of them once.
+// The conditions below use bitAnd and bitOr, and multiply by a condition to remove values. The engine computes what only a branch of if,
+// and or or needs in that branch, and again for each time it is named there. With arrays that are built from each other, that takes many
+// times as long as computing all of them once.
 
-// final is when the final attempt in slot best began; 0 for none. guard is the bit of the exclusions that keep attempts from
-// going on; 0 for none.
+// final returns when the final attempt in slot best began; 0 for none. guard is the bit of the exclusions that stop attempts from going on;
+// 0 for none.
 func (b *builder) final() hogql.Expr {
 	v := values{
 		"window": b.marks.span(b.marks.window), "before": shifted(insight.Field("best")), "first": b.filled(1),
@@ -76,7 +75,8 @@ func (b *builder) final() hogql.Expr {
 		best, {before}, {first}, {next})`, v)
 }
 
-// lasting is final where exclusions guard evenly all moves up to step free: it began after the last exclusion, and the next one comes too late.
+// lasting is like final, for exclusions that guard all moves up to step free evenly: the attempt began after the last exclusion, and the
+// next one comes too late.
 func (b *builder) lasting(best hogql.Expr, free int) hogql.Expr {
 	return expr(`arrayFirst((e, g, next) -> bitAnd(e > 0, bitOr(level >= {free}, bitAnd(e > g, bitOr(next <= 0, next - e > {window})))),
 		{best}, {excluded}, arrayReverseFill(g -> g > 0, {exclusions}))`, values{
@@ -85,8 +85,8 @@ func (b *builder) lasting(best hogql.Expr, free int) hogql.Expr {
 	})
 }
 
-// kept leaves out the outcomes that are spoiled, where rows are. It is one condition, since for each of several the engine would copy all
-// arrays.
+// kept filters out spoiled outcomes, in funnels that filter rows (see filters). It uses one condition, since the engine would copy all
+// arrays for each of several.
 func (b *builder) kept(s stage) stage {
 	if !b.filters() || !s.has(passedName) {
 		return s
@@ -94,9 +94,9 @@ func (b *builder) kept(s stage) stage {
 	return s.where(expr("if(passed <= level, began, 0) > 0", nil))
 }
 
-// times adds the times of the steps of the final attempt. It may have passed over optional steps; so one goes back from the
-// last step: the attempt took a step when it was in the step's slot before the event of the next one that it took. here_k is
-// the place of the event of the first step that it took from k on.
+// times adds the times of the steps of the final attempt. The attempt may have skipped optional steps, so times goes backwards from the
+// last step: the attempt took a step if it was in the step's slot before the event of the next step that it took. here_k is the index of
+// the event of the first step that it took from k on.
 func (b *builder) times(s stage) stage {
 	n := b.marks.steps
 	all := &hogql.Array{}
@@ -116,7 +116,7 @@ func (b *builder) times(s stage) stage {
 		s = s.then(column{nameOf("here", k), expr("if(level = {k} or ("+before+"), indexOf({entry}, began), {next})", v(k))})
 	}
 	for k := 1; k <= n; k++ {
-		at := "items[indexOf({entry}, began)]" // 0 after the last step that was reached
+		at := "items[indexOf({entry}, began)]" // 0 after the last step that it reached
 		if free {
 			at = "if({here} != {next}, items[{here}], 0)"
 		}

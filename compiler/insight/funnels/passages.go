@@ -9,22 +9,22 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Passages is how the actors of a funnel went through it.
+// Passages says when the actors of a funnel went through it.
 type Passages struct {
-	// Query has a row for each actor, or for each of its values of a breakdown, with the columns actor_id (see Actor), entered, ended and
-	// converted. Entered is when it took the first step, and ended when it took the last one, or else when its window was over, both in
-	// microseconds since 1970. Converted is 1 for those who took the last step, and 0 for all others.
+	// Query returns a row for each actor, or for each of its breakdown values, with the columns actor_id (see Actor), entered, ended and
+	// converted. entered is when it took the first step. ended is when it took the last step or, if it did not, when its window was over.
+	// Both are in microseconds since 1970. converted is 1 for actors that took the last step, and 0 for all others.
 	Query hogql.Query
-	// Actor is who is counted on an event, and Named the condition that anybody is; nil for people.
+	// Actor is what is counted on an event, and Named the condition that the event has one; nil for people.
 	Actor, Named hogql.Expr
-	// Bounds is the condition that an event lies in the range of the funnel.
+	// Bounds is the condition that an event is in the range of the funnel.
 	Bounds hogql.Expr
-	// Steps are the names of the events of its steps, sorted. Events of a step that may have any name are not among them.
+	// Steps are the event names of the funnel's steps, sorted, without those of steps that allow any name.
 	Steps []string
 }
 
-// PassagesOf asks for the ways through the steps of a funnel, whatever it shows, of the actors that a drill-down is about: without a step
-// those that took the first one. The error is a *diag.Error.
+// PassagesOf returns the passages, whatever the funnel shows, of the actors in a drill-down. Without a step, these are the actors that took
+// the first step. The error is a *diag.Error.
 func PassagesOf(at *ActorsQuery, w *insight.World) (*Passages, error) {
 	plain, asked := *at.Source, *at
 	plain.Viz = VizSteps
@@ -63,7 +63,7 @@ func PassagesOf(at *ActorsQuery, w *insight.World) (*Passages, error) {
 	return out, nil
 }
 
-// stepNames are the names of the events of the steps, sorted, each once.
+// stepNames returns the event names of the steps, sorted, each once.
 func (b *builder) stepNames() []string {
 	var out []string
 	var add func(s *query.Series)

@@ -11,13 +11,13 @@ import (
 type ActorsQuery struct {
 	query.Drill
 	Source *Query `json:"-"`
-	// FunnelStep is the step that actors reached, from 1; negative for those who left before it; nil when none is given.
+	// FunnelStep is the step that actors reached, from 1; negative for those that left before it; nil if it is not given.
 	FunnelStep *int `json:"funnelStep,omitempty"`
-	// FunnelCustomSteps are steps that actors reached; they go before FunnelStep.
+	// FunnelCustomSteps are the steps that were the furthest of an actor, from 1; they take precedence over FunnelStep.
 	FunnelCustomSteps []int `json:"funnelCustomSteps,omitempty"`
 	// FunnelStepBreakdown is a value of the breakdown: a string, a json.Number, or a []any of these; nil for any.
 	FunnelStepBreakdown any `json:"funnelStepBreakdown,omitempty"`
-	// FunnelTrendsDropOff tells those who left from those who converted, in a funnel over time; nil when it is not given.
+	// FunnelTrendsDropOff asks, in a funnel over time, for the actors that left instead of those that converted; nil if it is not given.
 	FunnelTrendsDropOff *bool `json:"funnelTrendsDropOff,omitempty"`
 	// FunnelTrendsEntrancePeriodStart is the start of the bucket in which the actors entered a funnel over time.
 	FunnelTrendsEntrancePeriodStart *string `json:"funnelTrendsEntrancePeriodStart,omitempty"`
@@ -26,10 +26,10 @@ type ActorsQuery struct {
 // Kind returns FunnelsActorsQuery.
 func (*ActorsQuery) Kind() string { return "FunnelsActorsQuery" }
 
-// Behind is the insight.
+// Behind returns the funnel.
 func (q *ActorsQuery) Behind() query.Insight { return q.Source }
 
-// Overridden puts the overrides over the funnel.
+// Overridden applies the overrides to the funnel.
 func (q *ActorsQuery) Overridden(ov *query.Overrides) (query.Node, error) {
 	out := *q
 	out.Source = ov.Apply(q.Source).(*Query)

@@ -7,10 +7,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Query counts actors that pass steps within a window of time (contract: funnels.md).
+// Query counts actors that pass through steps within a window of time (contract: funnels.md).
 type Query struct {
 	query.Common
-	// Series are the steps in their order.
+	// Series are the steps in order.
 	Series     []query.Series    `json:"series"`
 	Interval   query.Interval    `json:"interval"`
 	Breakdowns *query.Breakdowns `json:"breakdowns,omitempty"`
@@ -22,31 +22,31 @@ type Query struct {
 	// From and To are the steps, counted from 0, that trends and times to convert are about; nil for the first and the last.
 	From *int `json:"from,omitempty"`
 	To   *int `json:"to,omitempty"`
-	// Bins is how many ranges times to convert are put in; nil for a number that suits them.
+	// Bins is the number of ranges for times to convert; nil for a number that suits them.
 	Bins *int `json:"bins,omitempty"`
-	// AggregateBy is a HogQL expression whose values are counted in place of people; empty for people.
+	// AggregateBy is a HogQL expression whose values are counted instead of people; empty for people.
 	AggregateBy string `json:"aggregate_by,omitempty"`
-	// Attribution says which of an actor's events give the value of a breakdown.
+	// Attribution says which of an actor's events give the breakdown value.
 	Attribution Attribution `json:"attribution"`
-	// AttributionStep is the step, counted from 0, of the attribution by step; nil when none is given.
+	// AttributionStep is the step, counted from 0, for the attribution by step; nil if it is not given.
 	AttributionStep *int `json:"attribution_step,omitempty"`
-	// HideIncomplete leaves periods out of trends whose window is still open.
+	// HideIncomplete leaves out of trends the periods whose window is still open.
 	HideIncomplete bool `json:"hide_incomplete,omitempty"`
 }
 
-// Viz is what a funnel answers with.
+// Viz is the kind of a funnel's answer.
 type Viz string
 
-// What funnels answer with.
+// The kinds of answers.
 const (
 	VizSteps         Viz = "steps"
 	VizTrends        Viz = "trends"
 	VizTimeToConvert Viz = "time_to_convert"
-	// VizFlow is another drawing of the steps. Queries that are read have VizSteps in its place.
+	// VizFlow shows the steps in another way. Read replaces it with VizSteps.
 	VizFlow Viz = "flow"
 )
 
-// Order says in which order the events of an actor have to come.
+// Order says in which order the events of an actor must come.
 type Order string
 
 // The orders: Strict allows no other event between two steps.
@@ -56,7 +56,7 @@ const (
 	Unordered Order = "unordered"
 )
 
-// Attribution says which of an actor's events give the value of a breakdown.
+// Attribution says which of an actor's events give the breakdown value.
 type Attribution string
 
 // The attributions.
@@ -67,15 +67,15 @@ const (
 	ByStep     Attribution = "step"
 )
 
-// Exclusion is an event that spoils an attempt when it comes between two steps.
+// Exclusion is an event that spoils an attempt if it comes between two steps.
 type Exclusion struct {
 	Series query.Series `json:"series"`
-	// From and To are steps, counted from 0: it guards the moves into the steps after From up to To.
+	// From and To are steps, counted from 0: the exclusion guards the moves into the steps after From, up to To.
 	From int `json:"from"`
 	To   int `json:"to"`
 }
 
-// Window is how long an attempt may take.
+// Window is the time that an attempt may take.
 type Window struct {
 	Count int    `json:"count"`
 	Unit  string `json:"unit"`
@@ -84,15 +84,15 @@ type Window struct {
 // defaultWindow is the count of a window that has none, or one that is not positive.
 const defaultWindow = 14
 
-// windowUnits are the units of windows with their lengths.
+// windowUnits are the lengths of the units of windows.
 var windowUnits = map[string]time.Duration{
 	"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour, "week": 7 * 24 * time.Hour, "month": 31 * 24 * time.Hour,
 }
 
-// longestWindow is the length of windows that are longer: no two events are that far apart.
+// longestWindow is the maximum length of a window: no two events are further apart.
 const longestWindow = 100 * 366 * 24 * time.Hour
 
-// Duration is the length of the window, at most longestWindow. Time zones do not change it.
+// Duration returns the length of the window, at most longestWindow. Time zones do not change it.
 func (w Window) Duration() time.Duration {
 	unit := windowUnits[w.Unit]
 	if w.Count > int(longestWindow/unit) {
@@ -101,7 +101,7 @@ func (w Window) Duration() time.Duration {
 	return time.Duration(w.Count) * unit
 }
 
-// FromStep and ToStep are the steps, counted from 0, that trends and times to convert are about.
+// FromStep returns the first step, counted from 0, that trends and times to convert are about.
 func (q *Query) FromStep() int {
 	if q.From == nil {
 		return 0
@@ -109,7 +109,7 @@ func (q *Query) FromStep() int {
 	return *q.From
 }
 
-// ToStep is the last of those steps.
+// ToStep returns the last step, counted from 0, that trends and times to convert are about.
 func (q *Query) ToStep() int {
 	if q.To == nil {
 		return len(q.Series) - 1
@@ -128,7 +128,7 @@ func (q *Query) Parts() query.Parts {
 	return query.Parts{Common: &q.Common, Interval: &q.Interval, Breakdowns: &q.Breakdowns}
 }
 
-// Clone gives a copy.
+// Clone returns a copy.
 func (q *Query) Clone() query.Insight {
 	c := *q
 	return &c
@@ -151,12 +151,12 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	return q
 }
 
-// shownFunnel are the fields of funnelsFilter that change no number and whose names do not say so.
+// shownFunnel are the fields of funnelsFilter that change no number, although their names do not say so.
 var shownFunnel = []string{"funnelStepReference", "resultCustomizations", "breakdownSorting", "useUdf"}
 
 func funnelsFilter(r *query.Reader, q *Query, f *query.Object) {
 	q.Viz = Viz(f.Choice("funnelVizType", string(VizSteps), string(VizSteps), string(VizTrends), string(VizTimeToConvert), string(VizFlow)))
-	if q.Viz == VizFlow { // another drawing of the steps
+	if q.Viz == VizFlow { // another way to show the steps
 		q.Viz = VizSteps
 	}
 	q.Order = Order(f.Choice("funnelOrderType", string(Ordered), string(Ordered), string(Strict), string(Unordered)))
@@ -180,7 +180,7 @@ func funnelsFilter(r *query.Reader, q *Query, f *query.Object) {
 	f.Close()
 }
 
-// exclusions reads nodes of series that say between which steps they count.
+// exclusions reads series nodes that also say between which steps they count.
 func exclusions(r *query.Reader, f *query.Object) []Exclusion {
 	list := f.List("exclusions")
 	if len(list) > query.MaxSeries {

@@ -1,7 +1,7 @@
 package funnels
 
-// runs makes a row of each run of the matching that an actor needs: with the attribution by step one for each value, in
-// trends one for each period in which the actor enters.
+// runs makes a row for each run of the matching that an actor needs: with the attribution by step one for each value, in trends one for
+// each period in which the actor enters.
 func (b *builder) runs(s stage) stage {
 	if s.has(valuesName) {
 		s = b.runOfEachValue(s)
@@ -20,8 +20,8 @@ func (b *builder) attributionStep() int {
 	return *b.q.AttributionStep + 1
 }
 
-// runOfEachValue takes the values of the events of one step. In each run only events with its value can take that step;
-// others are marked "held", since they do not empty its slot in a strict funnel.
+// runOfEachValue makes a run for each value of the attribution step's events. In each run only events with its value can take that step;
+// others are marked "held", since they do not empty the step's slot in a strict funnel.
 func (b *builder) runOfEachValue(s stage) stage {
 	bit := b.marks.step(b.attributionStep())
 	v := values{"bit": bit, "held": bit | b.marks.held()}
@@ -32,9 +32,9 @@ func (b *builder) runOfEachValue(s stage) stage {
 	return s.then(column{itemsName, expr("arrayMap((x, v) -> if(bitAnd(x, {bit}) > 0 and v != value, bitXor(x, {held}), x), items, values_)", v)}).without(valuesName)
 }
 
-// openedByValue takes the values of all events; in an unordered funnel an event with another value only counts while there
-// are others in the window (contract: section 9). A part begins after an exclusion, and after a gap longer than the
-// window; of each part the events from the first with the value on are kept.
+// openedByValue makes a run for each value of any event. In an unordered funnel, an event with another value only counts while there are
+// others in the window (contract: section 9). So a part of the events begins after each exclusion, and after each gap longer than the
+// window, and each part keeps its events from the first one with the run's value on.
 func (b *builder) openedByValue(s stage) stage {
 	v := values{"steps": b.marks.allSteps(), "all": b.marks.all(), "window": b.marks.span(b.marks.window)}
 	s = s.each(expr("arrayDistinct(values_)", nil), valueName)
@@ -47,11 +47,11 @@ func (b *builder) openedByValue(s stage) stage {
 	return s.then(column{itemsName, expr("arrayFilter((x, o) -> o > 0 or bitAnd(x, {steps}) = 0, items, open)", v)}).without("open", valuesName)
 }
 
-// closesName is the last entry of a period.
+// closesName is the column of the last entry of a period.
 const closesName = "closes"
 
-// runOfEachPeriod takes the periods of the entries. In a run only the entries of its period begin attempts, those from its
-// first event to closes; events out of the window of the last one are left out.
+// runOfEachPeriod makes a run for each period with entries. In a run only the entries of its period begin attempts: those from its first
+// event to closes. Events outside the window of the last one are left out.
 func (b *builder) runOfEachPeriod(s stage) stage {
 	v := values{"window": b.marks.span(b.marks.window), "all": b.marks.all()}
 	s = s.each(expr("arrayDistinct(arrayFilter((p, x) -> bitAnd(x, 1) > 0, periods, items))", nil), periodName)
@@ -61,7 +61,7 @@ func (b *builder) runOfEachPeriod(s stage) stage {
 	return s.without("entries", "opens", startsName)
 }
 
-// partition are the columns that all runs of an actor over the periods have in common.
+// partition returns the columns that are the same in all runs of an actor over the periods.
 func (b *builder) partition() []string {
 	if b.value != nil {
 		return []string{actorName, valueName}

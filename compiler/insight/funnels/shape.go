@@ -31,7 +31,7 @@ type item struct {
 	BreakdownValue any `json:"breakdown_value,omitempty"`
 }
 
-// number is written without a fraction when it has none.
+// number is written without a fraction if it has none.
 type number float64
 
 // MarshalJSON writes the number.
@@ -39,13 +39,13 @@ func (n number) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(n), 'f', -1, 64), nil
 }
 
-// cells reads the cells of a row one after another; null and what is not finite count as 0.
+// cells reads the cells of a row one after another; null and numbers that are not finite count as 0.
 type cells struct {
 	raw []json.RawMessage
 	err error
 }
 
-// cells begins to read a row of so many cells, after which there is the earliest event when the range begins with it.
+// cells begins to read a row of want cells. If the range begins with the earliest event, one more cell has its time.
 func (b *builder) cells(row []byte, want int) *cells {
 	if b.dates.All {
 		want++
@@ -75,7 +75,7 @@ func (c *cells) number() number {
 	return number(*f)
 }
 
-// numbers reads an array of so many numbers; an empty one is an array of zeros.
+// numbers reads an array of want numbers; an empty one counts as zeros.
 func (c *cells) numbers(want int) []number {
 	out := make([]number, want)
 	var all []*float64
@@ -94,7 +94,7 @@ func (c *cells) numbers(want int) []number {
 	return out
 }
 
-// texts reads the value of a breakdown: one text, or a list.
+// texts reads a breakdown value: one text, or a list.
 func (c *cells) texts() []string {
 	if c.err != nil {
 		return nil
@@ -109,7 +109,7 @@ func (c *cells) texts() []string {
 	return []string{one}
 }
 
-// end gives the range of the rows, and what was wrong with the row.
+// end returns the range of the rows, and the error of reading the row.
 func (b *builder) end(c *cells) (insight.Range, error) {
 	dates := b.dates
 	if dates.All {
@@ -123,10 +123,10 @@ func (b *builder) end(c *cells) (insight.Range, error) {
 	return dates, nil
 }
 
-// line is the steps of one value.
+// line has the steps of one breakdown value.
 type line struct {
 	counts            []number
-	averages, medians []number // of microseconds
+	averages, medians []number // in microseconds
 	values            []string
 }
 
@@ -178,7 +178,7 @@ func (b *builder) shapeSteps(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	return answer(results, &dates)
 }
 
-// other is the value of the row that surplus values share.
+// other is the value of the row that the values past the limit share.
 const other = "Other"
 
 func answer(results any, dates *insight.Range) (*insight.Answer, error) {
@@ -244,7 +244,7 @@ func (it *item) name(s *query.Series, w *insight.World) {
 	}
 }
 
-// shown is a value as the answer holds it: a cohort by its name.
+// shown returns a value as the answer has it: a cohort by its name.
 func (b *builder) shown(values []string) any {
 	var shown any = values[0]
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 )
 
-// TestResults pins the answers of rows (contract: funnels.md, sections 10 to 12).
+// TestResults checks the answers built from rows (contract: funnels.md, sections 10 to 12).
 func TestResults(t *testing.T) {
 	t.Parallel()
 	const (
@@ -107,7 +107,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestAllTime pins that a range of all time begins with the earliest event of the rows.
+// TestAllTime checks that a range of all time begins with the earliest event of the rows.
 func TestAllTime(t *testing.T) {
 	t.Parallel()
 	q := insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "dateRange": {"date_from": "all"},
@@ -126,7 +126,7 @@ func TestAllTime(t *testing.T) {
 	}
 }
 
-// TestRowsOfAnother pins that rows which cannot be those of the query are a bug, not an answer.
+// TestRowsOfAnother checks that rows that cannot be from the query are an error, not an answer.
 func TestRowsOfAnother(t *testing.T) {
 	t.Parallel()
 	for viz, rows := range map[string][]string{

@@ -11,16 +11,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// The matching of ordered and strict funnels (contract: sections 3, 5, 6 and 7). A slot holds the attempt that reached its
-// step last. Beside the items is, for each step k, what is in slot k after that event:
+// The matching of ordered and strict funnels (contract: sections 3, 5, 6 and 7). A slot holds the attempt that reached its step last.
+// Columns beside the items say, for each step k, what is in slot k after each event:
 //
 //	entry_k    the time at which its attempt began, in the unit of items; 0 or less for none
-//	spoiled_k  1 when an exclusion came since, else 0 or 2; where exclusions guard the move after k
-//	excluded   in place of these, the last exclusion; where that is enough, see evenly
-//	used_k     the simultaneous events that the attempt is made of; where an event may be of several steps
+//	spoiled_k  1 if an exclusion came since, else 0 or 2; if exclusions guard the move after k
+//	excluded   instead of spoiled_k, the last exclusion; if that is enough, see evenly
+//	used_k     the simultaneous events that the attempt consists of; if an event may be of several steps
 //
-// A pass finds the events that fill slot k, and carries each entry on to the next: slot k is filled by an event of step k
-// with the attempt that was in slot k-1 before, within the window. So entries only grow.
+// A pass finds the events that fill slot k, and carries each entry on to the next events: slot k is filled by an event of step k with the
+// attempt that was in slot k-1 before, within the window. So entries only grow.
 
 func nameOf(what string, k int) string      { return what + "_" + strconv.Itoa(k) }
 func fieldOf(what string, k int) hogql.Expr { return insight.Field(nameOf(what, k)) }
@@ -28,20 +28,20 @@ func shifted(x hogql.Expr) hogql.Expr {
 	return insight.Call("_arrayShiftRight", x, insight.Const(int64(1)))
 }
 func (b *builder) guarded(k int) bool { return k <= b.marks.steps && b.marks.guard[k] != 0 }
-func (b *builder) tied() bool         { return b.q.Viz != VizTrends } // trends let ties be
+func (b *builder) tied() bool         { return b.q.Viz != VizTrends } // trends ignore ties
 func (b *builder) tracks() bool       { return !b.apart && b.tied() }
 
-// excludedName is the last exclusion up to an event, an item; 0 for none.
+// excludedName is the column of the last exclusion up to an event, as an item; 0 for none.
 const excludedName = "excluded"
 
-// evenly reports whether the same exclusions guard the moves into steps 2 to lastGuarded, in a funnel in which an event is of one source and
-// no slot is emptied. Then an attempt is spoiled when an exclusion came after it began: had one come before the attempt reached its slot,
-// it would not have got there.
+// evenly reports whether the same exclusions guard the moves into steps 2 to lastGuarded, in a funnel where an event is of one source and
+// no slot is emptied. An attempt is then spoiled if an exclusion came after it began: with an exclusion before it reached its slot, it
+// would not have got there.
 func (b *builder) evenly() bool {
 	return b.apart && !b.strict() && b.q.Viz != VizTrends && b.marks.guards == 1 && !slices.Contains(b.marks.guard[2:b.lastGuarded()+1], 0)
 }
 
-// lastGuarded is the last step that exclusions guard the move into; 1 for none.
+// lastGuarded returns the last step with exclusions that guard the move into it; 1 for none.
 func (b *builder) lastGuarded() int {
 	k := b.marks.steps
 	for k > 1 && !b.guarded(k) {
@@ -50,15 +50,15 @@ func (b *builder) lastGuarded() int {
 	return k
 }
 
-// before is what is in slot k before each event.
+// before returns what is in slot k before each event.
 func (b *builder) before(k int) hogql.Expr {
 	if b.apart && !b.strict() {
-		return fieldOf("entry", k) // the event of another step has not touched it
+		return fieldOf("entry", k) // the event of another step does not change it
 	}
 	return shifted(fieldOf("entry", k))
 }
 
-// filled reports whether each event fills slot k. The first event can only fill the first slot.
+// filled returns whether each event fills slot k. The first event can only fill the first slot.
 func (b *builder) filled(k int) hogql.Expr {
 	if k == 1 {
 		if b.q.Viz == VizTrends {
@@ -69,8 +69,8 @@ func (b *builder) filled(k int) hogql.Expr {
 	return expr("arrayMap((e, grown) -> grown > 0 and e > 0, {entry}, arrayDifference({entry}))", values{"entry": fieldOf("entry", k)})
 }
 
-// slots adds the columns of the slots 1 to last, and for each step that exclusions may keep out, hit_k: whether an event of
-// it met an attempt within the window, spoiled or not.
+// slots adds the columns of the slots 1 to last. For each step that exclusions may guard it also adds hit_k: whether an event of the step
+// met an attempt within the window, spoiled or not.
 func (b *builder) slots(s stage, last int) stage {
 	v := values{"all": b.marks.all(), "carry": b.carry(1)}
 	began := "x - bitAnd(x, {all})"
@@ -79,7 +79,7 @@ func (b *builder) slots(s stage, last int) stage {
 	}
 	s = s.then(column{"entry_1", expr("arrayFill(e -> e >= 0, arrayMap(x -> if(bitAnd(x, 1) = 0, {carry}, "+began+"), items))", v)})
 	if b.filters() {
-		s = s.where(b.taken(1)) // who never enters needs no pass
+		s = s.where(b.taken(1)) // an actor that never enters needs no passes
 	}
 	var first []column
 	if b.tracks() {
@@ -95,7 +95,7 @@ func (b *builder) slots(s stage, last int) stage {
 	return s
 }
 
-// spoiled is that column of slot k, when exclusions guard the move after it.
+// spoiled returns the column spoiled_k, if exclusions guard the move after step k.
 func (b *builder) spoiled(k int) []column {
 	if !b.guarded(k+1) || b.evenly() {
 		return nil
@@ -105,7 +105,7 @@ func (b *builder) spoiled(k int) []column {
 		values{"guard": b.marks.guard[k+1], "filled": b.filled(k)})}}
 }
 
-// taken is the condition that some attempt was in slot k: then the last is in it until the end, unless the slot was emptied.
+// taken returns the condition that an attempt was in slot k. The last such attempt stays there until the end, unless the slot is emptied.
 func (b *builder) taken(k int) hogql.Expr {
 	if b.strict() {
 		return expr("arrayMax({entry}) > 0", values{"entry": fieldOf("entry", k)})
@@ -113,17 +113,18 @@ func (b *builder) taken(k int) hogql.Expr {
 	return expr("{entry}[-1] > 0", values{"entry": fieldOf("entry", k)})
 }
 
-// exclusions are the items that have some of the bits of a guard, and 0 for all others.
+// exclusions returns the items that have any bit of a guard, with 0 in place of all others.
 func (b *builder) exclusions(guard hogql.Expr) hogql.Expr {
 	return expr("arrayMap(x -> if(bitAnd(x, {guard}) > 0, x, 0), items)", values{"guard": guard})
 }
 
-// filters reports whether actors that do not count are left out on the way. Elsewhere their times are 0 in the end: a condition over
-// arrays costs more than the passes it saves, since the engine computes the arrays for it, and again for those that are left.
+// filters reports whether the query filters out actors that do not count before the end. In other funnels their times become 0 at the end:
+// a condition over arrays costs more than the passes it saves, since the engine computes the arrays for the condition, and again for the
+// remaining rows.
 func (b *builder) filters() bool { return b.strict() || b.q.Viz == VizTrends }
 
-// carry is what an event that cannot take step k leaves in its slot: -1 for what was there. In a strict funnel it empties
-// the slot, 0, but not among mixed events, nor when it is of the step and only has another value.
+// carry returns what slot k holds after an event that cannot take step k: -1 if the event does not change it. In a strict funnel the event
+// empties the slot, 0, except among mixed events, and except if it is of the step and only has another value.
 func (b *builder) carry(k int) hogql.Expr {
 	if !b.strict() {
 		return insight.Const(int64(-1))
@@ -135,15 +136,15 @@ func (b *builder) carry(k int) hogql.Expr {
 	return expr("if(bitAnd(x, {keeps}) > 0, -1, 0)", values{"keeps": keeps})
 }
 
-// pass adds the columns of slot k. Its predecessor is the slot before, and while that is of an optional step and empty or
-// too old, the one before that.
+// pass adds the columns of slot k. Its predecessor is the slot before. If that is of an optional step and is empty or too old, it is the
+// one before that, and so on.
 func (b *builder) pass(s stage, k int) stage {
 	v := values{"bit": b.marks.step(k), "window": b.marks.span(b.marks.window), "carry": b.carry(k)}
 	names, arrays := []string{"x"}, []hogql.Expr{insight.Field(itemsName)}
 	add := func(name string, array hogql.Expr) {
 		names, arrays = append(names, name), append(arrays, array)
 	}
-	var entries, meets, useds []string // for each predecessor: whether it is in the window, and what comes of that
+	var entries, meets, useds []string // for each predecessor: the condition that it is in the window, and the result
 	spoils := false
 	for n, j := 1, k-1; j > 0; n, j = n+1, j-1 {
 		entry, spoiled, used, guard := fmt.Sprintf("e%d", n), fmt.Sprintf("s%d", n), fmt.Sprintf("u%d", n), fmt.Sprintf("guard%d", n)
@@ -199,7 +200,7 @@ func (b *builder) pass(s stage, k int) stage {
 	return s.then(append(columns, b.spoiled(k)...)...)
 }
 
-// lambdaOver is function((names…) -> body, arrays…).
+// lambdaOver builds function((names…) -> body, arrays…).
 func lambdaOver(function string, names []string, body string, arrays []hogql.Expr, v values) hogql.Expr {
 	all := maps.Clone(v)
 	var places []string

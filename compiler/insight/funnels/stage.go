@@ -8,19 +8,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// stage is a query with the names of its columns. What is added reads the columns that are there by their names, so that
-// an expression can be named once and used often.
+// stage is a query with the names of its columns. New columns refer to the existing ones by name, so that an expression is written once and
+// used often.
 type stage struct {
 	query hogql.Query
 	names []string
-	// open is the query while it takes more columns. written are its columns, those that were dropped included, and how
-	// large each is when the names in it are written out.
+	// open is the query while it can take more columns. written has the size of each of its columns, including dropped ones, with the names
+	// in them written out.
 	open    *hogql.Select
 	written map[string]int
 }
 
-// mostWritten is how many nodes a column may have when it is written out, which is how the engine plans it. Up to this,
-// that is less work than to plan one more query around the one that is there.
+// mostWritten is the maximum number of nodes of a column when it is written out, which is how the engine plans it. Up to this size, that is
+// less work than to plan one more query around the existing one.
 const mostWritten = 150
 
 // column is an expression with its name.
@@ -29,8 +29,8 @@ type column struct {
 	x    hogql.Expr
 }
 
-// then adds columns, which may use those that are there and those before them; one of the same name takes the place of the
-// old one, for the other columns too.
+// then adds columns, which may use the existing ones and the new ones before them. A column replaces an existing one of the same name, for
+// the other columns too.
 func (s stage) then(columns ...column) stage {
 	if !s.takes(columns) {
 		s = s.around(func(name string) bool {
@@ -43,7 +43,7 @@ func (s stage) then(columns ...column) stage {
 	for _, c := range columns {
 		q.Columns, out.names = append(q.Columns, insight.As(c.x, c.name)), append(out.names, c.name)
 		if windowed(c.x) {
-			out.open = nil // a condition would change what it is computed over
+			out.open = nil // a condition would change the rows that it is computed over
 		}
 	}
 	return out
@@ -66,7 +66,7 @@ func (s stage) without(names ...string) stage {
 	return s
 }
 
-// each turns every element of an array into a row, under another name.
+// each turns every element of an array into a row, in a new column.
 func (s stage) each(array hogql.Expr, name string) stage {
 	s = s.around(func(string) bool { return true })
 	s.open.ArrayJoin = &hogql.ArrayJoin{Arrays: []*hogql.Alias{{X: array, Name: hogql.Name{Text: name}}}}
@@ -75,10 +75,10 @@ func (s stage) each(array hogql.Expr, name string) stage {
 	return s
 }
 
-// has reports whether there is a column of that name.
+// has reports whether the stage has a column of that name.
 func (s stage) has(name string) bool { return slices.Contains(s.names, name) }
 
-// around builds a query around the one that is there, with those of its columns that are to be kept.
+// around builds a query around the existing one, with the columns that keep selects.
 func (s stage) around(keep func(name string) bool) stage {
 	q := &hogql.Select{From: insight.From(s.query)}
 	out := stage{query: q, open: q, written: map[string]int{}}
@@ -90,7 +90,7 @@ func (s stage) around(keep func(name string) bool) stage {
 	return out
 }
 
-// takes reports whether the open query takes these columns.
+// takes reports whether the open query can take these columns.
 func (s stage) takes(columns []column) bool {
 	if s.open == nil || slices.ContainsFunc(columns, func(c column) bool { return s.written[c.name] > 0 }) {
 		return false
@@ -99,7 +99,7 @@ func (s stage) takes(columns []column) bool {
 	return !slices.ContainsFunc(columns, func(c column) bool { return sizes[c.name] > mostWritten })
 }
 
-// sizes is written with more columns.
+// sizes returns written with more columns.
 func (s stage) sizes(columns []column) map[string]int {
 	s.written = maps.Clone(s.written)
 	for _, c := range columns {
@@ -108,7 +108,7 @@ func (s stage) sizes(columns []column) map[string]int {
 	return s.written
 }
 
-// size is how many nodes an expression has when the columns in it are written out.
+// size returns the number of nodes of an expression when the columns in it are written out.
 func (s stage) size(x hogql.Expr) int {
 	size := 0
 	hogql.WalkExpr(x, func(e hogql.Expr) bool {
@@ -135,5 +135,5 @@ func windowed(x hogql.Expr) bool {
 // values are the placeholders of a template.
 type values = map[string]any
 
-// expr is an expression with placeholders.
+// expr parses an expression with placeholders.
 func expr(text string, v values) hogql.Expr { return insight.TemplateExpr(text, v) }

@@ -7,14 +7,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// How many values of a breakdown have a row: by default, at most, and of those that are not summed up in another row.
+// The number of breakdown values with a row of their own: the default, the maximum, and the number if no row sums up the rest.
 const (
 	defaultValues = 25
 	mostValues    = 1000
 	looseValues   = 100
 )
 
-// attempts has a row for each actor, and value, with the times of its steps. Those of an actor that does not count are 0, if it has a row.
+// attempts has a row for each actor and breakdown value, with the times of its steps. If an actor that does not count has a row, its times
+// are 0.
 func (b *builder) attempts() stage {
 	s := b.journeys()
 	if b.q.Order == Unordered {
@@ -24,10 +25,10 @@ func (b *builder) attempts() stage {
 	return b.times(b.kept(b.outcome(b.slots(b.runs(b.ties(s)), n), n)))
 }
 
-// timed reports whether a step has a time: the first has none, nor has one that may be passed over (contract: section 7).
+// timed reports whether a step has a time: the first step and optional ones have none (contract: section 7).
 func (b *builder) timed(k int) bool { return k > 1 && !b.optional(k) }
 
-// gaps adds the times, in microseconds, that the attempt took for each step; 0 or less for none.
+// gaps adds the time, in microseconds, that the attempt took for each step; 0 or less for none.
 func (b *builder) gaps(s stage) stage {
 	gaps := expr("arrayDifference(times)", nil)
 	if b.free() {
@@ -46,15 +47,15 @@ func (b *builder) gaps(s stage) stage {
 
 // Each of these columns is an array with a number for each step.
 const (
-	reachedName = "reached" // how many reached it
-	averageName = "average" // of the microseconds that they took
-	medianName  = "median"  // of the same
+	reachedName = "reached" // how many actors reached it
+	averageName = "average" // mean of the microseconds that they took
+	medianName  = "median"  // median of the same
 )
 
-// reached is how many reached each step.
+// reached is the aggregate that counts the actors that reached each step.
 const reached = "sumForEach(arrayMap(t -> t > 0, times))"
 
-// steps builds the query of the funnel's steps, a row for each row of the result.
+// steps builds the query for the funnel's steps, a row for each row of the result.
 func (b *builder) steps() (*insight.Built, error) {
 	attempts := b.attempts()
 	built := &insight.Built{Shape: b.shapeSteps}
@@ -72,7 +73,7 @@ func (b *builder) steps() (*insight.Built, error) {
 	return built, nil
 }
 
-// ranked counts by value. The values with most actors in the last steps keep a row of their own, all others share one.
+// ranked counts by breakdown value. The values with the most actors in the last steps have a row of their own, all others share one.
 func (b *builder) ranked(attempts stage) *hogql.Select {
 	most, rest := b.limit()
 	v := values{"most": int64(most), "missing": b.value.missing()}
@@ -102,7 +103,7 @@ func (b *builder) ranking(attempts stage) *hogql.Select {
 	return ranking
 }
 
-// limit is how many values have a row of their own, and whether the rest share one (contract: section 9).
+// limit returns how many values have a row of their own, and whether the rest share one (contract: section 9).
 func (b *builder) limit() (most int, rest bool) {
 	for _, f := range b.q.Breakdowns.Fields {
 		switch f.Type {

@@ -5,16 +5,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// tie is the time, in microseconds, in which events count as simultaneous (contract: section 4).
+// tie is the time in microseconds within which events count as simultaneous (contract: section 4).
 const tie = 50_000
 
-// idsName tells the events of an actor apart, beside the items; 0 for an event that no other is simultaneous with.
+// idsName is the column that tells the events of an actor apart, beside the items; 0 for an event that is simultaneous with no other.
 const idsName = "ids"
 
-// ties puts simultaneous events in the order of the steps. A group of them begins with its first event, and reaches no
-// further than tie after it. When the events of a group differ in their marks, each becomes one copy a step, in the order
-// of the steps, with the mark "mixed" and without those of exclusions. Only actors that may have such a group are touched: the last
-// bits of the difference of two items are 0 when their marks are the same.
+// ties puts simultaneous events in the order of the steps. A group of them begins with its first event and includes those up to tie after
+// it. If the events of a group differ in their marks, each becomes one copy for each of its steps, in the order of the steps, with the mark
+// "mixed" and without those of exclusions. Only actors that may have such a group are changed: the last bits of the difference of two items
+// are 0 if their marks are the same.
 func (b *builder) ties(s stage) stage {
 	crowded := expr("arrayExists(d -> d <= {near} and bitAnd(d, {all}) > 0, arrayDifference(items))", values{"near": b.marks.span(tie), "all": b.marks.all()})
 	var riders []hogql.Expr // beside the items
@@ -25,10 +25,10 @@ func (b *builder) ties(s stage) stage {
 		riders = append(riders, insight.Field(valuesName))
 	}
 	if len(riders) == 0 {
-		// Only for actors for which the condition holds the engine computes what comes of it.
+		// The engine computes the moved items only for actors for which the condition holds.
 		return s.then(column{itemsName, expr("if({crowded}, {moved}, items)", values{"crowded": crowded, "moved": b.moved(insight.Field(itemsName), 0)})})
 	}
-	// The events of an actor that is touched are tuples of item, id and, where it is needed, value.
+	// The events of such an actor become tuples of item, id and, if needed, value.
 	events := insight.Call("arrayZip", append([]hogql.Expr{insight.Field(itemsName)}, riders...)...)
 	s = s.then(column{"crowded", crowded}, column{"crowd", expr("arraySlice({events}, 1, if(crowded, length(items), 0))", values{"events": events})})
 	s = s.then(column{"moved", b.moved(insight.Field("crowd"), len(riders))})
@@ -43,14 +43,14 @@ func (b *builder) ties(s stage) stage {
 	return s.then(columns...).without("crowded", "crowd", "moved")
 }
 
-// blocks splits an array into blocks for a fold over each of them. The engine copies the array that a fold builds for every element that it adds, so
-// the time of one fold over everything would grow with the square of the length.
+// blocks splits an array into blocks, to fold each of them. For every element that a fold adds, the engine copies the array built so far,
+// so the time of one fold over everything would grow with the square of the length.
 func blocks(array hogql.Expr) hogql.Expr {
 	return expr("arraySplit((e, i) -> i % 256 = 1, {array}, arrayEnumerate({array}))", values{"array": array})
 }
 
-// moved is events in their new order: items, or tuples of an item and so many riders. They are split into chains of those that are near
-// one another, and these into groups, where the beginnings of the groups of two events differ.
+// moved returns the events in their new order: items, or tuples of an item and its riders. It splits them into chains of events that are
+// near each other, and splits a chain into groups, between two events whose groups begin at different times.
 func (b *builder) moved(events hogql.Expr, riders int) hogql.Expr {
 	m := &b.marks
 	item := expr("p", nil)

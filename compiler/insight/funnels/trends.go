@@ -14,10 +14,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// mostPoints is how many points the series of a breakdown have together (contract: section 11).
+// mostPoints is the maximum number of points of a breakdown's series together (contract: section 11).
 const mostPoints = 1000
 
-// entries has a row for each actor, value and period that counts, with the furthest step.
+// entries has a row for each actor, breakdown value and period that counts, with the furthest step.
 func (b *builder) entries() stage {
 	to := b.q.ToStep() + 1
 	s := b.runs(b.journeys())
@@ -28,9 +28,9 @@ func (b *builder) entries() stage {
 	}
 	s = b.outcome(b.slots(s, to), to)
 	if !s.has(passedName) {
-		return s // of those who entered
+		return s // only actors that entered
 	}
-	// A spoiled attempt that went on takes all periods of its actor with it that did not convert.
+	// If a spoiled attempt went on, all periods of its actor that did not convert are lost.
 	over := &hogql.Call{Name: "max", Args: []hogql.Expr{insight.Call("if", b.wentOn(to), insight.Const(int64(1)), insight.Const(int64(0)))}, Over: &hogql.Window{}}
 	for _, name := range b.partition() {
 		over.Over.PartitionBy = append(over.Over.PartitionBy, insight.Field(name))
@@ -39,8 +39,8 @@ func (b *builder) entries() stage {
 	return s.where(expr("level = {last} or level > 0 and began > 0 and lost = 0", values{"last": int64(to)}))
 }
 
-// wentOn reports whether the best attempt of a run went on after it was spoiled. It met a step that no other reached, or, while the
-// best attempt at its own step was spoiled, took the place of that one (contract: sections 3 and 11).
+// wentOn returns the condition that the best attempt of a run went on after it was spoiled: it met a step that no other reached, or it
+// replaced the best attempt at its own step, which was spoiled (contract: sections 3 and 11).
 func (b *builder) wentOn(to int) hogql.Expr {
 	further := expr("passed > level", nil)
 	var replaced []hogql.Expr
@@ -56,8 +56,8 @@ func (b *builder) wentOn(to int) hogql.Expr {
 	return insight.Or(further, insight.And(expr("began = 0", nil), insight.Call("multiIf", replaced...)))
 }
 
-// replaced says, when all attempts in slot k were spoiled, that an event of step k met one more after the last of them. That
-// one was spoiled too, since it did not fill the slot.
+// replaced returns the condition that, if all attempts in slot k were spoiled, an event of step k met another attempt after the last of
+// them. That attempt was spoiled too, since it did not fill the slot.
 func (b *builder) replaced(k int) hogql.Expr {
 	return expr(`arrayExists((x, e, own, s, i) -> s = 1 and bitAnd(x, {bit}) > 0 and e > own and x - e <= {window} and i > {filled},
 		items, {before}, {entry}, {spoiled}, arrayEnumerate(items))`, values{
@@ -67,7 +67,7 @@ func (b *builder) replaced(k int) hogql.Expr {
 	})
 }
 
-// trends builds the query of rates over time: a row for each value, with its periods.
+// trends builds the query for rates over time: a row for each breakdown value, with its periods.
 func (b *builder) trends() (*insight.Built, error) {
 	first, last := int64(b.q.FromStep()+1), int64(b.q.ToStep()+1)
 	v := values{"first": first, "last": last}
@@ -160,7 +160,7 @@ func (b *builder) shapeTrends(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	return answer(results, &dates)
 }
 
-// shownPeriods are the starts of the periods, without those whose window is still open when these are to be hidden.
+// shownPeriods returns the starts of the periods. If HideIncomplete is set, it leaves out those whose window is still open.
 func (b *builder) shownPeriods(dates *insight.Range) []time.Time {
 	starts := dates.Buckets()
 	if !b.q.HideIncomplete {

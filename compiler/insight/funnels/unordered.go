@@ -7,18 +7,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// The matching of unordered funnels (contract: section 8). The queues hold the events of the window in their order, so what
-// counts for an event is which steps come from it on, before its window ends: beside the items are
+// The matching of unordered funnels (contract: section 8). The queues hold the events of the window in order, so what counts for an event
+// is which steps come from it on, before its window ends. The columns beside the items are
 //
 //	next_k     the next event of step k, this one included; 0 for none
 //	gone       the next exclusion, which clears the queues
-//	completed  how many steps are there when the event leaves the queues; 0 when an exclusion clears it away
+//	completed  how many steps the queues hold when the event leaves them; 0 if an exclusion clears it
 const (
 	completedName = "completed"
 	goneName      = "gone"
 )
 
-// completions adds those columns.
+// completions adds these columns.
 func (b *builder) completions(s stage) stage {
 	m := &b.marks
 	if !b.apart {
@@ -46,7 +46,7 @@ func (b *builder) completions(s stage) stage {
 	return s.then(column{completedName, lambdaOver("arrayMap", names, "if(bitAnd(x, {steps}) > 0 and ("+inTime+"), "+sum+", 0)", arrays, v)})
 }
 
-// unorderedTimes adds the times of the first run that completed the most steps, sorted.
+// unorderedTimes adds the sorted times of the first run that completed the most steps.
 func (b *builder) unorderedTimes(s stage) stage {
 	m := &b.marks
 	s = b.completions(s).then(column{levelName, expr("arrayMax(completed)", nil)})
@@ -59,8 +59,8 @@ func (b *builder) unorderedTimes(s stage) stage {
 	return s.then(column{timesName, expr("arrayResize(arraySort(arrayFilter(t -> t > 0, {all})), {n})", values{"all": all, "n": int64(m.steps)})})
 }
 
-// assigned gives every event of several steps to one of them: that whose queue got its newest event first, an empty one
-// before all others. It goes over the events of actors that have such events, with the newest event of each queue.
+// assigned assigns every event of several steps to one of them: the step whose queue got its newest event first, an empty queue before all
+// others. It folds the events of actors that have such events, with the newest event of each queue as the state.
 func (b *builder) assigned(s stage) stage {
 	m := &b.marks
 	bits := &hogql.Array{}
@@ -72,7 +72,7 @@ func (b *builder) assigned(s stage) stage {
 		"none": m.sized(expr("_toInt64(0)", nil)),
 	}
 	s = s.then(column{"several", expr("arrayExists(x -> bitCount(bitAnd(x, {steps})) > 1, items)", v)})
-	// When all queues are filled their oldest events leave until one is empty: that with the oldest newest event.
+	// Once all queues are filled, their oldest events leave until a queue is empty: the one whose newest event is the oldest.
 	v["left"] = expr("arrayMap((newest, k) -> if(x - newest > {window} or arrayMin(s.1) > 0 and k = indexOf(s.1, arrayMin(s.1)), 0, newest), s.1, arrayEnumerate(s.1))", v)
 	v["step"] = expr("arraySort(arrayFilter(q -> bitAnd(x, q.2) > 0, arrayZip({left}, {bits})))[1].2", v)
 	v["blocks"] = blocks(expr("arraySlice(items, 1, if(several, length(items), 0))", nil))
