@@ -11,12 +11,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// appearances is the column of the columns that an actor is in, sorted.
+// appearances is the name of the column with the sorted array of the columns that an actor is in.
 const appearances = "appearances"
 
-// Actors asks for the actors of a row of a retention, with the columns that they are in: as the array appearances, and each as
-// a column day_0, day_1 … (by the period's name) that is 1 or 0 (contract: retention.md, section 12). Without a row those of
-// all rows count. The error is a *diag.Error.
+// Actors returns the query for the actors of a row of a retention, with the columns that they are in: as the array appearances, and as
+// columns day_0, day_1 … (by the name of the period), each 1 or 0 (contract: retention.md, section 12). Without a row, the actors of all
+// rows count. The error is a *diag.Error.
 func Actors(q *Query, at *query.InsightActors, w *insight.World) (*insight.People, error) {
 	if at.Compare != nil && *at.Compare == "previous" {
 		return nil, diag.Field(diag.InvalidInput, at.Field("compare"), "A retention is not compared with a previous period")
@@ -55,7 +55,7 @@ func Actors(q *Query, at *query.InsightActors, w *insight.World) (*insight.Peopl
 	return people, nil
 }
 
-// chosen is the condition on the value of the breakdown that is asked for; nil for any.
+// chosen returns the condition on the breakdown value asked for; nil for any value.
 func (b *builder) chosen(at *query.InsightActors) (hogql.Expr, error) {
 	given := at.Breakdown
 	if given == nil {
@@ -93,7 +93,7 @@ func (b *builder) chosen(at *query.InsightActors) (hogql.Expr, error) {
 	return insight.Eq(insight.Field(valueName), insight.Const(value)), nil
 }
 
-// other is the condition that a value is past the limit: the others are found as ranked finds them.
+// other returns the condition that a value is past the limit. It finds the values within the limit as ranked does.
 func (b *builder) other() hogql.Expr {
 	shown := stage("select value from {cells} where column = 0 group by value order by sum(actors) desc, value limit {most}",
 		map[string]any{"cells": insight.From(b.cells()), "most": int64(b.limit)}, nil)

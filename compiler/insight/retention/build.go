@@ -1,7 +1,7 @@
 // Package retention answers RetentionQuery: node ─▶ [build] ─▶ tree, and rows ─▶ [shape] ─▶ results (contract: retention.md).
 //
-// One scan of the events gives, for each actor, the set of periods with a start and the set of those with a return. Actors
-// with the same two sets are put together, and only then are the sets taken apart into cells. The steps are
+// One scan of the events finds, for each actor, the set of periods with a start and the set of periods with a return. Actors with the same
+// two sets are counted together, and only then are the sets expanded into cells. The steps are
 //
 //	history.go, rolling.go, values.go   events ─▶ a row for each actor, with its two sets
 //	cells.go                            actors ─▶ a row for each cell
@@ -18,7 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// defaultValues is how many values of a breakdown are told apart where the query does not say, mostValues at most.
+// The default and the maximum number of breakdown values.
 const (
 	defaultValues = 25
 	mostValues    = 1000
@@ -30,20 +30,20 @@ type builder struct {
 	w     *insight.World
 	dates dates
 
-	// What an event has to satisfy; nil for nothing. Start and comeback are the two entities, named is start without its own
-	// filters, and common is for all events.
+	// The conditions on events; nil for none. start and comeback are those of the two entities, named is start without its own filters, and
+	// common is the condition on all events.
 	start, comeback, named, common hogql.Expr
-	// alike reports whether the two entities are the same condition.
+	// alike reports whether the two entities have the same condition.
 	alike bool
 	actor hogql.Expr
-	// value is that of the breakdown; nil for none, and for the cohort of all people.
+	// value is the breakdown value; nil for none, and for the cohort of all people.
 	value hogql.Expr
 	limit int
-	// cohort is the breakdown by cohort; nil for any other.
+	// cohort is the breakdown if it is by cohort; nil otherwise.
 	cohort *query.Breakdown
 }
 
-// Build returns the tree of a retention, and what shapes its rows. The error is a *diag.Error.
+// Build returns the query of a retention, and what shapes its rows. The error is a *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {
@@ -68,7 +68,7 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	return b, b.breakdown()
 }
 
-// check refuses what has no meaning together.
+// check refuses options that cannot be combined.
 func check(q *Query) error {
 	refuse := func(field, detail string) error {
 		return diag.Field(diag.InvalidInput, q.Field("retentionFilter."+field), "%s", detail)
@@ -109,12 +109,12 @@ func (b *builder) conditions() error {
 	return nil
 }
 
-// same reports whether two conditions are the same text.
+// same reports whether two conditions have the same text.
 func same(x, y hogql.Expr) bool {
 	return hogql.PrintExpr(insight.OrTrue(x)) == hogql.PrintExpr(insight.OrTrue(y))
 }
 
-// breakdown reads the property that the query is split by. Only the first counts (contract: retention.md, section 10).
+// breakdown reads the property that splits the query. Only the first one counts (contract: retention.md, section 10).
 func (b *builder) breakdown() error {
 	split := b.q.Breakdowns
 	if split == nil {
@@ -147,17 +147,17 @@ func (b *builder) breakdown() error {
 	return err
 }
 
-// column reports whether events have a column of that name, which comes before a property where a breakdown could mean either.
+// column reports whether events have a column of that name. It takes precedence over a property if a breakdown could mean either.
 func (b *builder) column(name string) bool {
 	events, _ := b.w.Database.Table("events")
 	field, ok := b.w.Database.Field(events, name)
 	return ok && field.IsColumn() && !field.Hidden
 }
 
-// currentPerson is the person of an event with the properties of now, so that no value splits an actor.
+// currentPerson is the person of an event with its current properties, so that no actor is split by different values.
 const currentPerson = "_current_person"
 
-// cohorts reads a breakdown by cohort. All people alone are not a breakdown.
+// cohorts reads a breakdown by cohort. The cohort of all people alone is not a breakdown.
 func (b *builder) cohorts(field *query.Breakdown) error {
 	if len(field.Cohorts) == 1 && field.Cohorts[0].ID == schema.Everybody {
 		return nil
@@ -174,9 +174,9 @@ func (b *builder) cohorts(field *query.Breakdown) error {
 // events is the table that the query reads.
 func (b *builder) events() hogql.Table { return insight.Events(&b.q.Common) }
 
-// grouped is the value that an actor's events are taken apart by; nil for none. Where the first event of a name makes the
-// cohort, that event's value is the actor's only one, so that no actor is in two cohorts: see anchors. The ids of cohorts of
-// people are those of the actor, not of an event.
+// grouped returns the value that splits an actor's events; nil for none. If the first event of a name decides the cohort, the value of that
+// event is the actor's only one, so that no actor is in two cohorts: see anchors. A breakdown by cohorts of people always splits, since
+// these belong to the actor and not to an event.
 func (b *builder) grouped() hogql.Expr {
 	if b.q.Type == FirstEver && b.cohort == nil {
 		return nil
@@ -184,11 +184,11 @@ func (b *builder) grouped() hogql.Expr {
 	return b.value
 }
 
-// first reports whether an actor's first start event ever makes its cohort.
+// first reports whether an actor's first start event ever decides its cohort.
 func (b *builder) first() bool { return b.q.Type != Recurring }
 
-// stage is a SELECT of a template that is grouped by something, and by the value of the breakdown too: of, which becomes a
-// column of that name; nil for no breakdown.
+// stage parses a template that is a SELECT. of is the breakdown value: it becomes the column value, and one of the keys if the SELECT is
+// grouped; nil without a breakdown.
 func stage(text string, values map[string]any, of hogql.Expr) *hogql.Select {
 	s, ok := insight.Template(text, values).(*hogql.Select)
 	if !ok {
@@ -207,10 +207,10 @@ func stage(text string, values map[string]any, of hogql.Expr) *hogql.Select {
 	return s
 }
 
-// valueName is the column of the breakdown's value.
+// valueName is the column of the breakdown value.
 const valueName = "value"
 
-// kept is the column of the value in a step after the first; nil for no breakdown.
+// kept returns the column of the breakdown value in a step after the first; nil without a breakdown.
 func (b *builder) kept() hogql.Expr {
 	if b.value == nil {
 		return nil

@@ -5,16 +5,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// earliestRow marks, in place of a row's number, the row that holds the time of the earliest event.
+// earliestRow marks, in place of a row's number, the row with the time of the earliest event.
 const earliestRow = -1
 
-// final is the whole query. Its rows are cells:
+// final returns the whole query. Its rows are cells:
 //
 //	row, column, actors[, amount]                 without a breakdown
 //	place, value, row, column, actors[, amount]   with one
 //
-// Place is the rank of the value, from 1; one past the limit is what is left. Where the range begins with the earliest event,
-// a row with the number earliestRow has its time in place of the column.
+// place is the rank of the value, from 1; one past the limit is the rest. If the range begins with the earliest event, a row with the
+// number earliestRow has its time in place of the column.
 func (b *builder) final() hogql.Query {
 	var cells hogql.Query = b.cells()
 	if b.value != nil {
@@ -26,7 +26,7 @@ func (b *builder) final() hogql.Query {
 	return cells
 }
 
-// cells gives a row for each cell that is not empty.
+// cells returns a row for each cell that is not empty.
 func (b *builder) cells() *hogql.Select {
 	h := b.history()
 	if h.values {
@@ -50,8 +50,8 @@ func (b *builder) cells() *hogql.Select {
 	return stage("select row, column, sum(actors) as actors from {source} group by row, column", map[string]any{"source": insight.From(columns)}, b.kept())
 }
 
-// rows gives a row for each actor, or for each kind of them, and each row of the answer that it is in, with the columns base,
-// the period that returns are counted from, and returns, the array of their periods.
+// rows returns a row for each actor, or group of similar actors, and each row of the answer that it is in. Its columns are row, base, the
+// period that returns are counted from, and returned, the array of periods with a return.
 func (b *builder) rows(h history) *hogql.Select {
 	row, base := insight.Call("arrayJoin", h.starts.array()), insight.Field("row")
 	switch {
@@ -65,7 +65,7 @@ func (b *builder) rows(h history) *hogql.Select {
 	}, b.kept())
 }
 
-// columns is the array of the columns that an actor is in: over the columns of rows.
+// columns returns the array of the columns that an actor is in, from the columns of rows.
 func (b *builder) columns() hogql.Expr {
 	later := b.laterColumns(insight.Field("returned"))
 	if b.q.Cumulative {
@@ -74,7 +74,7 @@ func (b *builder) columns() hogql.Expr {
 	return insight.TemplateExpr("arrayConcat([0], {later})", map[string]any{"later": later})
 }
 
-// laterColumns is the array of the columns after the first that an array of periods is in.
+// laterColumns returns the array of the columns after the first that an array of periods is in.
 func (b *builder) laterColumns(returned hogql.Expr) hogql.Expr {
 	values := map[string]any{"returned": returned, "columns": int64(b.q.Columns())}
 	if b.q.Brackets == nil {
@@ -84,7 +84,7 @@ func (b *builder) laterColumns(returned hogql.Expr) hogql.Expr {
 	return insight.TemplateExpr("arrayFilter(c -> c > 0, arrayDistinct(arrayMap(p -> {column}, {returned})))", values)
 }
 
-// bracket is the column of a distance in periods: 0 for none.
+// bracket returns the column of a distance in periods; 0 for none.
 func (b *builder) bracket(distance hogql.Expr) hogql.Expr {
 	ends, end := &hogql.Array{}, 0
 	for _, size := range b.q.Brackets {
@@ -94,7 +94,7 @@ func (b *builder) bracket(distance hogql.Expr) hogql.Expr {
 	return insight.TemplateExpr("if({distance} > 0, arrayFirstIndex(e -> {distance} <= e, {ends}), 0)", map[string]any{"distance": distance, "ends": ends})
 }
 
-// valued gives a row for each cell with what its actors add up to.
+// valued returns a row for each cell, with the sum or mean of its actors' values.
 func (b *builder) valued(h history) *hogql.Select {
 	rows := b.valuedRows(h)
 	column := insight.TemplateExpr("p - base", nil)
@@ -114,7 +114,7 @@ func (b *builder) valued(h history) *hogql.Select {
 	}, b.kept())
 }
 
-// valuedRows is rows with the columns own, what the events of the start add up to, and return_values.
+// valuedRows is like rows, with the columns own, the sum of the start events' values, and return_values.
 func (b *builder) valuedRows(h history) *hogql.Select {
 	pairs := stage("select arrayJoin(arrayZip({starts}, start_values)) as pair, {starts} as started, {returns} as returned, return_values from {source}",
 		map[string]any{"starts": h.starts.array(), "returns": h.returns.expr, "source": insight.From(h.query)}, b.kept())
@@ -127,7 +127,7 @@ func (b *builder) valuedRows(h history) *hogql.Select {
 	}, b.kept())
 }
 
-// ranked ranks the values of a breakdown by the sizes of their cohorts, and puts those past the limit together.
+// ranked ranks the values of a breakdown by the sizes of their cohorts, and merges those past the limit.
 func (b *builder) ranked(cells *hogql.Select) *hogql.Select {
 	const columns = "value, row, column, actors"
 	amounts := func(text string) string {
@@ -144,7 +144,7 @@ func (b *builder) ranked(cells *hogql.Select) *hogql.Select {
 		" from {places} group by place, row, column", map[string]any{"places": insight.From(places)}, nil)
 }
 
-// earliest gives the row of the earliest event.
+// earliest returns the row of the earliest event.
 func (b *builder) earliest() hogql.Query {
 	s := stage("select {row} as row, toUnixTimestamp({first}) as column, 0 as actors", map[string]any{"row": int64(earliestRow), "first": b.firstEvent()}, nil)
 	if b.q.Values != nil {
@@ -156,7 +156,7 @@ func (b *builder) earliest() hogql.Query {
 	return s
 }
 
-// firstEvent is the time of the earliest start or return.
+// firstEvent returns the time of the earliest start or return.
 func (b *builder) firstEvent() hogql.Expr {
 	return &hogql.Subquery{Query: insight.Template("select min(timestamp) from {events} where {condition}", map[string]any{
 		"events":    b.events(),

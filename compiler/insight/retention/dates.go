@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// mostCells bounds the cells of one matrix, and mostShown those of all values of a breakdown together.
+// mostCells is the maximum number of cells of one matrix, mostShown that of all breakdown values together.
 const (
 	mostCells = 100_000
 	mostShown = 1_000_000
@@ -19,12 +19,12 @@ const (
 // dates are the periods of the rows (contract: retention.md, section 2).
 type dates struct {
 	insight.Range
-	// first is the start of the first row, and end that of the period after the last one.
+	// first is the start of the first row, end the start of the period after the last one.
 	first, end time.Time
 	rows       int
 	columns    int
-	attr       string // of the number of columns, or of the beginning of the range
-	// since is the start of the first row where only the events say so; nil elsewhere.
+	attr       string // of the number of columns, or of the start of the range
+	// since is the start of the first row if only the events show it; nil otherwise.
 	since hogql.Expr
 }
 
@@ -54,7 +54,7 @@ func resolveDates(q *Query, w *insight.World) (dates, error) {
 	return d.counted()
 }
 
-// counted gives the dates with the number of their rows.
+// counted returns the dates with the number of their rows.
 func (d dates) counted() (dates, error) {
 	d.rows = 0
 	for t := d.first; t.Before(d.end); t = d.Next(t) {
@@ -66,7 +66,7 @@ func (d dates) counted() (dates, error) {
 	return d, nil
 }
 
-// from gives the dates of all time, which begin with the earliest event.
+// from returns the dates of all time, which begin with the earliest event.
 func (d dates) from(earliest time.Time) (dates, error) {
 	r, err := d.Since(earliest)
 	if err != nil {
@@ -76,23 +76,23 @@ func (d dates) from(earliest time.Time) (dates, error) {
 	return d.counted()
 }
 
-// span is the time that the rows cover.
+// span returns the time that the rows cover.
 func (d *dates) span() *insight.Span {
 	return &insight.Span{From: d.first, To: d.end.Add(-time.Microsecond)}
 }
 
-// upper is the condition that an event is not after the rows, and on a day that counts.
+// upper returns the condition that an event is not after the rows, and on a day that counts.
 func (d *dates) upper() hogql.Expr {
 	moment := insight.Field("timestamp")
 	return insight.And(insight.Compare(moment, hogql.Less, insight.Const(d.end)), d.Weekdays(moment))
 }
 
-// lower is the condition that a time is not before the rows.
+// lower returns the condition that a time is not before the rows.
 func (d *dates) lower(moment hogql.Expr) hogql.Expr {
 	return insight.Compare(moment, hogql.GreaterOrEquals, insight.Const(d.first))
 }
 
-// period is the number of the period that a time lies in, counted from the first row.
+// period returns the number of the period that contains a time, counted from the first row.
 func (d *dates) period(moment hogql.Expr) hogql.Expr {
 	switch d.Interval {
 	case query.Week:
@@ -106,7 +106,7 @@ func (d *dates) period(moment hogql.Expr) hogql.Expr {
 	return d.units(days, moment, 1)
 }
 
-// floor is the start of the period that holds a time.
+// floor returns the start of the period that contains a time.
 func (d *dates) floor(moment hogql.Expr) hogql.Expr {
 	functions := map[query.Interval]string{
 		query.Hour: "toStartOfHour", query.Day: "toStartOfDay", query.Week: "toStartOfWeek", query.Month: "toStartOfMonth",
@@ -114,7 +114,7 @@ func (d *dates) floor(moment hogql.Expr) hogql.Expr {
 	return insight.Call(functions[d.Interval], moment)
 }
 
-// unit is what time is counted in.
+// unit is the unit in which time is counted.
 type unit uint8
 
 const (
@@ -123,7 +123,7 @@ const (
 	months
 )
 
-// units is how many times size units lie between the start of the rows and a time, by the borders between units that the
+// units returns the number of units between the start of the rows and a time, divided by size. It counts the borders of units that the
 // clock passed. It is negative, or 0, for a time before the rows.
 func (d *dates) units(u unit, moment hogql.Expr, size int) hogql.Expr {
 	count := &hogql.Binary{Op: hogql.Minus, Left: u.number(moment), Right: d.origin(u)}
@@ -136,7 +136,7 @@ func (d *dates) units(u unit, moment hogql.Expr, size int) hogql.Expr {
 	return insight.Call("intDiv", count, insight.Const(int64(size)))
 }
 
-// number is that of the unit of a time; of hours it is that of the second.
+// number returns the number of a time's unit; for hours it is the number of the second.
 func (u unit) number(moment hogql.Expr) hogql.Expr {
 	switch u {
 	case days:
@@ -148,7 +148,7 @@ func (u unit) number(moment hogql.Expr) hogql.Expr {
 	return insight.Call("toUnixTimestamp", moment)
 }
 
-// origin is the number of the unit that the rows begin with.
+// origin returns the number of the unit that the rows begin with.
 func (d *dates) origin(u unit) hogql.Expr {
 	if d.since != nil {
 		return u.number(d.since)

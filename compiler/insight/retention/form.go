@@ -15,7 +15,7 @@ func Form(*Query) form.Form {
 	}).As("RetentionItem"))
 }
 
-// Table writes the results as a table with a line for each cohort.
+// Table formats the results as a table with a line for each cohort.
 func Table(_ *Query, results []byte) ([][]string, error) {
 	var cohorts []struct {
 		Date      string          `json:"date"`

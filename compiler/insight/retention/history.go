@@ -5,17 +5,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// mostBits is how many periods fit into the bits of a number.
+// mostBits is the number of periods that fit into the bits of a number.
 const mostBits = 64
 
-// history is a query with a row for each actor, and for each value of the breakdown: the columns actor, value and those
-// that starts and returns are made of.
+// history is a query with a row for each actor, and for each breakdown value. Its columns are actor, value and those that starts and
+// returns use.
 type history struct {
 	query *hogql.Select
-	// starts and returns are expressions over the columns for the periods with a start, and for those with a return.
+	// starts and returns are the sets of periods with a start and with a return, as expressions over the columns.
 	starts, returns periods
-	// values reports whether the columns start_values and return_values hold what the events of the starts and returns add up to, in
-	// the order of the periods.
+	// values reports whether the columns start_values and return_values have the sums of the values of start and return events, in the
+	// order of the periods.
 	values bool
 }
 
@@ -33,7 +33,7 @@ const (
 	single
 )
 
-// array is the set as an array.
+// array returns the set as an array.
 func (p periods) array() hogql.Expr {
 	switch p.form {
 	case bits:
@@ -45,7 +45,7 @@ func (p periods) array() hogql.Expr {
 	return p.expr
 }
 
-// key is what two sets that are alike have in common.
+// key returns an expression that is equal for equal sets.
 func (p periods) key() hogql.Expr {
 	if p.form == array {
 		return insight.Call("arraySort", p.expr)
@@ -53,10 +53,10 @@ func (p periods) key() hogql.Expr {
 	return p.expr
 }
 
-// in is the same set with its expression as a column of an outer query.
+// in returns the same set with its expression as a column of an outer query.
 func (p periods) in(name string) periods { return periods{p.form, insight.Field(name)} }
 
-// some is the condition that the set is not empty.
+// some returns the condition that the set is not empty.
 func (p periods) some() hogql.Expr {
 	if p.form == bits {
 		return insight.Compare(p.expr, hogql.NotEquals, insight.Const(int64(0)))
@@ -64,8 +64,8 @@ func (p periods) some() hogql.Expr {
 	return insight.Call("notEmpty", p.expr)
 }
 
-// gather is the set of the periods of the rows that satisfy a condition; nil for all rows. Index is the period of a row; it is
-// negative only where the condition does not hold, before the rows, and there only when the query reads such events at all.
+// gather returns the set of the periods of the rows that satisfy a condition; nil for all rows. index is the period of a row. It is
+// negative only for events before the rows of the answer, which only some queries read, and for which the condition never holds.
 func (b *builder) gather(index, condition hogql.Expr) periods {
 	if b.dates.rows > mostBits || b.dates.All {
 		return periods{array, aggregate("groupUniqArray", condition, index)}
@@ -77,7 +77,7 @@ func (b *builder) gather(index, condition hogql.Expr) periods {
 	return periods{bits, aggregate("groupBitOr", condition, bit)}
 }
 
-// history builds the query of the actors.
+// history builds the query for the actors.
 func (b *builder) history() history {
 	switch {
 	case b.q.Rolling:
@@ -90,7 +90,7 @@ func (b *builder) history() history {
 	return b.recurring()
 }
 
-// recurring builds the query of actors with all periods that have a start.
+// recurring builds the query for actors with all periods that have a start.
 func (b *builder) recurring() history {
 	index := b.dates.period(insight.Field("timestamp"))
 	start, comeback := b.start, b.comeback
@@ -115,7 +115,7 @@ func (b *builder) recurring() history {
 	return h
 }
 
-// either is the condition that an event satisfies one of two conditions; nil when all do.
+// either returns the condition that an event satisfies one of two conditions; nil if all events do.
 func either(x, y hogql.Expr) hogql.Expr {
 	switch {
 	case x == nil || y == nil:
@@ -126,8 +126,8 @@ func either(x, y hogql.Expr) hogql.Expr {
 	return insight.Or(x, y)
 }
 
-// candidates is what the first start event ever is looked for among: the start events, or, when it also has to be the first
-// of its name, all of that name.
+// candidates returns the condition on the events among which the first start event ever is found: the start events or, if it must also be
+// the first of its name, all events of that name.
 func (b *builder) candidates() hogql.Expr {
 	if b.q.Type == FirstEver {
 		return b.named
@@ -135,9 +135,9 @@ func (b *builder) candidates() hogql.Expr {
 	return b.start
 }
 
-// anchors are the columns anchor, the time of an actor's first start event ever, and named_at, that of its first event of
-// that name, where that makes a difference. Both are NULL when there is none. With a breakdown by the value of that event, the
-// value is a column too: the least one of several events at that time.
+// anchors adds the column anchor, the time of an actor's first start event ever, and, if it may be different, the column named_at, the time
+// of its first event of that name. Both are NULL if there is none. With a breakdown by the value of that event, the value is a column too:
+// the least one if there are several events at that time.
 func (b *builder) anchors(s *hogql.Select) {
 	earliest := func(condition hogql.Expr, name string) {
 		s.Columns = append(s.Columns, insight.As(aggregate("minOrNull", condition, insight.Field("timestamp")), name))
@@ -152,10 +152,10 @@ func (b *builder) anchors(s *hogql.Select) {
 	}
 }
 
-// unnamed reports whether the first event of the name may be another than the first start event.
+// unnamed reports whether the first event of the name may differ from the first start event.
 func (b *builder) unnamed() bool { return b.q.Type == FirstEver && !same(b.named, b.start) }
 
-// anchoredIn is the condition that an actor's anchor makes it a member of a row.
+// anchoredIn returns the condition that an actor's anchor makes it a member of a row.
 func (b *builder) anchoredIn() hogql.Expr {
 	anchor := insight.Field("anchor")
 	in := b.dates.lower(anchor)
@@ -165,7 +165,7 @@ func (b *builder) anchoredIn() hogql.Expr {
 	return in
 }
 
-// anchored builds the query of actors with the period of their first start event ever.
+// anchored builds the query for actors with the period of their first start event ever.
 func (b *builder) anchored() history {
 	moment := insight.Field("timestamp")
 	inRows := b.dates.lower(moment)

@@ -9,8 +9,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Query counts the actors that come back after a start event, by the period of their start and the periods that have
-// passed since (contract: retention.md).
+// Query counts the actors that come back after a start event, by the period of their start and the number of periods since then (contract:
+// retention.md).
 type Query struct {
 	query.Common
 	// Start and Return are the events that begin a cohort and that count as coming back.
@@ -19,22 +19,22 @@ type Query struct {
 	Type   Type         `json:"type"`
 	// Period is Hour, Day, Week or Month.
 	Period query.Interval `json:"period"`
-	// Intervals is the number of columns, and that of rows when the range has no beginning.
+	// Intervals is the number of columns, and of rows if the range has no start.
 	Intervals int `json:"intervals"`
-	// Minimum is how many return events make a period one with a return; 1 at least.
+	// Minimum is the number of return events that a period with a return has at least; 1 or more.
 	Minimum int `json:"minimum"`
-	// Cumulative counts an actor in all columns up to the last that it reached.
+	// Cumulative counts an actor in all columns up to the last one that it reached.
 	Cumulative bool `json:"cumulative,omitempty"`
-	// Rolling counts windows of 24 hours from an actor's own start in place of periods of the calendar.
+	// Rolling counts windows of 24 hours from an actor's own start instead of calendar periods.
 	Rolling bool `json:"rolling,omitempty"`
-	// Brackets are how many periods each column after the first covers; nil for one each.
+	// Brackets are the numbers of periods that the columns after the first cover; nil for one each.
 	Brackets []int `json:"brackets,omitempty"`
-	// Values adds up a property of the events; nil for counts alone.
+	// Values adds up a property of the events; nil for counts only.
 	Values     *Values           `json:"values,omitempty"`
 	Breakdowns *query.Breakdowns `json:"breakdowns,omitempty"`
 }
 
-// Type reports what begins an actor's cohort.
+// Type says what begins an actor's cohort.
 type Type string
 
 // The types of retention.
@@ -47,19 +47,19 @@ const (
 	FirstEver Type = "retention_first_ever_occurrence"
 )
 
-// Values is what a retention adds up besides its counts.
+// Values says what a retention adds up besides its counts.
 type Values struct {
 	// Mean divides the sum by the number of actors.
 	Mean     bool   `json:"mean,omitempty"`
 	Property string `json:"property"`
-	// Person reports whether the property is one of people, not of events.
+	// Person reports whether it is a property of people, not of events.
 	Person bool `json:"person,omitempty"`
 }
 
-// maxRetentionColumns is the most columns of a retention, and the most periods that its brackets cover.
+// maxRetentionColumns is the maximum number of columns of a retention, and of the periods that its brackets cover.
 const maxRetentionColumns = 1000
 
-// Columns is the number of the columns, the first one included.
+// Columns returns the number of columns, including the first one.
 func (q *Query) Columns() int {
 	if q.Brackets != nil {
 		return len(q.Brackets) + 1
@@ -76,10 +76,10 @@ func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
 // Parts points at the shared fields. The period is not an interval that a dashboard could replace.
 func (q *Query) Parts() query.Parts { return query.Parts{Common: &q.Common, Breakdowns: &q.Breakdowns} }
 
-// Bucket is the period.
+// Bucket returns the period.
 func (q *Query) Bucket() query.Interval { return q.Period }
 
-// Clone gives a copy.
+// Clone returns a copy.
 func (q *Query) Clone() query.Insight {
 	c := *q
 	return &c
@@ -119,7 +119,7 @@ func retentionFilter(r *query.Reader, q *Query, v any, at query.Place) {
 	f.Close()
 }
 
-// shownRetention reads the fields that change only how the answer is shown.
+// shownRetention reads the fields that only change how the answer is shown.
 func shownRetention(f *query.Object) {
 	f.Choice("retentionReference", "", "total", "previous")
 	f.Choice("meanRetentionCalculation", "", "simple", "weighted", "none")
@@ -129,7 +129,7 @@ func shownRetention(f *query.Object) {
 	f.Display()
 }
 
-// intervals reads the number of columns. An explicit null is another number than none (contract: retention.md, section 1).
+// intervals reads the number of columns. An explicit null has a different default than a missing field (contract: retention.md, section 1).
 func intervals(r *query.Reader, o *query.Object) int {
 	const whenAbsent, whenNull = 8, 7
 	n, ok := o.Integer("totalIntervals")
@@ -144,7 +144,7 @@ func intervals(r *query.Reader, o *query.Object) int {
 	return n
 }
 
-// brackets reads how many periods the columns after the first cover; fractions are cut off.
+// brackets reads the number of periods that each column after the first covers; fractions are cut off.
 func brackets(r *query.Reader, f *query.Object) []int {
 	list := f.List("retentionCustomBrackets")
 	if len(list) >= maxRetentionColumns {
@@ -173,7 +173,7 @@ func brackets(r *query.Reader, f *query.Object) []int {
 	return out
 }
 
-// retentionValues reads what is added up besides the counts; nil for nothing, and as long as no property is named.
+// retentionValues reads what is added up besides the counts; nil for nothing, and if no property is given.
 func retentionValues(f *query.Object) *Values {
 	how := f.Choice("aggregationType", "count", "count", "sum", "avg")
 	out := &Values{
@@ -186,7 +186,7 @@ func retentionValues(f *query.Object) *Values {
 	return out
 }
 
-// entity reads an event that begins a cohort or counts as coming back: $pageview when it is not there.
+// entity reads an event that begins a cohort or counts as coming back; $pageview if it is missing.
 func entity(r *query.Reader, f *query.Object, name string) query.Series {
 	at := f.Field(name)
 	given, ok := f.Take(name)
@@ -214,7 +214,7 @@ func entity(r *query.Reader, f *query.Object, name string) query.Series {
 	out.Name, out.CustomName = o.Text("name"), o.Text("custom_name")
 	out.Properties = r.Properties(o, "properties")
 	o.Integer("order")
-	for _, name := range []string{"uuid", "table_name", "timestamp_field", "aggregation_target_field"} { // of a data warehouse
+	for _, name := range []string{"uuid", "table_name", "timestamp_field", "aggregation_target_field"} { // fields of a data warehouse
 		o.Text(name)
 	}
 	o.Close()

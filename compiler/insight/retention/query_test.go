@@ -63,7 +63,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadDisplay pins that what only changes how a retention is shown makes no other query of it.
+// TestReadDisplay checks that fields that only change how a retention is shown do not change the query.
 func TestReadDisplay(t *testing.T) {
 	t.Parallel()
 	canonical := func(fields string) string {

@@ -43,7 +43,7 @@ func shape(t *testing.T, w *insight.World, fields string, rows ...string) *insig
 	return insighttest.Shape(t, built, rows...)
 }
 
-// brief writes an answer as one line a row: its value, label, date, and its cells.
+// brief formats an answer with one line for each row: its value, label, date, and its cells.
 func brief(t *testing.T, answer *insight.Answer) string {
 	t.Helper()
 	var results []struct {
@@ -75,7 +75,7 @@ func brief(t *testing.T, answer *insight.Answer) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestRows pins which rows a range has, and how they are dated.
+// TestRows checks which rows a range has, and their dates.
 func TestRows(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -175,7 +175,7 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// TestRange pins the span that an answer reports: that of all its rows.
+// TestRange checks the span that an answer reports: that of all its rows.
 func TestRange(t *testing.T) {
 	t.Parallel()
 	answer := shape(t, insighttest.World(), `"dateRange": {"date_to": "2020-01-05"}, "retentionFilter": {"totalIntervals": 2}`)
@@ -222,8 +222,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestAmountsOfTheStart pins which entities are the same: for these the first column adds up all events of its period, for others what comes
-// back counts from the start on.
+// TestAmountsOfTheStart checks which entities are the same: for these the first column adds up all events of its period, for others return
+// events count from the start on.
 func TestAmountsOfTheStart(t *testing.T) {
 	t.Parallel()
 	const every, named, five, six = `{"id": null}`, `{"id": "5"}`, `{"id": 5, "type": "actions"}`, `{"id": 6, "type": "actions"}`
@@ -260,7 +260,7 @@ func TestAmountsOfTheStart(t *testing.T) {
 	}
 }
 
-// TestAllTimeOfTooMuch pins that a range which only the rows show to be too long is a mistake of the author, too.
+// TestAllTimeOfTooMuch checks that a range that only the rows show to be too long is a mistake of the author, too.
 func TestAllTimeOfTooMuch(t *testing.T) {
 	t.Parallel()
 	built, err := build(t, insighttest.World(), `"dateRange": {"date_from": "all"}, "retentionFilter": {"totalIntervals": 100}`)
@@ -273,7 +273,7 @@ func TestAllTimeOfTooMuch(t *testing.T) {
 	}
 }
 
-// TestRowsOfAnother pins that rows which cannot be those of the query are a bug, not an answer.
+// TestRowsOfAnother checks that rows that cannot be from the query are an error, not an answer.
 func TestRowsOfAnother(t *testing.T) {
 	t.Parallel()
 	for fields, rows := range map[string][]string{

@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// window is the length of a column of a retention in windows of 24 hours (contract: retention.md, section 8).
+// window returns the length of a column in a retention with windows of 24 hours (contract: retention.md, section 8).
 func (b *builder) window() (unit, int) {
 	switch b.q.Period {
 	case query.Hour:
@@ -20,7 +20,7 @@ func (b *builder) window() (unit, int) {
 	return hours, 24
 }
 
-// rolling builds the query of actors with the window of their start, and those that they came back in.
+// rolling builds the query for actors with the window of their start and the windows in which they came back.
 func (b *builder) rolling() history {
 	unit, size := b.window()
 	moment := insight.Field("timestamp")
@@ -50,8 +50,8 @@ func (b *builder) rolling() history {
 	return history{query: outer, starts: periods{single, insight.Field("start")}, returns: periods{array, insight.Field("returns")}}
 }
 
-// acrossValues gives each value of an actor the actor's start, whatever value that has. A value without an event from then
-// on has no part in it.
+// acrossValues gives each breakdown value of an actor the actor's start, whatever value the start has. It drops values without an event
+// from the start on.
 func (b *builder) acrossValues(seen *hogql.Select) *hogql.Select {
 	actors := stage("select actor, min(anchor) as anchor, groupArray(tuple({value}, units, last_at)) as parts from {seen} group by actor", map[string]any{
 		"value": insight.Field(valueName), "seen": insight.From(seen),

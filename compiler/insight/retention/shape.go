@@ -31,17 +31,17 @@ type shape struct {
 	q     *Query
 	dates dates
 	limit int
-	split bool // the rows hold values of a breakdown
+	split bool // the rows have breakdown values
 	plain bool // see insight.World.PlainValues
 }
 
-// found is a cell that a row of the query holds.
+// found is a cell in a row of the query.
 type found struct {
 	row, column   int64
 	count, amount float64
 }
 
-// matrix is what was found of one value of the breakdown.
+// matrix has the cells of one breakdown value.
 type matrix struct {
 	value string
 	cells []found
@@ -88,7 +88,7 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	return &insight.Answer{Results: out, Range: dates.span()}, nil
 }
 
-// read reads a row of the query. Without a breakdown the place is the first one.
+// read parses a row of the query. Without a breakdown the place is 1.
 func (s shape) read(raw []byte) (place int64, value string, f found, err error) {
 	var fields []json.RawMessage
 	targets := []any{&f.row, &f.column, &f.count}
@@ -115,7 +115,7 @@ func (s shape) read(raw []byte) (place int64, value string, f found, err error) 
 	return place, value, f, nil
 }
 
-// results gives all rows of all values. Cells without a count are 0.
+// results returns all rows of all breakdown values. Cells without a count are 0.
 func (s shape) results(dates dates, all []matrix) ([]result, error) {
 	columns := s.columnLabels()
 	scale := insight.Scale(&s.q.Common)
@@ -131,7 +131,7 @@ func (s shape) results(dates dates, all []matrix) ([]result, error) {
 		}
 		for _, f := range m.cells {
 			if f.row >= int64(dates.rows) {
-				if s.dates.All { // the windows of 24 hours go on after the last period
+				if s.dates.All { // windows of 24 hours go on after the last period
 					continue
 				}
 				return nil, fmt.Errorf("reading a row of a retention: there is no row %d", f.row)
@@ -139,14 +139,14 @@ func (s shape) results(dates dates, all []matrix) ([]result, error) {
 			c := &out[begin+int(f.row)].Values[f.column]
 			c.Count = insight.Scaled(f.count, scale)
 			if c.Amount != nil {
-				*c.Amount = insight.Scaled(f.amount, scale) // which is rounded too: contract retention.md, section 10
+				*c.Amount = insight.Scaled(f.amount, scale) // rounded too: contract retention.md, section 10
 			}
 		}
 	}
 	return out, nil
 }
 
-// value is how the value of a breakdown is written; nil without one.
+// value returns a breakdown value as the answer has it; nil without a breakdown.
 func (s shape) value(place int, m matrix) any {
 	value := m.value
 	switch {
@@ -174,7 +174,7 @@ func (s shape) zeros(labels []string) []cell {
 	return out
 }
 
-// period is the word for a period.
+// period returns the name of a period.
 func (s shape) period() string {
 	switch s.q.Period {
 	case query.Hour:

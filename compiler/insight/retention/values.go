@@ -5,10 +5,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// earlier is the period that all events before the rows are put in.
+// earlier is the period of all events before the rows.
 const earlier = -1
 
-// counted builds the query of actors whose events are counted, or their values added up, in each period.
+// counted builds the query for actors whose events are counted, or whose values are added up, in each period.
 func (b *builder) counted() history {
 	perPeriod := b.perPeriod()
 	period, inRows := insight.Field("period"), insight.Compare(insight.Field("period"), hogql.Greater, insight.Const(int64(earlier)))
@@ -22,7 +22,7 @@ func (b *builder) counted() history {
 	}
 	returned := insight.And(insight.Compare(insight.Field("returns"), hogql.GreaterOrEquals, insight.Const(least)), inRows)
 	var starts, returns periods
-	if b.q.Values != nil { // arrays, whose order is that of the values
+	if b.q.Values != nil { // arrays, in the order of the values
 		starts, returns = periods{array, aggregate("groupArray", started, period)}, periods{array, aggregate("groupArray", returned, period)}
 	} else {
 		starts, returns = b.gather(period, started), b.gather(period, returned)
@@ -47,7 +47,7 @@ func (b *builder) counted() history {
 	return h
 }
 
-// perPeriod builds the query of what each actor did in each period.
+// perPeriod builds the query for what each actor did in each period.
 func (b *builder) perPeriod() *hogql.Select {
 	moment := insight.Field("timestamp")
 	period, comeback := b.dates.period(moment), b.comeback
@@ -74,7 +74,7 @@ func (b *builder) perPeriod() *hogql.Select {
 		s.Columns = append(s.Columns, insight.As(aggregate("sum", b.start, value), "start_value"))
 		return s
 	}
-	// What comes back in the period of the start counts from the start on.
+	// Return events in the period of the start count from the start on.
 	s.Columns = append(s.Columns,
 		insight.As(aggregate("sum", b.start, value), "own_value"),
 		insight.As(aggregate("minOrNull", b.start, moment), "started_at"),
@@ -98,7 +98,7 @@ func (b *builder) perPeriod() *hogql.Select {
 	return &outer
 }
 
-// together reports whether both entities are the same event or action, whatever their filters.
+// together reports whether both entities are the same event or action, regardless of their filters.
 func (b *builder) together() bool {
 	x, y := b.q.Start, b.q.Return
 	if x.Kind != y.Kind || x.Action != y.Action || (x.Event == nil) != (y.Event == nil) {
@@ -107,7 +107,7 @@ func (b *builder) together() bool {
 	return x.Event == nil || *x.Event == *y.Event
 }
 
-// amount is the number that an event adds: that of the property, and 0 for none.
+// amount returns the number that an event adds: its property, or 0 if that is missing or not finite.
 func (b *builder) amount() hogql.Expr {
 	property := insight.Field("properties", b.q.Values.Property)
 	if b.q.Values.Person {
@@ -116,7 +116,7 @@ func (b *builder) amount() hogql.Expr {
 	return insight.TemplateExpr("if(isFinite({number}), ifNull({number}, 0), 0)", map[string]any{"number": insight.Call("toFloat", property)})
 }
 
-// onlyAnchored keeps of an actor's starts the period of its first start event ever.
+// onlyAnchored keeps, of an actor's starts, only the period of its first start event ever.
 func (b *builder) onlyAnchored(h history) history {
 	inner := h.query
 	inner.Columns = append(inner.Columns, insight.As(insight.Call("min", insight.Field("anchor")), "first_at"))
