@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// The actors of some steps. What the steps hold of their events is a tuple, whose elements are those of details.
+// The queries for the actors of some steps. moment has the details of a step's event: a tuple as in details or recordedDetails.
 const (
 	taken = `SELECT person_id, tupleElement(step, 1) AS place, tupleElement(step, 2) AS previous, tupleElement(step, 3) AS name,
 		tupleElement(step, 4) AS moment, places FROM (
@@ -20,7 +20,7 @@ const (
 	)`
 	matched = `SELECT person_id AS actor_id, count() AS event_count, groupUniqArray(tupleElement(moment, 2)) AS event_distinct_ids,
 		max(tupleElement(moment, 3)) AS last_seen FROM {taken} WHERE {condition} GROUP BY person_id`
-	// recorded also gives some of the events.
+	// recorded also returns some of the events.
 	recorded = `SELECT person_id AS actor_id, count() AS event_count, groupUniqArray(tupleElement(moment, 2)) AS event_distinct_ids,
 		max(tupleElement(moment, 3)) AS last_seen, groupUniqArray({most})(tuple(
 			tupleElement(moment, 3), tupleElement(moment, 4), tupleElement(moment, 5), tupleElement(moment, 6)
@@ -29,9 +29,9 @@ const (
 	recordedDetails = `(_toMicroseconds(timestamp), distinct_id, timestamp, uuid, $session_id, $window_id)`
 )
 
-// Actors asks for the people who left at a step, came from one or to one, or took an edge, as the keys in the query say; those
-// of all paths when there is none. The number of events is that of such steps. Bounds on edges do not count (contract: paths.md,
-// section 9). The error is a *diag.Error.
+// Actors returns the query for the people who left at a step, came from one or to one, or took an edge, as the keys in the query say;
+// without keys, for the people of all paths. event_count is the number of such steps. The bounds on the weight of edges do not apply
+// (contract: paths.md, section 9). The error is a *diag.Error.
 func Actors(q *Query, at *query.InsightActors, w *insight.World) (*insight.People, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {
@@ -56,7 +56,7 @@ func Actors(q *Query, at *query.InsightActors, w *insight.World) (*insight.Peopl
 	return out, nil
 }
 
-// chosen is the condition on the steps of the actors; nil for all steps.
+// chosen returns the condition on the steps of the actors; nil for all steps.
 func (b *builder) chosen() (hogql.Expr, error) {
 	if key := b.query.DropoffKey; key != "" {
 		place, name, err := b.key("pathDropoffKey", key)
@@ -87,7 +87,7 @@ func is(field string, value any) hogql.Expr {
 	return insight.Eq(insight.Field(field), insight.Const(value))
 }
 
-// key reads the key of a step, such as 2_/pricing.
+// key parses the key of a step, such as 2_/pricing.
 func (b *builder) key(field, key string) (place int64, name string, err error) {
 	number, name, ok := strings.Cut(key, "_")
 	place, wrong := strconv.ParseInt(number, 10, 32)

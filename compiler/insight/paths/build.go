@@ -11,15 +11,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// The way from events to edges. Each person's events become two arrays side by side, names and times, in the order of time,
-// which are cut into sessions only after runs of equal names are gone: no event is sorted or copied more often than that.
+// The steps from events to edges. Each person's events become two parallel arrays, names and times, in the order of time. They are split
+// into sessions only after runs of equal names are gone, so that events are sorted and copied no more often than needed.
 const (
 	people = `SELECT person_id, groupArray(name) AS names, groupArray(moment) AS moments FROM {steps} GROUP BY person_id`
 	sorted = `SELECT person_id, arraySort((name, moment) -> moment, names, moments) AS names, arraySort(moments) AS times FROM {people}`
 	// visits numbers the sessions: a new one begins after a gap.
 	visits = `SELECT person_id, names, times, arrayCumSum(gap -> gap >= {gap}, arrayDifference({clock})) AS visits FROM {sorted}`
-	// runs keeps the last event of a run of equal names. The name after a session's last one is taken to be '', so that a run
-	// of '' at its end goes altogether (contract: section 5).
+	// runs keeps the last event of each run of equal names. The name after a session's last one counts as empty, so that a run of empty
+	// names at its end is removed entirely (contract: section 5).
 	runs = `SELECT person_id, names, times, visits, arrayMap(
 		(name, visit, next, later) -> name != if(visit = later, next, ''),
 		names, visits, arrayPopFront(arrayPushBack(names, '')), arrayPopFront(arrayPushBack(visits, 0))
@@ -32,7 +32,7 @@ const (
 	sessions = `SELECT person_id, tupleElement(session, 1) AS names, tupleElement(session, 2) AS times FROM {split}`
 )
 
-// What is kept of a session (contract: section 5).
+// The parts of a session that are kept (contract: section 5).
 const (
 	first = `SELECT person_id, arraySlice(names, 1, {most}) AS names, arraySlice(times, 1, {most}) AS times FROM {sessions}`
 	from  = `SELECT person_id, arraySlice(names, place, {most}) AS names, arraySlice(times, place, {most}) AS times FROM (
@@ -49,7 +49,7 @@ const (
 			) WHERE place > 0
 		)
 	) WHERE place > 0`
-	// shortened leaves the middle of a long path out.
+	// shortened leaves out the middle of a long path.
 	shortened = `SELECT person_id,
 		if(length(names) > {most}, arrayConcat(arraySlice(names, 1, {half}), [{skipped}], arraySlice(names, length(names) - {half} + 1)), names) AS names,
 		if(length(times) > {most}, arrayConcat(arraySlice(times, 1, {half} + 1), arraySlice(times, length(times) - {half} + 1)), times) AS times
@@ -80,7 +80,7 @@ type builder struct {
 	query   *Query
 	world   *insight.World
 	dates   insight.Range
-	filters hogql.Expr // of the insight
+	filters hogql.Expr // the filters of the insight
 }
 
 // newBuilder reads what all parts need. The error is a *diag.Error.
@@ -90,12 +90,12 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	if b.filters, err = w.Conditions(&q.Common); err != nil {
 		return nil, err
 	}
-	// Paths have no buckets. With months the range has whole days, however many of them.
+	// Paths have no buckets. With months the range has whole days, no matter how many.
 	b.dates, err = insight.Resolve(w, &q.Common, query.Month)
 	return b, err
 }
 
-// Build returns the tree of paths, and what shapes its rows. The error is a *diag.Error.
+// Build returns the query of paths, and what shapes its rows. The error is a *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {
@@ -116,14 +116,14 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	return &insight.Built{Query: tree, Shape: shape{scale: insight.Scale(&q.Common), dates: b.dates}.answer}, nil
 }
 
-// over reads a template over the rows of another query, which it names.
+// over parses a template over the rows of another query, for the placeholder of the given name.
 func over(text, name string, below hogql.Query, values map[string]any) hogql.Query {
 	all := map[string]any{name: insight.From(below)}
 	maps.Copy(all, values)
 	return insight.Template(text, all)
 }
 
-// weight is the condition on the value of an edge.
+// weight returns the condition on the value of an edge.
 func (b *builder) weight() hogql.Expr {
 	var low, high hogql.Expr
 	if n := b.query.MinWeight; n > 0 {
@@ -135,8 +135,9 @@ func (b *builder) weight() hogql.Expr {
 	return insight.OrTrue(insight.And(low, high))
 }
 
-// paths is the query for the paths that are kept of all sessions: person_id, names and times, two arrays of the same length.
-// moment is what times hold of an event; it begins with the event's time. clock is the times alone, in microseconds, of times.
+// paths returns the query for the paths kept of all sessions. Its columns are person_id and the arrays names and times, which have the same
+// length. moment is the expression for an element of times; it begins with the event's time. clock is the array of these times, in
+// microseconds, as an expression over times.
 func (b *builder) paths(moment, clock hogql.Expr) (hogql.Query, error) {
 	steps, err := b.steps(moment)
 	if err != nil {
@@ -148,7 +149,7 @@ func (b *builder) paths(moment, clock hogql.Expr) (hogql.Query, error) {
 	return b.limited(over(sessions, "split", over(split, "compact", tree, nil), nil)), nil
 }
 
-// pause is the time that ends a session: around a step of a funnel its window.
+// pause returns the time that ends a session; around a step of a funnel it is the funnel's window.
 func (b *builder) pause() time.Duration {
 	if f := b.query.Funnel; f != nil {
 		return f.Source.Window.Duration()
@@ -173,7 +174,7 @@ func (b *builder) limited(tree hogql.Query) hogql.Query {
 	return over(shortened, "limited", over(between, "sessions", tree, values), values)
 }
 
-// point is a start or end point on its own: it loses a slash at its end, as the addresses of pages do.
+// point returns a start or end point that is the only one, without a slash at its end, like the addresses of pages.
 func point(name string) string {
 	if len(name) > 1 {
 		return strings.TrimSuffix(name, "/")

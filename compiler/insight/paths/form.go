@@ -15,7 +15,7 @@ func Form(*Query) form.Form {
 	}).As("PathsEdge"))
 }
 
-// Table writes the results as a table with a line for each edge.
+// Table formats the results as a table with a line for each edge.
 func Table(_ *Query, results []byte) ([][]string, error) {
 	var edges []map[string]json.RawMessage
 	if err := json.Unmarshal(results, &edges); err != nil {

@@ -6,20 +6,20 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
 )
 
-// The events around a step of a funnel: each is joined with its actor in the funnel, who need not be a person (contract:
-// section 8).
+// The events around a step of a funnel. Each is joined with its actor in the funnel, which does not have to be a person (contract: section
+// 8).
 const (
 	rawOfActors = `SELECT person_id, {moment} AS moment, event, {own} AS own, {page} AS page, {screen} AS screen,
 		{actor} AS actor, _toMicroseconds(timestamp) AS clock FROM {events} WHERE {condition}`
 	around = `SELECT each.person_id AS person_id, each.moment AS moment, each.event AS event, each.own AS own, each.page AS page, each.screen AS screen
 		FROM {raw} AS each INNER JOIN {passed} AS passed ON each.actor = passed.actor_id WHERE {span}`
-	// reached is who came to the step, and when, also when they were at the one before; left is who was at the one before and
-	// did not come.
+	// reached has the actors that came to the step, with the times of the step and of the one before. left has those that were at the step
+	// before and did not come.
 	reached = `SELECT actor_id, {before} AS previous, arrayElement(times, {step}) AS reached FROM {funnel} WHERE reached > 0`
 	left    = `SELECT actor_id, {before} AS reached FROM {funnel} WHERE reached > 0 AND arrayElement(times, {step}) = 0`
 )
 
-// around is the query for the events that count because of the step of a funnel. The error is a *diag.Error.
+// around returns the query for the events that count because of the step of a funnel. The error is a *diag.Error.
 func (b *builder) around(values map[string]any) (hogql.Query, error) {
 	f := b.query.Funnel
 	actor, err := funnels.Actor(f.Source, b.world)
@@ -49,7 +49,7 @@ func (b *builder) around(values map[string]any) (hogql.Query, error) {
 	}), nil
 }
 
-// span is the condition on the time of an event. Who left a funnel did so when its window was over.
+// span returns the condition on the time of an event. Actors that left a funnel did so when their window was over.
 func span(f *Funnel) hogql.Expr {
 	values := map[string]any{"window": f.Source.Window.Duration().Microseconds()}
 	switch f.Type {

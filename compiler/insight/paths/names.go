@@ -10,8 +10,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// cleaned is a name after all rules of cleaning, those of the project first, each applied to what the one before gives; nil when
-// there are none (contract: section 3).
+// cleaned applies all cleaning rules to a name, the project's first, each to the result of the one before; nil if there are none (contract:
+// section 3).
 func (b *builder) cleaned(name hogql.Expr) hogql.Expr {
 	var rules []query.PathCleaning
 	if b.query.Replacements {
@@ -24,8 +24,8 @@ func (b *builder) cleaned(name hogql.Expr) hogql.Expr {
 	return nil
 }
 
-// grouped is a name, or the pattern that matches it. Of several the one wins whose match ends first, which the list's order
-// does not change; it decides only between those that end at the same place (contract: section 3).
+// grouped returns a name, or the pattern that matches it. If several match, the one whose match ends first wins; the order of the list only
+// decides between matches that end at the same place (contract: section 3).
 func grouped(name hogql.Expr, patterns []string) hogql.Expr {
 	if len(patterns) == 1 {
 		matches := insight.Call("match", name, insight.Const(`(?s)`+expression(patterns[0], `.*`)))
@@ -35,7 +35,7 @@ func grouped(name hogql.Expr, patterns []string) hogql.Expr {
 	places, all := &hogql.Array{}, &hogql.Array{}
 	for i, pattern := range patterns {
 		all.Items = append(all.Items, insight.Const(pattern))
-		place := insight.Const(int64(i + 1)) // a pattern of stars alone matches at once
+		place := insight.Const(int64(i + 1)) // a pattern of stars only matches at once
 		if strings.Trim(pattern, "*") != "" {
 			match := insight.Call("extract", name, insight.Const(`^(?s:.*?`+expression(pattern, `.*?`)+`)`))
 			place = insight.TemplateExpr("if(empty({match}), {never}, length({match}) * {among} + {i})", map[string]any{
@@ -49,7 +49,7 @@ func grouped(name hogql.Expr, patterns []string) hogql.Expr {
 	})
 }
 
-// expression is a pattern as a regular expression, with what stands for its stars.
+// expression converts a pattern to a regular expression, with star in place of its stars.
 func expression(pattern, star string) string {
 	parts := strings.Split(pattern, "*")
 	for i := range parts {

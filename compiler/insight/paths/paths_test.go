@@ -75,7 +75,7 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// TestRowsOfAnother pins that rows which cannot be those of the query are a bug, not an answer.
+// TestRowsOfAnother checks that rows that cannot be from the query are an error, not an answer.
 func TestRowsOfAnother(t *testing.T) {
 	t.Parallel()
 	for row, want := range map[string]string{
@@ -145,7 +145,7 @@ func TestActorsMistakes(t *testing.T) {
 	}
 }
 
-// TestProjectCleaning pins that the project's rules come before those of the query, and only when it asks for them.
+// TestProjectCleaning checks that the project's rules come before those of the query, and only apply if the query asks for them.
 func TestProjectCleaning(t *testing.T) {
 	t.Parallel()
 	w := insighttest.World()

@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Query shows the ways that people take from step to step within a session (contract: paths.md).
+// Query shows the paths that people take from step to step within a session (contract: paths.md).
 type Query struct {
 	query.Common
 	// Include are the kinds of events that count; nil for all events.
@@ -18,41 +18,41 @@ type Query struct {
 	// Start and End are the steps that a path begins and ends with; empty for any.
 	Start string `json:"start,omitempty"`
 	End   string `json:"end,omitempty"`
-	// Exclude are names of steps that are left out. Without Include they are kinds of events that keep their own names instead.
+	// Exclude are names of steps that are left out. Without Include they are kinds of events that keep their own names.
 	Exclude []string `json:"exclude,omitempty"`
-	// Groupings are patterns, in which * is any text. A step that one matches gets the pattern as its name.
+	// Groupings are patterns in which * stands for any text. A step that matches one gets the pattern as its name.
 	Groupings []string `json:"groupings,omitempty"`
-	// Steps is how long a path can be, Edges how many edges the answer has at most.
+	// Steps is the maximum length of a path, Edges the maximum number of edges in the answer.
 	Steps int `json:"steps"`
 	Edges int `json:"edges"`
-	// MinWeight and MaxWeight bound the value of an edge; 0 for no bound.
+	// MinWeight and MaxWeight are the bounds of the value of an edge; 0 for no bound.
 	MinWeight int `json:"min_weight,omitempty"`
 	MaxWeight int `json:"max_weight,omitempty"`
-	// Replacements puts the project's rules of cleaning before those of the query.
+	// Replacements applies the project's cleaning rules before those of the query.
 	Replacements bool `json:"replacements,omitempty"`
-	// Cleaning are the query's own rules, in the order in which they are applied.
+	// Cleaning are the query's own rules, in the order in which they apply.
 	Cleaning []query.PathCleaning `json:"cleaning,omitempty"`
-	// StartKey, EndKey and DropoffKey are nodes and edges of the answer, such as 2_/pricing. They say whose actors are meant
-	// when the actors are asked for; empty for none.
+	// StartKey, EndKey and DropoffKey are the keys of steps in the answer, such as 2_/pricing. They select the actors to list; empty for
+	// none.
 	StartKey   string `json:"start_key,omitempty"`
 	EndKey     string `json:"end_key,omitempty"`
 	DropoffKey string `json:"dropoff_key,omitempty"`
-	// Funnel keeps the events before, between or after steps of a funnel; nil for all.
+	// Funnel keeps only the events before, between or after steps of a funnel; nil for all events.
 	Funnel *Funnel `json:"funnel,omitempty"`
 }
 
 // Funnel is a step of a funnel that paths end at, begin at, or lead to from the step before (contract: paths.md, section 8).
 type Funnel struct {
-	// At is the place of the funnelPathsFilter in the JSON.
+	// At is the field funnelPathsFilter in the JSON.
 	At     string         `json:"-"`
 	Type   FunnelType     `json:"type"`
 	Source *funnels.Query `json:"source"`
-	// Step is the number of a step, from 1, that the actors reached. A negative one is the step that they did not reach after
-	// the one before, from -2.
+	// Step is the number of the step that the actors reached, from 1. A negative number, from -2, is a step that they did not reach after
+	// the one before.
 	Step int `json:"step"`
 }
 
-// FunnelType says which events count, by the time of the step of a funnel.
+// FunnelType says which events count, relative to the step of the funnel.
 type FunnelType string
 
 // The types of funnels in paths.
@@ -75,7 +75,7 @@ const (
 	Named EventKind = "hogql"
 )
 
-// The number of steps and edges when none is given, and at most.
+// The default and the maximum number of steps and edges.
 const (
 	defaultPathSteps = 5
 	defaultPathEdges = 50
@@ -92,7 +92,7 @@ func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
 // Parts points at the shared fields.
 func (q *Query) Parts() query.Parts { return query.Parts{Common: &q.Common} }
 
-// Clone gives a copy.
+// Clone returns a copy.
 func (q *Query) Clone() query.Insight {
 	c := *q
 	return &c
@@ -168,7 +168,7 @@ func pathsFilter(r *query.Reader, q *Query, v any, at query.Place) {
 	f.Close()
 }
 
-// pathLimit reads a number of which null and 0 are the default.
+// pathLimit reads a number; null and 0 mean the default.
 func pathLimit(r *query.Reader, f *query.Object, name string, without, most int) int {
 	n, ok := f.Integer(name)
 	if !ok || n == 0 {

@@ -37,7 +37,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadMistakes holds what is refused before anything runs: each mistake names its field.
+// TestReadMistakes checks what is refused before anything runs: each mistake names its field.
 func TestReadMistakes(t *testing.T) {
 	t.Parallel()
 	rule := func(regex, alias string) string {
@@ -80,7 +80,7 @@ func TestReadMistakes(t *testing.T) {
 	}
 }
 
-// checkPathsMistake reads a PathsQuery with one field and one mistake in it.
+// checkPathsMistake reads a PathsQuery with one field that has one mistake.
 func checkPathsMistake(t *testing.T, field, value, below, want string) {
 	t.Helper()
 	mistake := insighttest.MistakeIn(t, `{"kind": "PathsQuery", "`+field+`": `+value+`}`)

@@ -56,7 +56,7 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	return &insight.Answer{Results: out, Range: &span}, nil
 }
 
-// reachable keeps the edges that some edge leads to, one after the other, from a first step.
+// reachable keeps the edges that can be reached from a first step.
 func reachable(all []edge) []edge {
 	from := map[string][]string{}
 	for _, e := range all {

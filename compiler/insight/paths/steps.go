@@ -10,18 +10,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// Events become steps: a person, a moment and a name. What a name is made of is in columns of its own, so that each is
-// read once.
+// The queries that turn events into steps: a person, a moment and a name. The parts of a name have their own columns, so that each is read
+// once.
 const (
 	raw     = `SELECT person_id, {moment} AS moment, event, {own} AS own, {page} AS page, {screen} AS screen FROM {events} WHERE {condition}`
 	named   = `SELECT person_id, moment, {name} AS name FROM {raw}`
 	renamed = `SELECT person_id, moment, {name} AS name FROM {steps}`
 	chosen  = `SELECT person_id, moment, name FROM {steps} WHERE name NOT IN {excluded}`
-	// address is the address of a page without the slash at its end.
+	// address is the address of a page, without a slash at its end.
 	address = `if(endsWith(page, '/') AND length(page) > 1, substring(page, 1, length(page) - 1), page)`
 )
 
-// counted is the condition that an event is one of those that paths are made of (contract: section 2).
+// counted returns the condition that an event counts in paths (contract: section 2).
 func (b *builder) counted() hogql.Expr {
 	return insight.And(b.dates.Bounds(), b.filters, b.included())
 }
@@ -34,7 +34,7 @@ func (b *builder) included() hogql.Expr {
 			kinds = append(kinds, insight.Eq(insight.Field("event"), insight.Const(string(kind))))
 		case Custom:
 			kinds = append(kinds, insight.TemplateExpr("NOT startsWith(event, '$')", nil))
-		case Named: // names steps, and chooses no events
+		case Named: // names steps, but selects no events
 		}
 	}
 	if len(kinds) == 0 {
@@ -43,7 +43,7 @@ func (b *builder) included() hogql.Expr {
 	return insight.Or(kinds...)
 }
 
-// on reports whether the names of steps come from a kind of events (contract: section 3).
+// on reports whether steps take their names from a kind of events (contract: section 3).
 func (b *builder) on(kind EventKind) bool {
 	if len(b.query.Include) == 0 {
 		return !slices.Contains(b.query.Exclude, string(kind))
@@ -51,7 +51,7 @@ func (b *builder) on(kind EventKind) bool {
 	return slices.Contains(b.query.Include, kind)
 }
 
-// steps is the query for the steps of all people, in no order. The error is a *diag.Error.
+// steps returns the query for the steps of all people, in no order. The error is a *diag.Error.
 func (b *builder) steps(moment hogql.Expr) (hogql.Query, error) {
 	own, err := b.own()
 	if err != nil {
@@ -77,7 +77,7 @@ func (b *builder) steps(moment hogql.Expr) (hogql.Query, error) {
 	return tree, nil
 }
 
-// raw is the query for the events that count. The error is a *diag.Error.
+// raw returns the query for the events that count. The error is a *diag.Error.
 func (b *builder) raw(values map[string]any) (hogql.Query, error) {
 	if b.query.Funnel != nil {
 		return b.around(values)
@@ -85,7 +85,7 @@ func (b *builder) raw(values map[string]any) (hogql.Query, error) {
 	return insight.Template(raw, values), nil
 }
 
-// own is the name of a step that is neither a page nor a screen, as text.
+// own returns the name of a step that is neither a page nor a screen, as text.
 func (b *builder) own() (hogql.Expr, error) {
 	if !b.on(Named) || strings.TrimSpace(b.query.Expression) == "" {
 		return insight.Call("toString", insight.Field("event")), nil
@@ -101,7 +101,7 @@ func (b *builder) own() (hogql.Expr, error) {
 	return text(insight.Bare(e)), b.world.Known(e, attr)
 }
 
-// name is the name of a step, before it is cleaned.
+// name returns the name of a step before it is cleaned.
 func (b *builder) name() hogql.Expr {
 	name := insight.Field("own")
 	if b.on(Screens) {
@@ -117,15 +117,15 @@ func whenEvent(kind EventKind, then, otherwise hogql.Expr) hogql.Expr {
 	return insight.Call("if", insight.Eq(insight.Field("event"), insight.Const(string(kind))), then, otherwise)
 }
 
-// textOf is a property of an event as text.
+// textOf returns a property of an event as text.
 func textOf(property string) hogql.Expr { return text(insight.Field("properties", property)) }
 
-// text is a value as text, the empty text for none.
+// text converts a value to text, empty for none.
 func text(x hogql.Expr) hogql.Expr {
 	return insight.Call("ifNull", insight.Call("_plainText", x), insight.Const(""))
 }
 
-// constants is a list of texts.
+// constants returns a list of texts.
 func constants(texts []string) hogql.Expr {
 	set := &hogql.Tuple{}
 	for _, text := range texts {
