@@ -7,10 +7,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// those keeps the actors that were active in some numbers of intervals.
+// those keeps the actors whose number of active intervals satisfies a condition.
 const those = `SELECT actor AS actor_id FROM {active} WHERE {condition}`
 
-// Actors asks for the actors that were active in a number of intervals (contract: stickiness.md, section 9). The error is a
+// Actors returns the query for the actors that were active in a number of intervals (contract: stickiness.md, section 9). The error is a
 // *diag.Error.
 func Actors(q *Query, at *ActorsQuery, w *insight.World) (*insight.People, error) {
 	b, err := newBuilder(q, w)

@@ -12,8 +12,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Actors are counted by the number of intervals that they were active in. An interval is active with any event, or with
-// enough of them.
+// The queries that count actors by the number of intervals in which they were active. An actor is active in an interval with any event, or
+// with enough events.
 const (
 	byCount  = `SELECT {item} AS item, intervals, count() AS actors FROM {active} GROUP BY intervals`
 	byAny    = `SELECT {actor} AS actor, uniqExact({interval}) AS intervals FROM {events} WHERE {condition} GROUP BY actor`
@@ -31,17 +31,17 @@ const earliest = -1
 // item is one series over one range of time.
 type item struct {
 	series *query.Series
-	order  int // of the series
+	order  int // index of the series
 	dates  insight.Range
-	label  string // "current" or "previous"; empty when nothing is compared
+	label  string // "current" or "previous"; empty without a comparison
 }
 
 // builder holds what the parts of one query share.
 type builder struct {
 	query   *Query
 	world   *insight.World
-	filters hogql.Expr      // of the insight
-	periods []insight.Range // the current one, and the one to compare with
+	filters hogql.Expr      // the filters of the insight
+	periods []insight.Range // the current one, and the one it is compared with
 }
 
 func newBuilder(q *Query, w *insight.World) (*builder, error) {
@@ -68,8 +68,8 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	return b, nil
 }
 
-// Build returns the tree of a stickiness, and what shapes its rows. It has no pieces of time: its numbers are of actors by how many intervals
-// they were active in, which no interval knows alone. The error is a *diag.Error.
+// Build returns the query of a stickiness, and what shapes its rows. It has no pieces of time: it counts actors by the number of their
+// active intervals, which no interval alone can tell. The error is a *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {
@@ -103,7 +103,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	return &insight.Built{Query: insight.Union(members...), Shape: answer.answer}, nil
 }
 
-// item builds the query of one item, whose rows carry its number.
+// item builds the query of one item; its rows have the item's number.
 func (b *builder) item(it *item, number int) (hogql.Query, error) {
 	active, err := b.active(it)
 	if err != nil {
@@ -112,7 +112,7 @@ func (b *builder) item(it *item, number int) (hogql.Query, error) {
 	return insight.Template(byCount, map[string]any{"item": int64(number), "active": insight.From(active)}), nil
 }
 
-// active gives each actor of an item that was active at all, and the number of intervals.
+// active returns the actors of an item that were active at all, each with its number of intervals.
 func (b *builder) active(it *item) (hogql.Query, error) {
 	condition, err := b.condition(it.series)
 	if err != nil {
@@ -134,24 +134,24 @@ func (b *builder) active(it *item) (hogql.Query, error) {
 	return insight.Template(byEnough, values), nil
 }
 
-// operators are those of the API as comparisons.
+// operators maps the operators of the API to comparisons.
 var operators = map[CriteriaOperator]hogql.CompareOp{
 	AtLeast: hogql.GreaterOrEquals, AtMost: hogql.LessOrEquals, Exactly: hogql.Equals,
 }
 
-// condition is what events of a series have to satisfy apart from their time.
+// condition returns what events of a series must satisfy besides their time.
 func (b *builder) condition(s *query.Series) (hogql.Expr, error) {
 	own, err := b.world.Series(s)
 	if err != nil {
 		return nil, err
 	}
 	if sampling := b.query.Sampling; sampling != nil && *sampling == 0 {
-		own = insight.And(own, insight.Const(false)) // nobody is looked at
+		own = insight.And(own, insight.Const(false)) // the sample is empty
 	}
 	return insight.And(own, b.filters), nil
 }
 
-// events is the table that a series reads. An expression of the author's own may name its columns with e.
+// events returns the table that a series reads. In an author's own expression, the table may be called e.
 func (b *builder) events(s *query.Series) hogql.Table {
 	table := insight.Events(&b.query.Common)
 	if name, ok := table.(*hogql.TableName); ok && s.Math.Kind == "hogql" {
@@ -160,8 +160,8 @@ func (b *builder) events(s *query.Series) hogql.Table {
 	return table
 }
 
-// actor is what a series counts: people, groups, or the values of an expression, without the events that have none. All other
-// maths mean people.
+// actor returns what a series counts: people, groups, or the values of an expression; named is the condition that an event has one. All
+// other maths count people.
 func (b *builder) actor(s *query.Series) (actor, named hogql.Expr, err error) {
 	switch s.Math.Kind {
 	case "unique_group":
@@ -181,7 +181,8 @@ func (b *builder) actor(s *query.Series) (actor, named hogql.Expr, err error) {
 	return actor, named, nil
 }
 
-// interval tells the intervals of a range apart: those of the calendar, or blocks of whole ones counted back from its end.
+// interval identifies the interval of a time: a calendar interval, or a block of IntervalCount whole ones, counted back from the end of the
+// range.
 func (b *builder) interval(dates *insight.Range) hogql.Expr {
 	if b.query.IntervalCount == 0 {
 		return dates.Bucket(insight.Field("timestamp"))
@@ -191,8 +192,8 @@ func (b *builder) interval(dates *insight.Range) hogql.Expr {
 	})
 }
 
-// lower is the time of the first event that counts. Unlike in other insights a month counts from its first day, and a day
-// from its midnight (contract: stickiness.md, section 2).
+// lower returns the earliest time of events that count. Unlike in other insights, a month counts from its first day, and a day from
+// midnight (contract: stickiness.md, section 2).
 func (b *builder) lower(dates *insight.Range) time.Time {
 	if b.query.DateRange.Explicit || dates.All {
 		return dates.Lower
@@ -203,7 +204,7 @@ func (b *builder) lower(dates *insight.Range) time.Time {
 	return dates.Lower
 }
 
-// since builds the query of the earliest event of any item.
+// since builds the query for the earliest event of any item.
 func (b *builder) since(items []item) (hogql.Query, error) {
 	var all []hogql.Expr
 	for i := range items {

@@ -6,14 +6,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// ActorsQuery asks for the actors of a stickiness that were active in so many intervals (contract: stickiness.md,
-// section 9).
+// ActorsQuery asks for the actors of a stickiness that were active in a number of intervals (contract: stickiness.md, section 9).
 type ActorsQuery struct {
 	query.Drill
 	Source *Query `json:"-"`
 	// Day is the number of intervals; 0 for any.
 	Day int `json:"day,omitempty"`
-	// Operator compares with Day; empty for what the source counts: Exactly, or AtLeast when it is cumulative.
+	// Operator compares with Day; empty for what the source counts: Exactly, or AtLeast if it is cumulative.
 	Operator CriteriaOperator `json:"operator,omitempty"`
 	// Series is the index of a series; nil for the first.
 	Series *int `json:"series,omitempty"`
@@ -24,10 +23,10 @@ type ActorsQuery struct {
 // Kind returns StickinessActorsQuery.
 func (*ActorsQuery) Kind() string { return "StickinessActorsQuery" }
 
-// Behind is the insight.
+// Behind returns the insight.
 func (q *ActorsQuery) Behind() query.Insight { return q.Source }
 
-// Overridden puts the overrides over the insight.
+// Overridden applies the overrides to the insight.
 func (q *ActorsQuery) Overridden(ov *query.Overrides) (query.Node, error) {
 	out := *q
 	out.Source = ov.Apply(q.Source).(*Query)

@@ -7,11 +7,11 @@ type Query struct {
 	query.Common
 	Series   []query.Series `json:"series"`
 	Interval query.Interval `json:"interval"`
-	// IntervalCount puts so many intervals together, counted back from the end of the range; 0 for calendar intervals.
+	// IntervalCount is the number of intervals in a block, counted back from the end of the range; 0 for calendar intervals.
 	IntervalCount int `json:"intervalCount,omitempty"`
-	// Cumulative counts actors active in at least so many intervals.
+	// Cumulative counts, for each number of intervals, the actors that were active in at least that many.
 	Cumulative bool `json:"cumulative,omitempty"`
-	// Criteria reports what makes an interval active; nil for one event or more.
+	// Criteria says what makes an interval active; nil for one event or more.
 	Criteria *Criteria      `json:"criteria,omitempty"`
 	Compare  *query.Compare `json:"compare,omitempty"`
 }
@@ -43,7 +43,7 @@ func (q *Query) Parts() query.Parts {
 	return query.Parts{Common: &q.Common, Interval: &q.Interval, Compare: &q.Compare}
 }
 
-// Clone gives a copy.
+// Clone returns a copy.
 func (q *Query) Clone() query.Insight {
 	c := *q
 	return &c

@@ -23,7 +23,7 @@ type result struct {
 	CompareLabel string   `json:"compare_label,omitempty"`
 }
 
-// action says what was counted.
+// action describes what was counted.
 type action struct {
 	Order      int     `json:"order"`
 	Type       string  `json:"type"`
@@ -36,12 +36,12 @@ type action struct {
 type shape struct {
 	query    *Query
 	dates    insight.Range
-	previous *insight.Range // nil when nothing is compared
+	previous *insight.Range // nil without a comparison
 	items    []item
 	counted  func(*query.Series) insight.Counted
 }
 
-// row is how many actors of an item were active in so many intervals.
+// row is the number of an item's actors that were active in a number of intervals.
 type row struct{ intervals, actors int64 }
 
 func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
@@ -82,7 +82,7 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	return answer, nil
 }
 
-// result gives one item its numbers: the actors active in one interval, in two, and so on.
+// result sets the numbers of one item: the actors that were active in one interval, in two, and so on.
 func (s shape) result(it *item, counts []row) result {
 	size := len(it.dates.Buckets())
 	if together := s.query.IntervalCount; together > 1 {
@@ -114,7 +114,7 @@ func (s shape) result(it *item, counts []row) result {
 	return out
 }
 
-// label is what people call so many intervals.
+// label returns the label of a number of intervals.
 func (s shape) label(n int) string {
 	text := strconv.Itoa(n) + " " + string(s.query.Interval)
 	if n > 1 {
