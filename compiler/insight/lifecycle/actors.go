@@ -9,11 +9,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// with keeps some of the statuses that actors have.
+// with keeps the actors that have some of the statuses.
 const with = `SELECT DISTINCT actor_id FROM {changes} WHERE {condition}`
 
-// Actors asks for the actors that have a status in a bucket of a lifecycle (contract: lifecycle.md, section 7). Without a
-// status those of all statuses count, and without a day those of the whole range. The error is a *diag.Error.
+// Actors returns the query for the actors that have a status in a bucket of a lifecycle (contract: lifecycle.md, section 7). Without a
+// status it includes all statuses, and without a day the whole range. The error is a *diag.Error.
 func Actors(q *Query, at *query.InsightActors, w *insight.World) (*insight.People, error) {
 	dates, err := rangeOf(q, w)
 	if err != nil {

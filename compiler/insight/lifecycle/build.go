@@ -7,21 +7,22 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// The numbers of the statuses in rows: new, returning and so on are their places in query.Statuses.
+// The numbers of the statuses in rows. new, returning and so on are the indexes in query.Statuses.
 const (
 	isNew = iota
 	isReturning
 	isResurrecting
 	isDormant
-	statuses // how many there are
+	statuses // the number of statuses
 	earliest // marks the row of the earliest event, not a status
 )
 
-// changes gives one row for each status that an actor has in a bucket. The active buckets of an actor become a sorted list,
-// which is looked at twice: beside the one before, which says how the actor came, and beside the one after, which says
-// whether it went. Nowhere is beside the first and the last of them, and is next to no bucket.
+// changes returns one row for each status that an actor has in a bucket. The active buckets of an actor become a sorted list. Each bucket
+// is compared with the one before in the list, which says how the actor came, and with the one after, which says whether it left. nowhere
+// stands before the first and after the last one; it is next to no bucket.
 //
-// Only actors made within the range can be new, so the join is with those alone. Without a match born is 0, which is the
+// Only actors created within the range can be new, so the join reads only these. Without a match born is 0, which is not the number of any
+// bucket in a range.
 // number of no bucket of a range.
 const changes = `SELECT arrayJoin(arrayConcat(
 		arrayMap((b, before) -> (multiIf(before = b - 1, {returning}, before = {nowhere} AND b = born, {new}, {resurrecting}), b),
@@ -40,7 +41,7 @@ const count = `SELECT transition.1 AS status, transition.2 AS bucket, count() AS
 
 const nowhere = -1
 
-// The actors that were made in a span of time, with the number of their bucket.
+// The actors that were created in a span of time, with the number of their bucket.
 const (
 	people = `SELECT id AS actor, {born} AS born FROM persons WHERE created_at >= {lower} AND created_at < {upper}`
 	groups = `SELECT key AS actor, {born} AS born FROM groups WHERE index = {group} AND created_at >= {lower} AND created_at < {upper}`
@@ -49,10 +50,10 @@ const (
 // since finds the earliest event of the project, in seconds since 1970.
 const since = `SELECT {earliest} AS status, toUnixTimestamp(min(timestamp)) AS bucket, 0 AS actors FROM events WHERE timestamp >= {first}`
 
-// withPerson keeps out events that were sent without a person.
+// withPerson excludes events that were sent without a person.
 const withPerson = `toString(properties.$process_person_profile) != 'false'`
 
-// Build returns the tree of a lifecycle, and what shapes its rows. The error is a *diag.Error.
+// Build returns the query of a lifecycle, and what shapes its rows. The error is a *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	dates, err := rangeOf(q, w)
 	if err != nil {
@@ -82,7 +83,7 @@ func rangeOf(q *Query, w *insight.World) (insight.Range, error) {
 	return insight.Resolve(w, &common, q.Interval)
 }
 
-// transitions builds the query of the statuses of actors. The range reaches over whole buckets, and the one before says who
+// transitions builds the query for the statuses of actors. It reads whole buckets, and the bucket before the range, which decides who
 // returns in the first.
 func transitions(q *Query, w *insight.World, dates *insight.Range) (*hogql.Select, error) {
 	condition, err := conditions(q, w)
@@ -118,7 +119,7 @@ func transitions(q *Query, w *insight.World, dates *insight.Range) (*hogql.Selec
 	return s, nil
 }
 
-// conditions is what events have to satisfy apart from their time: the filters of the insight, and every series.
+// conditions returns what events must satisfy besides their time: the filters of the insight, and every series.
 func conditions(q *Query, w *insight.World) (hogql.Expr, error) {
 	filters, err := w.Conditions(&q.Common)
 	if err != nil {
@@ -134,7 +135,7 @@ func conditions(q *Query, w *insight.World) (hogql.Expr, error) {
 	}
 	all = append(all, filters, insight.TemplateExpr(withPerson, nil))
 	if q.Sampling != nil && *q.Sampling == 0 {
-		all = append(all, insight.Const(false)) // nobody is looked at
+		all = append(all, insight.Const(false)) // the sample is empty
 	}
 	return insight.And(all...), nil
 }

@@ -52,14 +52,14 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// TestBuckets pins which buckets a range has, and where the number of a row stands among them.
+// TestBuckets checks which buckets a range has, and which of them the number in a row stands for.
 func TestBuckets(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, fields string
 		rows         []string
 		days, labels []string
-		data         []float64 // of new
+		data         []float64 // of the status new
 	}{
 		{
 			"the default is the last 7 days and today", ``,
@@ -161,7 +161,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestAllTimeIsBounded pins that too many buckets are refused when only the rows show how many there are.
+// TestAllTimeIsBounded checks that too many buckets are refused if only the rows show how many there are.
 func TestAllTimeIsBounded(t *testing.T) {
 	t.Parallel()
 	built, err := build(t, `{"kind": "LifecycleQuery", "series": [{}], "interval": "hour", "dateRange": {"date_from": "all"}}`)
@@ -174,7 +174,7 @@ func TestAllTimeIsBounded(t *testing.T) {
 	}
 }
 
-// TestRowsOfAnother pins that rows which cannot be those of the query are a bug, not an answer.
+// TestRowsOfAnother checks that rows that cannot be from the query are an error, not an answer.
 func TestRowsOfAnother(t *testing.T) {
 	t.Parallel()
 	built, err := build(t, `{"kind": "LifecycleQuery", "series": [{}]}`)

@@ -8,10 +8,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Buckets are numbered so that each is one more than the bucket before. The numbers count from 1970, and are
-// the same in queries and here.
+// Buckets are numbered from 1970, so that each number is one more than the one of the bucket before. Queries and Go code use the same
+// numbers.
 
-// number gives the number of a bucket by its key.
+// number returns the number of a bucket by its key.
 func number(interval query.Interval, key hogql.Expr) hogql.Expr {
 	text := "dateDiff('day', toDate('1970-01-01'), {key})"
 	switch interval {
@@ -35,7 +35,7 @@ func number(interval query.Interval, key hogql.Expr) hogql.Expr {
 	return insight.TemplateExpr(text, map[string]any{"key": key})
 }
 
-// numberOf gives the number of the bucket that starts at a time.
+// numberOf returns the number of the bucket that starts at a time.
 func numberOf(interval query.Interval, start time.Time) int64 {
 	year, month, day := start.Date()
 	days := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / (24 * 60 * 60)

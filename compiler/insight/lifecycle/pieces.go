@@ -11,18 +11,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// A piece of a lifecycle is a bucket. Its statuses depend on who was active in it and in the bucket before, and on when these were made. They
-// depend on no other bucket, but for one thing: who was made in the bucket, and yet active long before it, is not new. So each piece also says when
-// the first of those was made who were active in it and made later, at least two buckets on. If that is within the range, the pieces do not have
-// the answer.
+// A piece of a lifecycle is a bucket. Its statuses depend on the actors that were active in it and in the bucket before, and on when these
+// were created. They depend on other buckets in one case only: an actor that was created in the bucket, but active long before it, is not
+// new. So each piece also reports actors that were active in it and created at least two buckets later, with the first bucket in which one
+// of them was created. If that is within the range, the pieces do not contain the answer.
 //
 //	place, status, actors
-//	place, early, the number of the bucket in which the first of those was made
+//	place, early, the number of the first bucket in which such an actor was created
 
-// early marks the row of those who were made later than they were active; it is not a status.
+// early marks the row of actors that were active before they were created; it is not a status.
 const early = earliest + 1
 
-// pieceChanges is as changes, without a look at the buckets further back.
+// pieceChanges is like changes, but does not look further back than the bucket before.
 const pieceChanges = `SELECT arrayJoin(arrayConcat(
 		arrayMap((b, before) -> (multiIf(before = b - 1, {returning}, b = born, {new}, {resurrecting}), b, 0),
 			active, arrayPushFront(arrayPopBack(active), {nowhere})),
@@ -38,28 +38,28 @@ const pieceChanges = `SELECT arrayJoin(arrayConcat(
 const pieceCount = `SELECT {place} AS place, transition.1 AS status, if(status = {early}, min(transition.3), count()) AS actors FROM {changes}
 	WHERE place >= 0 GROUP BY place, status`
 
-// pieceOne is pieceCount for one piece.
+// pieceOne is pieceCount for a single piece.
 const pieceOne = `SELECT {place} AS place, transition.1 AS status, if(status = {early}, min(transition.3), count()) AS actors FROM {changes}
 	WHERE transition.2 = {number} GROUP BY status`
 
 const pieceMade = `SELECT id AS actor, {born} AS born FROM persons WHERE created_at >= {lower}`
 
-// pieces is a lifecycle in pieces of time. The first of them is the bucket before the range.
+// pieces is a lifecycle cut into pieces of time. The first piece is the bucket before the range.
 type pieces struct {
 	q         *Query
 	dates     insight.Range
 	parts     *insight.Parts
-	numbers   []int64 // of the buckets, by piece
+	numbers   []int64 // the number of each piece's bucket
 	condition hogql.Expr
 }
 
-// inPieces gives a lifecycle in pieces; nil for one that begins with the earliest event, and for groups.
+// inPieces returns a lifecycle in pieces; nil if it begins with the earliest event or counts groups, or if it cannot be cut.
 func inPieces(q *Query, w *insight.World, dates *insight.Range) *insight.Pieces {
 	if dates.All || q.Group != nil {
 		return nil
 	}
 	world := *w
-	world.Spend = nil // what is made is about as large as the lifecycle itself, which was within the budget
+	world.Spend = nil // what is built is about as large as the lifecycle itself, which was within the budget
 	condition, err := conditions(q, &world)
 	if err != nil {
 		panic("BUG: what was read of a lifecycle cannot be read again: " + err.Error())
@@ -77,7 +77,7 @@ func inPieces(q *Query, w *insight.World, dates *insight.Range) *insight.Pieces 
 		parts.Pieces[i].Reach = dates.Step(start, -1)
 		p.numbers = append(p.numbers, numberOf(dates.Interval, start))
 		if i > 0 && (p.numbers[i] != p.numbers[i-1]+1 || !parts.Pieces[i].Reach.Equal(parts.Pieces[i-1].From)) {
-			return nil // a change of the clock
+			return nil // a clock change
 		}
 	}
 	w.Keep(parts.Pieces)
@@ -86,7 +86,7 @@ func inPieces(q *Query, w *insight.World, dates *insight.Range) *insight.Pieces 
 
 func (p *pieces) query(places []int) hogql.Query { return p.ask(slices.Sorted(slices.Values(places))) }
 
-// ask asks for the rows of some pieces; of no places, for those of any, whatever their time is.
+// ask returns the query for the rows of some pieces; without places, the query for the rows of any piece, without the bounds of its time.
 func (p *pieces) ask(places []int) hogql.Query {
 	timestamp := insight.Field("timestamp")
 	bounds := p.condition
@@ -118,7 +118,7 @@ func (p *pieces) ask(places []int) hogql.Query {
 	return insight.Template(template, values)
 }
 
-// within is the condition that an event lies in one of the pieces or in the bucket before it.
+// within returns the condition that an event is in one of the pieces or in the bucket before it.
 func (p *pieces) within(places []int) hogql.Expr {
 	reach := *p.parts
 	reach.Pieces = slices.Clone(p.parts.Pieces)
@@ -128,7 +128,7 @@ func (p *pieces) within(places []int) hogql.Expr {
 	return reach.Within(insight.Field("timestamp"), places)
 }
 
-// rows makes the rows of the whole lifecycle.
+// rows builds the rows of the whole lifecycle.
 func (p *pieces) rows(found [][][]byte) (iter.Seq[[]byte], bool, error) {
 	last := p.numbers[len(p.numbers)-1]
 	var out [][]byte
@@ -144,7 +144,7 @@ func (p *pieces) rows(found [][][]byte) (iter.Seq[[]byte], bool, error) {
 				if n <= last {
 					return nil, false, nil
 				}
-			case place > 0: // the first is before the range
+			case place > 0: // the first one is before the range
 				out = append(out, fmt.Appendf(nil, "[%d,%d,%d]", status, p.numbers[place], n))
 			}
 		}

@@ -6,10 +6,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Query counts actors that are new, that return, come back and fall silent (contract: lifecycle.md).
+// Query counts actors that are new, returning, resurrecting or dormant (contract: lifecycle.md).
 type Query struct {
 	query.Common
-	// Series are its conditions, which count together. There is at least one.
+	// Series are conditions on the events, all of which must hold. There is at least one.
 	Series   []query.Series `json:"series"`
 	Interval query.Interval `json:"interval"`
 }
@@ -25,7 +25,7 @@ func (q *Query) Parts() query.Parts {
 	return query.Parts{Common: &q.Common, Interval: &q.Interval}
 }
 
-// Clone gives a copy.
+// Clone returns a copy.
 func (q *Query) Clone() query.Insight {
 	c := *q
 	return &c

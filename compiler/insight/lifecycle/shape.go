@@ -22,7 +22,7 @@ type item struct {
 	Status string    `json:"status"`
 }
 
-// action says what was counted.
+// action describes what was counted.
 type action struct {
 	ID         *string `json:"id"`
 	Name       string  `json:"name"`
@@ -39,7 +39,7 @@ type shape struct {
 	counted insight.Counted
 }
 
-// row is a status, the number of a bucket, and how many actors have that status in it.
+// row is the number of actors that have a status in a bucket, which is given by its number.
 type row struct{ status, bucket, actors int64 }
 
 func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
@@ -71,7 +71,7 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	return &insight.Answer{Results: results, Range: &span}, nil
 }
 
-// items gives the four statuses, with a number for every bucket.
+// items returns the four statuses, with a number for every bucket.
 func (s shape) items(dates insight.Range, counts []row) []item {
 	days, labels, places := []string{}, []string{}, map[int64]int{}
 	for _, start := range dates.Buckets() {
