@@ -12,26 +12,26 @@ import (
 type ActorsQuery struct {
 	query.Drill
 	Source *Query `json:"-"`
-	// Converted keeps those who took the last step, or those who did not; nil for both.
+	// Converted keeps the actors that took the last step, or those that did not; nil for both.
 	Converted *bool `json:"converted,omitempty"`
 	// Entity is what the actors did between the first step and the last; nil for properties of actors.
 	Entity *query.Series `json:"entity,omitempty"`
-	// Values is what the actors are; nil for events.
+	// Values is the condition on the properties of the actors; nil for events.
 	Values *query.Condition `json:"values,omitempty"`
 }
 
 // Kind returns FunnelCorrelationActorsQuery.
 func (*ActorsQuery) Kind() string { return "FunnelCorrelationActorsQuery" }
 
-// Behind is the funnel.
+// Behind returns the funnel.
 func (q *ActorsQuery) Behind() query.Insight { return q.Source.Source.Source }
 
-// OwnModifiers are those of the node and of the nodes between it and the funnel, the inner ones before.
+// OwnModifiers returns the modifiers of the node and of the nodes between it and the funnel; inner ones override outer ones.
 func (q *ActorsQuery) OwnModifiers() query.Modifiers {
 	return q.Source.Source.OwnModifiers().Over(q.Source.Modifiers).Over(q.Modifiers)
 }
 
-// Overridden puts the overrides over the funnel.
+// Overridden applies the overrides to the funnel.
 func (q *ActorsQuery) Overridden(ov *query.Overrides) (query.Node, error) {
 	source, err := q.Source.Overridden(ov)
 	if err != nil {
@@ -66,14 +66,14 @@ func ReadActors(r *query.Reader, o *query.Object) query.Node {
 	return q
 }
 
-// The actors of a funnel, and those of them that did something in it.
+// The queries for the actors of a funnel, and for those of them that did something in it.
 const (
 	passing = `SELECT DISTINCT actor_id FROM {passed} AS passed WHERE {converted}`
 	doing   = `SELECT DISTINCT passed.actor_id AS actor_id FROM {bearers} AS bearers INNER JOIN {passed} AS passed ON bearers.bearer = passed.actor_id
 		WHERE clock > entered AND clock < ended AND {converted}`
 )
 
-// Actors asks for the actors behind a number of a correlation. The error is a *diag.Error.
+// Actors returns the query for the actors behind a number of a correlation. The error is a *diag.Error.
 func Actors(at *ActorsQuery, w *insight.World) (*insight.People, error) {
 	q := at.Source
 	source := *q.Source
@@ -105,7 +105,7 @@ func Actors(at *ActorsQuery, w *insight.World) (*insight.People, error) {
 	return out, nil
 }
 
-// filtered is a funnel of the events that satisfy one condition more, as in PostHog: what actors are is a matter of each event there.
+// filtered adds a condition to the events of a funnel. As in PostHog, each event must satisfy the condition on its actor.
 func filtered(q *funnels.Query, values *query.Condition) *funnels.Query {
 	out := *q
 	out.Properties = values
@@ -115,7 +115,7 @@ func filtered(q *funnels.Query, values *query.Condition) *funnels.Query {
 	return &out
 }
 
-// converted is the condition on whether actors took the last step.
+// converted returns the condition on whether actors took the last step.
 func converted(which *bool) hogql.Expr {
 	switch {
 	case which == nil:

@@ -12,14 +12,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// What actors did or are becomes signs, tuples of isSign, event, property and value. Each actor has one more, which counts all actors:
-// the funnel is run once. Of what is found only what the answer shows leaves the database, since there may be as many signs as there are values.
+// What actors did or are becomes signs: tuples of is_sign, event, property and value. Each actor has one more sign, which counts all
+// actors, so that the funnel runs only once. Only the signs that the answer shows leave the database, since there may be as many signs as
+// values.
 const (
-	// did has the signs of events, was those of people, and wereGroups those of groups.
+	// did has the signs of events, was the signs of people, and wereGroups the signs of groups.
 	did        = `SELECT {actor} AS bearer, _toMicroseconds(timestamp) AS clock, {signs} AS signs FROM events WHERE {condition}`
 	was        = `SELECT id AS bearer, {signs} AS signs FROM persons`
 	wereGroups = `SELECT key AS bearer, {signs} AS signs FROM groups WHERE index = {group}`
-	// spread has a row for each sign of an actor. Actors without any keep the one that all have.
+	// spread has a row for each sign of an actor. An actor without signs keeps the one that every actor has.
 	spread = `SELECT passed.actor_id AS actor_id, passed.converted AS converted, arrayJoin(arrayPushBack({own}, (0, '', '', ''))) AS sign
 		FROM {bearers} AS bearers RIGHT JOIN {passed} AS passed ON bearers.bearer = passed.actor_id`
 	counted = `SELECT sign.1 AS is_sign, sign.2 AS event, sign.3 AS property, sign.4 AS text,
@@ -34,21 +35,22 @@ const (
 		ORDER BY side, if(side = 1, -1, 1) * likely / unlikely, event, property, text LIMIT {most} BY side`
 )
 
-// How many signs of each kind are shown, and how many actors have to have a sign: so many, or a share of all (contract: section 8).
+// The number of signs of each kind that are shown, and how many actors must have a sign: leastFound, or leastShare of all actors if that is
+// fewer (contract: section 8).
 const (
 	mostShown  = 10
 	leastFound = 25
 	leastShare = 0.02
-	rareFound  = 2 // so many actors are too few for a property of events, whatever the share
+	rareFound  = 2 // that many actors are too few for a property of events, whatever their share
 )
 
-// longest is how many characters of a value are told apart, and longestChain those of a chain of elements.
+// longest is the number of characters of a value that count, longestChain the number for a chain of elements.
 const (
 	longest      = 400
 	longestChain = 10_000
 )
 
-// Autocaptured events are told apart by their elements and the kind of the click.
+// Autocaptured events are distinguished by their elements and the kind of the click.
 const (
 	autocapture   = "$autocapture"
 	eventType     = "$event_type"
@@ -63,7 +65,7 @@ type builder struct {
 	passed *funnels.Passages
 }
 
-// Build returns the tree of a correlation, and what shapes its rows. The error is a *diag.Error.
+// Build returns the query of a correlation, and what shapes its rows. The error is a *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	if err := check(q); err != nil {
 		return nil, err
@@ -91,7 +93,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	return &insight.Built{Query: insight.Template(shown, v), Shape: shape{}.answer}, nil
 }
 
-// check finds what is asked without a name of anything to look at.
+// check refuses a query that does not name what to look at.
 func check(q *Query) error {
 	switch {
 	case q.Type == Properties && len(q.ActorProperties) == 0:
@@ -102,17 +104,17 @@ func check(q *Query) error {
 	return nil
 }
 
-// did is the query for events, with the signs of each.
+// did returns the query for events, with the signs of each.
 func (b *builder) did(signs, condition hogql.Expr) hogql.Query {
 	return insight.Template(did, map[string]any{
 		"actor": b.passed.Actor, "signs": signs, "condition": insight.And(b.passed.Bounds, b.passed.Named, condition),
 	})
 }
 
-// notAStep is the condition that an event has not the name of one of a step; nil for all events.
+// notAStep returns the condition that an event does not have the name of a step; nil for all events.
 func (b *builder) notAStep() hogql.Expr { return notIn(insight.Field("event"), b.passed.Steps) }
 
-// ofEvents are the signs of an event by its properties: of its elements alone when autocaptured events are asked for.
+// ofEvents returns the signs of an event by its properties; only by its elements if the query asks for autocaptured events.
 func (b *builder) ofEvents() hogql.Expr {
 	v := map[string]any{"longest": int64(longest), "counts": insight.OrTrue(notIn(insight.TemplateExpr("p.1", nil), b.query.ExcludeEventProperties))}
 	if !slices.Contains(b.query.EventNames, autocapture) {
@@ -127,7 +129,7 @@ func (b *builder) ofEvents() hogql.Expr {
 	return insight.TemplateExpr("[(1, event, {chain}, concat({kind}, {divider}, left(elements_chain, {longest})))]", v)
 }
 
-// were is the query for people or groups, with the signs of each.
+// were returns the query for people or groups, with the signs of each.
 func (b *builder) were() hogql.Query {
 	v := map[string]any{"signs": b.ofActors()}
 	group := b.query.Source.Source.Group
@@ -138,7 +140,7 @@ func (b *builder) were() hogql.Query {
 	return insight.Template(wereGroups, v)
 }
 
-// ofActors are the signs of a person or a group by its properties.
+// ofActors returns the signs of a person or a group by its properties.
 func (b *builder) ofActors() hogql.Expr {
 	if b.all() {
 		return insight.TemplateExpr(`arrayMap(p -> (1, '', p.1, left(p.2, {longest})), arrayFilter(p -> {counts}, JSONExtractKeysAndValues(properties, 'String')))`,
@@ -149,7 +151,7 @@ func (b *builder) ofActors() hogql.Expr {
 	})
 }
 
-// own are the signs of an actor. A group that nothing is known of has none of the properties that are asked for by name.
+// own returns the signs of an actor. For a group of which nothing is known, the properties asked for by name are missing.
 func (b *builder) own() hogql.Expr {
 	if b.all() || b.query.Source.Source.Group == nil {
 		return insight.Field("signs")
@@ -162,7 +164,7 @@ func (b *builder) own() hogql.Expr {
 // all reports whether all properties of actors count.
 func (b *builder) all() bool { return slices.Contains(b.query.ActorProperties, All) }
 
-// named is a sign for each property of actors that is asked for by name, with a value each.
+// named returns a sign for each property of actors that is asked for by name. value returns its value.
 func (b *builder) named(value func(name string) hogql.Expr) hogql.Expr {
 	out := &hogql.Array{}
 	seen := map[string]bool{}
@@ -178,7 +180,7 @@ func (b *builder) named(value func(name string) hogql.Expr) hogql.Expr {
 	return out
 }
 
-// in is the condition that a text is one of some, and notIn that it is none of them; nil when there are none.
+// in returns the condition that a text is one of texts, notIn the condition that it is none of them; nil if there are none.
 func in(x hogql.Expr, texts []string) hogql.Expr { return among(x, hogql.In, texts) }
 
 func notIn(x hogql.Expr, texts []string) hogql.Expr { return among(x, hogql.NotIn, texts) }

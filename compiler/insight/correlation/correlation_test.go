@@ -160,7 +160,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestNames pins which names a query looks for, for warnings about those that nothing has.
+// TestNames checks which names a query looks for, for warnings about names that nothing has.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, fields, want string }{
@@ -188,7 +188,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestModifiers pins that inner modifiers go before outer ones.
+// TestModifiers checks that inner modifiers override outer ones.
 func TestModifiers(t *testing.T) {
 	t.Parallel()
 	q := insighttest.Node[query.Node](t, `{
@@ -200,7 +200,7 @@ func TestModifiers(t *testing.T) {
 	}
 }
 
-// TestRowsOfAnother pins that rows which cannot be those of the query are a bug, not an answer.
+// TestRowsOfAnother checks that rows that cannot be from the query are an error, not an answer.
 func TestRowsOfAnother(t *testing.T) {
 	t.Parallel()
 	built, err := build(t, `"funnelCorrelationType": "events", `+source)

@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Query asks what the actors of a funnel that took the last step have more often, or less, than those who did not (contract:
+// Query asks what the actors of a funnel that took the last step have more often, or less often, than those that did not (contract:
 // clients-queries.md, section 8).
 type Query struct {
 	// At is the place of the node in the JSON, such as source; empty for the outermost one.
@@ -15,21 +15,21 @@ type Query struct {
 	// Source says which actors are compared.
 	Source *funnels.ActorsQuery `json:"-"`
 	Type   Type                 `json:"type"`
-	// ActorProperties are the properties of actors that count, and ExcludeActorProperties those that do not; All stands for all of them.
+	// ActorProperties are the properties of actors that count, except for ExcludeActorProperties. All stands for all properties.
 	ActorProperties        []string `json:"actor_properties,omitempty"`
 	ExcludeActorProperties []string `json:"exclude_actor_properties,omitempty"`
 	// ExcludeEvents are the events that do not count.
 	ExcludeEvents []string `json:"exclude_events,omitempty"`
-	// EventNames are the events whose properties count, all but ExcludeEventProperties.
+	// EventNames are the events whose properties count, except for ExcludeEventProperties.
 	EventNames             []string        `json:"event_names,omitempty"`
 	ExcludeEventProperties []string        `json:"exclude_event_properties,omitempty"`
 	Modifiers              query.Modifiers `json:"modifiers,omitzero"`
 }
 
-// Type says what is looked at.
+// Type says what to compare.
 type Type string
 
-// What is looked at: the events between the first step and the last, the properties of actors, or the properties of those events.
+// The types: the events between the first step and the last, the properties of actors, or the properties of those events.
 const (
 	Events          Type = "events"
 	Properties      Type = "properties"
@@ -42,19 +42,19 @@ const All = "$all"
 // Kind returns FunnelCorrelationQuery.
 func (*Query) Kind() string { return "FunnelCorrelationQuery" }
 
-// Text returns nothing: the node holds no text that positions could point into.
+// Text returns nothing: the node has no text that positions could refer to.
 func (*Query) Text() string { return "" }
 
 // Canonical leaves out what only labels the query.
 func (q *Query) Canonical() []byte { return query.CanonicalOver(q.Kind(), q.Source, q) }
 
-// Field gives the dotted path of a field of the node, for the attr of a mistake.
+// Field returns the dotted path of a field of the node, for the attr of a mistake.
 func (q *Query) Field(name string) string { return (&query.Common{At: q.At}).Field(name) }
 
-// Around gives the modifiers of the node itself, and the query inside it.
+// Around returns the modifiers of the node itself, and the query inside it.
 func (q *Query) Around() (query.Modifiers, query.Node) { return q.Modifiers, q.Source }
 
-// Overridden puts the overrides over the funnel.
+// Overridden applies the overrides to the funnel.
 func (q *Query) Overridden(ov *query.Overrides) (query.Node, error) {
 	source, err := q.Source.Overridden(ov)
 	if err != nil {
@@ -65,7 +65,7 @@ func (q *Query) Overridden(ov *query.Overrides) (query.Node, error) {
 	return &out, nil
 }
 
-// Names gives the events and the properties of actors that are asked for.
+// Names returns the events and the properties of actors that the query asks for.
 func (q Query) Names() []query.Named {
 	var out []query.Named
 	switch q.Type {

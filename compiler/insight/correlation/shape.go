@@ -12,14 +12,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// results are those of a correlation.
+// results are the results of a correlation.
 type results struct {
 	Events []odds `json:"events"`
-	// Skewed reports whether the two kinds of actors are too different in number to be compared.
+	// Skewed reports whether the numbers of the two kinds of actors differ too much to compare them.
 	Skewed bool `json:"skewed"`
 }
 
-// odds is how much more likely actors with a sign are to have taken the last step.
+// odds says how much more likely actors with a sign are to have taken the last step.
 type odds struct {
 	Event   event   `json:"event"`
 	Success int     `json:"success_count"`
@@ -28,20 +28,20 @@ type odds struct {
 	Type    string  `json:"correlation_type"`
 }
 
-// event is what a sign is called, and for the elements of a click what these are.
+// event is the name of a sign. For a click it also has the clicked elements.
 type event struct {
 	Event      string             `json:"event"`
 	Properties map[string]string  `json:"properties"`
 	Elements   []elements.Element `json:"elements"`
 }
 
-// mostSkewed is how many times as many of one kind of actors there may be as of the other.
+// mostSkewed is the maximum ratio of the numbers of the two kinds of actors.
 const mostSkewed = 10
 
 // shape turns rows into answers.
 type shape struct{}
 
-// row is a sign and how many actors have it: of those who took the last step, and of the others.
+// row is a sign with its numbers of actors: those that took the last step, and the others.
 type row struct {
 	isSign                bool
 	event, property, text string
@@ -93,7 +93,7 @@ func readRow(raw []byte) (row, error) {
 	return r, nil
 }
 
-// odds compares the actors that have a sign with those that do not. One actor more in each of the four numbers keeps all of them
+// odds compares the actors that have a sign with those that do not. It adds one actor to each of the four numbers, so that all of them are
 // above zero.
 func (r *row) odds(all *row) odds {
 	likely := (r.success + 1) * (all.failure - r.failure + 1)
@@ -122,7 +122,7 @@ func (r *row) called() event {
 	return out
 }
 
-// Table is what was found as a table.
+// Table formats the results as a table.
 func Table(raw []byte) ([][]string, error) {
 	var r results
 	if err := json.Unmarshal(raw, &r); err != nil {
