@@ -19,13 +19,12 @@ import (
 // builder builds the parts of one query.
 type builder struct {
 	query  *Query
-	people *insight.People // whose events are listed; nil for everybody's
+	people *insight.People // people whose events are listed; nil for everybody
 	world  *insight.World
 }
 
-// Build returns the tree of a list of events; people are those of its source, whose events are listed or the
-// events behind their number where it tells these; nil for everybody. Most is the highest limit. The
-// error is a *diag.Error.
+// Build returns the query for a list of events. people are those of its source, nil for everybody: it lists the events behind their number,
+// or, if these are not known, all events of the people. most is the maximum limit. The error is a *diag.Error.
 func Build(q *Query, people *insight.People, w *insight.World, most int) (*insight.Listing, error) {
 	b := builder{q, people, w}
 	s := &hogql.Select{From: insight.Events(&query.Common{})}
@@ -84,7 +83,7 @@ func (b builder) columns() ([]hogql.Expr, error) {
 	return out, nil
 }
 
-// names are those of the columns in the answer: their aliases, else their texts as they were given.
+// names returns the names of the columns in the answer: their aliases, or else their texts as given.
 func names(texts []string, columns []hogql.Expr) []string {
 	out := slices.Clone(texts)
 	for i, column := range columns {
@@ -96,7 +95,7 @@ func names(texts []string, columns []hogql.Expr) []string {
 	return out
 }
 
-// expr reads an expression of one of the node's lists.
+// expr parses an expression of one of the node's lists.
 func (b builder) expr(text, field string, i int) (hogql.Expr, error) {
 	e, mistake := filter.UserExpr(text, b.world.Spend)
 	if mistake != nil {
@@ -105,7 +104,7 @@ func (b builder) expr(text, field string, i int) (hogql.Expr, error) {
 	return e, nil
 }
 
-// conditions is what rows have to satisfy: before they are grouped, and after.
+// conditions returns what rows must satisfy: before they are grouped, and after.
 func (b builder) conditions(columns []hogql.Expr) (where, having hogql.Expr, err error) {
 	q, w := b.query, b.world
 	common := query.Common{At: q.At, Properties: q.Properties, FilterTestAccounts: q.FilterTestAccounts}
@@ -161,10 +160,10 @@ func (b builder) conditions(columns []hogql.Expr) (where, having hogql.Expr, err
 	return where, having, nil
 }
 
-// person is the form of a person's id.
+// person is the format of a person's id.
 var person = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
-// span is the condition on the time of events. Events that are a little ahead of our clock count when no end is given.
+// span returns the condition on the time of events. Without an end, events that are slightly ahead of our clock count, too.
 func (b builder) span() (hogql.Expr, error) {
 	const ahead = 5 * time.Second
 	before, err := b.bound(b.query.Before, b.query.beforeField(), b.world.Now.Add(ahead))
@@ -193,8 +192,8 @@ func (b builder) bound(text, field string, without time.Time) (time.Time, error)
 	return t, nil
 }
 
-// order is the order of the rows. Without one the newest events come first, or the greatest groups, by their count() where
-// it is selected; events of one time are told apart by their uuid, so that no page repeats one.
+// order returns the order of the rows. By default the newest events come first, or the greatest groups, by count() if it is selected.
+// Events at the same time are ordered by uuid, so that no page repeats one.
 func (b builder) order(columns []hogql.Expr) ([]*hogql.Order, error) {
 	if b.query.OrderBy != nil {
 		out := make([]*hogql.Order, len(b.query.OrderBy))

@@ -16,7 +16,7 @@ type Query struct {
 	Select []string `json:"select"`
 	// Where are HogQL conditions; all must hold.
 	Where []string `json:"where,omitempty"`
-	// Properties and Fixed are two conditions, which both count; nil for none.
+	// Properties and Fixed are two conditions, both of which must hold; nil for none.
 	Properties         *query.Condition `json:"properties,omitempty"`
 	Fixed              *query.Condition `json:"fixedProperties,omitempty"`
 	FilterTestAccounts bool             `json:"filterTestAccounts,omitempty"`
@@ -26,13 +26,13 @@ type Query struct {
 	Action *int64 `json:"actionId,omitempty"`
 	// Person is the id of the only person whose events are listed; empty for all.
 	Person string `json:"personId,omitempty"`
-	// After and Before are dates as in a DateRange, both excluded; empty for the last day and for now.
+	// After and Before are dates as in a DateRange, both exclusive; empty for one day ago and for now.
 	After  string `json:"after,omitempty"`
 	Before string `json:"before,omitempty"`
-	// AfterAt and BeforeAt are the fields that they come from where those are not after and before.
+	// AfterAt and BeforeAt are the fields that the dates come from, if those are not after and before.
 	AfterAt  string `json:"-"`
 	BeforeAt string `json:"-"`
-	// OrderBy are HogQL expressions, each with ASC or DESC after it; nil for the default order.
+	// OrderBy are HogQL expressions, optionally followed by ASC or DESC; nil for the default order.
 	OrderBy   []string        `json:"orderBy,omitempty"`
 	Limit     int             `json:"limit,omitempty"` // 0 for the default
 	Offset    int             `json:"offset,omitempty"`
@@ -42,7 +42,7 @@ type Query struct {
 // Kind returns EventsQuery.
 func (*Query) Kind() string { return "EventsQuery" }
 
-// Text returns nothing: the node holds several texts, and mistakes name the field.
+// Text returns nothing: the node has several texts, and mistakes name the field.
 func (*Query) Text() string { return "" }
 
 // Canonical leaves out what only labels the query.
@@ -53,16 +53,16 @@ func (q *Query) Canonical() []byte {
 	return query.CanonicalOver(q.Kind(), q.Source, q)
 }
 
-// Field gives the dotted path of a field of the node, for the attr of a mistake.
+// Field returns the dotted path of a field of the node, for the attr of a mistake.
 func (q *Query) Field(name string) string { return (&query.Common{At: q.At}).Field(name) }
 
-// Around gives the modifiers of the node itself, and the query inside it; nil for none.
+// Around returns the modifiers of the node itself, and the query inside it; nil for none.
 func (q *Query) Around() (query.Modifiers, query.Node) { return q.Modifiers, q.Source }
 
-// Names gives the name of the events.
+// Names returns the name of the events.
 func (q Query) Names() []query.Named { return query.EventNames(q.Event, q.Field("event")) }
 
-// ActionID gives the number of the action.
+// ActionID returns the number of the action.
 func (q Query) ActionID() (id int64, ok bool) {
 	if q.Action == nil {
 		return 0, false
@@ -70,20 +70,20 @@ func (q Query) ActionID() (id int64, ok bool) {
 	return *q.Action, true
 }
 
-// Rows gives the limit that is asked for, 0 for none, and its field.
+// Rows returns the limit asked for, 0 for none, and its field.
 func (q *Query) Rows() (limit int, field string) { return q.Limit, q.Field("limit") }
 
-// Between gives the ends of the range of time that is asked for, and the field of the second.
+// Between returns the ends of the range of time asked for, and the field of the second.
 func (q *Query) Between() (from, to, field string) { return q.After, q.Before, q.beforeField() }
 
 func (q *Query) afterField() string  { return cmp.Or(q.AfterAt, q.Field("after")) }
 func (q *Query) beforeField() string { return cmp.Or(q.BeforeAt, q.Field("before")) }
 
-// Filters is the condition in the field properties.
+// Filters returns the condition in the field properties.
 func (q *Query) Filters() *query.Condition { return q.Properties }
 
-// Overridden puts the overrides over the events: either date replaces both, and properties are added. An insight whose actors'
-// events are listed stays as it is.
+// Overridden applies the overrides to the events: either date replaces both, and properties are added. They do not apply to the insight
+// that the source asks for actors of.
 func (q *Query) Overridden(ov *query.Overrides) (query.Node, error) {
 	out := *q
 	if ov.DateFrom != "" || ov.DateTo != "" {

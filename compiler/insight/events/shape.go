@@ -10,8 +10,8 @@ import (
 // field is one member of an object: its name in the answer, and where its value comes from.
 type field struct {
 	name  string
-	chain []string // nil for what the person of the event is called
-	json  bool     // the value is JSON as text
+	chain []string // nil for the display name of the event's person
+	json  bool     // the value is a text that contains JSON
 }
 
 func (b builder) field(f field) hogql.Expr {
@@ -21,7 +21,7 @@ func (b builder) field(f field) hogql.Expr {
 	return insight.Field(f.chain...)
 }
 
-// calledBy is the expression of what the person of an event is called.
+// calledBy returns the display name of an event's person.
 func (b builder) calledBy() hogql.Expr {
 	var names []hogql.Expr
 	for _, property := range b.world.DisplayProperties() {
@@ -30,7 +30,7 @@ func (b builder) calledBy() hogql.Expr {
 	return insight.Call("coalesce", append(names, insight.Field("distinct_id"))...)
 }
 
-// objects are what can be selected as one value: a whole event, the person of an event, and what that is called.
+// objects can be selected as one value: a whole event, the person of an event, and the person's display name.
 var objects = map[string][]field{
 	"*": {
 		{name: "uuid", chain: []string{"uuid"}},
@@ -54,19 +54,19 @@ var objects = map[string][]field{
 	},
 }
 
-// titled takes the title off a column.
+// titled removes the title of a column, which follows --.
 func titled(column string) string {
 	name, _, _ := strings.Cut(column, "--")
 	return strings.TrimSpace(name)
 }
 
-// objectOf gives the members of a column that is selected as one value. What follows -- is the title of a column.
+// objectOf returns the members of a column that is selected as one value.
 func objectOf(column string) ([]field, bool) {
 	fields, ok := objects[titled(column)]
 	return fields, ok
 }
 
-// shapes returns what turns the tuples of a row into objects; nil when no column is one.
+// shapes returns a function that turns the tuples of a row into objects; nil if no column is an object.
 func shapes(columns []string) func(row []byte) ([]byte, error) {
 	wanted := map[int]insight.Object{}
 	for i, column := range columns {
