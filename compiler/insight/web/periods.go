@@ -7,10 +7,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// Periods are the span of time that is looked at, and the one that it is compared with.
+// Periods are the time that a query covers, and the time that it is compared with.
 type Periods struct {
 	Current insight.Span
-	// Previous is the earlier span; nil when nothing is compared.
+	// Previous is the earlier span; nil without a comparison.
 	Previous *insight.Span
 
 	dates insight.Range
@@ -28,7 +28,7 @@ func PeriodsOf(q *Query, w *insight.World) (Periods, error) {
 	if q.Compare == nil {
 		return p, nil
 	}
-	if dates.All { // before all time there is nothing
+	if dates.All { // there is nothing before all time
 		nothing := insight.FirstTime.Add(-time.Second)
 		p.Previous = &insight.Span{From: nothing, To: nothing}
 		return p, nil
@@ -41,8 +41,8 @@ func PeriodsOf(q *Query, w *insight.World) (Periods, error) {
 	return p, nil
 }
 
-// Since gives the current period with its true beginning, where it is all time: the earliest event in seconds since 1970, nil for
-// none. The error is a *diag.Error.
+// Since returns the current period with its true start, if it is all time. earliest is the time of the earliest event in seconds since
+// 1970, nil for none. The error is a *diag.Error.
 func (p *Periods) Since(earliest *float64) (insight.Span, error) {
 	if !p.dates.All {
 		return p.Current, nil
@@ -55,7 +55,7 @@ func (p *Periods) Since(earliest *float64) (insight.Span, error) {
 	return dates.Span, err
 }
 
-// Earliest is the time of the project's first event in seconds since 1970 where the period is all time, null otherwise.
+// Earliest returns the time of the project's first event in seconds since 1970 if the period is all time, null otherwise.
 func (p *Periods) Earliest() hogql.Expr {
 	if !p.dates.All {
 		return insight.Const(nil)
@@ -64,7 +64,7 @@ func (p *Periods) Earliest() hogql.Expr {
 	return insight.TemplateExpr(since, map[string]any{"first": insight.FirstTime})
 }
 
-// within is the condition that a time lies in a span.
+// within returns the condition that a time is in a span.
 func within(moment hogql.Expr, s insight.Span) hogql.Expr {
 	return insight.And(
 		insight.Compare(moment, hogql.GreaterOrEquals, insight.Const(s.From)),
@@ -72,7 +72,7 @@ func within(moment hogql.Expr, s insight.Span) hogql.Expr {
 	)
 }
 
-// Either is the condition that a time lies in one of the periods.
+// Either returns the condition that a time is in one of the periods.
 func (p *Periods) Either(moment hogql.Expr) hogql.Expr {
 	if p.Previous == nil {
 		return within(moment, p.Current)
@@ -80,7 +80,7 @@ func (p *Periods) Either(moment hogql.Expr) hogql.Expr {
 	return insight.Or(within(moment, p.Current), within(moment, *p.Previous))
 }
 
-// Events is Either for the time of an event. Its bounds are also there on their own, since only these tell the resolver which
+// Events is like Either, for the time of an event. It also has the outer bounds of the periods, since only these tell the resolver which
 // events of a session to read.
 func (p *Periods) Events() hogql.Expr {
 	timestamp := insight.Field("timestamp")
@@ -97,11 +97,10 @@ func (p *Periods) Events() hogql.Expr {
 	return insight.And(within(timestamp, all), p.Either(timestamp))
 }
 
-// Now and Before are the conditions that a session began in the current and in the previous period. Its start is a column called
-// started.
+// Now returns the condition that a session began in the current period. The start of the session is a column called started.
 func (p *Periods) Now() hogql.Expr { return within(insight.Field("started"), p.Current) }
 
-// Before is false when nothing is compared.
+// Before is like Now, for the previous period; it returns false without a comparison.
 func (p *Periods) Before() hogql.Expr {
 	if p.Previous == nil {
 		return insight.Const(false)

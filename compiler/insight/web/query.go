@@ -1,25 +1,25 @@
-// Package web holds what the queries of web analytics share: their fields, their periods, and their events grouped by session
-// (contract: clients-queries.md, section 8).
+// Package web holds what the queries of web analytics share: their fields, their periods, and the conditions on their events (contract:
+// clients-queries.md, section 8).
 package web
 
 import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Query is what the queries of web analytics have in common.
+// Query has the fields that all queries of web analytics have.
 type Query struct {
 	query.Common
-	// Compare asks for the numbers of an earlier period too; nil for none.
+	// Compare asks for the numbers of an earlier period, too; nil for none.
 	Compare *query.Compare `json:"compare,omitempty"`
-	// Goal is what visitors are meant to do; nil for none.
+	// Goal is the goal that visitors convert with; nil for none.
 	Goal *Goal `json:"goal,omitempty"`
-	// CleanPaths puts the project's rules for the names of paths to paths.
+	// CleanPaths applies the project's rules for cleaning paths.
 	CleanPaths bool `json:"clean_paths,omitempty"`
-	// Rate is the share of people to look at.
+	// Rate is the share of people to sample.
 	Rate Rate `json:"rate"`
 }
 
-// Goal is what visitors are meant to do: an event, or an action.
+// Goal is an event or an action that visitors are meant to reach.
 type Goal struct {
 	// At is the place of the goal in the JSON.
 	At string `json:"-"`
@@ -29,7 +29,7 @@ type Goal struct {
 	Action *int64 `json:"action,omitempty"`
 }
 
-// ActionID gives the number of the action.
+// ActionID returns the number of the action.
 func (g Goal) ActionID() (id int64, ok bool) {
 	if g.Action == nil {
 		return 0, false
@@ -37,10 +37,10 @@ func (g Goal) ActionID() (id int64, ok bool) {
 	return *g.Action, true
 }
 
-// Names gives the name of the event.
+// Names returns the name of the event.
 func (g Goal) Names() []query.Named { return query.EventNames(g.Event, g.At+".customEventName") }
 
-// Rate is a share: Numerator in Denominator, or in 1 without one.
+// Rate is a share: Numerator divided by Denominator, or Numerator if that is nil.
 type Rate struct {
 	Numerator   float64  `json:"numerator"`
 	Denominator *float64 `json:"denominator"`
@@ -53,10 +53,10 @@ func (r Rate) share() float64 {
 	return r.Numerator / *r.Denominator
 }
 
-// propertyTypes are the types of filters in properties.
+// propertyTypes are the types of filters that properties may have.
 var propertyTypes = []string{"event", "person", "session", query.CohortType}
 
-// Read reads the shared fields, without closing the model.
+// Read reads the shared fields. The caller closes o.
 func Read(r *query.Reader, o *query.Object) Query {
 	o.Required("properties")
 	q := Query{Common: r.Common(o), Compare: r.Compare(o), CleanPaths: o.Flag("doPathCleaning")}

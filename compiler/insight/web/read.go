@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// readGoal reads what visitors are meant to do: the number of an action, or the name of an event.
+// readGoal reads a goal: the number of an action, or the name of an event.
 func readGoal(r *query.Reader, given any, at query.Place) *Goal {
 	o := r.Object(given, at)
 	goal := &Goal{At: at.Attr}
@@ -29,7 +29,7 @@ func readGoal(r *query.Reader, given any, at query.Place) *Goal {
 	return goal
 }
 
-// readSampling reads the share of people that is asked for; nil for all of them.
+// readSampling reads the share of people asked for; nil for all people.
 func readSampling(r *query.Reader, given any, at query.Place) *Rate {
 	o := r.Object(given, at)
 	enabled := o.Flag("enabled")
@@ -59,7 +59,7 @@ func readSampling(r *query.Reader, given any, at query.Place) *Rate {
 	return &rate
 }
 
-// checkTypes refuses filters of types that web analytics does not have.
+// checkTypes refuses types of filters that web analytics does not have.
 func checkTypes(o *query.Object, given any, at query.Place) {
 	switch v := given.(type) {
 	case []any:
@@ -77,7 +77,7 @@ func checkTypes(o *query.Object, given any, at query.Place) {
 	}
 }
 
-// Order is the column that rows are put in order by; the zero value is none.
+// Order is the column by which rows are ordered; the zero value is none.
 type Order struct {
 	// By is the API's word for the column, such as Visitors.
 	By string `json:"by,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/web"
 )
 
-// Events become sessions, each with its person and with what is counted of it.
+// The queries that turn events into sessions, each with its person and its numbers.
 const (
 	visits = `SELECT min(person_id) AS visitor, session.session_id AS visit, min(session.$start_timestamp) AS started,
 		countIf({seen}) AS views, any(session.$session_duration) AS duration, any(toInt(session.$is_bounce)) AS bounced
@@ -18,7 +18,7 @@ const (
 		FROM {events} WHERE {condition} GROUP BY visit HAVING {within}`
 )
 
-// The aggregates of sessions, in the order of the answer. Of those of a period that is compared, only its sessions count.
+// The aggregates of sessions, in the order of the answer. With a comparison, each number counts only sessions of its period.
 const (
 	numbers = `SELECT {earliest} AS earliest, uniq(visitor) AS visitors, sum(views) AS seen, uniq(visit) AS sessions,
 		avg(duration) AS mean_duration, avg(bounced) AS bounce_rate FROM {visits}`
@@ -32,7 +32,7 @@ const (
 		FROM {visits}`
 )
 
-// Build returns the tree of an overview, and what shapes its row. The error is a *diag.Error.
+// Build returns the query of an overview, and what shapes its row. The error is a *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	periods, err := web.PeriodsOf(&q.Query, w)
 	if err != nil {
@@ -65,7 +65,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	return &insight.Built{Query: tree, Shape: shape{query: q, periods: periods}.answer}, nil
 }
 
-// inSession keeps the events that name a session.
+// inSession keeps only events that name a session.
 func (q *Query) inSession(condition hogql.Expr) hogql.Expr {
 	return insight.And(insight.TemplateExpr(`$session_id != ''`, nil), condition)
 }

@@ -16,7 +16,7 @@ func Form(*Query) form.Form {
 	}).As("WebOverviewItem"))
 }
 
-// Table writes the results as a table with a line for each number.
+// Table formats the results as a table with a line for each number.
 func Table(_ *Query, results []byte) ([][]string, error) {
 	var items []map[string]json.RawMessage
 	if err := json.Unmarshal(results, &items); err != nil {

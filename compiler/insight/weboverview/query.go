@@ -8,7 +8,7 @@ import (
 // Query asks for a few numbers about visits (contract: clients-queries.md, section 8).
 type Query struct {
 	web.Query
-	// Revenue asks for an item about revenue too.
+	// Revenue asks for an item about revenue, too.
 	Revenue bool `json:"revenue,omitempty"`
 }
 
@@ -21,7 +21,7 @@ func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
 // Parts points at the shared fields.
 func (q *Query) Parts() query.Parts { return query.Parts{Common: &q.Common, Compare: &q.Compare} }
 
-// Clone gives a copy.
+// Clone returns a copy.
 func (q *Query) Clone() query.Insight {
 	c := *q
 	return &c
@@ -30,7 +30,7 @@ func (q *Query) Clone() query.Insight {
 // Read reads a WebOverviewQuery.
 func Read(r *query.Reader, o *query.Object) query.Node {
 	q := &Query{Query: web.Read(r, o), Revenue: o.Flag("includeRevenue")}
-	web.ReadOrder(r, o) // there is nothing to put in order
+	web.ReadOrder(r, o) // there is nothing to order
 	o.Close()
 	return q
 }

@@ -14,12 +14,12 @@ import (
 // item is one number of the answer.
 type item struct {
 	Key string `json:"key"`
-	// Kind is what the number is: unit, duration_s, percentage or currency.
+	// Kind is the kind of the number: unit, duration_s, percentage or currency.
 	Kind          string   `json:"kind"`
 	IsIncreaseBad *bool    `json:"isIncreaseBad"`
 	Value         *float64 `json:"value"`
 	Previous      *float64 `json:"previous"`
-	// Change is by how much the number grew, in percent.
+	// Change is the growth of the number, in percent.
 	Change *float64 `json:"changeFromPreviousPct"`
 }
 
@@ -71,7 +71,7 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	return out, err
 }
 
-// items are the numbers in the order of the answer. The cells are those of the current period, then those of the previous one.
+// items returns the numbers in the order of the answer. cells are those of the current period, then those of the previous one.
 func (s shape) items(cells []*float64) ([]item, error) {
 	read, revenue := s.visits, "revenue"
 	if s.query.Goal != nil {
@@ -95,7 +95,7 @@ func (s shape) items(cells []*float64) ([]item, error) {
 	return items, nil
 }
 
-// visits reads the numbers of one period, and says how many cells these take.
+// visits reads the numbers of one period, and returns how many cells they take.
 func (s shape) visits(cells []*float64) ([]item, int) {
 	if len(cells) < 5 {
 		return nil, 5
@@ -110,7 +110,7 @@ func (s shape) visits(cells []*float64) ([]item, int) {
 	}, 5
 }
 
-// conversions is visits for a query with a goal.
+// conversions is like visits, for a query with a goal.
 func (s shape) conversions(cells []*float64) ([]item, int) {
 	if len(cells) < 3 {
 		return nil, 3
@@ -150,7 +150,7 @@ func percent(share *float64) *float64 {
 	return new(*share * 100)
 }
 
-// change is by how much a number grew, in percent; nil where there is nothing to grow from.
+// change returns the growth of a number, in percent; nil if there is nothing to grow from.
 func change(now, before *float64) *float64 {
 	if now == nil || before == nil || *before == 0 {
 		return nil

@@ -5,19 +5,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// breakdown is what visits are told apart by.
+// breakdown is what the visits are broken down by.
 type breakdown struct {
 	// of is the value of an event.
 	of string
-	// paths are what the placeholders in of stand for: paths, to which the project's rules are put.
+	// paths are the values of the placeholders in of: paths, to which the project's rules apply.
 	paths map[string]string
-	// shown is the condition on values that the answer has; empty for those that are not null.
+	// shown is the condition on the values in the answer; empty for those that are not null.
 	shown string
 	// typ is the ClickHouse type of a value; empty for text.
 	typ string
 }
 
-// The conditions on values that the answer has.
+// The conditions on the values in the answer.
 const (
 	all     = `true`
 	notNull = `value IS NOT NULL`
@@ -26,21 +26,21 @@ const (
 	sized   = `tupleElement(value, 1) > 0 AND tupleElement(value, 2) > 0`
 )
 
-// The types of values that have several parts.
+// The types of values with several parts.
 const (
 	twoTexts   = "Tuple(Nullable(String), Nullable(String))"
 	threeTexts = "Tuple(Nullable(String), Nullable(String), Nullable(String))"
 	twoNumbers = "Tuple(Nullable(Float64), Nullable(Float64))"
 )
 
-// breakdowns are all that there are, by the API's words.
+// breakdowns are all breakdowns, by the API's words.
 var breakdowns = map[string]breakdown{
 	"Page":        path("properties.$pathname"),
 	"InitialPage": path("session.$entry_pathname"),
 	"ExitPage":    path("session.$end_pathname"),
 	"ExitClick":   {of: "session.$last_external_click_url"},
 	"ScreenName":  {of: "properties.$screen_name"},
-	// Within an app the page before is known; else it is the referrer, whose address is shown whole if it is that of another site.
+	// Within an app the previous page is known. Otherwise it is the referrer: its path if it is on the same site, else its whole URL.
 	"PreviousPage": {
 		of: `multiIf(properties.$prev_pageview_pathname IS NOT NULL, {previous},
 			domain(properties.$current_url) = domain(properties.$referrer), {referrer}, properties.$referrer)`,
@@ -72,12 +72,12 @@ var breakdowns = map[string]breakdown{
 	language:   {of: "properties.$browser_language"},
 }
 
-// language has rows for languages, each with the region that most visits of it have.
+// language has rows for languages, each with the region of most of its visits.
 const language = "Language"
 
 func path(of string) breakdown { return breakdown{of: "{path}", paths: map[string]string{"path": of}} }
 
-// value is the value of an event, whose paths clean changes; nil leaves them as they are.
+// value returns the value of an event. clean changes its paths; nil leaves them as they are.
 func (b breakdown) value(clean func(hogql.Expr) hogql.Expr) hogql.Expr {
 	values := map[string]any{}
 	for name, text := range b.paths {
@@ -90,7 +90,7 @@ func (b breakdown) value(clean func(hogql.Expr) hogql.Expr) hogql.Expr {
 	return insight.TemplateExpr(b.of, values)
 }
 
-// condition is the condition on the column value that the answer has it.
+// condition returns the condition on the column value that the answer has it.
 func (b breakdown) condition() hogql.Expr {
 	if b.shown == "" {
 		return insight.TemplateExpr(notNull, nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/web"
 )
 
-// The sessions by a value of their events. Events without a session are together one visit without a start.
+// The queries for sessions by a value of their events. Events without a session count together as one visit without a start.
 const (
 	visits = `SELECT {value} AS value, session.session_id AS visit, min(session.$start_timestamp) AS started, min(person_id) AS visitor,
 		count() AS seen FROM {events} WHERE {condition} GROUP BY value, visit`
@@ -19,7 +19,7 @@ const (
 		countIf({reached}) AS conversions, min(if({reached}, person_id, NULL)) AS converted FROM {events} WHERE {condition} GROUP BY value, visit`
 )
 
-// Rows of languages name the region of most of their visits. Of several it is the first by its name.
+// Rows of languages name the region of most of their visits; of several, the first by name.
 const (
 	ofLanguage = `arrayElement(splitByChar('-', ifNull(value, '')), 1)`
 	ofRegion   = `arrayElement(splitByChar('-', ifNull(value, '')), 2)`
@@ -36,7 +36,7 @@ type builder struct {
 	clean   func(hogql.Expr) hogql.Expr
 }
 
-// Build returns the tree of a table, and what shapes its rows. The error is a *diag.Error.
+// Build returns the query of a table, and what shapes its rows. The error is a *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	b := &builder{query: q, world: w, by: breakdowns[q.Breakdown]}
 	var err error
@@ -59,7 +59,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	}, nil
 }
 
-// limit is the most rows of the answer.
+// limit returns the maximum number of rows in the answer.
 func (q *Query) limit() int {
 	if q.Limit == 0 {
 		return bind.DefaultRows
@@ -67,7 +67,7 @@ func (q *Query) limit() int {
 	return min(q.Limit, bind.MaxRows)
 }
 
-// rows is the query for the rows of the answer, in no order: the value, and the columns of both periods.
+// rows returns the query for the rows of the answer, in no order: the value, and the columns of both periods.
 func (b *builder) rows() (hogql.Query, error) {
 	if b.query.pages() {
 		return b.pages()
@@ -100,7 +100,7 @@ func (b *builder) rows() (hogql.Query, error) {
 	return s, nil
 }
 
-// sessions are the sessions by a value of the events that filters keep.
+// sessions returns the sessions by a value of their events, for the events that satisfy filters.
 func (b *builder) sessions(text string, value, filters hogql.Expr) hogql.Table {
 	return insight.From(insight.Template(text, map[string]any{
 		"value": value, "reached": insight.OrTrue(b.reached), "events": insight.Events(&b.query.Common),
@@ -108,7 +108,7 @@ func (b *builder) sessions(text string, value, filters hogql.Expr) hogql.Table {
 	}))
 }
 
-// now is a column over the sessions of the current period. Without a comparison all sessions count that have an event in it.
+// now returns a column over the sessions of the current period. Without a comparison, all sessions with an event in it count.
 func (b *builder) now(c column) hogql.Expr {
 	if b.periods.Previous == nil {
 		return insight.Call(c.function, insight.Field(c.of))
@@ -116,7 +116,7 @@ func (b *builder) now(c column) hogql.Expr {
 	return insight.Call(c.function+"If", insight.Field(c.of), b.periods.Now())
 }
 
-// before is a column over those of the previous period, null without a comparison.
+// before returns a column over the sessions of the previous period; null without a comparison.
 func (b *builder) before(c column) hogql.Expr {
 	if b.periods.Previous == nil {
 		return insight.Const(nil)
@@ -124,7 +124,7 @@ func (b *builder) before(c column) hogql.Expr {
 	return insight.Call(c.function+"If", insight.Field(c.of), b.periods.Before())
 }
 
-// numbered puts the rows in order, with how much of the whole each is.
+// numbered sorts the rows and adds the share of the whole that each has.
 func (b *builder) numbered(rows hogql.Query, limit int) hogql.Query {
 	s := &hogql.Select{From: insight.From(rows)}
 	s.Columns = []hogql.Expr{insight.As(insight.Field("value"), "value")}

@@ -5,19 +5,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// column is a pair of numbers of a row: of the current period and of the previous one.
+// column is a pair of numbers in a row: of the current period and of the previous one.
 type column struct {
-	// name is that of the current number in the query, and that of the pair in the answer.
+	// name is the name of the current number in the query, and of the pair in the answer.
 	name string
-	// function is the aggregate of the column of among sessions; empty for a rate, which is that of two columns.
+	// function is the aggregate over the column of in the sessions; empty for a rate, which is computed from two columns.
 	function, of string
-	// order is the API's word to order by it.
+	// order is the API's word for ordering by the column.
 	order string
-	// counts reports whether the numbers are counts, which grow with the share of people that is looked at.
+	// counts reports whether the numbers are counts, which are scaled up if only a sample is read.
 	counts bool
 }
 
-// before is what the name of a previous number ends with.
+// before is the suffix of the name of a previous number.
 const before = "_before"
 
 func (c column) previous() string { return c.name + before }
@@ -34,7 +34,7 @@ var (
 	converting   = column{name: "conversion_rate", order: "ConversionRate"}
 )
 
-// columns are those of the answer, in order.
+// columns returns the columns of the answer, in order.
 func (q *Query) columns() []column {
 	switch {
 	case q.Goal != nil:
@@ -50,7 +50,7 @@ func (q *Query) columns() []column {
 // pages reports whether the rows are pages with the bounce rate of the sessions that began with them.
 func (q *Query) pages() bool { return q.Breakdown == "Page" && q.Goal == nil && q.Bounces }
 
-// order are the columns that rows are put in order by. There is at least one.
+// order returns the columns by which rows are ordered. There is at least one.
 func (q *Query) order() []column {
 	var out []column
 	have := q.columns()
@@ -72,7 +72,7 @@ func (q *Query) order() []column {
 	return out
 }
 
-// value is a number of the column in the answer.
+// value returns a number of the column in the answer.
 func (c column) value(name, period string) hogql.Expr {
 	if c.function != "" {
 		return insight.As(insight.Field(name), name)
@@ -82,7 +82,7 @@ func (c column) value(name, period string) hogql.Expr {
 	}), name)
 }
 
-// fill is how much of the whole a row is by the column.
+// fill returns the share of the whole that a row has in the column; a number that is not a count is a share already.
 func (c column) fill() hogql.Expr {
 	own := insight.Field(c.name)
 	if !c.counts {

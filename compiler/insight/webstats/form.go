@@ -14,7 +14,7 @@ func Form(*Query) form.Form {
 	return form.List(form.List(form.Form{}).Says("A value, pairs of a number and the one before, the share of the whole, and an empty text."))
 }
 
-// Table writes the results as a table with a line for each value.
+// Table formats the results as a table with a line for each value.
 func Table(q *Query, results []byte) ([][]string, error) {
 	var rows [][]json.RawMessage
 	if err := json.Unmarshal(results, &rows); err != nil {

@@ -6,13 +6,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Pages have visitors and views of their own, the bounce rate of the sessions that began with them, and how far they were scrolled,
-// which the event after them says. Only sessions that began in a period count, even when nothing is compared.
+// The queries for pages. Pages have their own visitors and views, the bounce rate of the sessions that began with them, and their scroll
+// depth, which comes with the event after them. Only sessions that began in a period count, even without a comparison.
 const (
 	entered = `SELECT counts.value AS value FROM {counts} AS counts LEFT JOIN {entries} AS entries ON counts.value = entries.value`
 	left    = entered + ` LEFT JOIN {leaving} AS leaving ON counts.value = leaving.value`
-	// scrolls are the sessions of the events after pages, whose values are numbers from 0 to 1. A page of which more than deep was
-	// seen counts as read.
+	// scrolls has the sessions of the events after pages. The percentages are numbers from 0 to 1. A page counts as read if more than deep
+	// of it was seen.
 	scrolls = `SELECT {value} AS value, session.session_id AS visit, min(session.$start_timestamp) AS started,
 		sum(toFloat(properties.$prev_pageview_max_scroll_percentage)) AS depth, count(toFloat(properties.$prev_pageview_max_scroll_percentage)) AS depths,
 		countIf(toFloat(properties.$prev_pageview_max_content_percentage) > {deep}) AS reads,
@@ -25,7 +25,7 @@ const (
 // deep is the share of a page above which it counts as read.
 const deep = 0.8
 
-// pages is rows for pages with a bounce rate.
+// pages is like rows, for pages with a bounce rate.
 func (b *builder) pages() (hogql.Query, error) {
 	filters, err := b.world.Conditions(&b.query.Common)
 	if err != nil {
@@ -63,20 +63,20 @@ func (b *builder) pages() (hogql.Query, error) {
 	return s, nil
 }
 
-// pair are the numbers of a column in the current and in the previous period.
+// pair has the numbers of a column in the current and in the previous period.
 type pair struct {
 	column
 	now, before hogql.Expr
 }
 
-// counted is 0 for a period that is not there.
+// counted returns the numbers of a column; 0 without a previous period.
 func (b *builder) counted(c column) pair {
 	return pair{
 		c, insight.Call(c.function+"If", insight.Field(c.of), b.periods.Now()), insight.Call(c.function+"If", insight.Field(c.of), b.periods.Before()),
 	}
 }
 
-// average is null for such a period.
+// average returns the numbers of a column; null without a previous period.
 func (b *builder) average(c column) pair {
 	out := b.counted(c)
 	if b.periods.Previous == nil {
@@ -85,7 +85,7 @@ func (b *builder) average(c column) pair {
 	return out
 }
 
-// ratio is the sum of one column over that of another, null where that is 0.
+// ratio returns the sum of one column divided by that of another, null if that is 0.
 func (b *builder) ratio(c column, sum, count string) pair {
 	part := func(period hogql.Expr) hogql.Expr {
 		return insight.TemplateExpr(mean, map[string]any{"sum": insight.Field(sum), "count": insight.Field(count), "period": period})
@@ -97,7 +97,7 @@ func (b *builder) ratio(c column, sum, count string) pair {
 	return out
 }
 
-// byPage are the numbers of sessions by the column value.
+// byPage returns numbers of sessions, grouped by the column value.
 func (b *builder) byPage(sessions hogql.Table, numbers ...pair) hogql.Query {
 	value := insight.Field("value")
 	s := &hogql.Select{Columns: []hogql.Expr{value}, From: sessions, Where: insight.TemplateExpr(notNull, nil), GroupBy: insight.GroupBy(value)}
@@ -107,7 +107,7 @@ func (b *builder) byPage(sessions hogql.Table, numbers ...pair) hogql.Query {
 	return s
 }
 
-// leaving is how far pages were scrolled.
+// leaving returns the query for how far pages were scrolled.
 func (b *builder) leaving() (hogql.Query, error) {
 	filters, err := b.conditions(pageBefore)
 	if err != nil {
@@ -120,8 +120,8 @@ func (b *builder) leaving() (hogql.Query, error) {
 	return b.byPage(insight.From(sessions), b.ratio(scrollDepth, "depth", "depths"), b.ratio(scrolledDeep, "reads", "contents")), nil
 }
 
-// conditions are those of the query and against test accounts, with change put to the filters by the path of a page. The error is a
-// *diag.Error.
+// conditions returns the condition of the query and the one against test accounts, with change applied to the filters on the path of a
+// page. The error is a *diag.Error.
 func (b *builder) conditions(change func(query.Property) *query.Property) (hogql.Expr, error) {
 	common, world := b.query.Common, *b.world
 	common.Properties = changed(common.Properties, change)
@@ -132,14 +132,14 @@ func (b *builder) conditions(change func(query.Property) *query.Property) (hogql
 // withoutPage removes a filter.
 func withoutPage(query.Property) *query.Property { return nil }
 
-// pageBefore makes a filter one by the page before.
+// pageBefore turns a filter into one on the page before.
 func pageBefore(p query.Property) *query.Property {
 	p.Key = "$prev_pageview_pathname"
 	return &p
 }
 
-// changed gives a condition with change put to its filters by the path of a page; nil for nothing. Where a group needs only one of its
-// members, and one of them is removed, it asks for nothing.
+// changed returns a condition with change applied to its filters on the path of a page; nil for no condition. An OR group with a member
+// that is removed has no condition.
 func changed(c *query.Condition, change func(query.Property) *query.Property) *query.Condition {
 	if c == nil {
 		return nil

@@ -7,15 +7,15 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// Query asks for visits by a property of them (contract: clients-queries.md, section 8).
+// Query asks for visits, broken down by one of their properties (contract: clients-queries.md, section 8).
 type Query struct {
 	web.Query
-	// Breakdown is the API's word for what visits are told apart by, such as Page.
+	// Breakdown is the API's word for the property, such as Page.
 	Breakdown string `json:"breakdown"`
-	// Bounces asks for the bounce rate, and Scrolls for how far pages were scrolled, which pages alone have.
+	// Bounces asks for the bounce rate. Scrolls asks for how far pages were scrolled, which only pages have.
 	Bounces bool `json:"bounces,omitempty"`
 	Scrolls bool `json:"scrolls,omitempty"`
-	// Order is what puts the rows in order, the default one if it is zero.
+	// Order is the order of the rows; the default one if it is zero.
 	Order  web.Order `json:"order,omitzero"`
 	Limit  int       `json:"limit,omitempty"` // 0 for the default
 	Offset int       `json:"offset,omitempty"`
@@ -30,7 +30,7 @@ func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
 // Parts points at the shared fields.
 func (q *Query) Parts() query.Parts { return query.Parts{Common: &q.Common, Compare: &q.Compare} }
 
-// Clone gives a copy.
+// Clone returns a copy.
 func (q *Query) Clone() query.Insight {
 	c := *q
 	return &c
@@ -51,7 +51,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	return q
 }
 
-// breakdownWords are the API's words for breakdowns, in alphabetical order.
+// breakdownWords returns the API's words for breakdowns, in alphabetical order.
 func breakdownWords() []string {
 	words := make([]string, 0, len(breakdowns))
 	for word := range breakdowns {

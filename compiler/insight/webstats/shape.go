@@ -20,7 +20,7 @@ type shape struct {
 	limit   int
 }
 
-// context is what the names of columns in the answer begin with.
+// context is the prefix of the names of columns in the answer.
 const context = "context.columns."
 
 func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
@@ -64,7 +64,7 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	return answer, err
 }
 
-// row writes the value, the pairs of numbers, and by how much the row is filled. What follows is for PostHog's own page alone.
+// row writes the value, the pairs of numbers, and the share of the whole. What follows is only for PostHog's own page.
 func (s shape) row(out *bytes.Buffer, cells []json.RawMessage) error {
 	out.WriteByte('[')
 	out.Write(cells[0])
@@ -94,7 +94,7 @@ func (s shape) row(out *bytes.Buffer, cells []json.RawMessage) error {
 	return nil
 }
 
-// head are the names of the columns, and the types of those that the query computes.
+// head returns the names of the columns, and the types of those that the query computes.
 func (s shape) head() (names []string, types [][2]string) {
 	typ := s.typ
 	if typ == "" {

@@ -87,7 +87,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestSample pins that counts of a sample are whole numbers, of any size.
+// TestSample checks that counts of a sample are whole numbers, of any size.
 func TestSample(t *testing.T) {
 	t.Parallel()
 	answer := shape(t, `, "breakdownBy": "OS", "samplingFactor": 0.3`, `["Mac", 4, 1, 600000, null, null, null]`)
@@ -96,7 +96,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestRowsOfAnother pins that rows which cannot be those of the query are a bug, not an answer.
+// TestRowsOfAnother checks that rows that cannot be from the query are an error, not an answer.
 func TestRowsOfAnother(t *testing.T) {
 	t.Parallel()
 	built, err := webstats.Build(node(t, `, "breakdownBy": "Page", "samplingFactor": 0.5`), insighttest.World())
@@ -152,7 +152,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestOrders pins by what rows are put in order.
+// TestOrders checks how rows are ordered.
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	for fields, want := range map[string]string{
