@@ -5,22 +5,22 @@ import "maps"
 
 // Form is the form of a JSON value. The zero value is any value.
 type Form struct {
-	// Name is that of a form that documents show once and refer to; empty for those that are written where they are used.
+	// Name is the name of a form that documents define once and refer to; empty for forms that are written inline.
 	Name string
 	// Type is array, boolean, integer, number, object or string; empty for any.
 	Type string
-	// Format says more of the type, such as double or date-time; empty for nothing.
+	// Format refines the type, such as double or date-time; empty for nothing.
 	Format      string
 	Description string
 	Nullable    bool
-	// Items is the form of the items of an array, and Size their number; 0 for any.
+	// Items is the form of the items of an array, and Size the number of items; 0 for any.
 	Items *Form
 	Size  uint64
-	// Members are those of an object. The names of those that may be missing end in a question mark. Nil is any members.
+	// Members are the members of an object. The names of those that may be missing end in a question mark. Nil allows any members.
 	Members Members
-	// Words are the texts that there are; nil for any.
+	// Words are the allowed texts; nil for any.
 	Words []string
-	// Either are several forms, of which the value has one.
+	// Either are alternatives, one of which the value has.
 	Either []Form
 }
 
@@ -37,32 +37,32 @@ func Moment() Form  { return Form{Type: "string", Format: "date-time"} }
 // Open is an object whose members are not described.
 func Open() Form { return Form{Type: "object"} }
 
-// List is an array of values of one form.
+// List is an array of values of the same form.
 func List(items Form) Form { return Form{Type: "array", Items: &items} }
 
 // Texts and Numbers are arrays; a number may be null.
 func Texts() Form   { return List(Text()) }
 func Numbers() Form { return List(Number().OrNull()) }
 
-// Object is an object with some members.
+// Object is an object with the given members.
 func Object(m Members) Form { return Form{Type: "object", Members: m} }
 
-// Either is a value of one of some forms.
+// Either is a value of one of several forms.
 func Either(forms ...Form) Form { return Form{Either: forms} }
 
-// OrNull is the form with null allowed.
+// OrNull returns the form with null allowed.
 func (f Form) OrNull() Form {
 	f.Nullable = true
 	return f
 }
 
-// Says is the form with a description.
+// Says returns the form with a description.
 func (f Form) Says(description string) Form {
 	f.Description = description
 	return f
 }
 
-// As is the form under a name of its own.
+// As returns the form with a name of its own.
 func (f Form) As(name string) Form {
 	f.Name = name
 	return f
@@ -74,7 +74,7 @@ func BreakdownValue() Form {
 	return Either(value, List(value)).Says("The value, null where it is missing; a list where there are several breakdowns.")
 }
 
-// Action is the series that an item of an answer belongs to: its id, and more members than all have.
+// Action is the series that an item of an answer belongs to: its id, the members that all kinds have, and more.
 func Action(id Form, more Members) Form {
 	all := Members{
 		"id": id, "name": Text(), "type": Text(), "order": Integer(), "custom_name?": Text().OrNull(),
@@ -83,7 +83,7 @@ func Action(id Form, more Members) Form {
 	return Object(all)
 }
 
-// Compared is an object that stands for one of two periods where these are compared.
+// Compared is an object that belongs to one of two periods if these are compared.
 func Compared(m Members) Form {
 	m["compare?"] = Bool().Says("True where two periods are compared.")
 	m["compare_label?"] = Form{Type: "string", Words: []string{"current", "previous"}}

@@ -11,8 +11,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// A row of the query is a weekday and an hour, and how much there is. People are not counted twice in a sum of cells, so the sums
-// are rows of their own, with 0 in place of the day and allHours in place of the hour.
+// A row of the query has a weekday, an hour and a number. A sum of cells would count people twice, so the sums are rows of their own, with
+// 0 in place of the day and allHours in place of the hour.
 const (
 	ofEvents = `SELECT toDayOfWeek(timestamp) AS day, toHour(timestamp) AS hour, count() AS found FROM {events} WHERE {condition} GROUP BY day, hour`
 	ofPeople = `SELECT cell.1 AS day, cell.2 AS hour, uniqExact(visitor) AS found FROM (
@@ -20,17 +20,17 @@ const (
 			SELECT visitor, toDayOfWeek(began) AS day, toHour(began) AS hour FROM {sessions} WHERE {inRange}
 		)
 	) GROUP BY cell`
-	// sessions has the person and the beginning of each session: its first event that counts.
+	// sessions has the person and the start of each session: its first event that counts.
 	sessions = `SELECT argMin(person_id, timestamp) AS visitor, min(timestamp) AS began FROM {events} WHERE {condition} GROUP BY $session_id`
 )
 
-// allHours is the hour of the sums.
+// allHours is the hour of sums over all hours.
 const allHours = 24
 
-// longestSession is how long before the range a session may have begun that goes on in it.
+// longestSession is how long before the range a session that continues in it may have begun.
 const longestSession = 3 * 24 * time.Hour
 
-// Build returns the tree of a heatmap, and what shapes its rows. The error is a *diag.Error.
+// Build returns the query of a heatmap, and what shapes its rows. The error is a *diag.Error.
 func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	if len(q.Series) == 0 {
 		return nil, diag.Field(diag.InvalidInput, q.Field("series"), "Calendar heatmaps require at least one series.")
@@ -62,7 +62,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	return built, nil
 }
 
-// condition is what events have to satisfy apart from their time; nil for nothing.
+// condition returns what events must satisfy besides their time; nil for nothing.
 func condition(q *Query, w *insight.World) (hogql.Expr, error) {
 	filters, err := w.Conditions(&q.Common)
 	if err != nil {
@@ -77,12 +77,12 @@ func condition(q *Query, w *insight.World) (hogql.Expr, error) {
 		return nil, err
 	}
 	if q.Sampling != nil && *q.Sampling == 0 {
-		own = insight.And(own, insight.Const(false)) // nobody is looked at
+		own = insight.And(own, insight.Const(false)) // the sample is empty
 	}
 	return insight.And(named, own, filters), nil
 }
 
-// named is the condition on what events are: an action of the series, else the goal, else the event of the series.
+// named returns the condition on what events are: the action of the series, else the goal, else the event of the series.
 func named(q *Query, w *insight.World) (hogql.Expr, error) {
 	series := &q.Series[0]
 	switch g := q.Goal; {

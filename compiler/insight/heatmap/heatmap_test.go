@@ -104,7 +104,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestAllTime pins that a range whose beginning only the events know is not made up.
+// TestAllTime checks that the answer has no range if only the events know its start.
 func TestAllTime(t *testing.T) {
 	t.Parallel()
 	built, err := build(t, `"series": [{}], "dateRange": {"date_from": "all"}`)
@@ -135,7 +135,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestRowsOfAnother pins that rows which cannot be those of the query are a bug, not an answer.
+// TestRowsOfAnother checks that rows that cannot be from the query are an error, not an answer.
 func TestRowsOfAnother(t *testing.T) {
 	t.Parallel()
 	built, err := build(t, `"series": [{}]`)

@@ -5,14 +5,13 @@ import "github.com/caddy-analytics/caddy-analytics/compiler/query"
 // Query counts events, or people, by weekday and hour (contract: clients-queries.md, section 8).
 type Query struct {
 	query.Common
-	// Series are what counts. Only the first is used, as in PostHog.
+	// Series are what is counted. Only the first is used, as in PostHog.
 	Series []query.Series `json:"series"`
-	// Goal is the event or the action that is counted in place of the event of the series; nil for none. An action of the series goes
-	// before it.
+	// Goal is counted instead of the event of the series; nil for none. An action of the series takes precedence over it.
 	Goal *Goal `json:"goal,omitempty"`
 }
 
-// Goal is what visitors are meant to do: an event or an action.
+// Goal is an event or an action that visitors are meant to reach.
 type Goal struct {
 	// At is the place of the goal in the JSON.
 	At     string  `json:"-"`
@@ -20,10 +19,10 @@ type Goal struct {
 	Action *int64  `json:"action,omitempty"`
 }
 
-// Names gives the name of the event.
+// Names returns the name of the event.
 func (g Goal) Names() []query.Named { return query.EventNames(g.Event, g.At+".customEventName") }
 
-// ActionID gives the number of the action.
+// ActionID returns the number of the action.
 func (g Goal) ActionID() (id int64, ok bool) {
 	if g.Action == nil {
 		return 0, false
@@ -37,10 +36,10 @@ func (*Query) Kind() string { return "CalendarHeatmapQuery" }
 // Canonical leaves out what only labels the query.
 func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
 
-// Around gives the modifiers of the node; there is no query inside it.
+// Around returns the modifiers of the node; there is no query inside it.
 func (q *Query) Around() (query.Modifiers, query.Node) { return q.Modifiers, nil }
 
-// people reports whether people are counted, and not events. There has to be a series.
+// people reports whether people are counted instead of events. There must be a series.
 func (q *Query) people() bool { return q.Series[0].Math.Kind == "dau" }
 
 // Read reads a CalendarHeatmapQuery.

@@ -11,14 +11,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// cell is how much there is on a weekday, from 1 for Monday to 7, at an hour.
+// cell is the number on a weekday, from 1 for Monday to 7, at an hour.
 type cell struct {
 	Row    int `json:"row"`
 	Column int `json:"column"`
 	Value  int `json:"value"`
 }
 
-// rowSum and columnSum are how much there is on a weekday, and at an hour.
+// rowSum is the number on a weekday, columnSum the number at an hour.
 type (
 	rowSum struct {
 		Row   int `json:"row"`
@@ -30,7 +30,7 @@ type (
 	}
 )
 
-// results are those of a heatmap. What is zero is left out.
+// results are the results of a heatmap, without zeros.
 type results struct {
 	Data    []cell      `json:"data"`
 	Rows    []rowSum    `json:"rowAggregations"`
@@ -67,13 +67,13 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		return nil, fmt.Errorf("encoding a heatmap: %w", err)
 	}
 	answer := &insight.Answer{Results: out}
-	if !s.dates.All { // else its beginning is not known
+	if !s.dates.All { // otherwise its start is not known
 		answer.Range = &s.dates.Span
 	}
 	return answer, nil
 }
 
-// sums adds up cells, in the form that the sums of people have.
+// sums adds up cells, in the form of the sums of people.
 func sums(cells []cell) []cell {
 	var days, hours [allHours + 1]int
 	all := cell{Column: allHours}
@@ -89,7 +89,7 @@ func sums(cells []cell) []cell {
 	return slices.DeleteFunc(out, func(c cell) bool { return c.Value == 0 })
 }
 
-// collect sorts the cells from the sums.
+// collect separates the cells from the sums.
 func collect(cells []cell) results {
 	out := results{Data: []cell{}, Rows: []rowSum{}, Columns: []columnSum{}}
 	for _, c := range cells {
@@ -107,7 +107,7 @@ func collect(cells []cell) results {
 	return out
 }
 
-// Table is the cells of a heatmap as a table, without the sums.
+// Table formats the cells of a heatmap as a table, without the sums.
 func Table(raw []byte) ([][]string, error) {
 	var r results
 	if err := json.Unmarshal(raw, &r); err != nil {
