@@ -23,7 +23,6 @@ const (
 //
 // Only actors created within the range can be new, so the join reads only these. Without a match born is 0, which is not the number of any
 // bucket in a range.
-// number of no bucket of a range.
 const changes = `SELECT arrayJoin(arrayConcat(
 		arrayMap((b, before) -> (multiIf(before = b - 1, {returning}, before = {nowhere} AND b = born, {new}, {resurrecting}), b),
 			active, arrayPushFront(arrayPopBack(active), {nowhere})),
