@@ -29,7 +29,7 @@ func build(t *testing.T, fields string) (*insight.Listing, error) {
 	return actors.Build(q, people, w, 50_000)
 }
 
-// peopleOf asks for the actors behind a number of an insight of the kinds of these tests.
+// peopleOf returns the query for the actors behind a number of an insight, for the kinds of insights in these tests.
 func peopleOf(source query.PeopleSource, w *insight.World) (*insight.People, error) {
 	switch q := source.Behind().(type) {
 	case *stickiness.Query:

@@ -15,14 +15,14 @@ import (
 
 // builder builds the parts of one query.
 //
-// The query has two levels when it shows actors as objects: a page of rows, with its conditions, order and limit; and over
-// it the joins with all that is known of the actors of the page, and of no others.
+// If the query shows actors as objects, it has two levels: a page of rows, with its conditions, order and limit; and around it the joins
+// with everything that is known of the actors of the page, and of no others.
 type builder struct {
 	query  *Query
 	world  *insight.World
 	people *insight.People // nil for all people
 	kind   kind
-	// known reports whether the page reads the table of people or groups, not only the source.
+	// known reports whether the page reads the table of people or groups, not just the source.
 	known bool
 	cells []cell
 }
@@ -30,13 +30,13 @@ type builder struct {
 // cell is one column of the answer.
 type cell struct {
 	text   string
-	x      hogql.Expr // in the page; nil for an object, which the actor's id stands for there
+	x      hogql.Expr // in the page; nil for an object, for which the page has the actor's id
 	name   string     // of the column in the page
 	object insight.Object
 }
 
-// Build returns the tree of a list of actors; people are those of its source, nil for all people. Most is the highest limit.
-// The error is a *diag.Error.
+// Build returns the query for a list of actors. people are those of its source, nil for all people; most is the maximum limit. The error is
+// a *diag.Error.
 func Build(q *Query, people *insight.People, w *insight.World, most int) (*insight.Listing, error) {
 	b := &builder{query: q, world: w, people: people, kind: personKind}
 	if people != nil && people.Group != nil {
@@ -58,7 +58,7 @@ func Build(q *Query, people *insight.People, w *insight.World, most int) (*insig
 	return out, nil
 }
 
-// names are those of the answer's columns.
+// names returns the names of the answer's columns.
 func (b *builder) names() []string {
 	out := make([]string, len(b.cells))
 	for i, c := range b.cells {
@@ -67,7 +67,7 @@ func (b *builder) names() []string {
 	return out
 }
 
-// columns are those that the query selects, or those of one that selects none, and those that are shown always.
+// columns returns the columns that the query selects, or the default ones, and those that are always shown.
 func (b *builder) columns() []string {
 	list := b.query.Select
 	switch {
@@ -87,7 +87,7 @@ func (b *builder) columns() []string {
 	return list
 }
 
-// deleteButton is a column that only makes PostHog's own pages show a button; its value is always 1.
+// deleteButton is a column that only makes PostHog's own pages show a button. Its value is always 1.
 const deleteButton = "person.$delete"
 
 func (b *builder) readColumns() error {
@@ -105,7 +105,7 @@ func (b *builder) readColumns() error {
 			}
 			c.x, c.object = b.displayTuple(), insight.ObjectOf([]insight.Member{{Name: "display_name"}, {Name: "id"}})
 		case "matched_recordings":
-			c.x = &hogql.Array{} // sessions are not recorded, so there is none
+			c.x = &hogql.Array{} // sessions are not recorded, so there are none
 		default:
 			var err error
 			if c.x, err = b.expr(text, "select", i); err != nil {
@@ -123,7 +123,7 @@ func (b *builder) readColumns() error {
 	return nil
 }
 
-// named reports whether a column of the page has this name already, or could get it.
+// named reports whether a column of the page already has this name, or could get it.
 func (b *builder) named(name string) bool {
 	for _, c := range b.cells {
 		if c.name == name {
@@ -142,7 +142,7 @@ func (b *builder) displayTuple() hogql.Expr {
 	return &hogql.Tuple{Items: []hogql.Expr{insight.Call("coalesce", append(names, id)...), id}}
 }
 
-// expr reads an expression of one of the node's lists.
+// expr parses an expression of one of the node's lists.
 func (b *builder) expr(text, field string, i int) (hogql.Expr, error) {
 	e, mistake := filter.UserExpr(text, b.world.Spend)
 	if mistake != nil {
@@ -151,7 +151,7 @@ func (b *builder) expr(text, field string, i int) (hogql.Expr, error) {
 	return e, nil
 }
 
-// page builds the rows that are asked for, with the actor's id in place of objects.
+// page builds the query for the rows, with the actor's id in place of objects.
 func (b *builder) page(limit int) (*hogql.Select, error) {
 	conditions, err := b.conditions()
 	if err != nil {
@@ -170,11 +170,11 @@ func (b *builder) page(limit int) (*hogql.Select, error) {
 	if b.people != nil && b.known {
 		s.With = []*hogql.CTE{{Name: hogql.Name{Text: behindName}, Query: b.people.Query}}
 	}
-	if b.people != nil && b.known && !b.people.Shaky { // looks up these alone
+	if b.people != nil && b.known && !b.people.Shaky { // look up only these
 		s.Where = insight.And(s.Where, insight.Compare(b.id(), hogql.In, &hogql.Subquery{Query: insight.Template("select actor_id from behind", nil)}))
 	}
 	objects, aggregates := false, false
-	var keys []hogql.Expr // what tells the rows apart
+	var keys []hogql.Expr // identify a row
 	for _, c := range b.cells {
 		x := c.x
 		if x == nil {
@@ -206,7 +206,7 @@ func (b *builder) page(limit int) (*hogql.Select, error) {
 	return s, nil
 }
 
-// total adds the keys that are missing to an order, so that no two rows are equal in it, and no page repeats one.
+// total adds missing keys to an order, so that no two rows are equal in it, and no page repeats a row.
 func (b *builder) total(order []*hogql.Order, keys []hogql.Expr) []*hogql.Order {
 	for _, key := range keys {
 		same := func(o *hogql.Order) bool {

@@ -10,18 +10,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// sourceName is what the table of the source is called, as in PostHog, and behindName the query behind it where it is read twice.
+// sourceName is the name of the source's table, as in PostHog; behindName is the name of the query behind it if it is read twice.
 const (
 	sourceName = "source"
 	behindName = "behind"
 )
 
-// of is a field of the table of people or groups. It names its table, so that no column of the query or the source hides it.
+// of refers to a field of the table of people or groups. It names the table, so that no column of the query or the source hides the field.
 func (b *builder) of(chain ...string) hogql.Expr {
 	return insight.Field(append([]string{b.kind.table}, chain...)...)
 }
 
-// id is who the actor of a row is.
+// id returns the id of a row's actor.
 func (b *builder) id() hogql.Expr {
 	if b.known {
 		return b.of(b.kind.id)
@@ -49,7 +49,7 @@ func (b *builder) from() hogql.Table {
 	}
 }
 
-// sourceWith is the source with one column more.
+// sourceWith returns the source with one more column.
 func (b *builder) sourceWith(column hogql.Expr) hogql.Query {
 	s := &hogql.Select{From: insight.From(b.people.Query)}
 	for _, name := range append([]string{insight.ActorID}, b.people.Extra...) {
@@ -59,7 +59,7 @@ func (b *builder) sourceWith(column hogql.Expr) hogql.Query {
 	return s
 }
 
-// covers reports whether the source alone has all that expressions name.
+// covers reports whether the source alone has everything that the expressions name.
 func (b *builder) covers(expressions []hogql.Expr) bool {
 	names := append([]string{insight.ActorID, b.kind.id, sourceName}, b.people.Extra...)
 	for _, c := range b.cells {
@@ -80,7 +80,7 @@ func (b *builder) covers(expressions []hogql.Expr) bool {
 	return covered
 }
 
-// conditions is what the actors of the page have to satisfy; nil for nothing.
+// conditions returns what the actors of the page must satisfy; nil for nothing.
 func (b *builder) conditions() (hogql.Expr, error) {
 	q := b.query
 	if b.kind.group && (q.Properties != nil || q.Fixed != nil) {
@@ -101,7 +101,7 @@ func (b *builder) conditions() (hogql.Expr, error) {
 	return insight.And(own, fixed, b.search()), nil
 }
 
-// search is the condition that an actor is what is looked for, by a part of its id, name or email address; nil for all.
+// search returns the condition that a part of an actor's id, name or email address matches the search; nil for all actors.
 func (b *builder) search() hogql.Expr {
 	if b.query.Search == "" {
 		return nil
@@ -120,8 +120,8 @@ func (b *builder) search() hogql.Expr {
 	)
 }
 
-// order is the order that the query asks for, which is none for an empty list; without one the greatest counts or other aggregates come
-// first, else those that were made last, else the rows by their first column.
+// order returns the order that the query asks for; an empty list means none. By default the greatest count or other aggregate comes first.
+// Without aggregates the latest created_at does, if it is a column. Otherwise rows are ordered by their first column.
 func (b *builder) order() ([]*hogql.Order, error) {
 	var out []*hogql.Order
 	for i, text := range b.query.OrderBy {
@@ -131,7 +131,7 @@ func (b *builder) order() ([]*hogql.Order, error) {
 		case name == b.kind.object, name == "actor":
 			out = append(out, &hogql.Order{X: b.of("properties", b.kind.orderBy), Desc: desc})
 			continue
-		case name == insight.DisplayName && !b.kind.group: // be it a column of the page or not
+		case name == insight.DisplayName && !b.kind.group: // whether or not it is a column of the page
 			out = append(out, &hogql.Order{X: b.displayTuple(), Desc: desc})
 			continue
 		}
@@ -158,10 +158,10 @@ func (b *builder) order() ([]*hogql.Order, error) {
 	if first := b.cells[0].x; first != nil {
 		return []*hogql.Order{{X: first}}, nil
 	}
-	return nil, nil // by id, as ever
+	return nil, nil // by id, as always
 }
 
-// inPage gives the column of the page that an expression to order by is: one that is named, or written in the same way.
+// inPage replaces an expression to order by with the column of the page that has its name or the same text.
 func (b *builder) inPage(e hogql.Expr) hogql.Expr {
 	text := hogql.PrintExpr(e)
 	for _, c := range b.cells {
@@ -172,7 +172,7 @@ func (b *builder) inPage(e hogql.Expr) hogql.Expr {
 	return e
 }
 
-// over shows what is known of the actors of a page.
+// over joins a page with what is known of its actors.
 func (b *builder) over(page *hogql.Select) hogql.Query {
 	values := map[string]any{"index": int64(0)}
 	if b.people != nil && b.people.Group != nil {
@@ -197,8 +197,8 @@ func (b *builder) over(page *hogql.Select) hogql.Query {
 	return s
 }
 
-// once gives the rows of a query that is run once, however often they are read: as an array that is a constant of the query
-// around it. Rows that are read twice need not be the same ones, and may take twice the time.
+// once returns the rows of a query that runs only once, however often they are read: as an array that is a constant of the query around it.
+// Reading a query twice could return different rows, and take twice the time.
 func once(page *hogql.Select) hogql.Query {
 	row, whole := &hogql.Select{}, &hogql.Tuple{}
 	for i, column := range page.Columns {
@@ -211,7 +211,7 @@ func once(page *hogql.Select) hogql.Query {
 	return row
 }
 
-// tuple is all that an object is made of. Last come the distinct ids of the events, where the query shows these.
+// tuple returns everything that an object is made of. The distinct ids of the events come last, if the query shows them.
 func (b *builder) tuple() hogql.Expr {
 	t := &hogql.Tuple{Items: []hogql.Expr{insight.Field(pageName, insight.ActorID)}}
 	for _, column := range b.kind.columns {

@@ -10,12 +10,12 @@ type Query struct {
 	Source query.Node `json:"-"`
 	// Select are HogQL expressions, columns of the source, or person, group, actor; nil for the default.
 	Select []string `json:"select,omitempty"`
-	// Search is a part of an id, a name or an email address; empty for all.
+	// Search is part of an id, a name or an email address; empty for all.
 	Search string `json:"search,omitempty"`
-	// Properties and Fixed are two conditions on people, which both count; nil for none.
+	// Properties and Fixed are two conditions on people, both of which must hold; nil for none.
 	Properties *query.Condition `json:"properties,omitempty"`
 	Fixed      *query.Condition `json:"fixedProperties,omitempty"`
-	// OrderBy are HogQL expressions, each with ASC or DESC after it; nil for the default order, empty for that of the ids.
+	// OrderBy are HogQL expressions, optionally followed by ASC or DESC; nil for the default order, empty for the order of the ids.
 	OrderBy   []string        `json:"orderBy,omitzero"`
 	Limit     int             `json:"limit,omitempty"` // 0 for the default
 	Offset    int             `json:"offset,omitempty"`
@@ -25,7 +25,7 @@ type Query struct {
 // Kind returns ActorsQuery.
 func (*Query) Kind() string { return "ActorsQuery" }
 
-// Text is that of a HogQL source; mistakes in the other texts name the field.
+// Text returns the text of a HogQL source; mistakes in the other texts name the field.
 func (q *Query) Text() string {
 	if source, ok := q.Source.(*query.HogQL); ok {
 		return source.Text()
@@ -41,13 +41,13 @@ func (q *Query) Canonical() []byte {
 	return query.CanonicalOver(q.Kind(), q.Source, q)
 }
 
-// Field gives the dotted path of a field of the node, for the attr of a mistake.
+// Field returns the dotted path of a field of the node, for the attr of a mistake.
 func (q *Query) Field(name string) string { return (&query.Common{At: q.At}).Field(name) }
 
-// Around gives the modifiers of the node itself, and the query inside it; nil for none.
+// Around returns the modifiers of the node itself, and the query inside it; nil for none.
 func (q *Query) Around() (query.Modifiers, query.Node) { return q.Modifiers, q.Source }
 
-// Overridden puts the overrides over the source; the list of all people takes none.
+// Overridden applies the overrides to the source; the list of all people takes none.
 func (q *Query) Overridden(ov *query.Overrides) (query.Node, error) {
 	source, err := ov.ApplyTo(q.Source)
 	if source == nil || err != nil {
@@ -58,7 +58,7 @@ func (q *Query) Overridden(ov *query.Overrides) (query.Node, error) {
 	return &out, nil
 }
 
-// Rows gives the limit that is asked for, 0 for none, and its field.
+// Rows returns the limit asked for, 0 for none, and its field.
 func (q *Query) Rows() (limit int, field string) { return q.Limit, q.Field("limit") }
 
 // Read reads an ActorsQuery.

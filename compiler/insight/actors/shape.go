@@ -8,21 +8,21 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// kind is what people and groups differ in.
+// kind has what differs between people and groups.
 type kind struct {
 	group bool
-	// object is the word that selects an actor as an object, table what holds them, id their field there, typ its type.
+	// object is the word that selects an actor as an object, table the table of actors, id their field in it, typ the type of that field.
 	object, table, id, typ string
-	// orderBy is the property that the word object stands for in an order.
+	// orderBy is the property to order by for the word object.
 	orderBy string
-	// known is a SELECT over the page and what is known of its actors, and columns are those of what is known, led by found.
+	// known is a SELECT that joins the page with what is known of its actors. columns are the columns of what is known; the first is found.
 	known   string
 	columns [][2]string
-	// members are those of the object that come from columns, but for found.
+	// members are the members of the object that come from columns, without found.
 	members []insight.Member
 }
 
-// The actors. Only rows of the page are looked up.
+// The kinds of actors. Only actors of the page are looked up.
 var (
 	personKind = kind{
 		object: "person", table: "persons", id: "id", typ: "UUID", orderBy: "email",
@@ -45,8 +45,8 @@ var (
 	}
 )
 
-// object turns the tuple of an actor into an object. One of whom nothing is known has its id alone; a group also the index of its type, a
-// person the distinct ids of its events where the query shows these.
+// object turns the tuple of an actor into an object. An actor of whom nothing is known has only its id. A group also has the index of its
+// type, a person the distinct ids of its events if the query shows these.
 func (b *builder) object(dst []byte, values []json.RawMessage) ([]byte, error) {
 	columns := b.kind.columns
 	if len(values) <= len(columns) {
@@ -74,7 +74,7 @@ func (b *builder) object(dst []byte, values []json.RawMessage) ([]byte, error) {
 	return append(dst, members[1:]...), nil
 }
 
-// shape says how rows of the query become rows of the answer.
+// shape sets how rows of the query become rows of the answer.
 func (b *builder) shape(out *insight.Listing) {
 	objects := map[int]insight.Object{}
 	actor := -1
