@@ -66,9 +66,9 @@ func (p *Parts) Add(piece Piece, start time.Time, cut bool) {
 func (w *World) CutUp(ranges []Range) (*Parts, bool) {
 	type part struct {
 		Piece
-		start time.Time // the index of its range
+		start time.Time // of its bucket
 		cut   bool
-		of    int // the range that has it
+		of    int // the index of its range
 	}
 	var all []part
 	out := &Parts{Of: make([][]int, len(ranges))}

@@ -74,7 +74,7 @@ func BreakdownValue() Form {
 	return Either(value, List(value)).Says("The value, null where it is missing; a list where there are several breakdowns.")
 }
 
-// Action is the series that an item of an answer belongs to: its id, the members that all kinds have, and more.
+// Action is the series that an item of an answer belongs to: its id, the members of every kind of insight, and more.
 func Action(id Form, more Members) Form {
 	all := Members{
 		"id": id, "name": Text(), "type": Text(), "order": Integer(), "custom_name?": Text().OrNull(),

@@ -108,7 +108,8 @@ type value struct {
 	list, cohort bool
 }
 
-// attribution says which events give an actor its value. An actor's cohorts are the same on all of its events.
+// attribution says which events give an actor its value: for cohorts all of them, since an actor's cohorts are the same on all of its
+// events.
 func (b *builder) attribution() Attribution {
 	if b.value.cohort {
 		return AllEvents

@@ -59,9 +59,9 @@ func (b *builder) counted(began hogql.Expr) hogql.Expr {
 	return expr("{began} * (passed <= level)", values{"began": began})
 }
 
-// The conditions below use bitAnd and bitOr, and multiply by a condition to remove values. The engine computes what only a branch of if,
-// and or or needs in that branch, and again for each time it is named there. With arrays that are built from each other, that takes many
-// times as long as computing all of them once.
+// The conditions below use bitAnd and bitOr, and multiply by a condition to remove values. With if, "and" and "or", the engine computes
+// what only one branch needs inside that branch, and again for each time it is named there. With arrays that are built from each other,
+// that takes many times as long as computing all of them once.
 
 // final returns when the final attempt in slot best began; 0 for none. guard is the bit of the exclusions that stop attempts from going on;
 // 0 for none.

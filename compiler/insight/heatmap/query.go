@@ -11,7 +11,7 @@ type Query struct {
 	Goal *Goal `json:"goal,omitempty"`
 }
 
-// Goal is an event or an action that visitors are meant to reach.
+// Goal is a conversion goal: an event or an action that visitors are meant to reach.
 type Goal struct {
 	// At is the place of the goal in the JSON.
 	At     string  `json:"-"`

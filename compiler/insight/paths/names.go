@@ -35,7 +35,7 @@ func grouped(name hogql.Expr, patterns []string) hogql.Expr {
 	places, all := &hogql.Array{}, &hogql.Array{}
 	for i, pattern := range patterns {
 		all.Items = append(all.Items, insight.Const(pattern))
-		place := insight.Const(int64(i + 1)) // a pattern of stars only matches at once
+		place := insight.Const(int64(i + 1)) // a pattern of nothing but stars matches at once
 		if strings.Trim(pattern, "*") != "" {
 			match := insight.Call("extract", name, insight.Const(`^(?s:.*?`+expression(pattern, `.*?`)+`)`))
 			place = insight.TemplateExpr("if(empty({match}), {never}, length({match}) * {among} + {i})", map[string]any{

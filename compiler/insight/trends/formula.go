@@ -242,5 +242,5 @@ func (p *formulaParser) atom() formula {
 	return nil
 }
 
-// lastValues ranks the breakdown values that a formula's lines have last.
+// lastValues are the breakdown values whose lines come last among those of a formula, and their ranks.
 var lastValues = map[string]int{insight.NullValue: 1, insight.OtherValue: 2}

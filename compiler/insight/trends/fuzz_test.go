@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
 
-// FuzzBuild checks that every query that can be built prints as HogQL that parses, and gives an answer of valid JSON without rows.
+// FuzzBuild checks that every query that can be built prints as HogQL that parses, and that it turns no rows into an answer of valid JSON.
 func FuzzBuild(f *testing.F) {
 	for _, seed := range []string{
 		`"series": [{"event": "a", "math": "dau"}], "compareFilter": {"compare": true}`,

@@ -69,7 +69,7 @@ func (b *builder) measureOf(s *query.Series) (measure, error) {
 	m := s.Math
 	kind := b.mathKind(m.Kind)
 	switch kind {
-	case "", "total", "first_time_for_user_with_filters": // the last one is for funnels; here it only counts
+	case "", "total", "first_time_for_user_with_filters": // the last one is for funnels; here it is a plain count
 		return measure{function: "count", merge: mergeSum, counts: true, present: true}, nil
 	case "dau", "weekly_active", "monthly_active":
 		return b.activeUsers(s, kind), nil

@@ -23,7 +23,7 @@ import (
 //
 //	place, source, [value…], [number…], [events…]
 //
-// with all values in a piece. [events…] are the numbers of events behind the numbers, where they are counted.
+// with all values in a piece. [events…] has, for each number, the count of the events behind it, if these are counted.
 type pieces struct {
 	b       *builder // of the whole trend
 	parts   *insight.Parts
@@ -67,7 +67,7 @@ func (b *builder) inPieces() *insight.Pieces {
 	}
 }
 
-// must panics on an error: v could be built before.
+// must returns v, which could be built before; an error is a bug.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("BUG: what was read of a trend cannot be read again: " + err.Error())

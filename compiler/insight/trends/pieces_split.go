@@ -17,7 +17,7 @@ import (
 // mostKept is the maximum number of values that a source may have in a piece. With more, the whole query is less work than its pieces.
 const mostKept = 5000
 
-// split adds the columns of a source with a breakdown. It returns up to one row more than the limit, to show that there are too many.
+// split adds the columns of a source with a breakdown. It allows one row more than the limit, which shows that there are too many.
 func (p *pieces) split(out *hogql.Select, i int, src *source) {
 	values, seen := &hogql.Array{}, &hogql.Array{}
 	for k := range p.b.values {

@@ -11,7 +11,7 @@ type Query struct {
 	query.Common
 	// Compare asks for the numbers of an earlier period, too; nil for none.
 	Compare *query.Compare `json:"compare,omitempty"`
-	// Goal is the goal that visitors convert with; nil for none.
+	// Goal is the conversion goal; nil for none.
 	Goal *Goal `json:"goal,omitempty"`
 	// CleanPaths applies the project's rules for cleaning paths.
 	CleanPaths bool `json:"clean_paths,omitempty"`
@@ -19,7 +19,7 @@ type Query struct {
 	Rate Rate `json:"rate"`
 }
 
-// Goal is an event or an action that visitors are meant to reach.
+// Goal is a conversion goal: an event or an action that visitors are meant to reach.
 type Goal struct {
 	// At is the place of the goal in the JSON.
 	At string `json:"-"`

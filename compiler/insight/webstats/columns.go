@@ -9,7 +9,7 @@ import (
 type column struct {
 	// name is the name of the current number in the query, and of the pair in the answer.
 	name string
-	// function is the aggregate over the column of in the sessions; empty for a rate, which is computed from two columns.
+	// function is the aggregate over the sessions' column that of names; empty for a rate, which is computed from two columns.
 	function, of string
 	// order is the API's word for ordering by the column.
 	order string

@@ -69,14 +69,14 @@ type pair struct {
 	now, before hogql.Expr
 }
 
-// counted returns the numbers of a column; 0 without a previous period.
+// counted returns the numbers of a column. A missing previous period has 0.
 func (b *builder) counted(c column) pair {
 	return pair{
 		c, insight.Call(c.function+"If", insight.Field(c.of), b.periods.Now()), insight.Call(c.function+"If", insight.Field(c.of), b.periods.Before()),
 	}
 }
 
-// average returns the numbers of a column; null without a previous period.
+// average is like counted, but a missing previous period has null.
 func (b *builder) average(c column) pair {
 	out := b.counted(c)
 	if b.periods.Previous == nil {
