@@ -145,7 +145,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// differing returns exclusions that all have different ranges.
+// differing returns n exclusions. Their ranges repeat after ten.
 func differing(n int) []string {
 	out := make([]string, n)
 	for i := range out {
