@@ -1,6 +1,7 @@
 package funnels_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -145,11 +146,11 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// differing returns n exclusions. Their ranges repeat after ten.
+// differing returns n exclusions that all have different ranges.
 func differing(n int) []string {
 	out := make([]string, n)
 	for i := range out {
-		out[i] = `{"event": "x", "funnelFromStep": ` + string(rune('0'+i%10)) + `, "funnelToStep": 2` + string(rune('0'+i%10)) + `}`
+		out[i] = fmt.Sprintf(`{"event": "x", "funnelFromStep": %d, "funnelToStep": %d}`, i, i+16)
 	}
 	return out
 }
