@@ -27,7 +27,7 @@ func TestImportAlone(t *testing.T) {
 	for _, to := range []*target{alone, looking} {
 		to.run(t, rand.New(rand.NewPCG(seed, 1)))
 	}
-	if alone.fresh < 30 {
+	if alone.fresh < 15 {
 		t.Errorf("events were written without a lookup after %d imports only", alone.fresh)
 	}
 	for _, sql := range []string{
@@ -74,7 +74,7 @@ func newTarget(t *testing.T, c *clickhouse.Client, alone bool) *target {
 func (to *target) run(t *testing.T, r *rand.Rand) {
 	t.Helper()
 	var sent []string
-	for n := range 60 {
+	for n := range 30 {
 		var lines []string
 		for range 1 + r.IntN(40) {
 			if len(sent) > 0 && r.IntN(5) == 0 {

@@ -75,7 +75,7 @@ func (p *players) note(format string, args ...any) {
 
 func (p *players) play(t *testing.T, r *rand.Rand) {
 	t.Helper()
-	for range 8 {
+	for range 5 {
 		switch r.IntN(5) {
 		case 0:
 			p.step(t, r)

@@ -178,7 +178,7 @@ func TestMemory(t *testing.T) {
 
 // TestLargeInflated inflates large input. A text that is too large takes little memory before it is refused, and any other no more than its size.
 func TestLargeInflated(t *testing.T) {
-	const batch = 32 << 20
+	const batch = 8 << 20
 	encodings := map[string]func(io.Writer) io.WriteCloser{
 		"gzip":    gzipWriter,
 		"deflate": func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) },
@@ -215,7 +215,7 @@ func TestLargeInflated(t *testing.T) {
 	// An event after many blanks is found in the second pass.
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
-	_, _ = z.Write(bytes.Repeat([]byte(" "), 20<<20))
+	_, _ = z.Write(bytes.Repeat([]byte(" "), 7<<20))
 	_, _ = z.Write([]byte(one("")))
 	if err := z.Close(); err != nil {
 		t.Fatal(err)

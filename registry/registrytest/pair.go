@@ -138,7 +138,7 @@ func (p pair) settled() []project {
 // same compares a part of what the store has.
 func same(t exam, what string, want, got any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), wholeJSON); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
