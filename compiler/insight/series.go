@@ -5,11 +5,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/form"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
+
+// NoSeriesCode is the code of an insight without a series, for kinds that need one.
+const NoSeriesCode diag.Code = "insight_requires_at_least_one_series"
 
 // Events is the table events, or a sample of it if the insight has a sampling factor.
 func Events(c *query.Common) hogql.Table {

@@ -16,6 +16,15 @@ const (
 	mostExclusions = 15
 )
 
+// The codes of funnels that are refused, which are PostHog's.
+const (
+	stepsCode      diag.Code = "funnels_require_at_least_two_steps"
+	mostStepsCode  diag.Code = "funnel_max_steps_exceeded"
+	rangeCode      diag.Code = "funnel_step_range_invalid"
+	exclusionsCode diag.Code = "funnel_exclusions_invalid"
+	optionalCode   diag.Code = "funnel_optional_steps_invalid"
+)
+
 // checker finds mistakes that make a funnel impossible (contract: section 1).
 type checker struct {
 	q *Query
@@ -27,11 +36,11 @@ func check(q *Query) error {
 	c := checker{q, len(q.Series)}
 	switch {
 	case c.n < 2:
-		return c.mistake("series", "Funnels require at least two steps.")
+		return c.mistake(stepsCode, "series", "Funnels require at least two steps.")
 	case c.n > mostSteps:
-		return c.mistake("series", "Funnels support up to %d steps.", mostSteps)
+		return c.mistake(mostStepsCode, "series", "Funnels support up to %d steps.", mostSteps)
 	case len(q.Exclusions) > mostExclusions:
-		return c.mistake("funnelsFilter.exclusions", "Funnels can have at most %d exclusions, not %d.", mostExclusions, len(q.Exclusions))
+		return c.mistake(diag.InvalidInput, "funnelsFilter.exclusions", "Funnels can have at most %d exclusions, not %d.", mostExclusions, len(q.Exclusions))
 	}
 	for _, part := range []func() error{c.ends, c.exclusions, c.optional, c.attribution} {
 		if err := part(); err != nil {
@@ -41,8 +50,8 @@ func check(q *Query) error {
 	return nil
 }
 
-func (c checker) mistake(field, format string, args ...any) error {
-	return diag.Field(diag.InvalidInput, c.q.Field(field), format, args...)
+func (c checker) mistake(code diag.Code, field, format string, args ...any) error {
+	return diag.Field(code, c.q.Field(field), format, args...)
 }
 
 // ends checks the steps that trends and times to convert are about. Times to convert have their own message for a wrong last step
@@ -51,22 +60,22 @@ func (c checker) ends() error {
 	from, to := c.q.From, c.q.To
 	switch {
 	case from != nil && (*from < 0 || *from > c.n-2):
-		return c.mistake("funnelsFilter.funnelFromStep", "funnelFromStep is out of bounds. It must be between 0 and %d.", c.n-2)
+		return c.mistake(rangeCode, "funnelsFilter.funnelFromStep", "funnelFromStep is out of bounds. It must be between 0 and %d.", c.n-2)
 	case to == nil:
 		return nil
 	case 1 <= *to && *to < c.n:
 		if c.q.FromStep() >= *to {
-			return c.mistake("funnelsFilter.funnelToStep", "Funnel step range is invalid. funnelToStep should be greater than funnelFromStep.")
+			return c.mistake(rangeCode, "funnelsFilter.funnelToStep", "Funnel step range is invalid. funnelToStep should be greater than funnelFromStep.")
 		}
 		return nil
 	case c.q.Viz != VizTimeToConvert:
-		return c.mistake("funnelsFilter.funnelToStep", "funnelToStep is out of bounds. It must be between 1 and %d.", c.n-1)
+		return c.mistake(rangeCode, "funnelsFilter.funnelToStep", "funnelToStep is out of bounds. It must be between 1 and %d.", c.n-1)
 	}
 	allowed := make([]string, c.n-1)
 	for i := range allowed {
 		allowed[i] = strconv.Itoa(i + 1)
 	}
-	return c.mistake("funnelsFilter.funnelToStep", "Filter parameter funnel_to_step can only be one of %s for time to convert!", strings.Join(allowed, ", "))
+	return c.mistake(rangeCode, "funnelsFilter.funnelToStep", "Filter parameter funnel_to_step can only be one of %s for time to convert!", strings.Join(allowed, ", "))
 }
 
 func (c checker) exclusions() error {
@@ -75,19 +84,19 @@ func (c checker) exclusions() error {
 		field := "funnelsFilter.exclusions." + strconv.Itoa(i)
 		switch {
 		case c.q.Order == Unordered && (e.From != 0 || e.To != c.n-1):
-			return c.mistake(field, "Partial Exclusions not allowed in unordered funnels")
+			return c.mistake(exclusionsCode, field, "Partial Exclusions not allowed in unordered funnels")
 		case e.From >= e.To:
-			return c.mistake(field+".funnelToStep", "Exclusion event range is invalid. End of range should be greater than start.")
+			return c.mistake(exclusionsCode, field+".funnelToStep", "Exclusion event range is invalid. End of range should be greater than start.")
 		case e.From < 0:
-			return c.mistake(field+".funnelFromStep", "Exclusion event range is invalid. Start of range is before the first step.")
+			return c.mistake(exclusionsCode, field+".funnelFromStep", "Exclusion event range is invalid. Start of range is before the first step.")
 		case e.From >= c.n-1:
-			return c.mistake(field+".funnelFromStep", "Exclusion event range is invalid. Start of range is greater than number of steps.")
+			return c.mistake(exclusionsCode, field+".funnelFromStep", "Exclusion event range is invalid. Start of range is greater than number of steps.")
 		case e.To > c.n-1:
-			return c.mistake(field+".funnelToStep", "Exclusion event range is invalid. End of range is greater than number of steps.")
+			return c.mistake(exclusionsCode, field+".funnelToStep", "Exclusion event range is invalid. End of range is greater than number of steps.")
 		}
 		for k := e.From; k <= e.To; k++ {
 			if covers(&c.q.Series[k], &e.Series) {
-				return c.mistake(field, "Exclusion steps cannot contain an event that's part of funnel steps.")
+				return c.mistake(exclusionsCode, field, "Exclusion steps cannot contain an event that's part of funnel steps.")
 			}
 		}
 	}
@@ -101,11 +110,11 @@ func (c checker) optional() error {
 		switch {
 		case !s.Optional:
 		case c.q.Viz != VizSteps, c.q.Order == Unordered:
-			return c.mistake(field, `Optional funnel steps are only supported in funnels with step order Sequential or Strict and the graph type "Conversion Steps".`)
+			return c.mistake(optionalCode, field, `Optional funnel steps are only supported in funnels with step order Sequential or Strict and the graph type "Conversion Steps".`)
 		case i == 0:
-			return c.mistake(field, "The first step of a funnel cannot be optional.")
+			return c.mistake(optionalCode, field, "The first step of a funnel cannot be optional.")
 		case i+1 < c.n && !c.q.Series[i+1].Optional && covers(&c.q.Series[i+1], s):
-			return c.mistake(field, "An optional step cannot be the same as the following required step.")
+			return c.mistake(optionalCode, field, "An optional step cannot be the same as the following required step.")
 		}
 	}
 	return nil
@@ -118,9 +127,9 @@ func (c checker) attribution() error {
 	const field = "funnelsFilter.breakdownAttributionValue"
 	switch step := *c.q.AttributionStep; {
 	case step < 0 || step >= c.n:
-		return c.mistake(field, "The step of the attribution is not one of the funnel's steps, 0 to %d.", c.n-1)
+		return c.mistake(diag.InvalidInput, field, "The step of the attribution is not one of the funnel's steps, 0 to %d.", c.n-1)
 	case step != 0 && c.q.Order == Unordered:
-		return c.mistake(field, "Only the first step can be used for breakdown attribution in unordered funnels")
+		return c.mistake(diag.InvalidInput, field, "Only the first step can be used for breakdown attribution in unordered funnels")
 	}
 	return nil
 }

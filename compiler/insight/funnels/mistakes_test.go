@@ -1,10 +1,12 @@
 package funnels_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 )
@@ -122,6 +124,23 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestCodes checks the codes of mistakes that have one of their own.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	for want, fields := range map[diag.Code]string{
+		"funnels_require_at_least_two_steps": `"series": [{"event": "a"}]`,
+		"funnel_max_steps_exceeded":          `"series": [` + strings.Repeat(`{"event": "a"}, `, 32) + `{"event": "b"}]`,
+		"funnel_step_range_invalid":          three + `, "funnelsFilter": {"funnelFromStep": 2}`,
+		"funnel_exclusions_invalid":          three + `, "funnelsFilter": {"exclusions": [{"event": "b", "funnelFromStep": 0, "funnelToStep": 1}]}`,
+		"funnel_optional_steps_invalid":      `"series": [{"event": "a", "optionalInFunnel": true}, {"event": "b"}]`,
+	} {
+		_, err := funnels.Build(insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", `+fields+`}`), insighttest.World())
+		if mistake, ok := errors.AsType[*diag.Error](err); !ok || mistake.Code != want {
+			t.Errorf("got %v, want a mistake with the code %s", err, want)
+		}
 	}
 }
 

@@ -75,7 +75,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 
 func rangeOf(q *Query, w *insight.World) (insight.Range, error) {
 	if len(q.Series) == 0 {
-		return insight.Range{}, diag.Field(diag.InvalidInput, q.Field("series"), "Lifecycle insights require at least one series.")
+		return insight.Range{}, diag.Field(insight.NoSeriesCode, q.Field("series"), "Lifecycle insights require at least one series.")
 	}
 	common := q.Common
 	common.DateRange.DaysOfWeek = nil // contract: api.md, section 2.1

@@ -46,7 +46,7 @@ type builder struct {
 
 func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	if len(q.Series) == 0 {
-		return nil, diag.Field(diag.InvalidInput, q.Field("series"), "Stickiness insights require at least one series.")
+		return nil, diag.Field(insight.NoSeriesCode, q.Field("series"), "Stickiness insights require at least one series.")
 	}
 	b := &builder{query: q, world: w}
 	var err error
