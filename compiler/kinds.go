@@ -42,8 +42,10 @@ type Kind struct {
 
 	build  func(query.Node, Env) (tree, error)                               // nil for kinds without rows
 	people func(query.PeopleSource, *insight.World) (*insight.People, error) // of an insight; or of the drill-down itself, where it does not ask the insight
-	form   func(query.Insight) form.Form
-	table  func(query.Node, []byte) ([][]string, error) // nil for kinds whose rows are the answer
+	// choices asks for the values that the fields of a drill-down can have; nil for a kind whose drill-downs have no choices.
+	choices func(query.Insight, *insight.World) (*insight.Built, error)
+	form    func(query.Insight) form.Form
+	table   func(query.Node, []byte) ([][]string, error) // nil for kinds whose rows are the answer
 }
 
 // kinds are all kinds, in the order in which error messages list them.
@@ -55,11 +57,11 @@ var kinds = []Kind{
 	},
 	insightRow[*trends.Query, *query.InsightActors]{
 		Kind: Kind{Materialized: true, OptionalBreakdowns: true, HasMore: true, EmptyError: true}, name: "TrendsQuery", read: trends.Read,
-		build: trends.Build, people: trends.Actors, form: trends.Form, table: trends.Table,
+		build: trends.Build, people: trends.Actors, choices: trends.Choices, form: trends.Form, table: trends.Table,
 	}.kind(),
 	insightRow[*funnels.Query, *funnels.ActorsQuery]{
 		Kind: Kind{Materialized: true}, name: "FunnelsQuery", read: funnels.Read, readActors: funnels.ReadActors,
-		build: funnels.Build, people: funnels.Actors, form: funnels.Form, table: funnels.Table,
+		build: funnels.Build, people: funnels.Actors, choices: funnels.Choices, form: funnels.Form, table: funnels.Table,
 	}.kind(),
 	insightRow[*retention.Query, *query.InsightActors]{
 		Kind: Kind{Materialized: true, OptionalBreakdowns: true}, name: "RetentionQuery", read: retention.Read,
@@ -73,7 +75,8 @@ var kinds = []Kind{
 		build: stickiness.Build, people: stickiness.Actors, form: stickiness.Form,
 	}.kind(),
 	insightRow[*lifecycle.Query, *query.InsightActors]{
-		Kind: Kind{Materialized: true}, name: "LifecycleQuery", read: lifecycle.Read, build: lifecycle.Build, people: lifecycle.Actors, form: lifecycle.Form,
+		Kind: Kind{Materialized: true}, name: "LifecycleQuery", read: lifecycle.Read, build: lifecycle.Build, people: lifecycle.Actors,
+		choices: lifecycle.Choices, form: lifecycle.Form,
 	}.kind(),
 	insightRow[*weboverview.Query, query.PeopleSource]{
 		name: "WebOverviewQuery", read: weboverview.Read, build: weboverview.Build, form: weboverview.Form, table: weboverview.Table,
@@ -92,6 +95,10 @@ var kinds = []Kind{
 		},
 	},
 	{Kind: query.Kind{Name: "StickinessActorsQuery", Read: query.ReadActorsOf("StickinessQuery"), Drills: true, Unlisted: true}, build: buildPeople},
+	{
+		Kind: query.Kind{Name: "InsightActorsQueryOptions", Read: query.ReadActorsOptions, Unlisted: true}, build: buildOptions,
+		table: func(query.Node, []byte) ([][]string, error) { return nil, nil }, // its answer has no results
+	},
 	answerRow[*correlation.Query]{name: "FunnelCorrelationQuery", read: correlation.Read, build: correlation.Build, table: correlation.Table}.kind(),
 	answerRow[*heatmap.Query]{name: "CalendarHeatmapQuery", read: heatmap.Read, build: heatmap.Build, table: heatmap.Table}.kind(),
 	{Kind: query.Kind{Name: "HogQLMetadata", Read: query.ReadMetadata, Unlisted: true}},
@@ -107,6 +114,7 @@ type insightRow[Q query.Insight, A query.PeopleSource] struct {
 	readActors func(*query.Reader, *query.Object, query.Drill, query.Insight) query.PeopleSource // nil: query.ReadInsightActors
 	build      func(Q, *insight.World) (*insight.Built, error)                                   // needs no limit: it bounds its buckets and values
 	people     func(Q, A, *insight.World) (*insight.People, error)                               // nil if there are no people behind a number, as in web analytics
+	choices    func(Q, *insight.World) (*insight.Built, error)                                   // nil: drill-downs have no choices
 	form       func(Q) form.Form
 	table      func(Q, []byte) ([][]string, error) // nil: insight.SeriesTable
 }
@@ -124,6 +132,9 @@ func (r insightRow[Q, A]) kind() Kind {
 			return tree{}, err
 		}
 		return tree{query: b.Query, pieces: b.Pieces, answer: Compiled{Shape: b.Shape}}, nil
+	}
+	if r.choices != nil {
+		k.choices = func(q query.Insight, w *insight.World) (*insight.Built, error) { return r.choices(q.(Q), w) }
 	}
 	k.form = func(q query.Insight) form.Form { return r.form(q.(Q)) }
 	k.table = func(q query.Node, results []byte) ([][]string, error) {

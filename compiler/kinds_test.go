@@ -67,6 +67,9 @@ func leastOf(t *testing.T, k *Kind) query.Node {
 		}
 		values["source"] = node
 	}
+	if k.Name == "InsightActorsQueryOptions" { // a node over a drill-down
+		values["source"] = map[string]any{"kind": "InsightActorsQuery", "source": values["source"]}
+	}
 	q := map[string]any{"kind": k.Name}
 	for range 5 {
 		raw, err := json.Marshal(q)

@@ -54,6 +54,20 @@ func buildPeople(n query.Node, env Env) (tree, error) {
 	return listing(&insight.Listing{Query: s, Limit: limit, Columns: columns}, nil)
 }
 
+// buildOptions asks for the values that the fields of a drill-down can have. As in PostHog, drill-downs into what is made of an insight have no
+// choices.
+func buildOptions(n query.Node, env Env) (tree, error) {
+	source := n.(*query.ActorsOptions).Source
+	built := insight.NoChoices()
+	if choices := KindOf(source.Behind()).choices; choices != nil && KindOf(source).people == nil {
+		var err error
+		if built, err = choices(source.Behind(), env.world()); err != nil {
+			return tree{}, err
+		}
+	}
+	return tree{query: built.Query, answer: Compiled{Shape: built.Shape}}, nil
+}
+
 // listing returns the tree of a list of rows. It has its own limit, but reports it as a query without LIMIT does.
 func listing(built *insight.Listing, err error) (tree, error) {
 	if err != nil {

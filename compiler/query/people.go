@@ -134,6 +134,49 @@ func ReadInsightActors(r *Reader, o *Object, d Drill, behind Insight) PeopleSour
 	}
 }
 
+// ActorsOptions asks which values the fields of a drill-down can have.
+type ActorsOptions struct {
+	// Modifiers are the node's own, which those of the drill-down override.
+	Modifiers Modifiers `json:"modifiers,omitzero"`
+	// Source is the drill-down. Its own fields do not matter.
+	Source PeopleSource `json:"-"`
+}
+
+// Kind returns InsightActorsQueryOptions.
+func (*ActorsOptions) Kind() string { return "InsightActorsQueryOptions" }
+
+// Text returns an empty text: positions cannot point into the node.
+func (*ActorsOptions) Text() string { return "" }
+
+// Around returns the modifiers of the node, and the drill-down.
+func (q *ActorsOptions) Around() (Modifiers, Node) { return q.Modifiers, q.Source }
+
+// Overridden applies the overrides to the insight.
+func (q *ActorsOptions) Overridden(ov *Overrides) (Node, error) {
+	source, err := ov.ApplyTo(q.Source)
+	if err != nil {
+		return nil, err
+	}
+	return &ActorsOptions{Modifiers: q.Modifiers, Source: source.(PeopleSource)}, nil
+}
+
+// Canonical leaves out what only labels the query.
+func (q *ActorsOptions) Canonical() []byte { return CanonicalOver(q.Kind(), q.Source, q) }
+
+// ReadActorsOptions reads an ActorsOptions.
+func ReadActorsOptions(r *Reader, o *Object) Node {
+	o.Required("source")
+	q := &ActorsOptions{Modifiers: r.Modifiers(o)}
+	source, ok := r.Source(o, r.Drills()...).(PeopleSource)
+	r.Tags(o)
+	o.Close()
+	if !ok {
+		return nil
+	}
+	q.Source = source
+	return q
+}
+
 // Day reads a text or a whole number, as text; nil if there is none.
 func (r *Reader) Day(o *Object, name string) *string {
 	given, ok := o.Take(name)

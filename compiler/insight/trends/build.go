@@ -6,7 +6,6 @@
 package trends
 
 import (
-	"iter"
 	"slices"
 	"strconv"
 
@@ -66,16 +65,25 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	if q.Display == BoxPlot {
 		return boxPlot(q, w)
 	}
-	b := &builder{q: q, w: w}
-	if err := b.prepare(); err != nil {
-		return nil, err
-	}
-	formulas, err := parseFormulas(q)
+	b, s, err := plan(q, w)
 	if err != nil {
 		return nil, err
 	}
+	return &insight.Built{Query: b.final(), Shape: s.shape, Pieces: b.inPieces()}, nil
+}
+
+// plan returns what builds the query of a trend, and what shapes its rows.
+func plan(q *Query, w *insight.World) (*builder, *shaper, error) {
+	b := &builder{q: q, w: w}
+	if err := b.prepare(); err != nil {
+		return nil, nil, err
+	}
+	formulas, err := parseFormulas(q)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := b.series(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s := &shaper{
 		q: q, periods: b.periods, limit: b.limit, formulas: formulas, total: b.total(), scale: insight.Scale(&q.Common), several: b.several(),
@@ -87,14 +95,11 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	for i := range q.Series {
 		m, err := b.measureOf(&q.Series[i])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		s.scaled = append(s.scaled, m.counts)
 	}
-	return &insight.Built{
-		Query: b.final(),
-		Shape: func(rows iter.Seq[[]byte]) (*insight.Answer, error) { return s.shape(rows) }, Pieces: b.inPieces(),
-	}, nil
+	return b, s, nil
 }
 
 // total reports whether the display shows one number for the whole range.

@@ -58,36 +58,52 @@ func newAxis(r *insight.Range) *axis {
 	return a
 }
 
-func (s *shaper) shape(rows iter.Seq[[]byte]) (*insight.Answer, error) {
+// drawing is the lines of a chart in order, and its axes by period.
+type drawing struct {
+	periods []insight.Range
+	axes    []*axis
+	lines   []line
+	more    bool // values were cut off
+}
+
+// draw turns rows into lines.
+func (s *shaper) draw(rows iter.Seq[[]byte]) (*drawing, error) {
 	found, err := s.read(rows)
 	if err != nil {
 		return nil, err
 	}
-	periods := slices.Clone(s.periods)
-	if periods[0].All {
-		if periods[0], err = periods[0].Since(found.earliest); err != nil {
+	d := &drawing{periods: slices.Clone(s.periods)}
+	if d.periods[0].All {
+		if d.periods[0], err = d.periods[0].Since(found.earliest); err != nil {
 			return nil, err
 		}
 	}
-	axes := make([]*axis, len(periods))
-	for i := range periods {
-		axes[i] = newAxis(&periods[i])
+	d.axes = make([]*axis, len(d.periods))
+	for i := range d.periods {
+		d.axes[i] = newAxis(&d.periods[i])
 	}
-	lines := s.lines(found.parts, axes)
-	more := false
-	for i := range lines {
-		s.finish(&lines[i])
-		more = more || lines[i].other
+	d.lines = s.lines(found.parts, d.axes)
+	for i := range d.lines {
+		s.finish(&d.lines[i])
+		d.more = d.more || d.lines[i].other
 	}
-	s.order(lines)
+	s.order(d.lines)
 	if b := s.q.Breakdowns; b != nil && b.HideOther {
-		lines = slices.DeleteFunc(lines, func(l line) bool { return l.other })
+		d.lines = slices.DeleteFunc(d.lines, func(l line) bool { return l.other })
+	}
+	return d, nil
+}
+
+func (s *shaper) shape(rows iter.Seq[[]byte]) (*insight.Answer, error) {
+	d, err := s.draw(rows)
+	if err != nil {
+		return nil, err
 	}
 	var items []item
 	if len(s.formulas) > 0 {
-		items = s.formulaItems(lines, axes)
+		items = s.formulaItems(d.lines, d.axes)
 	} else {
-		items = s.items(lines, axes)
+		items = s.items(d.lines, d.axes)
 	}
 	if s.plain {
 		for i := range items {
@@ -99,9 +115,9 @@ func (s *shaper) shape(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the results of a trend: %w", err)
 	}
-	answer := &insight.Answer{Results: results, HasMore: &more, Range: &periods[0].Span}
-	if len(periods) > 1 {
-		answer.Previous = &periods[1].Span
+	answer := &insight.Answer{Results: results, HasMore: &d.more, Range: &d.periods[0].Span}
+	if len(d.periods) > 1 {
+		answer.Previous = &d.periods[1].Span
 	}
 	return answer, nil
 }
