@@ -45,22 +45,19 @@ func (r *resolver) with(list []*hogql.CTE, recursive bool, env *environment) *en
 // columnNames returns the names of a relation's columns in the outer query.
 func (r *resolver) columnNames(rel *relation, given []hogql.Name, at hogql.Span) *labels {
 	r.spend.Work(len(rel.columns))
-	names := make([]string, len(rel.columns))
+	out := &labels{names: make([]string, len(rel.columns)), aliased: make([]bool, len(rel.columns))}
 	for i, c := range rel.columns {
-		names[i] = c.name
+		out.names[i], out.aliased[i] = c.name, c.aliased
 	}
-	if len(given) == 0 {
-		return &labels{names: names}
-	}
-	if len(given) > len(names) && len(names) > 0 {
-		r.tooManyNames(len(names), given, at)
+	if len(given) > len(out.names) && len(out.names) > 0 {
+		r.tooManyNames(len(out.names), given, at)
 	}
 	for i, n := range given {
-		if i < len(names) {
-			names[i] = n.Text
+		if i < len(out.names) {
+			out.names[i], out.aliased[i] = n.Text, true
 		}
 	}
-	return &labels{names: names}
+	return out
 }
 
 // from resolves FROM: the tables become the sources of the scope.

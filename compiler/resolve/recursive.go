@@ -22,7 +22,7 @@ func (r *resolver) recursive(c *hogql.CTE, env *environment) *cte {
 	r.spend.Columns(len(first.columns))
 	for _, col := range first.columns {
 		// No property column can be added to a query that reads itself, so from stays empty.
-		rel.columns = append(rel.columns, &column{name: col.name, printed: col.printed, typ: col.typ})
+		rel.columns = append(rel.columns, &column{name: col.name, printed: col.printed, typ: col.typ, aliased: col.aliased})
 	}
 	out := &cte{rel: rel, names: r.columnNames(rel, c.Columns, c.Name.Pos), ref: r.refs.unique(c.Name.Text), open: true}
 	inside := &environment{outer: env, level: &level{outer: env}, name: c.Name.Text, table: out}

@@ -175,6 +175,7 @@ type column struct {
 	printed string // the alias that it has in ClickHouse
 	typ     hogql.Type
 	from    *property // the JSON document or property in the column; nil for any other column
+	aliased bool      // named by AS
 	hidden  bool      // added for an outer query
 	quiet   bool      // not part of *
 }

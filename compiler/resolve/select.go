@@ -84,6 +84,7 @@ func (s *scope) columns(list []hogql.Expr) []*column {
 			continue
 		}
 		add(a.name, s.define(a), s.document(named.X), a.printed)
+		out[len(out)-1].aliased = true
 	}
 	s.turn = len(list)
 	return out
@@ -333,7 +334,7 @@ func (r *resolver) set(q *hogql.SetQuery, env *environment) *relation {
 	first := members[0]
 	r.spend.Columns(len(first.columns))
 	for _, c := range first.columns {
-		rel.columns = append(rel.columns, &column{name: c.name, printed: c.printed, typ: c.typ, from: c.from, hidden: c.hidden})
+		rel.columns = append(rel.columns, &column{name: c.name, printed: c.printed, typ: c.typ, from: c.from, aliased: c.aliased, hidden: c.hidden})
 	}
 	for i, m := range members {
 		tree.Members[i] = m.tree

@@ -1,7 +1,6 @@
 package resolve
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
@@ -11,20 +10,26 @@ import (
 
 // labels are the names of columns, which may repeat.
 type labels struct {
-	names  []string
-	byName map[string]int // the first of each name; built when a name is looked up among many
+	names   []string
+	aliased []bool         // which of the names the query gives
+	byName  map[string]int // the column that each name means; built when a name is looked up among many
 }
 
-// find returns the index of the first column with a name.
+// find returns the index of the column that a name means. Of several columns with the name, that is the first whose name is an alias, else the last.
 func (l *labels) find(name string) (int, bool) {
 	if len(l.names) <= manyEntries {
-		i := slices.Index(l.names, name)
-		return i, i >= 0
+		last := -1
+		for i, n := range l.names {
+			if n == name && (last < 0 || !l.aliased[last]) {
+				last = i
+			}
+		}
+		return last, last >= 0
 	}
 	if l.byName == nil {
 		l.byName = make(map[string]int, len(l.names))
 		for i, n := range l.names {
-			if _, known := l.byName[n]; !known {
+			if last, known := l.byName[n]; !known || !l.aliased[last] {
 				l.byName[n] = i
 			}
 		}
