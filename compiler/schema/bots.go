@@ -41,9 +41,11 @@ var bots = []struct {
 		cohere-ai | Cohere | Cohere
 		Diffbot | Diffbot | Diffbot
 		omgili | Webz.io | Webz.io
+		Webzio-Extended | Webz.io Extended | Webz.io
 		Timpibot | Timpi | Timpi
 		Amazonbot | Amazon | Amazon
 		PetalBot | Petal | Huawei
+		Brightbot | Brightbot | Bright Data
 		FirecrawlAgent | FirecrawlAgent | Firecrawl`},
 	{aiSearch, `
 		OAI-SearchBot | OpenAI Search | OpenAI

@@ -59,6 +59,10 @@ func eventPerson(mode PersonMode) (id, person Field) {
 // issueOfEvent is the issue that an exception was sent with. Issues are never merged.
 var issueOfEvent = formula("toUUID(properties.$exception_issue_id)")
 
+// userAgent is the property that the fields about the sender of an event read. As in PostHog, an event without it was sent by a program without a user
+// agent, which counts as a bot.
+const userAgent = "properties.$raw_user_agent"
+
 func eventFields(mode PersonMode) []Field {
 	personID, person := eventPerson(mode)
 	fields := []Field{
@@ -93,6 +97,11 @@ func eventFields(mode PersonMode) []Field {
 		Field{Name: "_current_person", Hidden: true, Join: &LazyJoin{
 			Name: "current_person", Table: "persons", Local: "person_id", Foreign: "id", Unique: true, Group: -1,
 		}},
+		Field{Name: "$virt_is_bot", Type: boolType, Hidden: true, Formula: formula("isLikelyBot(" + userAgent + ")")},
+		Field{Name: "$virt_traffic_type", Type: stringType, Hidden: true, Formula: formula("getTrafficType(" + userAgent + ")")},
+		Field{Name: "$virt_traffic_category", Type: stringType, Hidden: true, Formula: formula("getTrafficCategory(" + userAgent + ")")},
+		Field{Name: "$virt_bot_name", Type: stringType, Hidden: true, Formula: formula("getBotName(" + userAgent + ")")},
+		Field{Name: "$virt_bot_operator", Type: stringType, Hidden: true, Formula: formula("getBotOperator(" + userAgent + ")")},
 		Field{Name: "event_issue_id", Type: uuidType, Hidden: true, Formula: issueOfEvent},
 		Field{Name: "issue_id", Type: uuidType, Hidden: true, Formula: issueOfEvent},
 		Field{Name: "poe", Fields: recordedPerson("poe")},
