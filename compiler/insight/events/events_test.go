@@ -122,6 +122,14 @@ func TestObjects(t *testing.T) {
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}
+	nobody, err := built.Row([]byte(`["a", ["p", "1970-01-01T01:00:00+01:00", "{}", "d"], ["u","a","{}","t","d","","c"]]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = `["a",{"distinct_id":"d"},{"uuid":"u","event":"a","properties":{},"timestamp":"t","distinct_id":"d","elements_chain":"","created_at":"c"}]`
+	if diff := cmp.Diff(want, string(nobody)); diff != "" {
+		t.Errorf("row of an event without a person (-want +got):\n%s", diff)
+	}
 	for _, row := range []string{`[]`, `["a", 1, 2]`, `["a", ["p", "c", "{", "d"], []]`, `x`} {
 		if got, err := built.Row([]byte(row)); err == nil {
 			t.Errorf("row %s gives %s", row, got)

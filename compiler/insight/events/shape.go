@@ -1,7 +1,9 @@
 package events
 
 import (
+	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
@@ -41,7 +43,7 @@ var objects = map[string][]field{
 		{name: "elements_chain", chain: []string{"elements_chain"}},
 		{name: "created_at", chain: []string{"created_at"}},
 	},
-	"person": {
+	personColumn: {
 		{name: "uuid", chain: []string{"person_id"}},
 		{name: "created_at", chain: []string{"person", "created_at"}},
 		{name: "properties", chain: []string{"person", "properties"}, json: true},
@@ -52,6 +54,33 @@ var objects = map[string][]field{
 		{name: "id", chain: []string{"person_id"}},
 		{name: "distinct_id", chain: []string{"distinct_id"}},
 	},
+}
+
+// personColumn is the column that shows the person of an event, and personCreated the place of created_at among its members.
+const (
+	personColumn  = "person"
+	personCreated = 1
+)
+
+// personOrNobody builds the object for the person of an event. If there is no such person, it is the distinct id alone, the last member.
+func personOrNobody(members []insight.Member) insight.Object {
+	last := len(members) - 1
+	somebody, nobody := insight.ObjectOf(members), insight.ObjectOf(members[last:])
+	return func(dst []byte, values []json.RawMessage) ([]byte, error) {
+		if len(values) == len(members) && !created(values[personCreated]) {
+			return nobody(dst, values[last:])
+		}
+		return somebody(dst, values)
+	}
+}
+
+// created reports whether a person with this time of creation exists: ClickHouse shows the epoch for one that does not.
+func created(at json.RawMessage) bool {
+	var t time.Time
+	if err := json.Unmarshal(at, &t); err != nil {
+		return true
+	}
+	return !t.IsZero() && !t.Equal(time.Unix(0, 0))
 }
 
 // titled removes the title of a column, which follows --.
@@ -78,7 +107,11 @@ func shapes(columns []string) func(row []byte) ([]byte, error) {
 		for k, f := range fields {
 			members[k] = insight.Member{Name: f.name, JSON: f.json}
 		}
-		wanted[i] = insight.ObjectOf(members)
+		if titled(column) == personColumn {
+			wanted[i] = personOrNobody(members)
+		} else {
+			wanted[i] = insight.ObjectOf(members)
+		}
 	}
 	return insight.Objects(len(columns), wanted)
 }
