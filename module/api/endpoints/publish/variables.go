@@ -63,9 +63,11 @@ func (p *Publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 		return nil, api.Invalid("query", "invalid_input", "Query references undefined variable(s): %s. "+
 			"See insight_variables/, where variables are made.", strings.Join(missing, ", "))
 	}
-	delete(fields, "variables")
-	if len(stored) > 0 {
+	switch {
+	case len(stored) > 0:
 		fields["variables"] = jsontext.Append(nil, stored)
+	case string(fields["variables"]) != "null": // null stays, as every field of a query that its author left empty
+		delete(fields, "variables")
 	}
 	return &filled, nil
 }
