@@ -32,10 +32,7 @@ func TestActionsAgainstPlainGo(t *testing.T) {
 	events := randomActionEvents(random)
 	importActionEvents(t, events)
 	const together = 20 // actions in one query
-	batches := 100
-	if testing.Short() {
-		batches = 10
-	}
+	batches := rounds(t, 40)
 	matched, split := 0, 0
 	for batch := range batches {
 		actions := make([]plainAction, together)

@@ -22,10 +22,7 @@ func TestTrendActorsAgainstPlainGo(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 2)) // the same every time
 	events := randomEvents(random)
 	importEvents(t, actorsProject, events)
-	count := 80
-	if testing.Short() {
-		count = 20
-	}
+	count := rounds(t, 40)
 	asked := 0
 	for i := range count {
 		q := randomTrend(random)

@@ -24,10 +24,7 @@ func TestBehavioralFiltersAgainstPlainGo(t *testing.T) {
 	w := randomMembers(t, random)
 	w.project = behavioralProject
 	w.fill(t)
-	compared, empty := 600, 0
-	if testing.Short() {
-		compared = 60
-	}
+	compared, empty := rounds(t, 200), 0
 	for i := 0; i < compared; {
 		now, zone := w.nows[random.IntN(len(w.nows))], w.zones[random.IntN(len(w.zones))]
 		leaf := randomBehavior(random, now.In(zone))

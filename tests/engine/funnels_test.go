@@ -31,12 +31,6 @@ const (
 	funnelPeople   = 3 // of each set
 )
 
-// Environment variables: how many random funnels to ask, and the seed of the first.
-const (
-	funnelsEnv    = "FUNNELS"
-	funnelSeedEnv = "FUNNEL_SEED"
-)
-
 // funnelQuery is a random funnel, in the words of the wire. A plain Go evaluator answers it too.
 type funnelQuery struct {
 	viz, order      string
@@ -112,10 +106,7 @@ func (q *funnelQuery) node() map[string]any {
 
 // TestFunnelsAgainstPlainGo asks random funnels of the engine, and computes each a second time in plain Go.
 func TestFunnelsAgainstPlainGo(t *testing.T) {
-	count, seed := number(t, funnelsEnv, 2000), number(t, funnelSeedEnv, 1)
-	if testing.Short() {
-		count = min(count, 300)
-	}
+	count, seed := rounds(t, 2000), firstSeed(t)
 	projects := make([][]funnelEvent, funnelProjects)
 	for i := range projects {
 		projects[i] = randomJourneys(rand.New(rand.NewPCG(3, uint64(i))))
@@ -138,10 +129,7 @@ func TestFunnelsAgainstPlainGo(t *testing.T) {
 // TestExclusionsAgainstPlainGo asks more of the funnels in which an event is of one step or exclusion and exclusions guard moves from the
 // first on, which have a shorter way to find out who is spoiled, and of some with other exclusions beside them.
 func TestExclusionsAgainstPlainGo(t *testing.T) {
-	count, seed := number(t, funnelsEnv, 400), number(t, funnelSeedEnv, 1)
-	if testing.Short() {
-		count = min(count, 100)
-	}
+	count, seed := rounds(t, 400), firstSeed(t)
 	const project = funnelProject + funnelProjects + 1
 	events := randomJourneys(rand.New(rand.NewPCG(8, 8)))
 	importJourneys(t, project, events)
@@ -182,10 +170,7 @@ func TestExclusionsAgainstPlainGo(t *testing.T) {
 
 // TestCrowdsAgainstPlainGo compares funnels of people with hundreds of events, most of them simultaneous or at one moment.
 func TestCrowdsAgainstPlainGo(t *testing.T) {
-	count, seed := number(t, funnelsEnv, 400), number(t, funnelSeedEnv, 1)
-	if testing.Short() {
-		count = min(count, 100)
-	}
+	count, seed := rounds(t, 400), firstSeed(t)
 	const project = funnelProject + funnelProjects + 2
 	events := crowdedJourneys(rand.New(rand.NewPCG(9, 9)))
 	importJourneys(t, project, events)

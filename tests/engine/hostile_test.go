@@ -188,7 +188,7 @@ func TestNoQueryIsAnInternalError(t *testing.T) {
 	all := newTenants(t)
 	library := newLibrary(t, all.db)
 	functions, right := slices.Collect(schema.Functions()), examples(t)
-	count, seed := number(t, "HOSTILE_QUERIES", 2500), number(t, "HOSTILE_SEED", 1)
+	count, seed := rounds(t, 2500), firstSeed(t)
 	tally := &tally{refused: map[string]int{}, failed: map[string]int{}}
 	next := make(chan string)
 	var workers sync.WaitGroup

@@ -74,7 +74,7 @@ func newAged(t *testing.T) *aged {
 // be those of a database that never held them, also with either fence alone. The log of queries has rows that are too old, too.
 func TestKept(t *testing.T) {
 	all := newAged(t)
-	examineMany(t, all.db, 600, all.examine)
+	examineMany(t, all.db, 300, all.examine)
 }
 
 // TestKeptLog: rows of the log of queries that are too old are in no answer, though they are on disk yet.

@@ -68,10 +68,7 @@ func TestMaterializedInsights(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 5)) // the same every time
 	events := randomEvents(random)
 	importEvents(t, materializedProject, events)
-	count := 40
-	if testing.Short() {
-		count = 10
-	}
+	count := rounds(t, 16)
 	kinds := map[string]func() (map[string]any, string){
 		"TrendsQuery":    func() (map[string]any, string) { q := randomTrend(random); return q.node(), q.zone },
 		"FunnelsQuery":   func() (map[string]any, string) { q := randomFunnel(random); return q.node(), "UTC" },
@@ -129,10 +126,7 @@ func keptRange(r *rand.Rand) map[string]any {
 func TestMaterializedBreakdowns(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 6)) // the same every time
 	importEvents(t, materializedProject, randomEvents(random))
-	count := 120
-	if testing.Short() {
-		count = 30
-	}
+	count := rounds(t, 50)
 	compared, refused := 0, map[string]int{}
 	for i := range count {
 		q := randomTrend(random)

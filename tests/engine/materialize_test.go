@@ -376,10 +376,7 @@ func keptEnv(t *testing.T, zone string) compiler.Env {
 func TestMaterializedQueries(t *testing.T) {
 	random := rand.New(rand.NewPCG(15, 4)) // the same every time
 	importEvents(t, materializedProject, randomEvents(random))
-	count := 320
-	if testing.Short() {
-		count = 60
-	}
+	count := rounds(t, 150)
 	compared, refused, empty := 0, map[string]int{}, 0
 	for i := range count {
 		q := randomKept(random)

@@ -58,10 +58,7 @@ func TestMembersAgainstPlainGo(t *testing.T) {
 	random := rand.New(rand.NewPCG(14, 5)) // the same every time
 	w := randomMembers(t, random)
 	w.fill(t)
-	compared, refused, empty := 2000, 0, 0
-	if testing.Short() {
-		compared = 150
-	}
+	compared, refused, empty := rounds(t, 600), 0, 0
 	for i := 0; i < compared; {
 		now, zone := w.nows[random.IntN(len(w.nows))], w.zones[random.IntN(len(w.zones))]
 		tree := w.randomGroup(random, now.In(zone), 3)

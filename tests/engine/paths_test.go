@@ -70,10 +70,7 @@ type pathEdge struct {
 // TestPathsAgainstPlainGo asks random paths of the engine, and computes each a second time in plain Go.
 func TestPathsAgainstPlainGo(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 9)) // the same every time
-	sets, count := 5, 101
-	if testing.Short() {
-		count = 20
-	}
+	sets, count := 5, rounds(t, 101)
 	found := 0
 	for set := range sets {
 		project := int64(pathsProject + set)
@@ -115,10 +112,7 @@ func TestPathActorsAgainstPlainGo(t *testing.T) {
 	const project = pathsProject - 1
 	events := randomPathEvents(random)
 	importEvents(t, project, events)
-	count := 60
-	if testing.Short() {
-		count = 20
-	}
+	count := rounds(t, 60)
 	found := 0
 	for i := range count {
 		q := randomPath(random)

@@ -219,10 +219,7 @@ func TestTrendsInPieces(t *testing.T) {
 	random := rand.New(rand.NewPCG(18, 1)) // the same every time
 	importEvents(t, piecesProject, pieceEvents(random))
 	var tally piecesTally
-	count := 80
-	if testing.Short() {
-		count = 40
-	}
+	count := rounds(t, 50)
 	store := pieceStore{}
 	for i := range count {
 		q := randomTrend(random)
@@ -349,10 +346,7 @@ func TestHogQLInPieces(t *testing.T) {
 	random := rand.New(rand.NewPCG(18, 2)) // the same every time
 	importEvents(t, piecesProject+1, pieceEvents(random))
 	var tally piecesTally
-	count := 120
-	if testing.Short() {
-		count = 30
-	}
+	count := rounds(t, 60)
 	store := pieceStore{}
 	for i := range count {
 		q := randomBucketSelect(random)
@@ -410,10 +404,7 @@ func TestMomentsOfPieces(t *testing.T) {
 			return fmt.Sprintf("toDate(%s) - %d", x, n)
 		}
 	}
-	count, compared := 300, 0
-	if testing.Short() {
-		count = 60
-	}
+	count, compared := rounds(t, 150), 0
 	for range count {
 		text, zone, weekStart := moment(1+random.IntN(3)), pieceZones[random.IntN(len(pieceZones))], random.IntN(2)
 		env := piecesEnv(t, piecesProject, zone, weekStart, now)
@@ -493,10 +484,7 @@ func TestLifecyclesInPieces(t *testing.T) {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}
 	var tally piecesTally
-	count := 60
-	if testing.Short() {
-		count = 15
-	}
+	count := rounds(t, 40)
 	store := pieceStore{}
 	for i := range count {
 		zone, weekStart := pieceZones[random.IntN(len(pieceZones))], random.IntN(2)

@@ -204,10 +204,7 @@ func TestRetentionAgainstPlainGo(t *testing.T) {
 func retentionsAgainstPlainGo(t *testing.T, project int64, interval string) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(8, uint64(project))) // the same every time
-	count := 130
-	if testing.Short() {
-		count = 30
-	}
+	count := rounds(t, 130)
 	events := retentionEvents(random, interval)
 	importEvents(t, project, events)
 	plans, seats := changePeople(t, project, events)

@@ -118,10 +118,7 @@ func TestTrendsAgainstPlainGo(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 9)) // the same every time
 	events := randomEvents(random)
 	importEvents(t, trendsProject, events)
-	count := 150
-	if testing.Short() {
-		count = 40
-	}
+	count := rounds(t, 150)
 	for i := range count {
 		q := randomTrend(random)
 		raw, err := json.Marshal(q.node())

@@ -228,10 +228,7 @@ func peopleOfEvents(t *testing.T, project int64) map[string]string {
 // TestWebAgainstPlainGo asks random queries of web analytics of the engine, and computes each a second time in plain Go.
 func TestWebAgainstPlainGo(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 9)) // the same every time
-	sets, count := 5, 110
-	if testing.Short() {
-		count = 30
-	}
+	sets, count := 5, rounds(t, 110)
 	found := 0
 	for set := range sets {
 		project := int64(webProject + set)
