@@ -115,7 +115,7 @@ func TestMemoRefusesLargeEntries(t *testing.T) {
 }
 
 // An entry that is used often survives a flood of entries that are used once.
-func TestMemoSparesWhatIsUsed(t *testing.T) {
+func TestMemoKeepsUsedEntries(t *testing.T) {
 	memo := cache.NewMemo[int](64<<10, nil)
 	popular := []byte("popular")
 	memo.Put(popular, 1)

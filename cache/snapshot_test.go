@@ -143,7 +143,7 @@ func TestRefsOutliveTheirKey(t *testing.T) {
 }
 
 // A ref works at once, even if the store does not have the result yet or never gets it.
-func TestRefsToWhatIsOnItsWay(t *testing.T) {
+func TestRefsToPendingResults(t *testing.T) {
 	for name, interfere := range map[string]func(w *world){
 		"undisturbed":             func(*world) {},
 		"purged before the store": func(w *world) { w.c.Purge(1) },
@@ -177,7 +177,7 @@ func TestRefsToWhatIsOnItsWay(t *testing.T) {
 }
 
 // An entry that the store does not keep is held once it has a ref.
-func TestRefsToWhatIsNotStored(t *testing.T) {
+func TestRefsToUnstoredResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := cache.New(cache.Config{MaxBytes: 16 << 20})
 		if err != nil {

@@ -60,7 +60,7 @@ const stripes = 16
 
 // stripe returns a random cell, because neither the core nor the goroutine is known.
 func stripe() uint32 {
-	return rand.Uint32() % stripes //nolint:gosec // spreads load, keeps no secret
+	return rand.Uint32() % stripes //nolint:gosec // spreads load; not a secret
 }
 
 type counters struct {
