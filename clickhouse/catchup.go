@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// catchUpTime is how long a host may take to fetch what was written on other replicas.
-	catchUpTime = 30 * time.Second
+	// catchUpTimeout is how long a host may take to fetch what was written on other replicas.
+	catchUpTimeout = 30 * time.Second
 	// syncGrace is how much longer than its own time limit a host may take to report that it has not caught up.
 	syncGrace = 2 * time.Second
 	// timeoutExceeded is the code of that report.
@@ -67,7 +67,7 @@ func (c *Client) catchUp(ctx context.Context, h *host, tables []string) (whole b
 	if err != nil {
 		return false, err
 	}
-	until := time.Now().Add(catchUpTime)
+	until := time.Now().Add(catchUpTimeout)
 	whole = true
 	var late []string
 	for _, table := range tables {
@@ -114,7 +114,7 @@ const peersSQL = "SELECT table, name, multiIf(name = replica_name, 'own', active
 
 // peers returns the replicas of our tables, by table; nil if we may not see them. It stores the host's own replicas in h.replicas.
 func (c *Client) peers(ctx context.Context, h *host) (map[string][]peer, error) {
-	ctx, cancel := c.soon(ctx)
+	ctx, cancel := c.shortContext(ctx)
 	defer cancel()
 	all, own := map[string][]peer{}, map[string]string{}
 	err := h.control.with(ctx, func(ctx context.Context, conn driver.Conn) error {

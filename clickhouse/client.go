@@ -88,7 +88,7 @@ func (c *Client) Ping(ctx context.Context) error {
 		if _, err := c.server(ctx, h); err != nil {
 			return err
 		}
-		ctx, cancel := c.soon(ctx)
+		ctx, cancel := c.shortContext(ctx)
 		defer cancel()
 		if err := h.control.with(ctx, func(ctx context.Context, conn driver.Conn) error { return conn.Ping(ctx) }); err != nil {
 			return c.ownFailure(ctx, "pinging ClickHouse", err)

@@ -47,11 +47,11 @@ func engineOn(cluster, engine string) string {
 const clusterDeduplication = "replicated_deduplication_window = 10000, replicated_deduplication_window_seconds = 604800"
 
 const (
-	// defineTime is how long define waits for the servers of a cluster to run a statement.
-	defineTime = 30 * time.Second
-	// awayTime is the same while a server is away. A server that was late is assumed to be away for awayFor.
-	awayTime = 5 * time.Second
-	awayFor  = 10 * time.Minute
+	// defineTimeout is how long define waits for the servers of a cluster to run a statement.
+	defineTimeout = 30 * time.Second
+	// awayDefineTimeout is the same while a server is away. A server that was late is assumed to be away for assumedAwayFor.
+	awayDefineTimeout = 5 * time.Second
+	assumedAwayFor    = 10 * time.Minute
 )
 
 // clusterSettings make a server wait until the others have run a statement, but no longer than most. A server that is late runs it when it is back.
@@ -61,9 +61,9 @@ func clusterSettings(most time.Duration) []setting {
 
 // define runs a statement that creates, changes or drops a table, on all servers of the cluster if sql has the clause of onCluster.
 func (c *Client) define(ctx context.Context, sql string) error {
-	most := defineTime
-	if last := c.awaited.Load(); last != nil && time.Since(*last) < awayFor {
-		most = awayTime
+	most := defineTimeout
+	if last := c.awaited.Load(); last != nil && time.Since(*last) < assumedAwayFor {
+		most = awayDefineTimeout
 	}
 	return c.send(ctx, false, func(ctx context.Context, h *host) error {
 		s, err := c.server(ctx, h)
@@ -129,8 +129,8 @@ func (s stored) own() bool {
 	return strings.HasSuffix(s.engine, "MergeTree") && !strings.HasPrefix(s.engine, "Replicated") && !strings.HasPrefix(s.engine, "Shared")
 }
 
-// unlike returns why a table can't have the same rows as the table of another host; empty if it can.
-func (s stored) unlike(name string, other stored) string {
+// mismatch returns why a table can't have the same rows as the table of another host; empty if it can.
+func (s stored) mismatch(name string, other stored) string {
 	switch {
 	case (s.own() || other.own()) && s.id != other.id:
 		return "keeps rows of its own in the table " + name + ", which has the engine " + s.engine
@@ -205,12 +205,12 @@ func (c *Client) checkTables(ctx context.Context) error {
 			continue
 		}
 		err := c.fits(ctx, h)
-		unlike, differs := errors.AsType[*unlikeError](err)
+		mismatch, differs := errors.AsType[*mismatchError](err)
 		switch {
-		case differs && (c.config.Cluster == "" || unlike.shard): // the order of the hosts would decide which shard has the projects
-			return &Error{Message: unlike.Error() + ". Several hosts must have the same rows: see docs/clickhouse-hosts.md"}
+		case differs && (c.config.Cluster == "" || mismatch.shard): // the order of the hosts would decide which shard has the projects
+			return &Error{Message: mismatch.Error() + ". Several hosts must have the same rows: see docs/clickhouse-hosts.md"}
 		case differs: // it gets the tables when it has caught up
-			c.noteFailure(h, &Error{Kind: Unavailable, Message: unlike.Error(), cause: unlike})
+			c.noteFailure(h, &Error{Kind: Unavailable, Message: mismatch.Error(), cause: mismatch})
 		case ctx.Err() != nil:
 			return err
 		}
@@ -219,15 +219,15 @@ func (c *Client) checkTables(ctx context.Context) error {
 	return nil
 }
 
-// unlikeError says how a host differs from the others.
-type unlikeError struct {
+// mismatchError says how a host differs from the others.
+type mismatchError struct {
 	text  string
 	shard bool // it belongs to another shard
 }
 
-func (e *unlikeError) Error() string { return e.text }
+func (e *mismatchError) Error() string { return e.text }
 
-// fits returns an *unlikeError if the tables of a host differ from those of the others. Such a host is not asked.
+// fits returns a *mismatchError if the tables of a host differ from those of the others. Such a host is not asked.
 func (c *Client) fits(ctx context.Context, h *host) error {
 	want := c.tables.Load()
 	if want == nil { // not known yet
@@ -245,11 +245,11 @@ func (c *Client) fits(ctx context.Context, h *host) error {
 		}
 		said := "has no table " + name
 		if there {
-			said = table.unlike(name, like)
+			said = table.mismatch(name, like)
 		}
 		if said != "" {
 			h.unfit.Store(true)
-			return &unlikeError{"the host " + h.address + " " + said, there && table.otherShard(like)}
+			return &mismatchError{"the host " + h.address + " " + said, there && table.otherShard(like)}
 		}
 	}
 	h.unfit.Store(false)

@@ -86,17 +86,17 @@ func (c *Client) noteFailure(h *host, err *Error) {
 	switch {
 	case err.Kind != Unavailable || c.open.Err() != nil:
 	case len(c.hosts) > 1 && (err.Code == 0 || login[err.Code]):
-		c.leaveOut(h, err)
+		c.exclude(h, err)
 	default:
-		c.tell(h, err)
+		c.logUnusable(h, err)
 	}
 }
 
 // login has the codes of errors with which a server denies us access.
 var login = map[int]bool{unknownDatabase: true, 192: true, 193: true, 194: true, 195: true, 291: true, 516: true, 720: true}
 
-// tell logs why a host cannot be used, and what to do.
-func (c *Client) tell(h *host, err *Error) {
+// logUnusable logs why a host cannot be used, and what to do.
+func (c *Client) logUnusable(h *host, err *Error) {
 	k := &h.contact
 	now := k.explain(err)
 	if now == silence {
@@ -116,15 +116,15 @@ func (c *Client) tell(h *host, err *Error) {
 	k.noticed[now.advice] = time.Now()
 	k.told = true
 	text := "ClickHouse cannot be used; until it recovers, queries get stale results or 503"
-	if c.others(h) {
+	if c.otherUsable(h) {
 		text = "a host of ClickHouse cannot be used; until it recovers, the others are asked"
 	}
 	c.logger.Warn(text,
 		zap.Strings("hosts", k.hosts), zap.String("reason", now.reason), zap.String("what_to_do", now.advice))
 }
 
-// clean removes the password from a text and limits its length.
-func (k *contact) clean(text string) string {
+// redact removes the password from a text and limits its length.
+func (k *contact) redact(text string) string {
 	if k.password != "" {
 		text = strings.ReplaceAll(text, k.password, "***")
 	}
@@ -136,9 +136,9 @@ func (k *contact) clean(text string) string {
 }
 
 // Clean removes the DSN's password from a text for the log and limits its length.
-func (c *Client) Clean(text string) string { return c.hosts[0].contact.clean(text) }
+func (c *Client) Clean(text string) string { return c.hosts[0].contact.redact(text) }
 
-// others reports whether any other host can be used.
-func (c *Client) others(than *host) bool {
+// otherUsable reports whether any other host can be used.
+func (c *Client) otherUsable(than *host) bool {
 	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h != than && !h.out.Load() && !h.unfit.Load() })
 }

@@ -44,7 +44,7 @@ func (k *contact) explain(e *Error) outage {
 	if why, ok := k.unconnected(err); ok {
 		return why
 	}
-	return outage{reason: k.clean(withoutAddress(err).Error()), advice: "check ClickHouse's log, and host and port in the clickhouse DSN: " + ports}
+	return outage{reason: k.redact(withoutAddress(err).Error()), advice: "check ClickHouse's log, and host and port in the clickhouse DSN: " + ports}
 }
 
 // refused explains an error from ClickHouse itself.
@@ -66,7 +66,7 @@ func (k *contact) refused(err error) (outage, bool) {
 		}, true
 	case 291, accessDenied:
 		return outage{
-			reason: fmt.Sprintf("the user %q lacks a privilege: %s", k.user, k.clean(strings.TrimSpace(text))),
+			reason: fmt.Sprintf("the user %q lacks a privilege: %s", k.user, k.redact(strings.TrimSpace(text))),
 			advice: "GRANT it to the user; docs/operations.md lists the required privileges",
 		}, true
 	case 0:
@@ -158,8 +158,8 @@ var unexpectedPacket = regexp.MustCompile(`unexpected packet \[?(\d+)\]?`)
 
 // First bytes of an answer in another protocol.
 const (
-	firstOfHTTP = 'H'
-	firstOfTLS  = 21 // an alert
+	httpFirstByte = 'H'
+	tlsFirstByte  = 21 // an alert
 )
 
 // wrongPort explains an answer in a protocol other than that of the DSN.
@@ -167,9 +167,9 @@ func (k *contact) wrongPort(err error) (outage, bool) {
 	text := err.Error()
 	if packet := unexpectedPacket.FindStringSubmatch(text); packet != nil {
 		switch packet[1] {
-		case strconv.Itoa(firstOfHTTP):
+		case strconv.Itoa(httpFirstByte):
 			return webPort, true
-		case strconv.Itoa(firstOfTLS):
+		case strconv.Itoa(tlsFirstByte):
 			return k.speaksTLS(), true
 		}
 		return outage{"this port does not speak ClickHouse's native protocol", "check host and port in the clickhouse DSN: " + ports}, true
@@ -187,7 +187,7 @@ func (k *contact) wrongPort(err error) (outage, bool) {
 	}
 	if status, ok := errors.AsType[*driver.HTTPError](err); ok {
 		return outage{
-			fmt.Sprintf("it answers with HTTP status %d, but not with an error of ClickHouse: %s", status.StatusCode, k.clean(status.Err.Error())),
+			fmt.Sprintf("it answers with HTTP status %d, but not with an error of ClickHouse: %s", status.StatusCode, k.redact(status.Err.Error())),
 			"check host and port in the clickhouse DSN, and any proxy in between: " + ports,
 		}, true
 	}
@@ -202,7 +202,7 @@ func (*contact) speaksTLS() outage {
 func (k *contact) unconnected(err error) (outage, bool) {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok || untrusted(err) {
 		return outage{
-			"its certificate is not trusted: " + k.clean(lastOf(err)),
+			"its certificate is not trusted: " + k.redact(innermostText(err)),
 			"use a host name from the certificate, or set tls_server_name to one; add a private certificate authority to the system's",
 		}, true
 	}
@@ -231,7 +231,7 @@ func (k *contact) unconnected(err error) (outage, bool) {
 
 func silent(err error) bool {
 	var network net.Error
-	return errors.Is(err, errSilence) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
+	return errors.Is(err, errNoAnswer) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, driver.ErrAcquireConnTimeout) || errors.As(err, &network) && network.Timeout()
 }
 
@@ -242,8 +242,8 @@ func untrusted(err error) bool {
 	return errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
 }
 
-// lastOf returns the text of the innermost error.
-func lastOf(err error) string {
+// innermostText returns the text of the innermost error.
+func innermostText(err error) string {
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {

@@ -135,7 +135,7 @@ func (f *Fill) statement() string {
 
 // abandon kills a fill that ended here. When its client hangs up, a server continues a query that writes; the embedded engine does not.
 func (c *Client) abandon(ctx context.Context, h *host, id string) {
-	if ctx.Err() == nil || c.config.Embedded || errors.Is(context.Cause(ctx), errSilent) { // a silent host would not get the request
+	if ctx.Err() == nil || c.config.Embedded || errors.Is(context.Cause(ctx), errHostSilent) { // a silent host would not get the request
 		return
 	}
 	if err := c.askToKill(h, id); err != nil && c.open.Err() == nil {

@@ -66,17 +66,17 @@ func (c *Client) Front() Host {
 type attempt struct{ end context.CancelCauseFunc }
 
 const (
-	// dialTime is how long a dial may take if there are other hosts.
-	dialTime = 500 * time.Millisecond
-	// pingEvery is how often a host is pinged while something runs on it, and pingTime is how long it may take to answer. It takes the sum of both to
+	// dialTimeout is how long a dial may take if there are other hosts.
+	dialTimeout = 500 * time.Millisecond
+	// pingInterval is how often a host is pinged while something runs on it, and pingTimeout is how long it may take to answer. It takes the sum of both to
 	// notice that a host is silent.
-	pingEvery = 150 * time.Millisecond
-	pingTime  = 450 * time.Millisecond
-	// firstReturn and lastReturn are the shortest and the longest time between two checks of a host that does not answer.
-	firstReturn = 100 * time.Millisecond
-	lastReturn  = 5 * time.Second
-	// returnTime is how long such a check may take.
-	returnTime = 3 * time.Second
+	pingInterval = 150 * time.Millisecond
+	pingTimeout  = 450 * time.Millisecond
+	// minReturnInterval and maxReturnInterval are the shortest and the longest time between two checks of a host that does not answer.
+	minReturnInterval = 100 * time.Millisecond
+	maxReturnInterval = 5 * time.Second
+	// returnCheckTimeout is how long such a check may take.
+	returnCheckTimeout = 3 * time.Second
 	// maxLag is how many seconds the tables of a host that comes back may be behind.
 	maxLag = 10
 )
@@ -121,7 +121,7 @@ func (h *host) close() error {
 func (h *host) dialer(dial dialFunc) dialFunc {
 	dial = dialer(dial, nil)
 	return func(ctx context.Context, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, dialTime)
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 		defer cancel()
 		wire, err := dial(ctx, address)
 		if err != nil {
@@ -214,15 +214,15 @@ func (p *webPinger) ping(ctx context.Context) error {
 	}
 	switch res.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // of a proxy
-		return errSilent
+		return errHostSilent
 	}
 	return nil
 }
 
-// alive asks a host for a sign of life. The error is errSilent if none came in time.
+// alive asks a host for a sign of life. The error is errHostSilent if none came in time.
 func (h *host) alive(ctx context.Context) error {
 	began := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, pingTime, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, pingTimeout, errHostSilent)
 	defer cancel()
 	err := h.pings.ping(ctx)
 	_, refused := errors.AsType[*driver.Exception](err)
@@ -254,7 +254,7 @@ func (c *Client) order(spread bool) []*host {
 		case driver.ConnOpenRoundRobin:
 			first = int(c.turn.Add(1) % uint64(n)) //nolint:gosec // less than n
 		case driver.ConnOpenRandom:
-			first = rand.IntN(n) //nolint:gosec // no secret
+			first = rand.IntN(n) //nolint:gosec // not a secret
 		case driver.ConnOpenInOrder:
 		}
 	}
@@ -297,7 +297,7 @@ func (c *Client) send(ctx context.Context, twice bool, do func(context.Context, 
 // always allows everything to be repeated that a host failed to answer.
 func always(error) bool { return true }
 
-// try calls do for a host, and records whether the host answers. If the host falls silent while another one answers, the error is errSilent.
+// try calls do for a host, and records whether the host answers. If the host falls silent while another one answers, the error is errHostSilent.
 func (c *Client) try(ctx context.Context, h *host, do func(context.Context, *host) error) error {
 	watched, done := c.watched(ctx, h)
 	defer done()
@@ -306,8 +306,8 @@ func (c *Client) try(ctx context.Context, h *host, do func(context.Context, *hos
 		c.answered(h)
 		return nil
 	}
-	if ctx.Err() == nil && errors.Is(context.Cause(watched), errSilence) {
-		err = errors.Join(errSilent, err)
+	if ctx.Err() == nil && errors.Is(context.Cause(watched), errNoAnswer) {
+		err = errors.Join(errHostSilent, err)
 	}
 	if ctx.Err() == nil { // the end of the caller's time says nothing about the host
 		c.noteFailure(h, classify(err))
@@ -329,7 +329,7 @@ func unsent(err error) bool {
 	return ok && network.Op == "dial"
 }
 
-// watched returns a context that also ends, with errSilent, when the host falls silent while another one answers. The caller must call done.
+// watched returns a context that also ends, with errHostSilent, when the host falls silent while another one answers. The caller must call done.
 func (c *Client) watched(ctx context.Context, h *host) (watched context.Context, done func()) {
 	if len(c.hosts) == 1 {
 		return ctx, func() {}
@@ -354,7 +354,7 @@ func (c *Client) watched(ctx context.Context, h *host) (watched context.Context,
 // watch pings a host while something runs on it, on separate connections: a query may run long before it sends anything, and the host may have gone
 // down without closing the connection.
 func (c *Client) watch(h *host) {
-	tick := time.NewTicker(pingEvery)
+	tick := time.NewTicker(pingInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -373,11 +373,11 @@ func (c *Client) watch(h *host) {
 		if err == nil || c.open.Err() != nil {
 			continue
 		}
-		long := time.Since(time.Unix(0, h.heard.Load())) > pingTime
+		long := time.Since(time.Unix(0, h.heard.Load())) > pingTimeout
 		if long = long && c.anotherAnswers(h); long {
 			h.abandon()
 		}
-		if long || !errors.Is(err, errSilence) { // a silent host is better than none
+		if long || !errors.Is(err, errNoAnswer) { // a silent host is better than none
 			c.noteFailure(h, classify(err))
 		}
 	}
@@ -388,7 +388,7 @@ func (h *host) abandon() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for one := range h.attempts {
-		one.end(errSilent)
+		one.end(errHostSilent)
 	}
 }
 
@@ -411,22 +411,22 @@ func (c *Client) anotherAnswers(than *host) bool {
 	return false
 }
 
-// leaveOut makes a host be asked last until it can be used again, and tells the operator why.
-func (c *Client) leaveOut(h *host, why *Error) {
+// exclude makes a host be asked last until it can be used again, and tells the operator why.
+func (c *Client) exclude(h *host, why *Error) {
 	if h.out.Swap(true) {
 		return
 	}
 	h.contact.up.Store(false)
 	h.known.Store(nil) // it may come back with another version
-	go c.takeBack(h)
-	go c.tell(h, why)
+	go c.awaitReturn(h)
+	go c.logUnusable(h, why)
 }
 
-// takeBack waits until a host that was left out can be used again.
-func (c *Client) takeBack(h *host) {
-	for most := firstReturn; ; most = min(2*most, lastReturn) {
+// awaitReturn waits until a host that was excluded can be used again.
+func (c *Client) awaitReturn(h *host) {
+	for most := minReturnInterval; ; most = min(2*most, maxReturnInterval) {
 		select {
-		case <-time.After(most/2 + rand.N(most/2)): //nolint:gosec // no secret
+		case <-time.After(most/2 + rand.N(most/2)): //nolint:gosec // not a secret
 		case <-c.open.Done():
 			return
 		}
@@ -440,7 +440,7 @@ func (c *Client) takeBack(h *host) {
 
 // usable reports whether a host answers queries, has the same tables as the others, and is at most maxLag seconds behind.
 func (c *Client) usable(h *host) bool {
-	ctx, cancel := context.WithTimeoutCause(c.open, returnTime, errSilent)
+	ctx, cancel := context.WithTimeoutCause(c.open, returnCheckTimeout, errHostSilent)
 	defer cancel()
 	if h.alive(ctx) != nil {
 		return false
@@ -449,8 +449,8 @@ func (c *Client) usable(h *host) bool {
 		return false
 	}
 	if err := c.fits(ctx, h); err != nil {
-		if unlike, differs := errors.AsType[*unlikeError](err); differs {
-			c.tell(h, &Error{Kind: Unavailable, Message: unlike.Error(), cause: unlike})
+		if mismatch, differs := errors.AsType[*mismatchError](err); differs {
+			c.logUnusable(h, &Error{Kind: Unavailable, Message: mismatch.Error(), cause: mismatch})
 		}
 		return false
 	}
@@ -474,7 +474,7 @@ func (c *Client) LookAround(ctx context.Context) {
 				return err
 			}
 			err := h.alive(ctx)
-			if errors.Is(err, errSilence) && !c.anotherAnswers(h) {
+			if errors.Is(err, errNoAnswer) && !c.anotherAnswers(h) {
 				return nil // a silent host is better than none
 			}
 			return err

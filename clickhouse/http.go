@@ -257,8 +257,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 const (
-	// mostClosed is how many connections in a row may turn out to be closed.
-	mostClosed = 8
+	// maxClosed is how many connections in a row may turn out to be closed.
+	maxClosed = 8
 	// closedWithin is how soon a request fails on a connection that the server had closed. A request that fails later may have run.
 	closedWithin = time.Second
 )
@@ -273,7 +273,7 @@ func (t *transport) again(req *http.Request) (res *http.Response, err error) {
 		waited = false
 		began := time.Now()
 		res, err = t.base.RoundTrip(req)
-		if err == nil || tries == mostClosed || !waited || time.Since(began) > closedWithin || req.Context().Err() != nil || req.GetBody == nil ||
+		if err == nil || tries == maxClosed || !waited || time.Since(began) > closedWithin || req.Context().Err() != nil || req.GetBody == nil ||
 			!closedIdle(err) && !unreachable(err) {
 			return res, err
 		}

@@ -150,8 +150,8 @@ func BenchmarkTimes(b *testing.B) {
 	}
 }
 
-// TestUnlikeTables: two hosts have the same rows if they are one server, or replicas of each other.
-func TestUnlikeTables(t *testing.T) {
+// TestMismatchedTables: two hosts have the same rows if they are one server, or replicas of each other.
+func TestMismatchedTables(t *testing.T) {
 	t.Parallel()
 	const kind, replicated = "ReplacingMergeTree", "ReplicatedReplacingMergeTree"
 	for _, tt := range []struct {
@@ -171,7 +171,7 @@ func TestUnlikeTables(t *testing.T) {
 		{"replicas of which nothing may be read", stored{engine: replicated, id: "a"}, stored{replicated, "b", "/1"}, ""},
 		{"distributed tables", stored{engine: "Distributed", id: "a"}, stored{engine: "Distributed", id: "b"}, ""},
 	} {
-		if got := tt.one.unlike("events", tt.like); got != tt.want {
+		if got := tt.one.mismatch("events", tt.like); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}

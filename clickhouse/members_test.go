@@ -37,7 +37,7 @@ func TestDropVersions(t *testing.T) {
 		want []string
 	}{
 		{"one", func() (bool, error) { return c.DropVersion(t.Context(), mine, 5, 4) }, true, []string{"[5, [1,2,3]]", "[6, [1,2,3,4]]"}},
-		{"one that is not there", func() (bool, error) { return c.DropVersion(t.Context(), mine, 5, 9) }, false, []string{"[5, [1,2,3]]", "[6, [1,2,3,4]]"}},
+		{"a missing one", func() (bool, error) { return c.DropVersion(t.Context(), mine, 5, 9) }, false, []string{"[5, [1,2,3]]", "[6, [1,2,3,4]]"}},
 		{"the others", func() (bool, error) { return c.DropOtherVersions(t.Context(), mine, 5, 2) }, true, []string{"[5, [2]]", "[6, [1,2,3,4]]"}},
 		{"all", func() (bool, error) { return c.DropOtherVersions(t.Context(), mine, 6, 0) }, true, []string{"[5, [2]]"}},
 	} {

@@ -30,12 +30,12 @@ type Part struct {
 const partsSQL = "SELECT table, name, hex(cityHash64(path, modification_time, rows, bytes_on_disk, marks)), toInt64(rows) FROM system.parts " +
 	"WHERE database = currentDatabase() AND active AND rows > 0 AND table IN {tables:Array(String)} ORDER BY table, name"
 
-// probeTime is the time limit of a query about parts, in ClickHouse.
-const probeTime = 10 * time.Second
+// probeTimeLimit is the time limit of a query about parts, in ClickHouse.
+const probeTimeLimit = 10 * time.Second
 
 // Parts lists the parts of tables on a host, of all projects.
 func (c *Client) Parts(ctx context.Context, on Host, tables []string) (parts []Part, err error) {
-	q := Query{SQL: partsSQL, system: true, on: on.of, longest: probeTime, Params: []Param{ArrayParam("tables", "String", tables)}}
+	q := Query{SQL: partsSQL, system: true, on: on.of, longest: probeTimeLimit, Params: []Param{ArrayParam("tables", "String", tables)}}
 	err = c.Collect(ctx, q, func(cells []Cell) error {
 		p := Part{Table: cells[0].Text(), Name: cells[1].Text(), ID: cells[2].Text()}
 		if p.Rows, err = cells[3].Int(); err != nil {
@@ -58,7 +58,7 @@ const marksSQL = "SELECT p.table, toString(t.uuid), p.partition_id, toInt64(max(
 // server.
 func (c *Client) Marks(ctx context.Context, tables []string) (string, error) {
 	sum := sha256.New()
-	q := Query{SQL: marksSQL, system: true, longest: probeTime, Params: []Param{ArrayParam("tables", "String", tables)}}
+	q := Query{SQL: marksSQL, system: true, longest: probeTimeLimit, Params: []Param{ArrayParam("tables", "String", tables)}}
 	err := c.Collect(ctx, q, func(cells []Cell) error {
 		for _, cell := range cells {
 			fmt.Fprintf(sum, "%q ", cell.Text())
@@ -125,7 +125,7 @@ func (c *Client) Probeable(ctx context.Context, on Host) (map[string]string, err
 	engines, definitions := map[string]string{}, map[string]string{}
 	err := c.Collect(ctx, Query{
 		SQL: "SELECT name, engine, hex(cityHash64(toString(uuid), create_table_query)) FROM system.tables " +
-			"WHERE database = currentDatabase() AND name IN (" + literals(physical.WithoutLogs()) + ")", system: true, on: on.of, longest: probeTime,
+			"WHERE database = currentDatabase() AND name IN (" + literals(physical.WithoutLogs()) + ")", system: true, on: on.of, longest: probeTimeLimit,
 	}, func(cells []Cell) error {
 		name := cells[0].Text()
 		engines[name], definitions[name] = cells[1].Text(), cells[2].Text()
@@ -151,7 +151,8 @@ func (c *Client) Probeable(ctx context.Context, on Host) (map[string]string, err
 func (c *Client) replicas(ctx context.Context) (map[string]int64, error) {
 	counts := map[string]int64{}
 	err := c.Collect(ctx, Query{
-		SQL: "SELECT table, toInt64(total_replicas) FROM system.replicas WHERE database = currentDatabase() AND table IN (" + literals(physical.WithoutLogs()) + ")", system: true, longest: probeTime,
+		SQL:    "SELECT table, toInt64(total_replicas) FROM system.replicas WHERE database = currentDatabase() AND table IN (" + literals(physical.WithoutLogs()) + ")",
+		system: true, longest: probeTimeLimit,
 	}, func(cells []Cell) (err error) {
 		counts[cells[0].Text()], err = cells[1].Int()
 		return err
@@ -209,7 +210,7 @@ func (c *Client) Digests(
 	q := Query{
 		SQL: "SELECT any(_part), " + day + " AS day, toString(count()), toString(sum(cityHash64(" + strings.Join(hashed, ", ") + "))) FROM " + identifier(table) +
 			" WHERE _part IN {parts:Array(String)} GROUP BY _part_index, day", // grouping by a number is faster than by a name
-		Project: project, on: on.of, Params: []Param{ArrayParam("parts", "String", parts)}, longest: probeTime, Yields: yields,
+		Project: project, on: on.of, Params: []Param{ArrayParam("parts", "String", parts)}, longest: probeTimeLimit, Yields: yields,
 	}
 	err = c.Collect(ctx, q, func(cells []Cell) error {
 		d := Digest{Part: cells[0].Text()}

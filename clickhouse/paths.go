@@ -21,7 +21,7 @@ type Day struct {
 func (c *Client) EventDays(ctx context.Context, project int64, yields bool) (days []Day, err error) {
 	q := Query{
 		SQL:     "SELECT toString(toDate(timestamp) AS day), toInt64(count()) FROM events WHERE team_id = {project:Int64} GROUP BY day ORDER BY day",
-		Project: project, Params: []Param{projectParam(project)}, longest: pathsTime, Yields: yields,
+		Project: project, Params: []Param{projectParam(project)}, longest: pathsTimeLimit, Yields: yields,
 	}
 	err = c.Collect(ctx, q, func(cells []Cell) error {
 		d := Day{Date: cells[0].Text()}
@@ -48,8 +48,8 @@ type Path struct {
 }
 
 const (
-	// pathsTime is the time limit of a query about the values of a column, in ClickHouse.
-	pathsTime = time.Minute
+	// pathsTimeLimit is the time limit of a query about the values of a column, in ClickHouse.
+	pathsTimeLimit = time.Minute
 	// maxPaths is how many keys a column may have.
 	maxPaths = 50_000
 )
@@ -73,7 +73,7 @@ func (c *Client) Paths(ctx context.Context, project int64, in JSONColumn, yields
 		SQL: "SELECT splitByChar('.', one.1)[1] AS key, max(position(one.1, '.') > 0), groupUniqArrayArray(if(position(one.1, '.') > 0, [], one.2)) FROM " +
 			"(SELECT arrayJoin(CAST(distinctJSONPathsAndTypes(" + identifier(in.Name) + "), 'Array(Tuple(String, Array(String)))')) AS one FROM " +
 			identifier(in.Table) + " WHERE " + where + ") GROUP BY key LIMIT " + strconv.Itoa(maxPaths+1),
-		Project: project, Params: params, longest: pathsTime, Unbounded: true, Yields: yields,
+		Project: project, Params: params, longest: pathsTimeLimit, Unbounded: true, Yields: yields,
 	}
 	var paths []Path
 	err := c.Collect(ctx, q, func(cells []Cell) error {

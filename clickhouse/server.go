@@ -15,8 +15,8 @@ type server struct {
 }
 
 var (
-	errSilence = errors.New("no answer in time")
-	errSilent  = &Error{Kind: Unavailable, Message: unavailable, cause: errSilence}
+	errNoAnswer   = errors.New("no answer in time")
+	errHostSilent = &Error{Kind: Unavailable, Message: unavailable, cause: errNoAnswer}
 )
 
 // server queries a host once for the settings that it knows. Concurrent callers share one query. It returns an error if the
@@ -26,7 +26,7 @@ func (c *Client) server(ctx context.Context, h *host) (*server, error) {
 		return known, nil
 	}
 	answer := h.asked.DoChan("", func() (any, error) {
-		ctx, cancel := c.soon(c.open)
+		ctx, cancel := c.shortContext(c.open)
 		defer cancel()
 		return c.askServer(ctx, h)
 	})
@@ -42,9 +42,9 @@ func (c *Client) server(ctx context.Context, h *host) (*server, error) {
 	}
 }
 
-// soon returns a context for a short internal query, which may take as long as a dial in total.
-func (c *Client) soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, c.patience, errSilent)
+// shortContext returns a context for a short internal query, which may take as long as a dial in total.
+func (c *Client) shortContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.patience, errHostSilent)
 }
 
 const askingServer = "reading ClickHouse's settings"

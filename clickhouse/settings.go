@@ -156,8 +156,8 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 
 // Nice values of threads: cache hits come before queries, and queries before those that yield.
 const (
-	niceQuery  = 5
-	niceYields = 19
+	niceOfQueries  = 5
+	niceOfYielding = 19
 )
 
 // setPriority lowers the priority of a query's threads. On an idle machine this costs nothing.
@@ -166,9 +166,9 @@ func (c *Client) setPriority(set func(string, any), q Query) {
 	case !c.config.Priorities && q.Yields:
 		set("max_threads", max(1, runtime.NumCPU()/2))
 	case q.Yields:
-		set("os_threads_nice_value_query", niceYields)
+		set("os_threads_nice_value_query", niceOfYielding)
 	case c.config.Priorities:
-		set("os_threads_nice_value_query", niceQuery)
+		set("os_threads_nice_value_query", niceOfQueries)
 	}
 }
 

@@ -68,7 +68,7 @@ func TestStaticMembersFence(t *testing.T) {
 			}
 		})
 	}
-	t.Run("ids that are none", func(t *testing.T) {
+	t.Run("invalid ids", func(t *testing.T) {
 		for _, name := range hostileNames(other) {
 			if err := c.AddMembers(t.Context(), mine, cohort, clickhouse.ByPersonID, []string{name}); err == nil {
 				t.Errorf("%q is taken for an id", name)

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// obeys is how long a server may take to stop a killed query.
-const obeys = 30 * time.Second
+// killGrace is how long a server may take to stop a killed query.
+const killGrace = 30 * time.Second
 
 // maxStopping is the maximum number of concurrent kills. For further queries, hanging up has to suffice.
 const maxStopping = 32
@@ -39,7 +39,7 @@ const cannotKill = "cannot kill a query that was ended; it may keep running on C
 
 // askToKill tells a host to kill a query, and does not wait until it has ended.
 func (c *Client) askToKill(h *host, id string) error {
-	asking, cancel := c.soon(c.open)
+	asking, cancel := c.shortContext(c.open)
 	defer cancel()
 	return h.control.with(asking, func(ctx context.Context, conn driver.Conn) error {
 		return conn.Exec(ctx, "KILL QUERY WHERE query_id = "+literal(id)+" ASYNC")
@@ -54,7 +54,7 @@ func (c *Client) kill(h *host, id string) error {
 	select {
 	case <-c.open.Done():
 		return nil
-	case <-time.After(obeys):
+	case <-time.After(killGrace):
 	}
 	running := false
 	err := c.Collect(c.open, Query{
@@ -64,7 +64,7 @@ func (c *Client) kill(h *host, id string) error {
 		return nil
 	})
 	if err == nil && running {
-		c.logger.Warn("a killed query keeps running on ClickHouse", zap.String("query_id", id), zap.Duration("killed_for", obeys))
+		c.logger.Warn("a killed query keeps running on ClickHouse", zap.String("query_id", id), zap.Duration("killed_for", killGrace))
 	}
 	return nil
 }

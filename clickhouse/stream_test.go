@@ -174,7 +174,7 @@ func TestStream(t *testing.T) {
 		{"a connection that breaks in a row", abort(header, row, row[:10]), 1, &gone},
 		{"a last row without its end", respond(header, row, strings.TrimSpace(row)), 1, &gone},
 		{"an answer without end marks", unframed(header, row), 0, &broken},
-		{"a row that is none", respond(header, row, "[1]\n"), 1, &broken},
+		{"an invalid row", respond(header, row, "[1]\n"), 1, &broken},
 		{
 			"a user's mistake", status(400, "46", "Code: 46. DB::Exception: Function with name `sun` does not exist. In scope SELECT sun(1) FROM secret. Maybe you meant: ['sum','bin']. (UNKNOWN_FUNCTION) (version 25.8.1.1)"), 0,
 			&clickhouse.Error{Kind: clickhouse.UserError, Code: 46, Name: "unknown_function", Message: "Function with name `sun` does not exist."},

@@ -69,9 +69,9 @@ const askingProcesses = "looking for running inserts"
 func (c *Client) findOn(ctx context.Context, h *host, sql string, found *bool) error {
 	patience := c.patience
 	if h.out.Load() {
-		patience = min(patience, dialTime)
+		patience = min(patience, dialTimeout)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errHostSilent)
 	defer cancel()
 	return h.control.with(ctx, func(ctx context.Context, conn driver.Conn) error {
 		return readStrings(ctx, conn, sql, func(string, string, string) { *found = true })

@@ -84,7 +84,7 @@ func serveChild(control *os.File, dataDir, library string, ready func(version st
 	}
 	listener, err := net.FileListener(socket)
 	if err != nil {
-		return errors.Join(errByHand, err)
+		return errors.Join(errNotStartedByServer, err)
 	}
 	_ = socket.Close() // the listener has a copy
 	decoder := json.NewDecoder(control)
@@ -126,14 +126,14 @@ func serveChild(control *os.File, dataDir, library string, ready func(version st
 // stuckStatus is the exit status of a child with queries that do not end.
 const stuckStatus = 3
 
-var errByHand = errors.New("this command is for the server itself and cannot be run by hand")
+var errNotStartedByServer = errors.New("this command is for the server itself and cannot be run by hand")
 
 // inherited opens a descriptor inherited from the parent, and closes it for child processes.
 func inherited(fd int, name string) (*os.File, error) {
 	syscall.CloseOnExec(fd)
 	file := os.NewFile(uintptr(fd), name)
 	if _, err := file.Stat(); err != nil {
-		return nil, errByHand
+		return nil, errNotStartedByServer
 	}
 	return file, nil
 }

@@ -53,7 +53,7 @@ func (s *server) run(ctx context.Context, q *query, out *answer) error {
 	}
 	defer s.leave(q)
 	leave := func() {}
-	if !q.free && q.text != ping && !asksForProcesses(q.text) {
+	if !q.free && q.text != ping && !readsOnlyProcesses(q.text) {
 		select {
 		case s.slots <- struct{}{}:
 			leave = sync.OnceFunc(func() { <-s.slots })
@@ -91,9 +91,9 @@ func (s *server) run(ctx context.Context, q *query, out *answer) error {
 // ping is the query with which clickhouse-go pings. It needs no slot, because a busy engine is alive.
 const ping = "SELECT 1"
 
-// asksForProcesses reports whether a query only reads system.processes. Such queries need no slot, so that they work while
+// readsOnlyProcesses reports whether a query only reads system.processes. Such queries need no slot, so that they work while
 // all slots are busy.
-func asksForProcesses(text string) bool {
+func readsOnlyProcesses(text string) bool {
 	if len(text) > 1024 {
 		return false
 	}

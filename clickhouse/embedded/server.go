@@ -123,7 +123,7 @@ type server struct {
 	display, version, zone string
 	settings               map[string]bool // the names of all settings
 
-	heart  heart
+	heart  heartbeatSession
 	strays strays
 
 	control struct { // a session for killing queries
@@ -156,7 +156,7 @@ func newServer(cfg serveConfig) (*server, error) {
 		slots: make(chan struct{}, n),
 	}
 	s.queries.byID = make(map[string]*query)
-	s.strays = strays{obeys: cfg.Stuck / obeysShare, stuck: cfg.Stuck, most: n, giveUp: cfg.GiveUp}
+	s.strays = strays{obeys: cfg.Stuck / strayFraction, stuck: cfg.Stuck, most: n, giveUp: cfg.GiveUp}
 	configFile, err := writeConfig(cfg, n)
 	if err != nil {
 		return nil, fmt.Errorf("writing the engine's configuration: %w", err)
@@ -197,11 +197,11 @@ func (s *server) learn() error {
 	if s.control.conn, err = s.lib.open("--path=" + s.path); err != nil {
 		return err
 	}
-	return s.makeHeart()
+	return s.createHeartbeat()
 }
 
-// obeysShare is the part of Config.StuckTimeout after which a stopped query that keeps running is a stray.
-const obeysShare = 12
+// strayFraction is the part of Config.StuckTimeout after which a stopped query that keeps running is a stray.
+const strayFraction = 12
 
 // close stops the engine. No query may be running.
 func (s *server) close() {

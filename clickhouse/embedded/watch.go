@@ -25,8 +25,8 @@ var (
 		"SETTINGS use_query_cache = 0, use_query_condition_cache = 0, use_uncompressed_cache = 0"
 )
 
-// heart is a session that reads the heartbeat table. Queries cannot occupy it.
-type heart struct {
+// heartbeatSession is a session that reads the heartbeat table. Queries cannot occupy it.
+type heartbeatSession struct {
 	sync.Mutex
 
 	conn *conn
@@ -35,7 +35,7 @@ type heart struct {
 var errStillReading = errors.New("the last read has not returned yet")
 
 // beat reads the heartbeat. It blocks until the engine answers. An error of the engine is also an answer.
-func (h *heart) beat() (answer string, err error) {
+func (h *heartbeatSession) beat() (answer string, err error) {
 	if !h.TryLock() {
 		return "", errStillReading
 	}
@@ -55,14 +55,14 @@ func (h *heart) beat() (answer string, err error) {
 
 var errStopped = errors.New("the engine has stopped")
 
-func (h *heart) open(lib *library, path string) (err error) {
+func (h *heartbeatSession) open(lib *library, path string) (err error) {
 	h.Lock()
 	defer h.Unlock()
 	h.conn, err = lib.open("--path=" + path)
 	return err
 }
 
-func (h *heart) close() {
+func (h *heartbeatSession) close() {
 	h.Lock()
 	defer h.Unlock()
 	h.conn.close()
@@ -83,8 +83,8 @@ func (s *server) answerWatch(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, answer) // the parent may have disconnected
 }
 
-// makeHeart creates the heartbeat table.
-func (s *server) makeHeart() error {
+// createHeartbeat creates the heartbeat table.
+func (s *server) createHeartbeat() error {
 	for _, sql := range makeHeartbeat {
 		if _, err := s.anchor.text(sql, "TSV"); err != nil {
 			return fmt.Errorf("creating the heartbeat table: %w", err)
