@@ -257,7 +257,7 @@ func chainText(chain []hogql.Name) string {
 // note adds the warnings and notices. They are worded like mistakes, and are only about what is in the text itself.
 func (m *Metadata) note(found *analysis, q *query.Metadata, env Env) {
 	var warnings, remarks diag.List
-	beside := definedBeside(env.Database)
+	beside := siblingNames(env.Database)
 	if q.Language == query.LanguageHogQL {
 		warnLimit(&warnings, found.bound, cmp.Or(env.MaxRows, bind.MaxRows))
 		warnScan(&warnings, found.bound)
@@ -374,8 +374,8 @@ func remark(use resolve.PropertyUse, typ schema.PropertyType, debug bool) string
 	return text
 }
 
-// definedBeside returns a function that lists the names of the defined properties of the same scope. It collects them once.
-func definedBeside(db *schema.Database) func(schema.PropertyKey) []string {
+// siblingNames returns a function that lists the names of the defined properties of the same scope. It collects them once.
+func siblingNames(db *schema.Database) func(schema.PropertyKey) []string {
 	var names map[schema.PropertyKey][]string // by a key without a name
 	return func(key schema.PropertyKey) []string {
 		if names == nil {

@@ -110,7 +110,7 @@ func TestMistakesOfEveryKind(t *testing.T) {
 		},
 		{"unresolved placeholder", "select {name}", wrong, "name", "Unresolved placeholder: {name}", ""},
 		{"unknown variable", "select {variables.pln}", wrong, "pln", "Variable pln is missing from query. Did you mean: plan?", "plan"},
-		{"variable that the project has not", "select {variables.gone}", wrong, "gone", "Variable gone does not exist", ""},
+		{"variable that the project lacks", "select {variables.gone}", wrong, "gone", "Variable gone does not exist", ""},
 		{
 			"filters on a wrong table", "select 1 from persons where {filters}", wrong, "{filters}",
 			"Cannot use 'filters' placeholder in a SELECT clause that does not select from the events, sessions, logs, traces or groups table.", "",

@@ -193,12 +193,12 @@ func (m moments) moved(args []hogql.Expr, back bool) (moment, bool) {
 	return m.shift(of, n, unit, back)
 }
 
-// mostMoved is the most units that a moment is moved by.
-const mostMoved = 1_000_000
+// maxMoved is the most units that a moment is moved by.
+const maxMoved = 1_000_000
 
 // shift moves a moment. Days and longer units keep the wall clock; a day that the month lacks becomes its last.
 func (m moments) shift(of moment, n int64, unit string, back bool) (moment, bool) {
-	if n < -mostMoved || n > mostMoved {
+	if n < -maxMoved || n > maxMoved {
 		return moment{}, false
 	}
 	if back {

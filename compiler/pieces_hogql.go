@@ -28,14 +28,14 @@ type bucketed struct {
 	offset, limit int
 }
 
-// farAway is the end used for a span without one.
-var farAway = time.Date(lastYear, time.January, 1, 0, 0, 0, 0, time.UTC)
+// farFuture is the end used for a span without one.
+var farFuture = time.Date(lastYear, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 const (
 	// placeName is the column with the index of the piece.
 	placeName = "_place_of_piece"
-	// mostPieceRows is the most rows that a piece of HogQL may have.
-	mostPieceRows = 5000
+	// maxPieceRows is the most rows that a piece of HogQL may have.
+	maxPieceRows = 5000
 )
 
 // bucketedPieces returns the pieces of a query: bound has its placeholders filled in, limited also has its limit. It is nil for a query that
@@ -295,7 +295,7 @@ func (b *bucketed) cutUp() bool {
 	if open {
 		to := b.to
 		if to.IsZero() {
-			to = farAway
+			to = farFuture
 		}
 		b.open = len(b.parts.Pieces)
 		b.parts.Add(Piece{From: present, To: to, Reach: present}, present, true)
@@ -323,7 +323,7 @@ func (b *bucketed) each(within, place hogql.Expr) hogql.Query {
 		out.OrderBy[i] = &next
 	}
 	out.Limit = nil
-	most := insight.Const(int64(min(b.offset+b.limit, mostPieceRows+1)))
+	most := insight.Const(int64(min(b.offset+b.limit, maxPieceRows+1)))
 	if _, single := place.(*hogql.Const); single {
 		out.Limit = &hogql.Limit{N: most}
 	} else {
@@ -382,14 +382,14 @@ func (b *bucketed) place(places, closed []int) hogql.Expr {
 
 // rows concatenates the rows of the pieces, and applies the limit of the query.
 func (b *bucketed) rows(pieces [][][]byte) (iter.Seq[[]byte], bool, error) {
-	most := min(b.offset+b.limit, mostPieceRows+1)
+	most := min(b.offset+b.limit, maxPieceRows+1)
 	var all [][]byte
 	for i := range pieces {
 		rows := pieces[i]
 		if b.desc {
 			rows = pieces[len(pieces)-1-i]
 		}
-		if len(rows) > mostPieceRows && most > mostPieceRows {
+		if len(rows) > maxPieceRows && most > maxPieceRows {
 			return nil, false, nil
 		}
 		all = append(all, rows...)

@@ -51,7 +51,7 @@ func usesOf(env Env, find func(*useFinder)) Uses {
 		env.Database = &schema.Database{}
 	}
 	f := useFinder{env: env}
-	if err := within(func() { find(&f) }); err != nil { // too large to look at
+	if err := catchBudget(func() { find(&f) }); err != nil { // too large to look at
 		f.found.AllActions, f.found.AllCohorts = true, true
 	}
 	for _, list := range []*[]int64{&f.found.Actions, &f.found.Cohorts, &f.found.Labels} {
@@ -61,8 +61,8 @@ func usesOf(env Env, find func(*useFinder)) Uses {
 	return f.found
 }
 
-// within calls a function that spends from a budget, and returns the error that ended it; nil if it finished.
-func within(do func()) (err error) {
+// catchBudget calls a function that spends from a budget, and returns the error that ended it; nil if it finished.
+func catchBudget(do func()) (err error) {
 	defer budget.Catch(&err)
 	do()
 	return nil

@@ -69,7 +69,7 @@ func TestUses(t *testing.T) {
 		{"nothing", trend(`"interval": "day"`), ""},
 		{"an action as a series", `{"kind": "TrendsQuery", "series": [{"event": "a"}, {"kind": "ActionsNode", "id": 3}]}`, "actions 3"},
 		{"by a number as text", `{"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": "3"}]}`, "actions 3"},
-		{"one that there is not", `{"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": 99}]}`, "actions 99"},
+		{"an unknown one", `{"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": 99}]}`, "actions 99"},
 		{"a cohort in its step", `{"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": 1}]}`, "actions 1, cohorts 7"},
 		{"an action in its step", `{"kind": "TrendsQuery", "series": [{"kind": "ActionsNode", "id": 2}]}`, "actions 1 2, cohorts 7"},
 		{"in a group", `{"kind": "StickinessQuery", "series": [{"kind": "GroupNode", "nodes": [{"kind": "ActionsNode", "id": 3}, {"event": "a"}]}]}`, "actions 3"},

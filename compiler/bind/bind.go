@@ -192,16 +192,16 @@ func (b *binder) unresolved(f *hogql.Field, i int, known map[string]any) {
 	})
 }
 
-// mostAvailable is the most names of values in a message.
-const mostAvailable = 20
+// maxAvailable is the most names of values in a message.
+const maxAvailable = 20
 
-// available lists the names of the values, up to mostAvailable.
+// available lists the names of the values, up to maxAvailable.
 func (b *binder) available() []string {
 	if b.names == nil {
 		b.values.Spend.Nodes(len(b.values.Values))
 		b.names = slices.Sorted(maps.Keys(b.values.Values))
-		if len(b.names) > mostAvailable {
-			b.names = append(b.names[:mostAvailable:mostAvailable], "…")
+		if len(b.names) > maxAvailable {
+			b.names = append(b.names[:maxAvailable:maxAvailable], "…")
 		}
 	}
 	return b.names
@@ -212,13 +212,13 @@ func (b *binder) nearest(name string, among iter.Seq[string]) string {
 	return schema.Nearest(name, b.values.Spend.Hints(among))
 }
 
-// mostNear is the most names in a suggestion.
-const mostNear = 3
+// maxNear is the most names in a suggestion.
+const maxNear = 3
 
 // nearby returns the names of variables similar to a name, nearest first.
 func (b *binder) nearby(name string) []string {
 	var out []string
-	for len(out) < mostNear {
+	for len(out) < maxNear {
 		near := b.nearest(name, func(yield func(string) bool) {
 			for code := range b.values.Variables {
 				if !slices.Contains(out, code) && !yield(code) {

@@ -73,8 +73,8 @@ func TestPlaceholders(t *testing.T) {
 			map[string]any{"e": hogql.Expr(&hogql.Field{Chain: []hogql.Name{{Text: "event"}}}), "t": hogql.Table(&hogql.TableName{Chain: []hogql.Name{{Text: "events"}}})},
 			"SELECT event FROM events AS t",
 		},
-		{"filters that the request has not", "select 1 from events where {filters}", nil, "SELECT 1 FROM events WHERE true"},
-		{"bounds that the request has not", "select 1 from events where timestamp >= {filters.dateRange.from} and timestamp < {filters.dateRange.to}", nil, "SELECT 1 FROM events WHERE true AND true"},
+		{"filters that the request lacks", "select 1 from events where {filters}", nil, "SELECT 1 FROM events WHERE true"},
+		{"bounds that the request lacks", "select 1 from events where timestamp >= {filters.dateRange.from} and timestamp < {filters.dateRange.to}", nil, "SELECT 1 FROM events WHERE true AND true"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestPlaceholders(t *testing.T) {
 		{"an object", "select {a}", map[string]any{"a": map[string]any{}}, "7:10: The value of placeholder {a} cannot be used: an object is not a constant"},
 		{"a missing variable", "select {variables.custmer}", nil, "18:25: Variable custmer is missing from query. Did you mean: customer?"},
 		{"a missing variable with no near name", "select {variables.zzzzzzzz}", nil, "18:26: Variable zzzzzzzz is missing from query"},
-		{"a variable that the project has not", "select {variables.gone}", nil, "18:22: Variable gone does not exist"},
+		{"a variable that the project lacks", "select {variables.gone}", nil, "18:22: Variable gone does not exist"},
 		{"no constant expression", "select {event(1)}", nil, "8:16: This expression cannot be used in a placeholder: event(1)"},
 		{"no query", "select 1 from {a}", map[string]any{"a": "events"}, "14:17: The placeholder {a} does not stand for a table"},
 		{
@@ -119,7 +119,7 @@ func TestPlaceholders(t *testing.T) {
 			"28:37: Unsupported filters placeholder `{filters.x}`: there are {filters}, {filters.dateRange.from} and {filters.dateRange.to}",
 		},
 		{
-			"a bound that is not there", "select toDate({filters.dateRange.to}) from events", nil,
+			"an unknown bound", "select toDate({filters.dateRange.to}) from events", nil,
 			"14:36: The `{filters.dateRange.to}` placeholder must be used directly in a comparison when the request gives it no date",
 		},
 	}
@@ -228,18 +228,18 @@ func TestFilters(t *testing.T) {
 		{"no date", bind.Filters{DateFrom: "soon"}, "27:36: The date 'soon' is neither ISO 8601 nor relative, such as -7d"},
 		{"a date too early", bind.Filters{DateFrom: "-100000y"}, "27:36: The date '-100000y' is neither ISO 8601 nor relative, such as -7d"},
 		{"a date too late", bind.Filters{DateTo: "9999-12-31"}, "27:36: The date '9999-12-31' is neither ISO 8601 nor relative, such as -7d"},
-		{"an operator that is not there", bind.Filters{Properties: []filter.Property{{Type: "event", Key: "a", Operator: "flag_evaluates_to", Value: "1"}}}, "27:36: The property filter on 'a' has operator 'flag_evaluates_to', which is not supported with its value"},
-		{"a number that is none", bind.Filters{Properties: []filter.Property{{Type: "event", Key: "a", Operator: "gt", Value: "x"}}}, "27:36: The property filter on 'a' has operator 'gt', which is not supported with its value"},
-		{"a type that is not there", bind.Filters{Properties: []filter.Property{{Type: "recording", Key: "duration", Value: "1"}}}, "27:36: Property filters of type 'recording' are not supported"},
+		{"an unknown operator", bind.Filters{Properties: []filter.Property{{Type: "event", Key: "a", Operator: "flag_evaluates_to", Value: "1"}}}, "27:36: The property filter on 'a' has operator 'flag_evaluates_to', which is not supported with its value"},
+		{"an invalid number", bind.Filters{Properties: []filter.Property{{Type: "event", Key: "a", Operator: "gt", Value: "x"}}}, "27:36: The property filter on 'a' has operator 'gt', which is not supported with its value"},
+		{"an unknown type", bind.Filters{Properties: []filter.Property{{Type: "recording", Key: "duration", Value: "1"}}}, "27:36: Property filters of type 'recording' are not supported"},
 		{"half a cohort", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: 7.5}}}, "27:36: A property filter of type 'cohort' has the id of a cohort as its value"},
 		{"several cohorts", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: []any{int64(7)}}}}, "27:36: A property filter of type 'cohort' has the id of a cohort as its value"},
-		{"a cohort that is not there", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: int64(9)}}}, "27:36: Could not find cohort with ID 9"},
+		{"an unknown cohort", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: int64(9)}}}, "27:36: Could not find cohort with ID 9"},
 		{"everybody", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: int64(0)}}}, "27:36: Could not find cohort with ID 0"},
 		{"a cohort by its name", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "name", Value: int64(7)}}}, "27:36: A property filter of type 'cohort' has the key 'id', not 'name'"},
-		{"an operator that cohorts have not", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: int64(7), Operator: "gt"}}}, "27:36: The property filter on 'id' has operator 'gt', which is not supported with its value"},
+		{"an operator that cohorts lack", bind.Filters{Properties: []filter.Property{{Type: "cohort", Key: "id", Value: int64(7), Operator: "gt"}}}, "27:36: The property filter on 'id' has operator 'gt', which is not supported with its value"},
 		{"a placeholder", bind.Filters{Properties: []filter.Property{{Type: "hogql", Key: "{a}"}}}, "27:36: The HogQL expression of a property filter cannot hold placeholders"},
 	}
-	t.Run("mistake: a type that the table has not", func(t *testing.T) {
+	t.Run("mistake: a type that the table lacks", func(t *testing.T) {
 		t.Parallel()
 		filters := &bind.Filters{Properties: []filter.Property{{Type: "person", Key: "email", Value: "x"}}}
 		_, err := bind.Placeholders(parse(t, "select 1 from sessions where {filters}"), bind.Values{Filters: filters, Now: now, Location: time.UTC})

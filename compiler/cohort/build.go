@@ -69,7 +69,7 @@ func (b *builder) query(s set, condition conditions) (hogql.Query, error) {
 
 // joined lists the people in any of the sets.
 func (b *builder) joined(sets union, condition conditions) (hogql.Query, error) {
-	parts := apart(sets)
+	parts := groupBySource(sets)
 	var queries []hogql.Query
 	for _, from := range []source{ofEvents, ofPersons, ofMembers} {
 		if len(parts[from]) > 0 {
@@ -90,7 +90,7 @@ func (b *builder) joined(sets union, condition conditions) (hogql.Query, error) 
 
 // narrowed lists the people in all of some sets and in none of others: it reads those of one source, with conditions for the other sets.
 func (b *builder) narrowed(s rest, condition conditions) (hogql.Query, error) {
-	all, none := apart(s.all), apart(s.none)
+	all, none := groupBySource(s.all), groupBySource(s.none)
 	all[several], none[several] = append(all[several], all[ofMembers]...), append(none[several], none[ofMembers]...)
 	var base set
 	for _, from := range []source{ofEvents, ofPersons} {

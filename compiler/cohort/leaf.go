@@ -78,8 +78,8 @@ func (o *object) text(name string) string {
 	return s
 }
 
-// most bounds the numbers in a definition, so that computing with them stays in range.
-const most = 100_000
+// maxNumber bounds the numbers in a definition, so that computing with them stays in range.
+const maxNumber = 100_000
 
 // number reads a whole number above 0, or a text with one; 0 if there is none.
 func (o *object) number(name string) int {
@@ -87,8 +87,8 @@ func (o *object) number(name string) int {
 		return 0
 	}
 	n, ok := whole(o.fields[name])
-	if !ok || n < 1 || n > most {
-		o.r.refuse(o.field(name), "Input should be an integer from 1 to %d", most)
+	if !ok || n < 1 || n > maxNumber {
+		o.r.refuse(o.field(name), "Input should be an integer from 1 to %d", maxNumber)
 		return 0
 	}
 	return int(n)

@@ -141,8 +141,8 @@ func common(sets []set) source {
 	return out
 }
 
-// apart groups sets by their source.
-func apart(sets []set) map[source][]set {
+// groupBySource groups sets by their source.
+func groupBySource(sets []set) map[source][]set {
 	out := map[source][]set{}
 	for _, s := range sets {
 		from := sourceOf(s)

@@ -89,14 +89,14 @@ const (
 // filler stands for the name being typed.
 const filler = "$$_HERE_$$"
 
-// maxAsked is the longest text, in bytes, that is completed.
-const maxAsked = 256 << 10
+// maxText is the longest text, in bytes, that is completed.
+const maxText = 256 << 10
 
 // At finds what can be typed at a place. Mistakes in the text are no error, but may leave nothing to suggest. An error comes from the budget,
 // or is a bug.
 func At(a *Ask, w *World) (*Completion, error) {
 	out := new(Completion)
-	if len(a.Text) > maxAsked || !utf8.ValidString(a.Text) {
+	if len(a.Text) > maxText || !utf8.ValidString(a.Text) {
 		return out, nil
 	}
 	start, end := offsets(a.Text, a.Start, a.End)

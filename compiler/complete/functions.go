@@ -22,8 +22,8 @@ var functionsBy = func() (by [hogql.State + 1]func() *Functions) {
 	return by
 }()
 
-// functionsBeside returns the functions, ranked by how well their results compare with a value of a type; unranked if the type is unknown.
-func functionsBeside(t hogql.Type) *Functions {
+// functionsComparedWith returns the functions, ranked by how well their results compare with a value of a type; unranked if the type is unknown.
+func functionsComparedWith(t hogql.Type) *Functions {
 	if t.Kind == hogql.Null {
 		t.Kind = hogql.Unknown
 	}

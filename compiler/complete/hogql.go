@@ -65,7 +65,7 @@ func (c *completing) field(q hogql.Query, at *cursor) (bool, error) {
 	case at.index > 0:
 		c.members(names.Columns)
 	case without:
-		c.out.Functions = functionsBeside(names.Beside)
+		c.out.Functions = functionsComparedWith(names.Beside)
 		return false, nil
 	default:
 		c.folders(at.aliased)
@@ -75,7 +75,7 @@ func (c *completing) field(q hogql.Query, at *cursor) (bool, error) {
 		c.members(names.Columns)
 		c.members(names.Local)
 		c.folders(at.others)
-		c.out.Functions = functionsBeside(names.Beside)
+		c.out.Functions = functionsComparedWith(names.Beside)
 	}
 	return true, nil
 }

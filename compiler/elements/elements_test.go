@@ -25,7 +25,7 @@ func TestOf(t *testing.T) {
 			`[{"text":"d","tag_name":"button","attr_class":["sm:flex","x"],"href":null,"attr_id":null,"nth_child":null,"nth_of_type":null,"attributes":{"attr__data-a":"b\\\"c"},"order":0}]`,
 		},
 		{
-			"a number that is none, and half an attribute", `p:nth-child="x"text="no end`,
+			"an invalid number, and half an attribute", `p:nth-child="x"text="no end`,
 			`[{"text":null,"tag_name":"p","attr_class":null,"href":null,"attr_id":null,"nth_child":null,"nth_of_type":null,"attributes":{},"order":0}]`,
 		},
 		{

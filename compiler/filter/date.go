@@ -65,8 +65,8 @@ func AnyDate(text string, now time.Time, zone *time.Location) (Moment, bool) {
 	return relative(text, now)
 }
 
-// mostUnits bounds the number in a relative date.
-const mostUnits = 100_000
+// maxUnits bounds the number in a relative date.
+const maxUnits = 100_000
 
 // relative parses an optional minus, optional digits, one unit letter and an optional Start or End.
 func relative(text string, now time.Time) (Moment, bool) {
@@ -75,7 +75,7 @@ func relative(text string, now time.Time) (Moment, bool) {
 	count := 0
 	if digits > 0 {
 		n, err := strconv.Atoi(rest[:digits])
-		if err != nil || n > mostUnits {
+		if err != nil || n > maxUnits {
 			return Moment{}, false
 		}
 		count = n

@@ -192,14 +192,14 @@ func (l *lexer) name(rest string) {
 	l.tokens[len(l.tokens)-1].word = lookupWord(rest[:n])
 }
 
-// behindDot reports whether the previous token is the dot of a path.
-func (l *lexer) behindDot() bool {
+// afterDot reports whether the previous token is the dot of a path.
+func (l *lexer) afterDot() bool {
 	n := len(l.tokens)
 	return n > 0 && (l.tokens[n-1].kind == tokDot || l.tokens[n-1].kind == tokNullDot)
 }
 
-// behindDotMinus reports whether the previous tokens are the dot of a path and a minus.
-func (l *lexer) behindDotMinus() bool {
+// afterDotMinus reports whether the previous tokens are the dot of a path and a minus.
+func (l *lexer) afterDotMinus() bool {
 	n := len(l.tokens)
 	return n > 1 && l.tokens[n-1].kind == tokMinus && (l.tokens[n-2].kind == tokDot || l.tokens[n-2].kind == tokNullDot)
 }
@@ -222,7 +222,7 @@ func (l *lexer) dotIsPath() bool {
 func (l *lexer) number(rest string) {
 	k := tokNumber
 	n, ok := scanNumber(rest)
-	if l.behindDot() || l.behindDotMinus() {
+	if l.afterDot() || l.afterDotMinus() {
 		k = tokPathIndex
 		n, ok = digits(rest), true
 	}

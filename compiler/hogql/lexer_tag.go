@@ -67,8 +67,8 @@ func (l *lexer) operandNext() bool {
 		if n := len(l.tokens); n > 1 && (l.tokens[n-2].kind == tokDot || l.tokens[n-2].kind == tokNullDot) {
 			return false
 		}
-		s := standings[t.word]
-		return t.word == wordBy || t.word == wordDistinct || s != standsFree && s != standsNamed && s != standsValue
+		s := keywordUses[t.word]
+		return t.word == wordBy || t.word == wordDistinct || s != anyName && s != noBareAlias && s != constantWord
 	case tokQuoted, tokNumber, tokPathIndex, tokString, tokTemplateEnd, tokRParen, tokRBracket, tokRBrace, tokTagClosed, tokTagEnd:
 		return false
 	default: // operators and opening brackets

@@ -257,7 +257,7 @@ func TestMistakesHaveCodes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.in, func(t *testing.T) {
 			_, err := hogql.Parse(tt.in)
-			mistake, ok := err.(*diag.Error) //nolint:errorlint // Parse promises this very type.
+			mistake, ok := err.(*diag.Error) //nolint:errorlint // Parse promises this exact type.
 			if !ok {
 				t.Fatalf("Parse gives %T, want *diag.Error", err)
 			}

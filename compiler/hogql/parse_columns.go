@@ -33,7 +33,7 @@ func (p *parser) checkColumns(at token) {
 
 // starAhead reports whether * or t.* is n tokens ahead.
 func (p *parser) starAhead(n int) bool {
-	for isName(p.ahead(n), standsClose) && p.ahead(n+1).kind == tokDot {
+	for isName(p.ahead(n), reserved) && p.ahead(n+1).kind == tokDot {
 		n += 2
 	}
 	return p.ahead(n).kind == tokStar

@@ -388,7 +388,7 @@ func (p *parser) exprs(closing kind, what string) []Expr {
 func startsExpr(t token) bool {
 	switch t.kind {
 	case tokName:
-		return standings[t.word] < standsClose || standings[t.word] == standsValue || t.word == wordCase || t.word == wordNot
+		return keywordUses[t.word] < reserved || keywordUses[t.word] == constantWord || t.word == wordCase || t.word == wordNot
 	case tokQuoted, tokNumber, tokString, tokTemplate, tokTag, tokLParen, tokLBracket, tokLBrace, tokMinus, tokPlus:
 		return true
 	default: // all other tokens continue an expression, or end it

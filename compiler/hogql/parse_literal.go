@@ -146,7 +146,7 @@ func (p *parser) startsInterval() bool {
 	case tokNumber, tokString, tokLParen, tokLBrace, tokQuoted:
 		return true
 	case tokName:
-		return standings[t.word] == standsFree
+		return keywordUses[t.word] == anyName
 	case tokMinus:
 		return p.ahead(2).kind == tokNumber && p.isUnit(p.ahead(3))
 	default: // anything else continues with a column of this name

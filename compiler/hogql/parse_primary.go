@@ -98,7 +98,7 @@ func (p *parser) worded(start int, t token) Expr {
 			return p.columns(start)
 		}
 	case wordLambda:
-		if names := p.ahead(2).kind; isName(p.ahead(1), standsClose) && (names == tokColon || names == tokComma) {
+		if names := p.ahead(2).kind; isName(p.ahead(1), reserved) && (names == tokColon || names == tokComma) {
 			return p.wordLambda(start)
 		}
 	default: // other keywords are names here, or nothing
@@ -120,7 +120,7 @@ func (p *parser) named(start int) Expr {
 		return &Lambda{Pos: p.from(start), Params: []string{param.Text}, Body: body}
 	default: // anything else follows a chain
 	}
-	if p.at(tokName) && standings[p.cur().word] == standsClose {
+	if p.at(tokName) && keywordUses[p.cur().word] == reserved {
 		p.unexpected("an expression")
 		return badExpr()
 	}
@@ -245,7 +245,7 @@ func (p *parser) parentheses(start int) Expr {
 		items := append([]Expr{x}, p.exprs(tokRParen, "',' or ')'")...)
 		return &Tuple{Pos: p.from(start), Items: items}
 	}
-	if member, ok := asMember(x); ok && p.goesOnAsQuery() {
+	if member, ok := asMember(x); ok && p.followsSetMember() {
 		q := p.setTail(inner, member, true)
 		p.expect(tokRParen, "')'")
 		return &Subquery{Pos: p.from(start), Query: q}
@@ -265,8 +265,8 @@ func asMember(x Expr) (Query, bool) {
 	return nil, false
 }
 
-// goesOnAsQuery reports whether the next token can only follow a member of a set operation.
-func (p *parser) goesOnAsQuery() bool {
+// followsSetMember reports whether the next token can only follow a member of a set operation.
+func (p *parser) followsSetMember() bool {
 	switch p.cur().word {
 	case wordUnion, wordIntersect, wordExcept, wordLimit, wordOffset:
 		return true
@@ -280,7 +280,7 @@ func (p *parser) goesOnAsQuery() bool {
 // lambdaParams looks ahead for (x, y) -> and returns the number of parameters.
 func (p *parser) lambdaParams() (count int, ok bool) {
 	n := 1
-	for isName(p.ahead(n), standsClose) {
+	for isName(p.ahead(n), reserved) {
 		count++
 		n++
 		if p.ahead(n).kind != tokComma {

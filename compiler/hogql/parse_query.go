@@ -202,7 +202,7 @@ func (p *parser) startsTableCTE() bool {
 	}
 	n := 1
 	if p.ahead(n).kind == tokLParen {
-		for n++; isName(p.ahead(n), standsClose); n++ {
+		for n++; isName(p.ahead(n), reserved); n++ {
 			if p.ahead(n+1).kind == tokComma {
 				n++
 			}
@@ -253,7 +253,7 @@ func (p *parser) selectQuery(start int, with []*CTE, recursive bool) *Select {
 	if p.acceptWord(wordHaving) {
 		s.Having = p.expr(levelAlias)
 	}
-	if p.atWord(wordWindow) && isName(p.ahead(1), standsClose) {
+	if p.atWord(wordWindow) && isName(p.ahead(1), reserved) {
 		s.Windows = p.windows()
 	}
 	p.refusedClauses()
@@ -452,7 +452,7 @@ func (p *parser) groupBy() *GroupBy {
 
 // endsKeys reports whether the comma before was a trailing one in GROUP BY.
 func (p *parser) endsKeys() bool {
-	return p.endsColumns() || p.atWord(wordWith) || p.atWord(wordWindow) && isName(p.ahead(1), standsClose)
+	return p.endsColumns() || p.atWord(wordWith) || p.atWord(wordWindow) && isName(p.ahead(1), reserved)
 }
 
 // groupSet parses the word before a list, and the list.

@@ -280,16 +280,16 @@ func (m *depthMeter) rewriter() *Rewriter {
 
 // Names.
 
-// isName reports whether a token can be a name; without is the standing whose keywords cannot.
-func isName(t token, without standing) bool {
-	return t.kind == tokQuoted || t.kind == tokName && standings[t.word] < without
+// isName reports whether a token can be a name; without is the first class of keywords that cannot.
+func isName(t token, without keywordUse) bool {
+	return t.kind == tokQuoted || t.kind == tokName && keywordUses[t.word] < without
 }
 
 // atName reports whether the next token is an identifier that is not part of the grammar.
-func (p *parser) atName() bool { return isName(p.cur(), standsClose) }
+func (p *parser) atName() bool { return isName(p.cur(), reserved) }
 
 // atBareAlias reports whether the next token is an alias without AS.
-func (p *parser) atBareAlias() bool { return isName(p.cur(), standsNamed) }
+func (p *parser) atBareAlias() bool { return isName(p.cur(), noBareAlias) }
 
 // nameOf returns the Name for a token that is one.
 func (p *parser) nameOf(t token) Name {
@@ -312,7 +312,7 @@ func (p *parser) contentOf(t token) string {
 
 // name parses an identifier; what describes it in the mistake.
 func (p *parser) name(what string) Name {
-	if t := p.cur(); t.kind == tokName && standings[t.word] >= standsValue {
+	if t := p.cur(); t.kind == tokName && keywordUses[t.word] >= constantWord {
 		p.refuse(t.span(), "'%s' is a reserved word: put it in backquotes to use it as %s", p.textOf(t), what)
 		return Name{}
 	}

@@ -98,7 +98,7 @@ func (p *printer) item(e Expr) { p.expr(e, levelAlias) }
 
 // ident writes a name that stands alone or starts a chain.
 func (p *printer) ident(s string) {
-	if isPlain(s) && standings[lookupWord(s)] == standsFree {
+	if isPlain(s) && keywordUses[lookupWord(s)] == anyName {
 		p.put(s)
 		return
 	}
@@ -144,9 +144,9 @@ func (p *printer) function(name string) {
 	case wordCast, wordTryCast, wordColumns, wordInterval, wordDistinct, wordCube, wordRollup, wordGrouping, wordValues:
 		p.quote(name, '`')
 		return
-	default: // other keywords follow their standing
+	default: // for other keywords, their use decides
 	}
-	if isPlain(name) && standings[w] < standsClose {
+	if isPlain(name) && keywordUses[w] < reserved {
 		p.put(name)
 		return
 	}

@@ -143,8 +143,8 @@ func (w *World) Keep(pieces []Piece) {
 	}
 }
 
-// mostSpans is the maximum number of spans in the time condition of a query for pieces.
-const mostSpans = 16
+// maxSpans is the maximum number of spans in the time condition of a query for pieces.
+const maxSpans = 16
 
 // Within returns the condition that a moment is in one of the given pieces, which are in order of time. If there are many gaps between
 // them, the condition also holds in the short ones; Place tells those moments apart.
@@ -156,8 +156,8 @@ func (p *Parts) Within(moment hogql.Expr, places []int) hogql.Expr {
 	}
 	slices.SortFunc(gaps, func(a, b time.Duration) int { return cmp.Compare(b, a) })
 	longest := time.Duration(0)
-	if len(gaps) >= mostSpans {
-		longest = gaps[mostSpans-1]
+	if len(gaps) >= maxSpans {
+		longest = gaps[maxSpans-1]
 	}
 	var spans []hogql.Expr
 	for i := 0; i < len(places); {

@@ -66,8 +66,8 @@ const (
 	mean = "avg"
 )
 
-// together says how an aggregate's values for parts of the rows are merged into its value for all rows.
-type together struct {
+// merge says how an aggregate's values for parts of the rows are merged into its value for all rows.
+type merge struct {
 	function string
 	// matched is the condition on the rows that count, for aggregates whose value for no rows must be skipped explicitly; nil for all rows.
 	matched hogql.Expr
@@ -81,33 +81,33 @@ func distinctName(c *hogql.Call) string {
 	return c.Name
 }
 
-// putTogether returns how the values of an aggregate are merged; false if they cannot be.
-func putTogether(c *hogql.Call) (together, bool) {
+// mergeOf returns how the values of an aggregate are merged; false if they cannot be.
+func mergeOf(c *hogql.Call) (merge, bool) {
 	if c.Distinct || c.Over != nil || len(c.OrderBy) > 0 || c.Params != nil {
-		return together{}, false
+		return merge{}, false
 	}
 	f, ok := schema.LookupFunction(c.Name)
 	if !ok || !f.Aggregate {
-		return together{}, false
+		return merge{}, false
 	}
 	name := strings.ToLower(f.Name)
 	conditional := f.Conditional && strings.HasSuffix(name, "if")
 	base := strings.TrimSuffix(name, "if")
 	switch base {
 	case "count", "sum":
-		return together{function: sum}, true
+		return merge{function: sum}, true
 	case "countarray", "sumarray", "sumornull":
-		return together{function: sum}, true
+		return merge{function: sum}, true
 	case "minornull", "maxornull": // NULL for no rows, which min and max skip
-		return together{function: base[:len("min")]}, true
+		return merge{function: base[:len("min")]}, true
 	case "min", "max":
-		t := together{function: base, matched: c.Filter}
+		t := merge{function: base, matched: c.Filter}
 		if conditional && len(c.Args) > 0 {
 			t.matched = and(t.matched, c.Args[len(c.Args)-1])
 		}
 		return t, true
 	}
-	return together{}, false
+	return merge{}, false
 }
 
 // and joins two conditions of which either may be nil.
@@ -121,10 +121,10 @@ func and(a, b hogql.Expr) hogql.Expr {
 	return &hogql.Logic{Args: []hogql.Expr{a, b}}
 }
 
-// aloneAgain returns a function that maps a single value of an aggregate to itself, and no value to the aggregate's own result for no rows. With it, a
+// mergeOfSingle returns a function that maps a single value of an aggregate to itself, and no value to the aggregate's own result for no rows. With it, a
 // query without GROUP BY still returns its one row if the table has none.
-func aloneAgain(c *hogql.Call) (string, bool) {
-	if t, ok := putTogether(c); ok {
+func mergeOfSingle(c *hogql.Call) (string, bool) {
+	if t, ok := mergeOf(c); ok {
 		return t.function, true
 	}
 	f, ok := schema.LookupFunction(c.Name)

@@ -287,21 +287,21 @@ func excerpt(e hogql.Expr) string {
 // aggregate stores the values of an aggregate, and returns the expression that merges them.
 func (r *reader) aggregate(c *hogql.Call, name string) (hogql.Expr, error) {
 	if r.single {
-		function, ok := aloneAgain(c)
+		function, ok := mergeOfSingle(c)
 		if !ok {
 			return nil, unsupported("Aggregate function '%s' without GROUP BY is not supported together with variables", distinctName(c))
 		}
-		t, _ := putTogether(c)
-		return r.together(c, name, together{function, t.matched}), nil
+		t, _ := mergeOf(c)
+		return r.mergeCall(c, name, merge{function, t.matched}), nil
 	}
-	t, ok := putTogether(c)
+	t, ok := mergeOf(c)
 	if !ok {
 		return nil, unsupported("Aggregate function '%s' cannot be re-aggregated for range variable materialization", distinctName(c))
 	}
-	return r.together(c, name, t), nil
+	return r.mergeCall(c, name, t), nil
 }
 
-func (r *reader) together(c *hogql.Call, name string, t together) hogql.Expr {
+func (r *reader) mergeCall(c *hogql.Call, name string, t merge) hogql.Expr {
 	kept := hogql.Expr(c)
 	if name != "" {
 		kept = alias(c, name)
@@ -462,7 +462,7 @@ func (r *reader) finish(fill hogql.Query, read *hogql.Select, places []int) erro
 	if err := checkNames(r.names); err != nil {
 		return err
 	}
-	nameOnce(columns)
+	uniqueNames(columns)
 	if err := checkTypes(columns); err != nil {
 		return err
 	}
@@ -537,8 +537,8 @@ func checkTypes(columns []schema.KeptColumn) error {
 	return nil
 }
 
-// nameOnce makes the names of the columns unique.
-func nameOnce(columns []schema.KeptColumn) {
+// uniqueNames makes the names of the columns unique.
+func uniqueNames(columns []schema.KeptColumn) {
 	taken := map[string]bool{}
 	for i := range columns {
 		name := columns[i].Name
@@ -561,7 +561,7 @@ func (r *reader) listAggregates() {
 			name = hogql.PrintExpr(a)
 		}
 		listed := Aggregate{Expression: name}
-		if t, ok := putTogether(a); ok {
+		if t, ok := mergeOf(a); ok {
 			listed.ReaggregateFn = &t.function
 		}
 		r.plan.Aggregates = append(r.plan.Aggregates, listed)

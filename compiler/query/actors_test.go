@@ -69,7 +69,7 @@ func TestActorsMistakes(t *testing.T) {
 		{"half a day", `{"kind": "StickinessActorsQuery", "day": 0, ` + sticky + `}`, "day", "query.StickinessActorsQuery.day\n  Input should be a number of intervals, from 1 [type=int_type]"},
 		{"a series below none", `{"kind": "StickinessActorsQuery", "series": -1, ` + sticky + `}`, "series", "query.StickinessActorsQuery.series\n  Input should be greater than or equal to 0"},
 		{
-			"a value that is none", `{"kind": "InsightActorsQuery", "breakdown": [{}], "source": {"kind": "TrendsQuery", "series": []}}`, "breakdown.0",
+			"an invalid value", `{"kind": "InsightActorsQuery", "breakdown": [{}], "source": {"kind": "TrendsQuery", "series": []}}`, "breakdown.0",
 			"query.InsightActorsQuery.breakdown.0\n  Input should be a valid string or integer [type=string_type]",
 		},
 		{

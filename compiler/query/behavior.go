@@ -15,8 +15,8 @@ const (
 	performedMultiple = "performed_event_multiple"
 )
 
-// mostBehavior bounds the numbers in a behavioral filter, so that computing with them stays in range.
-const mostBehavior = 100_000
+// maxBehaviorNumber bounds the numbers in a behavioral filter, so that computing with them stays in range.
+const maxBehaviorNumber = 100_000
 
 // maxBehaviorFilters bounds the filters on the events of a behavioral filter.
 const maxBehaviorFilters = 50
@@ -89,8 +89,8 @@ func (r *Reader) behaviorEntity(o *Object, b *filter.Behavior) {
 // behaviorNumber reads a number above 0; 0 if there is none.
 func (r *Reader) behaviorNumber(o *Object, name string) int {
 	n, ok := o.Integer(name)
-	if ok && (n < 1 || n > mostBehavior) {
-		r.Add(o.Field(name), "value_error", fmt.Sprintf("Input should be an integer from 1 to %d", mostBehavior))
+	if ok && (n < 1 || n > maxBehaviorNumber) {
+		r.Add(o.Field(name), "value_error", fmt.Sprintf("Input should be an integer from 1 to %d", maxBehaviorNumber))
 		return 1
 	}
 	return n

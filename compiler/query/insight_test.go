@@ -117,7 +117,7 @@ func TestInsightCanonical(t *testing.T) {
 		{"an event without a name", strings.Replace(base, `"a"`, `""`, 1), false},
 		{"cumulative", strings.Replace(base, `{}`, `{"computedAs": "cumulative"}`, 1), false},
 		{"a filter", base[:len(base)-1] + `, "properties": [{"key": "k", "value": 1}]}`, false},
-		{"a filter beside an empty group", base[:len(base)-1] + `, "properties": {"type": "AND", "values": [{"type": "OR", "values": []}, {"key": "k", "value": 1}]}}`, false},
+		{"a filter next to an empty group", base[:len(base)-1] + `, "properties": {"type": "AND", "values": [{"type": "OR", "values": []}, {"key": "k", "value": 1}]}}`, false},
 		{"compared", base[:len(base)-1] + `, "compareFilter": {"compare": true}}`, false},
 		{"explicit dates", base[:len(base)-1] + `, "dateRange": {"explicitDate": true}}`, false},
 		{"another kind", `{"kind": "LifecycleQuery", "series": [{"event": "a"}]}`, false},

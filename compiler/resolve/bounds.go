@@ -44,9 +44,9 @@ func (t *tableSource) given(field string) *resolved.Column {
 	case !ok:
 		return nil
 	case t.whole != nil:
-		return t.whole.made(f.Key())
+		return t.whole.existing(f.Key())
 	}
-	return t.rows.made(f.Key())
+	return t.rows.existing(f.Key())
 }
 
 // lifted returns the column through which the outer query reads a field of a table joined to this one.
@@ -55,7 +55,7 @@ func (t *tableSource) lifted(child *tableSource, field string) *resolved.Column 
 	if !ok {
 		return nil
 	}
-	return t.whole.made(child.alias + "\x00" + f.Key())
+	return t.whole.existing(child.alias + "\x00" + f.Key())
 }
 
 // boundMembers applies a lower bound on the first row of a group: no row of the group lies before it. An upper bound would turn the rows of

@@ -339,7 +339,7 @@ func (s *scope) cases(e *hogql.Case, x resolved.Expr, ifs, values []resolved.Exp
 				subject = first[0]
 			}
 			n := &hogql.Compare{Pos: w.If.At(), Op: hogql.Equals, Left: e.X, Right: w.If}
-			left, right := s.wordSides(n, subject, ifs[i])
+			left, right := s.resolvedSides(n, subject, ifs[i])
 			args = append(args, s.compared(n, left, right, true), values[i])
 		}
 		return choice(e.Pos, append(args, values[len(ifs)]))

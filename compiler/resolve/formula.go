@@ -16,7 +16,7 @@ func (t *tableSource) grouping() *resolved.Select {
 	g := t.table.Grouping
 	t.r.reads.Beyond = true
 	tree := &resolved.Select{}
-	t.rows = t.r.grow(tree)
+	t.rows = t.r.newGrowingSelect(tree)
 	s := t.r.apart(tree, &t.rows.names)
 	table, ok := t.r.db.Table(g.Table)
 	if !ok {
@@ -42,7 +42,7 @@ func (r *resolver) apart(tree *resolved.Select, taken *names) *scope {
 // formula resolves a formula in a SELECT built by the resolver. Names defined by the formula are local to it.
 func (s *scope) formula(f *schema.Formula) resolved.Expr {
 	e := f.Expr(s.r.db)
-	s.aliases.byName = few[*alias]{}
+	s.aliases.byName = smallMap[*alias]{}
 	s.aliasVisitor(&s.aliases).WalkExpr(e)
 	return s.expr(e)
 }
@@ -74,5 +74,5 @@ func (t *tableSource) computed(f *schema.Field) resolved.Expr {
 	if t.inside {
 		return &resolved.AliasRef{Name: c.Name, Type: c.Type}
 	}
-	return t.upwards(f.Key()+"\x00computed", c)
+	return t.liftColumn(f.Key()+"\x00computed", c)
 }

@@ -20,7 +20,7 @@ func TestHints(t *testing.T) {
 		{"text in double quotes", `select event = "x" from events`, "15:18: Unable to resolve field: x → Double quotes are for names. Write text in single quotes: 'x'"},
 		{"text in double quotes near a name", `select event = "evnt's" from events`, `15:23: Unable to resolve field: evnt's → Double quotes are for names. Write text in single quotes: 'evnt\'s'`},
 		{"a chain in double quotes", `select "evnt"."x" from events`, "7:13: Unable to resolve field: evnt → event"},
-		{"property of a field that is none", "select propertis.plan from events", "7:16: Unable to resolve field: propertis → properties"},
+		{"property of an unknown field", "select propertis.plan from events", "7:16: Unable to resolve field: propertis → properties"},
 		{"table before the column", "select evnts.event from events", "7:12: Unable to resolve field: evnts → events"},
 		{"table of the asterisk", "select evnts.* from events", "7:12: Unable to resolve field: evnts → events"},
 		{"alias", "select event as name from events order by nam", "42:45: Unable to resolve field: nam → name"},

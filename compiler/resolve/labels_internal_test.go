@@ -19,7 +19,7 @@ func TestLabels(t *testing.T) {
 		{"the first alias", []string{"x", "x", "x"}, []int{1, 2}, 1},
 	}
 	for _, tt := range tests {
-		for _, more := range []int{0, manyEntries} {
+		for _, more := range []int{0, indexAbove} {
 			t.Run(fmt.Sprintf("%s and %d others", tt.name, more), func(t *testing.T) {
 				l := &labels{names: tt.names, aliased: make([]bool, len(tt.names)+more)}
 				for i := range more {

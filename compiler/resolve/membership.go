@@ -37,7 +37,7 @@ func (s *scope) membership(n *hogql.Compare) resolved.Expr {
 		op = hogql.NotEquals
 	}
 	equal := &hogql.Compare{Pos: n.Pos, Op: op, Left: n.Left, Right: n.Right}
-	left, right = s.wordSides(equal, left, right)
+	left, right = s.resolvedSides(equal, left, right)
 	return s.compared(equal, left, right, false)
 }
 

@@ -35,7 +35,7 @@ func mistakes(t *testing.T, text string) string {
 func TestMistakes(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"unknown field", "select evnt from events", "7:11: Unable to resolve field: evnt → event"},
-		{"a word beside a time", "select timestamp > 'yesterday' from events", "19:30: The text 'yesterday' cannot be read as a time. Write '2024-01-31' or '2024-01-31 12:00:00', or compute it: " +
+		{"a word compared with a time", "select timestamp > 'yesterday' from events", "19:30: The text 'yesterday' cannot be read as a time. Write '2024-01-31' or '2024-01-31 12:00:00', or compute it: " +
 			"now() - interval 1 day, toStartOfDay(now())"},
 		{"no day of any month", "select now() between '2024-02-30' and '2024-12-31' from events", "21:33: The text '2024-02-30' cannot be read as a time. Write '2024-01-31' or " +
 			"'2024-01-31 12:00:00', or compute it: now() - interval 1 day, toStartOfDay(now())"},
@@ -99,12 +99,12 @@ func TestMistakes(t *testing.T) {
 			"28:29: SQL indexes start from one, not from zero. E.g: array[1]\n" +
 			"32:40: SQL indexes start from one, not from zero. E.g: array[1]"},
 		{
-			"text beside a number", "select 1 from events where properties.n > 5",
+			"text compared with a number", "select 1 from events where properties.n > 5",
 			"27:39: Cannot compare text with a number: write toFloat(properties.n)",
 		},
 		{"lambda where none can be", "select arrayMap(x -> x, [1]), lcm(1, x -> x)", "37:43: A lambda can only be the first argument of a function that takes one, such as arrayMap"},
 		{"computed name of a property", "select properties[event] from events", "18:23: The name of a property must be constant: JSONExtractString(properties, name) takes a computed one"},
-		{"cohort that is not there", "select 1 from events where person_id in cohort 2", "47:48: Could not find cohort with ID 2"},
+		{"unknown cohort", "select 1 from events where person_id in cohort 2", "47:48: Could not find cohort with ID 2"},
 		{"everybody as a cohort", "select 1 from events where person_id in cohort 0", "47:48: Could not find cohort with ID 0"},
 		{"cohort of nearly that name", "select 1 from events where person_id in cohort 'payin'", "47:54: Could not find a cohort with the name 'payin' → paying"},
 		{"cohort of no such name", "select 1 from events where person_id not in cohort 'nobody\\'s'", "51:62: Could not find a cohort with the name 'nobody\\'s'"},
@@ -125,8 +125,8 @@ func TestMistakes(t *testing.T) {
 		{"distinct of a scalar", "select upper(distinct event) from events", "7:12: Function 'upper' cannot have DISTINCT"},
 		{"order inside a call", "select max(event order by timestamp) from events", "26:35: ORDER BY inside the arguments of 'max' is not supported"},
 		{"two directions inside a call", "select groupArray(event order by timestamp desc, event) from events", "49:54: ORDER BY inside 'groupArray' must have one direction"},
-		{"columns of a subquery beside IN", "select event from events where event in (select event, 1 from events)", "40:69: The left side of IN is one value, the subquery gives 2 columns"},
-		{"columns of a subquery beside a tuple", "select 1 where (1, 2) in (select 1, 2, 3)", "25:41: The left side of IN is a tuple of 2, the subquery gives 3 columns"},
+		{"columns of a subquery after IN", "select event from events where event in (select event, 1 from events)", "40:69: The left side of IN is one value, the subquery gives 2 columns"},
+		{"columns of a subquery compared with a tuple", "select 1 where (1, 2) in (select 1, 2, 3)", "25:41: The left side of IN is a tuple of 2, the subquery gives 3 columns"},
 		{"limit by a column", "select event from events limit event", "31:36: Unable to resolve field: event"},
 		{"totals below", "select * from (select event, count() from events group by event with totals)", "49:75: WITH TOTALS is only allowed in the outermost SELECT: a query around it would not see the totals"},
 		{"totals and having", "select event, count() as c from events group by event with totals having c > 1", "39:65: WITH TOTALS is not supported together with HAVING: filter in a subquery"},

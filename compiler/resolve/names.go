@@ -8,7 +8,7 @@ import (
 )
 
 // names are the names in use in one place of the resolved tree, each with the number of names derived from it. The zero value is ready to use.
-type names struct{ taken few[int] }
+type names struct{ taken smallMap[int] }
 
 // unique returns an unused printable name, and marks it as used.
 func (n *names) unique(name string) string {

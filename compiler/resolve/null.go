@@ -120,22 +120,22 @@ func truthOf(b bool, at hogql.Span) resolved.Expr { return &resolved.Const{Pos: 
 // sides resolves the two sides of a comparison. A property compared with a word is read only as a string: no other property value has the text of a
 // word.
 func (s *scope) sides(n *hogql.Compare) (left, right resolved.Expr) {
-	if left, right, ok := s.besideWord(n); ok {
+	if left, right, ok := s.propertyAndWord(n); ok {
 		return left, right
 	}
 	return s.expr(n.Left), s.expr(n.Right)
 }
 
-// wordSides is sides for resolved sides: neither is resolved again, except for a property compared with a word.
-func (s *scope) wordSides(n *hogql.Compare, left, right resolved.Expr) (resolved.Expr, resolved.Expr) {
-	if l, r, ok := s.besideWord(n); ok {
+// resolvedSides is sides for resolved sides: neither is resolved again, except for a property compared with a word.
+func (s *scope) resolvedSides(n *hogql.Compare, left, right resolved.Expr) (resolved.Expr, resolved.Expr) {
+	if l, r, ok := s.propertyAndWord(n); ok {
 		return l, r
 	}
 	return left, right
 }
 
-// besideWord returns the sides of an equality test between a property and a word.
-func (s *scope) besideWord(n *hogql.Compare) (left, right resolved.Expr, ok bool) {
+// propertyAndWord returns the sides of an equality test between a property and a word.
+func (s *scope) propertyAndWord(n *hogql.Compare) (left, right resolved.Expr, ok bool) {
 	if n.Op != hogql.Equals && n.Op != hogql.NotEquals {
 		return nil, nil, false
 	}

@@ -23,7 +23,7 @@ func (s *scope) filtered(c *hogql.Call) resolved.Expr {
 		if wrong := f.CheckArity(len(c.Args), len(c.Params)); wrong != "" || !s.placed(&with, f) {
 			return s.call(&with)
 		}
-		return s.expr(handedOn(c, f.Expand(c.Pos, c.Args)))
+		return s.expr(forwardClauses(c, f.Expand(c.Pos, c.Args)))
 	}
 	if f.Rule == schema.RuleCount {
 		with.Args = withoutStar(c.Args)
@@ -41,8 +41,8 @@ func (s *scope) filtered(c *hogql.Call) resolved.Expr {
 	return s.call(&with)
 }
 
-// handedOn passes the clauses in a call of an aggregating macro, such as FILTER, on to the aggregations in the macro's text.
-func handedOn(c *hogql.Call, expanded hogql.Expr) hogql.Expr {
+// forwardClauses passes the clauses in a call of an aggregating macro, such as FILTER, on to the aggregations in the macro's text.
+func forwardClauses(c *hogql.Call, expanded hogql.Expr) hogql.Expr {
 	if !c.Distinct && c.OrderBy == nil && c.Filter == nil {
 		return expanded
 	}

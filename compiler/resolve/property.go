@@ -22,11 +22,11 @@ func (p *property) with(keys []hogql.Name) *property {
 	if len(keys) == 0 || len(p.keys) > longestChain { // refused where it is read
 		return p
 	}
-	return &property{place: p.place, keys: longer(p.keys, keys)}
+	return &property{place: p.place, keys: extendChain(p.keys, keys)}
 }
 
-// longer returns a chain of names followed by others. The result may be one of its arguments, so nothing may be appended to it.
-func longer(chain, more []hogql.Name) []hogql.Name {
+// extendChain returns a chain of names followed by others. The result may be one of its arguments, so nothing may be appended to it.
+func extendChain(chain, more []hogql.Name) []hogql.Name {
 	switch {
 	case len(chain) == 0:
 		return more
@@ -70,9 +70,9 @@ func (s *scope) documentOfField(f *hogql.Field, keys []hogql.Name) *property {
 		return nil
 	}
 	if p, rest, ok := s.qualified(f.Chain); ok {
-		return p.documentBelow(longer(rest, keys))
+		return p.documentBelow(extendChain(rest, keys))
 	}
-	rest := longer(f.Chain[1:], keys)
+	rest := extendChain(f.Chain[1:], keys)
 	if a := s.alias(f.Chain[0].Text, s.frame); a != nil {
 		if d := s.documentOfAlias(a); d != nil {
 			return d.with(rest)

@@ -145,9 +145,9 @@ type resolver struct {
 	// WITH do not matter.
 	ctes   []*resolved.CTE
 	recurs bool // one of them uses itself
-	// grown are the SELECTs of tables, to which columns are added while the queries around them are resolved.
-	grown []*resolved.Select
-	refs  names // of ctes
+	// growing are the SELECTs of tables, to which columns are added while the queries around them are resolved.
+	growing []*resolved.Select
+	refs    names // of ctes
 
 	depth     int
 	deep      bool // nested too deep; noted once
@@ -193,7 +193,7 @@ type environment struct {
 // level is one WITH.
 type level struct {
 	outer *environment
-	known few[*environment] // by name
+	known smallMap[*environment] // by name
 }
 
 // cte is a table CTE; ref is its name in the resolved tree, set on first use.
@@ -270,7 +270,7 @@ func (r *resolver) count(n int, at hogql.Span) {
 
 // fillEmpty adds a column to each table of which no column is used: ClickHouse needs one.
 func (r *resolver) fillEmpty() {
-	for _, sel := range r.grown {
+	for _, sel := range r.growing {
 		if len(sel.Columns) == 0 {
 			sel.Columns = []resolved.Expr{named(&resolved.Const{Value: int64(1)}, "one")}
 		}

@@ -248,8 +248,8 @@ func TestConditionsStayBare(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"event", "event = 'a'", "event = 'a'"},
 		{"events", "event in ('a', 'b')", "event IN ['a','b']"},
-		{"text beside a time", "timestamp >= '2024-03-01'", "timestamp >= toDateTime64('2024-03-01', 6, 'America/New_York')"},
-		{"free text beside a time", "timestamp < '1 March 2024'", "timestamp < parseDateTime64BestEffort('1 March 2024', 6, 'America/New_York')"},
+		{"text compared with a time", "timestamp >= '2024-03-01'", "timestamp >= toDateTime64('2024-03-01', 6, 'America/New_York')"},
+		{"free text compared with a time", "timestamp < '1 March 2024'", "timestamp < parseDateTime64BestEffort('1 March 2024', 6, 'America/New_York')"},
 		{"time", "toDateTime('2024-03-01 10:00:00') < timestamp", "toDateTime('2024-03-01 10:00:00', 'America/New_York') < timestamp"},
 		{"fine time", "timestamp = toDateTime('2024-03-01 10:00:00.5')", "timestamp = toDateTime64('2024-03-01 10:00:00.5', 6, 'America/New_York')"},
 		{"zone of its own", "timestamp < toDateTime('2024-03-01', 'UTC')", "timestamp < toDateTime('2024-03-01', 'UTC')"},

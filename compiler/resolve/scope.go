@@ -36,7 +36,7 @@ type scope struct {
 // frame holds the names that a SELECT or a lambda defines.
 type frame struct {
 	outer  *frame
-	byName few[*alias]
+	byName smallMap[*alias]
 	params []*resolved.LambdaParam
 	shown  []string       // the names of the params in the query
 	places map[string]int // of the first param of each name; used if there are many
@@ -52,7 +52,7 @@ func (fr *frame) alias(name string) *alias {
 
 // place returns the index of a param by its name in the query; -1 for none.
 func (fr *frame) place(name string) int {
-	if len(fr.shown) <= manyEntries {
+	if len(fr.shown) <= indexAbove {
 		return slices.Index(fr.shown, name)
 	}
 	if fr.places == nil {

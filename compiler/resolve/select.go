@@ -75,7 +75,7 @@ func (s *scope) columns(list []hogql.Expr) []*column {
 		s.r.spend.Columns(1)
 		named, ok := e.(*hogql.Alias)
 		if !ok {
-			add(s.r.outputName(e), s.expr(e), s.document(e), s.unique(quietName(e)))
+			add(s.r.outputName(e), s.expr(e), s.document(e), s.unique(nameWithoutTexts(e)))
 			continue
 		}
 		a := s.frame.alias(named.Name.Text)
@@ -106,7 +106,7 @@ func chainName(e hogql.Expr) (name string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	chain := longer(field.Chain, keys)
+	chain := extendChain(field.Chain, keys)
 	for i := len(chain) - 2; i >= 0; i-- {
 		if chain[i].Text == "properties" {
 			parts := make([]string, 0, len(chain)-i-1)
@@ -122,23 +122,23 @@ func chainName(e hogql.Expr) (name string, ok bool) {
 	return chain[len(chain)-1].Text, true
 }
 
-// quietName is outputName without the texts of constants: clients' values are parameters, and must not be in the text of a query, which logs
+// nameWithoutTexts is outputName without the texts of constants: clients' values are parameters, and must not be in the text of a query, which logs
 // show.
-func quietName(e hogql.Expr) string {
+func nameWithoutTexts(e hogql.Expr) string {
 	if isWritten[*hogql.Field](e) {
 		name, _ := chainName(e)
 		return name
 	}
 	if base, _ := peel(e); isWritten[*hogql.Field](base) {
-		if name, ok := chainName(hogql.RewriteExpr(e, quietKey)); ok {
+		if name, ok := chainName(hogql.RewriteExpr(e, keyWithoutText)); ok {
 			return name
 		}
 	}
 	return hogql.ShortForm(e, longestName)
 }
 
-// quietKey replaces a text by a word.
-func quietKey(e hogql.Expr) hogql.Expr {
+// keyWithoutText replaces a text by a word.
+func keyWithoutText(e hogql.Expr) hogql.Expr {
 	if _, ok := writtenText(e); ok {
 		return &hogql.Const{Pos: e.At(), Value: "value"}
 	}

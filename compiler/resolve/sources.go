@@ -17,7 +17,7 @@ type labels struct {
 
 // find returns the index of the column that a name means. Of several columns with the name, that is the first whose name is an alias, else the last.
 func (l *labels) find(name string) (int, bool) {
-	if len(l.names) <= manyEntries {
+	if len(l.names) <= indexAbove {
 		last := -1
 		for i, n := range l.names {
 			if n == name && (last < 0 || !l.aliased[last]) {
@@ -221,7 +221,7 @@ func (p place) example() string {
 func (t *tableSource) overridden(f *schema.Field) resolved.Expr {
 	t.join(f.Override)
 	key := f.Key() + "\x00" + f.Override.Name
-	return t.upwards(key, t.whole.column(key, f.Name, t.alias, func() resolved.Expr { return t.joinKey(f.Name) }))
+	return t.liftColumn(key, t.whole.column(key, f.Name, t.alias, func() resolved.Expr { return t.joinKey(f.Name) }))
 }
 
 // joinKey returns the value of a field among the tables joined in whole.

@@ -25,8 +25,8 @@ type tableSource struct {
 	direct bool
 
 	placed *resolved.Derived // the entry of FROM, unless the table is scanned directly
-	rows   *grown
-	whole  *grown
+	rows   *growingSelect
+	whole  *growingSelect
 	joins  map[string]*tableSource
 	joined names        // of the tables below whole
 	parent *tableSource // of a lazily joined table
@@ -40,12 +40,12 @@ type tableSource struct {
 	untyped bool
 }
 
-// grown is a SELECT to which columns are added when they are used.
-type grown struct {
+// growingSelect is a SELECT to which columns are added when they are used.
+type growingSelect struct {
 	r     *resolver
 	tree  *resolved.Select
 	names names
-	byKey few[*resolved.Column] // as seen by the outer query, in column order
+	byKey smallMap[*resolved.Column] // as seen by the outer query, in column order
 }
 
 // newTable returns the source for a table that a query names.
@@ -127,7 +127,7 @@ func (t *tableSource) kept(guard resolved.Expr) resolved.Expr {
 func (t *tableSource) read(scan *resolved.Scan) *resolved.Select {
 	physical := t.table.Physical
 	tree := &resolved.Select{From: scan}
-	t.rows = t.r.grow(tree)
+	t.rows = t.r.newGrowingSelect(tree)
 	if t.group >= 0 {
 		tree.Where = native(boolType, hogql.Span{}, "equals", t.raw("index"), literal(int64(t.group)))
 	}
@@ -222,10 +222,10 @@ func (t *tableSource) newest(scan *resolved.Scan, key, version *resolved.Column)
 	}
 }
 
-// grow returns a SELECT to which columns are added later.
-func (r *resolver) grow(tree *resolved.Select) *grown {
-	r.grown = append(r.grown, tree)
-	return &grown{r: r, tree: tree}
+// newGrowingSelect returns a SELECT to which columns are added later.
+func (r *resolver) newGrowingSelect(tree *resolved.Select) *growingSelect {
+	r.growing = append(r.growing, tree)
+	return &growingSelect{r: r, tree: tree}
 }
 
 // raw returns the physical column of a field, as in the scan.
@@ -273,7 +273,7 @@ func (t *tableSource) argMax(typ hogql.Type, e resolved.Expr) resolved.Expr {
 
 // splits reports whether ClickHouse has both a nullable and a non-nullable type of the kind.
 func splits(k hogql.Kind) bool {
-	switch k { //nolint:exhaustive // the others are not sure to
+	switch k { //nolint:exhaustive // the others may not have both
 	case hogql.String, hogql.Int, hogql.Float, hogql.Bool, hogql.UUID, hogql.Date, hogql.DateTime:
 		return true
 	}
@@ -327,22 +327,22 @@ func (t *tableSource) outside(key string, c *resolved.Column) *resolved.Column {
 	if t.whole != nil {
 		c = t.whole.column(key, c.Name, t.alias, func() resolved.Expr { return c })
 	}
-	return t.upwards(key, c)
+	return t.liftColumn(key, c)
 }
 
-// upwards passes a column of the source up to the table that it was joined to, and so on to the first.
-func (t *tableSource) upwards(key string, c *resolved.Column) *resolved.Column {
+// liftColumn passes a column of the source up to the table that it was joined to, and so on to the first.
+func (t *tableSource) liftColumn(key string, c *resolved.Column) *resolved.Column {
 	if t.parent == nil {
 		return c
 	}
 	key = t.alias + "\x00" + key
 	lifted := t.parent.whole.column(key, t.alias+"__"+c.Name, t.parent.alias, func() resolved.Expr { return c })
-	return t.parent.upwards(key, lifted)
+	return t.parent.liftColumn(key, lifted)
 }
 
 // column adds a column to the SELECT unless it has it, and returns it as seen by the outer query.
-func (g *grown) column(key, name, alias string, made func() resolved.Expr) *resolved.Column {
-	if c := g.made(key); c != nil {
+func (g *growingSelect) column(key, name, alias string, made func() resolved.Expr) *resolved.Column {
+	if c := g.existing(key); c != nil {
 		return c
 	}
 	g.r.spend.Columns(1)
@@ -358,8 +358,8 @@ func (g *grown) column(key, name, alias string, made func() resolved.Expr) *reso
 	return c
 }
 
-// made returns the column with a key; nil if there is none.
-func (g *grown) made(key string) *resolved.Column {
+// existing returns the column with a key; nil if there is none.
+func (g *growingSelect) existing(key string) *resolved.Column {
 	if c := g.byKey.at(key); c != nil {
 		return *c
 	}
@@ -409,7 +409,7 @@ func (t *tableSource) stack() {
 	inner := &resolved.Derived{Query: t.placed.Query, Alias: t.placed.Alias}
 	t.joined.unique(t.alias)
 	tree := &resolved.Select{From: inner}
-	t.whole = t.r.grow(tree)
+	t.whole = t.r.newGrowingSelect(tree)
 	t.placed.Query = tree
 	for _, made := range t.rows.byKey.entries {
 		key, c := made.key, made.value

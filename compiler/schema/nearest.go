@@ -21,7 +21,7 @@ func Nearest(name string, among iter.Seq[string]) string {
 	if len(wanted) == 0 || len(wanted) > longestNear {
 		return ""
 	}
-	nearest, least := "", tolerated(len(wanted))+1
+	nearest, least := "", maxDistance(len(wanted))+1
 	for candidate := range among {
 		if len(candidate) > longestNear*utf8.UTFMax {
 			continue
@@ -34,8 +34,8 @@ func Nearest(name string, among iter.Seq[string]) string {
 	return nearest
 }
 
-// tolerated returns the number of mistakes up to which a name of n characters is near.
-func tolerated(n int) int {
+// maxDistance returns the number of mistakes up to which a name of n characters is near.
+func maxDistance(n int) int {
 	switch {
 	case n < 3:
 		return 0

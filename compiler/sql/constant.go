@@ -175,15 +175,15 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, '\'')
 }
 
-// fewParams is the number of parameters up to which a linear search is faster than a map.
-const fewParams = 8
+// maxScannedParams is the number of parameters up to which a linear search is faster than a map.
+const maxScannedParams = 8
 
 // paramKey identifies a parameter.
 type paramKey struct{ typ, value string }
 
 // bind writes the parameter for a value. Equal values share one.
 func (p *printer) bind(typ, value string) {
-	if len(p.params) <= fewParams {
+	if len(p.params) <= maxScannedParams {
 		for i := range p.params {
 			if p.params[i].Value == value && p.params[i].Type == typ {
 				p.param(i)
@@ -192,7 +192,7 @@ func (p *printer) bind(typ, value string) {
 		}
 	} else {
 		if p.lookup == nil {
-			p.lookup = make(map[paramKey]int, 4*fewParams)
+			p.lookup = make(map[paramKey]int, 4*maxScannedParams)
 			for i, known := range p.params {
 				p.lookup[paramKey{known.Type, known.Value}] = i
 			}

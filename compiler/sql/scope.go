@@ -32,7 +32,7 @@ func (p *printer) open(sel *resolved.Select) {
 	s := &scope{outer: p.scope, first: len(p.names)}
 	s.tables = s.few[:0]
 	refs := p.refs
-	if p.aliases(sel); p.refs-refs >= fewRefs {
+	if p.aliases(sel); p.refs-refs >= maxUnweighedRefs {
 		p.weigh(sel)
 	}
 	s.aliases = p.names[s.first:len(p.names):len(p.names)]

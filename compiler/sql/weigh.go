@@ -6,8 +6,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 )
 
-// fewRefs is how many uses of aliases a SELECT may have without being weighed: ClickHouse itself bounds what so few expand to.
-const fewRefs = 16
+// maxUnweighedRefs is how many uses of aliases a SELECT may have without being weighed: ClickHouse itself bounds what so few expand to.
+const maxUnweighedRefs = 16
 
 // weigh refuses a SELECT whose aliases expand to too much. ClickHouse inlines the expression of an alias at each use, so a chain of aliases that each
 // use the previous one twice doubles with every link.

@@ -106,7 +106,7 @@ func TestOrder(t *testing.T) {
 		},
 		{"an empty order", `, "select": ["properties.a", "created_at"], "orderBy": []`, "SELECT properties.a AS column_1, created_at AS column_2 FROM persons ORDER BY persons.id LIMIT 101"},
 		{"no order", `, "select": ["id", "created_at"], "orderBy": null`, "SELECT id AS column_1, created_at AS column_2 FROM persons ORDER BY created_at DESC, persons.id LIMIT 101"},
-		{"limits that are none", `, "select": ["id"], "limit": -3, "offset": -1`, "SELECT id AS column_1 FROM persons ORDER BY id LIMIT 101"},
+		{"invalid limits", `, "select": ["id"], "limit": -3, "offset": -1`, "SELECT id AS column_1 FROM persons ORDER BY id LIMIT 101"},
 		{"recordings, of which there are none", `, "select": ["id", "matched_recordings"], "orderBy": ["id"]`, "SELECT id AS column_1, [] AS column_2 FROM persons ORDER BY id LIMIT 101"},
 		{"a name that is one of ours", `, "select": ["id as actor_id", "id as x", "created_at as x"], "orderBy": ["id"]`, "SELECT id AS column_1, id AS x, created_at AS column_3 FROM persons ORDER BY id LIMIT 101"},
 	}

@@ -100,7 +100,7 @@ func Actors(at *ActorsQuery, w *insight.World) (*insight.People, error) {
 		return nil, err
 	}
 	b := builder{query: q, world: w, passed: passed}
-	v["bearers"] = b.did(&hogql.Array{}, insight.And(b.notAStep(), condition))
+	v["bearers"] = b.did(&hogql.Array{}, insight.And(b.exceptSteps(), condition))
 	out.Query = insight.Template(doing, v)
 	return out, nil
 }

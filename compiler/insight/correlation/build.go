@@ -16,10 +16,10 @@ import (
 // actors, so that the funnel runs only once. Only the signs that the answer shows leave the database, since there may be as many signs as
 // values.
 const (
-	// did has the signs of events, was the signs of people, and wereGroups the signs of groups.
-	did        = `SELECT {actor} AS bearer, _toMicroseconds(timestamp) AS clock, {signs} AS signs FROM events WHERE {condition}`
-	was        = `SELECT id AS bearer, {signs} AS signs FROM persons`
-	wereGroups = `SELECT key AS bearer, {signs} AS signs FROM groups WHERE index = {group}`
+	// eventSigns has the signs of events, personSigns the signs of people, and groupSigns the signs of groups.
+	eventSigns  = `SELECT {actor} AS bearer, _toMicroseconds(timestamp) AS clock, {signs} AS signs FROM events WHERE {condition}`
+	personSigns = `SELECT id AS bearer, {signs} AS signs FROM persons`
+	groupSigns  = `SELECT key AS bearer, {signs} AS signs FROM groups WHERE index = {group}`
 	// spread has a row for each sign of an actor. An actor without signs keeps the one that every actor has.
 	spread = `SELECT passed.actor_id AS actor_id, passed.converted AS converted, arrayJoin(arrayPushBack({own}, (0, '', '', ''))) AS sign
 		FROM {bearers} AS bearers RIGHT JOIN {passed} AS passed ON bearers.bearer = passed.actor_id`
@@ -35,13 +35,13 @@ const (
 		ORDER BY side, if(side = 1, -1, 1) * likely / unlikely, event, property, text LIMIT {most} BY side`
 )
 
-// The number of signs of each kind that are shown, and how many actors must have a sign: leastFound, or leastShare of all actors if that is
+// The number of signs of each kind that are shown, and how many actors must have a sign: minFound, or minShare of all actors if that is
 // fewer (contract: section 8).
 const (
-	mostShown  = 10
-	leastFound = 25
-	leastShare = 0.02
-	rareFound  = 2 // that many actors are too few for a property of events, whatever their share
+	maxShown = 10
+	minFound = 25
+	minShare = 0.02
+	maxRare  = 2 // that many actors are too few for a property of events, whatever their share
 )
 
 // longest is the number of characters of a value that count, longestChain the number for a chain of elements.
@@ -76,14 +76,14 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	}
 	b := builder{query: q, world: w, passed: passed}
 	v := map[string]any{
-		"passed": passed.Query, "rare": int64(0), "least": int64(leastFound), "share": leastShare, "most": int64(mostShown),
+		"passed": passed.Query, "rare": int64(0), "least": int64(minFound), "share": minShare, "most": int64(maxShown),
 		"own": insight.TemplateExpr("if(clock > entered AND clock < ended, signs, [])", nil),
 	}
 	switch q.Type {
 	case Events:
-		v["bearers"] = b.did(insight.TemplateExpr("[(1, event, '', '')]", nil), insight.And(b.notAStep(), notIn(insight.Field("event"), q.ExcludeEvents)))
+		v["bearers"] = b.did(insight.TemplateExpr("[(1, event, '', '')]", nil), insight.And(b.exceptSteps(), notIn(insight.Field("event"), q.ExcludeEvents)))
 	case EventProperties:
-		v["bearers"], v["rare"] = b.did(b.ofEvents(), insight.And(b.notAStep(), in(insight.Field("event"), q.EventNames))), int64(rareFound)
+		v["bearers"], v["rare"] = b.did(b.ofEvents(), insight.And(b.exceptSteps(), in(insight.Field("event"), q.EventNames))), int64(maxRare)
 	case Properties:
 		v["bearers"], v["own"] = b.were(), b.own()
 	}
@@ -106,13 +106,13 @@ func check(q *Query) error {
 
 // did returns the query for events, with the signs of each.
 func (b *builder) did(signs, condition hogql.Expr) hogql.Query {
-	return insight.Template(did, map[string]any{
+	return insight.Template(eventSigns, map[string]any{
 		"actor": b.passed.Actor, "signs": signs, "condition": insight.And(b.passed.Bounds, b.passed.Named, condition),
 	})
 }
 
-// notAStep returns the condition that an event does not have the name of a step; nil for all events.
-func (b *builder) notAStep() hogql.Expr { return notIn(insight.Field("event"), b.passed.Steps) }
+// exceptSteps returns the condition that an event does not have the name of a step; nil for all events.
+func (b *builder) exceptSteps() hogql.Expr { return notIn(insight.Field("event"), b.passed.Steps) }
 
 // ofEvents returns the signs of an event by its properties; only by its elements if the query asks for autocaptured events.
 func (b *builder) ofEvents() hogql.Expr {
@@ -134,10 +134,10 @@ func (b *builder) were() hogql.Query {
 	v := map[string]any{"signs": b.ofActors()}
 	group := b.query.Source.Source.Group
 	if group == nil {
-		return insight.Template(was, v)
+		return insight.Template(personSigns, v)
 	}
 	v["group"] = int64(*group)
-	return insight.Template(wereGroups, v)
+	return insight.Template(groupSigns, v)
 }
 
 // ofActors returns the signs of a person or a group by its properties.

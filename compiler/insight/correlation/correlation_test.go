@@ -84,13 +84,13 @@ func TestMistakes(t *testing.T) {
 		{"no property", `"funnelCorrelationType": "properties", ` + source, "funnelCorrelationNames: Property Correlation expects atleast one Property to run correlation on"},
 		{"no event", `"funnelCorrelationType": "event_with_properties", ` + source, "funnelCorrelationEventNames: Event Property Correlation expects atleast one event name to run correlation on"},
 		{"a funnel of one step", of(`{"kind": "FunnelsQuery", "series": [{}]}`, ``), "source.source.series: Funnels require at least two steps."},
-		{"a step that is not there", of(funnel, `, "funnelStep": 3`), "source.funnelStep: The funnel has no step 3: steps count from 1, and those that were not reached from -2 down"},
-		{"a breakdown that is not there", of(funnel, `, "funnelStepBreakdown": "x"`), "source.funnelStepBreakdown: The funnel has no breakdown"},
+		{"an unknown step", of(funnel, `, "funnelStep": 3`), "source.funnelStep: The funnel has no step 3: steps count from 1, and those that were not reached from -2 down"},
+		{"an unknown breakdown", of(funnel, `, "funnelStepBreakdown": "x"`), "source.funnelStepBreakdown: The funnel has no breakdown"},
 		{
 			"actors that are texts", of(`{"kind": "FunnelsQuery", "series": [{}, {}], "funnelsFilter": {"funnelAggregateByHogQL": "event"}}`, ``),
 			"source.source.funnelsFilter.funnelAggregateByHogQL: This funnel counts neither people nor groups, so its actors cannot be told apart by what they did or are",
 		},
-		{"an action that is not there", of(`{"kind": "FunnelsQuery", "series": [{}, {"kind": "ActionsNode", "id": 5}]}`, ``), "source.source.series.1.id: Action ID 5 does not exist!"},
+		{"an unknown action", of(`{"kind": "FunnelsQuery", "series": [{}, {"kind": "ActionsNode", "id": 5}]}`, ``), "source.source.series.1.id: Action ID 5 does not exist!"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +108,7 @@ func TestActorsMistakes(t *testing.T) {
 		{"no event", `"events"`, ``, "funnelCorrelationPersonEntity: No entity for persons specified"},
 		{"no value", `"properties"`, ``, "funnelCorrelationPropertyValues: Property Correlation expects atleast one Property to get persons for"},
 		{
-			"a filter that is none", `"events"`, `, "funnelCorrelationPersonEntity": {"event": "a", "properties": [{"type": "hogql", "key": "nothing"}]}`,
+			"an invalid filter", `"events"`, `, "funnelCorrelationPersonEntity": {"event": "a", "properties": [{"type": "hogql", "key": "nothing"}]}`,
 			"funnelCorrelationPersonEntity.properties.0.key: Unable to resolve field: nothing",
 		},
 	} {
@@ -200,8 +200,8 @@ func TestModifiers(t *testing.T) {
 	}
 }
 
-// TestRowsOfAnother checks that rows that cannot be from the query are an error, not an answer.
-func TestRowsOfAnother(t *testing.T) {
+// TestForeignRows checks that rows that cannot be from the query are an error, not an answer.
+func TestForeignRows(t *testing.T) {
 	t.Parallel()
 	built, err := build(t, `"funnelCorrelationType": "events", `+source)
 	if err != nil {

@@ -35,8 +35,8 @@ type event struct {
 	Elements   []elements.Element `json:"elements"`
 }
 
-// mostSkewed is the maximum ratio of the numbers of the two kinds of actors.
-const mostSkewed = 10
+// maxSkew is the maximum ratio of the numbers of the two kinds of actors.
+const maxSkew = 10
 
 // shape turns rows into answers.
 type shape struct{}
@@ -65,7 +65,7 @@ func (shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	out := results{Events: []odds{}, Skewed: true}
 	if all.success > 0 && all.failure > 0 {
 		more := math.Max(float64(all.success)/float64(all.failure), float64(all.failure)/float64(all.success))
-		out.Skewed = more > mostSkewed
+		out.Skewed = more > maxSkew
 		for i := range signs {
 			out.Events = append(out.Events, signs[i].odds(&all))
 		}
@@ -80,13 +80,13 @@ func (shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 func readRow(raw []byte) (row, error) {
 	cells, err := insight.List(raw, 7)
 	if err != nil {
-		return row{}, err // the caller says what was read
+		return row{}, err // the caller adds what was read
 	}
 	var r row
 	var isSign int
 	for i, into := range []any{&isSign, &r.event, &r.property, &r.text, &r.success, &r.failure} {
 		if err := json.Unmarshal(cells[i], into); err != nil {
-			return row{}, err // the caller says what was read
+			return row{}, err // the caller adds what was read
 		}
 	}
 	r.isSign = isSign != 0

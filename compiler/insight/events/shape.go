@@ -62,8 +62,8 @@ const (
 	personCreated = 1
 )
 
-// personOrNobody builds the object for the person of an event. If there is no such person, it is the distinct id alone, the last member.
-func personOrNobody(members []insight.Member) insight.Object {
+// personOrID builds the object for the person of an event. If there is no such person, it is the distinct id alone, the last member.
+func personOrID(members []insight.Member) insight.Object {
 	last := len(members) - 1
 	somebody, nobody := insight.ObjectOf(members), insight.ObjectOf(members[last:])
 	return func(dst []byte, values []json.RawMessage) ([]byte, error) {
@@ -108,7 +108,7 @@ func shapes(columns []string) func(row []byte) ([]byte, error) {
 			members[k] = insight.Member{Name: f.name, JSON: f.json}
 		}
 		if titled(column) == personColumn {
-			wanted[i] = personOrNobody(members)
+			wanted[i] = personOrID(members)
 		} else {
 			wanted[i] = insight.ObjectOf(members)
 		}

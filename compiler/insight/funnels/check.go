@@ -12,14 +12,14 @@ import (
 
 // The maximum numbers of steps and exclusions of a funnel (contract: section 13).
 const (
-	mostSteps      = 32
-	mostExclusions = 15
+	maxSteps      = 32
+	maxExclusions = 15
 )
 
 // The codes of funnels that are refused, which are PostHog's.
 const (
 	stepsCode      diag.Code = "funnels_require_at_least_two_steps"
-	mostStepsCode  diag.Code = "funnel_max_steps_exceeded"
+	maxStepsCode   diag.Code = "funnel_max_steps_exceeded"
 	rangeCode      diag.Code = "funnel_step_range_invalid"
 	exclusionsCode diag.Code = "funnel_exclusions_invalid"
 	optionalCode   diag.Code = "funnel_optional_steps_invalid"
@@ -37,10 +37,10 @@ func check(q *Query) error {
 	switch {
 	case c.n < 2:
 		return c.mistake(stepsCode, "series", "Funnels require at least two steps.")
-	case c.n > mostSteps:
-		return c.mistake(mostStepsCode, "series", "Funnels support up to %d steps.", mostSteps)
-	case len(q.Exclusions) > mostExclusions:
-		return c.mistake(diag.InvalidInput, "funnelsFilter.exclusions", "Funnels can have at most %d exclusions, not %d.", mostExclusions, len(q.Exclusions))
+	case c.n > maxSteps:
+		return c.mistake(maxStepsCode, "series", "Funnels support up to %d steps.", maxSteps)
+	case len(q.Exclusions) > maxExclusions:
+		return c.mistake(diag.InvalidInput, "funnelsFilter.exclusions", "Funnels can have at most %d exclusions, not %d.", maxExclusions, len(q.Exclusions))
 	}
 	for _, part := range []func() error{c.ends, c.exclusions, c.optional, c.attribution} {
 		if err := part(); err != nil {

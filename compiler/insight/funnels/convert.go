@@ -10,8 +10,8 @@ import (
 
 // The maximum number of ranges of times to convert: if the query has a number, and by default (contract: section 12).
 const (
-	mostBins   = 90
-	mostOfAuto = 60
+	maxBins     = 90
+	maxAutoBins = 60
 )
 
 // conversions puts the times of all actors that reached the last of the two steps into ranges of equal width. took is in microseconds,
@@ -26,9 +26,9 @@ FROM (SELECT bins, low, average, median, if(high > low, intDiv(high - low + bins
 GROUP BY bins, low, width, average, median, bin`
 
 func (b *builder) timeToConvert() (*insight.Built, error) {
-	bins := expr("least(greatest(ceil(cbrt(count())), 1), {most})", values{"most": int64(mostOfAuto)})
+	bins := expr("least(greatest(ceil(cbrt(count())), 1), {most})", values{"most": int64(maxAutoBins)})
 	if b.q.Bins != nil {
-		bins = insight.Const(int64(min(max(*b.q.Bins, 1), mostBins)))
+		bins = insight.Const(int64(min(max(*b.q.Bins, 1), maxBins)))
 	}
 	q, ok := insight.Template(conversions, values{
 		"bins": insight.Call("_toInt64", bins), "first": int64(b.q.FromStep() + 1), "last": int64(b.q.ToStep() + 1),
@@ -55,7 +55,7 @@ func (b *builder) shapeConversions(rows iter.Seq[[]byte]) (*insight.Answer, erro
 	for row := range rows {
 		c := b.cells(row, 7)
 		bins, low, width, average, median, bin, actors := c.number(), c.number(), c.number(), c.number(), c.number(), c.number(), c.number()
-		if c.err == nil && (bins < 1 || bins > mostBins || bin < 0 || bin > bins) {
+		if c.err == nil && (bins < 1 || bins > maxBins || bin < 0 || bin > bins) {
 			c.err = fmt.Errorf("it has the range %v of %v", bin, bins)
 		}
 		var err error

@@ -33,7 +33,7 @@ func TestMistakes(t *testing.T) {
 			"funnelsFilter.funnelToStep: Filter parameter funnel_to_step can only be one of 1, 2 for time to convert!",
 		},
 		{
-			"to a step that is not there", three + `, "funnelsFilter": {"funnelVizType": "trends", "funnelToStep": 3}`,
+			"to an unknown step", three + `, "funnelsFilter": {"funnelVizType": "trends", "funnelToStep": 3}`,
 			"funnelsFilter.funnelToStep: funnelToStep is out of bounds. It must be between 1 and 2.",
 		},
 		{
@@ -53,7 +53,7 @@ func TestMistakes(t *testing.T) {
 			"funnelsFilter.exclusions.0.funnelFromStep: Exclusion event range is invalid. Start of range is before the first step.",
 		},
 		{
-			"an exclusion to a step that is not there", excluded(`"event": "x", "funnelFromStep": 1, "funnelToStep": 3`),
+			"an exclusion to an unknown step", excluded(`"event": "x", "funnelFromStep": 1, "funnelToStep": 3`),
 			"funnelsFilter.exclusions.0.funnelToStep: Exclusion event range is invalid. End of range is greater than number of steps.",
 		},
 		{
@@ -78,7 +78,7 @@ func TestMistakes(t *testing.T) {
 			"funnelsFilter.exclusions.0: Exclusion steps cannot contain an event that's part of funnel steps.",
 		},
 		{
-			"an exclusion of an action that there is not",
+			"an exclusion of an unknown action",
 			`"series": [{"event": "a"}, {"event": "b"}], "funnelsFilter": {"exclusions": [{"kind": "ActionsNode", "id": 3, "funnelFromStep": 0, "funnelToStep": 1}]}`,
 			"funnelsFilter.exclusions.0.id: Action ID 3 does not exist!",
 		},

@@ -44,7 +44,7 @@ func (b *builder) outcome(s stage, last int) stage {
 		return s.then(column{beganName, expr("arrayFirst(e -> e > 0, {best})", values{"best": furthest})})
 	}
 	s = s.then(column{passedName, insight.Call("arrayMax", &hogql.Array{Items: append(passed, zero)})})
-	if b.evenly() {
+	if b.evenlyGuarded() {
 		return s.then(column{beganName, b.counted(b.lasting(furthest, min(b.lastGuarded(), last)))})
 	}
 	s = s.then(column{"best", furthest}, column{"guard", insight.Call("multiIf", append(guard, zero)...)})

@@ -126,8 +126,8 @@ func TestAllTime(t *testing.T) {
 	}
 }
 
-// TestRowsOfAnother checks that rows that cannot be from the query are an error, not an answer.
-func TestRowsOfAnother(t *testing.T) {
+// TestForeignRows checks that rows that cannot be from the query are an error, not an answer.
+func TestForeignRows(t *testing.T) {
 	t.Parallel()
 	for viz, rows := range map[string][]string{
 		"steps": {`[[1, 1]]`, `[[1, "x"], [0, 1], [0, 1]]`, `[[1, 1, 1], [0, 1], [0, 1]]`, `7`}, "trends": {`[[["2020-01-01", "x", 1]]]`, `[7]`},

@@ -16,7 +16,7 @@ import (
 //
 //	entry_k    the time at which its attempt began, in the unit of items; 0 or less for none
 //	spoiled_k  1 if an exclusion came since, else 0 or 2; if exclusions guard the move after k
-//	excluded   instead of spoiled_k, the last exclusion; if that is enough, see evenly
+//	excluded   instead of spoiled_k, the last exclusion; if that is enough, see evenlyGuarded
 //	used_k     the simultaneous events that the attempt consists of; if an event may be of several steps
 //
 // A pass finds the events that fill slot k, and carries each entry on to the next events: slot k is filled by an event of step k with the
@@ -34,10 +34,10 @@ func (b *builder) tracks() bool       { return !b.apart && b.tied() }
 // excludedName is the column of the last exclusion up to an event, as an item; 0 for none.
 const excludedName = "excluded"
 
-// evenly reports whether the same exclusions guard the moves into steps 2 to lastGuarded, in a funnel where an event is of one source and
+// evenlyGuarded reports whether the same exclusions guard the moves into steps 2 to lastGuarded, in a funnel where an event is of one source and
 // no slot is emptied. An attempt is then spoiled if an exclusion came after it began: with an exclusion before it reached its slot, it
 // would not have got there.
-func (b *builder) evenly() bool {
+func (b *builder) evenlyGuarded() bool {
 	return b.apart && !b.strict() && b.q.Viz != VizTrends && b.marks.guards == 1 && !slices.Contains(b.marks.guard[2:b.lastGuarded()+1], 0)
 }
 
@@ -85,7 +85,7 @@ func (b *builder) slots(s stage, last int) stage {
 	if b.tracks() {
 		first = append(first, column{"used_1", expr("arrayFill((u, f) -> f, arrayMap(i -> arrayResize([i], if(i > 0, 1, 0)), ids), {filled})", values{"filled": b.filled(1)})})
 	}
-	if b.evenly() {
+	if b.evenlyGuarded() {
 		first = append(first, column{excludedName, expr("arrayFill(g -> g > 0, {exclusions})", values{"exclusions": b.exclusions(insight.Const(b.marks.allGuards()))})})
 	}
 	s = s.then(append(first, b.spoiled(1)...)...)
@@ -97,7 +97,7 @@ func (b *builder) slots(s stage, last int) stage {
 
 // spoiled returns the column spoiled_k, if exclusions guard the move after step k.
 func (b *builder) spoiled(k int) []column {
-	if !b.guarded(k+1) || b.evenly() {
+	if !b.guarded(k+1) || b.evenlyGuarded() {
 		return nil
 	}
 	return []column{{nameOf("spoiled", k), expr(
@@ -154,7 +154,7 @@ func (b *builder) pass(s stage, k int) stage {
 		if b.guarded(j + 1) {
 			spoils = true
 			switch {
-			case b.evenly():
+			case b.evenlyGuarded():
 				clean = append(clean, entry+" > g")
 			case b.apart:
 				add(spoiled, fieldOf("spoiled", j)) // neither an exclusion nor the event that filled the slot takes step k
@@ -186,7 +186,7 @@ func (b *builder) pass(s stage, k int) stage {
 	var hit []column
 	if spoils {
 		hit = append(hit, column{nameOf("hit", k), lambdaOver("arrayExists", names, "bitAnd(x, {bit}) > 0 and multiIf("+strings.Join(meets, ", ")+", 0)", arrays, v)})
-		if b.evenly() {
+		if b.evenlyGuarded() {
 			add("g", insight.Field(excludedName))
 		}
 	}

@@ -19,9 +19,9 @@ type stage struct {
 	written map[string]int
 }
 
-// mostWritten is the maximum number of nodes of a column when it is written out, which is how the engine plans it. Up to this size, that is
+// maxColumnNodes is the maximum number of nodes of a column when it is written out, which is how the engine plans it. Up to this size, that is
 // less work than to plan one more query around the existing one.
-const mostWritten = 150
+const maxColumnNodes = 150
 
 // column is an expression with its name.
 type column struct {
@@ -51,7 +51,7 @@ func (s stage) then(columns ...column) stage {
 
 // where keeps the rows that satisfy a condition.
 func (s stage) where(condition hogql.Expr) stage {
-	if s.open == nil || s.size(condition) > mostWritten {
+	if s.open == nil || s.size(condition) > maxColumnNodes {
 		s = s.around(func(string) bool { return true })
 	}
 	q := *s.open
@@ -96,7 +96,7 @@ func (s stage) takes(columns []column) bool {
 		return false
 	}
 	sizes := s.sizes(columns)
-	return !slices.ContainsFunc(columns, func(c column) bool { return sizes[c.name] > mostWritten })
+	return !slices.ContainsFunc(columns, func(c column) bool { return sizes[c.name] > maxColumnNodes })
 }
 
 // sizes returns written with more columns.

@@ -9,9 +9,9 @@ import (
 
 // The number of breakdown values with a row of their own: the default, the maximum, and the number if no row sums up the rest.
 const (
-	defaultValues = 25
-	mostValues    = 1000
-	looseValues   = 100
+	defaultValues     = 25
+	maxValues         = 1000
+	valuesWithoutRest = 100
 )
 
 // attempts has a row for each actor and breakdown value, with the times of its steps. If an actor that does not count has a row, its times
@@ -109,8 +109,8 @@ func (b *builder) limit() (most int, rest bool) {
 		switch f.Type {
 		case "person", "event", "group":
 		default:
-			return looseValues, false
+			return valuesWithoutRest, false
 		}
 	}
-	return min(cmp.Or(b.q.Breakdowns.Limit, defaultValues), mostValues), true
+	return min(cmp.Or(b.q.Breakdowns.Limit, defaultValues), maxValues), true
 }

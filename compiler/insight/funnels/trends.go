@@ -14,8 +14,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// mostPoints is the maximum number of points of a breakdown's series together (contract: section 11).
-const mostPoints = 1000
+// maxPoints is the maximum number of points of a breakdown's series together (contract: section 11).
+const maxPoints = 1000
 
 // entries has a row for each actor, breakdown value and period that counts, with the furthest step.
 func (b *builder) entries() stage {
@@ -31,7 +31,9 @@ func (b *builder) entries() stage {
 		return s // only actors that entered
 	}
 	// If a spoiled attempt went on, all periods of its actor that did not convert are lost.
-	over := &hogql.Call{Name: "max", Args: []hogql.Expr{insight.Call("if", b.wentOn(to), insight.Const(int64(1)), insight.Const(int64(0)))}, Over: &hogql.Window{}}
+	over := &hogql.Call{
+		Name: "max", Args: []hogql.Expr{insight.Call("if", b.continued(to), insight.Const(int64(1)), insight.Const(int64(0)))}, Over: &hogql.Window{},
+	}
 	for _, name := range b.partition() {
 		over.Over.PartitionBy = append(over.Over.PartitionBy, insight.Field(name))
 	}
@@ -39,9 +41,9 @@ func (b *builder) entries() stage {
 	return s.where(expr("level = {last} or level > 0 and began > 0 and lost = 0", values{"last": int64(to)}))
 }
 
-// wentOn returns the condition that the best attempt of a run went on after it was spoiled: it met a step that no other reached, or it
+// continued returns the condition that the best attempt of a run went on after it was spoiled: it met a step that no other reached, or it
 // replaced the best attempt at its own step, which was spoiled (contract: sections 3 and 11).
-func (b *builder) wentOn(to int) hogql.Expr {
+func (b *builder) continued(to int) hogql.Expr {
 	further := expr("passed > level", nil)
 	var replaced []hogql.Expr
 	for k := 2; k < to; k++ {
@@ -87,10 +89,10 @@ func (b *builder) trends() (*insight.Built, error) {
 			limit = len(b.q.Breakdowns.Fields[0].Cohorts)
 		}
 		if !b.dates.All {
-			limit = min(limit, max(1, mostPoints/max(1, len(b.dates.Buckets()))))
+			limit = min(limit, max(1, maxPoints/max(1, len(b.dates.Buckets()))))
 		}
 		q.OrderBy = []*hogql.Order{{X: expr("sum(reached)", nil), Desc: true}, {X: insight.Field(valueName), Desc: true}}
-		q.Limit = &hogql.Limit{N: insight.Const(int64(min(limit, mostPoints)))}
+		q.Limit = &hogql.Limit{N: insight.Const(int64(min(limit, maxPoints)))}
 	}
 	q.Columns = append(q.Columns, b.earliest()...)
 	return &insight.Built{Query: q, Shape: b.shapeTrends}, nil

@@ -15,7 +15,7 @@ import (
 //	completed  how many steps the queues hold when the event leaves them; 0 if an exclusion clears it
 const (
 	completedName = "completed"
-	goneName      = "gone"
+	clearedName   = "gone"
 )
 
 // completions adds these columns.
@@ -40,8 +40,8 @@ func (b *builder) completions(s stage) stage {
 		return s.then(column{completedName, lambdaOver("arrayMap", names, "if(bitAnd(x, {steps}) = 0, 0, "+sum+")", arrays, v)})
 	}
 	v["guards"] = m.allGuards()
-	s = s.then(column{goneName, expr("arrayReverseFill(g -> g > 0, arrayMap(x -> if(bitAnd(x, {steps}) = 0 and bitAnd(x, {guards}) > 0, x, 0), items))", v)})
-	names, arrays = append(names, "gone"), append(arrays, insight.Field(goneName))
+	s = s.then(column{clearedName, expr("arrayReverseFill(g -> g > 0, arrayMap(x -> if(bitAnd(x, {steps}) = 0 and bitAnd(x, {guards}) > 0, x, 0), items))", v)})
+	names, arrays = append(names, "gone"), append(arrays, insight.Field(clearedName))
 	inTime := "gone = 0 or gone - x + bitAnd(x, {all}) > {window} or (" + sum + " = {n} and arrayMax([" + strings.Join(nexts, ", ") + "]) < gone)"
 	return s.then(column{completedName, lambdaOver("arrayMap", names, "if(bitAnd(x, {steps}) > 0 and ("+inTime+"), "+sum+", 0)", arrays, v)})
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // changes returns one row for each status that an actor has in a bucket. The active buckets of an actor become a sorted list. Each bucket
-// is compared with the one before in the list, which says how the actor came, and with the one after, which says whether it left. nowhere
+// is compared with the one before in the list, which says how the actor came, and with the one after, which says whether it left. noBucket
 // stands before the first and after the last one; it is next to no bucket.
 //
 // Only actors created within the range can be new, so the join reads only these. Without a match born is 0, which is not the number of any
@@ -38,7 +38,7 @@ const changes = `SELECT arrayJoin(arrayConcat(
 const count = `SELECT transition.1 AS status, transition.2 AS bucket, count() AS actors FROM {changes}
 	WHERE bucket >= {first} AND bucket <= {last} GROUP BY status, bucket`
 
-const nowhere = -1
+const noBucket = -1
 
 // The actors that were created in a span of time, with the number of their bucket.
 const (
@@ -103,7 +103,7 @@ func transitions(q *Query, w *insight.World, dates *insight.Range) (*hogql.Selec
 		made, values["group"] = groups, int64(*q.Group)
 	}
 	s, ok := insight.Template(changes, map[string]any{
-		"new": isNew, "returning": isReturning, "resurrecting": isResurrecting, "dormant": isDormant, "nowhere": nowhere,
+		"new": isNew, "returning": isReturning, "resurrecting": isResurrecting, "dormant": isDormant, "nowhere": noBucket,
 		"actor": actor, "number": number(q.Interval, insight.Field("b")), "bucket": dates.Bucket(timestamp),
 		"events": insight.Events(&q.Common), "made": insight.Template(made, values),
 		"condition": insight.And(

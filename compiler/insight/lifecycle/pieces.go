@@ -108,7 +108,7 @@ func (p *pieces) ask(places []int) hogql.Query {
 	actor, named := insight.Actor(nil)
 	values["early"] = early
 	values["changes"] = insight.From(insight.Template(pieceChanges, map[string]any{
-		"new": isNew, "returning": isReturning, "resurrecting": isResurrecting, "dormant": isDormant, "nowhere": nowhere, "early": early,
+		"new": isNew, "returning": isReturning, "resurrecting": isResurrecting, "dormant": isDormant, "nowhere": noBucket, "early": early,
 		"actor": actor, "number": number(p.q.Interval, insight.Field("b")), "bucket": p.dates.Bucket(timestamp),
 		"events": insight.Events(&p.q.Common), "condition": insight.And(bounds, named),
 		"made": insight.Template(pieceMade, map[string]any{

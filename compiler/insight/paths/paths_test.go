@@ -75,8 +75,8 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// TestRowsOfAnother checks that rows that cannot be from the query are an error, not an answer.
-func TestRowsOfAnother(t *testing.T) {
+// TestForeignRows checks that rows that cannot be from the query are an error, not an answer.
+func TestForeignRows(t *testing.T) {
 	t.Parallel()
 	for row, want := range map[string]string{
 		`["1_a", 2, 3, 4]`:        "json: ",

@@ -70,7 +70,7 @@ func TestReadMistakes(t *testing.T) {
 		},
 		{"a long expression", rule(strings.Repeat("ab", 2049), ""), ".localPathCleaningFilters.1.regex", "Input should be a regular expression of at most 4096 bytes [type=value_error]"},
 		{"an expression that grows", rule(`[\pL\pN]{900}`, ""), ".localPathCleaningFilters.1.regex", "Input should be a smaller regular expression [type=value_error]"},
-		{"a group that is not there", rule("(a)(b)", `\2\\9\3`), ".localPathCleaningFilters.1.alias", "The alias refers to group 3 of a regular expression with 2 [type=value_error]"},
+		{"an unknown group", rule("(a)(b)", `\2\\9\3`), ".localPathCleaningFilters.1.alias", "The alias refers to group 3 of a regular expression with 2 [type=value_error]"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 // The default and the maximum number of breakdown values.
 const (
 	defaultValues = 25
-	mostValues    = 1000
+	maxValues     = 1000
 )
 
 // builder holds what the parts of one query share.
@@ -124,11 +124,11 @@ func (b *builder) breakdown() error {
 	if b.limit == 0 {
 		b.limit = defaultValues
 	}
-	b.limit = min(b.limit, mostValues)
-	if cells := b.dates.rows * b.q.Columns() * (b.limit + 1); cells > mostShown {
+	b.limit = min(b.limit, maxValues)
+	if cells := b.dates.rows * b.q.Columns() * (b.limit + 1); cells > maxShown {
 		return diag.Field(diag.InvalidInput, split.At+".breakdown_limit",
 			"%d values and the rest, with %d cells each, are more than %d. Ask for fewer values, fewer intervals or a shorter range.",
-			b.limit, b.dates.rows*b.q.Columns(), mostShown)
+			b.limit, b.dates.rows*b.q.Columns(), maxShown)
 	}
 	field := split.Fields[0]
 	if field.Type == "cohort" {

@@ -10,10 +10,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// mostCells is the maximum number of cells of one matrix, mostShown that of all breakdown values together.
+// maxCells is the maximum number of cells of one matrix, maxShown that of all breakdown values together.
 const (
-	mostCells = 100_000
-	mostShown = 1_000_000
+	maxCells = 100_000
+	maxShown = 1_000_000
 )
 
 // dates are the periods of the rows (contract: retention.md, section 2).
@@ -58,9 +58,9 @@ func resolveDates(q *Query, w *insight.World) (dates, error) {
 func (d dates) counted() (dates, error) {
 	d.rows = 0
 	for t := d.first; t.Before(d.end); t = d.Next(t) {
-		if d.rows++; d.rows*d.columns > mostCells {
+		if d.rows++; d.rows*d.columns > maxCells {
 			return d, diag.Field(diag.InvalidInput, d.attr,
-				"The cells of this retention, its rows times its columns, are more than %d. Ask for fewer intervals, a longer period or a shorter range.", mostCells)
+				"The cells of this retention, its rows times its columns, are more than %d. Ask for fewer intervals, a longer period or a shorter range.", maxCells)
 		}
 	}
 	return d, nil

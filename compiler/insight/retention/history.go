@@ -5,8 +5,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// mostBits is the number of periods that fit into the bits of a number.
-const mostBits = 64
+// maxBits is the number of periods that fit into the bits of a number.
+const maxBits = 64
 
 // history is a query with a row for each actor, and for each breakdown value. Its columns are actor, value and those that starts and
 // returns use.
@@ -67,7 +67,7 @@ func (p periods) some() hogql.Expr {
 // gather returns the set of the periods of the rows that satisfy a condition; nil for all rows. index is the period of a row. It is
 // negative only for events before the rows of the answer, which only some queries read, and for which the condition never holds.
 func (b *builder) gather(index, condition hogql.Expr) periods {
-	if b.dates.rows > mostBits || b.dates.All {
+	if b.dates.rows > maxBits || b.dates.All {
 		return periods{array, aggregate("groupUniqArray", condition, index)}
 	}
 	if b.first() {

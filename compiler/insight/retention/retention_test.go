@@ -273,8 +273,8 @@ func TestAllTimeOfTooMuch(t *testing.T) {
 	}
 }
 
-// TestRowsOfAnother checks that rows that cannot be from the query are an error, not an answer.
-func TestRowsOfAnother(t *testing.T) {
+// TestForeignRows checks that rows that cannot be from the query are an error, not an answer.
+func TestForeignRows(t *testing.T) {
 	t.Parallel()
 	for fields, rows := range map[string][]string{
 		`"retentionFilter": {}`: {"7", "[1, 1]", "[1, 1, 1, 1]", "[8, 0, 1]", "[0, 8, 1]", "[-1, 0, 1]", "[0, -1, 1]", `[0, "x", 1]`},
@@ -299,7 +299,7 @@ func TestActorsMistakes(t *testing.T) {
 		{"a period before", `"compare": "previous"`, "", "compare: A retention is not compared with a previous period"},
 		{"a value of no breakdown", `"breakdown": ["x"]`, "", "breakdown: The retention has no breakdown"},
 		{"another cohort", `"breakdown": 5`, `, "breakdownFilter": {"breakdown": "all", "breakdown_type": "cohort"}`, "breakdown: There is no cohort '5'"},
-		{"a cohort beside those of the breakdown", `"breakdown": "8"`, `, "breakdownFilter": {"breakdown": [7, "all"], "breakdown_type": "cohort"}`, "breakdown: There is no cohort '8'"},
+		{"a cohort next to those of the breakdown", `"breakdown": "8"`, `, "breakdownFilter": {"breakdown": [7, "all"], "breakdown_type": "cohort"}`, "breakdown: There is no cohort '8'"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

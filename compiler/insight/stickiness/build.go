@@ -15,9 +15,9 @@ import (
 // The queries that count actors by the number of intervals in which they were active. An actor is active in an interval with any event, or
 // with enough events.
 const (
-	byCount  = `SELECT {item} AS item, intervals, count() AS actors FROM {active} GROUP BY intervals`
-	byAny    = `SELECT {actor} AS actor, uniqExact({interval}) AS intervals FROM {events} WHERE {condition} GROUP BY actor`
-	byEnough = `SELECT actor, count() AS intervals FROM (
+	byCount     = `SELECT {item} AS item, intervals, count() AS actors FROM {active} GROUP BY intervals`
+	byAny       = `SELECT {actor} AS actor, uniqExact({interval}) AS intervals FROM {events} WHERE {condition} GROUP BY actor`
+	byThreshold = `SELECT actor, count() AS intervals FROM (
 		SELECT {actor} AS actor, {interval} AS active, count() AS hits FROM {events} WHERE {condition}
 		GROUP BY actor, active HAVING {enough}
 	) GROUP BY actor`
@@ -131,7 +131,7 @@ func (b *builder) active(it *item) (hogql.Query, error) {
 		return insight.Template(byAny, values), nil
 	}
 	values["enough"] = insight.Compare(insight.Field("hits"), operators[criteria.Operator], insight.Const(int64(criteria.Value)))
-	return insight.Template(byEnough, values), nil
+	return insight.Template(byThreshold, values), nil
 }
 
 // operators maps the operators of the API to comparisons.

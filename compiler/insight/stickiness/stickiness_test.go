@@ -125,8 +125,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestRowsOfAnother checks that rows that cannot be from the query are an error, not an answer.
-func TestRowsOfAnother(t *testing.T) {
+// TestForeignRows checks that rows that cannot be from the query are an error, not an answer.
+func TestForeignRows(t *testing.T) {
 	t.Parallel()
 	built, err := build(t, `{"kind": "StickinessQuery", "series": [{}]}`)
 	if err != nil {

@@ -36,8 +36,8 @@ var statistics = []measure{
 	{function: "avg"},
 }
 
-// mostBoxes is the maximum number of boxes in an answer, over all series.
-const mostBoxes = 50_000
+// maxBoxes is the maximum number of boxes in an answer, over all series.
+const maxBoxes = 50_000
 
 // noProperty is the error in the answer if a series has no property, as in PostHog.
 const noProperty = "A numeric property must be selected for box plot."
@@ -147,8 +147,8 @@ type boxes struct {
 
 // check refuses an answer with too many boxes.
 func (s *boxes) check(dates *insight.Range) error {
-	if n := len(dates.Buckets()) * len(s.q.Series); n > mostBoxes {
-		return diag.Field(diag.InvalidInput, s.q.Field("interval"), "This box plot has %d boxes; there may be %d. Use a longer interval, a shorter range or fewer series.", n, mostBoxes)
+	if n := len(dates.Buckets()) * len(s.q.Series); n > maxBoxes {
+		return diag.Field(diag.InvalidInput, s.q.Field("interval"), "This box plot has %d boxes; there may be %d. Use a longer interval, a shorter range or fewer series.", n, maxBoxes)
 	}
 	return nil
 }

@@ -73,8 +73,8 @@ func TestBoxesOfAllTimeAreBounded(t *testing.T) {
 	}
 }
 
-// TestBoxesOfAnother checks that rows that cannot be from the query are an error, not an answer.
-func TestBoxesOfAnother(t *testing.T) {
+// TestForeignBoxes checks that rows that cannot be from the query are an error, not an answer.
+func TestForeignBoxes(t *testing.T) {
 	t.Parallel()
 	built, err := trends.Build(boxPlot(t, `"series": [{"math_property": "n"}]`), insighttest.World())
 	if err != nil {

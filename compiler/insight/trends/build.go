@@ -19,7 +19,7 @@ import (
 const (
 	defaultValues = 25
 	mapValues     = 250
-	mostValues    = 1000
+	maxValues     = 1000
 )
 
 // everyValue is a limit that no breakdown reaches.
@@ -149,7 +149,7 @@ func (b *builder) prepare() error {
 			b.limit = mapValues
 		}
 	}
-	b.limit = min(b.limit, mostValues)
+	b.limit = min(b.limit, maxValues)
 	if b.w.AllValues {
 		b.limit = everyValue
 	}
@@ -289,7 +289,7 @@ func (b *builder) scan(all []plain, parts []scope) {
 	}
 	src := &source{merge: all[0].measure.merge, keyed: !b.total()}
 	values, names := b.values, valueName
-	if src.uncut = b.split() && !b.bins() && addUp(all); src.uncut {
+	if src.uncut = b.split() && !b.bins() && isAdditive(all); src.uncut {
 		values, names = b.whole, wholeName
 	}
 	src.stage = b.stageBy(insight.Events(&b.q.Common), insight.And(where, b.common, insight.Or(bounds...)), values, names)
@@ -315,8 +315,8 @@ func (b *builder) scan(all []plain, parts []scope) {
 	b.add(src)
 }
 
-// addUp reports whether the points of two values add up to the points of both. Those of unique actors do not.
-func addUp(all []plain) bool {
+// isAdditive reports whether the points of two values add up to the points of both. Those of unique actors do not.
+func isAdditive(all []plain) bool {
 	return !slices.ContainsFunc(all, func(p plain) bool { return p.measure.function != "count" && p.measure.function != "sum" })
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// mostKept is the maximum number of values that a source may have in a piece. With more, the whole query is less work than its pieces.
-const mostKept = 5000
+// maxKept is the maximum number of values that a source may have in a piece. With more, the whole query is less work than its pieces.
+const maxKept = 5000
 
 // split adds the columns of a source with a breakdown. It allows one row more than the limit, which shows that there are too many.
 func (p *pieces) split(out *hogql.Select, i int, src *source) {
@@ -37,7 +37,7 @@ func (p *pieces) split(out *hogql.Select, i int, src *source) {
 	}
 	out.Columns = append(out.Columns, insight.As(insight.Const(int64(i)), "source"), insight.As(values, "breakdown"),
 		insight.As(floats(numbers), "points"), insight.As(seen, "events"))
-	out.LimitBy = &hogql.LimitBy{N: insight.Const(int64(mostKept + 1)), Keys: []hogql.Expr{insight.Field("place")}}
+	out.LimitBy = &hogql.LimitBy{N: insight.Const(int64(maxKept + 1)), Keys: []hogql.Expr{insight.Field("place")}}
 }
 
 // seen reports whether the events behind a number are counted.
@@ -73,7 +73,7 @@ func (p *pieces) readSplit(rows [][]byte) (splitPiece, error) {
 		if source < 0 || source >= len(p.sources) {
 			return nil, fmt.Errorf("reading a row of a piece of a trend: there is no source %d", source)
 		}
-		if counts[source]++; counts[source] > mostKept {
+		if counts[source]++; counts[source] > maxKept {
 			return nil, errNotKept
 		}
 		src := p.sources[source]
@@ -133,7 +133,7 @@ func (p *pieces) splitRows(found [][][]byte) (iter.Seq[[]byte], bool, error) {
 				out = append(out, appendRanked(nil, i, lane, place+1, &values[place]))
 			}
 			if limit < len(values) {
-				out = append(out, appendRanked(nil, i, lane, limit+1, together(src.merge, values[limit:])))
+				out = append(out, appendRanked(nil, i, lane, limit+1, mergeValues(src.merge, values[limit:])))
 			}
 		}
 	}
@@ -179,8 +179,8 @@ func (p *pieces) ranking(src *source, c column, pieces []splitPiece) ([]ranked, 
 	return out, nil
 }
 
-// together merges several values into one, bucket by bucket.
-func together(m merging, values []ranked) *ranked {
+// mergeValues merges several values into one, bucket by bucket.
+func mergeValues(m merging, values []ranked) *ranked {
 	out := ranked{raw: values[0].raw}
 	at := map[string]int{}
 	var counts []float64

@@ -86,16 +86,16 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	return q
 }
 
-// mostSmoothing is the maximum number of points that one point is averaged over.
-const mostSmoothing = 1000
+// maxSmoothing is the maximum number of points that one point is averaged over.
+const maxSmoothing = 1000
 
 func trendsFilter(r *query.Reader, q *Query, v any, at query.Place) {
 	f := r.Object(v, at)
 	q.Display = Display(f.Choice("display", string(Line), query.Displays...))
 	q.Formulas = formulas(r, f)
 	if n, ok := f.Integer("smoothingIntervals"); ok {
-		if n < 1 || n > mostSmoothing {
-			r.Add(f.Field("smoothingIntervals"), "value_error", "Input should be from 1 to "+strconv.Itoa(mostSmoothing))
+		if n < 1 || n > maxSmoothing {
+			r.Add(f.Field("smoothingIntervals"), "value_error", "Input should be from 1 to "+strconv.Itoa(maxSmoothing))
 		}
 		q.Smoothing = n
 	}

@@ -185,14 +185,14 @@ func (n *number) UnmarshalJSON(raw []byte) error {
 func cells(row []byte, into ...any) error {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(row, &raw); err != nil {
-		return err // the caller says what was read
+		return err // the caller adds what was read
 	}
 	if len(raw) != len(into) {
 		return fmt.Errorf("it has %d columns, not %d", len(raw), len(into))
 	}
 	for i := range into {
 		if err := json.Unmarshal(raw[i], into[i]); err != nil {
-			return err // the caller says what was read
+			return err // the caller adds what was read
 		}
 	}
 	return nil

@@ -88,8 +88,8 @@ func TestDates(t *testing.T) {
 	}
 }
 
-// TestRowsOfAnother checks that rows that cannot be from the query are an error, not an answer.
-func TestRowsOfAnother(t *testing.T) {
+// TestForeignRows checks that rows that cannot be from the query are an error, not an answer.
+func TestForeignRows(t *testing.T) {
 	t.Parallel()
 	built, err := build(t, ``)
 	if err != nil {

@@ -21,9 +21,9 @@ const (
 
 // Rows of languages name the region of most of their visits; of several, the first by name.
 const (
-	ofLanguage = `arrayElement(splitByChar('-', ifNull(value, '')), 1)`
-	ofRegion   = `arrayElement(splitByChar('-', ifNull(value, '')), 2)`
-	mostly     = `arrayElement(tupleElement(regions, 1), indexOf(tupleElement(regions, 2), arrayMax(tupleElement(regions, 2))))`
+	ofLanguage         = `arrayElement(splitByChar('-', ifNull(value, '')), 1)`
+	ofRegion           = `arrayElement(splitByChar('-', ifNull(value, '')), 2)`
+	mostFrequentRegion = `arrayElement(tupleElement(regions, 1), indexOf(tupleElement(regions, 2), arrayMax(tupleElement(regions, 2))))`
 )
 
 // builder holds what the parts of one query share.
@@ -131,7 +131,7 @@ func (b *builder) numbered(rows hogql.Query, limit int) hogql.Query {
 	value := insight.Field("value")
 	if b.query.Breakdown == language {
 		value = insight.Field("language")
-		s.Columns = []hogql.Expr{insight.As(insight.TemplateExpr(`concat(language, '-', `+mostly+`)`, nil), "value")}
+		s.Columns = []hogql.Expr{insight.As(insight.TemplateExpr(`concat(language, '-', `+mostFrequentRegion+`)`, nil), "value")}
 	}
 	for _, c := range b.query.columns() {
 		s.Columns = append(s.Columns, c.value(c.name, ""), c.value(c.previous(), before))

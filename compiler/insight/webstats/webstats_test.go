@@ -96,8 +96,8 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestRowsOfAnother checks that rows that cannot be from the query are an error, not an answer.
-func TestRowsOfAnother(t *testing.T) {
+// TestForeignRows checks that rows that cannot be from the query are an error, not an answer.
+func TestForeignRows(t *testing.T) {
 	t.Parallel()
 	built, err := webstats.Build(node(t, `, "breakdownBy": "Page", "samplingFactor": 0.5`), insighttest.World())
 	if err != nil {

@@ -1,10 +1,10 @@
 package resolve
 
-// few is a map keyed by names that is cheap while it is small: it searches its entries, which keep their order, until there are many. Its zero
+// smallMap is a map keyed by names that is cheap while it is small: it searches its entries, which keep their order, until there are many. Its zero
 // value is ready to use.
-type few[V any] struct {
+type smallMap[V any] struct {
 	entries []entry[V]
-	places  map[string]int // used above manyEntries
+	places  map[string]int // used above indexAbove
 }
 
 type entry[V any] struct {
@@ -12,10 +12,10 @@ type entry[V any] struct {
 	value V
 }
 
-const manyEntries = 16
+const indexAbove = 16
 
 // at returns a pointer to the value of a key, valid until the next put; nil if there is none.
-func (f *few[V]) at(key string) *V {
+func (f *smallMap[V]) at(key string) *V {
 	if f.places != nil {
 		if i, ok := f.places[key]; ok {
 			return &f.entries[i].value
@@ -31,7 +31,7 @@ func (f *few[V]) at(key string) *V {
 }
 
 // put adds a new key.
-func (f *few[V]) put(key string, value V) {
+func (f *smallMap[V]) put(key string, value V) {
 	if f.entries == nil {
 		f.entries = make([]entry[V], 0, 4)
 	}
@@ -39,7 +39,7 @@ func (f *few[V]) put(key string, value V) {
 	switch n := len(f.entries); {
 	case f.places != nil:
 		f.places[key] = n - 1
-	case n > manyEntries:
+	case n > indexAbove:
 		f.places = make(map[string]int, 2*n)
 		for i, e := range f.entries {
 			f.places[e.key] = i

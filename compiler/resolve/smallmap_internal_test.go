@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestFew looks up every key after every put, beyond the size at which the map is used.
-func TestFew(t *testing.T) {
-	var f few[int]
-	for n := range 3 * manyEntries {
+// TestSmallMap looks up every key after every put, beyond the size at which the map is used.
+func TestSmallMap(t *testing.T) {
+	var f smallMap[int]
+	for n := range 3 * indexAbove {
 		if f.at(strconv.Itoa(n)) != nil {
 			t.Fatalf("%d is there before it was put", n)
 		}
