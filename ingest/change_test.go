@@ -44,7 +44,7 @@ func TestChange(t *testing.T) {
 	}{
 		{"sets what is named and keeps the rest", `{"a":1,"b":"x"}`, `{"b":"y","c":[1,2]}`, nil, `{"a":1,"b":"y","c":[1,2]} 1`, nil},
 		{"takes away what is there", `{"a":1,"b":2}`, `{}`, []string{"a", "none"}, `{"b":2} 1`, nil},
-		{"null stays beside others", `{"a":1,"b":2}`, `{"a":null,"c":null}`, nil, `{"b":2} 1`, nil},
+		{"null stays next to others", `{"a":1,"b":2}`, `{"a":null,"c":null}`, nil, `{"b":2} 1`, nil},
 		{"no change writes no row", `{"a":1}`, `{"a":1}`, []string{"b"}, `{"a":1} 0`, nil},
 		{"too many names change nothing", `{"a":1}`, names(0, 2000), []string{"a0"}, `{"a":1} 0`, ingest.ErrNoRoom},
 		{"too many bytes change nothing", `{"a":1}`, `{"b":1,"c":"` + strings.Repeat("x", ingest.MaxProfile) + `"}`, nil, `{"a":1} 0`, ingest.ErrNoRoom},
@@ -83,8 +83,8 @@ func TestChangeLearnsTypes(t *testing.T) {
 	}
 }
 
-// TestChangeOfNobody: there is no person with an id that nobody has, that was merged away, or that is in another project.
-func TestChangeOfNobody(t *testing.T) {
+// TestChangeOfUnknownPerson: there is no person with an id that nobody has, that was merged away, or that is in another project.
+func TestChangeOfUnknownPerson(t *testing.T) {
 	c, p, other := client(t), project(), project()
 	i := ingest.New(c)
 	deliver(t, i, ingest.Options{Project: p}, captured(t, `{"event":"e","distinct_id":"a"}

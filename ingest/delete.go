@@ -134,7 +134,7 @@ func (s *session) delete(ctx context.Context, who Named, gone bool, found, hide 
 		s.store.epoch = s.deletions.Epoch
 	}
 	if gone && len(persons) > 0 {
-		if err := s.bury(ctx, persons, list); err != nil {
+		if err := s.writeTombstones(ctx, persons, list); err != nil {
 			return err
 		}
 	}
@@ -185,8 +185,8 @@ func (p *person) gone(deleted bool) Gone {
 	return out
 }
 
-// bury writes the rows that mark persons and their distinct ids as deleted.
-func (s *session) bury(ctx context.Context, persons []*person, list []Gone) error {
+// writeTombstones writes the rows that mark persons and their distinct ids as deleted.
+func (s *session) writeTombstones(ctx context.Context, persons []*person, list []Gone) error {
 	var rows, names []row
 	for n, one := range persons {
 		g := &list[n]
@@ -207,8 +207,8 @@ func (s *session) bury(ctx context.Context, persons []*person, list []Gone) erro
 	return s.finish(ctx, state, nil)
 }
 
-// lateness reports whether the person of a captured event was deleted after the event arrived, and whether the event is dropped too.
-func (s *session) lateness(r *record.Record) (late, drop bool) {
+// isLate reports whether the person of a captured event was deleted after the event arrived, and whether the event is dropped too.
+func (s *session) isLate(r *record.Record) (late, drop bool) {
 	if !s.options.Captured || len(s.deletions.Late) == 0 || r.Kind != record.Event {
 		return false, false
 	}

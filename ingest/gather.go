@@ -35,7 +35,7 @@ type gathered struct {
 
 	asked *question // set for a question
 	store *store
-	ctx   context.Context //nolint:containedctx // of the delivery that waits
+	ctx   context.Context //nolint:containedctx // of the waiting delivery
 	done  chan error
 }
 

@@ -143,7 +143,7 @@ func (e *encoder) value(v any) {
 	case time.Time:
 		e.out = binary.AppendVarint(append(e.out, 't'), v.UnixMicro())
 	case int8:
-		e.out = append(e.out, 'i', byte(v)) //nolint:gosec // it becomes one again
+		e.out = append(e.out, 'i', byte(v)) //nolint:gosec // decoded back to an int8
 	case uint8:
 		e.out = append(e.out, 'b', v)
 	case int64:
@@ -217,7 +217,7 @@ func (d *decoder) value() any {
 	case 't':
 		return time.UnixMicro(d.signed()).UTC()
 	case 'i':
-		return int8(d.take(1)[0]) //nolint:gosec // it was one
+		return int8(d.take(1)[0]) //nolint:gosec // encoded from an int8
 	case 'b':
 		return d.take(1)[0]
 	case 'I':

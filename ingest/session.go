@@ -113,8 +113,8 @@ const (
 	maxImportState = 2 * maxState
 )
 
-// tooMuch reports whether more is kept than should be.
-func (s *session) tooMuch() bool {
+// overLimit reports whether more is kept than should be.
+func (s *session) overLimit() bool {
 	most := maxState
 	if !s.options.Captured {
 		most = maxImportState
@@ -140,7 +140,7 @@ func (s *session) load(ctx context.Context, records []record.Record, events []*e
 			s.groups.learn(e.Record, s.options.Captured && e.personless)
 		}
 	}
-	if s.tooMuch() {
+	if s.overLimit() {
 		s.forget()
 	}
 	if err := s.people.fresh.load(ctx, s.store, len(records)); err != nil {
@@ -159,7 +159,7 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 	given := make([]*event, len(records))
 	for n := range records {
 		if records[n].Kind == record.Event {
-			late, drop := s.lateness(&records[n])
+			late, drop := s.isLate(&records[n])
 			given[n] = newEvent(&records[n], s.options.Captured, late)
 			given[n].deleted = drop
 		}

@@ -9,9 +9,9 @@ import (
 const (
 	// listedAfter is the time after which ClickHouse has surely begun to execute a request that it got.
 	listedAfter = 100 * time.Millisecond
-	// lookEvery is how often to check whether an insert has ended, and lookFor is for how long.
-	lookEvery = 100 * time.Millisecond
-	lookFor   = 30 * time.Second
+	// pollInterval is how often to check whether an insert has ended, and lookFor is for how long.
+	pollInterval = 100 * time.Millisecond
+	lookFor      = 30 * time.Second
 )
 
 var errWriting = errors.New("ClickHouse is still executing an earlier insert into the project")
@@ -44,7 +44,7 @@ func (s *store) settle(ctx context.Context, doubtful bool) error {
 		if time.Since(began) > lookFor {
 			return errWriting
 		}
-		if err := pause(ctx, lookEvery); err != nil {
+		if err := pause(ctx, pollInterval); err != nil {
 			return err
 		}
 	}

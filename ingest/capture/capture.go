@@ -62,10 +62,10 @@ type Memory interface {
 	Return(bytes int)
 }
 
-type endless struct{}
+type unlimitedMemory struct{}
 
-func (endless) Take(int) error { return nil }
-func (endless) Return(int)     {}
+func (unlimitedMemory) Take(int) error { return nil }
+func (unlimitedMemory) Return(int)     {}
 
 // Batch is what a request brought.
 type Batch struct {
@@ -149,7 +149,7 @@ const lineRoom = 1 << 20
 func newDecoder(r *Request) *decoder {
 	d := &decoder{Request: r, limits: r.Limits.withDefaults()}
 	if d.Memory == nil {
-		d.Memory = endless{}
+		d.Memory = unlimitedMemory{}
 	}
 	d.lines = buffer{memory: d.Memory, most: min(2*d.limits.Batch+lineRoom, maxLines)}
 	if r.IP != "" {
@@ -259,7 +259,7 @@ func (d *decoder) event(index int, kind formKind) error {
 		d.keys.of(d.fields, d.properties)
 	}
 	if d.first != nil {
-		return nil //nolint:nilerr // it comes after another mistake
+		return nil //nolint:nilerr // an earlier mistake is reported
 	}
 	var r record.Record
 	if isBound {

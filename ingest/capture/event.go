@@ -196,7 +196,7 @@ func parseUUID(text string) (uuid.UUID, bool) {
 func (d *decoder) newUUID() (id uuid.UUID) {
 	ms := uint64(max(d.clock.now.UnixMilli(), 0))
 	binary.BigEndian.PutUint64(id[:8], ms<<16|7<<12|uint64(d.next&0xfff))
-	binary.BigEndian.PutUint64(id[8:], rand.Uint64()>>2|1<<63) //nolint:gosec // it is not a secret
+	binary.BigEndian.PutUint64(id[8:], rand.Uint64()>>2|1<<63) //nolint:gosec // not a secret
 	d.next++
 	return id
 }

@@ -25,8 +25,8 @@ type form struct {
 	token, sentAt, createdAt record.Value
 }
 
-// maxBeside is how many fields a batch may have besides its events.
-const maxBeside = 100
+// maxExtraFields is how many fields a batch may have besides its events.
+const maxExtraFields = 100
 
 // open looks at the outermost value of a payload, but not at its events.
 func (d *decoder) open(text []byte) (form, error) {
@@ -53,8 +53,8 @@ func (d *decoder) open(text []byte) (form, error) {
 
 var (
 	errManyFields = errors.New("it has too many fields beside its batch")
-	errNoList     = errors.New("its batch is not a list of events")
-	errNoJSON     = errors.New("a field beside its batch is not valid JSON")
+	errNotList    = errors.New("its batch is not a list of events")
+	errNotJSON    = errors.New("a field beside its batch is not valid JSON")
 )
 
 // openObject finds out whether an object is a batch. Only then does it check the fields beside the events: a single event is read as a whole later.
@@ -67,12 +67,12 @@ func (d *decoder) openObject(in *record.Reader, text []byte, f *form) error {
 		}
 		if key == "batch" {
 			if kind != '[' {
-				return errNoList
+				return errNotList
 			}
 			f.kind, f.start = batchForm, start
 			return nil
 		}
-		if len(beside) <= maxBeside {
+		if len(beside) <= maxExtraFields {
 			beside = append(beside, [2]int{start, in.Pos()})
 		}
 		if kind != '"' && key != "api_key" && key != "token" || in.Pos()-start > d.limits.Event {
@@ -94,12 +94,12 @@ func (d *decoder) openObject(in *record.Reader, text []byte, f *form) error {
 	if err != nil || f.kind != batchForm {
 		return err
 	}
-	if len(beside) > maxBeside {
+	if len(beside) > maxExtraFields {
 		return errManyFields
 	}
 	for _, at := range beside {
 		if !json.Valid(text[at[0]:at[1]]) {
-			return errNoJSON
+			return errNotJSON
 		}
 	}
 	return nil

@@ -81,7 +81,7 @@ func TestHostile(t *testing.T) {
 		{"deep lists that do not end", capture.Request{Body: []byte(strings.Repeat("[", 4_000_000))}, "parse_error -1", batch},
 		{"deep objects that do not end", capture.Request{Body: []byte(strings.Repeat(`{"a":`, 800_000))}, "parse_error -1", batch},
 		{"many keys", capture.Request{Body: event(`,"properties":{` + names(80_000) + `}`)}, "invalid_event 0", 8 * batch},
-		{"many keys beside a batch", capture.Request{Body: []byte(`{"batch":[],` + names(80_000) + `}`)}, "parse_error -1", 4 * batch},
+		{"many keys next to a batch", capture.Request{Body: []byte(`{"batch":[],` + names(80_000) + `}`)}, "parse_error -1", 4 * batch},
 		{"many objects with the same keys", capture.Request{Body: event(`,"properties":{"a":[` + strings.Repeat(`{"k":1,"k":2},`, 1900) + `0]}`)}, "", 4 * batch},
 		{"repeated keys in depth", capture.Request{Body: event(`,"properties":` + strings.Repeat(`{"k":1,"k":`, 60) + `"` + strings.Repeat("x", 900_000) + `"` + strings.Repeat("}", 60))}, "", 80 * 1_000_000},
 		{"a long number", capture.Request{Body: event(`,"properties":{"a":` + strings.Repeat("9", 900_000) + `}`)}, "invalid_event 0", 8 * batch},

@@ -83,7 +83,7 @@ const (
 
 const maxCodeWidth = 30
 
-var errNoLZ = refuse(ParseError, "The payload is declared as compressed by lz-string, but it is not.")
+var errNotLZ = refuse(ParseError, "The payload is declared as compressed by lz-string, but it is not.")
 
 func (z *lzReader) free() { z.memory.Return(z.taken) }
 
@@ -106,7 +106,7 @@ func (z *lzReader) read() error {
 		return nil
 	}
 	if code > lzEnd {
-		return errNoLZ
+		return errNotLZ
 	}
 	if err := z.literal(code); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (z *lzReader) read() error {
 				return err
 			}
 			code = len(z.phrases) - 1
-			z.grown()
+			z.countPhrase()
 		}
 		next := phrase{last.start, last.length + 1} // the last phrase, and the first unit of this one
 		entry := next
@@ -136,21 +136,21 @@ func (z *lzReader) read() error {
 		case code < len(z.phrases):
 			entry = z.phrases[code]
 		case code > len(z.phrases):
-			return errNoLZ
+			return errNotLZ
 		}
 		if err := z.emit(entry); err != nil {
 			return err
 		}
-		last = phrase{int32(len(z.out)) - entry.length, entry.length} //nolint:gosec // most fits
+		last = phrase{int32(len(z.out)) - entry.length, entry.length} //nolint:gosec // the maximum fits
 		if err := z.define(next); err != nil {
 			return err
 		}
-		z.grown()
+		z.countPhrase()
 	}
 }
 
-// grown counts a phrase, and widens the codes when there are more phrases than they can name.
-func (z *lzReader) grown() {
+// countPhrase counts a phrase, and widens the codes when there are more phrases than they can name.
+func (z *lzReader) countPhrase() {
 	if z.room--; z.room == 0 {
 		z.room = 1 << z.width
 		z.width++
@@ -172,7 +172,7 @@ func (z *lzReader) literal(kind int) error {
 	}
 	at := len(z.out)
 	z.out = append(z.out, uint16(unit))[:at]             //nolint:gosec // it has 16 bits
-	return z.define(phrase{start: int32(at), length: 1}) //nolint:gosec // most fits
+	return z.define(phrase{start: int32(at), length: 1}) //nolint:gosec // the maximum fits
 }
 
 func (z *lzReader) define(p phrase) error {
@@ -218,17 +218,17 @@ func (z *lzReader) ensure(n int) error {
 // code reads bits, the least significant first.
 func (z *lzReader) code(width int) (int, error) {
 	if width > maxCodeWidth {
-		return 0, errNoLZ
+		return 0, errNotLZ
 	}
 	code := 0
 	for bit := range width {
 		if z.bits == 0 {
 			if z.at >= len(z.in) {
-				return 0, errNoLZ
+				return 0, errNotLZ
 			}
 			value := lzAlphabet[z.in[z.at]]
 			if value < 0 {
-				return 0, errNoLZ
+				return 0, errNotLZ
 			}
 			z.value, z.bits = byte(value), 6
 			z.at++

@@ -288,7 +288,7 @@ func (d *decoder) inflateMeasured(expect int, open func() (io.Reader, error)) ([
 	}
 	size, err := io.Copy(io.Discard, io.LimitReader(in, int64(b.most)+1))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what it was
+		return nil, err //nolint:wrapcheck // the caller adds the context
 	}
 	if size > int64(b.most) {
 		return nil, b.tooLarge()

@@ -140,7 +140,7 @@ func (w *work) deliverPart(ctx context.Context, target Target, p *part) error {
 		if err == nil {
 			w.delivered.Add(int64(report.Events))
 			w.of(p.project).delivered.Add(int64(report.Events))
-			return w.asideBad(ctx, p, report.BadLines)
+			return w.setAsideRefused(ctx, p, report.BadLines)
 		}
 		if !errors.As(err, new(*RefusedError)) {
 			return err
@@ -169,8 +169,8 @@ func (w *work) aside(ctx context.Context, entry journal.Entry, reason error) err
 	return nil
 }
 
-// asideBad sets aside the records that ClickHouse refuses, those of an entry together.
-func (w *work) asideBad(ctx context.Context, p *part, lines []ingest.BadLine) error {
+// setAsideRefused sets aside the records that ClickHouse refuses, those of an entry together.
+func (w *work) setAsideRefused(ctx context.Context, p *part, lines []ingest.BadLine) error {
 	bad := make(map[int]error, len(lines)) // by place
 	for _, line := range lines {
 		bad[line.Line-1] = errors.New(line.Reason)

@@ -11,8 +11,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// looks lists the first bytes of files that cannot be imported, with what these files are.
-var looks = []struct{ start, what string }{
+// unsupportedSignatures lists the first bytes of files that cannot be imported, with what these files are.
+var unsupportedSignatures = []struct{ start, what string }{
 	{"\xff\xfe", "text in UTF-16: save it as UTF-8, for example with iconv -f UTF-16 -t UTF-8"},
 	{"\xfe\xff", "text in UTF-16: save it as UTF-8, for example with iconv -f UTF-16 -t UTF-8"},
 	{"%PDF-", "a PDF document"},
@@ -39,7 +39,7 @@ func unknownFormat(what string) error {
 
 // readable refuses files that are not text, and says what they are.
 func readable(start []byte) error {
-	for _, look := range looks {
+	for _, look := range unsupportedSignatures {
 		if bytes.HasPrefix(start, []byte(look.start)) {
 			return unknownFormat(look.what)
 		}

@@ -356,7 +356,7 @@ func TestFormats(t *testing.T) {
 			want: []string{`end: reading the import: no column is the field event: say which one is with --map COLUMN=event; the file has the columns name, distinct_id, timestamp`},
 		},
 		{
-			name: "CSV with a column that is not there", format: formats.CSV, mapping: []string{"nome=event"},
+			name: "CSV with a missing column", format: formats.CSV, mapping: []string{"nome=event"},
 			in:   "name,distinct_id,timestamp\n",
 			want: []string{`end: reading the import: the file has no column "nome"; it has name, distinct_id, timestamp`},
 		},

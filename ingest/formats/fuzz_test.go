@@ -7,13 +7,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/formats"
 )
 
-// mostFuzzed is how long a fuzzed file is: it bounds the time of one.
-const mostFuzzed = 64 << 10
+// maxFuzzed is how long a fuzzed file is: it bounds the time of one.
+const maxFuzzed = 64 << 10
 
 func fuzz(f *testing.F, options formats.Options) {
 	f.Helper()
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if len(text) > mostFuzzed {
+		if len(text) > maxFuzzed {
 			return
 		}
 		o := options

@@ -111,7 +111,7 @@ func (p *parquetRows) closeRows() error {
 	}
 	err := p.rows.Close()
 	p.rows = nil
-	return err //nolint:wrapcheck // it is said when it matters
+	return err //nolint:wrapcheck // the caller returns it
 }
 
 func (p *parquetRows) next() (_ record.Record, err error) {

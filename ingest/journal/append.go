@@ -29,7 +29,7 @@ func (j *Journal) Append(ctx context.Context, e Entry) error {
 	r := &request{body: j.enc.EncodeAll(e.Data, nil), done: make(chan error, 1)}
 	r.header = header{
 		project: e.Project, arrived: e.Arrived.UnixNano(), bodySum: crc32.Checksum(r.body, castagnoli),
-		events: uint32(e.Events), dataSize: uint32(len(e.Data)), bodySize: uint32(len(r.body)), //nolint:gosec // at most as much as maxData
+		events: uint32(e.Events), dataSize: uint32(len(e.Data)), bodySize: uint32(len(r.body)), //nolint:gosec // at most maxData
 	}
 	if err := j.enqueue(r); err != nil {
 		return err

@@ -95,7 +95,7 @@ func (j *Journal) AddAside(ctx context.Context, folder string) error {
 
 // addAside adds a file, and the reason beside it.
 func (j *Journal) addAside(path string) error {
-	data, err := os.ReadFile(path) //nolint:gosec // of a copy of a journal
+	data, err := os.ReadFile(path) //nolint:gosec // in a copy of a journal
 	if err != nil {
 		return err
 	}

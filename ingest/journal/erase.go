@@ -59,7 +59,7 @@ func (j *Journal) EraseAside(ctx context.Context, gone func(project int64, line 
 }
 
 func eraseLines(path string, gone func([]byte) bool) error {
-	data, err := os.ReadFile(path) //nolint:gosec // a file of ours
+	data, err := os.ReadFile(path) //nolint:gosec // the journal's own file
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -164,7 +164,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-func TestForgetWhatIsNotThere(t *testing.T) {
+func TestForgetMissing(t *testing.T) {
 	j := open(t, t.TempDir(), journal.Options{})
 	if err := j.Forget(t.Context(), 1000); err != nil {
 		t.Fatal(err)
