@@ -63,7 +63,7 @@ func TestActionMistakes(t *testing.T) {
 		{"a url that is no text", step(`"url": []`), "invalid_input", "steps__1__url", "Not a valid string."},
 		{"an unknown matching", step(`"text_matching": "fuzzy"`), "invalid_choice", "steps__1__text_matching", `"fuzzy" is not a valid choice.`},
 		{
-			"a regular expression that is none", step(`"url": "a(b", "url_matching": "regex"`), "invalid_input", "steps__1__url",
+			"an invalid regular expression", step(`"url": "a(b", "url_matching": "regex"`), "invalid_input", "steps__1__url",
 			"\"a(b\" is not a valid regular expression: missing closing ): `a(b`.",
 		},
 		{"properties that are no list", step(`"properties": {}`), "not_a_list", "steps__1__properties", "Expected a list of property filters."},
@@ -73,7 +73,7 @@ func TestActionMistakes(t *testing.T) {
 		},
 		{"a HogQL expression", step(`"properties": [{"type": "hogql", "key": "nonsense()"}]`), "hogql_query_error", "steps__1__properties", "Unsupported function call 'nonsense(...)'"},
 		{"an unknown field", step(`"properties": [{"type": "hogql", "key": "nothing = 1"}]`), "hogql_query_error", "steps__1__properties__0__key", "Unable to resolve field: nothing"},
-		{"a cohort that is not there", step(`"properties": [{"type": "cohort", "key": "id", "value": 9}]`), "hogql_query_error", "steps__1__properties__0", "Could not find cohort with ID 9"},
+		{"an unknown cohort", step(`"properties": [{"type": "cohort", "key": "id", "value": 9}]`), "hogql_query_error", "steps__1__properties__0", "Could not find cohort with ID 9"},
 		{"a selector", step(`"event": "$autocapture", "selector": "a["`), "hogql_query_error", "steps__1__selector", "The selector of a property filter is invalid: the name of an attribute is missing"},
 		{"JSON that breaks off", `{"name": `, "parse_error", "", ""},
 		{"a list", `[]`, "invalid_input", "non_field_errors", "Invalid data. Expected a dictionary."},

@@ -21,7 +21,7 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("lifting the read deadline: %w", err)
 	}
-	bePatient(w, r, importPause)
+	limitStalls(w, r, importPause)
 	query := r.URL.Query()
 	project, err := adminProject(rt.registry.Snapshot(), query.Get("project"))
 	if err != nil {

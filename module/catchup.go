@@ -80,7 +80,7 @@ func (c *catchUp) read(done chan struct{}) {
 func (c *catchUp) giveUp(ctx context.Context, reading chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.reading == reading && context.Cause(ctx) == context.DeadlineExceeded { //nolint:errorlint // the cause of this very context
+	if c.reading == reading && context.Cause(ctx) == context.DeadlineExceeded { //nolint:errorlint // the cause of this context itself
 		c.away = true
 	}
 }

@@ -14,8 +14,8 @@ import (
 const (
 	// busyHeap is by how many bytes the heap may grow between two collections while much is allocated.
 	busyHeap = 64 << 20
-	// leastLive is the least that is assumed to be live: Go counts stacks and the minimum heap too.
-	leastLive = 16 << 20
+	// minLiveHeap is the least that is assumed to be live: Go counts stacks and the minimum heap too.
+	minLiveHeap = 16 << 20
 	// busyRate is how many bytes per second have to be allocated for that.
 	busyRate = 24 << 20
 	// collectorPause is how often the setting is adapted.
@@ -31,7 +31,7 @@ func growth(allocatedPerSecond, live uint64) int {
 	if allocatedPerSecond < busyRate {
 		return defaultPercent
 	}
-	percent := busyHeap * 100 / max(live, leastLive)
+	percent := busyHeap * 100 / max(live, minLiveHeap)
 	return int(max(defaultPercent, percent/percentStep*percentStep)) //nolint:gosec // at most 400
 }
 

@@ -314,7 +314,7 @@ func TestCursorOfAnotherServer(t *testing.T) {
 		{"a server that is not at its address, but writes its record", others{answer: fails(peers.ErrAbsent)}, away, "1"},
 		{"a server that is not at its address, while the registry is away", others{answer: fails(peers.ErrAbsent), unread: errors.New("a test")}, away, "1"},
 		{"a silent server that stopped writing its record", others{answer: fails(peers.ErrSilent), ended: true}, away, "1"},
-		{"a next cursor that is none", others{answer: follows(func(string) string { return `","x":"` })}, away, "1"},
+		{"an invalid next cursor", others{answer: follows(func(string) string { return `","x":"` })}, away, "1"},
 		{"a next cursor of a third server", others{answer: its(next)}, away, "1"},
 		{"a busy server", others{answer: declines("busy")}, away, "1"},
 		{"an older registry", others{answer: func(ctx context.Context, request []byte) (peers.Answer, error) {
@@ -325,7 +325,7 @@ func TestCursorOfAnotherServer(t *testing.T) {
 			asked.Revision += 1000
 			return w.rt.answerPeer(ctx, nodes.Node{}, jsontext.Append(nil, asked), w.rt.newCatchUp()), nil
 		}}, away, "1"},
-		{"a failure that is none", others{answer: func(context.Context, []byte) (peers.Answer, error) {
+		{"an invalid failure", others{answer: func(context.Context, []byte) (peers.Answer, error) {
 			return peers.Answer{Kind: peers.Failure, Body: []byte(`{"gone":true}`)}, nil
 		}}, away, "1"},
 	} {

@@ -13,29 +13,29 @@ import (
 // importPause is how long the body of an import may pause. The whole import takes as long as its file.
 const importPause = 2 * time.Minute
 
-// patientBody is a request body that fails when it stalls. It sets a deadline before each read and removes it at the end, so that neither the
+// stallLimitedBody is a request body that fails when it stalls. It sets a deadline before each read and removes it at the end, so that neither the
 // handler's own time nor that of the next request counts.
-type patientBody struct {
+type stallLimitedBody struct {
 	io.ReadCloser
 
 	control *http.ResponseController
 	pause   time.Duration
 }
 
-// bePatient gives a request a body that fails after a pause.
-func bePatient(w http.ResponseWriter, r *http.Request, pause time.Duration) {
-	r.Body = &patientBody{ReadCloser: r.Body, control: http.NewResponseController(w), pause: pause}
+// limitStalls gives a request a body that fails after a pause.
+func limitStalls(w http.ResponseWriter, r *http.Request, pause time.Duration) {
+	r.Body = &stallLimitedBody{ReadCloser: r.Body, control: http.NewResponseController(w), pause: pause}
 }
 
 // Read reads a part of the body, or fails with os.ErrDeadlineExceeded if none comes.
-func (b *patientBody) Read(into []byte) (int, error) {
+func (b *stallLimitedBody) Read(into []byte) (int, error) {
 	b.deadline(time.Now().Add(b.pause))
 	n, err := b.ReadCloser.Read(into)
 	if errors.Is(err, io.EOF) {
 		b.deadline(time.Time{})
 	}
-	return n, err //nolint:wrapcheck // readers compare it
+	return n, err //nolint:wrapcheck // io.Reader: callers compare the error
 }
 
 // deadline sets when reading fails, if the connection supports that; otherwise the connection's own time limits apply.
-func (b *patientBody) deadline(at time.Time) { _ = b.control.SetReadDeadline(at) }
+func (b *stallLimitedBody) deadline(at time.Time) { _ = b.control.SetReadDeadline(at) }

@@ -17,8 +17,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// TestStalledBodyIsToldSo: when the server gives up waiting for a body, it does not tell the client that its JSON is invalid.
-func TestStalledBodyIsToldSo(t *testing.T) {
+// TestStalledBodyIsRefused: when the server gives up waiting for a body, it does not tell the client that its JSON is invalid.
+func TestStalledBodyIsRefused(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(strings.NewReader(`{"query"`), iotest.ErrReader(fmt.Errorf("reading: %w", os.ErrDeadlineExceeded))))
 	_, err := api.ReadBody(r)
 	if answer := api.ErrorOf(err); answer.Status != http.StatusRequestTimeout || answer.Code != "request_timeout" || answer.Header["Connection"] != "close" {
@@ -26,12 +26,12 @@ func TestStalledBodyIsToldSo(t *testing.T) {
 	}
 }
 
-// TestPatientBody sends stalling and slow bodies over a connection of their own.
-func TestPatientBody(t *testing.T) {
+// TestStallLimitedBody sends stalling and slow bodies over a connection of their own.
+func TestStallLimitedBody(t *testing.T) {
 	const pause = 500 * time.Millisecond
 	got := make(chan error, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		bePatient(w, r, pause)
+		limitStalls(w, r, pause)
 		_, err := io.ReadAll(r.Body)
 		got <- err
 		time.Sleep(2 * pause) // as while an import is working

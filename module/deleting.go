@@ -53,8 +53,8 @@ func (c *capturing) eraseProjects(ctx context.Context, shard string, gone func(p
 	return c.eraseLines(ctx, shard, func(project int64, _ []byte) bool { return gone(project) })
 }
 
-// lookAgain is how often to check whether captured events are delivered.
-const lookAgain = 100 * time.Millisecond
+// deliveredPollInterval is how often to check whether captured events are delivered.
+const deliveredPollInterval = 100 * time.Millisecond
 
 // erase waits until the events captured so far for a shard are delivered and off the disk, and removes set-aside events for which gone returns true.
 func (c *capturing) erase(ctx context.Context, shard string, gone func(project int64, distinctID string) bool) error {
@@ -74,7 +74,7 @@ func (c *capturing) eraseLines(ctx context.Context, shard string, gone func(proj
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(lookAgain):
+		case <-time.After(deliveredPollInterval):
 		}
 	}
 	return one.Journal.EraseAside(ctx, gone)

@@ -61,7 +61,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		case h.Health && serveHealth(h.findApp, w, r):
 			return nil
 		}
-		return h.serveUntaken(w, r, next)
+		return h.serveUnhandled(w, r, next)
 	}
 	rt, err := h.app.wait(r.Context())
 	if err != nil {

@@ -214,7 +214,7 @@ func TestEndpointWrites(t *testing.T) {
 		attr       any
 		detail     string
 	}{
-		{"a slip of the pen", `{"data_freshness": 900}`, "data_freshness", "Extra inputs are not permitted"},
+		{"a typo", `{"data_freshness": 900}`, "data_freshness", "Extra inputs are not permitted"},
 		{"breakdowns", `{"optional_breakdown_properties": ["a"]}`, "optional_breakdown_properties", "Query kind 'HogQLQuery' does not support optional breakdowns. Supported: RetentionQuery, TrendsQuery."},
 		{"buckets", `{"bucket_overrides": {"a": "b"}}`, "bucket_overrides", "Invalid bucket override values: {'a': 'b'}. Valid options: ['minute', 'fifteen_minutes', 'hour', 'day', 'week', 'month']"},
 		{"buckets of no table", `{"bucket_overrides": {"a": "day"}}`, "bucket_overrides", "bucket_overrides are for versions that are materialized: set is_materialized too."},
@@ -226,7 +226,7 @@ func TestEndpointWrites(t *testing.T) {
 		{"freshness as a word", `{"data_freshness_seconds": "day"}`, "data_freshness_seconds", "A valid integer is required."},
 		{"materialization, inactive", `{"is_materialized": true, "is_active": false}`, "is_materialized", "Cannot enable materialization on inactive endpoint."},
 		{"a draft without a query", `{"draft": true}`, "draft", "A draft needs a query."},
-		{"a time that is none", `{"deprecated_at": "soon"}`, "deprecated_at", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z."},
+		{"an invalid time", `{"deprecated_at": "soon"}`, "deprecated_at", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z."},
 		{"an end before the deprecation", `{"deprecated_at": "2026-06-30T00:00:00Z", "sunset_at": "2026-06-29T00:00:00Z"}`, "sunset_at", "A version cannot end before it is deprecated."},
 	}
 	for _, tt := range tests {

@@ -116,13 +116,13 @@ func (i *importer) runWithin(
 	}
 	out := importReport(request, &report, reader.Summary(), time.Since(start))
 	if reason := reader.Err(); err != nil && reason != nil {
-		err = &imports.FileError{Err: fmt.Errorf("%w%s", reason, cameTo(&report))}
+		err = &imports.FileError{Err: fmt.Errorf("%w%s", reason, interruptedText(&report))}
 	}
 	return out, err
 }
 
-// cameTo describes how far a failed import came.
-func cameTo(report *ingest.Report) string {
+// interruptedText describes how far a failed import came.
+func interruptedText(report *ingest.Report) string {
 	if report.Line == 0 {
 		return ""
 	}

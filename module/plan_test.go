@@ -115,7 +115,7 @@ func TestPlanQueryMistakes(t *testing.T) {
 		{"a node alone without a text", `{"kind": "TrendsQuery", "series": []}`, one + "kind\n  Extra inputs are not permitted [type=extra_forbidden]: put the query into the field query, as in {\"query\": {\"kind\": …}}"},
 		{"another field", `{` + query + `, "personal_api_key": "x"}`, one + "personal_api_key\n  Extra inputs are not permitted [type=extra_forbidden]"},
 		{"async that is not a boolean", `{` + query + `, "async": "x"}`, one + "async\n  Input should be a valid boolean [type=bool_type]"},
-		{"refresh that is none", `{` + query + `, "refresh": "soon"}`, one + "refresh\n  Input should be 'async', 'async_except_on_cache_miss', " +
+		{"an unknown refresh mode", `{` + query + `, "refresh": "soon"}`, one + "refresh\n  Input should be 'async', 'async_except_on_cache_miss', " +
 			"'blocking', 'force_async', 'force_blocking', 'force_cache' or 'lazy_async' [type=enum]"},
 		{"long name", `{` + query + `, "name": "` + strings.Repeat("é", 129) + `"}`, one + "name\n  String should have at most 128 characters [type=string_too_long]"},
 		{"bytes that are no UTF-8", `{"a": "` + "é\xff" + `"}`, "400 parse_error: JSON parse error - invalid UTF-8 byte 0xff: line 1 column 9 (char 9)"},
@@ -242,7 +242,7 @@ func TestPlanRunMistakes(t *testing.T) {
 		{"version 0", "/", `{"version": 0}`, "404 not_found: Version 0 not found for endpoint 'e'"},
 		{"body before query string", "/?version=2", `{"version": 3}`, "404 not_found: Version 3 not found for endpoint 'e'"},
 		{"client_query_id", "/", `{"client_query_id": 5}`, "400 invalid_input: Not a valid string."},
-		{"variable that is not there", "/", `{"variables": {"b": 1, "a": 2}}`, "400 invalid_input: Unknown variable(s): a, b"},
+		{"unknown variable", "/", `{"variables": {"b": 1, "a": 2}}`, "400 invalid_input: Unknown variable(s): a, b"},
 		{"variables as a list", "/", `{"variables": []}`, "400 invalid_input: Input should be a valid dictionary"},
 	}
 	w := newWorld(t)

@@ -256,7 +256,7 @@ func TestKeyGivesOutNoMoreThanItHas(t *testing.T) {
 			"rolling a key with more", "POST", secret.ID + "/roll", ``,
 			"403 API key missing required scope 'query:read': a key can only give out scopes that it has",
 		},
-		{"a scope that is none", "POST", "", `{"label": "a", "scopes": ["nonsense"]}`, "400 Invalid scope: nonsense"},
+		{"an unknown scope", "POST", "", `{"label": "a", "scopes": ["nonsense"]}`, "400 Invalid scope: nonsense"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, outcomeOf(t, w.as(t, text, tt.method, secretKeysPath+tt.path, tt.body))); diff != "" {

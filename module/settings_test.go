@@ -67,7 +67,7 @@ func TestBadSettings(t *testing.T) {
 		{"test accounts that are not filters", `{"test_account_filters": [1]}`, "400 test_account_filters invalid_input"},
 		{"a rule that is not a regular expression", `{"path_cleaning_filters": [{"regex": "("}]}`, "400 path_cleaning_filters invalid_input"},
 		{"names that are not strings", `{"person_display_name_properties": [1]}`, "400 person_display_name_properties invalid_input"},
-		{"a switch that is none", `{"name": "changed", "surveys_opt_in": "perhaps"}`, "400 surveys_opt_in invalid_input"},
+		{"an invalid switch", `{"name": "changed", "surveys_opt_in": "perhaps"}`, "400 surveys_opt_in invalid_input"},
 		{"addresses that are not a list", `{"name": "changed", "app_urls": "x"}`, "400 app_urls invalid_input"},
 		{"HogQL without the scope", `{"test_account_filters": [{"type": "hogql", "key": "1 = 1"}]}`, "403 <nil> permission_denied"},
 		{"HogQL among more filters than an override can have", `{"test_account_filters": [{"type": "hogql", "key": "1 = 1"}` + strings.Repeat(", {}", 600) + `]}`, "403 <nil> permission_denied"},

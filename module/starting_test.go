@@ -143,8 +143,8 @@ func TestStopBeforeTheStart(t *testing.T) {
 	}
 }
 
-// TestStartThatCanNotSucceed: a failure that needs fixing ends the start.
-func TestStartThatCanNotSucceed(t *testing.T) {
+// TestStartThatCannotSucceed: a failure that needs fixing ends the start.
+func TestStartThatCannotSucceed(t *testing.T) {
 	database := postgrestest.New(t)
 	dsn := database.Database(t)
 	load := loader(t)

@@ -312,7 +312,7 @@ func TestIssueMistakes(t *testing.T) {
 	for _, tt := range []struct{ name, secret, body, want string }{
 		{"no endpoints", secret, `{}`, "400 This field is required."},
 		{"none of them", secret, `{"endpoints": []}`, "400 This field is required."},
-		{"an endpoint that is not there", secret, `{"endpoints": ["x"]}`, `400 There is no endpoint "x".`},
+		{"an unknown endpoint", secret, `{"endpoints": ["x"]}`, `400 There is no endpoint "x".`},
 		{"no life", secret, `{"endpoints": ["open"], "expires_in": 0}`, "400 Input should be from 1 to 86400 seconds"},
 		{"a long life", secret, `{"endpoints": ["open"], "expires_in": 86401}`, "400 Input should be from 1 to 86400 seconds"},
 		{"a life as a word", secret, `{"endpoints": ["open"], "expires_in": "long"}`, "400 A valid integer is required."},

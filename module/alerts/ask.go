@@ -19,13 +19,13 @@ import (
 // errStale reports that ClickHouse did not answer and only an older answer is available.
 var errStale = errors.New("ClickHouse did not answer")
 
-// longestAsk is how long a check waits for its turn and its answer.
-const longestAsk = 15 * time.Minute
+// askTimeout is how long a check waits for its turn and its answer.
+const askTimeout = 15 * time.Minute
 
 // ask gets the numbers that a rule compares. A stored answer is used if it is at most half the time between checks old, and was computed in the
 // current interval.
 func (c *Checker) ask(ctx context.Context, snap *registry.Snapshot, a *registry.Alert, r *Rule, now time.Time) ([]Series, error) {
-	ctx, cancel := context.WithTimeout(ctx, longestAsk)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	node := r.narrowed()
 	db, err := c.Executor.Database(ctx, snap.Schema(a.Project))

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// lookEvery is how often to look for alerts and messages that are due.
-	lookEvery = time.Second
+	// pollInterval is how often to look for alerts and messages that are due.
+	pollInterval = time.Second
 	// defaultSettle is how long a changed alert waits for its check, so that one check follows several changes.
 	defaultSettle = 10 * time.Second
 	// maxChecks is how many checks run at a time on a server, and maxChecksOfProject how many of them for one project.
@@ -71,7 +71,7 @@ func New(config Config) *Checker {
 func newChecker(config Config) *Checker {
 	config.Settle = cmp.Or(config.Settle, defaultSettle)
 	c := &Checker{
-		Config: config, every: lookEvery, holder: uuid.NewString(), metrics: newMetrics(),
+		Config: config, every: pollInterval, holder: uuid.NewString(), metrics: newMetrics(),
 		public: newTransport(config.PrivateWebhooks), own: newTransport(true),
 	}
 	c.numbers = c.ask
@@ -169,8 +169,8 @@ func (c *Checker) serve(d *desk) {
 	}
 }
 
-// longestRound bounds how many jobs are handed out before the next look, so that a project whose jobs become due in between is served soon.
-const longestRound = 100
+// maxRound bounds how many jobs are handed out before the next look, so that a project whose jobs become due in between is served soon.
+const maxRound = 100
 
 // round returns the due jobs in the order in which they are done: projects take turns, and within a project the job that is due for longest comes first.
 func (d *desk) round(snap *registry.Snapshot, now time.Time) []job {
@@ -182,12 +182,12 @@ func (d *desk) round(snap *registry.Snapshot, now time.Time) []job {
 	for _, p := range snap.Projects() {
 		found := d.find(snap, p.ID, now)
 		slices.SortStableFunc(found, func(a, b job) int { return a.due.Compare(b.due) })
-		for rank, j := range found[:min(len(found), longestRound)] {
+		for rank, j := range found[:min(len(found), maxRound)] {
 			all = append(all, ranked{j, rank})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b ranked) int { return cmp.Or(cmp.Compare(a.rank, b.rank), a.due.Compare(b.due)) })
-	out := make([]job, min(len(all), longestRound))
+	out := make([]job, min(len(all), maxRound))
 	for i := range out {
 		out[i] = all[i].job
 	}

@@ -16,8 +16,8 @@ const (
 	// A message that was not delivered is sent again after five seconds, and then each time after twice as long, up to an hour.
 	firstRetry   = 5 * time.Second
 	longestRetry = time.Hour
-	// keepTrying is how long after its check a message is sent again.
-	keepTrying = 24 * time.Hour
+	// giveUpAfter is how long after its check a message is sent again.
+	giveUpAfter = 24 * time.Hour
 )
 
 // target returns where the messages of an alert go, the secret that signs them, and the transport for them; to is empty for nowhere.
@@ -115,7 +115,7 @@ func settle(d *registry.Delivery, failure error, now time.Time) (registry.Sent, 
 		return registry.Sent{}, delivered
 	}
 	sent := registry.Sent{NextTryAt: now.Add(min(firstRetry<<min(d.Tries, 20), longestRetry)), Error: reason(failure)}
-	if errors.Is(failure, errGone) || errors.Is(failure, errNoWebhook) || sent.NextTryAt.Sub(d.CheckedAt) > keepTrying {
+	if errors.Is(failure, errGone) || errors.Is(failure, errNoWebhook) || sent.NextTryAt.Sub(d.CheckedAt) > giveUpAfter {
 		sent.NextTryAt = time.Time{}
 		return sent, givenUp
 	}

@@ -181,8 +181,8 @@ func strictly(raw json.RawMessage, v any) bool {
 	return d.Decode(v) == nil
 }
 
-// mostShown is how many bytes of a wrong value a message shows at most.
-const mostShown = 200
+// maxShownBytes is how many bytes of a wrong value a message shows at most.
+const maxShownBytes = 200
 
 // pythonText formats a JSON value as PostHog's messages do, truncated if it is long.
 func pythonText(raw json.RawMessage) string {
@@ -193,8 +193,8 @@ func pythonText(raw json.RawMessage) string {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	writePython(&b, d)
-	if b.Len() > mostShown {
-		return strings.ToValidUTF8(b.String()[:mostShown], "") + "..."
+	if b.Len() > maxShownBytes {
+		return strings.ToValidUTF8(b.String()[:maxShownBytes], "") + "..."
 	}
 	return b.String()
 }
@@ -216,7 +216,7 @@ func writePython(b *strings.Builder, d *json.Decoder) {
 		b.WriteString("'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(v) + "'")
 	case json.Delim:
 		b.WriteString(v.String())
-		for first := true; d.More() && b.Len() <= mostShown; first = false {
+		for first := true; d.More() && b.Len() <= maxShownBytes; first = false {
 			if !first {
 				b.WriteString(", ")
 			}

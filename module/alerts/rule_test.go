@@ -159,7 +159,7 @@ func TestEvaluate(t *testing.T) {
 		{"above at once", pageviews, "", ongoing, bounds("absolute", `"upper":5`), one(6, 0), 6, "The insight value (a) for current day (6) is more than upper threshold (5)"},
 		{"a total", total, "", "", bounds("absolute", `"upper":5`), lone(6), 6, "The insight value (a) for current interval (6) is more than upper threshold (5)"},
 		{"an increase", pageviews, increase, "", bounds("absolute", `"upper":5`), one(16, 10), 6, "The insight value (a) for previous day (6) increased more than upper threshold (5)"},
-		{"an increase below what is wanted", pageviews, increase, "", bounds("absolute", `"lower":5`), one(9, 10), -1, "The insight value (a) for previous day (-1) increased less than lower threshold (5)"},
+		{"an increase below the bound", pageviews, increase, "", bounds("absolute", `"lower":5`), one(9, 10), -1, "The insight value (a) for previous day (-1) increased less than lower threshold (5)"},
 		{"half as much again", pageviews, increase, "", bounds("percentage", `"upper":0.4`), one(15, 10), 0.5, "The insight value (a) for previous day (50.00%) increased more than upper threshold (40.00%)"},
 		{"from nothing", pageviews, increase, "", bounds("percentage", `"upper":1000`), one(1, 0), math.Inf(1), "The insight value (a) for previous day (+Inf%) increased more than upper threshold (100000.00%)"},
 		{"nothing from nothing", pageviews, increase, "", bounds("percentage", `"upper":0`), one(0, 0), 0, ""},

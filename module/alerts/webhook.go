@@ -22,8 +22,8 @@ import (
 const (
 	// sendTimeout is the longest that a webhook may take to answer.
 	sendTimeout = 10 * time.Second
-	// mostRead is how much of an answer is read; nobody looks at it.
-	mostRead = 64 << 10
+	// maxReadBytes is how much of an answer is read; nobody looks at it.
+	maxReadBytes = 64 << 10
 	// maxURL is the longest address of a webhook, in bytes.
 	maxURL = 2000
 )
@@ -33,11 +33,11 @@ func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return errors.New("Enter a valid URL, such as https://example.com/alerts.") //nolint:staticcheck // words for users
+		return errors.New("Enter a valid URL, such as https://example.com/alerts.") //nolint:staticcheck // shown to users as it is
 	case u.User != nil:
-		return errors.New("The URL must not hold a user or a password.") //nolint:staticcheck // words for users
+		return errors.New("The URL must not hold a user or a password.") //nolint:staticcheck // shown to users as it is
 	case len(text) > maxURL:
-		return fmt.Errorf("The URL takes %d bytes; the limit is %d.", len(text), maxURL) //nolint:staticcheck // words for users
+		return fmt.Errorf("The URL takes %d bytes; the limit is %d.", len(text), maxURL) //nolint:staticcheck // shown to users as it is
 	}
 	return nil
 }
@@ -54,11 +54,11 @@ func CheckSecret(secret string) error {
 	encoded, ok := strings.CutPrefix(secret, secretPrefix)
 	if ok {
 		if _, err := base64.StdEncoding.DecodeString(encoded); err != nil {
-			return errors.New("What follows whsec_ must be base64.") //nolint:staticcheck // words for users
+			return errors.New("What follows whsec_ must be base64.") //nolint:staticcheck // shown to users as it is
 		}
 	}
 	if len(secret) < minSecret || len(secret) > maxSecret {
-		return fmt.Errorf("The secret must have %d to %d characters.", minSecret, maxSecret) //nolint:staticcheck // words for users
+		return fmt.Errorf("The secret must have %d to %d characters.", minSecret, maxSecret) //nolint:staticcheck // shown to users as it is
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func newTransport(anywhere bool) http.RoundTripper {
 	}
 	return &http.Transport{
 		DialContext: dialer.DialContext, DisableKeepAlives: true, DisableCompression: true, TLSHandshakeTimeout: sendTimeout,
-		ResponseHeaderTimeout: sendTimeout, MaxResponseHeaderBytes: mostRead,
+		ResponseHeaderTimeout: sendTimeout, MaxResponseHeaderBytes: maxReadBytes,
 	}
 }
 
@@ -155,7 +155,7 @@ func post(ctx context.Context, over http.RoundTripper, to, secret, id string, bo
 		return err
 	}
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, mostRead)) // the body does not matter
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxReadBytes)) // the body does not matter
 	switch {
 	case res.StatusCode == http.StatusGone:
 		return errGone

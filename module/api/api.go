@@ -157,7 +157,7 @@ func RequestID(r *http.Request) string {
 	}
 	raw := make([]byte, 0, 16)
 	for range 2 {
-		raw = binary.LittleEndian.AppendUint64(raw, rand.Uint64()) //nolint:gosec // an id for logs, no secret
+		raw = binary.LittleEndian.AppendUint64(raw, rand.Uint64()) //nolint:gosec // an id for logs, not a secret
 	}
 	return hex.EncodeToString(raw)
 }

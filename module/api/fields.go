@@ -93,7 +93,7 @@ func typeName(kind reflect.Kind, err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind = wrong.Type.Kind()
 	}
-	switch kind { //nolint:exhaustive // those that fields have
+	switch kind { //nolint:exhaustive // fields have only these
 	case reflect.Int, reflect.Int64:
 		return "integer"
 	case reflect.Float64:

@@ -14,12 +14,12 @@ import (
 func FixedValues(key *registry.Key) (map[string]json.RawMessage, error) {
 	var fixed map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(key.Fixed), &fixed); err != nil || len(fixed) == 0 {
-		return nil, fmt.Errorf("reading the fixed variables of key %s: %w", key.ID, errors.Join(err, errNoFixed))
+		return nil, fmt.Errorf("reading the fixed variables of key %s: %w", key.ID, errors.Join(err, errFixedNotObject))
 	}
 	return fixed, nil
 }
 
-var errNoFixed = errors.New("they are not an object of values")
+var errFixedNotObject = errors.New("they are not an object of values")
 
 // CompactJSON returns JSON as jsontext.Append writes it.
 func CompactJSON(raw json.RawMessage) []byte {

@@ -33,7 +33,7 @@ func TestCheckVariable(t *testing.T) {
 		{"boolean from number", of(registry.VariableBoolean), `1`, nil, `1 is not a boolean`},
 		{"date", of(registry.VariableDate), `"2026-01-31"`, "2026-01-31", ""},
 		{"time", of(registry.VariableDate), `"2026-01-31T10:00:00+02:00"`, "2026-01-31T10:00:00+02:00", ""},
-		{"date that is none", of(registry.VariableDate), `"2026-02-31"`, nil, `"2026-02-31" is not a valid date (want, for example, 2026-01-31 or 2026-01-31T10:00:00Z)`},
+		{"invalid date", of(registry.VariableDate), `"2026-02-31"`, nil, `"2026-02-31" is not a valid date (want, for example, 2026-01-31 or 2026-01-31T10:00:00Z)`},
 		{"list", list, `"eu"`, "eu", ""},
 		{"list, number", list, `3`, json.Number("3"), ""},
 		{"list, other value", list, `"asia"`, nil, `"asia" is not one of its values`},

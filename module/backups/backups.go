@@ -142,7 +142,7 @@ func (b *Backups) List(ctx context.Context, path string, verify bool, report Pro
 // look describes a backup and checks whether it is whole.
 func look(ctx context.Context, folder *backup.Folder, f backup.Found, verify bool, report Progress) (adminapi.Backup, error) {
 	if f.Err != nil {
-		return adminapi.Backup{Name: f.Name, Damage: f.Err.Error()}, nil //nolint:nilerr // the answer tells of it
+		return adminapi.Backup{Name: f.Name, Damage: f.Err.Error()}, nil //nolint:nilerr // the answer reports it
 	}
 	one := describe(f.Manifest)
 	var err error

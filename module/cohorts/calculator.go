@@ -24,8 +24,8 @@ const (
 	// defaultKeep is how long a replaced version stays: longer than a query waits for its turn and runs, and longer than a calculation that reads the
 	// version.
 	defaultKeep = 2 * time.Hour
-	// lookEvery is how often to look for cohorts that wait for a calculation: another server may have requested that, or may have died.
-	lookEvery = time.Second
+	// pollInterval is how often to look for cohorts that wait for a calculation: another server may have requested that, or may have died.
+	pollInterval = time.Second
 	// scheduleEvery is how often to look for cohorts whose members are too old, and for versions that nobody reads any more.
 	scheduleEvery = time.Minute
 )
@@ -108,7 +108,7 @@ func (c *Calculator) wake() {
 
 // look begins the calculations that cohorts wait for.
 func (c *Calculator) look() {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		snap := c.Registry.Snapshot()

@@ -18,7 +18,7 @@ import (
 
 // fly computes a cohort that waits for it, after the cohorts that this one refers to.
 func (c *Calculator) fly(n name, f *flight) error {
-	if err := c.below(n, f); err != nil {
+	if err := c.computeReferenced(n, f); err != nil {
 		return c.postponed(n, err)
 	}
 	_, release, err := c.Registry.Lock(c.open, lockOf(n), c.holder)
@@ -48,11 +48,11 @@ func (c *Calculator) fly(n name, f *flight) error {
 // lockOf returns the name of the lock that is held while a cohort is computed.
 func lockOf(n name) string { return fmt.Sprintf("cohort-%d-%d", n.project, n.cohort) }
 
-// belowAge is how old the members of a cohort may be when another cohort that refers to it is computed.
-const belowAge = time.Minute
+// maxReferencedAge is how old the members of a cohort may be when another cohort that refers to it is computed.
+const maxReferencedAge = time.Minute
 
-// below computes the cohorts that a cohort refers to, unless they were just computed.
-func (c *Calculator) below(n name, f *flight) error {
+// computeReferenced computes the cohorts that a cohort refers to, unless they were just computed.
+func (c *Calculator) computeReferenced(n name, f *flight) error {
 	snap := c.Registry.Snapshot()
 	known := snap.Cohort(n.project, n.cohort)
 	if known == nil || known.Static {
@@ -60,11 +60,11 @@ func (c *Calculator) below(n name, f *flight) error {
 	}
 	d, err := cohort.Read(known.Filters, known.Groups)
 	if err != nil {
-		return nil //nolint:nilerr // the calculation says so
+		return nil //nolint:nilerr // the calculation reports it
 	}
 	for _, id := range cohort.Cohorts(d) {
 		asked := snap.Cohort(n.project, id)
-		if asked == nil || !asked.Calculating() && (asked.Static || time.Since(asked.LastCalculation) < belowAge) {
+		if asked == nil || !asked.Calculating() && (asked.Static || time.Since(asked.LastCalculation) < maxReferencedAge) {
 			continue
 		}
 		if !asked.Calculating() {
@@ -72,15 +72,15 @@ func (c *Calculator) below(n name, f *flight) error {
 				return err
 			}
 		}
-		if err := c.waitBelow(name{n.project, id}, f); err != nil {
+		if err := c.waitForReferenced(name{n.project, id}, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// waitBelow waits for a flight of another cohort, unless that one waits for f.
-func (c *Calculator) waitBelow(n name, f *flight) error {
+// waitForReferenced waits for a flight of another cohort, unless that one waits for f.
+func (c *Calculator) waitForReferenced(n name, f *flight) error {
 	other := c.begin(n)
 	if other == nil {
 		return execution.ErrStopped

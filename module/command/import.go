@@ -132,7 +132,7 @@ func importFile(cmd *cobra.Command, name string, query url.Values) (adminapi.Imp
 	}()
 	select {
 	case <-interrupted:
-		return adminapi.Import{}, cameTo(cmd, run, shown)
+		return adminapi.Import{}, interruptedAt(cmd, run, shown)
 	case a := <-answered:
 		a.report.File = shown
 		if a.err != nil {
@@ -142,8 +142,8 @@ func importFile(cmd *cobra.Command, name string, query url.Values) (adminapi.Imp
 	}
 }
 
-// cameTo asks the server how far an interrupted import came.
-func cameTo(cmd *cobra.Command, run, name string) error {
+// interruptedAt asks the server how far an interrupted import came.
+func interruptedAt(cmd *cobra.Command, run, name string) error {
 	progress, err := call[adminapi.ImportProgress](cmd, http.MethodGet, "/analytics/import?run="+run, nil)
 	if err != nil {
 		return fmt.Errorf("interrupted in %s: run the same command again to continue", name)

@@ -59,7 +59,7 @@ func TestMoveRegistry(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, from, to, want string }{
 		{"to what is not empty", first, last, "moving the registry: the registry to move to is not empty"},
-		{"from what is not there", "sqlite:" + filepath.Join(folder, "none.db"), between, "--from: there is no registry at " + filepath.Join(folder, "none.db")},
+		{"from a missing source", "sqlite:" + filepath.Join(folder, "none.db"), between, "--from: there is no registry at " + filepath.Join(folder, "none.db")},
 		{"to itself", first, first, "--from and --to are the same registry"},
 		{"to nothing", first, "", "--to is empty"},
 		{"to an unknown place", first, "postgres://u:hidden@h/d?sslmode=x", "--to: the registry's postgres:// DSN is not valid: failed to configure TLS (sslmode is invalid)"},

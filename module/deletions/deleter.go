@@ -24,8 +24,8 @@ const (
 	// defaultDelay is how long deleted rows stay on the disk before they are erased. Each erasure rewrites whatever has such rows, so deletions made
 	// close together are erased together.
 	defaultDelay = time.Hour
-	// lookEvery is how often to look for deletions made by other servers.
-	lookEvery = time.Second
+	// pollInterval is how often to look for deletions made by other servers.
+	pollInterval = time.Second
 	// completeAfter is how old a deletion is before it is completed because its server does not seem to do it.
 	completeAfter = 10 * time.Second
 	// eraseEvery is how often to look for deletions to erase.
@@ -126,7 +126,7 @@ func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.D
 	if err := d.check(ctx, r.Project); err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := d.through(ctx)
+	ctx, cancel := d.detached(ctx)
 	defer cancel()
 	found := func(ctx context.Context, persons []ingest.Gone) (err error) {
 		known, added, err := d.record(ctx, r, persons)
@@ -200,7 +200,7 @@ func covers(list []*registry.Deletion, p ingest.Gone) bool {
 
 // recount recounts the members of cohorts that lost some.
 func (d *Deleter) recount(ctx context.Context, project int64, cohorts []int64) {
-	ctx, cancel := d.through(ctx)
+	ctx, cancel := d.detached(ctx)
 	defer cancel()
 	if err := d.Recount(ctx, project, cohorts); err != nil { // the members are already gone
 		d.Logger.Warn("the members of cohorts are not counted after a deletion", zap.Int64("project", project), clickhouse.Logged(err))
@@ -210,8 +210,8 @@ func (d *Deleter) recount(ctx context.Context, project int64, cohorts []int64) {
 // farFuture is later than any event.
 var farFuture = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// through returns a context that lasts until a deletion is finished, even if nobody waits for it any more.
-func (d *Deleter) through(ctx context.Context) (context.Context, context.CancelFunc) {
+// detached returns a context that lasts until a deletion is finished, even if nobody waits for it any more.
+func (d *Deleter) detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxTime)
 	stop := context.AfterFunc(d.open, cancel)
 	return ctx, func() {

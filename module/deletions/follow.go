@@ -53,7 +53,7 @@ func (d *Deleter) completeDue() {
 
 // each repeatedly calls look with the deletions of each shard that are not erased yet.
 func (d *Deleter) each(look func(shard string, list []*registry.Deletion)) {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		snap, of := d.Registry.Snapshot(), map[string][]*registry.Deletion{}

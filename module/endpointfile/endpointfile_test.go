@@ -126,7 +126,7 @@ func TestParseRefuses(t *testing.T) {
 		{"a number for a rate", head + "rate_limit: 60\n", `f.yaml:3: rate_limit: "60" is not a valid rate (want, for example, 240/m)`},
 		{"an anchor", head + "description: &x y\n", "f.yaml:3: anchors and references (& and *) are not supported"},
 		{"a tag of YAML", head + "description: !!binary aGk=\n", "f.yaml:3: tags such as !!binary are not supported"},
-		{"a number that JSON has not", head + "variables: [{name: a, type: Number, default: .nan}]\n", `f.yaml:3: ".nan" is not a value that JSON has`},
+		{"a number that JSON lacks", head + "variables: [{name: a, type: Number, default: .nan}]\n", `f.yaml:3: ".nan" is not a value that JSON has`},
 		{"variables as an object", head + "variables: {a: 1}\n", "f.yaml:3: variables is a list"},
 		{"a variable without a name", head + "variables:\n  - type: Number\n", "f.yaml:4: a variable needs a name"},
 		{"a variable's bad name", head + "variables: [{name: My Year, type: Number}]\n", `f.yaml:3: "My Year" is not a valid variable name: it has lower-case letters, digits and _, as in {variables.my_year}`},

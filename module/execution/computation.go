@@ -41,8 +41,8 @@ type Computation struct {
 	world *registry.Snapshot // what the query was compiled with
 }
 
-// house returns the warehouse with the project's rows.
-func (x *Computation) house() *warehouse.Warehouse { return x.exec.Shards.Of(x.Project.ID) }
+// warehouse returns the warehouse with the project's rows.
+func (x *Computation) warehouse() *warehouse.Warehouse { return x.exec.Shards.Of(x.Project.ID) }
 
 // answer gets the result, from the cache or by running the query. A caller that shares another's computation does not share a refusal by the other's
 // allowance, nor a stored result that is older than it accepts.
@@ -55,7 +55,7 @@ func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.An
 		if errors.As(err, &refused) && refused.Owner != "" && !x.quotas().owns(refused.Owner) {
 			continue
 		}
-		if err == nil && x.isOthers(got) {
+		if err == nil && x.isStaleForCaller(got) {
 			continue
 		}
 		if errors.Is(err, cache.ErrTooLarge) {
@@ -68,9 +68,9 @@ func (x *Computation) answer(ctx context.Context, policy cache.Policy) (cache.An
 	}
 }
 
-// isOthers reports whether a shared answer, which came stored from another server, is fresh enough for the caller that began the computation but not
-// for this one.
-func (x *Computation) isOthers(got cache.Answer) bool {
+// isStaleForCaller reports whether a shared answer, which came stored from another server, is fresh enough for the caller that began the computation but
+// not for this one.
+func (x *Computation) isStaleForCaller(got cache.Answer) bool {
 	if got.Status != cache.Coalesced || !got.Entry.Fetched {
 		return false
 	}
@@ -96,7 +96,7 @@ func (x *Computation) compute(ctx context.Context) (*cache.Entry, error) {
 		if !byTable(ctx, err) {
 			return nil, err
 		}
-		x.passOver(err)
+		x.reportTableFailure(err)
 	}
 	entry, err := x.run(ctx, x.compile, nil)
 	if errors.Is(err, errOtherValues) {
@@ -134,7 +134,7 @@ func (x *Computation) run(
 	defer at.leave()
 	of := x.basisOf(ctx, compiled, began)
 	if of != nil {
-		if x.house().Probes() {
+		if x.warehouse().Probes() {
 			if err := at.take(ctx); err != nil {
 				return nil, err
 			}
@@ -151,7 +151,7 @@ func (x *Computation) run(
 		if err := at.take(ctx); err != nil {
 			return nil, err
 		}
-		if of != nil && !x.house().Probes() { // it may have waited for the place
+		if of != nil && !x.warehouse().Probes() { // it may have waited for the place
 			if entry := x.unchanged(ctx, at, compiled, of, done, began); entry != nil {
 				return entry, nil
 			}
@@ -217,7 +217,7 @@ func (x *Computation) ask(
 	querying, queried := traced(ctx, "analytics.clickhouse", attribute.String("query_id", q.ID), attribute.Int64("project", x.Project.ID))
 	earlier := done.Stats
 	var err error
-	done.Stats, err = x.house().Query(querying, at.place, q, to)
+	done.Stats, err = x.warehouse().Query(querying, at.place, q, to)
 	queried(err)
 	x.query.meter(x.exec.Metrics).ran(done.Stats, time.Since(asked), err)
 	size := int64(0)
@@ -226,8 +226,8 @@ func (x *Computation) ask(
 	}
 	x.log(q.ID, asked, done.Stats.Rows, size, err)
 	at.elsewhere = at.elsewhere || done.Stats.Elsewhere
-	done.Stats = plus(earlier, done.Stats)
-	if err == nil && !x.exec.stillHave(ctx, x.Project.ID, compiled.Reads.Values) {
+	done.Stats = addCosts(earlier, done.Stats)
+	if err == nil && !x.exec.kindsUnchanged(ctx, x.Project.ID, compiled.Reads.Values) {
 		return errOtherValues
 	}
 	return err
@@ -451,7 +451,7 @@ func (e *Executor) Compile(ctx context.Context, snap *registry.Snapshot, c *Comp
 	return e.compileFor(ctx, snap, c, q, now, nil)
 }
 
-// compileFor is Compile for properties that have only had the known values; nil for any. The caller must check stillHave before it uses the rows.
+// compileFor is Compile for properties that have only had the known values; nil for any. The caller must check kindsUnchanged before it uses the rows.
 func (e *Executor) compileFor(
 	ctx context.Context, snap *registry.Snapshot, c *Compiles, q *Query, now time.Time, known *knownValues,
 ) (*compiler.Compiled, error) {

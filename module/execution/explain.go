@@ -35,7 +35,7 @@ func (x *Computation) explain(ctx context.Context) ([]string, error) {
 	rows := cache.NewBuilder(cache.Limits{MaxBytes: maxExplained})
 	q := x.compiledQuery(compiled, uuid.NewString(), nil)
 	q.SQL, q.MaxBytes = "EXPLAIN "+q.SQL, maxExplained
-	if _, err := x.house().Query(ctx, place, q, sink{rows: rows}); err != nil {
+	if _, err := x.warehouse().Query(ctx, place, q, sink{rows: rows}); err != nil {
 		return nil, fmt.Errorf("asking for the plan of a query: %w", err)
 	}
 	lines := []string{}

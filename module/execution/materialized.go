@@ -147,8 +147,8 @@ func byTable(ctx context.Context, err error) bool {
 	return !ok || known.Kind != clickhouse.Unavailable && known.Kind != clickhouse.Busy
 }
 
-// passOver records that a run could not use its table.
-func (x *Computation) passOver(err error) {
+// reportTableFailure records that a run could not use its table.
+func (x *Computation) reportTableFailure(err error) {
 	x.query.meter(x.exec.Metrics).table(fellBack)
 	if x.exec.ReportTable != nil {
 		x.exec.ReportTable(x.query, err)

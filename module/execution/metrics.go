@@ -109,8 +109,8 @@ func (m *meter) renewal() { m.counter(m.of.renewals).Inc() }
 // table counts a query on the table of a materialized endpoint.
 func (m *meter) table(result string) { m.counter(m.of.tables, result).Inc() }
 
-// together counts the buckets that an answer was put together from.
-func (m *meter) together(b Buckets) {
+// countBuckets counts the buckets that an answer was put together from.
+func (m *meter) countBuckets(b Buckets) {
 	m.counter(m.of.buckets, "computed").Add(float64(b.Computed))
 	m.counter(m.of.buckets, "kept").Add(float64(b.All - b.Computed))
 }

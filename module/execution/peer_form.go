@@ -169,7 +169,7 @@ func readPeerResult(data []byte, asked *PeerRequest) (*peerResult, error) {
 	switch {
 	case d.Insight == nil && len(d.Columns) != len(a.rows.Columns()), d.Buckets.Computed < 0, d.Buckets.Computed > d.Buckets.All, d.Limit < 0, d.Offset < 0:
 		return nil, errPeerResult
-	case h.Since > longestSince || h.Since < -longestSince:
+	case h.Since > maxClaimedAge || h.Since < -maxClaimedAge:
 		return nil, errPeerResult
 	case h.Page == nil && a.rows.First() != 0:
 		return nil, errPeerResult
@@ -190,5 +190,5 @@ func areMarks(text string) bool {
 	return text == "" || json.Unmarshal([]byte(text), &values) == nil
 }
 
-// longestSince bounds the age that a result may claim.
-const longestSince = 366 * 24 * time.Hour
+// maxClaimedAge bounds the age that a result may claim.
+const maxClaimedAge = 366 * 24 * time.Hour

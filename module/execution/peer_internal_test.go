@@ -159,7 +159,7 @@ func TestLiars(t *testing.T) {
 		}, result: peerStored},
 		{name: "from before it was to be computed again", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, time.Millisecond) }, result: peerUnfit, anew: true},
 		{name: "from the future", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, -time.Hour) }, result: peerStored},
-		{name: "from another age", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, -2*longestSince) }, result: peerUnfit},
+		{name: "from another age", answer: func(r *PeerRequest) peers.Answer { return answer(r, key, -2*maxClaimedAge) }, result: peerUnfit},
 		{name: "a page", answer: func(r *PeerRequest) peers.Answer {
 			return changed(t, answer(r, key, 0), func(h *peerHead) { h.Page = &PeerPage{Limit: 1} })
 		}, result: peerUnfit},
@@ -172,7 +172,7 @@ func TestLiars(t *testing.T) {
 		{name: "garbage", answer: func(*PeerRequest) peers.Answer {
 			return peers.Answer{Kind: peers.Result, Body: []byte("\xff\xff\xff\xffgarbage")}
 		}, result: peerUnfit},
-		{name: "rows that are none", answer: func(r *PeerRequest) peers.Answer {
+		{name: "invalid rows", answer: func(r *PeerRequest) peers.Answer {
 			a := answer(r, key, 0)
 			return peers.Answer{Kind: a.Kind, Body: bytes.Replace(a.Body, []byte("[1]"), []byte("{1}"), 1)}
 		}, result: peerUnfit},
@@ -382,7 +382,7 @@ func TestCutsOfLiars(t *testing.T) {
 		"the page":                {answer: func(r *PeerRequest) (peers.Answer, error) { return page(r, 5, 5, `{"a":1}`), nil }, ok: true},
 		"of no variables":         {answer: func(r *PeerRequest) (peers.Answer, error) { return page(r, 0, 0, ""), nil }, ok: true},
 		"rows after it":           {answer: func(r *PeerRequest) (peers.Answer, error) { return page(r, 6, 5, ""), nil }},
-		"marks that are none":     {answer: func(r *PeerRequest) (peers.Answer, error) { return page(r, 0, 0, "{"), nil }},
+		"invalid marks":           {answer: func(r *PeerRequest) (peers.Answer, error) { return page(r, 0, 0, "{"), nil }},
 		"marks of no variables":   {answer: func(r *PeerRequest) (peers.Answer, error) { return page(r, 0, 0, "[1]"), nil }},
 		"gone":                    {answer: func(r *PeerRequest) (peers.Answer, error) { return NoCutForPeer(r), nil }, gone: true},
 		"gone for another cursor": {answer: func(*PeerRequest) (peers.Answer, error) { return NoCutForPeer(&PeerRequest{Nonce: "x"}), nil }},

@@ -41,7 +41,7 @@ func (x *Computation) settle(ctx context.Context, at *turn, compiled *compiler.C
 	}
 	result, err = x.stitched(ctx, at, compiled, done, began)
 	if err == nil {
-		x.query.meter(x.exec.Metrics).together(done.Buckets)
+		x.query.meter(x.exec.Metrics).countBuckets(done.Buckets)
 		return result, true, nil
 	}
 	done.Buckets = Buckets{}
@@ -91,7 +91,7 @@ func (x *Computation) stitched(ctx context.Context, at *turn, compiled *compiler
 		if err := x.computePieces(ctx, at, s, missing, done, began); err != nil {
 			return nil, err
 		}
-		if len(missing) < len(s.rows) && !x.house().Probes() {
+		if len(missing) < len(s.rows) && !x.warehouse().Probes() {
 			// The kept pieces must be of the same moment as the computed ones.
 			if data, err = x.data(ctx, at, compiled); err != nil {
 				return nil, err
@@ -110,7 +110,7 @@ func (x *Computation) stitched(ctx context.Context, at *turn, compiled *compiler
 
 // data returns the state of the data that the pieces of a query read.
 func (x *Computation) data(ctx context.Context, at *turn, compiled *compiler.Compiled) (*warehouse.Data, error) {
-	if x.house().Probes() {
+	if x.warehouse().Probes() {
 		if at.data != nil { // a probe costs time, and what is computed after it is at least as new
 			return at.data, nil
 		}
@@ -118,7 +118,7 @@ func (x *Computation) data(ctx context.Context, at *turn, compiled *compiler.Com
 			return nil, err
 		}
 	}
-	data, err := x.house().Data(ctx, at.place, x.Project.ID, compiled.Reads)
+	data, err := x.warehouse().Data(ctx, at.place, x.Project.ID, compiled.Reads)
 	if err != nil {
 		return nil, fmt.Errorf("asking which data there is: %w", err)
 	}
@@ -378,8 +378,8 @@ func splitPlace(row []byte) (place int, rest []byte, err error) {
 	return place, bytes.TrimLeft(rest, " "), nil
 }
 
-// plus adds the costs of two queries.
-func plus(a, b clickhouse.Stats) clickhouse.Stats {
+// addCosts adds the costs of two queries.
+func addCosts(a, b clickhouse.Stats) clickhouse.Stats {
 	return clickhouse.Stats{Rows: a.Rows + b.Rows, ReadRows: a.ReadRows + b.ReadRows, ReadBytes: a.ReadBytes + b.ReadBytes, Elapsed: a.Elapsed + b.Elapsed}
 }
 

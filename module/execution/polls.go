@@ -115,7 +115,7 @@ func (p *Polled) Answer(asked *PeerRequest) peers.Answer {
 	if err != nil {
 		return peers.Declined("the answer can't be sent")
 	}
-	body := binary.BigEndian.AppendUint32(make([]byte, 0, headLength+len(head)+len(p.Body)), uint32(len(head))) //nolint:gosec // some dozen
+	body := binary.BigEndian.AppendUint32(make([]byte, 0, headLength+len(head)+len(p.Body)), uint32(len(head))) //nolint:gosec // a few dozen bytes
 	return peers.Answer{Kind: peers.Result, Body: append(append(body, head...), p.Body...)}
 }
 

@@ -88,7 +88,7 @@ func hidesOpenPeriods(q *Query) bool {
 func (x *Computation) unchanged(ctx context.Context, at *turn, compiled *compiler.Compiled, of *basis, done *Details, began time.Time) *cache.Entry {
 	probing := time.Now()
 	x.look(ctx, at, compiled, of)
-	if x.house().Probes() {
+	if x.warehouse().Probes() {
 		done.Probe = time.Since(probing)
 	}
 	return x.renewed(of, began, Renewal{done.Compile, done.Probe})
@@ -96,7 +96,7 @@ func (x *Computation) unchanged(ctx context.Context, at *turn, compiled *compile
 
 // look records the state of the data. What is read afterwards is at least as new.
 func (x *Computation) look(ctx context.Context, at *turn, compiled *compiler.Compiled, of *basis) {
-	data, err := x.house().Data(ctx, at.place, x.Project.ID, compiled.Reads)
+	data, err := x.warehouse().Data(ctx, at.place, x.Project.ID, compiled.Reads)
 	if err != nil {
 		of.known = false
 		return

@@ -194,7 +194,7 @@ func (h *stock) take(now time.Time) {
 	}
 	h.demand++
 	h.used = now
-	if 2*h.hand <= min(h.demand, h.mostAhead()) {
+	if 2*h.hand <= min(h.demand, h.maxAhead()) {
 		h.ask()
 	}
 }
@@ -214,8 +214,8 @@ func (h *stock) giveBack() {
 	}
 }
 
-// mostAhead returns how many queries are requested ahead of need at most.
-func (h *stock) mostAhead() int {
+// maxAhead returns how many queries are requested ahead of need at most.
+func (h *stock) maxAhead() int {
 	return h.of.rate.Queries / (sliceParts * h.sharing.nodes())
 }
 
@@ -235,7 +235,7 @@ func (h *stock) ask() {
 	}
 	owed := h.unpaid
 	unpaid := min(owed, most-h.ownLeft(now)) // as above
-	want := unpaid + max(0, h.waiting+min(h.demand, h.mostAhead())-h.hand)
+	want := unpaid + max(0, h.waiting+min(h.demand, h.maxAhead())-h.hand)
 	if want == 0 {
 		return
 	}

@@ -42,7 +42,7 @@ func (e *Executor) Stream(ctx context.Context, c *Caller, q *Query, limit, offse
 			return nil, err
 		}
 		if err != nil {
-			s.x.passOver(err)
+			s.x.reportTableFailure(err)
 		}
 	}
 	if s.stored == nil {
@@ -98,14 +98,14 @@ func (s *Stream) Close() {
 // Send runs the query and gives its rows to a sink.
 func (s *Stream) Send(ctx context.Context, to clickhouse.Sink) error {
 	return s.run(ctx, func(ctx context.Context, sent *sent) (clickhouse.Stats, error) {
-		return s.x.house().Query(ctx, s.place, s.query, &sentRows{Sink: to, sent: sent})
+		return s.x.warehouse().Query(ctx, s.place, s.query, &sentRows{Sink: to, sent: sent})
 	})
 }
 
 // SendFile runs the query and lets ClickHouse write its rows as a file.
 func (s *Stream) SendFile(ctx context.Context, format clickhouse.FileFormat, to io.Writer) error {
 	return s.run(ctx, func(ctx context.Context, sent *sent) (clickhouse.Stats, error) {
-		return s.x.house().Export(ctx, s.place, s.query, format, &sentBytes{Writer: to, sent: sent})
+		return s.x.warehouse().Export(ctx, s.place, s.query, format, &sentBytes{Writer: to, sent: sent})
 	})
 }
 
@@ -176,7 +176,7 @@ func (s *Stream) run(ctx context.Context, ask asking) error {
 		if err == nil || some || !byTable(ctx, err) {
 			return err
 		}
-		s.x.passOver(err)
+		s.x.reportTableFailure(err)
 		err = s.again(ctx, s.x.compile, ask)
 	}
 	if errors.Is(err, errOtherValues) {
@@ -199,10 +199,10 @@ func (s *Stream) again(ctx context.Context, compile func(context.Context, time.T
 // was sent and the error is errOtherValues. By the first row, or the end, ClickHouse has chosen what it reads.
 func (s *Stream) ask(ctx context.Context, ask asking) (some bool, err error) {
 	asked := time.Now()
-	s.until = s.x.house().Deadline(ctx)
+	s.until = s.x.warehouse().Deadline(ctx)
 	ctx, streamed := traced(ctx, "analytics.clickhouse", attribute.String("query_id", s.ID), attribute.Int64("project", s.x.Project.ID))
 	out := &sent{allow: func() error {
-		if !s.x.exec.stillHave(ctx, s.x.Project.ID, s.reads.Values) {
+		if !s.x.exec.kindsUnchanged(ctx, s.x.Project.ID, s.reads.Values) {
 			return errOtherValues
 		}
 		return nil

@@ -22,7 +22,7 @@ type knownValues struct {
 // valuesOf returns the kinds of values that the properties of a project have had so far; nil if none are known, as on shards that others write to as well.
 //
 // A batch records the kinds before it is written. So a query that has read a value, or should have, finds the value's kind in the registry when it
-// asks again afterwards, whatever was known when it was compiled: see stillHave. A result computed earlier is right for the data of its time, so no
+// asks again afterwards, whatever was known when it was compiled: see kindsUnchanged. A result computed earlier is right for the data of its time, so no
 // part of the cache has to know.
 func (e *Executor) valuesOf(project int64) *knownValues {
 	if e.Registry == nil || !e.Shards.Alone() {
@@ -51,9 +51,9 @@ func (e *Executor) valuesOf(project int64) *knownValues {
 	return known
 }
 
-// stillHave reports whether properties have had no other kinds of values so far. It asks the store of the registry, where the servers that share it
+// kindsUnchanged reports whether properties have had no other kinds of values so far. It asks the store of the registry, where the servers that share it
 // record theirs. If the store does not answer, the result is false.
-func (e *Executor) stillHave(ctx context.Context, project int64, values schema.PropertyValues) bool {
+func (e *Executor) kindsUnchanged(ctx context.Context, project int64, values schema.PropertyValues) bool {
 	if len(values) == 0 {
 		return true
 	}

@@ -289,7 +289,7 @@ func (u *uploading) Read(into []byte) (int, error) {
 			return n, err
 		}
 	}
-	return n, err //nolint:wrapcheck // readers compare it
+	return n, err //nolint:wrapcheck // io.Reader: callers compare the error
 }
 
 // spooled returns the total size of files kept for reading, in bytes.
@@ -308,7 +308,7 @@ func (s *Service) spooled() (size int64) {
 
 // receive writes a body to a file.
 func receive(name string, body io.Reader, most int64) (size int64, err error) {
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // of the folder of imports
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // in the folder of imports
 	if err != nil {
 		return 0, diskError(err)
 	}
@@ -344,7 +344,7 @@ func (b *bodyReader) Read(into []byte) (int, error) {
 	if err != nil && err != io.EOF {
 		b.err = err
 	}
-	return n, err //nolint:wrapcheck // readers compare it
+	return n, err //nolint:wrapcheck // io.Reader: callers compare the error
 }
 
 // diskError marks the error of a full disk as ErrDisk.
@@ -368,7 +368,7 @@ func (s *Service) save(one *Import) error {
 	if err != nil {
 		return fmt.Errorf("BUG: encoding an import: %w", err)
 	}
-	return wholefile.Write(s.file(one.Project, one.ID, recordFile), bytes.NewReader(text)) //nolint:wrapcheck // the caller says what it was doing
+	return wholefile.Write(s.file(one.Project, one.ID, recordFile), bytes.NewReader(text)) //nolint:wrapcheck // the caller adds what it was doing
 }
 
 // Get returns an import of a project, or ErrNotFound.
@@ -380,7 +380,7 @@ func (s *Service) Get(project int64, id string) (*Import, error) {
 }
 
 func read(name string) (*Import, error) {
-	text, err := os.ReadFile(name) //nolint:gosec // of the folder of imports
+	text, err := os.ReadFile(name) //nolint:gosec // in the folder of imports
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, ErrNotFound
 	}

@@ -25,8 +25,8 @@ const (
 	maxRunning = 2
 	// defaultKeep is how long a replaced table stays: longer than a run waits for its turn and reads it.
 	defaultKeep = 15 * time.Minute
-	// lookEvery is how often to look for versions whose table is to be filled: another server may have requested that, or may have died.
-	lookEvery = time.Second
+	// pollInterval is how often to look for versions whose table is to be filled: another server may have requested that, or may have died.
+	pollInterval = time.Second
 	// cleanEvery is how often to look for tables that nobody reads any more.
 	cleanEvery = time.Minute
 )
@@ -108,7 +108,7 @@ func (f *Filler) Wake() {
 
 // look begins the fills that are due.
 func (f *Filler) look() {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		snap, now := f.Registry.Snapshot(), time.Now()

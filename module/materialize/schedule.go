@@ -7,10 +7,10 @@ import (
 )
 
 // A fill begins when this part of the version's freshness has passed, so that it ends before the current table is too old; but not more often than
-// once in leastEvery.
+// once in minFillInterval.
 const (
-	earlyPart  = 0.9
-	leastEvery = time.Minute
+	refillFraction  = 0.9
+	minFillInterval = time.Minute
 )
 
 // A failed fill is tried again after firstWait, and then each time after twice as long, at most longestWait.
@@ -27,7 +27,7 @@ func (f *Filler) due(snap *registry.Snapshot, m registry.Materialized, now time.
 	case !scheduled(m.Table, m.FreshnessSeconds, now) && !f.outdated(snap, m, now):
 		return false
 	}
-	return waited(m.Table, now)
+	return mayRetry(m.Table, now)
 }
 
 // scheduled reports whether a version waits for a fill or its table is old.
@@ -35,12 +35,12 @@ func scheduled(t *registry.Table, freshness int, now time.Time) bool {
 	if t.Pending != 0 || t.Fill == 0 {
 		return true
 	}
-	every := max(time.Duration(float64(freshness)*earlyPart*float64(time.Second)), leastEvery)
+	every := max(time.Duration(float64(freshness)*refillFraction*float64(time.Second)), minFillInterval)
 	return now.Sub(t.AsOf) >= every
 }
 
-// waited reports whether a fill may be tried again after earlier failures.
-func waited(t *registry.Table, now time.Time) bool {
+// mayRetry reports whether a fill may be tried again after earlier failures.
+func mayRetry(t *registry.Table, now time.Time) bool {
 	if t.Errors == 0 {
 		return true
 	}
@@ -49,7 +49,7 @@ func waited(t *registry.Table, now time.Time) bool {
 
 // outdated reports whether a table was filled by a different query than would fill it now: the project's time zone or the type of a property has changed.
 func (f *Filler) outdated(snap *registry.Snapshot, m registry.Materialized, now time.Time) bool {
-	if now.Sub(m.Table.AsOf) < leastEvery || f.Executor.Shards.Of(m.Endpoint.Project).Known() == nil {
+	if now.Sub(m.Table.AsOf) < minFillInterval || f.Executor.Shards.Of(m.Endpoint.Project).Known() == nil {
 		return false
 	}
 	plan, err := f.known(snap, m, now)

@@ -31,7 +31,7 @@ func TestScheduled(t *testing.T) {
 	}
 }
 
-func TestWaited(t *testing.T) {
+func TestMayRetry(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
 		name   string
@@ -47,7 +47,7 @@ func TestWaited(t *testing.T) {
 		{"many", 1000, longestWait - 1, false},
 		{"many, long ago", 1000, longestWait, true},
 	} {
-		if got := waited(&registry.Table{Errors: tt.errors, LastErrorAt: now.Add(-tt.ago)}, now); got != tt.want {
+		if got := mayRetry(&registry.Table{Errors: tt.errors, LastErrorAt: now.Add(-tt.ago)}, now); got != tt.want {
 			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
 		}
 	}

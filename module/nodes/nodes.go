@@ -68,13 +68,13 @@ const (
 	// removeAfter is how long a record is kept whose counter has stopped.
 	removeAfter = 10 * time.Minute
 	// back is by how much a server's counter must move before it owns results again after failing to answer: a value that it wrote before it died,
-	// but that was not read yet, must not count. back doubles each time the server fails again, up to mostBack.
-	back     = 3
-	mostBack = 48
-	// againAfter is the shortest time between two reads that callers ask for.
-	againAfter = time.Second
-	// mostRecords bounds how many records are read. No deployment is that large; any beyond it were not written by servers.
-	mostRecords = 4096
+	// but that was not read yet, must not count. back doubles each time the server fails again, up to maxBack.
+	back    = 3
+	maxBack = 48
+	// minReadInterval is the shortest time between two reads that callers ask for.
+	minReadInterval = time.Second
+	// maxRecords bounds how many records are read. No deployment is that large; any beyond it were not written by servers.
+	maxRecords = 4096
 	// boardTimeout is the longest that a read or write of records may take.
 	boardTimeout = 5 * time.Second
 )
@@ -358,13 +358,13 @@ func await(ctx context.Context, p *pending) error {
 	}
 }
 
-// request returns the next read of the records, and how long it takes at most until it begins. A requested read begins at least againAfter after the
+// request returns the next read of the records, and how long it takes at most until it begins. A requested read begins at least minReadInterval after the
 // previous one, so that requests cost little.
 func (d *Directory) request() (p *pending, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.asked.IsZero() {
-		wait = againAfter - time.Since(d.asked)
+		wait = minReadInterval - time.Since(d.asked)
 	}
 	if d.pending != nil {
 		return d.pending, wait
@@ -413,7 +413,7 @@ func (d *Directory) Silent(name string) (changed bool) {
 	if s == nil || s.silent != 0 {
 		return false
 	}
-	s.silent = s.beat + min(uint64(back)<<min(s.failed, 8), mostBack) - 1
+	s.silent = s.beat + min(uint64(back)<<min(s.failed, 8), maxBack) - 1
 	s.failed++
 	d.publish()
 	return s.failed == 1
@@ -498,7 +498,7 @@ func (d *Directory) round(ctx context.Context) {
 	for _, name := range d.gone() {
 		err = errors.Join(err, d.board.Keep(ctx, prefix+name, nil))
 	}
-	if failed := err != nil; failed != d.failed && context.Cause(ctx) != context.Canceled { //nolint:errorlint // the cause of this very context
+	if failed := err != nil; failed != d.failed && context.Cause(ctx) != context.Canceled { //nolint:errorlint // the cause of this context itself
 		d.failed = failed
 		if failed {
 			d.log.Warn("cannot read the list of servers from the registry; keeping the last known one", zap.Error(err))
@@ -540,8 +540,8 @@ func (d *Directory) read(ctx context.Context) error {
 	}
 	d.lastRead = now
 	names := slices.Sorted(maps.Keys(kept))
-	if len(names) > mostRecords {
-		names = names[:mostRecords]
+	if len(names) > maxRecords {
+		names = names[:maxRecords]
 	}
 	found := make(map[string]*seen, len(names))
 	for _, full := range names {
@@ -583,23 +583,23 @@ func (d *Directory) see(name string, data []byte, now time.Time) (*seen, bool) {
 }
 
 const (
-	nameLength  = 16
-	mostRecord  = 1 << 10 // bytes
-	mostAddress = 256     // bytes
-	// longestEvery bounds what a record may say about when its counter moves.
-	longestEvery = 10 * time.Minute
+	nameLength      = 16
+	maxRecordBytes  = 1 << 10 // bytes
+	maxAddressBytes = 256     // bytes
+	// maxInterval bounds what a record may say about when its counter moves.
+	maxInterval = 10 * time.Minute
 )
 
 // parse reads a record. ok is false if no server wrote it.
 func parse(name string, data []byte) (r record, print Fingerprint, ok bool) {
-	if _, err := hex.DecodeString(name); err != nil || len(name) != nameLength || len(data) > mostRecord || json.Unmarshal(data, &r) != nil {
+	if _, err := hex.DecodeString(name); err != nil || len(name) != nameLength || len(data) > maxRecordBytes || json.Unmarshal(data, &r) != nil {
 		return r, print, false
 	}
 	raw, err := hex.DecodeString(r.Fingerprint)
-	if err != nil || len(raw) != len(print) || len(r.Address) > mostAddress {
+	if err != nil || len(raw) != len(print) || len(r.Address) > maxAddressBytes {
 		return r, print, false
 	}
-	if every := time.Duration(r.EveryMillis); every <= 0 || every > longestEvery/time.Millisecond {
+	if every := time.Duration(r.EveryMillis); every <= 0 || every > maxInterval/time.Millisecond {
 		return r, print, false
 	}
 	copy(print[:], raw)

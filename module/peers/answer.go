@@ -54,8 +54,8 @@ type writer struct {
 
 func (w *writer) frame(what byte, data []byte) error {
 	head := [frameHead]byte{what}
-	binary.BigEndian.PutUint32(head[1:], uint32(len(data))) //nolint:gosec // frameBytes at most
-	if err := w.rc.SetWriteDeadline(time.Now().Add(longestSend)); err != nil {
+	binary.BigEndian.PutUint32(head[1:], uint32(len(data))) //nolint:gosec // at most frameBytes
+	if err := w.rc.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
 		return err
 	}
 	if _, err := w.w.Write(head[:]); err != nil {

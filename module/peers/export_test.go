@@ -17,7 +17,7 @@ func (p *Peers) Links() int {
 
 // Read reads an answer.
 func Read(r io.Reader, most int) (Answer, error) {
-	return read(r, most, &room{most: mostBytes}, func() {})
+	return read(r, most, &room{most: maxHeldBytes}, func() {})
 }
 
 // SetRoom sets how many bytes a server sends and reads at a time.

@@ -183,7 +183,7 @@ func TestPatience(t *testing.T) {
 				began := time.Now()
 				got, err := w.one.Ask(t.Context(), w.two.self, []byte("this"))
 				took := time.Since(began)
-				if !errors.Is(err, tt.want) || errors.Is(err, peers.ErrAbsent) != (tt.want == peers.ErrAbsent) || err == nil && string(got.Body) != "you asked this" { //nolint:errorlint // the very one
+				if !errors.Is(err, tt.want) || errors.Is(err, peers.ErrAbsent) != (tt.want == peers.ErrAbsent) || err == nil && string(got.Body) != "you asked this" { //nolint:errorlint // this exact error
 					t.Errorf("%q, %v; want %v", got.Body, err, tt.want)
 				}
 				if took > tt.took || took < tt.took-silence/5 {

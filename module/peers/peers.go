@@ -41,15 +41,15 @@ const (
 	defaultSilence = 200 * time.Millisecond
 	// signs is how many signs of life a working server sends during Config.Silence.
 	signs = 5
-	// mostAnswers is how many requests of others are answered at a time. Further ones are declined.
-	mostAnswers = 512
-	// mostBytes is how many bytes of answers are sent at a time, and how many are read. What exceeds it is declined, and the asking server computes
+	// maxAnswers is how many requests of others are answered at a time. Further ones are declined.
+	maxAnswers = 512
+	// maxHeldBytes is how many bytes of answers are sent at a time, and how many are read. What exceeds it is declined, and the asking server computes
 	// it itself.
-	mostBytes = 256 << 20
-	// mostConnections is how many connections are open at a time, including those of strangers, which end with the handshake.
-	mostConnections = 1024
-	// longestSend is how long the other server may take to read an answer.
-	longestSend = time.Minute
+	maxHeldBytes = 256 << 20
+	// maxConnections is how many connections are open at a time, including those of strangers, which end with the handshake.
+	maxConnections = 1024
+	// sendTimeout is how long the other server may take to read an answer.
+	sendTimeout = time.Minute
 	path        = "/ask"
 )
 
@@ -101,20 +101,20 @@ type link struct {
 func Serve(listener net.Listener, cfg Config) *Peers {
 	p := &Peers{
 		identity: cfg.Identity, directory: cfg.Directory, silence: cmp.Or(cfg.Silence, defaultSilence), dial: cfg.Dial, log: cmp.Or(cfg.Logger, zap.NewNop()),
-		answering: make(chan struct{}, mostAnswers), served: make(chan struct{}), links: make(map[string]*link),
-		sending: room{most: mostBytes}, reading: room{most: mostBytes},
+		answering: make(chan struct{}, maxAnswers), served: make(chan struct{}), links: make(map[string]*link),
+		sending: room{most: maxHeldBytes}, reading: room{most: maxHeldBytes},
 	}
 	if p.dial == nil {
 		p.dial = (&net.Dialer{Timeout: time.Second, KeepAlive: 15 * time.Second}).DialContext
 	}
 	p.server = &http.Server{
 		Handler: http.HandlerFunc(p.serve), TLSConfig: p.serverTLS(), Protocols: onlyHTTP2(), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 4 << 10,
-		IdleTimeout: 2 * time.Minute, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: mostAnswers, SendPingTimeout: 15 * time.Second},
+		IdleTimeout: 2 * time.Minute, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxAnswers, SendPingTimeout: 15 * time.Second},
 		ErrorLog: log.New(io.Discard, "", 0), // strangers' failed handshakes could fill a log
 	}
 	go func() {
 		defer close(p.served)
-		if err := p.server.ServeTLS(netutil.LimitListener(listener, mostConnections), "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := p.server.ServeTLS(netutil.LimitListener(listener, maxConnections), "", ""); !errors.Is(err, http.ErrServerClosed) {
 			p.log.Error("answering other servers ended", zap.Error(err))
 		}
 	}()
@@ -176,7 +176,7 @@ func (p *Peers) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(longestSend)) // every HTTP/2 connection supports deadlines
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(sendTimeout)) // every HTTP/2 connection supports deadlines
 	request, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequest))
 	if err != nil {
 		w.WriteHeader(http.StatusRequestEntityTooLarge)

@@ -30,8 +30,8 @@ const (
 	// writeTime is how long writing a batch may take, and closeTime how long the last one may.
 	writeTime = 20 * time.Second
 	closeTime = 5 * time.Second
-	// offFor is how long nothing is written to a shard after ClickHouse refused the rows.
-	offFor = 10 * time.Minute
+	// refusedPause is how long nothing is written to a shard after ClickHouse refused the rows.
+	refusedPause = 10 * time.Minute
 	// countsWait is how long counts are kept in that time, and while ClickHouse is away.
 	countsWait = 25 * time.Hour
 	// warnEvery is the shortest time between two warnings about dropped rows.

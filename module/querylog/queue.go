@@ -234,7 +234,7 @@ func (q *queue) ended(b *batch, err error) error {
 		if !q.failing {
 			q.logger.Warn("the log of queries and runs can't be written; it is in memory alone, and ends with this process", clickhouse.Logged(err))
 		}
-		q.offUntil, q.failing = time.Now().Add(offFor), true
+		q.offUntil, q.failing = time.Now().Add(refusedPause), true
 		l.dropped.Add(int64(len(b.queries) + len(b.runs)))
 		b.queries, b.texts, b.runs = nil, 0, nil
 		if len(b.counts) > 0 { // this process still shows the counts, and writes them with the same token: an earlier attempt may have succeeded

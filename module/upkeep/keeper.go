@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// lookEvery is how often to look for projects that show fewer events than before, or are gone.
-	lookEvery = time.Second
+	// pollInterval is how often to look for projects that show fewer events than before, or are gone.
+	pollInterval = time.Second
 	// workEvery is how often to look for data to remove from the disk.
 	workEvery = time.Minute
 	// maxWork is how long one round of work may take. What is not done by then is tried again.
@@ -86,7 +86,7 @@ func (k *Keeper) wake() {
 
 // look forgets what this server computed from events that are no longer shown, and the counts of deleted endpoints.
 func (k *Keeper) look() {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	var last seen
 	for {

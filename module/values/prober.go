@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// lookEvery is how often to look for projects with values whose kinds were not recorded.
-	lookEvery = time.Minute
+	// pollInterval is how often to look for projects with values whose kinds were not recorded.
+	pollInterval = time.Minute
 	// restFor is how long after a probe, whatever its outcome, the project is not probed again.
 	restFor = 7 * 24 * time.Hour
 	// lock is the name of the lock that the probing server holds.
@@ -66,7 +66,7 @@ func (p *Prober) Close() error {
 }
 
 func (p *Prober) work() {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		if err := p.Round(p.open); err != nil && p.open.Err() == nil {

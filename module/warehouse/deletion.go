@@ -172,15 +172,15 @@ var Erasable = []string{
 	physical.Events, physical.Persons, "person_distinct_id2", physical.Overrides, physical.ComputedMembers, physical.StaticMembers,
 }
 
-// goneEvery is how often to check whether ClickHouse has removed the erased rows from the disk.
-const goneEvery = 2 * time.Second
+// erasurePollInterval is how often to check whether ClickHouse has removed the erased rows from the disk.
+const erasurePollInterval = 2 * time.Second
 
-// eraseAgain is how many checks to make before a table is erased once more: ClickHouse forgets finished statements within a minute.
-const eraseAgain = 30
+// checksPerErasure is how many checks to make before a table is erased once more: ClickHouse forgets finished statements within a minute.
+const checksPerErasure = 30
 
 // EraseTables erases the deleted rows of tables, and waits until none of them is on the disk.
 func (w *Warehouse) EraseTables(ctx context.Context, tables []string) error {
-	return eraseTables(ctx, w.client, tables, goneEvery)
+	return eraseTables(ctx, w.client, tables, erasurePollInterval)
 }
 
 // eraser is a clickhouse.Client.
@@ -214,7 +214,7 @@ func awaitErased(ctx context.Context, in eraser, table string, before time.Time,
 		if err != nil || left.None() {
 			return err
 		}
-		if look%eraseAgain == 0 && (left.Masked > 0 || left.Statements > 0) {
+		if look%checksPerErasure == 0 && (left.Masked > 0 || left.Statements > 0) {
 			if _, err := in.Erase(ctx, table); err != nil {
 				return err
 			}

@@ -67,12 +67,12 @@ type digest struct {
 }
 
 const (
-	// ableFor is how long the list of probeable tables is valid.
-	ableFor = 5 * time.Minute
+	// probeableTTL is how long the list of probeable tables is valid.
+	probeableTTL = 5 * time.Minute
 	// quietFor is how long a project is not probed after its probe took too long.
 	quietFor = 10 * time.Minute
-	// unableFor is how long no project is probed after ClickHouse failed to say which tables can be.
-	unableFor = time.Minute
+	// unprobeableTTL is how long no project is probed after ClickHouse failed to say which tables can be.
+	unprobeableTTL = time.Minute
 	// maxHeld is how many bytes are kept for all projects. The constants below are about the most that a project, a part and a digest take.
 	maxHeld                              = 64 << 20
 	projectBytes, partBytes, digestBytes = 1 << 10, 256, 24
@@ -104,7 +104,7 @@ func (p *prober) probe(ctx context.Context, at *admission.Place, project int64, 
 	host := p.client.Front()
 	there, err := p.probeable(ctx, host)
 	if err != nil || len(there) == 0 {
-		return nil, unlessUnable(ctx, err)
+		return nil, ignoreUnprobeable(ctx, err)
 	}
 	known := p.of(project, host)
 	select {
@@ -120,7 +120,7 @@ func (p *prober) probe(ctx context.Context, at *admission.Place, project int64, 
 		return nil, nil //nolint:nilnil // nothing is known, and that is no error
 	}
 	parts, ok, err := p.digested(ctx, at, project, known, tables, there)
-	if err != nil && unlessUnable(ctx, err) == nil {
+	if err != nil && ignoreUnprobeable(ctx, err) == nil {
 		known.quiet, err = time.Now().Add(quietFor), nil
 	}
 	if err != nil || !ok {
@@ -129,15 +129,15 @@ func (p *prober) probe(ctx context.Context, at *admission.Place, project int64, 
 	return known.state(parts, tables, there), nil
 }
 
-// unlessUnable ignores the errors of a ClickHouse that answers but can't be probed: the query itself may still run.
-func unlessUnable(ctx context.Context, err error) error {
+// ignoreUnprobeable ignores the errors of a ClickHouse that answers but can't be probed: the query itself may still run.
+func ignoreUnprobeable(ctx context.Context, err error) error {
 	if failed, ok := errors.AsType[*clickhouse.Error](err); ok && failed.Kind != clickhouse.Unavailable && ctx.Err() == nil {
 		return nil
 	}
 	return err
 }
 
-// probeable returns the tables of a host that can be probed, at most ableFor old. It forgets everything about other hosts.
+// probeable returns the tables of a host that can be probed, at most probeableTTL old. It forgets everything about other hosts.
 func (p *prober) probeable(ctx context.Context, host clickhouse.Host) (map[string]table, error) {
 	p.mu.Lock()
 	if p.host != host {
@@ -155,8 +155,8 @@ func (p *prober) probeable(ctx context.Context, host clickhouse.Host) (map[strin
 		list, err = p.client.PhysicalColumns(ctx)
 	}
 	if err != nil {
-		if unlessUnable(ctx, err) == nil {
-			p.note(host, nil, unableFor)
+		if ignoreUnprobeable(ctx, err) == nil {
+			p.note(host, nil, unprobeableTTL)
 		}
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (p *prober) probeable(ctx context.Context, host clickhouse.Host) (map[strin
 			tables[c.Table] = of
 		}
 	}
-	p.note(host, tables, ableFor)
+	p.note(host, tables, probeableTTL)
 	return tables, nil
 }
 
@@ -329,7 +329,7 @@ func (p *prober) read(
 		if !first && time.Since(began) > p.budget {
 			return false, nil
 		}
-		n := atOnce(fresh)
+		n := batchLen(fresh)
 		name, ids, names := fresh[0].Table, make(map[string]partID, n), make([]string, n)
 		for i := range n {
 			names[i], ids[fresh[i].Name] = fresh[i].Name, idOf(&fresh[i])
@@ -352,8 +352,8 @@ func (p *prober) read(
 	return true, nil
 }
 
-// atOnce returns how many parts one query reads: the first ones, of one table.
-func atOnce(parts []clickhouse.Part) (n int) {
+// batchLen returns how many parts one query reads: the first ones, of one table.
+func batchLen(parts []clickhouse.Part) (n int) {
 	rows := int64(0)
 	for n < min(len(parts), digestAtOnce) && parts[n].Table == parts[0].Table {
 		if rows += parts[n].Rows; rows > rowsAtOnce && n > 0 {

@@ -126,7 +126,7 @@ func TestTablesChange(t *testing.T) {
 		p := newProber(&s)
 		first := look(t, p, 1)
 		s.columns = "b"
-		if time.Sleep(ableFor - time.Second); look(t, p, 1) != first {
+		if time.Sleep(probeableTTL - time.Second); look(t, p, 1) != first {
 			t.Error("the tables are looked at again too early")
 		}
 		time.Sleep(time.Second)
@@ -187,7 +187,7 @@ func TestProbeFails(t *testing.T) {
 				t.Errorf("%s: asked %d times", kind, s.asked)
 			}
 			s.failure = nil
-			if time.Sleep(unableFor); look(t, p, 1) == 0 {
+			if time.Sleep(unprobeableTTL); look(t, p, 1) == 0 {
 				t.Errorf("%s: it is never asked again", kind)
 			}
 		})

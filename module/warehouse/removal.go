@@ -13,7 +13,7 @@ import (
 // DropOutdated removes the events that are older than their projects keep them, also from the disk, and returns how many there were. It removes none
 // from the tables of another product.
 func (w *Warehouse) DropOutdated(ctx context.Context, kept []clickhouse.Kept) (events int64, err error) {
-	if foreign, err := w.mayRemove(ctx); err != nil || foreign {
+	if foreign, err := w.checkRemovable(ctx); err != nil || foreign {
 		return 0, err
 	}
 	end, ran := w.changes.outdating(kept), false
@@ -43,8 +43,8 @@ func (w *Warehouse) DropOutdated(ctx context.Context, kept []clickhouse.Kept) (e
 	return events, err
 }
 
-// mayRemove reports whether the tables belong to another product. The error says why rows can't be deleted.
-func (w *Warehouse) mayRemove(ctx context.Context) (foreign bool, err error) {
+// checkRemovable reports whether the tables belong to another product. The error says why rows can't be deleted.
+func (w *Warehouse) checkRemovable(ctx context.Context) (foreign bool, err error) {
 	layout, err := w.Layout(ctx)
 	if err != nil || layout.Foreign() {
 		return err == nil, err
@@ -58,7 +58,7 @@ func (w *Warehouse) mayRemove(ctx context.Context) (foreign bool, err error) {
 
 // CanRemove returns the reason why the rows of projects can't be removed; nil if they can, or if they are in the tables of another product, where they stay.
 func (w *Warehouse) CanRemove(ctx context.Context) error {
-	_, err := w.mayRemove(ctx)
+	_, err := w.checkRemovable(ctx)
 	return err
 }
 
@@ -72,11 +72,11 @@ const (
 // for inserts that ClickHouse is still executing. It may be called again. From the tables of another product it removes nothing, except from the
 // logs, which are ours.
 func (w *Warehouse) RemoveProject(ctx context.Context, project int64) error {
-	foreign, err := w.mayRemove(ctx)
+	foreign, err := w.checkRemovable(ctx)
 	if err != nil {
 		return err
 	}
-	release, err := w.alone(ctx, project)
+	release, err := w.lockCaughtUp(ctx, project)
 	if err != nil {
 		return err
 	}
@@ -99,15 +99,15 @@ func (w *Warehouse) RemoveProject(ctx context.Context, project int64) error {
 			return err
 		}
 	}
-	if _, err = w.client.EraseMaterialized(ctx, project, anyFill); err != nil {
+	if _, err = w.client.EraseMaterialized(ctx, project, afterAnyFill); err != nil {
 		return err
 	}
 	w.forget(project)
 	return nil
 }
 
-// anyFill is later than any fill of a materialized endpoint's table.
-var anyFill = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+// afterAnyFill is later than any fill of a materialized endpoint's table.
+var afterAnyFill = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // written waits until ClickHouse has finished the inserts into a project.
 func (w *Warehouse) written(ctx context.Context, project int64) error {
@@ -160,7 +160,7 @@ func (w *Warehouse) removeRows(ctx context.Context, table string, project int64)
 
 // Removed reports whether ClickHouse has no rows of a project and no tables of its endpoints.
 func (w *Warehouse) Removed(ctx context.Context, project int64) (bool, error) {
-	foreign, err := w.mayRemove(ctx)
+	foreign, err := w.checkRemovable(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -188,7 +188,7 @@ func (w *Warehouse) Removed(ctx context.Context, project int64) (bool, error) {
 // EraseRemoved erases a project's removed rows and tables from the disk, and waits until they are gone. In the tables of another product there are no
 // such rows.
 func (w *Warehouse) EraseRemoved(ctx context.Context, project int64) error {
-	foreign, err := w.mayRemove(ctx)
+	foreign, err := w.checkRemovable(ctx)
 	if err != nil {
 		return err
 	}
@@ -200,11 +200,11 @@ func (w *Warehouse) EraseRemoved(ctx context.Context, project int64) error {
 		return err
 	}
 	for {
-		none, err := w.client.EraseMaterialized(ctx, project, anyFill)
+		none, err := w.client.EraseMaterialized(ctx, project, afterAnyFill)
 		if err != nil || none {
 			return err
 		}
-		if err := wait(ctx, goneEvery); err != nil {
+		if err := wait(ctx, erasurePollInterval); err != nil {
 			return err
 		}
 	}

@@ -212,7 +212,7 @@ func (w *Warehouse) placed(places *admission.Scheduler, options *ingest.Options)
 // is kept from queries while its holder merely waits for a turn.
 func (w *Warehouse) inTurn(project int64, enter func(context.Context) (leave func(), err error)) func(context.Context) (done func(), err error) {
 	return func(ctx context.Context) (done func(), err error) {
-		release, err := w.alone(ctx, project)
+		release, err := w.lockCaughtUp(ctx, project)
 		if err != nil || enter == nil {
 			return release, err
 		}
@@ -231,9 +231,9 @@ func (w *Warehouse) Deliver(ctx context.Context, options ingest.Options, records
 	return w.ingest.Deliver(ctx, options, records)
 }
 
-// alone takes the lock of a project's people, and waits until ClickHouse has everything written about them: what one server reads about people must
+// lockCaughtUp takes the lock of a project's people, and waits until ClickHouse has everything written about them: what one server reads about people must
 // not change until it has written. It waits while Hold holds the writers. The caller must not have the lock already, nor a place.
-func (w *Warehouse) alone(ctx context.Context, project int64) (release func(), err error) {
+func (w *Warehouse) lockCaughtUp(ctx context.Context, project int64) (release func(), err error) {
 	if err := w.gate.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("waiting for a backup: %w", context.Cause(ctx))
 	}

@@ -138,19 +138,19 @@ func allowed(methods []string) string {
 }
 
 func (c *Capture) events(r *http.Request, now time.Time) (*api.Response, error) {
-	return c.takeIn(r, now, false)
+	return c.accept(r, now, false)
 }
 
 // engage receives events of old clients, which leave out the name of a $identify event.
 func (c *Capture) engage(r *http.Request, now time.Time) (*api.Response, error) {
-	return c.takeIn(r, now, true)
+	return c.accept(r, now, true)
 }
 
 // accepted is the response to events that were stored.
 var accepted = []byte(`{"status": "Ok"}`)
 
-// takeIn stores the events of a request, or refuses them all.
-func (c *Capture) takeIn(r *http.Request, now time.Time, engage bool) (*api.Response, error) {
+// accept stores the events of a request, or refuses them all.
+func (c *Capture) accept(r *http.Request, now time.Time, engage bool) (*api.Response, error) {
 	lent := c.Memory.lend(r.Context())
 	defer lent.giveBack()
 	body, err := c.readBody(r, lent)
@@ -205,7 +205,7 @@ func (c *Capture) projectOf(ctx context.Context, token string) (int64, error) {
 	case err != nil && ctx.Err() != nil:
 		return 0, ctx.Err() //nolint:wrapcheck // the client went away
 	case err != nil:
-		return 0, api.Unavailable("registry_unavailable", "The token can't be looked up now. Send the events again later.", brokenWait, err)
+		return 0, api.Unavailable("registry_unavailable", "The token can't be looked up now. Send the events again later.", unavailableRetry, err)
 	case !ok:
 		return 0, capture.UnknownToken()
 	}
@@ -214,8 +214,8 @@ func (c *Capture) projectOf(ctx context.Context, token string) (int64, error) {
 
 // How long clients are told to wait before they send events again that could not be stored.
 const (
-	fullWait   = 10 * time.Second
-	brokenWait = 5 * time.Second
+	bufferFullRetry  = 10 * time.Second
+	unavailableRetry = 5 * time.Second
 )
 
 // keep appends events to the log. It appends nothing if the request has no events to store.
@@ -229,11 +229,11 @@ func (c *Capture) keep(ctx context.Context, project int64, now time.Time, batch 
 		err := c.Append(ctx, Entry{Project: project, Arrived: now, Events: batch.Events, Data: batch.Lines})
 		switch {
 		case errors.Is(err, ErrFull):
-			return api.Unavailable("buffer_full", "The buffer for events is full. Nothing of this request was kept: send it again later.", fullWait, err)
+			return api.Unavailable("buffer_full", "The buffer for events is full. Nothing of this request was kept: send it again later.", bufferFullRetry, err)
 		case err != nil && ctx.Err() != nil:
 			return ctx.Err() //nolint:wrapcheck // the client went away
 		case err != nil:
-			return api.Unavailable("buffer_unavailable", "The events could not be kept. Send them again later.", brokenWait, err)
+			return api.Unavailable("buffer_unavailable", "The events could not be kept. Send them again later.", unavailableRetry, err)
 		}
 	}
 	return nil

@@ -44,7 +44,7 @@ func (m *Memory) lend(ctx context.Context) *lease { return &lease{ctx: ctx, from
 
 // lease is the memory lent to one request.
 type lease struct {
-	ctx          context.Context //nolint:containedctx // it is that of the request
+	ctx          context.Context //nolint:containedctx // the context of the request
 	from         *Memory
 	total        int
 	small, large int64 // how much was taken from each part
@@ -153,7 +153,7 @@ func (l *lease) readAll(in io.Reader, expect, most int) ([]byte, error) {
 			break
 		}
 		if err != nil {
-			return nil, err //nolint:wrapcheck // the caller says what it was
+			return nil, err //nolint:wrapcheck // the caller adds the context
 		}
 		if time.Since(began) > bodyTime+time.Duration(len(body)/slowestBody)*time.Second {
 			return nil, os.ErrDeadlineExceeded

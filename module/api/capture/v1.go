@@ -12,7 +12,7 @@ import (
 func (c *Capture) eventsV1(r *http.Request, now time.Time) (*api.Response, error) {
 	headers, err := capture.ReadV1(func(name string) string { return r.Header.Get(name) })
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says it all
+		return nil, err //nolint:wrapcheck // the message is complete
 	}
 	project, err := c.projectOf(r.Context(), headers.Token)
 	if err != nil {
@@ -28,7 +28,7 @@ func (c *Capture) eventsV1(r *http.Request, now time.Time) (*api.Response, error
 	batch, err := capture.DecodeV1(&capture.Request{Body: body, IP: c.clientIP(r), Now: now, Limits: c.Limits, Memory: lent}, headers)
 	if err != nil {
 		c.Counters.Of(project).count(err)
-		return nil, err //nolint:wrapcheck // it says it all
+		return nil, err //nolint:wrapcheck // the message is complete
 	}
 	if err := c.take(r.Context(), project, now, batch); err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ var (
 
 // CursorOwner identifies whom the cursors of a run are for: callers who may run the endpoint with the variables that the key fixes.
 func CursorOwner(project int64, endpoint, fixed string) []byte {
-	owner := binary.BigEndian.AppendUint64(nil, uint64(project)) //nolint:gosec // any number will do, if it is another for another project
+	owner := binary.BigEndian.AppendUint64(nil, uint64(project)) //nolint:gosec // any number that differs between projects
 	owner = binary.BigEndian.AppendUint64(owner, uint64(len(endpoint)))
 	owner = append(owner, endpoint...)
 	return append(owner, fixed...)

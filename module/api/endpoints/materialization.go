@@ -77,7 +77,7 @@ func statusOf(t *registry.Table, fits bool) string {
 }
 
 // errNotNow says that a table can't be planned now.
-var errNotNow = errors.New("ClickHouse has not answered yet.") //nolint:staticcheck // users read it as it is
+var errNotNow = errors.New("ClickHouse has not answered yet.") //nolint:staticcheck // shown to users as it is
 
 // planOf returns the plan of the table that a version has or would have.
 func (s *Endpoints) planOf(ctx context.Context, c *api.Caller, e *registry.Endpoint, v *registry.Version) (*materialize.Plan, error) {

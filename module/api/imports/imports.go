@@ -206,7 +206,7 @@ func flag(text string, otherwise bool) (bool, error) {
 	if text == "" {
 		return otherwise, nil
 	}
-	return strconv.ParseBool(text) //nolint:wrapcheck // the caller says it
+	return strconv.ParseBool(text) //nolint:wrapcheck // the caller adds the context
 }
 
 // encoding accepts Content-Encoding as the compression of the file: the file is stored as sent, and its compression is detected from its content.

@@ -90,7 +90,7 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 	if params.tables != nil {
 		params.tables.tiles = make([]*table, len(tiles))
 	}
-	quotas, err := sideBySide(len(tiles), func(i int) (execution.Quotas, error) {
+	quotas, err := forEachConcurrently(len(tiles), func(i int) (execution.Quotas, error) {
 		t := &tiles[i]
 		out[i] = recordTile(c, t)
 		out[i].Order = &i

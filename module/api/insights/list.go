@@ -132,7 +132,7 @@ func (s *Results) addTo(ctx context.Context, c *api.Caller, in *api.Input, to *a
 	}
 	out := make([]json.RawMessage, len(rows))
 	var size atomic.Int64
-	quotas, err := sideBySide(len(rows), func(i int) (execution.Quotas, error) {
+	quotas, err := forEachConcurrently(len(rows), func(i int) (execution.Quotas, error) {
 		if size.Load() > api.MaxListBytes {
 			return nil, nil
 		}
@@ -155,8 +155,8 @@ func (s *Results) addTo(ctx context.Context, c *api.Caller, in *api.Input, to *a
 	return quotas, nil
 }
 
-// sideBySide calls do for each of n insights, several at a time. It returns the quotas of the last call.
-func sideBySide(n int, do func(i int) (execution.Quotas, error)) (execution.Quotas, error) {
+// forEachConcurrently calls do for each of n insights, several at a time. It returns the quotas of the last call.
+func forEachConcurrently(n int, do func(i int) (execution.Quotas, error)) (execution.Quotas, error) {
 	var all errgroup.Group
 	all.SetLimit(resultsAtOnce)
 	var mu sync.Mutex // of last

@@ -73,7 +73,7 @@ func showable(c *api.Caller, in *api.Input, i *registry.Insight, f registry.Insi
 	}
 	node, err := compiler.Parse(raw)
 	if err != nil { // saved by a version that could read it; it stays
-		return params, nil //nolint:nilerr // which is no mistake of this request
+		return params, nil //nolint:nilerr // not a mistake of this request
 	}
 	return params, params.over.Fit(node)
 }

@@ -14,7 +14,7 @@ import (
 // The length of the tables of run_insights in characters, as in PostHog: they are read by language models.
 const (
 	defaultTable = 2000  // of one, by default
-	leastTable   = 200   // of one, at least
+	minTable     = 200   // of one, at least
 	allTables    = 30000 // of all together; tiles beyond that are not run
 )
 
@@ -34,8 +34,8 @@ func readTableLimit(in *api.Input) (int, error) {
 		return 0, api.Invalid(name, "invalid_input", "max_result_chars must be an integer.")
 	case most < 0:
 		return 0, api.Invalid(name, "invalid_input", "max_result_chars must be zero or greater.")
-	case most > 0 && most < leastTable:
-		return 0, api.Invalid(name, "invalid_input", "max_result_chars must be %d or greater, or zero for the whole table.", leastTable)
+	case most > 0 && most < minTable:
+		return 0, api.Invalid(name, "invalid_input", "max_result_chars must be %d or greater, or zero for the whole table.", minTable)
 	}
 	return most, nil
 }
@@ -75,7 +75,7 @@ func (t *tables) hasRoom(place int) bool {
 			used += t.wants(one)
 		}
 	}
-	return allTables-used >= leastTable
+	return allTables-used >= minTable
 }
 
 // put stores what a tile displays.
@@ -92,7 +92,7 @@ func (t *tables) show(out []tileRecord, insights []shownInsight, wanted func(pla
 	for i, one := range t.tiles {
 		switch {
 		case !wanted(i):
-		case allTables-used < leastTable:
+		case allTables-used < minTable:
 			left = append(left, i)
 		default:
 			room := t.most

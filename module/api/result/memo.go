@@ -34,7 +34,7 @@ func (k *memoKey) append(body []byte) []byte {
 		flags |= 1 << 6
 	}
 	dst = append(dst, flags)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(k.project)) //nolint:gosec // any number will do, if it is another for another project
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(k.project)) //nolint:gosec // any number that differs between projects
 	return binary.LittleEndian.AppendUint64(dst, uint64(len(body)))
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// serveUntaken answers requests that the next handlers leave unanswered: an empty 200 would tell a client with a wrong path that all is well.
-func (h *Handler) serveUntaken(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+// serveUnhandled answers requests that the next handlers leave unanswered: an empty 200 would tell a client with a wrong path that all is well.
+func (h *Handler) serveUnhandled(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	watched := &watchedWriter{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
 	if err := next.ServeHTTP(watched, r); err != nil || watched.used {
 		return err
