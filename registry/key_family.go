@@ -66,7 +66,7 @@ func (p *projectState) checkGrantor(n *NewKey, now time.Time) error {
 	if n.parent == "" {
 		return nil
 	}
-	inUse := slices.DeleteFunc(p.madeWith(n.parent), func(e *keyEntry) bool { return e.Expired(now) })
+	inUse := slices.DeleteFunc(p.keysMadeWith(n.parent), func(e *keyEntry) bool { return e.Expired(now) })
 	if len(inUse) >= maxMadeKeys {
 		return &FieldError{Code: CodeLimit, Message: "A key can make at most 50 personal keys that are in use. Revoke one first."}
 	}
@@ -86,14 +86,14 @@ func (p *projectState) asking(by *Key) (*Key, error) {
 	return &now.Key, nil
 }
 
-// madeWith returns the keys that were made with a key and are not revoked.
-func (p *projectState) madeWith(id string) []*keyEntry {
+// keysMadeWith returns the keys that were made with a key and are not revoked.
+func (p *projectState) keysMadeWith(id string) []*keyEntry {
 	return valuesOf(p.keys.byID, func(e *keyEntry) bool { return e.Parent == id && e.RevokedAt.IsZero() })
 }
 
 // endFamily revokes the keys that were made with a key and for which ends returns true; all if ends is nil.
 func (t *tx) endFamily(of *Key, now time.Time, ends func(*Key) bool) error {
-	for _, e := range t.draft.project(of.Project).madeWith(of.ID) {
+	for _, e := range t.draft.project(of.Project).keysMadeWith(of.ID) {
 		if ends != nil && !ends(&e.Key) {
 			continue
 		}

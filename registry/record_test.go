@@ -40,7 +40,7 @@ func TestOlderRecordsCanBeRead(t *testing.T) {
 	}
 }
 
-func TestRecordsThatCanNotBeRead(t *testing.T) {
+func TestRecordsThatCannotBeRead(t *testing.T) {
 	for name, rec := range map[string]Record{
 		"no JSON":                    {Kind: KindInsight, ID: "7", Data: []byte(`{`)},
 		"another type":               {Kind: KindInsight, ID: "7", Data: []byte(`{"saved":"x"}`)},

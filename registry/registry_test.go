@@ -182,7 +182,7 @@ func TestPollSaysOnceThatTheStoreIsDown(t *testing.T) {
 	})
 }
 
-func TestOwnWriteShowsThoughOthersCanNotBeRead(t *testing.T) {
+func TestOwnWriteShowsThoughOthersCannotBeRead(t *testing.T) {
 	path := sqlitetest.Path(t)
 	r, s := openSwitched(t, path, quiet)
 	other := openAt(t, path, quiet)
@@ -300,7 +300,7 @@ func TestRestoredStoreIsReadWhole(t *testing.T) {
 	checkSame(t, old.Snapshot(), r.Snapshot())
 }
 
-func TestProjectThatCanNotBeUsedIsLeftOut(t *testing.T) {
+func TestUnusableProjectIsSkipped(t *testing.T) {
 	path := sqlitetest.Path(t)
 	core, logs := observer.New(zap.InfoLevel)
 	r, s := openSwitched(t, path, registry.Options{Poll: time.Hour, Gather: time.Hour, Logger: zap.New(core)})

@@ -17,7 +17,7 @@ const (
 	executionEvery = 30 * time.Minute
 
 	usesWaiting  = 1024
-	usesTogether = 500 // in one write, which others wait for
+	usesPerWrite = 500 // in one write, which others wait for
 
 	// usesOverlap is how far before the last reading uses are read again, because some were still being gathered then, and clocks differ.
 	usesOverlap = 2 * time.Minute
@@ -200,7 +200,7 @@ func (r *Registry) writeUses(ctx context.Context, pending map[use]time.Time) {
 		raise(clock, at)
 		w.Append = append(w.Append, u.entry(at))
 	}
-	for part := range slices.Chunk(w.Append, usesTogether) {
+	for part := range slices.Chunk(w.Append, usesPerWrite) {
 		if _, err := r.store.Write(ctx, &Write{Append: part}); err != nil {
 			r.log.Warn("writing when keys and endpoints were last used; trying again", zap.Int("waiting", len(pending)), zap.Error(err))
 			return

@@ -76,7 +76,7 @@ func TestExecutedIsWrittenEveryHalfHour(t *testing.T) {
 			{"the first version", 1, now.Add(time.Minute), times{moment.Add(time.Minute), moment.Add(time.Minute), moment}},
 			{"within half an hour", 2, now.Add(20 * time.Minute), times{moment.Add(time.Minute), moment.Add(time.Minute), moment}},
 			{"after half an hour", 2, now.Add(30 * time.Minute), times{moment.Add(30 * time.Minute), moment.Add(time.Minute), moment.Add(30 * time.Minute)}},
-			{"a version that is not there", 3, now.Add(time.Hour), times{moment.Add(30 * time.Minute), moment.Add(time.Minute), moment.Add(30 * time.Minute)}},
+			{"an unknown version", 3, now.Add(time.Hour), times{moment.Add(30 * time.Minute), moment.Add(time.Minute), moment.Add(30 * time.Minute)}},
 		}
 		for _, tt := range tests {
 			r.Executed(r.Snapshot().Endpoint(p.ID, "e"), tt.version, tt.at)

@@ -177,8 +177,8 @@ func (w watched) Err() error {
 	return err
 }
 
-// told returns an error of the database in the form for callers: the end of their own context, ErrUnavailable, or what the database said.
-func (s *Store) told(ctx context.Context, doing string, err error) error {
+// callerError returns an error of the database in the form for callers: the end of their own context, ErrUnavailable, or what the database said.
+func (s *Store) callerError(ctx context.Context, doing string, err error) error {
 	switch said, ok := errors.AsType[*pgconn.PgError](err); {
 	case err == nil:
 		return nil
@@ -187,7 +187,7 @@ func (s *Store) told(ctx context.Context, doing string, err error) error {
 	case errors.Is(err, registry.ErrUnavailable):
 		return fmt.Errorf("%s: %w", doing, err)
 	case ok && !isConnecting(err):
-		if isPassing(said.Code) {
+		if isTransient(said.Code) {
 			return fmt.Errorf("%s: %w: %w", doing, registry.ErrUnavailable, err)
 		}
 		return fmt.Errorf("%s: %w", doing, err)
@@ -201,9 +201,9 @@ func (s *Store) told(ctx context.Context, doing string, err error) error {
 	return fmt.Errorf("%s: %w: %w", doing, registry.ErrUnavailable, err)
 }
 
-// uncertain is told for a statement that was sent and writes by itself: if its answer is lost, it may have been executed.
-func (s *Store) uncertain(ctx context.Context, doing string, err error) error {
-	told := s.told(ctx, doing, err)
+// uncertainError is callerError for a statement that was sent and writes by itself: if its answer is lost, it may have been executed.
+func (s *Store) uncertainError(ctx context.Context, doing string, err error) error {
+	told := s.callerError(ctx, doing, err)
 	_, answered := errors.AsType[*pgconn.PgError](err)
 	if answered || !errors.Is(told, registry.ErrUnavailable) {
 		return told
@@ -220,14 +220,14 @@ func (s *Store) isCrowded(err error) bool {
 	return stat.AcquiredConns() >= stat.MaxConns()
 }
 
-// opening returns why a database can't be opened: ErrUnavailable for what may pass by itself. What must be mended is returned as it is: a wrong password, a
-// missing database, a certificate that is not trusted, tables of a newer version.
-func opening(err error) error {
+// openError returns why a database can't be opened: ErrUnavailable for what may pass by itself. What must be mended is returned as it is: a wrong password,
+// a missing database, a certificate that is not trusted, tables of a newer version.
+func openError(err error) error {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	_, distrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	_, broken := errors.AsType[net.Error](err)
 	switch {
-	case ok && !isPassing(said.Code), distrusted:
+	case ok && !isTransient(said.Code), distrusted:
 		return err
 	case ok, broken, isConnecting(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%w: %w", registry.ErrUnavailable, err)
@@ -240,9 +240,9 @@ func isConnecting(err error) bool {
 	return ok
 }
 
-// isPassing reports whether the code of a server error says nothing about the statement: the server starts, stops, lacks room or connections, or is a standby,
-// or others were in the way.
-func isPassing(code string) bool {
+// isTransient reports whether the code of a server error says nothing about the statement: the server starts, stops, lacks room or connections, or is a
+// standby, or others were in the way.
+func isTransient(code string) bool {
 	switch code {
 	case "25006", "25P03", "40001", "40P01", "55P03", "57014", "57P01", "57P02", "57P03", "57P05":
 		return true

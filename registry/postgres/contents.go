@@ -68,7 +68,7 @@ func (s *Store) contents(ctx context.Context, options pgx.TxOptions, begin []str
 	if failed != nil {
 		return failed
 	}
-	return s.told(ctx, "reading the registry", err)
+	return s.callerError(ctx, "reading the registry", err)
 }
 
 // rowsOf returns the rows of a query.
@@ -106,14 +106,14 @@ func (s *Store) Fill(ctx context.Context, c *registry.Contents) error {
 			return given
 		}
 		if err == nil {
-			_, err = tx.Exec(limited, tellOthers, s.channel(), "")
+			_, err = tx.Exec(limited, notifyOthers, s.channel(), "")
 		}
 		return err
 	})
 	if given != nil {
 		return given
 	}
-	return s.told(ctx, doing, err)
+	return s.callerError(ctx, doing, err)
 }
 
 // fill puts contents into the tables. It returns errors of reading them apart from those of writing.

@@ -18,7 +18,7 @@ func (s *Store) Copy(ctx context.Context, folder string) (err error) {
 		return fmt.Errorf("copying the registry: %w", err)
 	}
 	defer func() { err = errors.Join(err, copied.Close()) }()
-	return s.contents(ctx, oneMoment, nil, func(c *registry.Contents) error {
+	return s.contents(ctx, repeatableRead, nil, func(c *registry.Contents) error {
 		if err := copied.Fill(ctx, c.WithoutNodes()); err != nil {
 			return fmt.Errorf("copying the registry: %w", err)
 		}
@@ -95,14 +95,14 @@ func (s *Store) replace(ctx context.Context, c *registry.Contents, before uint64
 			return given
 		}
 		if err == nil {
-			_, err = tx.Exec(limited, tellOthers, s.channel(), "")
+			_, err = tx.Exec(limited, notifyOthers, s.channel(), "")
 		}
 		return err
 	})
 	if given != nil {
 		return fmt.Errorf("%s: %w", doing, given)
 	}
-	return s.told(ctx, doing, err)
+	return s.callerError(ctx, doing, err)
 }
 
 // putAt returns contents whose records were all put by one revision.

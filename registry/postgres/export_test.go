@@ -14,5 +14,5 @@ func (s *Store) Setting(ctx context.Context, name string) (value string, err err
 
 // Moment calls read with what Copy copies.
 func (s *Store) Moment(ctx context.Context, read func(*registry.Contents) error) error {
-	return s.contents(ctx, oneMoment, nil, read)
+	return s.contents(ctx, repeatableRead, nil, read)
 }

@@ -63,7 +63,7 @@ func (s *Store) Lock(ctx context.Context, name, holder string) (others bool, rel
 			}
 		}
 		<-turn
-		return false, nil, s.told(ctx, doing, err)
+		return false, nil, s.callerError(ctx, doing, err)
 	}
 }
 
@@ -215,7 +215,7 @@ func (s *Store) Keep(ctx context.Context, name string, data []byte) error {
 	doing := "keeping " + name
 	conn, err := s.acquire(ctx)
 	if err != nil {
-		return s.told(ctx, doing, err)
+		return s.callerError(ctx, doing, err)
 	}
 	defer conn.Release()
 	limited, cancel := context.WithTimeout(ctx, patienceFor(len(data)))
@@ -233,7 +233,7 @@ func (s *Store) Keep(ctx context.Context, name string, data []byte) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("%s: %w: %w", doing, registry.ErrUnavailable, errLockLost)
 	}
-	return s.uncertain(ctx, doing, err)
+	return s.uncertainError(ctx, doing, err)
 }
 
 // small is the most bytes of kept data that get no more time than a small statement.
@@ -261,13 +261,13 @@ func (s *Store) Kept(ctx context.Context, name string) (data []byte, err error) 
 	doing := "reading what is kept as " + name
 	conn, err := s.acquire(ctx)
 	if err != nil {
-		return nil, s.told(ctx, doing, err)
+		return nil, s.callerError(ctx, doing, err)
 	}
 	defer conn.Release()
 	for _, most := range []int{small, math.MaxInt32} { // the size is not known before
 		var size int
 		if data, size, err = kept(ctx, conn, name, most); err != nil {
-			return nil, s.told(ctx, doing, err)
+			return nil, s.callerError(ctx, doing, err)
 		}
 		if size <= most {
 			break

@@ -101,7 +101,7 @@ func Open(ctx context.Context, dsn string) (_ *Store, err error) {
 	if s.schema, err = migrate(ctx, config.ConnConfig); err != nil {
 		s.stop()
 		s.pool.Close()
-		return nil, fmt.Errorf("opening the registry %s: %w", nameOf(config.ConnConfig), opening(err))
+		return nil, fmt.Errorf("opening the registry %s: %w", nameOf(config.ConnConfig), openError(err))
 	}
 	return s, nil
 }

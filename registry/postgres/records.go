@@ -32,13 +32,13 @@ func (s *Store) Revision(ctx context.Context) (revision uint64, mark int64, err 
 	var found int64
 	const query = `SELECT revision, coalesce((SELECT mark FROM analytics_marks AS m WHERE m.revision = r.revision), 0) FROM analytics_registry AS r`
 	if err := s.pool.QueryRow(limited, query).Scan(&found, &mark); err != nil {
-		return 0, 0, s.told(ctx, doing, err)
+		return 0, 0, s.callerError(ctx, doing, err)
 	}
 	return unsigned(found), mark, nil
 }
 
-// oneMoment makes all statements of a transaction see the same state.
-var oneMoment = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+// repeatableRead makes all statements of a transaction see the same state.
+var repeatableRead = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 
 // Load returns the records that were put after a revision.
 func (s *Store) Load(ctx context.Context, since uint64) (*registry.Changes, error) {
@@ -49,7 +49,7 @@ func (s *Store) Load(ctx context.Context, since uint64) (*registry.Changes, erro
 	}
 	defer cancel()
 	var changes *registry.Changes
-	err = pgx.BeginTxFunc(limited, s.pool, oneMoment, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(limited, s.pool, repeatableRead, func(tx pgx.Tx) error {
 		var revision, forgotten, mark, sinceMark int64
 		const state = `SELECT revision, forgotten, coalesce((SELECT mark FROM analytics_marks AS m WHERE m.revision = r.revision), 0),
 			coalesce((SELECT mark FROM analytics_marks WHERE revision = $1), 0) FROM analytics_registry AS r`
@@ -75,7 +75,7 @@ func (s *Store) Load(ctx context.Context, since uint64) (*registry.Changes, erro
 		return err
 	})
 	if err != nil {
-		return nil, s.told(ctx, doing, err)
+		return nil, s.callerError(ctx, doing, err)
 	}
 	return changes, nil
 }
@@ -98,7 +98,7 @@ func (s *Store) Write(ctx context.Context, w *registry.Write) (revision uint64, 
 	defer cancel()
 	tx, err := s.pool.BeginTx(limited, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
 	if err != nil {
-		return 0, s.told(ctx, doing, err)
+		return 0, s.callerError(ctx, doing, err)
 	}
 	defer rollBack(ctx, tx)
 	p := newPlan(s, w)
@@ -106,7 +106,7 @@ func (s *Store) Write(ctx context.Context, w *registry.Write) (revision uint64, 
 		if p.failed != nil {
 			return 0, p.failed
 		}
-		return 0, s.told(ctx, doing, err)
+		return 0, s.callerError(ctx, doing, err)
 	}
 	if ctx.Err() != nil {
 		return 0, fmt.Errorf("%s: %w", doing, context.Cause(ctx))
@@ -172,7 +172,7 @@ type plan struct {
 const (
 	beginWrite = `UPDATE analytics_registry SET revision = revision + $1::bigint, writes = writes + 1,
 		recent = (recent || $2::bigint)[greatest(1, cardinality(recent) + 2 - $3::integer):] RETURNING revision * $1::bigint, version, writes`
-	tellOthers = `SELECT pg_notify($1, $2)`
+	notifyOthers = `SELECT pg_notify($1, $2)`
 	// addMark removes old marks: a process that has read only up to one of these reads all records again.
 	addMark = `WITH old AS (DELETE FROM analytics_marks WHERE revision <= (SELECT revision FROM analytics_registry) - $2)
 		INSERT INTO analytics_marks (revision, mark) SELECT revision, $1 FROM analytics_registry ON CONFLICT (revision) DO UPDATE SET mark = excluded.mark`
@@ -206,7 +206,7 @@ const (
 )
 
 // newMark draws a random number that is not 0, so that no other write has it.
-func newMark() int64 { return 1 + rand.Int64N(math.MaxInt64) } //nolint:gosec // it keeps no secret
+func newMark() int64 { return 1 + rand.Int64N(math.MaxInt64) } //nolint:gosec // not a secret
 
 // newPlan returns the statements of a write. All are executed, whatever came of those before: a caller that finds failed set undoes them.
 func newPlan(s *Store, w *registry.Write) *plan {
@@ -232,7 +232,7 @@ func newPlan(s *Store, w *registry.Write) *plan {
 	if len(w.Put) > 0 {
 		p.batch.Queue(addMark, p.drawn, remembered)
 		p.put(w.Put)
-		p.batch.Queue(tellOthers, s.channel(), s.id)
+		p.batch.Queue(notifyOthers, s.channel(), s.id)
 	}
 	p.log(w)
 	return p
@@ -425,9 +425,9 @@ func (s *Store) Entries(ctx context.Context, project int64, log string, page reg
 		})
 		return err
 	})
-	err = pgx.BeginTxFunc(limited, s.pool, oneMoment, func(tx pgx.Tx) error { return tx.SendBatch(limited, batch).Close() })
+	err = pgx.BeginTxFunc(limited, s.pool, repeatableRead, func(tx pgx.Tx) error { return tx.SendBatch(limited, batch).Close() })
 	if err != nil {
-		return nil, 0, s.told(ctx, doing, err)
+		return nil, 0, s.callerError(ctx, doing, err)
 	}
 	return entries, max(total, len(entries)), nil
 }
@@ -442,7 +442,7 @@ func (s *Store) ForgetProject(ctx context.Context, project int64) error {
 	defer cancel()
 	tx, err := s.pool.Begin(limited)
 	if err != nil {
-		return s.told(ctx, doing, err)
+		return s.callerError(ctx, doing, err)
 	}
 	defer rollBack(ctx, tx)
 	batch := new(pgx.Batch)
@@ -456,9 +456,9 @@ func (s *Store) ForgetProject(ctx context.Context, project int64) error {
 		batch.Queue(statement, project)
 	}
 	if err := tx.SendBatch(limited, batch).Close(); err != nil {
-		return s.told(ctx, doing, err)
+		return s.callerError(ctx, doing, err)
 	}
-	return s.uncertain(ctx, doing, tx.Commit(limited))
+	return s.uncertainError(ctx, doing, tx.Commit(limited))
 }
 
 // EraseRemoved makes the server clean up what was removed or overwritten, so that its room in the tables is used again. Its bytes may stay on the disk until
@@ -472,7 +472,7 @@ func (s *Store) EraseRemoved(ctx context.Context) error {
 	defer cancel()
 	for _, table := range []string{"records", "unique_keys", "entries", "logs", "kept"} {
 		if _, err := s.pool.Exec(limited, `VACUUM analytics_`+table, pgx.QueryExecModeExec); err != nil {
-			return s.told(ctx, doing, err)
+			return s.callerError(ctx, doing, err)
 		}
 	}
 	return nil

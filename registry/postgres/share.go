@@ -30,7 +30,7 @@ func (s *Store) KeptAll(ctx context.Context, prefix string) (map[string][]byte, 
 	defer cancel()
 	rows, err := s.pool.Query(limited, `SELECT name, data FROM analytics_kept WHERE starts_with(name, $1)`, prefix)
 	if err != nil {
-		return nil, s.told(ctx, doing, err)
+		return nil, s.callerError(ctx, doing, err)
 	}
 	all := make(map[string][]byte)
 	var name string
@@ -41,7 +41,7 @@ func (s *Store) KeptAll(ctx context.Context, prefix string) (map[string][]byte, 
 		return nil
 	})
 	if err != nil {
-		return nil, s.told(ctx, doing, err)
+		return nil, s.callerError(ctx, doing, err)
 	}
 	return all, nil
 }
@@ -71,7 +71,7 @@ func (s *Store) Take(ctx context.Context, allowance string, rate registry.Rate, 
 	every := rate.Per / time.Duration(rate.Queries)
 	var spent int64
 	if err := s.pool.QueryRow(limited, takeShare, allowance, int64(every), rate.Queries, want).Scan(&got, &spent); err != nil {
-		return 0, 0, s.told(ctx, doing, err)
+		return 0, 0, s.callerError(ctx, doing, err)
 	}
 	if got < want {
 		again = max(0, time.Duration(spent)-time.Duration(rate.Queries-1)*every)
@@ -82,8 +82,8 @@ func (s *Store) Take(ctx context.Context, allowance string, rate registry.Rate, 
 const (
 	// keepUnused is how long an allowance of which nothing is spent is kept: a new one would be the same.
 	keepUnused = time.Minute
-	// cleanAtOnce is how many of these are removed in one statement. A taker of one of them waits for it meanwhile.
-	cleanAtOnce = 5000
+	// cleanBatch is how many of these are removed in one statement. A taker of one of them waits for it meanwhile.
+	cleanBatch = 5000
 )
 
 // removeUnused skips those that somebody is about to take from.
@@ -106,8 +106,8 @@ func (s *Store) cleanShares() {
 		}
 		defer cancel()
 		for {
-			removed, err := s.pool.Exec(limited, removeUnused, int64(keepUnused), cleanAtOnce)
-			if s.told(s.ctx, "removing allowances", err) != nil || removed.RowsAffected() == 0 { // if it fails, the next one does it
+			removed, err := s.pool.Exec(limited, removeUnused, int64(keepUnused), cleanBatch)
+			if s.callerError(s.ctx, "removing allowances", err) != nil || removed.RowsAffected() == 0 { // if it fails, the next one does it
 				return
 			}
 		}

@@ -16,7 +16,7 @@ func (s *Store) channel() string {
 func (s *Store) Watch(ctx context.Context, changed func()) error {
 	const doing = "listening to other nodes"
 	if err := s.listen(ctx, changed); ctx.Err() == nil {
-		return s.told(ctx, doing, err)
+		return s.callerError(ctx, doing, err)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func inspect(ctx context.Context, path string) (registry.StoreState, error) {
 	state.Version = int(found)
 	if 0 < found && found < version {
 		state.Upgrade = fmt.Sprintf("the registry's tables are brought from version %d to %d in one transaction; a copy of the file as it is now is kept at %s",
-			found, version, keptAs(path, found))
+			found, version, backupPath(path, found))
 	}
 	return state, nil
 }

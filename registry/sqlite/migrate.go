@@ -71,7 +71,7 @@ func migrate(ctx context.Context, path string, write, read *sql.DB) (err error) 
 	case current == version:
 		return nil
 	case current > 0:
-		if err := keep(ctx, read, keptAs(path, current)); err != nil {
+		if err := keep(ctx, read, backupPath(path, current)); err != nil {
 			return fmt.Errorf("copying it before its tables are brought up to date: %w", err)
 		}
 		err = fromTables(ctx, tx, current)
@@ -110,8 +110,8 @@ func begin(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
 // newFileTimeout is how long others may take to create a new file. Where SQLite does wait, it waits longer.
 const newFileTimeout = 2 * time.Second
 
-// keptAs returns the path of the copy of a file that is upgraded from a version.
-func keptAs(path string, version int64) string { return fmt.Sprintf("%s.v%d", path, version) }
+// backupPath returns the path of the copy of a file that is upgraded from a version.
+func backupPath(path string, version int64) string { return fmt.Sprintf("%s.v%d", path, version) }
 
 // fileVersion returns the version of the tables; 0 for a new file.
 func fileVersion(ctx context.Context, tx rowQuerier) (int64, error) {
