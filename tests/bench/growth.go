@@ -17,8 +17,8 @@ import (
 // eventsPerPerson is the average number of events per person in the compared histories.
 const eventsPerPerson = 50
 
-// mostBend is the largest factor by which the time of a query over ten times the events may exceed ten times the time.
-const mostBend = 1.25
+// maxBend is the largest factor by which the time of a query over ten times the events may exceed ten times the time.
+const maxBend = 1.25
 
 // grown are the names of the contests whose time is compared.
 var grown = []string{
@@ -40,7 +40,7 @@ func growth(ctx context.Context, kept histories, events int) (goals []goal, err 
 	for _, name := range grown {
 		t := took[name]
 		fmt.Printf("%-48s %10.3f %10.3f %10.3f %10.2f\n", name, t[0], t[1], t[2], t[2]/float64(names[2])*1e9)
-		goals = append(goals, atMost(name+", ten times the events", "ten times the time", mostBend, t[2]/t[1]/10))
+		goals = append(goals, atMost(name+", ten times the events", "ten times the time", maxBend, t[2]/t[1]/10))
 	}
 	fmt.Println()
 	return goals, nil

@@ -32,8 +32,8 @@ type costs struct {
 
 // By what factor costs that should not grow may be higher in a registry a hundred times as large.
 const (
-	mostGrowth    = 1.5
-	mostHitGrowth = 1.1
+	maxGrowth    = 1.5
+	maxHitGrowth = 1.1
 )
 
 // scale measures which costs grow with the registry.
@@ -55,11 +55,11 @@ func scale(ctx context.Context, folder string) (goals []goal, err error) {
 	grown := func(what string, bound float64, of func(costs) time.Duration) {
 		goals = append(goals, atMost(what+", a registry 100 times as large", "the small one", bound, float64(of(many))/float64(of(few))))
 	}
-	grown("a write of an insight", mostGrowth, func(c costs) time.Duration { return c.write })
-	grown("publishing a version", mostGrowth, func(c costs) time.Duration { return c.publish })
-	grown("first page of insights", mostGrowth, func(c costs) time.Duration { return c.list })
-	grown("first page of endpoints", mostGrowth, func(c costs) time.Duration { return c.listEndpoints })
-	grown("a cached run", mostHitGrowth, func(c costs) time.Duration { return c.hit })
+	grown("a write of an insight", maxGrowth, func(c costs) time.Duration { return c.write })
+	grown("publishing a version", maxGrowth, func(c costs) time.Duration { return c.publish })
+	grown("first page of insights", maxGrowth, func(c costs) time.Duration { return c.list })
+	grown("first page of endpoints", maxGrowth, func(c costs) time.Duration { return c.listEndpoints })
+	grown("a cached run", maxHitGrowth, func(c costs) time.Duration { return c.hit })
 	return goals, nil
 }
 

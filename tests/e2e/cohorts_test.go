@@ -95,8 +95,8 @@ func TestCohortsInHogQL(t *testing.T) {
 		})
 	}
 	for _, tt := range []struct{ name, query, want string }{
-		{"a cohort that is not there", "select 1 from events where person_id in cohort 9", "Could not find cohort with ID 9"},
-		{"a name that is not there", "select 1 from events where person_id in cohort 'payng'", "Could not find a cohort with the name 'payng'"},
+		{"an unknown cohort", "select 1 from events where person_id in cohort 9", "Could not find cohort with ID 9"},
+		{"an unknown name", "select 1 from events where person_id in cohort 'payng'", "Could not find a cohort with the name 'payng'"},
 		{"no person", "select 1 from events where event in cohort 1", "IN COHORT takes the id of a person on its left side, such as person_id"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

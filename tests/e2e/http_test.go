@@ -75,11 +75,11 @@ func TestHostileRequests(t *testing.T) {
 		{"a body of 21 MB", "POST", "query/", `"` + strings.Repeat("x", 21<<20) + `"`, 413},
 		{"a large body that is no query", "POST", "query/", `{"query": "` + strings.Repeat("x", 19<<20) + `"}`, 400},
 		{"bytes that are no UTF-8", "POST", "query/", "{\"query\":{\"kind\":\"HogQLQuery\",\"query\":\"select '\xff'\"}}", 400},
-		{"a number that is none", "POST", "endpoints/e0/run", `{"limit": 1e400}`, 400},
+		{"an invalid number", "POST", "endpoints/e0/run", `{"limit": 1e400}`, 400},
 		{"a thousand unknown variables", "POST", "endpoints/e0/run", `{"variables": {` + strings.Repeat(`"a": 1, `, 1000) + `"b": 2}}`, 400},
 		{"a name with a slash", "GET", "endpoints/e0%2Frun%2Fmore", "", 404},
 		{"a name that climbs", "GET", "endpoints/%2e%2e%2f%2e%2e", "", 404},
-		{"a kind that is none", "POST", "query/nothing/", "{}", 404},
+		{"an unknown kind", "POST", "query/nothing/", "{}", 404},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -215,7 +215,7 @@ func TestImportMistakes(t *testing.T) {
 		{"a field that is misspelled", strings.ReplaceAll(threeLines, "properties", "propertes"), "propertes: 3 lines (did you mean properties?)", nil, false},
 		{"a byte order mark", "\xef\xbb\xbf" + threeLines, "imported 3 events (0 were there before)", nil, false},
 		{"XML", "<?xml?>", "the file looks like an XML document; an import takes NDJSON", nil, true},
-		{"a format that is none", threeLines, "is none of ndjson, posthog", []string{"--format", "xml"}, true},
+		{"an unknown format", threeLines, "is none of ndjson, posthog", []string{"--format", "xml"}, true},
 		{"a column that is mapped to nothing", threeLines, "is no field that a column can become", []string{"--map", "a=b"}, true},
 		{"cut off", string(cut.Bytes()[:cut.Len()/2]), "as if the file were cut off", nil, true},
 	}

@@ -54,7 +54,7 @@ func TestQuerySQL(t *testing.T) {
 		"no query":                    map[string]any{},
 		"another field":               map[string]any{"query": hogql("select 1"), "sql": true},
 		"another project's cohort":    map[string]any{"query": hogql("select person_id in cohort 99999 from events")},
-		"a table that is not there":   map[string]any{"query": hogql("select 1 from system.users")},
+		"an unknown table":            map[string]any{"query": hogql("select 1 from system.users")},
 		"a table of ClickHouse's":     map[string]any{"query": hogql("select 1 from system.query_log")},
 		"a list in the query's place": map[string]any{"query": []any{}},
 	} {

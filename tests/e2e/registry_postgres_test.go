@@ -103,8 +103,8 @@ func TestMovePlaceholders(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, from, to, want string }{
 		{"a variable that is not set", "{env.MOVED_NOWHERE}", "{file." + secret + "}", "--from: "},
-		{"a file that is not there", "{env.MOVED_FROM}", "{file." + secret + ".none}", "--to"},
-		{"a database that is not there", "{env.MOVED_FROM}", "{env.MOVED_AWAY}", "does not exist"},
+		{"a missing file", "{env.MOVED_FROM}", "{file." + secret + ".none}", "--to"},
+		{"a missing database", "{env.MOVED_FROM}", "{env.MOVED_AWAY}", "does not exist"},
 	} {
 		if out, messages, err := server.Command(nil, "registry", "move", "--from", tt.from, "--to", tt.to); err == nil || !strings.Contains(messages, tt.want) || strings.Contains(out+messages, "analytics:secret") {
 			t.Errorf("%s: %v, %s%s, want %q", tt.name, err, out, messages, tt.want)

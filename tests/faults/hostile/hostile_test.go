@@ -33,14 +33,14 @@ const (
 	calmTime = 5 * time.Second
 	// hostileClients is the number of concurrent requests of the hostile key.
 	hostileClients = 8
-	// mostSlowdown limits the good key's times next to the hostile key, as a multiple of its times alone.
-	mostSlowdown = 3
-	// leastAlone is the shortest time used for a ratio, one tick of Linux's scheduler. If all cores are busy,
+	// maxSlowdown limits the good key's times next to the hostile key, as a multiple of its times alone.
+	maxSlowdown = 3
+	// minAlone is the shortest time used for a ratio, one tick of Linux's scheduler. If all cores are busy,
 	// the client and the server each wait for a tick now and then, however fast they are alone, so the 99th percentile of
 	// responses that take 1 ms alone was between 2.7 and 6 times that on two cores.
-	leastAlone = 4 * time.Millisecond
-	// mostGrowth limits the memory of the server's process, in bytes above idle.
-	mostGrowth = 512 << 20
+	minAlone = 4 * time.Millisecond
+	// maxGrowth limits the memory of the server's process, in bytes above idle.
+	maxGrowth = 512 << 20
 	// engineShare is the part of the machine's memory that the engine may use: one half.
 	engineShare = 2
 )
@@ -86,7 +86,7 @@ func TestHostileKey(t *testing.T) {
 	}
 	compare(t, "the 99th percentile of cached answers", cached)
 	compare(t, "the median of uncached answers", uncached)
-	if grown := peak.Server - idle.Server; grown > mostGrowth {
+	if grown := peak.Server - idle.Server; grown > maxGrowth {
 		t.Errorf("the server grew by %d MiB", grown>>20)
 	}
 	if limit := machineMemory(t) / engineShare; peak.Engine > limit {
@@ -111,7 +111,7 @@ func engine(t *testing.T, server *harness.Server) string {
 type slowdown struct{ alone, beside time.Duration }
 
 // ratio returns the duration next to the hostile key as a multiple of the duration alone.
-func (s slowdown) ratio() float64 { return float64(s.beside) / float64(max(s.alone, leastAlone)) }
+func (s slowdown) ratio() float64 { return float64(s.beside) / float64(max(s.alone, minAlone)) }
 
 // compare fails the test if something became much slower in most rounds.
 func compare(t *testing.T, what string, of []slowdown) {
@@ -119,7 +119,7 @@ func compare(t *testing.T, what string, of []slowdown) {
 	slices.SortFunc(of, func(a, b slowdown) int { return cmp.Compare(a.ratio(), b.ratio()) })
 	middle := of[len(of)/2]
 	t.Logf("%s: from %s to %s in the median of %d rounds", what, middle.alone, middle.beside, len(of))
-	if middle.ratio() > mostSlowdown {
+	if middle.ratio() > maxSlowdown {
 		t.Errorf("%s went from %s to %s", what, middle.alone, middle.beside)
 	}
 }
