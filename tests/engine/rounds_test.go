@@ -12,11 +12,11 @@ const (
 	seedEnv   = "SEED"
 )
 
-// rounds returns how many random queries to ask: a quarter of the usual number with -short, and otherwise ROUNDS times that number.
+// rounds returns how many random queries to ask: half of the usual number with -short, and otherwise ROUNDS times that number.
 func rounds(t *testing.T, usual int) int {
 	t.Helper()
 	if testing.Short() {
-		return max(usual/4, 1)
+		return max(usual/2, 1)
 	}
 	return usual * number(t, roundsEnv)
 }
