@@ -349,6 +349,7 @@ func TestOwnWebhook(t *testing.T) {
 		defer closed(t, c)
 		w.alert(func(f *registry.AlertFields) { f.WebhookURL = registry.To("https://own.example/x") })
 		time.Sleep(20 * time.Second)
+		synctest.Wait()
 		if len(w.got) != 1 || w.got[0].URL.String() != "https://own.example/x" || w.got[0].Header.Get("Webhook-Signature") != "" {
 			t.Fatalf("%+v", w.got)
 		}
