@@ -1,5 +1,5 @@
 import { Pin, Plus, RefreshCw } from "lucide-preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { get, patch, post } from "../../api/client";
 import { parse, stringify } from "../../api/json";
 import { type Resource, useResource } from "../../api/use";
@@ -127,7 +127,7 @@ function useSaver(of: Resource<Dashboard>, dashboard: Dashboard): (places: Place
 	const latest = useRef<Placed[]>();
 	const saved = useRef(dashboard);
 	const saving = useRef(Promise.resolve());
-	useEffect(() => {
+	useLayoutEffect(() => {
 		saved.current = dashboard;
 	}, [dashboard]);
 	const save = async (places: Placed[]) => {

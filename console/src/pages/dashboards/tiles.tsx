@@ -1,6 +1,6 @@
 import { ArrowDownRight, GripHorizontal } from "lucide-preact";
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { titleOf } from "../../insights/model";
 import { InsightTile } from "../../insights/tile";
 import { classes, Empty } from "../../ui/basics";
@@ -34,7 +34,8 @@ export function DashboardTiles({ dashboard, filters, turn, menu, onPlaces }: Til
 	const kept = JSON.stringify(tiles.map((t) => [t.id, t.layouts?.sm]));
 	const [places, setPlaces] = useState<Placed[]>(() => placesOf(tiles));
 	const [said, setSaid] = useState("");
-	useEffect(() => setPlaces(placesOf(tiles)), [kept]);
+	// An effect after the next paint would undo what was moved in between.
+	useLayoutEffect(() => setPlaces(placesOf(tiles)), [kept]);
 	const known = new Map(tiles.map((t) => [t.id, t]));
 	const show = (next: Placed[], id: number) => {
 		setPlaces(next);
