@@ -185,29 +185,26 @@ func (f *useFinder) action(id int64) {
 	}
 }
 
-// names reports whether a HogQL text may use an action or a cohort: by a keyword, a function, the name of a table, or an escaped name, which may be
+// mayUse reports whether a HogQL text may use an action or a cohort: by a keyword, a function, the name of a table, or an escaped name, which may be
 // anything. It takes a nanosecond for each byte.
-func names(text string) bool {
+func mayUse(text string) bool {
 	for i := range len(text) {
+		var word string
 		switch text[i] {
 		case 'c', 'C':
-			if begins(text[i:], "cohort") {
-				return true
-			}
+			word = "cohort"
 		case 'm', 'M':
-			if begins(text[i:], schema.MatchesAction) {
-				return true
-			}
+			word = schema.MatchesAction
 		case '\\':
+			return true
+		default:
+			continue
+		}
+		if strings.EqualFold(text[i:min(i+len(word), len(text))], word) {
 			return true
 		}
 	}
 	return false
-}
-
-// begins reports whether a text begins with a word, in any case.
-func begins(text, word string) bool {
-	return len(text) >= len(word) && strings.EqualFold(text[:len(word)], word)
 }
 
 // maxRead is how many bytes of HogQL are read in all, so that finding the uses takes no more than a millisecond or two: unlike a compile, it
@@ -216,7 +213,7 @@ const maxRead = 64 << 10
 
 // reads reports whether a text must be read. Once the texts exceed maxRead, the query may depend on anything.
 func (f *useFinder) reads(text string) bool {
-	if !names(text) {
+	if !mayUse(text) {
 		return false
 	}
 	if f.read += len(text); f.read > maxRead {
