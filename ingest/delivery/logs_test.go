@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,6 +142,53 @@ func TestShardsWaitAlone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUseWaitsForReplaced: Use waits until the target that it replaces is no longer in use, and its release for the target that is released. Neither waits for
+// the target that is used from then on, which may not answer.
+func TestUseWaitsForReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := openLogs(t, filepath.Join(t.TempDir(), "capture"), 1<<20)
+		defer closeLogs(t, l)
+		for _, project := range []int64{1, 101} { // each is in a log of its own, with its delivery
+			if err := send(t, l, project, "event"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first, second := new(busyTarget), new(busyTarget)
+		releaseFirst := l.Use(first)
+		time.Sleep(time.Hour)
+		if got := first.uses.Load(); got != 2 {
+			t.Errorf("the first target is used %d times at once, want 2", got)
+		}
+		releaseSecond := l.Use(second) // project 101 takes a minute to give up, and project 1 goes on
+		if one, two := first.uses.Load(), second.uses.Load(); one != 0 || two == 0 {
+			t.Errorf("after the second took its place the targets are used %d and %d times at once, want 0 and some", one, two)
+		}
+		time.Sleep(time.Hour)
+		releaseSecond()
+		if one, two := first.uses.Load(), second.uses.Load(); one == 0 || two != 0 {
+			t.Errorf("after the second was released the targets are used %d and %d times at once, want some and 0", one, two)
+		}
+		time.Sleep(time.Hour)
+		releaseFirst()
+		if got := first.uses.Load(); got != 0 {
+			t.Errorf("in the end the first target is used %d times at once", got)
+		}
+	})
+}
+
+// busyTarget never answers. It counts how often it is in use. For projects from 100 on it takes a minute to give up.
+type busyTarget struct{ uses atomic.Int64 }
+
+func (b *busyTarget) Deliver(ctx context.Context, project int64, _ []record.Record) (ingest.Report, error) {
+	b.uses.Add(1)
+	defer b.uses.Add(-1)
+	<-ctx.Done()
+	if project >= 100 {
+		time.Sleep(time.Minute)
+	}
+	return ingest.Report{}, context.Cause(ctx)
 }
 
 // TestOutageIsReportedOnce: a shard that is away fails the delivery of each project in a batch; the status says why once.
