@@ -100,6 +100,8 @@ func serveAdmin(methods map[string]adminHandler, w http.ResponseWriter, r *http.
 	if err != nil {
 		return err
 	}
+	rt.inProgress.Add(1)
+	defer rt.inProgress.Add(-1)
 	result, err := handle(rt, w, r)
 	if err != nil {
 		return adminError(err)

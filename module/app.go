@@ -257,7 +257,7 @@ func (a *App) start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends background tasks of the start. Requests in progress still need what Cleanup gives back.
+// Stop ends background tasks of the start.
 func (a *App) Stop() error {
 	a.endStart()
 	a.endFolders()
@@ -268,6 +268,9 @@ func (a *App) Stop() error {
 func (a *App) Cleanup() error {
 	a.endStart()
 	a.endFolders()
+	if rt := a.runtime.Load(); rt != nil && !caddy.Exiting() { // Caddy waits for requests when it exits, but not after a reload
+		rt.keepForRequests()
+	}
 	return a.giveBack()
 }
 

@@ -68,6 +68,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		h.refuse(w, r, err)
 		return nil
 	}
+	rt.inProgress.Add(1)
+	defer rt.inProgress.Add(-1)
 	switch {
 	case captures:
 		rt.capture.Serve(w, r)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -63,6 +64,28 @@ type runtime struct {
 	capture   *capture.Capture // the routes of SDKs
 
 	publicURL string // what links begin with; empty for the host of the request
+
+	inProgress atomic.Int64 // requests, including those of the admin API
+}
+
+// checkRequests is how often keepForRequests checks whether requests are in progress.
+const checkRequests = 100 * time.Millisecond
+
+// keepForRequests keeps what requests in progress use until the last of them has ended.
+func (rt *runtime) keepForRequests() {
+	if rt.inProgress.Load() == 0 {
+		return
+	}
+	release, ok := rt.Retain()
+	if !ok {
+		return
+	}
+	go func() {
+		defer release()
+		for tick := time.Tick(checkRequests); rt.inProgress.Load() > 0; {
+			<-tick
+		}
+	}()
 }
 
 // open takes a share of everything that the config names, from the bottom up.

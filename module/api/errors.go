@@ -12,6 +12,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
@@ -186,7 +187,7 @@ func ErrorOf(err error) *Error {
 			"Wrap the UNION in a subquery: SELECT * FROM (SELECT ... UNION ALL SELECT ...)")
 	case errors.Is(err, execution.ErrCancelled):
 		return Invalid("", "query_was_cancelled", "The query was cancelled.")
-	case errors.Is(err, execution.ErrStopped):
+	case errors.Is(err, execution.ErrStopped), errors.Is(err, cache.ErrClosed):
 		return serverError(http.StatusServiceUnavailable, "error", "The server is stopping. Please try again later.", execution.ErrStopped)
 	case errors.As(err, &mistakes) && len(mistakes) > 0:
 		return mistakeError(mistakes, text)

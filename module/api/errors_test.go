@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -55,6 +56,7 @@ func TestErrorBodies(t *testing.T) {
 		{"throttled", &execution.LimitError{Owner: "k", Detail: "Request was throttled. Expected available in 2 seconds.", Wait: 1500 * time.Millisecond}, 429, "2", `{"type":"throttled_error","code":"throttled","detail":"Request was throttled. Expected available in 2 seconds.","attr":null}`},
 		{"a cancelled query", execution.ErrCancelled, 400, "", `{"type":"validation_error","code":"query_was_cancelled","detail":"The query was cancelled.","attr":null}`},
 		{"a server that stops", execution.ErrStopped, 503, "", `{"type":"server_error","code":"error","detail":"The server is stopping. Please try again later.","attr":null}`},
+		{"a cache that is closed", fmt.Errorf("running the query: %w", cache.ErrClosed), 503, "", `{"type":"server_error","code":"error","detail":"The server is stopping. Please try again later.","attr":null}`},
 		{"a run error", late, 404, "", `{"error":"Version 9 not found for endpoint 'x'","current_version":3,"type":"invalid_request","code":"not_found","detail":"Version 9 not found for endpoint 'x'","attr":null}`},
 		{"a plain run error", NewRunError(400, "validation_error", "invalid_input", "Invalid limit parameter: a"), 400, "", `{"error":"Invalid limit parameter: a","type":"validation_error","code":"invalid_input","detail":"Invalid limit parameter: a","attr":null}`},
 	}

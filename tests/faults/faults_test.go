@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -233,15 +234,36 @@ func TestReload(t *testing.T) {
 	stillCached("after a config that does not start")
 }
 
-// TestReloadUnderLoad reloads repeatedly under load: no request fails. Caddy opens a separate socket for each config,
-// and the kernel resets connections that are queued on the old one when it closes (docs/operations.md). The server never saw
-// such a request, so it is sent again, once.
+// TestReloadUnderLoad reloads repeatedly under load: no request fails, whether the reload changes only the site, or closes the connections and the
+// cache that requests in progress use. Caddy opens a separate socket for each config, and the kernel resets connections that are queued on the old one
+// when it closes (docs/operations.md). The server never saw such a request, so it is sent again, once.
 func TestReloadUnderLoad(t *testing.T) {
+	cached := func(int64) (path string, body any) { return "endpoints/count/run", map[string]any{} }
+	slow := func(n int64) (path string, body any) {
+		query := fmt.Sprintf("select sum(cityHash64(number + %d)) from numbers(20000000)", n)
+		return "query/", map[string]any{"query": map[string]any{"kind": "HogQLQuery", "query": query}}
+	}
+	for _, tt := range []struct {
+		name    string
+		request func(n int64) (path string, body any)
+		config  func(s *harness.Server, n int) string
+	}{
+		{"the site", cached, func(s *harness.Server, n int) string { return s.Config(fmt.Sprintf("header X-Reload %d", n)) }},
+		{"the limits and the cache", slow, func(s *harness.Server, n int) string {
+			return strings.Replace(s.Config(""), "analytics {", fmt.Sprintf("analytics {\n\t\tcache {\n\t\t\tmax_size %dMiB\n\t\t}\n\t\tlimits {\n\t\t\tmax_execution_time %ds\n\t\t}", 100+n, 30+n), 1)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { reloadUnderLoad(t, tt.request, tt.config) })
+	}
+}
+
+func reloadUnderLoad(t *testing.T, request func(n int64) (path string, body any), config func(s *harness.Server, n int) string) {
 	server, c := start(t)
 	c.Header = http.Header{"Idempotency-Key": {"a run"}} // lets the client retry on a closing idle connection
 	stop := make(chan struct{})
 	failures := make(chan string, 1)
 	finished := make(chan int)
+	var sent atomic.Int64
 	for range 4 {
 		go func() {
 			n := 0
@@ -252,9 +274,10 @@ func TestReloadUnderLoad(t *testing.T) {
 					return
 				default:
 				}
-				answer, err := c.Send(http.MethodPost, "endpoints/count/run", map[string]any{})
+				path, body := request(sent.Add(1))
+				answer, err := c.Send(http.MethodPost, path, body)
 				if answer.Status == 0 && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) { // depends on whether the client reads or writes first
-					answer, err = c.Send(http.MethodPost, "endpoints/count/run", map[string]any{})
+					answer, err = c.Send(http.MethodPost, path, body)
 				}
 				if err != nil || answer.Status != http.StatusOK {
 					select {
@@ -268,7 +291,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		}()
 	}
 	for i := range 10 {
-		if err := os.WriteFile(server.Caddyfile(), []byte(server.Config(fmt.Sprintf("header X-Reload %d", i))), 0o600); err != nil {
+		if err := os.WriteFile(server.Caddyfile(), []byte(config(server, i)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := server.Reload(); err != nil {
