@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -35,7 +36,7 @@ func (f *Filler) fly(n name) {
 		return
 	}
 	defer leave()
-	place, err := f.Executor.Places.Enter(f.open, admission.Request{Project: n.project, Uncounted: true})
+	place, err := f.enter(f.open, n.project)
 	if err != nil {
 		f.postponed(n, err)
 		return
@@ -45,6 +46,11 @@ func (f *Filler) fly(n name) {
 	if m, ok := find(snap, n); ok && f.due(snap, m, time.Now()) {
 		f.fill(n, place)
 	}
+}
+
+// enter waits for a place, for as long as ctx is valid.
+func (f *Filler) enter(ctx context.Context, project int64) (*admission.Place, error) {
+	return f.Executor.Places.Enter(ctx, admission.Request{Project: project, Uncounted: true})
 }
 
 // lockOf returns the name of the lock that is held while a version's table is filled.
@@ -74,6 +80,7 @@ func (f *Filler) fill(n name, place *admission.Place) {
 	f.metrics.running.Inc()
 	defer f.metrics.running.Dec()
 	r := &run{Filler: f, name: n, fill: table.Pending, place: place, began: began}
+	defer func() { r.place.Leave() }() // it may be another one by then
 	ctx, cancel := context.WithCancelCause(f.open)
 	defer cancel(nil)
 	go r.follow(ctx, cancel)
@@ -151,12 +158,11 @@ func (r *run) settle(ctx context.Context) error {
 	if !ok {
 		return errSuperseded
 	}
-	var err error
-	if r.table, err = execution.TableOf(m.Endpoint, m.Version, r.fill); err != nil {
-		return err
-	}
 	plan, err := r.plan(ctx, snap, m)
 	if err != nil {
+		return err
+	}
+	if r.table, err = execution.TableOf(m.Endpoint, m.Version, r.fill); err != nil {
 		return err
 	}
 	rows, err := r.Executor.Shards.Of(r.project).Materialize(ctx, r.place, clickhouse.Materialization{
@@ -193,11 +199,34 @@ func (r *run) plan(ctx context.Context, snap *registry.Snapshot, m registry.Mate
 	if err != nil || len(plan.Fill.Reads.Cohorts) == 0 || r.Executor.Cohorts == nil {
 		return plan, err
 	}
-	later, err := r.Executor.Cohorts.Used(ctx, r.project, plan.Fill.Reads.Cohorts)
+	later, err := r.computeCohorts(ctx, snap, plan.Fill.Reads.Cohorts)
 	if err != nil || later == nil {
 		return plan, err
 	}
 	return r.Executor.PlanTable(ctx, later, r.Executor.CompilesOf(nil, nil, r.project), of, r.began)
+}
+
+// computeCohorts calls [execution.Cohorts.Used]. A calculation needs a place of the project, and there may be only one, so the fill leaves its own when
+// it has to wait.
+func (r *run) computeCohorts(ctx context.Context, snap *registry.Snapshot, cohorts []int64) (*registry.Snapshot, error) {
+	waits := slices.ContainsFunc(cohorts, func(id int64) bool {
+		c := snap.Cohort(r.project, id)
+		return c != nil && !c.Static && c.Version == 0
+	})
+	if !waits {
+		return r.Executor.Cohorts.Used(ctx, r.project, cohorts)
+	}
+	r.place.Leave()
+	later, err := r.Executor.Cohorts.Used(ctx, r.project, cohorts)
+	if err != nil {
+		return nil, err
+	}
+	place, err := r.enter(ctx, r.project)
+	if err != nil {
+		return nil, err
+	}
+	r.place = place
+	return later, nil
 }
 
 // known returns the plan of a version's table, for another moment.

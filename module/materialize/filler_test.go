@@ -1,6 +1,8 @@
 package materialize_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -135,7 +138,7 @@ func TestOneAtATime(t *testing.T) {
 // TestSuperseded: a fill that is no longer wanted ends.
 func TestSuperseded(t *testing.T) {
 	s := start(t, t.TempDir(), time.Hour)
-	e := s.create(t, "slow", "select sum(sipHash64(number)) from numbers(1000000000000)")
+	e := s.create(t, "slow", "select sum(cityHash64(number)) from numbers(1000000000000)")
 	until(t, func() bool { return s.registry.Snapshot().Endpoint(s.project, "slow").Current().Table.Running })
 	s.update(t, "slow", registry.EndpointUpdate{Table: registry.TableUpdate{On: new(false)}})
 	s.update(t, "slow", registry.EndpointUpdate{Query: hogql("select 2 as two"), Table: registry.TableUpdate{On: new(true)}})
@@ -143,4 +146,28 @@ func TestSuperseded(t *testing.T) {
 		t.Errorf("the table of the next version is %+v", table)
 	}
 	until(t, func() bool { return len(tables(t, e)) == 1 })
+}
+
+// TestCohortNeedsThePlace: a table whose query reads cohorts that were never computed is filled, though their calculations need the only place that the
+// project has.
+func TestCohortNeedsThePlace(t *testing.T) {
+	s := startLimited(t, t.TempDir(), time.Hour, admission.Limits{Places: 4, Project: 1, Queue: 10})
+	load(t, s.project, "a", "b")
+	filters := json.RawMessage(`{"properties": {"type": "AND", "values": [{"type": "behavioral", "value": "performed_event", "key": "a", "event_type": "events", "time_value": 10, "time_interval": "year"}]}}`)
+	var names []string
+	for range 2 {
+		c, err := s.registry.CreateCohort(t.Context(), registry.NewCohort{Project: s.project, CohortFields: registry.CohortFields{Filters: registry.To(filters)}}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, fmt.Sprintf("person_id in cohort %d", c.ID))
+	}
+	e := s.create(t, "members", "select event, count() as n from events where "+strings.Join(names, " and ")+" group by event")
+	table := s.settled(t, "members", 1)
+	if table.Fill == 0 {
+		t.Fatalf("the table is %+v", table)
+	}
+	if got := rows(t, s.project, e, 1, table.Fill); !strings.Contains(got, "a") {
+		t.Errorf("the rows are %s", got)
+	}
 }

@@ -2,6 +2,7 @@ package materialize_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
@@ -43,15 +45,19 @@ type server struct {
 // start starts a server on the registry in a folder, and uses its last project but one.
 func start(t *testing.T, dir string, keep time.Duration) *server {
 	t.Helper()
+	return startLimited(t, dir, keep, admission.Limits{Places: 8, Project: 4, Queue: 10})
+}
+
+func startLimited(t *testing.T, dir string, keep time.Duration, limits admission.Limits) *server {
+	t.Helper()
 	reg, house := warehousetest.Open(t, dir, clickhouse.Config{DSN: engine.DSN()})
-	s := &server{registry: reg, Filler: materialize.New(materialize.Config{
-		Registry: reg, Logger: zap.NewNop(), Keep: keep,
-		Executor: &execution.Executor{
-			Shards: warehouse.Only(house), Databases: new(execution.Databases), Places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 10}),
-		},
-	})}
+	executor := execution.Executor{Shards: warehouse.Only(house), Databases: new(execution.Databases), Places: admission.New(limits)}
+	computing := executor
+	calculator := cohorts.New(cohorts.Config{Registry: reg, Logger: zap.NewNop(), Executor: &computing})
+	executor.Cohorts = calculator
+	s := &server{registry: reg, Filler: materialize.New(materialize.Config{Registry: reg, Logger: zap.NewNop(), Keep: keep, Executor: &executor})}
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
+		if err := errors.Join(s.Close(), calculator.Close()); err != nil {
 			t.Error(err)
 		}
 	})
