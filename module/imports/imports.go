@@ -496,18 +496,33 @@ func (s *Service) finish(one *Import, status Status, reason string) error {
 	return errors.Join(err, remove(s.file(one.Project, one.ID, dataFile)), remove(s.file(one.Project, one.ID, cancelledFile)))
 }
 
+// take waits for the lock. It reports false if ctx ends first. Where the lock can't be taken for another reason than that another process holds it, it
+// tries again after a pause.
+func (s *Service) take(ctx context.Context, lock *flock.Flock) bool {
+	for told := false; ; told = true {
+		ok, err := lock.TryLockContext(ctx, s.config.Pause)
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case err == nil && ok:
+			return true
+		case !told:
+			s.config.Logger.Warn("the lock for imports can't be taken; trying again", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(s.config.Pause):
+		}
+	}
+}
+
 // work imports files, oldest first and one at a time per project, while it holds the lock of the folder.
 func (s *Service) work(ctx context.Context) {
 	defer close(s.done)
 	lock := flock.New(filepath.Join(s.config.Folder, "lock"))
-	for {
-		ok, err := lock.TryLockContext(ctx, s.config.Pause)
-		if ctx.Err() != nil {
-			return
-		}
-		if err == nil && ok {
-			break
-		}
+	if !s.take(ctx, lock) {
+		return
 	}
 	defer func() { _ = lock.Unlock() }()
 	s.clean()

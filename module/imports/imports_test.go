@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/imports"
@@ -110,6 +111,35 @@ func files(t *testing.T, folder, project, kind string) (n int) {
 		t.Fatal(err)
 	}
 	return len(names)
+}
+
+// TestLockUnavailable: imports wait while the lock can't be taken. The log says so once.
+func TestLockUnavailable(t *testing.T) {
+	folder := t.TempDir()
+	lock := filepath.Join(folder, "lock")
+	if err := os.Mkdir(lock, 0o700); err != nil { // it can't be opened as a file
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zap.WarnLevel)
+	s, err := imports.New(imports.Config{Folder: folder, Logger: zap.New(core), Run: new(runner).run, Pause: 2 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	one := add(t, s, 1, "good")
+	time.Sleep(100 * time.Millisecond)
+	until(t, s, one, imports.Waiting)
+	if logs.FilterMessageSnippet("lock").Len() != 1 || logs.Len() != 1 {
+		t.Errorf("without the lock the log has %v", logs.All())
+	}
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	until(t, s, one, imports.Completed)
 }
 
 func TestOutcomes(t *testing.T) {
