@@ -40,7 +40,8 @@ func (k *Keeper) Delete(ctx context.Context, project int64, name string) (Remove
 	if out.Removal, err = k.Registry.DeleteProject(ctx, project, name, time.Now()); err != nil {
 		return out, err
 	}
-	ctx = context.WithoutCancel(ctx) // nobody may be waiting any more
+	ctx, cancel := context.WithTimeout(k.open, maxWork) // nobody may be waiting any more
+	defer cancel()
 	defer k.wake()
 	k.Forget(project)
 	k.forgetEndpoints(project, snap, k.Registry.Snapshot())
