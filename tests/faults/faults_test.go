@@ -258,6 +258,7 @@ func TestReloadUnderLoad(t *testing.T) {
 }
 
 func reloadUnderLoad(t *testing.T, request func(n int64) (path string, body any), config func(s *harness.Server, n int) string) {
+	t.Helper()
 	server, c := start(t)
 	c.Header = http.Header{"Idempotency-Key": {"a run"}} // lets the client retry on a closing idle connection
 	stop := make(chan struct{})
