@@ -29,6 +29,8 @@ type ShardsConfig struct {
 	Main   clickhouse.Config
 	Others map[string]string // DSNs by name; all other settings are those of Main
 	Shared Shared
+	// Histories hold the changes that others in this process make, and those of these shards. Default: nil, nobody else makes any.
+	Histories *Histories
 	// Of returns the name of a project's shard; empty for the main one.
 	Of     func(project int64) string
 	Logger *zap.Logger
@@ -37,12 +39,12 @@ type ShardsConfig struct {
 // OpenShards opens all shards, as Open does.
 func OpenShards(config ShardsConfig) (*Shards, error) {
 	config.Main.Shards = 1 + len(config.Others)
-	open := func(dsn string, logger *zap.Logger) (*Warehouse, error) {
+	openOn := func(dsn string, logger *zap.Logger) (*Warehouse, error) {
 		own := config.Main
 		own.DSN = dsn
-		return Open(own, config.Shared, logger)
+		return open(own, config.Shared, config.Histories.on(dsn), logger)
 	}
-	main, err := open(config.Main.DSN, config.Logger)
+	main, err := openOn(config.Main.DSN, config.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +56,7 @@ func OpenShards(config ShardsConfig) (*Shards, error) {
 	}
 	s := &Shards{main: main, others: map[string]*Warehouse{}, of: config.Of, nowhere: With(nowhere, nil)}
 	for name, dsn := range config.Others {
-		if s.others[name], err = open(dsn, config.Logger.With(zap.String("shard", name))); err != nil {
+		if s.others[name], err = openOn(dsn, config.Logger.With(zap.String("shard", name))); err != nil {
 			delete(s.others, name)
 			return nil, errors.Join(fmt.Errorf("the shard %s: %w", name, err), s.Close())
 		}

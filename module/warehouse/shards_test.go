@@ -4,11 +4,17 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
+	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -59,6 +65,52 @@ func TestShardOfProject(t *testing.T) {
 	}
 	if s.Named("") != all[0] || s.Named("west") != all[2] || s.Named("north") != nil {
 		t.Error("a name is that of another shard")
+	}
+}
+
+// TestHistoriesOfReload: a warehouse knows what another one on the same ClickHouse changes, as after a reload that changes a limit. One on another
+// ClickHouse has changes of its own.
+func TestHistoriesOfReload(t *testing.T) {
+	histories := warehouse.NewHistories()
+	reg, _ := warehousetest.Open(t, t.TempDir(), clickhouse.Config{DSN: engine.DSN()})
+	places := admission.New(admission.Limits{Places: 8, Project: 4, Queue: 10})
+	open := func(dsn string) *house {
+		t.Helper()
+		s, err := warehouse.OpenShards(warehouse.ShardsConfig{
+			Main: clickhouse.Config{DSN: dsn, Embedded: true}, Shared: reg, Histories: histories, Of: func(int64) string { return "" }, Logger: zap.NewNop(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return &house{s.Main(), places, 0}
+	}
+	before, after, elsewhere := open(engine.DSN()), open(engine.DSN()), open("http://127.0.0.1:1/default")
+	project, ofEvents := clickhousetest.Project(), resolve.Reads{Tables: []string{physical.Events}}
+	before.project = project
+	version := func(h *house) uint64 {
+		t.Helper()
+		data, err := h.Data(t.Context(), nil, project, ofEvents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, ok := data.Version(ofEvents, time.Time{}, time.Time{})
+		if !ok {
+			t.Fatal("the version is unknown")
+		}
+		return v
+	}
+	was, wasElsewhere := version(after), version(elsewhere)
+	before.load(t, event("a", "2024-01-01T00:00:00Z"))
+	if got := version(after); got == was {
+		t.Errorf("the version is still %d", got)
+	}
+	if got := version(elsewhere); got != wasElsewhere {
+		t.Errorf("on another ClickHouse the version was %d and is %d", wasElsewhere, got)
 	}
 }
 

@@ -78,11 +78,15 @@ func (i intents) Load(ctx context.Context, project int64) ([]byte, error) {
 
 // Open prepares a warehouse and begins to look for ClickHouse in the background. It does not wait for an answer.
 func Open(config clickhouse.Config, shared Shared, logger *zap.Logger) (*Warehouse, error) {
+	return open(config, shared, newChanges(), logger)
+}
+
+func open(config clickhouse.Config, shared Shared, history *changes, logger *zap.Logger) (*Warehouse, error) {
 	client, err := clickhouse.Open(config, logger)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to ClickHouse: %w", err)
 	}
-	w := prepare(client, logger)
+	w := prepare(client, history, logger)
 	w.shared, w.ingest.Intents = shared, intents{shared}
 	w.ingest.Alone = config.Embedded // others may write to a server
 	if config.Cluster != "" {
@@ -97,15 +101,15 @@ func Open(config clickhouse.Config, shared Shared, logger *zap.Logger) (*Warehou
 
 // With returns a warehouse on a client, which it closes. If a layout is given it is used without looking. ClickHouse is only asked what callers ask.
 func With(client *clickhouse.Client, layout *schema.Layout) *Warehouse {
-	w := prepare(client, zap.NewNop())
+	w := prepare(client, newChanges(), zap.NewNop())
 	w.known.Store(layout)
 	close(w.ended)
 	return w
 }
 
-func prepare(client *clickhouse.Client, logger *zap.Logger) *Warehouse {
+func prepare(client *clickhouse.Client, history *changes, logger *zap.Logger) *Warehouse {
 	w := &Warehouse{
-		client: client, ingest: ingest.New(client), logger: logger, holder: uuid.NewString(), gate: semaphore.NewWeighted(writers), changes: newChanges(),
+		client: client, ingest: ingest.New(client), logger: logger, holder: uuid.NewString(), gate: semaphore.NewWeighted(writers), changes: history,
 		caughtUp: &caughtUp{replicas: client}, lookTime: lookTime, ended: make(chan struct{}),
 	}
 	w.ingest.Writes = w.changes
