@@ -19,6 +19,8 @@ type Sharing struct {
 	now    func() time.Time // this node's clock
 	away   atomic.Bool      // the store did not answer
 
+	wait, timeout time.Duration // sliceWait and sliceTimeout
+
 	ctx  context.Context // of background requests
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -49,7 +51,7 @@ func NewSharing(sharer registry.Sharer, count func() int) *Sharing {
 }
 
 func newSharing(sharer registry.Sharer, count func() int, now func() time.Time) *Sharing {
-	s := &Sharing{sharer: sharer, count: count, now: now, holding: make(map[*stock]struct{})}
+	s := &Sharing{sharer: sharer, count: count, now: now, wait: sliceWait, timeout: sliceTimeout, holding: make(map[*stock]struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.done.Go(s.upkeep)
 	return s
@@ -65,7 +67,7 @@ func (s *Sharing) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	s.done.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), sliceTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
 	s.giveBack(ctx, time.Time{})
 	return nil
@@ -248,7 +250,7 @@ func (h *stock) ask() {
 	s.holding[h] = struct{}{}
 	h.asking, h.asked, h.demand = make(chan struct{}), now, 0
 	s.done.Go(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, sliceTimeout)
+		ctx, cancel := context.WithTimeout(s.ctx, s.timeout)
 		defer cancel()
 		got, again, err := s.sharer.Take(ctx, h.name, h.of.rate, want)
 		s.away.Store(err != nil)
@@ -279,13 +281,13 @@ func (h *stock) prepare(ctx context.Context) {
 	defer h.of.mu.Unlock()
 	h.waiting++
 	defer func() { h.waiting-- }()
-	for h.hand < h.waiting && ctx.Err() == nil && h.sharing.now().Sub(began) < sliceWait {
+	for h.hand < h.waiting && ctx.Err() == nil && h.sharing.now().Sub(began) < h.sharing.wait {
 		h.ask()
 		answer := h.asking
 		if answer == nil || h.sharing.away.Load() { // what is left is known
 			return
 		}
-		silent := h.asked.Add(sliceWait)
+		silent := h.asked.Add(h.sharing.wait)
 		h.of.mu.Unlock()
 		select {
 		case <-answer:

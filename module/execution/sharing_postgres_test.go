@@ -66,12 +66,14 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// start starts all nodes with nothing in hand. quotas returns what their queries count on.
+// start starts all nodes with nothing in hand. They wait for a slow database, which on a busy machine is not away. quotas returns what their queries
+// count on.
 func (c *cluster) start(t *testing.T, rate registry.Rate, quotas func(*Executor) Quotas) *fleet {
 	t.Helper()
 	f := &fleet{shop: &shop{nodes: len(c.boards)}}
 	for n, b := range c.boards {
 		f.add(t, b, rate, c.known[n].Nodes, time.Now)
+		f.executors[n].Limits.Sharing.wait, f.executors[n].Limits.Sharing.timeout = time.Minute, time.Minute
 		f.quotas[n] = quotas(f.executors[n])
 	}
 	return f
