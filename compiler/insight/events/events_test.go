@@ -122,7 +122,7 @@ func TestObjects(t *testing.T) {
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}
-	nobody, err := built.Row([]byte(`["a", ["p", "1970-01-01T01:00:00+01:00", "{}", "d"], ["u","a","{}","t","d","","c"]]`))
+	nobody, err := built.Row([]byte(`["a", ["p", null, "{}", "d"], ["u","a","{}","t","d","","c"]]`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,18 +7,20 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // field is one member of an object: its name in the answer, and where its value comes from.
 type field struct {
 	name  string
-	chain []string // nil for the display name of the event's person
-	json  bool     // the value is a text that contains JSON
+	chain []string
+	expr  func(builder) hogql.Expr // instead of chain
+	json  bool                     // the value is a text that contains JSON
 }
 
 func (b builder) field(f field) hogql.Expr {
-	if f.chain == nil {
-		return b.calledBy()
+	if f.expr != nil {
+		return f.expr(b)
 	}
 	return insight.Field(f.chain...)
 }
@@ -30,6 +32,37 @@ func (b builder) calledBy() hogql.Expr {
 		names = append(names, insight.Call("nullIf", insight.Call("toString", insight.Field("person", "properties", property)), insight.Const("")))
 	}
 	return insight.Call("coalesce", append(names, insight.Field("distinct_id"))...)
+}
+
+// created returns when an event's person was created, NULL for an event without a person. Neither joins nor recorded persons have NULL: what they have
+// for no person is the epoch, which can be the creation of a person too.
+func (b builder) created() hogql.Expr {
+	at := insight.Field("person", "created_at")
+	var nobody hogql.Expr
+	switch b.world.Database.Modifiers.Persons {
+	case schema.PersonJoined:
+		return at // every event has a person
+	case schema.PersonOverriddenJoined:
+		nobody = insight.Call("empty", insight.Field("person", "id"))
+	default:
+		nobody = insight.Eq(at, insight.Const(time.Unix(0, 0).UTC()))
+		if b.hasMode() {
+			nobody = insight.And(nobody, insight.Compare(insight.Field(personMode), hogql.NotEquals, insight.Const("full")))
+		}
+	}
+	return insight.Call("if", nobody, insight.Const(nil), at)
+}
+
+// personMode says how an event's person was recorded: full, or without a profile.
+const personMode = "person_mode"
+
+// hasMode reports whether the table of events has personMode.
+func (b builder) hasMode() bool {
+	events, ok := b.world.Database.Table("events")
+	if ok {
+		_, ok = b.world.Database.Field(events, personMode)
+	}
+	return ok
 }
 
 // objects can be selected as one value: a whole event, the person of an event, and the person's display name.
@@ -45,12 +78,12 @@ var objects = map[string][]field{
 	},
 	personColumn: {
 		{name: "uuid", chain: []string{"person_id"}},
-		{name: "created_at", chain: []string{"person", "created_at"}},
+		{name: "created_at", expr: builder.created},
 		{name: "properties", chain: []string{"person", "properties"}, json: true},
 		{name: "distinct_id", chain: []string{"distinct_id"}},
 	},
 	insight.DisplayName: {
-		{name: "display_name"},
+		{name: "display_name", expr: builder.calledBy},
 		{name: "id", chain: []string{"person_id"}},
 		{name: "distinct_id", chain: []string{"distinct_id"}},
 	},
@@ -67,20 +100,11 @@ func personOrID(members []insight.Member) insight.Object {
 	last := len(members) - 1
 	somebody, nobody := insight.ObjectOf(members), insight.ObjectOf(members[last:])
 	return func(dst []byte, values []json.RawMessage) ([]byte, error) {
-		if len(values) == len(members) && !created(values[personCreated]) {
+		if len(values) == len(members) && string(values[personCreated]) == "null" {
 			return nobody(dst, values[last:])
 		}
 		return somebody(dst, values)
 	}
-}
-
-// created reports whether a person with this time of creation exists: ClickHouse shows the epoch for one that does not.
-func created(at json.RawMessage) bool {
-	var t time.Time
-	if err := json.Unmarshal(at, &t); err != nil {
-		return true
-	}
-	return !t.IsZero() && !t.Equal(time.Unix(0, 0))
 }
 
 // titled removes the title of a column, which follows --.
