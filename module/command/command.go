@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -77,6 +78,16 @@ func text(cmd *cobra.Command, flag string) string {
 		panic("BUG: " + err.Error())
 	}
 	return value
+}
+
+// choice returns the value of a flag that must be one of at least two.
+func choice(cmd *cobra.Command, flag string, among ...string) (string, error) {
+	given := text(cmd, flag)
+	if !slices.Contains(among, given) {
+		last := len(among) - 1
+		return "", fmt.Errorf("--%s is %s or %s, not %q", flag, strings.Join(among[:last], ", "), among[last], given)
+	}
+	return given, nil
 }
 
 func number(cmd *cobra.Command, flag string) int64 {

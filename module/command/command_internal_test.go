@@ -26,3 +26,24 @@ func TestRefusal(t *testing.T) {
 		})
 	}
 }
+
+func TestPropertyChoices(t *testing.T) {
+	tests := []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"no such type", []string{"--as", "Nope"}, `--as is String, Numeric, Boolean or DateTime, not "Nope"`},
+		{"nobody's property", []string{"--type", "session", "--as", "String"}, `--type is event, person or group, not "session"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := propertyCommand()
+			cmd.SilenceErrors, cmd.SilenceUsage = true, true
+			cmd.SetArgs(append([]string{"set", "--project", "1", "--name", "n"}, tt.args...))
+			if err := cmd.Execute(); err == nil || err.Error() != tt.want {
+				t.Errorf("%v: %v, want %s", tt.args, err, tt.want)
+			}
+		})
+	}
+}

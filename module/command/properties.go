@@ -13,9 +13,17 @@ func propertyCommand() *cobra.Command {
 	set := leaf("set --project <id> --type event|person|group --name <name> --as String|Numeric|Boolean|DateTime",
 		"Sets the type of a property", cobra.NoArgs,
 		func(cmd *cobra.Command, _ []string) (any, error) {
+			of, err := choice(cmd, "type", "event", "person", "group")
+			if err != nil {
+				return nil, err
+			}
+			as, err := choice(cmd, "as", "String", "Numeric", "Boolean", "DateTime")
+			if err != nil {
+				return nil, err
+			}
 			return call[json.RawMessage](cmd, http.MethodPost, "/analytics/properties", adminapi.Property{
-				Project: number(cmd, "project"), Type: text(cmd, "type"), Group: int(number(cmd, "group-type-index")),
-				Name: text(cmd, "name"), As: text(cmd, "as"),
+				Project: number(cmd, "project"), Type: of, Group: int(number(cmd, "group-type-index")),
+				Name: text(cmd, "name"), As: as,
 			})
 		})
 	set.Flags().Int64("project", 0, "the project")
