@@ -214,10 +214,7 @@ func publish(client *harness.Client) error {
 	answer, err := client.Send(http.MethodPost, "endpoints/", map[string]any{
 		"name": "bench", "query": map[string]any{"kind": "HogQLQuery", "query": query}, "data_freshness_seconds": 24 * 60 * 60,
 	})
-	if err != nil || answer.Status != http.StatusCreated {
-		return fmt.Errorf("publishing: %w: %s", err, answer.Raw)
-	}
-	return nil
+	return checked("publishing", answer, err, http.StatusCreated)
 }
 
 // runBody is the body of every load request.
@@ -227,8 +224,8 @@ const runBody = `{"limit":100}`
 func warm(client *harness.Client) ([]byte, error) {
 	for range 100 {
 		answer, err := client.Send(http.MethodPost, "endpoints/bench/run", runBody)
-		if err != nil || answer.Status != http.StatusOK {
-			return nil, fmt.Errorf("running: %w: %s", err, answer.Raw)
+		if err := checked("running", answer, err, http.StatusOK); err != nil {
+			return nil, err
 		}
 		if strings.Contains(answer.Header.Get("Cache-Status"), "; hit") {
 			if n := len(answer.Raw); n < bodyTarget*3/4 || n > bodyTarget*5/4 {
@@ -302,8 +299,11 @@ func answers(url string, length int) error {
 	}
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK || !bytes.Equal(got, bytes.Repeat([]byte("x"), length)) {
-		return fmt.Errorf("respond answers %d with %d bytes, want %d: %w", resp.StatusCode, len(got), length, err)
+	if err := checked("requesting respond", harness.Answer{Status: resp.StatusCode, Raw: got}, err, http.StatusOK); err != nil {
+		return err
+	}
+	if !bytes.Equal(got, bytes.Repeat([]byte("x"), length)) {
+		return fmt.Errorf("respond answers with %d bytes, want %d of x", len(got), length)
 	}
 	return nil
 }

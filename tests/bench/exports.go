@@ -53,8 +53,8 @@ func export(folder, format string, rows int) (size int64, grown harness.Memory, 
 		answer, err := client.Send(http.MethodPost, "endpoints/", map[string]any{
 			"name": name, "query": map[string]any{"kind": "HogQLQuery", "query": fmt.Sprintf(exported, rows)},
 		})
-		if err != nil || answer.Status != http.StatusCreated {
-			return 0, grown, fmt.Errorf("publishing: %w: %s", err, answer.Raw)
+		if err := checked("publishing", answer, err, http.StatusCreated); err != nil {
+			return 0, grown, err
 		}
 	}
 	if _, err := client.Drain("endpoints/small/run." + format); err != nil {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/quic-go/quic-go/http3"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
 // http3Load returns a load over HTTP/3, one request at a time on each connection. Debian packages no program for that.
@@ -57,8 +59,9 @@ func http3Requests(trust *tls.Config, r *rival, until time.Time) (took []time.Du
 			return nil, err
 		}
 		_, err = io.Copy(io.Discard, resp.Body)
-		if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusOK {
-			return nil, fmt.Errorf("answered %d: %w", resp.StatusCode, err)
+		err = errors.Join(err, resp.Body.Close())
+		if err := checked("running", harness.Answer{Status: resp.StatusCode}, err, http.StatusOK); err != nil {
+			return nil, err
 		}
 		if !first {
 			took = append(took, time.Since(sent))

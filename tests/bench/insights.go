@@ -185,7 +185,7 @@ func kept(ctx context.Context, client *clickhouse.Client, q clickhouse.Query) (*
 	sink := keptRows{cache.NewBuilder(cache.Limits{MaxBytes: 1 << 30})}
 	start := time.Now()
 	if _, err := client.Query(ctx, q, sink); err != nil {
-		return nil, 0, fmt.Errorf("%w (%w)\n%s", err, errors.Unwrap(err), q.SQL)
+		return nil, 0, fmt.Errorf("%w\n%s", errors.Join(err, errors.Unwrap(err)), q.SQL)
 	}
 	return sink.rows.Result(), time.Since(start).Seconds(), nil
 }

@@ -77,8 +77,8 @@ func takeProfile(server *harness.Server, path string) error {
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("taking a profile: %w: %d %.200s", err, resp.StatusCode, raw)
+	if err := checked("taking a profile", harness.Answer{Status: resp.StatusCode, Raw: raw}, err, http.StatusOK); err != nil {
+		return err
 	}
 	return os.WriteFile(path, raw, 0o600)
 }

@@ -145,7 +145,7 @@ func timed(ctx context.Context, client *clickhouse.Client, q clickhouse.Query) (
 	var sink rowText
 	start := time.Now()
 	if _, err := client.Query(ctx, q, &sink); err != nil {
-		return "", 0, fmt.Errorf("%w (%w)\n%s", err, errors.Unwrap(err), q.SQL)
+		return "", 0, fmt.Errorf("%w\n%s", errors.Join(err, errors.Unwrap(err)), q.SQL)
 	}
 	return string(sink), time.Since(start).Seconds(), nil
 }

@@ -111,8 +111,11 @@ func (s *rowSet) prepare(dsn string, client *harness.Client) error {
 			return err
 		}
 		var answer struct{ Results, Data []json.RawMessage }
-		if err := json.Unmarshal(raw, &answer); err != nil || len(answer.Results)+len(answer.Data) != rowCount {
-			return fmt.Errorf("%d rows: %w: %.300s", len(answer.Results)+len(answer.Data), err, raw)
+		if err := json.Unmarshal(raw, &answer); err != nil {
+			return fmt.Errorf("reading the rows: %w: %.300s", err, raw)
+		}
+		if got := len(answer.Results) + len(answer.Data); got != rowCount {
+			return fmt.Errorf("%d rows, want %d: %.300s", got, rowCount, raw)
 		}
 	}
 	return nil

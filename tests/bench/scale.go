@@ -124,8 +124,8 @@ func (a amounts) measure(ctx context.Context, folder string, number int) (c cost
 			}
 			began := time.Now()
 			answer, err := client.Send(m.method, m.path, body)
-			if err != nil || answer.Status != m.status {
-				return c, fmt.Errorf("%s %s: %w: %d %s", m.method, m.path, err, answer.Status, answer.Raw)
+			if err := checked(m.method+" "+m.path, answer, err, m.status); err != nil {
+				return c, err
 			}
 			took[n] = time.Since(began).Seconds()
 		}

@@ -118,8 +118,8 @@ func (f *settledFigure) ask(client *harness.Client, last time.Time, refresh stri
 	began := time.Now()
 	answer, err := client.Send(http.MethodPost, "query/", `{"refresh":"`+refresh+`","query":`+node+`}`)
 	took := time.Since(began)
-	if err != nil || answer.Status != http.StatusOK {
-		return 0, 0, nil, fmt.Errorf("asking: %w: %s", err, answer.Raw)
+	if err := checked("asking", answer, err, http.StatusOK); err != nil {
+		return 0, 0, nil, err
 	}
 	after, err := client.Server.ProcessorTime()
 	return (after - before).Seconds(), took.Seconds() * 1000, answer.Header, err

@@ -40,11 +40,12 @@ func staleHits(folder string) (goals []goal, err error) {
 	answer, err := client.Send(http.MethodPost, "endpoints/", map[string]any{
 		"name": "ageing", "query": map[string]any{"kind": "HogQLQuery", "query": slowSQL}, "data_freshness_seconds": 1,
 	})
-	if err != nil || answer.Status != http.StatusCreated {
-		return nil, fmt.Errorf("publishing: %w: %s", err, answer.Raw)
+	if err := checked("publishing", answer, err, http.StatusCreated); err != nil {
+		return nil, err
 	}
-	if answer, err = client.Send(http.MethodPost, "endpoints/ageing/run", runBody); err != nil || answer.Status != http.StatusOK {
-		return nil, fmt.Errorf("running: %w: %s", err, answer.Raw)
+	answer, err = client.Send(http.MethodPost, "endpoints/ageing/run", runBody)
+	if err := checked("running", answer, err, http.StatusOK); err != nil {
+		return nil, err
 	}
 	hits := sendHits(client)
 	var around, apart []float64 // milliseconds

@@ -433,8 +433,11 @@ func checkSharedTypes(t *testing.T, servers []*harness.Server, project int64, ke
 		c := server.Client(project, key)
 		for _, path := range []string{"groups_types/", "property_definitions/?limit=500", "property_definitions/?limit=500&type=person"} {
 			answer, err := c.Send(http.MethodGet, path, nil)
-			if err != nil || answer.Status != http.StatusOK {
-				return "", fmt.Errorf("%s: %d %s: %w", path, answer.Status, answer.Raw, err)
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", path, err)
+			}
+			if answer.Status != http.StatusOK {
+				return "", fmt.Errorf("%s: %d %s", path, answer.Status, answer.Raw)
 			}
 			seen += string(answer.Raw)
 		}
@@ -446,8 +449,12 @@ func checkSharedTypes(t *testing.T, servers []*harness.Server, project int64, ke
 			if err != nil {
 				return err
 			}
-			if other, err := known(server); err != nil || other != first {
-				return fmt.Errorf("project %d: server %d knows the types\n%s\nand server 0\n%s: %w", project, n, other, first, err)
+			other, err := known(server)
+			if err != nil {
+				return err
+			}
+			if other != first {
+				return fmt.Errorf("project %d: server %d knows the types\n%s\nand server 0\n%s", project, n, other, first)
 			}
 			return nil
 		})
