@@ -90,7 +90,7 @@ func (l *locks) lockFile(ctx context.Context, path, holder string) (others bool,
 
 // Keep implements registry.Store.
 func (s *Store) Keep(_ context.Context, name string, data []byte) error {
-	if err := s.locks.keep(filepath.Join(s.locks.dir, name+".kept"), data); err != nil {
+	if err := s.locks.keep(filepath.Join(s.locks.dir, name+keptSuffix), data); err != nil {
 		return fmt.Errorf("keeping %s: %w", name, err)
 	}
 	return nil
@@ -111,7 +111,7 @@ func (l *locks) keep(path string, data []byte) error {
 
 // Kept implements registry.Store.
 func (s *Store) Kept(_ context.Context, name string) ([]byte, error) {
-	data, err := os.ReadFile(filepath.Join(s.locks.dir, name+".kept")) //nolint:gosec // beside the registry
+	data, err := os.ReadFile(filepath.Join(s.locks.dir, name+keptSuffix)) //nolint:gosec // beside the registry
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, nil

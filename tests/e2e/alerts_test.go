@@ -291,6 +291,16 @@ func TestAlertMistakes(t *testing.T) {
 	}
 }
 
+// TestAlertNames: as everywhere, a name can be a number.
+func TestAlertNames(t *testing.T) {
+	c := newProject(t)
+	body := (&alertCase{condition: "absolute_value", upper: new(5.0)}).fields(newInsight(t, c, nil))
+	body["name"] = 5
+	if made := c.Do(t, http.MethodPost, "alerts/", body); made.Status != http.StatusCreated || made.Body["name"] != "5" {
+		t.Errorf("%d %s", made.Status, made.Raw)
+	}
+}
+
 // TestAlertLists tests filters and searches, and what happens when an insight is deleted.
 func TestAlertLists(t *testing.T) {
 	c := newProject(t)

@@ -27,7 +27,7 @@ func readAlert(c *api.Caller, in *api.Input, before *registry.Alert) (registry.A
 		return f, err
 	}
 	whole := in.Method != http.MethodPatch
-	r := &api.Fields{All: all, Wrong: wrongType}
+	r := &api.Fields{All: all}
 	f.Insight = insightField(c, r, whole)
 	f.Name = api.Change[string](r, "name")
 	f.Subscribers = usersField(c, r, whole)
@@ -84,16 +84,6 @@ func mayWatch(c *api.Caller, before *registry.Alert, f *registry.AlertFields) er
 		return api.MissingScope(result.QueryScope)
 	}
 	return nil
-}
-
-func wrongType(name, want string) error {
-	switch want {
-	case "boolean":
-		return api.Invalid(name, "invalid_input", "Must be a valid boolean.")
-	case "integer":
-		return api.Invalid(name, "invalid_input", "A valid integer is required.")
-	}
-	return api.Invalid(name, "invalid_input", "Not a valid %s.", want)
 }
 
 func noObject(field, given string) *api.Error {
@@ -181,7 +171,7 @@ func thresholdFields(r *api.Fields, f *registry.AlertFields, whole bool) {
 	if !ok {
 		return
 	}
-	t := api.Fields{Prefix: "threshold__", Wrong: wrongType}
+	t := api.Fields{Prefix: "threshold__"}
 	if json.Unmarshal(raw, &t.All) != nil {
 		r.Fail("threshold__non_field_errors", "invalid_input", "Invalid data. Expected a dictionary, but got %s.", api.PythonType(raw))
 		return

@@ -25,7 +25,7 @@ type userRecord struct {
 // getUser answers GET /api/users/@me/.
 func getUser(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	me := api.UserOf(c.Key)
-	if name := in.At.Name; name != "@me" && name != me.UUID {
+	if name := in.At.Name; name != meAlias && name != me.UUID {
 		return nil, api.NotFound("Not found.")
 	}
 	own := recordOrganization(c)
