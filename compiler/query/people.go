@@ -81,9 +81,16 @@ func CanonicalOver(kind string, source Node, node any) []byte {
 	return append(append(out, source.Canonical()...), '}')
 }
 
-// Source reads the node in the field source, which must be of one of the given kinds. It returns nil if there is none, or one of
-// another kind, which it notes.
-func (r *Reader) Source(o *Object, kinds ...string) Node {
+// EndWithSource reads what is left of a node about another one: its labels, and the source, which must be of one of the given kinds. Any other
+// field is a mistake from then on. It returns nil if there is no source, or one of another kind, which it notes.
+func (r *Reader) EndWithSource(o *Object, kinds ...string) Node {
+	source := r.source(o, kinds...)
+	r.Tags(o)
+	o.Close()
+	return source
+}
+
+func (r *Reader) source(o *Object, kinds ...string) Node {
 	given, ok := o.Take("source")
 	if !ok {
 		return nil
@@ -116,7 +123,7 @@ func ReadActorsOf(kinds ...string) func(*Reader, *Object) Node {
 		if len(of) == 0 {
 			of = r.kinds.names(func(k *Kind) bool { return k.Actors != nil })
 		}
-		behind, ok := r.Source(o, of...).(Insight)
+		behind, ok := r.source(o, of...).(Insight)
 		if !ok {
 			return nil
 		}
@@ -167,9 +174,7 @@ func (q *ActorsOptions) Canonical() []byte { return CanonicalOver(q.Kind(), q.So
 func ReadActorsOptions(r *Reader, o *Object) Node {
 	o.Required("source")
 	q := &ActorsOptions{Modifiers: r.Modifiers(o)}
-	source, ok := r.Source(o, r.Drills()...).(PeopleSource)
-	r.Tags(o)
-	o.Close()
+	source, ok := r.EndWithSource(o, r.Drills()...).(PeopleSource)
 	if !ok {
 		return nil
 	}

@@ -71,8 +71,6 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 		q.OrderBy = []string{}
 	}
 	q.Limit, q.Offset = o.OrZero("limit"), o.OrZero("offset")
-	q.Source = r.Source(o, append(r.Drills(), "HogQLQuery")...)
-	r.Tags(o)
-	o.Close()
+	q.Source = r.EndWithSource(o, append(r.Drills(), "HogQLQuery")...)
 	return q
 }

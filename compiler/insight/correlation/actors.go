@@ -56,9 +56,7 @@ func ReadActors(r *query.Reader, o *query.Object) query.Node {
 		entity := r.SeriesNode(given, o.Field("funnelCorrelationPersonEntity"), true)
 		q.Entity = &entity
 	}
-	source, ok := r.Source(o, "FunnelCorrelationQuery").(*Query)
-	r.Tags(o)
-	o.Close()
+	source, ok := r.EndWithSource(o, "FunnelCorrelationQuery").(*Query)
 	if !ok {
 		return nil
 	}

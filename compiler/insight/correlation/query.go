@@ -98,9 +98,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 		ExcludeEvents: r.Texts(o, "funnelCorrelationExcludeEventNames"), EventNames: r.Texts(o, "funnelCorrelationEventNames"),
 		ExcludeEventProperties: r.Texts(o, "funnelCorrelationEventExcludePropertyNames"), Modifiers: r.Modifiers(o),
 	}
-	source, ok := r.Source(o, "FunnelsActorsQuery").(*funnels.ActorsQuery)
-	r.Tags(o)
-	o.Close()
+	source, ok := r.EndWithSource(o, "FunnelsActorsQuery").(*funnels.ActorsQuery)
 	if !ok {
 		return nil
 	}

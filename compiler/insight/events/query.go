@@ -116,8 +116,6 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	if action, ok := o.ActionID("actionId"); ok {
 		q.Action = &action
 	}
-	q.Source, _ = r.Source(o, r.Drills()...).(query.PeopleSource)
-	r.Tags(o)
-	o.Close()
+	q.Source, _ = r.EndWithSource(o, r.Drills()...).(query.PeopleSource)
 	return q
 }
