@@ -8,7 +8,7 @@ import { navigation, type NavigationItem, type PageRoute, routes } from "./pages
 import { Palette, paletteOpen } from "./palette";
 import { leave, Link, match, navigate, pageAddress, place, projectPath } from "./router";
 import { can, session, sessionEnded } from "./session";
-import { codeInAddress, resume, SignIn, SignInAgain, signOut } from "./signin";
+import { canPass, codeInAddress, dropCode, resume, SignIn, SignInAgain, signOut, Waiting } from "./signin";
 import { dark, setTheme } from "./theme";
 import { Failure, IconButton, Loading, PageHead } from "./ui/basics";
 import { Toasts } from "./ui/dialog";
@@ -16,20 +16,31 @@ import { documentTitle, heading } from "./ui/title";
 
 /** The console: a form to sign in, or the page that the address names. */
 export function App() {
-	const [state, setState] = useState<{ resuming: boolean; failed: string }>({ resuming: true, failed: "" });
+	const [resuming, setResuming] = useState(true);
+	const [failed, setFailed] = useState<unknown>();
+	const [asking, setAsking] = useState(false);
+	const start = () => {
+		setResuming(true);
+		setFailed(undefined);
+		resume()
+			.catch(setFailed)
+			.finally(() => setResuming(false));
+	};
 	useEffect(() => {
-		resume().then(
-			() => setState({ resuming: false, failed: "" }),
-			(error) => setState({ resuming: false, failed: messageOf(error) }),
-		);
+		start();
 		window.addEventListener("hashchange", followLink);
 		const stops = [effect(markReady), effect(nameDocument)];
 		return () => stops.forEach((stop) => stop());
 	}, []);
-	if (state.resuming) return <Loading />;
+	if (resuming) return <Loading />;
+	const askForKey = () => {
+		dropCode();
+		setAsking(true);
+	};
+	if (!session.value && canPass(failed) && !asking) return <Waiting error={failed} retry={start} onOther={askForKey} />;
 	return (
 		<>
-			{session.value ? <Shell /> : <SignIn failed={state.failed} />}
+			{session.value ? <Shell /> : <SignIn failed={failed === undefined || asking ? "" : messageOf(failed)} />}
 			{session.value && sessionEnded.value && <SignInAgain />}
 			<Toasts />
 		</>

@@ -20,6 +20,9 @@ export interface Session {
 	project: Project;
 }
 
+/** What a tab keeps of its session. */
+export type Kept = Pick<Session, "key" | "own" | "expiresAt">;
+
 /** The session of this tab; null before signing in. */
 export const session = signal<Session | null>(null);
 
@@ -43,8 +46,13 @@ export function can(scope: string): boolean {
 export function open(next: Session): void {
 	sessionEnded.value = "";
 	session.value = next;
+	keep(next);
+}
+
+/** Keeps a key for the tab, whether it can be used yet or not. */
+export function keep({ key, own, expiresAt }: Kept): void {
 	try {
-		sessionStorage.setItem(storedAt, JSON.stringify({ key: next.key, own: next.own, expiresAt: next.expiresAt }));
+		sessionStorage.setItem(storedAt, JSON.stringify({ key, own, expiresAt }));
 	} catch {
 		// The browser keeps nothing: a reload signs out.
 	}
@@ -69,7 +77,7 @@ export function end(): void {
 }
 
 /** The key that this tab had before a reload. */
-export function stored(): Pick<Session, "key" | "own" | "expiresAt"> | null {
+export function stored(): Kept | null {
 	try {
 		const kept = JSON.parse(sessionStorage.getItem(storedAt) ?? "null");
 		return typeof kept?.key === "string" ? { key: kept.key, own: kept.own === true, expiresAt: kept.expiresAt } : null;

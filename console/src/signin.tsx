@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { ApiError, messageOf, send } from "./api/client";
-import { close, open, type Project, type Session, session, sessionEnded, stored } from "./session";
-import { Button, Field, Snippet, TextInput } from "./ui/basics";
+import { close, keep, type Kept, open, type Project, type Session, session, sessionEnded, stored } from "./session";
+import { Button, Failure, Field, Snippet, TextInput } from "./ui/basics";
 import { Dialog } from "./ui/dialog";
 import { useHeading } from "./ui/title";
 
@@ -16,16 +16,10 @@ export function codeInAddress(): string | null {
 	return new URLSearchParams(window.location.hash.slice(1)).get("code");
 }
 
-/** Signs in with the code in the address, or with the key that the tab had before a reload. */
+/** Signs in with the code in the address, or with the key that the tab had before a reload. A server that fails takes neither away. */
 export async function resume(): Promise<void> {
 	const code = codeInAddress();
-	if (code) {
-		window.history.replaceState(window.history.state, "", window.location.pathname + window.location.search);
-		const { data } = await send<Exchanged>("POST", "/api/console/session/", { body: { code } });
-		await signInWith(data.key, { own: true, expiresAt: data.expires_at });
-		return;
-	}
-	const kept = stored();
+	const kept = code ? await exchanged(code) : stored();
 	if (!kept) return;
 	try {
 		await signInWith(kept.key, kept);
@@ -33,6 +27,31 @@ export async function resume(): Promise<void> {
 		if (!(error instanceof ApiError) || error.status !== 401) throw error;
 		close("Your session has ended. Sign in again.");
 	}
+}
+
+/** The key that a link's code stands for. A code works once: the tab keeps the key before anything else can fail. */
+async function exchanged(code: string): Promise<Kept> {
+	try {
+		const { data } = await send<Exchanged>("POST", "/api/console/session/", { body: { code } });
+		const kept = { key: data.key, own: true, expiresAt: data.expires_at };
+		keep(kept);
+		dropCode();
+		return kept;
+	} catch (error) {
+		if (!canPass(error)) dropCode();
+		throw error;
+	}
+}
+
+/** Takes the code of a link out of the address. */
+export function dropCode(): void {
+	window.history.replaceState(window.history.state, "", window.location.pathname + window.location.search);
+}
+
+/** Reports whether an error says nothing of the request, so that the same request may succeed later. */
+export function canPass(error: unknown): boolean {
+	if (!(error instanceof ApiError)) return false;
+	return error.status >= 500 || error.status === 429 || error.code === "unreachable" || error.code === "not_json";
 }
 
 interface SignInOptions {
@@ -81,7 +100,27 @@ export function SignIn({ failed }: { failed: string }) {
 	);
 }
 
-/** The same over a page with something unsaved, when its key no longer works. Who closes it can still read and copy what is there. */
+/** Says that the server failed while the tab signed in by itself. */
+export function Waiting({ error, retry, onOther }: { error: unknown; retry: () => void; onOther: () => void }) {
+	const title = "The server has a problem";
+	useHeading(title);
+	return (
+		<main class="signin">
+			<div>
+				<h1>{title}</h1>
+				<div class="form">
+					<Failure error={error} retry={retry} />
+					<p>{codeInAddress() ? "The link stays in the address." : "You are not signed out: this tab keeps your key."}</p>
+					<div>
+						<Button onClick={onOther}>Use another key</Button>
+					</div>
+				</div>
+			</div>
+		</main>
+	);
+}
+
+/** The form over a page with something unsaved, when its key no longer works. Who closes it can still read and copy what is there. */
 export function SignInAgain() {
 	return (
 		<Dialog title="Sign in" onClose={() => (sessionEnded.value = "")}>
