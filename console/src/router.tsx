@@ -15,15 +15,24 @@ export interface Guard {
 	ask: (go: () => void) => void;
 	/** Whether it is lost in another tab of the page, too, which is in the query string. */
 	tab: boolean;
+	/** Whether it lies over the page, as a form does: then the page is asked as well. */
+	over?: boolean;
 }
 
-/** What the page would lose; the last is asked. */
+/** What the page would lose; the last is asked first. */
 export const guards = signal<readonly Guard[]>([]);
 
 /** What would be lost at another place. */
-function guardOf(next: { path: string; search: string }): Guard | undefined {
+function lostAt(next: { path: string; search: string }): Guard[] {
 	const away = next.path !== place.value.path;
-	return guards.value.findLast((guard) => away || (guard.tab && next.search !== place.value.search));
+	return guards.value.filter((guard) => away || (guard.tab && next.search !== place.value.search));
+}
+
+/** Goes, if what would be lost may be. */
+function askAll(lost: readonly Guard[], go: () => void): void {
+	const guard = lost.at(-1);
+	if (guard) guard.ask(guard.over ? () => askAll(lost.slice(0, -1), go) : go);
+	else go();
 }
 
 /** Which entry of the history is shown. Entries carry their numbers, which rise by one: the browser does not say how far it has gone. */
@@ -55,14 +64,14 @@ window.addEventListener("popstate", () => {
 	}
 	const next = here();
 	const steps = at - entry;
-	const guard = sure || steps === 0 ? undefined : guardOf(next);
-	if (!guard) {
+	const lost = sure || steps === 0 ? [] : lostAt(next);
+	if (lost.length === 0) {
 		entry = at;
 		place.value = next;
 		return;
 	}
 	returned = () =>
-		guard.ask(() => {
+		askAll(lost, () => {
 			sureStep = true;
 			window.history.go(steps);
 		});
@@ -71,18 +80,16 @@ window.addEventListener("popstate", () => {
 
 /** Does what ends the page, such as signing out, if what would be lost may be. */
 export function leave(go: () => void): void {
-	const guard = guards.value.at(-1);
-	if (guard) guard.ask(go);
-	else go();
+	askAll(guards.value, go);
 }
 
 /** Goes to an address of this site. `replace` leaves no entry in the history; `sure` leaves the page without asking it. */
 export function navigate(to: string, { replace = false, sure = false } = {}): void {
 	if (to === window.location.pathname + window.location.search) return;
 	const { pathname: path, search } = new URL(to, window.location.href);
-	const guard = sure ? undefined : guardOf({ path, search });
-	if (guard) {
-		guard.ask(() => navigate(to, { replace, sure: true }));
+	const lost = sure ? [] : lostAt({ path, search });
+	if (lost.length > 0) {
+		askAll(lost, () => navigate(to, { replace, sure: true }));
 		return;
 	}
 	if (!replace) entry++;

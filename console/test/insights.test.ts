@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { sourceOf } from "../src/api/query";
-import { readTags } from "../src/data/definition";
+import { readTags } from "../src/data/tags";
 import {
 	addressOfQuery,
 	canAlert,

@@ -106,6 +106,44 @@ describe("router", () => {
 		expect(asked.at(-1)).toBe("gone");
 	});
 
+	test("a form over the page is asked first, and then the page", () => {
+		const asked: string[] = [];
+		let go = () => {};
+		const guard = (name: string, fields: { tab: boolean; over?: boolean }) => ({
+			...fields,
+			ask: (leave: () => void) => {
+				asked.push(name);
+				go = leave;
+			},
+		});
+		const at = () => router.place.value.path + router.place.value.search;
+		router.navigate("/a");
+		router.guards.value = [
+			guard("part", { tab: false }),
+			guard("page", { tab: false }),
+			guard("lower form", { tab: true, over: true }),
+			guard("form", { tab: true, over: true }),
+		];
+		for (const want of [["form"], ["lower form"], ["page"], []]) {
+			if (want[0] === "form") router.navigate("/b");
+			else go();
+			expect(asked.splice(0)).toEqual(want);
+			expect(at()).toBe(want.length ? "/a" : "/b");
+		}
+		router.navigate("/b?tab=c");
+		go();
+		expect(asked).toEqual(["form", "lower form"]);
+		expect(at()).toBe("/b");
+		go();
+		expect(at()).toBe("/b?tab=c");
+		router.leave(() => asked.push("gone"));
+		go();
+		go();
+		go();
+		expect(asked.splice(2)).toEqual(["form", "lower form", "page", "gone"]);
+		router.guards.value = [];
+	});
+
 	test("Back and Forward are asked, and the history stays as it is", async () => {
 		vi.useFakeTimers();
 		let asked = 0;

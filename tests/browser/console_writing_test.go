@@ -163,6 +163,77 @@ func TestConsoleLeavingBack(t *testing.T) {
 	at("keys")
 }
 
+// TestConsoleLeavingForm: a form in which something was written asks before Back, a reload or the end of the session takes it away, and not
+// when it is saved or closed.
+func TestConsoleLeavingForm(t *testing.T) {
+	t.Parallel()
+	c, client := ownProject(t, "leaving a form")
+	at := func(want string) {
+		t.Helper()
+		harness.Eventually(t, 15*time.Second, func() error {
+			if got, want := c.path(t), fmt.Sprintf("/project/%d/%s", c.project, want); got != want {
+				return fmt.Errorf("the path is %s, want %s", got, want)
+			}
+			return nil
+		})
+	}
+	back := func() { c.evaluate(t, `history.back(), ""`) }
+	reloads := func() bool {
+		return c.evaluate(t, `String(dispatchEvent(new Event("beforeunload", { cancelable: true })))`) == "true"
+	}
+	for _, page := range []string{"Keys", "Dashboards"} {
+		c.press(t, "link", page)
+	}
+	c.press(t, "button", "New dashboard")
+	if !reloads() {
+		t.Error("an untouched form asks before a reload")
+	}
+	c.fill(t, "textbox", "Name", "Growth")
+	if reloads() {
+		t.Error("a form with something written does not ask before a reload")
+	}
+	back()
+	c.one(t, "dialog", "Leave this page?")
+	c.shows(t, "What you wrote into “New dashboard” is not saved.")
+	c.accessible(t)
+	c.picture(t, "leaving a form")
+	c.press(t, "button", "Stay")
+	at("dashboard")
+	c.press(t, "button", "Create")
+	board := record(t, client, "dashboards/")["results"].([]any)[0].(map[string]any)
+	at(fmt.Sprint("dashboard/", board["id"]))
+	back()
+	at("dashboard")
+
+	c.press(t, "button", "New dashboard")
+	c.fill(t, "textbox", "Name", "Growth")
+	back()
+	c.press(t, "button", "Leave")
+	at("keys")
+	if got := c.text(t, "dialog"); got != "" {
+		t.Errorf("the form is still there: %s", got)
+	}
+
+	c.press(t, "link", "Endpoints")
+	c.press(t, "button", "New endpoint")
+	c.fill(t, "textbox", "Name", "sales")
+	back()
+	c.press(t, "button", "Leave")
+	at("endpoints")
+	if got := c.text(t, "dialog"); got != "" {
+		t.Errorf("the form of an endpoint is still there: %s", got)
+	}
+	c.press(t, "button", "New endpoint")
+	c.fill(t, "textbox", "Name", "sales")
+	c.press(t, "button", "Cancel")
+	if got := c.text(t, "dialog"); got != "" {
+		t.Errorf("Cancel leaves %s", got)
+	}
+	if !reloads() {
+		t.Error("a form that was closed asks before a reload")
+	}
+}
+
 // TestConsoleTabKeys moves through tabs and menus with Home and End.
 func TestConsoleTabKeys(t *testing.T) {
 	t.Parallel()

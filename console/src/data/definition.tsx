@@ -1,9 +1,10 @@
 import { useState } from "preact/hooks";
 import { patch } from "../api/client";
 import { Badge, Checkbox, Field, Select, TextArea, TextInput } from "../ui/basics";
-import { FormDialog } from "../ui/dialog";
+import { FormDialog } from "../ui/form-dialog";
 import type { Definition } from "./definitions";
 import { typeName } from "./definitions";
+import { readTags } from "./tags";
 
 export function Tags({ tags }: { tags: readonly string[] }) {
 	if (tags.length === 0) return null;
@@ -23,12 +24,6 @@ export function Marks({ definition }: { definition: Definition }) {
 			{definition.verified && <Badge tone="good">Verified</Badge>} {definition.hidden && <Badge>Hidden</Badge>}
 		</>
 	);
-}
-
-/** Texts between commas, each once. */
-export function readTags(text: string): string[] {
-	const tags = text.split(",").map((tag) => tag.trim());
-	return [...new Set(tags)].filter(Boolean);
 }
 
 const types = [null, "String", "Numeric", "Boolean", "DateTime", "Duration"].map((type) => ({ value: type ?? "", label: typeName(type) }));

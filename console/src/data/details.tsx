@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Field, TextArea, TextInput } from "../ui/basics";
-import { FormDialog } from "../ui/dialog";
-import { readTags } from "./definition";
+import { FormDialog } from "../ui/form-dialog";
+import { readTags } from "./tags";
 
 /** What people say of an insight or a dashboard. */
 export interface Details {

@@ -1,9 +1,9 @@
 import { signal } from "@preact/signals";
 import { X } from "lucide-preact";
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef } from "preact/hooks";
 import { messageOf } from "../api/client";
-import { Button, classes, IconButton } from "./basics";
+import { classes, IconButton } from "./basics";
 
 /** What had the focus when a dialog was opened. */
 const openers = new WeakMap<Element, Element | null>();
@@ -97,83 +97,6 @@ export function Dialog({
 			</div>
 			<Toasts dialog={name} />
 		</dialog>
-	);
-}
-
-/**
- * A dialog with a form: it is sent by Enter or the button, and stays open with what is wrong when the server refuses it. Once something
- * was written into it, a click beside it does not close it, and Escape only after it has asked.
- */
-export function FormDialog({
-	title,
-	action,
-	children,
-	onSubmit,
-	onClose,
-	danger,
-	wide,
-}: {
-	title: string;
-	/** What the button says, such as "Save". */
-	action: string;
-	children?: ComponentChildren;
-	/** Does it. The dialog closes unless it throws. */
-	onSubmit: () => Promise<void>;
-	onClose: () => void;
-	danger?: boolean;
-	wide?: boolean;
-}) {
-	const [busy, setBusy] = useState(false);
-	const [wrong, setWrong] = useState("");
-	const [touched, setTouched] = useState(false);
-	const [asking, setAsking] = useState(false);
-	const shut = useRef(false);
-	useEffect(() => () => void (shut.current = true), []);
-	const submit = async (event: Event) => {
-		event.preventDefault();
-		setBusy(true);
-		setWrong("");
-		try {
-			await onSubmit();
-			if (!shut.current) onClose();
-		} catch (error) {
-			if (shut.current) toast(messageOf(error), { bad: true });
-			setWrong(messageOf(error));
-			setBusy(false);
-		}
-	};
-	return (
-		<>
-			<Dialog title={title} onClose={onClose} wide={wide} firm={touched ? () => setAsking(true) : undefined}>
-				<form onSubmit={submit} onInput={() => setTouched(true)} class="form">
-					{children}
-					{wrong && (
-						<p class="mistake" role="alert">
-							{wrong}
-						</p>
-					)}
-					<footer class="dialog-foot">
-						<Button onClick={onClose}>Cancel</Button>
-						<Button type="submit" look={danger ? "danger" : "primary"} busy={busy}>
-							{action}
-						</Button>
-					</footer>
-				</form>
-			</Dialog>
-			{asking && (
-				<Dialog title="Discard what you wrote?" onClose={() => setAsking(false)}>
-					<div class="form">
-						<p>The form closes, and nothing of it is kept.</p>
-						<footer class="dialog-foot">
-							<Button onClick={() => setAsking(false)}>Keep writing</Button>
-							<Button look="danger" onClick={onClose}>
-								Discard
-							</Button>
-						</footer>
-					</div>
-				</Dialog>
-			)}
-		</>
 	);
 }
 

@@ -8,7 +8,7 @@ import { can } from "../../session";
 import { usedNames, type Variable } from "../../sql/variables";
 import { Field, Segments, Select, TextArea, TextInput } from "../../ui/basics";
 import { Combobox, type Suggestion } from "../../ui/combobox";
-import { FormDialog } from "../../ui/dialog";
+import { FormDialog } from "../../ui/form-dialog";
 import type { Endpoint } from "./api";
 
 interface InsightRecord {

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { readTags } from "../../data/definition";
+import { readTags } from "../../data/tags";
 import { clock, projectZone, startOfDay } from "../../data/time";
 import { same } from "../../insights/model";
 import { can } from "../../session";

@@ -4,7 +4,8 @@ import { When } from "../../data/time";
 import { sourceOf } from "../../api/query";
 import { can } from "../../session";
 import { Badge, Button, Card, Checkbox, Field, Select } from "../../ui/basics";
-import { attempt, Dialog, FormDialog, toast } from "../../ui/dialog";
+import { attempt, Dialog, toast } from "../../ui/dialog";
+import { FormDialog } from "../../ui/form-dialog";
 import { Menu, type MenuItem } from "../../ui/menu";
 import { type Column, Table } from "../../ui/table";
 import {

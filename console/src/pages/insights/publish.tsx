@@ -4,7 +4,7 @@ import { type QueryNode, sourceOf } from "../../api/query";
 import { endpointName, endpointNameMistake, endpointVariables, type Insight } from "../../insights/model";
 import { navigate, pageAddress } from "../../router";
 import { Field, TextArea, TextInput } from "../../ui/basics";
-import { FormDialog } from "../../ui/dialog";
+import { FormDialog } from "../../ui/form-dialog";
 
 interface PublishProps {
 	query: QueryNode;

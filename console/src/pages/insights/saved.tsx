@@ -10,7 +10,8 @@ import { canAlert, firstQuery, type Insight, kindName, same, titleOf, withSource
 import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
 import { Badge, Button, IconButton, PageHead } from "../../ui/basics";
-import { attempt, FormDialog } from "../../ui/dialog";
+import { attempt } from "../../ui/dialog";
+import { FormDialog } from "../../ui/form-dialog";
 import { AskBeforeLeaving } from "../../ui/leaving";
 import { Menu, type MenuItem } from "../../ui/menu";
 import { AlertsDialog } from "./alerts";

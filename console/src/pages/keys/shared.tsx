@@ -1,6 +1,7 @@
 import { Button, Field, Snippet, TextInput } from "../../ui/basics";
 import { Combobox } from "../../ui/combobox";
-import { Dialog, FormDialog } from "../../ui/dialog";
+import { Dialog } from "../../ui/dialog";
+import { FormDialog } from "../../ui/form-dialog";
 import { get } from "../../api/client";
 import { changeKey, revokeKey, rollKey } from "./api";
 

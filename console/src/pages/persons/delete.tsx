@@ -3,7 +3,8 @@ import { post, send } from "../../api/client";
 import { nameOf, type Person } from "../../data/people";
 import { navigate, pageAddress } from "../../router";
 import { Checkbox } from "../../ui/basics";
-import { FormDialog, toast } from "../../ui/dialog";
+import { toast } from "../../ui/dialog";
+import { FormDialog } from "../../ui/form-dialog";
 
 /** What is deleted: the person, or their events alone. */
 export type Deleting = "person" | "events";

@@ -4,7 +4,8 @@ import type { Person } from "../../data/people";
 import { PropertyTable } from "../../data/properties";
 import { can } from "../../session";
 import { Button, Field, Select, TextInput } from "../../ui/basics";
-import { FormDialog, toast } from "../../ui/dialog";
+import { toast } from "../../ui/dialog";
+import { FormDialog } from "../../ui/form-dialog";
 import { Menu } from "../../ui/menu";
 import { type Kind, kinds, valueOf, writtenAs } from "./values";
 

@@ -4,7 +4,7 @@ import { readNumber } from "../../api/json";
 import { can } from "../../session";
 import type { Variable } from "../../sql/variables";
 import { Button, Field, Select, TextInput } from "../../ui/basics";
-import { FormDialog } from "../../ui/dialog";
+import { FormDialog } from "../../ui/form-dialog";
 
 /** A form for the values of the variables that a text uses. Those that do not exist yet can be made. */
 export function Variables({
