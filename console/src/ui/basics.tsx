@@ -91,8 +91,19 @@ function setOrRemove(element: HTMLElement | null, name: string, value: string): 
 
 type TextProps = Omit<JSX.InputHTMLAttributes<HTMLInputElement>, "onInput" | "value"> & { value: string; onValue: (value: string) => void };
 
+/** A field for a line of text. Spaces alone are not what `required` asks for. */
 export function TextInput({ onValue, ...rest }: TextProps) {
-	return <input type="text" autocomplete="off" spellcheck={false} {...rest} onInput={(event) => onValue(event.currentTarget.value)} />;
+	const blank = rest.required === true && rest.value !== "" && rest.value.trim() === "";
+	return (
+		<input
+			type="text"
+			autocomplete="off"
+			spellcheck={false}
+			{...rest}
+			ref={(input) => input?.setCustomValidity(blank ? "Please enter more than spaces." : "")}
+			onInput={(event) => onValue(event.currentTarget.value)}
+		/>
+	);
 }
 
 type AreaProps = Omit<JSX.TextareaHTMLAttributes<HTMLTextAreaElement>, "onInput" | "value"> & {
