@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { breakdownsOf, cohortsOf, withBreakdowns, withCohorts } from "../src/editor/breakdowns";
-import { fits, modeOf, presets, setTimes, startOf, tooFine } from "../src/editor/dates";
+import { fits, lastDay, modeOf, presets, setTimes, startOf, tooFine, withDays, withTimes, withWholeDays } from "../src/editor/dates";
 import {
 	countFilters,
 	isAny,
@@ -363,10 +363,41 @@ describe("dates", () => {
 	])("%j is edited as %s", (range, mode) => expect(modeOf(range)).toBe(mode));
 
 	test("times of day can be had and left", () => {
-		const days = { date_from: "2026-01-01", date_to: "2026-01-31" };
+		const days = { date_from: "2026-01-01", date_to: "2026-01-31T23:59:59.999999" };
 		const times = setTimes(days, true);
 		expect(times).toEqual({ date_from: "2026-01-01T00:00:00", date_to: "2026-01-31T23:59:59", explicitDate: true });
 		expect(setTimes(times, false)).toEqual(days);
+	});
+
+	test("a range of days has all hours of its last day", () => {
+		const day = withDays({ date_from: "-7d", daysOfWeek: [1] }, "2026-01-31", "2026-01-31");
+		expect(day).toEqual({ date_from: "2026-01-31", date_to: "2026-01-31T23:59:59.999999", daysOfWeek: [1] });
+		expect([modeOf(day), withTimes(day), lastDay(String(day.date_to))]).toEqual(["absolute", false, "2026-01-31"]);
+		expect(startOf("absolute", {}, "2026-01-31")).toEqual({ date_from: "2026-01-01", date_to: "2026-01-31T23:59:59.999999" });
+		expect(withDays(day, "2026-01-01", "")).toEqual({ date_from: "2026-01-01", daysOfWeek: [1] });
+		expect(tooFine(day, "second")).toBe(true);
+		expect(tooFine(day, "minute")).toBe(false);
+	});
+
+	test.each([
+		["2026-01-31", "2026-01-31"],
+		["2026-01-31T23:59:59", "2026-01-31T23:59:59"],
+		["-1dEnd", "-1dEnd"],
+		["", ""],
+	])("the last day %j is %j", (to, want) => expect(lastDay(to)).toBe(want));
+
+	test.each([
+		[{ date_from: "2026-01-31", date_to: "2026-01-31" }, "hour", "2026-01-31T23:59:59.999999"],
+		[{ date_from: "-7d", date_to: "2026-01-31" }, "minute", "2026-01-31T23:59:59.999999"],
+		[{ date_from: "2026-01-31", date_to: "2026-01-31" }, "day", "2026-01-31"],
+		[{ date_from: "2026-01-31", date_to: "2026-01-31" }, "month", "2026-01-31"],
+		[{ date_from: "2026-01-31", date_to: "2026-01-31", explicitDate: true }, "hour", "2026-01-31"],
+		[{ date_from: "-1dStart", date_to: "-1dEnd" }, "hour", "-1dEnd"],
+		[{ date_from: "-7d" }, "hour", undefined],
+	])("%j by %s ends %j", (range, interval, want) => {
+		const got = withWholeDays(range, interval);
+		expect(got).toEqual({ ...range, ...(want && { date_to: want }) });
+		if (got.date_to === (range as { date_to?: string }).date_to) expect(got).toBe(range);
 	});
 
 	test("intervals that are too short for the range are known", () => {

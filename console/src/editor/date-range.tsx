@@ -4,6 +4,7 @@ import { Checkbox, Select } from "../ui/basics";
 import {
 	type DateRangeFields,
 	fits,
+	lastDay,
 	modeOf,
 	presetOf,
 	presets,
@@ -12,6 +13,7 @@ import {
 	setTimes,
 	startOf,
 	units,
+	withDays,
 	withEnds,
 	withTimes,
 } from "./dates";
@@ -97,7 +99,9 @@ function Relative({ range, onValue }: EndsProps) {
 function Absolute({ range, onValue }: EndsProps) {
 	const timed = withTimes(range);
 	const type = timed ? "datetime-local" : "date";
-	const [from, to] = [textOf(range.date_from), textOf(range.date_to)];
+	const [from, to] = [textOf(range.date_from), lastDay(textOf(range.date_to))];
+	const set = (nextFrom: string, nextTo: string) =>
+		onValue(timed ? withEnds(range, nextFrom, nextTo || null) : withDays(range, nextFrom, nextTo));
 	return (
 		<>
 			<div class="editor-pair">
@@ -106,11 +110,11 @@ function Absolute({ range, onValue }: EndsProps) {
 					aria-label="From"
 					value={from.replace(" ", "T")}
 					onValue={(v) => {
-						if (v) onValue(withEnds(range, v, to || null));
+						if (v) set(v, to);
 					}}
 				/>
 				<span>to</span>
-				<DraftInput type={type} aria-label="To" value={to.replace(" ", "T")} onValue={(v) => onValue(withEnds(range, from, v || null))} />
+				<DraftInput type={type} aria-label="To" value={to.replace(" ", "T")} onValue={(v) => set(from, v)} />
 			</div>
 			<Checkbox label="With times of day" checked={timed} onValue={(on) => onValue(setTimes(range, on))} />
 		</>

@@ -54,6 +54,27 @@ export function readRelative(text: string): { count: number; unit: string } | nu
 	return found ? { count: Number(found[1]), unit: found[2] as string } : null;
 }
 
+/**
+ * What follows the last day of a range between two days. A day alone is its first moment where time is cut into hours or less, and in
+ * `{filters}` of SQL, so the day itself would be left out.
+ */
+const endOfDay = "T23:59:59.999999";
+
+/** The last day of a range, for a field that holds a day; another end as it is. */
+export const lastDay = (to: string): string => (isDay(to.slice(0, 10)) && to.slice(10) === endOfDay ? to.slice(0, 10) : to);
+
+/** A range from one day to the end of another one, or without an end. */
+export function withDays(range: DateRangeFields, from: string, to: string): DateRangeFields {
+	return withEnds(range, from, isDay(to) ? to + endOfDay : to || null);
+}
+
+/** A range with its whole last day, for intervals that would cut it off; the same range if it has that already. */
+export function withWholeDays(range: DateRangeFields, interval: string): DateRangeFields {
+	const to = textOf(range.date_to);
+	if (!(interval in lengths) || interval === "day" || range.explicitDate === true || !isDay(to)) return range;
+	return withEnds(range, textOf(range.date_from) || null, to + endOfDay);
+}
+
 const isDay = (text: string) => day.test(text);
 const isMoment = (text: string) => moment.test(text);
 const bound = (value: unknown) => textOf(value) || null;
@@ -72,7 +93,7 @@ export function modeOf(range: DateRangeFields): RangeMode {
 
 /** Reports whether a range can be shown in a mode without losing anything. */
 export function fits(range: DateRangeFields, mode: RangeMode): boolean {
-	const [from, to] = [textOf(range.date_from), textOf(range.date_to)];
+	const [from, to] = [textOf(range.date_from), lastDay(textOf(range.date_to))];
 	switch (mode) {
 		case "preset":
 			return presetOf(range) !== undefined;
@@ -100,7 +121,7 @@ export function startOf(mode: RangeMode, range: DateRangeFields, today: string):
 		case "relative":
 			return withEnds(range, "-30d", null);
 		case "absolute":
-			return withEnds(range, `${today.slice(0, 8)}01`, today);
+			return withDays(range, `${today.slice(0, 8)}01`, today);
 		default:
 			return range;
 	}
@@ -109,7 +130,7 @@ export function startOf(mode: RangeMode, range: DateRangeFields, today: string):
 /** A range whose ends are times of day, or days. */
 export function setTimes(range: DateRangeFields, on: boolean): DateRangeFields {
 	const [from, to] = [textOf(range.date_from).slice(0, 10), textOf(range.date_to).slice(0, 10)];
-	if (!on) return withFields(withEnds(range, from, to || null), { explicitDate: undefined });
+	if (!on) return withFields(withDays(range, from, to), { explicitDate: undefined });
 	return withFields(withEnds(range, `${from}T00:00:00`, to ? `${to}T23:59:59` : null), { explicitDate: true });
 }
 

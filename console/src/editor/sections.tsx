@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Checkbox, Field, Select } from "../ui/basics";
 import { DateRange } from "./date-range";
-import { intervals, tooFine } from "./dates";
+import { intervals, tooFine, withWholeDays } from "./dates";
 import { FilterGroup } from "./filter-group";
 import { countFilters, type Filters } from "./filters";
 import type { Change, FormProps } from "./form";
@@ -121,6 +121,10 @@ export function DatesSection({
 	children,
 }: FormProps & { interval?: boolean; children?: ComponentChildren }) {
 	const range = fieldsOf(query.dateRange);
+	const setInterval = (value: string) => {
+		const whole = withWholeDays(range, value);
+		change({ interval: value, ...(whole !== range && { dateRange: whole }) });
+	};
 	return (
 		<Section title="Dates">
 			<DateRange value={range} at="dateRange" onValue={(dateRange) => change({ dateRange })} />
@@ -130,7 +134,7 @@ export function DatesSection({
 					value={textOf(query.interval) || "day"}
 					choices={intervals.map((i) => ({ ...i, disabled: tooFine(range, i.value) }))}
 					at="interval"
-					onValue={(value) => change({ interval: value })}
+					onValue={setInterval}
 				/>
 			)}
 			{children}
