@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,6 +173,28 @@ func TestConsoleSQLMany(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestConsoleSQLWide: a column of long JSON leaves room for the others, and a click shows the whole value.
+func TestConsoleSQLWide(t *testing.T) {
+	t.Parallel()
+	d := demoServer(t)
+	c := signedIn(t, d.Server, d.Project)
+	c.sqlPage(t, `select concat('{"text": "', repeat('many words ', 1000), '", "end": "here"}') as json, number as a, number + 1 as b, number + 2 as c from numbers(3)`)
+	c.press(t, "button", "Run Ctrl ⏎")
+	c.shows(t, "3 rows in")
+	var widths []int
+	raw := c.evaluate(t, `JSON.stringify([...document.querySelectorAll(".sql-results tr:nth-child(-n+2) > *")].map((e) => e.offsetWidth))`)
+	if err := json.Unmarshal([]byte(raw), &widths); err != nil || len(widths) < 10 || slices.Max(widths) > 500 {
+		t.Errorf("the columns are %s pixels wide", raw)
+	}
+	if got := c.evaluate(t, `(() => { const e = document.querySelector(".sql-results .grid"); return String(e.scrollWidth - e.clientWidth) })()`); got != "0" {
+		t.Errorf("the table is wider than its box by %s pixels", got)
+	}
+	c.evaluate(t, `document.querySelector("[data-cell='0 0']").click(), ""`)
+	c.shows(t, `"end": "here"`)
+	c.accessible(t)
+	c.fits(t)
 }
 
 // TestConsoleSQLVariables: values of variables are typed, and go into the query.

@@ -1,8 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { QueryNode, QueryResult } from "../api/query";
 import { classes, Empty, Segments } from "../ui/basics";
-import { text } from "../ui/format";
-import { Grid } from "../ui/table";
+import { RowsGrid } from "../ui/rows";
 import { MapView } from "./map";
 import type { Behind, Picture } from "./model";
 import { FiguresView, HeatView, LegendView } from "./parts";
@@ -148,15 +147,7 @@ function BodyView({
 		case "sheet":
 			return <SheetView sheet={picture.sheet} label={label} height={height ?? 480} onBehind={onBehind} />;
 		case "rows":
-			return (
-				<Grid
-					label={label}
-					columns={body.columns}
-					count={body.rows.length}
-					height={height ?? 480}
-					cell={(row, column) => text(body.rows[row]?.[column])}
-				/>
-			);
+			return <RowsGrid label={label} columns={body.columns} rows={body.rows} height={height ?? 480} />;
 		case "empty":
 			return <Empty title={body.title}>{body.text}</Empty>;
 	}

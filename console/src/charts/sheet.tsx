@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { classes } from "../ui/basics";
-import { inView, Spacer } from "../ui/table";
+import { cellText, inView, Spacer } from "../ui/table";
 import type { Behind, Cell, Sheet } from "./model";
 
 /** The text of a cell, as a button if there is something behind it. */
@@ -56,7 +56,11 @@ export function SheetView({
 					{sheet.rows.slice(first, last).map((row, i) => (
 						<tr key={first + i} aria-rowindex={long ? first + i + 2 : undefined}>
 							{row.map((cell, column) => (
-								<td key={column} class={sheet.columns[column]?.number ? "number" : undefined}>
+								<td
+									key={column}
+									class={sheet.columns[column]?.number ? "number" : undefined}
+									title={long ? cellText(cell.text).title : undefined}
+								>
 									<CellText cell={cell} onBehind={onBehind} />
 								</td>
 							))}

@@ -74,6 +74,15 @@ export function Spacer({ rows, height }: { rows: number; height: number }) {
 	return rows > 0 ? <tr aria-hidden="true" style={{ height: `${rows * height}px` }} /> : null;
 }
 
+/** The most characters of a value that are in the page before it is opened. More are never in view. */
+const mostOfCell = 500;
+
+/** How a value is shown in a cell: its beginning, and the tooltip of one that may be wider than its column. */
+export function cellText(text: string): { shown: string; title?: string } {
+	const shown = text.length > mostOfCell ? `${text.slice(0, mostOfCell)}…` : text;
+	return shown.length > 30 ? { shown, title: shown } : { shown };
+}
+
 const rowHeight = 28;
 
 const steps: Record<string, readonly [number, number]> = {
@@ -84,8 +93,8 @@ const steps: Record<string, readonly [number, number]> = {
 };
 
 /**
- * A grid of any number of rows, of which only those in view are in the page. Cells are texts. With `onCell` they are buttons, of which
- * one is reached with Tab and the others with the arrow keys.
+ * A grid of any number of rows, of which only those in view are in the page. Cells are buttons that open their values, of which one is
+ * reached with Tab and the others with the arrow keys.
  */
 export function Grid({
 	columns,
@@ -101,7 +110,7 @@ export function Grid({
 	label: string;
 	/** Height of the view in pixels. */
 	height?: number;
-	onCell?: (row: number, column: number) => void;
+	onCell: (row: number, column: number) => void;
 }) {
 	const [top, setTop] = useState(0);
 	const [at, setAt] = useState({ row: 0, column: 0 });
@@ -131,30 +140,26 @@ export function Grid({
 							<span class="visually-hidden">Row</span>
 						</th>
 						{columns.map((c, i) => (
-							<th key={i} scope="col" class={c.number ? "number" : undefined}>
+							<th key={i} scope="col" class={c.number ? "number" : undefined} title={cellText(c.title).title}>
 								{c.title} {c.detail && <small>{c.detail}</small>}
 							</th>
 						))}
 					</tr>
 				</thead>
-				<tbody onKeyDown={onCell && move}>
+				<tbody onKeyDown={move}>
 					<Spacer rows={first} height={rowHeight} />
 					{Array.from({ length: last - first }, (_, i) => first + i).map((row) => (
 						<tr key={row} aria-rowindex={row + 2}>
 							<td class="number row-number">{row + 1}</td>
 							{columns.map((c, column) => (
 								<td key={column} class={c.number ? "number" : undefined}>
-									{onCell ? (
-										<CellButton
-											text={cell(row, column)}
-											place={`${row} ${column}`}
-											stop={stop.row === row && stop.column === column}
-											onFocus={() => setAt({ row, column })}
-											onClick={() => onCell(row, column)}
-										/>
-									) : (
-										cell(row, column)
-									)}
+									<CellButton
+										text={cell(row, column)}
+										place={`${row} ${column}`}
+										stop={stop.row === row && stop.column === column}
+										onFocus={() => setAt({ row, column })}
+										onClick={() => onCell(row, column)}
+									/>
 								</td>
 							))}
 						</tr>
@@ -178,16 +183,18 @@ function CellButton({
 	onFocus: () => void;
 	onClick: () => void;
 }) {
+	const { shown, title } = cellText(text);
 	return (
 		<button
 			type="button"
 			class="grid-cell"
+			title={title}
 			data-cell={place}
 			tabIndex={stop ? 0 : -1}
 			aria-label={text.trim() === "" ? "Empty" : undefined}
 			{...acts}
 		>
-			{text}
+			{shown}
 		</button>
 	);
 }

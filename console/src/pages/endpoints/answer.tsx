@@ -5,8 +5,8 @@ import { type QueryNode, sourceOf } from "../../api/query";
 import { Chart } from "../../charts/chart";
 import { Button, Card, Segments } from "../../ui/basics";
 import { download } from "../../ui/csv";
-import { bytes, counted, duration, number, text } from "../../ui/format";
-import { Grid } from "../../ui/table";
+import { bytes, counted, duration, number } from "../../ui/format";
+import { RowsGrid } from "../../ui/rows";
 import { readAnswer } from "./read";
 import type { Ran } from "./try";
 
@@ -36,9 +36,7 @@ export function Answer({ ran, query, name, onNext }: { ran: Ran; query: QueryNod
 					</>
 				}
 			>
-				{view === "rows" && shown && (
-					<Grid label="Rows" columns={shown.columns} count={shown.rows.length} cell={(row, column) => text(shown.rows[row]?.[column])} />
-				)}
+				{view === "rows" && shown && <RowsGrid label="Rows" columns={shown.columns} rows={shown.rows} />}
 				{view === "chart" && result && <Chart query={sourceOf(query)} result={result} />}
 				{view === "text" && body !== null && <AsSent body={body} />}
 				{view === undefined && <p class="hint">A file of {bytes(raw.body.size)}. Download it to read it.</p>}

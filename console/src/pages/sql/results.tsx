@@ -1,15 +1,14 @@
 import { lazy, Suspense } from "preact/compat";
 import { useState } from "preact/hooks";
 import type { Answer } from "../../api/client";
-import { parse, stringify } from "../../api/json";
+import { stringify } from "../../api/json";
 import { ask, isNumeric, type QueryNode, type QueryResult, typesOf } from "../../api/query";
 import { useResource } from "../../api/use";
 import type { ResultSettings } from "../../charts/options/result";
 import { Button, CopyButton, Empty, Loaded, Loading, Snippet, Tabs } from "../../ui/basics";
 import { csv, download } from "../../ui/csv";
-import { Dialog } from "../../ui/dialog";
-import { counted, duration, text } from "../../ui/format";
-import { Grid } from "../../ui/table";
+import { counted, duration } from "../../ui/format";
+import { RowsGrid } from "../../ui/rows";
 
 export type Rows = unknown[][];
 
@@ -37,11 +36,9 @@ export function Results({
 	onSettings: (settings: ResultSettings) => void;
 }) {
 	const [view, setView] = useState<View>(settings.display ? "chart" : "rows");
-	const [open, setOpen] = useState<{ row: number; column: number } | null>(null);
 	const { data, headers } = answer;
 	const types = typesOf(data.types, data.columns?.length ?? 0);
 	const columns = (data.columns ?? []).map((title, i) => ({ title, detail: types[i], number: isNumeric(types[i] ?? "") }));
-	const cell = open && data.results[open.row]?.[open.column];
 	return (
 		<section class="sql-results" aria-label="Result">
 			<div class="sql-summary">
@@ -82,13 +79,9 @@ export function Results({
 					(data.results.length === 0 ? (
 						<Empty title="No rows" />
 					) : (
-						<Grid
-							label="Rows of the result"
-							columns={columns}
-							count={data.results.length}
-							cell={(row, column) => text(data.results[row]?.[column])}
-							onCell={(row, column) => setOpen({ row, column })}
-						/>
+						<RowsGrid label="Rows of the result" columns={columns} rows={data.results}>
+							{(row) => <CopyButton label="Copy the row as JSON" text={() => stringify(asObject(data, row), 2)} />}
+						</RowsGrid>
 					))}
 				{view === "chart" && (
 					<Suspense fallback={<Loading />}>
@@ -104,14 +97,6 @@ export function Results({
 				{view === "plan" && <Plan asked={answer.asked} />}
 				{view === "timings" && <Timings result={data} serverTiming={headers.serverTiming} elapsed={headers.elapsed} />}
 			</Tabs>
-			{open && (
-				<Dialog title={`${data.columns?.[open.column] ?? "Value"}, row ${open.row + 1}`} onClose={() => setOpen(null)}>
-					<div class="stack">
-						<Snippet label="Value" text={pretty(cell)} />
-						<CopyButton label="Copy the row as JSON" text={() => stringify(asObject(data, open.row), 2)} />
-					</div>
-				</Dialog>
-			)}
 		</section>
 	);
 }
@@ -144,19 +129,6 @@ function Timings({ result, serverTiming, elapsed }: { result: QueryResult; serve
 			</div>
 		</dl>
 	);
-}
-
-function pretty(value: unknown): string {
-	if (typeof value === "string") {
-		try {
-			const read = parse(value);
-			if (typeof read === "object" && read !== null) return stringify(read, 2);
-		} catch {
-			return value;
-		}
-		return value;
-	}
-	return stringify(value ?? null, 2);
 }
 
 function asObject(result: QueryResult<Rows>, row: number): Record<string, unknown> {
