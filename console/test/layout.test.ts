@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { changed, inOrder, nudged, type Placed, placesOf, withBox } from "../src/pages/dashboards/layout";
+import { changed, edgeSpeed, inOrder, nudged, type Placed, placesOf, withBox } from "../src/pages/dashboards/layout";
 
 const at = (id: number, x: number, y: number, w = 6, h = 5): Placed => ({ id, x, y, w, h });
 const places = (all: Placed[]) => Object.fromEntries(all.map(({ id, x, y, w, h }) => [id, [x, y, w, h]]));
@@ -62,3 +62,16 @@ test("inOrder reads from the top and the left; changed names what differs", () =
 	expect(inOrder([at(1, 6, 0), at(2, 0, 5), at(3, 0, 0)]).map((p) => p.id)).toEqual([3, 1, 2]);
 	expect(changed([at(1, 0, 0), at(2, 6, 0)], [at(1, 0, 0), at(2, 6, 1), at(3, 0, 5)]).map((p) => p.id)).toEqual([2, 3]);
 });
+
+test.each([
+	[400, 800, 0],
+	[80, 800, 0],
+	[720, 800, 0],
+	[40, 800, -600],
+	[760, 800, 600],
+	[800, 800, 1200],
+	[900, 800, 1200], // the pointer is below the window
+	[-50, 800, -1200],
+	[50, 100, 0], // a low window
+	[100, 100, 1200],
+])("a tile that is dragged at %i of %i scrolls by %i", (y, height, want) => expect(edgeSpeed(y, height)).toBe(want));

@@ -3,10 +3,15 @@ package browser_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"testing"
+	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
 // focus returns the focused element: its id, or its name for screen readers.
@@ -198,5 +203,93 @@ func TestConsoleTileKeepsFocus(t *testing.T) {
 				t.Fatalf("after a key, the focus is on %q, want %q", got, name)
 			}
 		}
+	}
+}
+
+// TestConsoleTileScrolls: the page scrolls with a tile that is dragged to the edge of the window, and with one that is moved by keys.
+func TestConsoleTileScrolls(t *testing.T) {
+	t.Parallel()
+	c, client := ownProject(t, "far tiles")
+	board := create(t, client, "dashboards/", map[string]any{"name": "Growth"})
+	for i := range 10 {
+		create(t, client, "insights/", map[string]any{"name": fmt.Sprint("Tile ", i), "dashboards": []any{board["id"]}, "query": map[string]any{
+			"kind": "TrendsQuery", "series": []any{map[string]any{"kind": "EventsNode", "event": "visit"}},
+		}})
+	}
+	c.visit(t, fmt.Sprint("dashboard/", board["id"]))
+	c.press(t, "button", "Arrange")
+	name := c.evaluate(t, `document.querySelector(".dash-move").getAttribute("aria-label")`)
+	at := c.one(t, "button", name)
+	mouse := func(what input.DispatchMouseEventType, y float64) {
+		t.Helper()
+		_, err := chromedp.Call(c.ctx, input.DispatchMouseEvent, input.DispatchMouseEventParams{
+			Type: what, X: at.X, Y: y, Button: "left", Buttons: 1, ClickCount: 1,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// row returns the first row of the tile, from 1.
+	row := func() string {
+		return c.evaluate(t, fmt.Sprintf(`document.querySelector("[aria-label='%s']").closest(".dash-place").style.gridRow.split(" ")[0]`, name))
+	}
+	wait := func(what, script string) {
+		t.Helper()
+		harness.Eventually(t, 15*time.Second, func() error {
+			if got := c.evaluate(t, script); got != "true" {
+				return fmt.Errorf("%s: %s; the tile is in row %s, and the page at %s", what, got, row(), c.evaluate(t, "String(scrollY)"))
+			}
+			return nil
+		})
+	}
+	height, err := strconv.ParseFloat(c.evaluate(t, "String(innerHeight)"), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mouse("mousePressed", at.Y)
+	mouse("mouseMoved", at.Y+200)
+	mouse("mouseMoved", height-5)
+	wait("the page does not scroll down", `String(scrollY > 500 && scrollY + innerHeight >= document.documentElement.scrollHeight - 2)`)
+	mouse("mouseReleased", height-5)
+	c.picture(t, "tile dragged")
+	if got := row(); got != "21" { // below four others
+		t.Errorf("the tile that was dragged down is in row %s", got)
+	}
+	harness.Eventually(t, 15*time.Second, func() error {
+		tiles := members(record(t, client, fmt.Sprintf("dashboards/%v/", board["id"])), "tiles")
+		for _, tile := range tiles {
+			layouts, _ := tile["layouts"].(map[string]any)
+			if box, _ := layouts["sm"].(map[string]any); box["y"] == 20.0 && "Move "+fmt.Sprint(tile["insight"].(map[string]any)["name"]) == name {
+				return nil
+			}
+		}
+		return fmt.Errorf("its place is not saved: %v", tiles)
+	})
+	// A drag that Escape ends leaves the tile where it was, and the pointer moves it no longer.
+	at.Y, err = strconv.ParseFloat(c.evaluate(t, fmt.Sprintf(`(() => { const r = document.querySelector("[aria-label='%s']").getBoundingClientRect(); return String(r.y + r.height / 2) })()`, name)), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mouse("mousePressed", at.Y)
+	mouse("mouseMoved", at.Y-20)
+	mouse("mouseMoved", 5)
+	wait("the page does not scroll up", `String(scrollY === 0)`)
+	c.key(t, kb.Escape)
+	mouse("mouseMoved", 300)
+	mouse("mouseReleased", 300)
+	if got := row(); got != "21" {
+		t.Errorf("after Escape, the tile is in row %s", got)
+	}
+
+	seen := fmt.Sprintf(`(() => { const r = document.querySelector("[aria-label='%s']").getBoundingClientRect(); return String(r.top >= -20 && r.bottom <= innerHeight + 20) })()`, name)
+	c.evaluate(t, fmt.Sprintf(`document.querySelector("[aria-label='%s']").focus(), ""`, name))
+	for _, key := range []string{kb.ArrowUp, kb.ArrowUp, kb.ArrowUp, kb.ArrowUp, kb.ArrowDown, kb.ArrowDown, kb.ArrowDown, kb.ArrowDown} {
+		c.key(t, key)
+		if c.evaluate(t, seen) != "true" {
+			t.Errorf("the tile that keys moved to row %s is out of view", row())
+		}
+	}
+	if got := row(); got != "21" {
+		t.Errorf("the tile that was moved up and down is in row %s", got)
 	}
 }

@@ -97,6 +97,18 @@ export function changed(before: readonly Placed[], after: readonly Placed[]): Pl
 	});
 }
 
+/** How near to the top or the bottom of the window the page scrolls while a tile is dragged, in pixels, and how fast at most, per second. */
+const edge = 80;
+const fastest = 1200;
+
+/** How many pixels per second the page scrolls while a tile is dragged at a height of a window: the nearer to an edge, the faster. */
+export function edgeSpeed(y: number, height: number): number {
+	const zone = Math.min(edge, height / 4);
+	if (y < zone) return -fastest * Math.min(1, (zone - y) / zone);
+	if (y > height - zone) return fastest * Math.min(1, (y - height + zone) / zone);
+	return 0;
+}
+
 function inGrid(p: Placed): Placed {
 	const w = clamp(Math.round(p.w), leastWidth, gridColumns);
 	const h = clamp(Math.round(p.h), leastHeight, mostHeight);

@@ -5,7 +5,7 @@ import { titleOf } from "../../insights/model";
 import { InsightTile } from "../../insights/tile";
 import { classes, Empty } from "../../ui/basics";
 import { Markdown } from "../../ui/markdown-view";
-import { type Box, gridColumns, inOrder, nudged, type Placed, placesOf, withBox } from "./layout";
+import { type Box, edgeSpeed, gridColumns, inOrder, nudged, type Placed, placesOf, withBox } from "./layout";
 import type { Dashboard, DashboardFilters, Tile } from "./model";
 
 /** Height of a row of the grid and the gap between two, in pixels; styles/dashboards.css has the same. */
@@ -117,48 +117,81 @@ interface HandlesProps {
 	onDone: (places: Placed[]) => void;
 }
 
-/** The handles that move and resize a tile, by the pointer or the arrow keys. */
+/** The handles that move and resize a tile, by the pointer or the arrow keys. The page scrolls along. */
 function Handles({ name, place, places, grid, onShow, onDone }: HandlesProps) {
-	const drag = useRef<{ x: number; y: number; from: Placed; places: Placed[]; last: Placed[] } | null>(null);
-	const used = useRef<HTMLElement | null>(null);
+	const used = useRef<{ handle: HTMLElement; byKey: boolean } | null>(null);
+	const dragging = useRef<AbortController | null>(null);
+	const latest = useRef({ onShow, onDone });
 	useLayoutEffect(() => {
+		latest.current = { onShow, onDone };
 		// A tile that comes before or after another one is put elsewhere in the page, which takes the focus from its handle.
-		const handle = used.current;
+		const { handle, byKey } = used.current ?? {};
 		used.current = null;
-		if (handle?.isConnected && document.activeElement === document.body) handle.focus();
+		if (!handle?.isConnected) return;
+		if (document.activeElement === document.body) handle.focus({ preventScroll: true });
+		if (byKey) handle.closest(".dash-place")?.scrollIntoView({ block: "nearest" });
 	});
-	const begin = (event: JSX.TargetedPointerEvent<HTMLElement>) => {
+	useLayoutEffect(() => () => dragging.current?.abort(), []);
+	const begin = (event: JSX.TargetedPointerEvent<HTMLElement>, to: (dx: number, dy: number) => Partial<Box>) => {
 		if (event.button !== 0) return;
 		event.preventDefault();
-		event.currentTarget.focus();
-		event.currentTarget.setPointerCapture(event.pointerId);
-		drag.current = { x: event.clientX, y: event.clientY, from: place, places, last: places };
-	};
-	const move = (event: JSX.TargetedPointerEvent<HTMLElement>, to: (from: Placed, dx: number, dy: number) => Partial<Box>) => {
-		const at = drag.current;
-		if (!at || !grid.current) return;
-		const dx = Math.round((event.clientX - at.x) / ((grid.current.clientWidth + gap) / gridColumns));
-		const dy = Math.round((event.clientY - at.y) / (rowHeight + gap));
-		at.last = withBox(at.places, place.id, to(at.from, dx, dy));
-		onShow(at.last);
-	};
-	const end = () => {
-		if (drag.current) onDone(drag.current.last);
-		drag.current = null;
-	};
-	const cancel = () => {
-		if (drag.current) onShow(drag.current.places);
-		drag.current = null;
+		const handle = event.currentTarget;
+		handle.focus();
+		handle.setPointerCapture(event.pointerId); // which is lost when the tile is put elsewhere in the page
+		dragging.current?.abort();
+		const drag = new AbortController();
+		dragging.current = drag;
+		const pointer = { x: event.clientX, y: event.clientY };
+		const start = { x: pointer.x, y: pointer.y + window.scrollY };
+		let last = places;
+		let moved = false;
+		const show = () => {
+			if (!grid.current) return;
+			const dx = Math.round((pointer.x - start.x) / ((grid.current.clientWidth + gap) / gridColumns));
+			const dy = Math.round((pointer.y + window.scrollY - start.y) / (rowHeight + gap));
+			last = withBox(places, place.id, to(dx, dy));
+			used.current = { handle, byKey: false };
+			latest.current.onShow(last);
+		};
+		const cancel = () => {
+			drag.abort();
+			latest.current.onShow(places);
+		};
+		let before = performance.now();
+		const scroll = (now: number) => {
+			if (drag.signal.aborted) return;
+			if (moved) window.scrollBy(0, (edgeSpeed(pointer.y, window.innerHeight) * Math.min(50, now - before)) / 1000);
+			before = now;
+			requestAnimationFrame(scroll);
+		};
+		requestAnimationFrame(scroll);
+		const on = <K extends keyof WindowEventMap>(name: K, act: (event: WindowEventMap[K]) => void) =>
+			window.addEventListener(name, act, { signal: drag.signal });
+		on("scroll", show);
+		on("pointermove", (at) => {
+			if (at.pointerId !== event.pointerId) return;
+			[pointer.x, pointer.y] = [at.clientX, at.clientY];
+			moved = true;
+			show();
+		});
+		on("pointerup", (at) => {
+			if (at.pointerId !== event.pointerId) return;
+			drag.abort();
+			latest.current.onDone(last);
+		});
+		on("pointercancel", cancel);
+		on("keydown", (key) => {
+			if (key.key === "Escape") cancel();
+		});
 	};
 	const keys = (event: JSX.TargetedKeyboardEvent<HTMLElement>, resize: boolean) => {
-		if (event.key === "Escape") cancel();
 		const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
 		if (!step) return;
 		event.preventDefault();
 		const [dx = 0, dy = 0] = step;
 		const sized = resize || event.shiftKey;
 		const next = sized ? withBox(places, place.id, { w: place.w + dx, h: place.h + dy }) : nudged(places, place.id, dx, dy);
-		used.current = event.currentTarget;
+		used.current = { handle: event.currentTarget, byKey: true };
 		onShow(next);
 		onDone(next);
 	};
@@ -169,10 +202,7 @@ function Handles({ name, place, places, grid, onShow, onDone }: HandlesProps) {
 				class="dash-move"
 				aria-label={`Move ${name}`}
 				title="Drag, or press the arrow keys; with Shift they resize"
-				onPointerDown={begin}
-				onPointerMove={(event) => move(event, (from, dx, dy) => ({ x: from.x + dx, y: from.y + dy }))}
-				onPointerUp={end}
-				onPointerCancel={cancel}
+				onPointerDown={(event) => begin(event, (dx, dy) => ({ x: place.x + dx, y: place.y + dy }))}
 				onKeyDown={(event) => keys(event, false)}
 			>
 				<GripHorizontal size={14} aria-hidden="true" />
@@ -182,10 +212,7 @@ function Handles({ name, place, places, grid, onShow, onDone }: HandlesProps) {
 				class="dash-resize"
 				aria-label={`Resize ${name}`}
 				title="Drag, or press the arrow keys"
-				onPointerDown={begin}
-				onPointerMove={(event) => move(event, (from, dx, dy) => ({ w: from.w + dx, h: from.h + dy }))}
-				onPointerUp={end}
-				onPointerCancel={cancel}
+				onPointerDown={(event) => begin(event, (dx, dy) => ({ w: place.w + dx, h: place.h + dy }))}
 				onKeyDown={(event) => keys(event, true)}
 			>
 				<ArrowDownRight size={14} aria-hidden="true" />
