@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/module/alerts"
+	"github.com/caddy-analytics/caddy-analytics/module/backups"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -51,7 +52,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("shares when Caddy has stopped (-want +got):\n%s", diff)
 		}
 	})
-	one := map[string]int{"alerts": 1, "capture": 1, "collector": 1, "plans": 1, "cohorts": 1, "backups": 1, "deletions": 1, "folder": 1, "histories": 1, "imports": 1, "upkeep": 1, "tables": 1, "clickhouse": 1, "registry": 1, "cache": 1, "limits": 1, "log": 1, "places": 1, "runs": 1, "sharing": 1, "signin": 1, "tokens": 1, "values": 1}
+	one := map[string]int{"alerts": 1, "capture": 1, "collector": 1, "common": 1, "gate": 1, "plans": 1, "cohorts": 1, "backups": 1, "deletions": 1, "folder": 1, "imports": 1, "upkeep": 1, "tables": 1, "clickhouse": 1, "registry": 1, "cache": 1, "limits": 1, "log": 1, "places": 1, "runs": 1, "sharing": 1, "signin": 1, "tokens": 1, "values": 1}
 	steps := []struct {
 		name    string
 		app     map[string]any
@@ -123,4 +124,32 @@ type alertSettings struct {
 	whole bool
 	fresh time.Duration
 	rate  registry.Rate
+}
+
+// TestReloadKeepsTheGate: a backup that a reload does not end keeps others from beginning, whatever the reload changes.
+func TestReloadKeepsTheGate(t *testing.T) {
+	folder := t.TempDir()
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	load := func(app map[string]any) (made *backups.Backups) {
+		t.Helper()
+		if err := caddy.Load(reloaded(folder, app), true); err != nil {
+			t.Fatal(err)
+		}
+		shared.Range(func(_, value any) bool {
+			if p, ok := value.(*pooled[*backups.Backups]); ok {
+				made = p.value
+			}
+			return true
+		})
+		return made
+	}
+	before := load(nil)
+	after := load(map[string]any{"limits": map[string]any{"max_execution_time": "7s"}})
+	if before == after || before.Gate != after.Gate {
+		t.Errorf("the reload keeps the Backups: %t, and their gate: %t", before == after, before.Gate == after.Gate)
+	}
 }

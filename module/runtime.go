@@ -116,12 +116,12 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		return nil, err
 	}
 	// Independent of the limits: after a reload that changes one, requests in progress still write through the old connections.
-	histories, err := keep(a, "histories "+registryKey, func() (*warehouse.Histories, func() error, error) { return warehouse.NewHistories(), nil, nil })
+	common, err := keep(a, "common "+registryKey, func() (*warehouse.Common, func() error, error) { return warehouse.NewCommon(), nil, nil })
 	if err != nil {
 		return nil, err
 	}
 	warehouseKey := fmt.Sprintf("clickhouse %s %q %s %d %d %d %s", dsn, a.Shards, a.Cluster, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.placeLimits().Places, registryKey)
-	shards, err := a.openShards(ctx, warehouseKey, dsn, reg, histories)
+	shards, err := a.openShards(ctx, warehouseKey, dsn, reg, common)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func (a *App) openRegistry(ctx context.Context, key string) (*registry.Registry,
 }
 
 // openShards takes a share of the connections to ClickHouse. A server that does not answer yet is not an error, and is not waited for.
-func (a *App) openShards(ctx context.Context, key, dsn string, reg *registry.Registry, histories *warehouse.Histories) (*warehouse.Shards, error) {
+func (a *App) openShards(ctx context.Context, key, dsn string, reg *registry.Registry, common *warehouse.Common) (*warehouse.Shards, error) {
 	shards, err := keep(a, key, func() (*warehouse.Shards, func() error, error) {
 		opened, err := warehouse.OpenShards(warehouse.ShardsConfig{
 			Main: clickhouse.Config{
@@ -248,7 +248,7 @@ func (a *App) openShards(ctx context.Context, key, dsn string, reg *registry.Reg
 				Embedded:      a.ClickHouse == "",
 				Priorities:    a.ClickHouse == "" && embedded.MaySetPriorities(),
 			},
-			Others: a.Shards, Shared: reg, Histories: histories, Of: func(project int64) string { return reg.Snapshot().ShardOf(project) }, Logger: a.logger.Named("clickhouse"),
+			Others: a.Shards, Shared: reg, Common: common, Of: func(project int64) string { return reg.Snapshot().ShardOf(project) }, Logger: a.logger.Named("clickhouse"),
 		})
 		if err != nil {
 			return nil, nil, err

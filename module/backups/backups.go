@@ -36,20 +36,28 @@ type Config struct {
 	EngineDir string // the data folder of the embedded engine; empty with a ClickHouse server
 	Program   string // the version of this program
 	Logger    *zap.Logger
+	// Gate is that of the data folder. Default: one of its own.
+	Gate *Gate
 	// Restored is called once the registry is that of the backup, before anything is written to its projects.
 	Restored func(ctx context.Context) error
 }
 
-// Backups makes and restores backups, one at a time.
-type Backups struct {
-	Config
-
+// Gate lets one backup of a data folder be made or restored at a time, whatever the config of the Backups that do it.
+type Gate struct {
 	busy     sync.Mutex
 	creating sync.RWMutex // locked by a restore, and read-locked while a project is created
 }
 
+// Backups makes and restores backups, one at a time.
+type Backups struct{ Config }
+
 // New returns Backups.
-func New(config Config) *Backups { return &Backups{Config: config} }
+func New(config Config) *Backups {
+	if config.Gate == nil {
+		config.Gate = new(Gate)
+	}
+	return &Backups{config}
+}
 
 // RefusedError is the reason why something is not done. Nothing was changed.
 type RefusedError struct{ Reason error }
@@ -84,10 +92,10 @@ func (b *Backups) begin() (release func(), err error) {
 	if b.Shards.Several() || slices.ContainsFunc(b.Registry.Snapshot().Projects(), sharded) {
 		return nil, refused("projects are spread over several ClickHouse shards, and this backup would cover only one: run ClickHouse's BACKUP on each shard instead")
 	}
-	if !b.busy.TryLock() {
+	if !b.Gate.busy.TryLock() {
 		return nil, refused("another backup is being made or restored by this server: try again when it is done")
 	}
-	return b.busy.Unlock, nil
+	return b.Gate.busy.Unlock, nil
 }
 
 // checkFolder refuses folders that a backup can't be in.

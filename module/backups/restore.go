@@ -71,7 +71,7 @@ func (b *Backups) mark(r BrokenOffError) error {
 // Creating allows a project to be created, and makes a restore wait until done is called. It refuses while a backup is being restored, and after an
 // interrupted restore.
 func (b *Backups) Creating() (done func(), err error) {
-	if !b.creating.TryRLock() {
+	if !b.Gate.creating.TryRLock() {
 		return nil, refused("a backup is being restored: its projects will be there when that is done")
 	}
 	broken, err := BrokenOff(b.DataDir)
@@ -79,10 +79,10 @@ func (b *Backups) Creating() (done func(), err error) {
 		err = broken
 	}
 	if err != nil {
-		b.creating.RUnlock()
+		b.Gate.creating.RUnlock()
 		return nil, err
 	}
-	return b.creating.RUnlock, nil
+	return b.Gate.creating.RUnlock, nil
 }
 
 // Restore makes this server, which must have no projects, like the one in the backup. It reads the whole backup before it changes anything. An
@@ -94,8 +94,8 @@ func (b *Backups) Restore(ctx context.Context, order adminapi.OldBackups, report
 		return nil, err
 	}
 	defer release()
-	b.creating.Lock()
-	defer b.creating.Unlock()
+	b.Gate.creating.Lock()
+	defer b.Gate.creating.Unlock()
 	folder, closeFolder, err := b.openFolder(order.Folder)
 	if err != nil {
 		return nil, err

@@ -56,31 +56,6 @@ const (
 // statementTime is the time after which ClickHouse has certainly ended a statement.
 const statementTime = clickhouse.MaxFillTime + time.Minute
 
-// Histories hold what this process changed on each ClickHouse. Warehouses that are open at the same time, as during a reload, learn from them what the
-// others change. A nil *Histories has a separate history for each warehouse.
-type Histories struct {
-	mu sync.Mutex
-	of map[string]*changes // by DSN
-}
-
-// NewHistories returns Histories without any changes.
-func NewHistories() *Histories { return &Histories{of: map[string]*changes{}} }
-
-// on returns the changes on a ClickHouse.
-func (h *Histories) on(dsn string) *changes {
-	if h == nil {
-		return newChanges()
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	c := h.of[dsn]
-	if c == nil {
-		c = newChanges()
-		h.of[dsn] = c
-	}
-	return c
-}
-
 func newChanges() *changes {
 	start := uint64(time.Now().UnixNano()) // no process gives a version that an earlier one gave
 	return &changes{last: start, all: start, others: start, projects: map[int64]*history{}, watched: map[int64]time.Time{}}

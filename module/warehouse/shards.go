@@ -29,8 +29,8 @@ type ShardsConfig struct {
 	Main   clickhouse.Config
 	Others map[string]string // DSNs by name; all other settings are those of Main
 	Shared Shared
-	// Histories hold the changes that others in this process make, and those of these shards. Default: nil, nobody else makes any.
-	Histories *Histories
+	// Common is what these shards share with those of other configs.
+	Common *Common
 	// Of returns the name of a project's shard; empty for the main one.
 	Of     func(project int64) string
 	Logger *zap.Logger
@@ -42,7 +42,7 @@ func OpenShards(config ShardsConfig) (*Shards, error) {
 	openOn := func(dsn string, logger *zap.Logger) (*Warehouse, error) {
 		own := config.Main
 		own.DSN = dsn
-		return open(own, config.Shared, config.Histories.on(dsn), logger)
+		return open(own, config.Shared, config.Common.on(dsn), logger)
 	}
 	main, err := openOn(config.Main.DSN, config.Logger)
 	if err != nil {

@@ -68,16 +68,16 @@ func TestShardOfProject(t *testing.T) {
 	}
 }
 
-// TestHistoriesOfReload: a warehouse knows what another one on the same ClickHouse changes, as after a reload that changes a limit. One on another
+// TestChangesOfReload: a warehouse knows what another one on the same ClickHouse changes, as after a reload that changes a limit. One on another
 // ClickHouse has changes of its own.
-func TestHistoriesOfReload(t *testing.T) {
-	histories := warehouse.NewHistories()
+func TestChangesOfReload(t *testing.T) {
+	common := warehouse.NewCommon()
 	reg, _ := warehousetest.Open(t, t.TempDir(), clickhouse.Config{DSN: engine.DSN()})
 	places := admission.New(admission.Limits{Places: 8, Project: 4, Queue: 10})
 	open := func(dsn string) *house {
 		t.Helper()
 		s, err := warehouse.OpenShards(warehouse.ShardsConfig{
-			Main: clickhouse.Config{DSN: dsn, Embedded: true}, Shared: reg, Histories: histories, Of: func(int64) string { return "" }, Logger: zap.NewNop(),
+			Main: clickhouse.Config{DSN: dsn, Embedded: true}, Shared: reg, Common: common, Of: func(int64) string { return "" }, Logger: zap.NewNop(),
 		})
 		if err != nil {
 			t.Fatal(err)

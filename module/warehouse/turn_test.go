@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
@@ -15,7 +13,7 @@ import (
 // TestWritersWaitWithoutAPlace: while a backup holds the writers, queries have all the places; afterwards the writers get them.
 func TestWritersWaitWithoutAPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &Warehouse{gate: semaphore.NewWeighted(writers)}
+		w := &Warehouse{common: newCommon()}
 		places := admission.New(admission.Limits{Places: 2, Project: 1})
 		turn := w.placed(places, &ingest.Options{Project: 1})
 		release, err := w.Hold(t.Context(), nil)
@@ -67,7 +65,7 @@ func TestWritersWaitWithoutAPlace(t *testing.T) {
 
 // TestNoPlaceNoTurn: a writer that gets no place gives back its turn.
 func TestNoPlaceNoTurn(t *testing.T) {
-	w := &Warehouse{gate: semaphore.NewWeighted(writers)}
+	w := &Warehouse{common: newCommon()}
 	full := errors.New("no place")
 	turn := w.inTurn(1, func(context.Context) (func(), error) { return nil, full })
 	if _, err := turn(t.Context()); !errors.Is(err, full) {

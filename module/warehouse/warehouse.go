@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
@@ -27,14 +26,13 @@ type Warehouse struct {
 	client *clickhouse.Client
 	ingest *ingest.Ingester
 	logger *zap.Logger
-	shared Shared              // nil: nobody else writes
-	holder string              // the name under which it takes locks
-	gate   *semaphore.Weighted // holds one unit for each batch being written
+	shared Shared // nil: nobody else writes
+	holder string // the name under which it takes locks
+
+	*common
 
 	caughtUp *caughtUp
-
-	changes *changes
-	prober  *prober // nil: nobody else writes, or that is not known
+	prober   *prober // nil: nobody else writes, or that is not known
 
 	known    atomic.Pointer[schema.Layout]
 	lookTime time.Duration
@@ -78,15 +76,15 @@ func (i intents) Load(ctx context.Context, project int64) ([]byte, error) {
 
 // Open prepares a warehouse and begins to look for ClickHouse in the background. It does not wait for an answer.
 func Open(config clickhouse.Config, shared Shared, logger *zap.Logger) (*Warehouse, error) {
-	return open(config, shared, newChanges(), logger)
+	return open(config, shared, newCommon(), logger)
 }
 
-func open(config clickhouse.Config, shared Shared, history *changes, logger *zap.Logger) (*Warehouse, error) {
+func open(config clickhouse.Config, shared Shared, with *common, logger *zap.Logger) (*Warehouse, error) {
 	client, err := clickhouse.Open(config, logger)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to ClickHouse: %w", err)
 	}
-	w := prepare(client, history, logger)
+	w := prepare(client, with, logger)
 	w.shared, w.ingest.Intents = shared, intents{shared}
 	w.ingest.Alone = config.Embedded // others may write to a server
 	if config.Cluster != "" {
@@ -101,15 +99,15 @@ func open(config clickhouse.Config, shared Shared, history *changes, logger *zap
 
 // With returns a warehouse on a client, which it closes. If a layout is given it is used without looking. ClickHouse is only asked what callers ask.
 func With(client *clickhouse.Client, layout *schema.Layout) *Warehouse {
-	w := prepare(client, newChanges(), zap.NewNop())
+	w := prepare(client, newCommon(), zap.NewNop())
 	w.known.Store(layout)
 	close(w.ended)
 	return w
 }
 
-func prepare(client *clickhouse.Client, history *changes, logger *zap.Logger) *Warehouse {
+func prepare(client *clickhouse.Client, with *common, logger *zap.Logger) *Warehouse {
 	w := &Warehouse{
-		client: client, ingest: ingest.New(client), logger: logger, holder: uuid.NewString(), gate: semaphore.NewWeighted(writers), changes: history,
+		client: client, ingest: ingest.New(client), logger: logger, holder: uuid.NewString(), common: with,
 		caughtUp: &caughtUp{replicas: client}, lookTime: lookTime, ended: make(chan struct{}),
 	}
 	w.ingest.Writes = w.changes
