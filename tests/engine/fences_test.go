@@ -23,7 +23,7 @@ var guardText = regexp.MustCompile("(?:(?:`(?:[^`\\\\]|\\\\.)*`|\\w+)\\.)?team_i
 // the answers must be the same, errors too. The same must hold with either fence taken away: seeds take turns.
 func TestFences(t *testing.T) {
 	all := newTenants(t)
-	examineMany(t, all.db, 1000, all.examine)
+	examineMany(t, all.db, 500, all.examine)
 	for _, entry := range all.logs.All() {
 		if text := strings.ToLower(fmt.Sprint(entry.Message, entry.ContextMap())); strings.Contains(text, marker) {
 			t.Errorf("a line of the log holds the marker: %s", text)
