@@ -13,9 +13,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
-	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/files"
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
-	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -144,7 +143,7 @@ func (a *App) endFolders() {
 
 // isWaiting reports whether an error passes by itself or by the operator's next step, rather than being a mistake in the files.
 func isWaiting(err error) bool {
-	return execution.IsOutage(err) || errors.Is(err, registry.ErrNotFound) || errors.Is(err, admission.ErrTooLong)
+	return files.IsPassing(err) || errors.Is(err, registry.ErrNotFound)
 }
 
 // applyLater applies the files as soon as possible, unless ctx ends first. The config is already loaded, so a mistake is only logged.

@@ -44,15 +44,20 @@ func (w *Warehouse) CanMaterialize(ctx context.Context) (reason string, err erro
 	if last := w.trial.Load(); last != nil && (last.reason == "" || time.Since(last.at) < trialAge) {
 		return last.reason, nil
 	}
-	found, err, _ := w.trials.Do("", func() (any, error) {
-		reason, err := w.client.CanMaterialize(context.WithoutCancel(ctx)) // others wait for it too
+	found := w.trials.DoChan("", func() (any, error) {
+		reason, err := w.client.CanMaterialize(w.open) // others wait for it too
 		if err == nil {
 			w.trial.Store(&trial{reason, time.Now()})
 		}
 		return reason, err
 	})
-	reason, _ = found.(string)
-	return reason, err
+	select {
+	case f := <-found:
+		reason, _ = f.Val.(string)
+		return reason, f.Err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
 }
 
 // LastTrial returns what CanMaterialize last found; empty before that.

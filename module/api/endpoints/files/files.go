@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/publish"
 	"github.com/caddy-analytics/caddy-analytics/module/api/references"
@@ -33,6 +34,11 @@ type Plan struct {
 	adminapi.FilesPlan
 
 	batch registry.Batch
+}
+
+// IsPassing reports whether an error says nothing about the files: ClickHouse can't be asked, or too many queries run.
+func IsPassing(err error) bool {
+	return execution.IsOutage(err) || execution.IsRefusal(err) || errors.Is(err, admission.ErrTooLong) || errors.Is(err, admission.ErrQueueFull)
 }
 
 // planner makes a Plan.
@@ -69,6 +75,9 @@ func (s *Files) Plan(ctx context.Context, project int64, files []*endpointfile.F
 		named[f.Name] = true
 		if err := p.endpoint(ctx, f); err != nil {
 			mistakes = append(mistakes, err)
+			if IsPassing(err) {
+				break // the other files would wait in vain too
+			}
 		}
 	}
 	if err := errors.Join(mistakes...); err != nil {
@@ -238,7 +247,7 @@ func changeList(planned *adminapi.PlannedEndpoint, name string, now, wanted []st
 // fileMistake adds the position in the file to a mistake of the author; other errors keep their meaning.
 func fileMistake(f *endpointfile.File, field string, err error) error {
 	answer := api.ErrorOf(err)
-	if answer.Status >= 500 || execution.IsOutage(err) {
+	if answer.Status >= 500 || IsPassing(err) {
 		return fmt.Errorf("%s: %w", f.Path, err)
 	}
 	if refused, ok := answer.Extra.(api.MistakeExtra); ok && refused.Position != nil {

@@ -1,0 +1,81 @@
+package files_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/files"
+	"github.com/caddy-analytics/caddy-analytics/module/api/references"
+	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+)
+
+// TestBusyProject: while all places of a project are taken, or its queue is full, a plan fails in the time that one file waits, and the error is not a
+// mistake in the files.
+func TestBusyProject(t *testing.T) {
+	dir := t.TempDir()
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, err := registry.Open(t.Context(), store, registry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := reg.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	project, err := reg.CreateProject(t.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default"}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var sources []endpointfile.Source
+	for n := range 20 {
+		sources = append(sources, endpointfile.Source{Path: fmt.Sprintf("%d.yaml", n), Text: fmt.Sprintf("name: e%d\nquery: select %d as n\n", n, n)})
+	}
+	given, err := endpointfile.ParseAll(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, queue := range map[string]int{"no place becomes free": 10, "the queue is full": 0} {
+		t.Run(name, func(t *testing.T) {
+			exec := &execution.Executor{
+				Shards: warehouse.Only(warehouse.With(client, schema.NativeLayout())), Databases: new(execution.Databases), Registry: reg,
+				Places: admission.New(admission.Limits{Places: 2, Project: 1, Queue: queue}), Limits: execution.NewLimiter(registry.Rate{}),
+			}
+			exec.Limits.Wait = 50 * time.Millisecond
+			place, err := exec.Places.Enter(t.Context(), admission.Request{Project: project.ID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer place.Leave()
+			of := files.Files{Executor: exec, Registry: reg, References: new(references.Index)}
+			_, err = of.Plan(t.Context(), project.ID, given, false, time.Now())
+			if err == nil || !files.IsPassing(err) || strings.Count(err.Error(), ".yaml") != 1 {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
