@@ -183,8 +183,11 @@ func (r *Reader) open() (source, error) {
 }
 
 // unfold counts bytes that data unfolded to. All together must be in proportion to what was sent.
-func (r *Reader) unfold(n int64) error {
-	if r.unfolded += n; r.unfolded > freeBytes && r.unfolded > maxRatio*r.sent() {
+func (r *Reader) unfold(n int64) error { return r.inProportion(&r.unfolded, n) }
+
+// inProportion adds n to a sum of bytes, which must be in proportion to what was sent.
+func (r *Reader) inProportion(sum *int64, n int64) error {
+	if *sum += n; *sum > freeBytes && *sum > maxRatio*r.sent() {
 		return fmt.Errorf("the file unfolds to more than %d times its size", maxRatio)
 	}
 	if r.options.Stopped != nil {

@@ -32,6 +32,8 @@ type parquetRows struct {
 	buffer  []parquet.Row
 	left    []parquet.Row
 	line    int
+
+	unfolded int64 // bytes of pages
 }
 
 // rowsAtOnce is how many rows are read from the file at a time.
@@ -160,7 +162,8 @@ func (p *parquetRows) fill() error {
 		if p.group >= len(groups) {
 			return io.EOF
 		}
-		if err := checkPages(p.bytes, p.size, &p.file.Metadata().RowGroups[p.group]); err != nil {
+		unfolded := func(bytes int64) error { return p.r.inProportion(&p.unfolded, bytes) }
+		if err := checkPages(p.bytes, p.size, &p.file.Metadata().RowGroups[p.group], unfolded); err != nil {
 			return err
 		}
 		p.rows = groups[p.group].Rows()

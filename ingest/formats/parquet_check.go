@@ -76,8 +76,8 @@ func checkSchema(schema []format.SchemaElement) error {
 	return nil
 }
 
-// checkPages checks how much memory the pages of a row group take.
-func checkPages(in io.ReaderAt, size int64, group *format.RowGroup) error {
+// checkPages checks how much memory the pages of a row group take. It calls unfolded with the bytes that each page unfolds to, and stops at its error.
+func checkPages(in io.ReaderAt, size int64, group *format.RowGroup, unfolded func(bytes int64) error) error {
 	open := int64(0)
 	for i := range group.Columns {
 		meta := &group.Columns[i].MetaData
@@ -89,7 +89,7 @@ func checkPages(in io.ReaderAt, size int64, group *format.RowGroup) error {
 			meta.DataPageOffset < start || meta.DataPageOffset > start+meta.TotalCompressedSize {
 			return errors.New("the Parquet file is damaged: a column is said to be where the file has no room for it")
 		}
-		largest, err := checkChunk(in, start, start+meta.TotalCompressedSize)
+		largest, err := checkChunk(in, start, start+meta.TotalCompressedSize, meta.Codec, unfolded)
 		if err != nil {
 			return err
 		}
@@ -100,9 +100,11 @@ func checkPages(in io.ReaderAt, size int64, group *format.RowGroup) error {
 	return nil
 }
 
-// checkChunk goes through the headers of pages, and returns how much memory the largest page takes.
-func checkChunk(in io.ReaderAt, at, end int64) (most int64, err error) {
+// checkChunk goes through the pages of a column, and returns how much memory the largest one takes.
+func checkChunk(in io.ReaderAt, at, end int64, codec format.CompressionCodec, unfolded func(bytes int64) error) (most int64, err error) {
 	buffer := make([]byte, 4<<10)
+	pages := unfolder{codec: codec}
+	defer pages.close()
 	for at < end {
 		var header format.PageHeader
 		n, err := readHeader(in, at, &buffer, &header)
@@ -111,9 +113,15 @@ func checkChunk(in io.ReaderAt, at, end int64) (most int64, err error) {
 		}
 		cells := max(header.DataPageHeader.V.NumValues, header.DataPageHeaderV2.V.NumValues, header.DictionaryPageHeader.V.NumValues)
 		bytes := max(header.UncompressedPageSize, header.CompressedPageSize)
-		if header.CompressedPageSize < 0 || bytes > maxPage || cells < 0 || cells > maxPageCells {
+		if header.CompressedPageSize < 0 || header.UncompressedPageSize < 0 || bytes > maxPage || cells < 0 || cells > maxPageCells {
 			return 0, fmt.Errorf("a page of the Parquet file takes %d MiB and has %d values; it can have %d MiB and %d values: write the file with smaller pages",
 				bytes>>20, cells, maxPage>>20, maxPageCells)
+		}
+		if err := pages.check(in, at+int64(n), &header); err != nil {
+			return 0, err
+		}
+		if err := unfolded(int64(header.UncompressedPageSize)); err != nil {
+			return 0, err
 		}
 		const perCell = 24
 		most = max(most, 2*int64(bytes)+perCell*int64(cells))

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,43 @@ func TestDamagedParquet(t *testing.T) {
 			}
 		})
 	}
+}
+
+// bomb is a codec whose pages unfold to more than their headers say.
+type bomb struct {
+	compress.Codec
+	page []byte // instead of each page, compressed
+}
+
+func (b *bomb) Encode([]byte, []byte) ([]byte, error) { return slices.Clone(b.page), nil }
+
+// TestParquetBombs: a page that unfolds to more than its header says is refused before the memory for it is taken.
+func TestParquetBombs(t *testing.T) {
+	large := make([]byte, 64<<20)
+	for name, codec := range map[string]compress.Codec{
+		"snappy": &parquet.Snappy, "gzip": &parquet.Gzip, "zstd": &parquet.Zstd, "brotli": &parquet.Brotli, "lz4": &parquet.Lz4Raw,
+	} {
+		t.Run(name, func(t *testing.T) {
+			page, err := codec.Encode(nil, large)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for version := 1; version <= 2; version++ {
+				in := parquetFile(t, exportedRows(10), parquet.Compression(&bomb{codec, page}), parquet.DataPageVersion(version))
+				got, _ := read(t, strings.NewReader(in), formats.Options{})
+				if len(got) != 1 || !strings.Contains(got[0], "bytes that its header says") {
+					t.Errorf("version %d: %.500q", version, got)
+				}
+			}
+		})
+	}
+	t.Run("lz4 that is damaged", func(t *testing.T) { // the library takes more and more memory for it
+		in := parquetFile(t, exportedRows(10), parquet.Compression(&bomb{&parquet.Lz4Raw, bytes.Repeat([]byte{0xff}, 100)}))
+		got, _ := read(t, strings.NewReader(in), formats.Options{})
+		if len(got) != 1 || !strings.Contains(got[0], "bytes that its header says") {
+			t.Errorf("%.500q", got)
+		}
+	})
 }
 
 // TestMutatedParquet changes bytes of a good file: each reads to an end, without a panic.
