@@ -3,6 +3,7 @@ package formats
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -100,7 +101,7 @@ func (f *fields) object(name string) record.Object {
 	return o
 }
 
-// time returns a field that is an ISO 8601 time, or a number of seconds, milliseconds or microseconds since 1970; zero if there is none.
+// time returns a field that is an ISO 8601 time, or a number as numberTime reads it; zero if there is none.
 func (f *fields) time(name string) time.Time {
 	text := f.text(name)
 	if text == "" {
@@ -116,16 +117,20 @@ func (f *fields) time(name string) time.Time {
 func timeOf(text string) (time.Time, bool) {
 	at, ok := record.ParseTime(text)
 	if !ok {
-		at, ok = unixTime(text)
+		at, ok = numberTime(text)
 	}
 	return at, ok && !at.Before(record.Earliest) && !at.After(record.Latest)
 }
 
-// unixTime reads a number of seconds, milliseconds or microseconds, whichever gives a plausible time: 12 digits of seconds are the year 5138.
-func unixTime(text string) (time.Time, bool) {
+// numberTime reads a day as YYYYMMDD, or else a number of seconds, milliseconds or microseconds since 1970, whichever gives a plausible time: 12 digits of
+// seconds are the year 5138.
+func numberTime(text string) (time.Time, bool) {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || n < 0 {
 		return time.Time{}, false
+	}
+	if day, ok := numberDay(n); ok {
+		return day, true
 	}
 	switch {
 	case n >= 1e17:
@@ -136,6 +141,15 @@ func unixTime(text string) (time.Time, bool) {
 		return time.UnixMicro(int64(n * 1e3)).UTC(), true
 	}
 	return time.UnixMicro(int64(n * 1e6)).UTC(), true
+}
+
+// numberDay reads a day of 1970 to 2100 as YYYYMMDD, such as 20240115. As seconds, all of these are in August or September 1970.
+func numberDay(n float64) (time.Time, bool) {
+	if n < 1970_01_01 || n > 2100_12_31 || n != math.Trunc(n) {
+		return time.Time{}, false
+	}
+	day, err := time.Parse("20060102", strconv.Itoa(int(n)))
+	return day, err == nil
 }
 
 // needTime returns a time that must be there.

@@ -379,6 +379,48 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestTimes reads the times that texts and numbers mean.
+func TestTimes(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"2024-01-15", "2024-01-15T00:00:00Z"},
+		{"20240115", "2024-01-15T00:00:00Z"},
+		{"20240229", "2024-02-29T00:00:00Z"},
+		{"20240115.0", "2024-01-15T00:00:00Z"},
+		{"2.0240115e+07", "2024-01-15T00:00:00Z"}, // as a float of Parquet is written
+		{"19700101", "1970-01-01T00:00:00Z"},
+		{"21001231", "2100-12-31T00:00:00Z"},
+		{"19691231", "1970-08-16T21:47:11Z"},
+		{"21010101", "1970-09-01T04:08:21Z"},
+		{"20230229", "1970-08-23T03:30:29Z"},
+		{"20241301", "1970-08-23T06:35:01Z"},
+		{"20240115.5", "1970-08-23T06:15:15.5Z"},
+		{"2024", "1970-01-01T00:33:44Z"},
+		{"202401", "1970-01-03T08:13:21Z"},
+		{"1704103200", "2024-01-01T10:00:00Z"},
+		{"1704103200123", "2024-01-01T10:00:00.123Z"},
+		{"1704103200123456", "2024-01-01T10:00:00.123456Z"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.in, func(t *testing.T) {
+			files := map[string]string{
+				"CSV":                 "event,distinct_id,timestamp\na,x," + tt.in + "\n",
+				"text in JSON":        `{"event":"a","properties":{"time":"` + tt.in + `","distinct_id":"x"}}`,
+				"Amplitude":           `{"event_type":"a","user_id":"x","event_time":"` + tt.in + `"}`,
+				"PostHog":             `{"event":"a","distinct_id":"x","timestamp":"` + tt.in + `","team_id":1}`,
+				"a profile's created": `{"$distinct_id":"x","$properties":{"$created":"` + tt.in + `"}}`,
+			}
+			if !strings.Contains(tt.in, "-") {
+				files["number in JSON"] = `{"event":"a","properties":{"time":` + tt.in + `,"distinct_id":"x"}}`
+			}
+			for name, in := range files {
+				if got, _ := read(t, strings.NewReader(in), formats.Options{}); len(got) != 1 || !strings.Contains(got[0], `"`+tt.want+`"`) {
+					t.Errorf("%s: %q, want the time %s", name, got, tt.want)
+				}
+			}
+		})
+	}
+}
+
 func TestMappings(t *testing.T) {
 	tests := []struct{ pair, want string }{
 		{"a=event", ""},

@@ -116,6 +116,21 @@ func TestParquetTypes(t *testing.T) {
 	}
 }
 
+// TestParquetDays reads days that are written as the numbers YYYYMMDD, also those that a missing value made floats.
+func TestParquetDays(t *testing.T) {
+	type row struct {
+		Event string  `parquet:"event"`
+		Who   string  `parquet:"distinct_id"`
+		When  int32   `parquet:"timestamp"`
+		In    float64 `parquet:"created_at"`
+	}
+	got, _ := read(t, strings.NewReader(parquetFile(t, []row{{"buy", "x", 20240115, 20240116}})), formats.Options{})
+	want := []string{`1 {"event":"buy","distinct_id":"x","timestamp":"2024-01-15T00:00:00Z"} at 2024-01-16T00:00:00`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}
+
 // withFooter is a Parquet file with a footer and nothing else.
 func withFooter(footer string) string {
 	return "PAR1" + footer + string(binary.LittleEndian.AppendUint32(nil, uint32(len(footer)))) + "PAR1"
