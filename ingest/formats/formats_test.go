@@ -351,6 +351,26 @@ func TestFormats(t *testing.T) {
 			want: []string{`2 {"type":"person","distinct_ids":["u1"],"created_at":"2024-01-01T00:00:00Z","properties":{"n":1,"email":"a@b.c"}}`},
 		},
 		{
+			name: "CSV with a column twice", format: formats.CSV,
+			in:   "event,distinct_id,timestamp,plan, plan\nbuy,u1,2024-01-01,pro,free\n",
+			want: []string{`end: reading the import: the columns "plan" and "plan" both become properties.plan: map one of them to another field, or to - to leave it out`},
+		},
+		{
+			name: "CSV with a column that another is mapped to", format: formats.CSV, mapping: []string{"tier=properties.plan"},
+			in:   "event,distinct_id,timestamp,plan,tier\nbuy,u1,2024-01-01,pro,free\n",
+			want: []string{`end: reading the import: the columns "plan" and "tier" both become properties.plan: map one of them to another field, or to - to leave it out`},
+		},
+		{
+			name: "CSV with a field twice", format: formats.CSV, mapping: []string{"what=event"},
+			in:   "event,what,distinct_id,timestamp\nbuy,sell,u1,2024-01-01\n",
+			want: []string{`end: reading the import: the columns "event" and "what" both become event: map one of them to another field, or to - to leave it out`},
+		},
+		{
+			name: "CSV with columns left out and without names", format: formats.CSV, mapping: []string{"a=-", "b=-"}, columns: []string{"plan"},
+			in:   "event,distinct_id,timestamp,a,a,b,plan,,\nbuy,u1,2024-01-01,1,2,3,pro,,\n",
+			want: []string{`2 {"event":"buy","distinct_id":"u1","timestamp":"2024-01-01T00:00:00Z","properties":{"plan":"pro"}}`},
+		},
+		{
 			name: "CSV without an event", format: formats.CSV,
 			in:   "name,distinct_id,timestamp\n",
 			want: []string{`end: reading the import: no column is the field event: say which one is with --map COLUMN=event; the file has the columns name, distinct_id, timestamp`},

@@ -70,7 +70,7 @@ func (r *Reader) newTable(names []string) (*table, error) {
 		return nil, fmt.Errorf("the file has %d columns; it can have %d", len(names), maxColumns)
 	}
 	t := &table{columns: make([]column, len(names))}
-	used := map[string]string{}
+	used := map[string]bool{}
 	for i, name := range names {
 		name = strings.TrimSpace(name)
 		field, mapped := r.options.Map[name]
@@ -78,34 +78,50 @@ func (r *Reader) newTable(names []string) (*table, error) {
 			field = name
 		}
 		t.columns[i] = column{name, field}
-		if other, twice := used[field]; twice && field != "" && field != "-" {
-			return nil, fmt.Errorf("the columns %s and %s both become %s: map one of them to another field, or to - to leave it out",
-				record.Quoted(other), record.Quoted(name), field)
-		}
-		used[field] = name
+		used[field] = true
 	}
 	for name := range r.options.Map {
 		if !slices.Contains(names, name) {
 			return nil, fmt.Errorf("the file has no column %s; it has %s", record.Quoted(name), listed(names))
 		}
 	}
-	t.persons = used["event"] == "" && used["timestamp"] == "" && (used["person_id"] != "" || used["person"] != "")
+	t.persons = !used["event"] && !used["timestamp"] && (used["person_id"] || used["person"])
 	if err := t.check(used, names); err != nil {
 		return nil, err
 	}
-	_, whole := used["properties"]
+	var properties []string
 	for i, c := range t.columns {
-		known := t.persons && slices.Contains(personColumns, c.name) || whole && slices.Contains(exportColumns, c.name)
+		known := t.persons && slices.Contains(personColumns, c.name) || used["properties"] && slices.Contains(exportColumns, c.name)
 		switch {
 		case c.field != "":
 		case known:
 			t.columns[i].field = "-"
-		case !whole && c.name != "":
+		case !used["properties"] && c.name != "":
 			t.columns[i].field = "properties." + c.name
-			r.summary.Columns = append(r.summary.Columns, shortened(c.name))
+			properties = append(properties, shortened(c.name))
 		}
 	}
+	if err := t.distinct(); err != nil {
+		return nil, err
+	}
+	r.summary.Columns = append(r.summary.Columns, properties...)
 	return t, nil
+}
+
+// distinct fails if two columns become the same field: a row can hold only one of them.
+func (t *table) distinct() error {
+	used := make(map[string]string, len(t.columns))
+	for _, c := range t.columns {
+		if c.field == "" || c.field == "-" {
+			continue
+		}
+		if other, twice := used[c.field]; twice {
+			return fmt.Errorf("the columns %s and %s both become %s: map one of them to another field, or to - to leave it out",
+				record.Quoted(other), record.Quoted(c.name), c.field)
+		}
+		used[c.field] = c.name
+	}
+	return nil
 }
 
 // Columns of PostHog's exports that say nothing about an event or person.
@@ -114,13 +130,13 @@ var (
 	personColumns = []string{"team_id", "person_version", "person_distinct_id_version", "is_deleted", "is_identified"}
 )
 
-func (t *table) check(used map[string]string, names []string) error {
+func (t *table) check(used map[string]bool, names []string) error {
 	needed := []string{"event", "distinct_id", "timestamp"}
 	if t.persons {
 		needed = []string{"distinct_id"}
 	}
 	for _, field := range needed {
-		if _, ok := used[field]; !ok {
+		if !used[field] {
 			return fmt.Errorf("no column is the field %s: say which one is with --map COLUMN=%s; the file has the columns %s", field, field, listed(names))
 		}
 	}

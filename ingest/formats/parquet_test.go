@@ -131,6 +131,22 @@ func TestParquetDays(t *testing.T) {
 	}
 }
 
+// TestParquetColumnTwice refuses columns that become the same property.
+func TestParquetColumnTwice(t *testing.T) {
+	type row struct {
+		Event string `parquet:"event"`
+		Who   string `parquet:"distinct_id"`
+		When  string `parquet:"timestamp"`
+		Plan  string `parquet:"plan"`
+		Tier  string `parquet:"tier"`
+	}
+	got, _ := read(t, strings.NewReader(parquetFile(t, []row{{"buy", "x", "2024-01-15", "pro", "free"}})), formats.Options{Map: formats.Mapping{"tier": "properties.plan"}})
+	want := []string{`end: reading the import: the columns "plan" and "tier" both become properties.plan: map one of them to another field, or to - to leave it out`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+}
+
 // withFooter is a Parquet file with a footer and nothing else.
 func withFooter(footer string) string {
 	return "PAR1" + footer + string(binary.LittleEndian.AppendUint32(nil, uint32(len(footer)))) + "PAR1"
