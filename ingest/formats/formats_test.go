@@ -351,6 +351,11 @@ func TestFormats(t *testing.T) {
 			want: []string{`2 {"type":"person","distinct_ids":["u1"],"created_at":"2024-01-01T00:00:00Z","properties":{"n":1,"email":"a@b.c"}}`},
 		},
 		{
+			name: "CSV with blanks in the header", format: formats.CSV, mapping: []string{"email=distinct_id"}, columns: []string{"plan"},
+			in:   "event, email,timestamp\t, plan\nbuy,u1,2024-01-01,pro\n",
+			want: []string{`2 {"event":"buy","distinct_id":"u1","timestamp":"2024-01-01T00:00:00Z","properties":{"plan":"pro"}}`},
+		},
+		{
 			name: "CSV with a column twice", format: formats.CSV,
 			in:   "event,distinct_id,timestamp,plan, plan\nbuy,u1,2024-01-01,pro,free\n",
 			want: []string{`end: reading the import: the columns "plan" and "plan" both become properties.plan: map one of them to another field, or to - to leave it out`},

@@ -64,7 +64,8 @@ type table struct {
 
 const maxColumns = record.MaxNames + 50
 
-// newTable finds out what the columns become. If a column holds the properties, other columns count as unknown. Otherwise they become properties.
+// newTable finds out what the columns become, and trims their names in place. If a column holds the properties, other columns count as unknown. Otherwise they
+// become properties.
 func (r *Reader) newTable(names []string) (*table, error) {
 	if len(names) > maxColumns {
 		return nil, fmt.Errorf("the file has %d columns; it can have %d", len(names), maxColumns)
@@ -73,6 +74,7 @@ func (r *Reader) newTable(names []string) (*table, error) {
 	used := map[string]bool{}
 	for i, name := range names {
 		name = strings.TrimSpace(name)
+		names[i] = name
 		field, mapped := r.options.Map[name]
 		if !mapped && slices.Contains(tableFields, name) {
 			field = name
