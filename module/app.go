@@ -62,7 +62,7 @@ type App struct {
 	console atomic.Bool // some site has the console
 
 	stopStart   func() // ends the start in the background; nil if there is none
-	stopFolders func() // ends the task that waits to apply endpoint files; nil if there is none
+	stopFolders func() // ends the tasks that wait to apply endpoint files; nil if there are none
 }
 
 // CaptureConfig bounds what comes in over HTTP. Events wait in a log on disk until they are in ClickHouse.

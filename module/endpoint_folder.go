@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -89,52 +90,60 @@ func (a *App) validateFolders() error {
 // retryFolders is how long to wait before trying again to apply files.
 const retryFolders = 5 * time.Second
 
-// applyFolders applies the endpoint files of the config. If the project does not exist yet or ClickHouse is away, a background task tries again until
-// it succeeds; Stop ends the task.
+// applyFolders applies the endpoint files of the config. It plans all of them before it applies any, so that a mistake changes nothing. For folders whose
+// project does not exist yet, and while ClickHouse is away, background tasks try again until they succeed; Stop ends them.
 func (a *App) applyFolders(ctx context.Context, rt *runtime) error {
+	now := time.Now()
+	var plans []*files.Plan
 	var waiting []*EndpointFolder
 	for i := range a.Endpoints {
 		f := &a.Endpoints[i]
-		switch err := f.applyAtStart(ctx, rt); {
-		case err != nil && isWaiting(err):
+		switch plan, err := f.planAtStart(ctx, rt, now); {
+		case err == nil:
+			plans = append(plans, plan)
+		case isWaiting(err):
 			a.logger.Warn("the endpoint files can't be applied yet; trying again", zap.String("folder", f.Folder), zap.Error(err))
 			waiting = append(waiting, f)
-		case err != nil:
+		default:
 			return fmt.Errorf("applying the endpoint files of %s: %w", f.Folder, err)
 		}
 	}
-	if len(waiting) == 0 {
-		return nil
+	for _, plan := range plans {
+		if err := rt.applyPlan(ctx, plan, now); err != nil {
+			return fmt.Errorf("applying the endpoint files of project %d: %w", plan.Project, err)
+		}
 	}
+	a.applyLater(ctx, rt, waiting)
+	return nil
+}
+
+// applyLater applies the files of folders in the background, each as soon as possible: a project that is never created holds up no other.
+func (a *App) applyLater(ctx context.Context, rt *runtime, waiting []*EndpointFolder) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
+	var tasks sync.WaitGroup
 	a.stopFolders = func() {
 		stop()
-		<-done
+		tasks.Wait()
 	}
-	go func() {
-		defer close(done)
-		for _, f := range waiting {
-			f.applyLater(background, rt, a.logger)
-		}
-	}()
-	return nil
+	for _, f := range waiting {
+		tasks.Go(func() { f.applyLater(background, rt, a.logger) })
+	}
 }
 
 // startWait is how long the start of the server waits for ClickHouse if endpoint files are to be applied.
 const startWait = time.Second
 
-// applyAtStart applies the files unless ClickHouse does not answer: the start does not wait for that.
-func (f *EndpointFolder) applyAtStart(ctx context.Context, rt *runtime) error {
+// planAtStart plans unless ClickHouse does not answer: the start does not wait for that.
+func (f *EndpointFolder) planAtStart(ctx context.Context, rt *runtime, now time.Time) (*files.Plan, error) {
 	looking, cancel := context.WithTimeoutCause(ctx, startWait, warehouse.ErrStillLooking)
 	defer cancel()
 	if _, err := rt.Shards.Of(f.Project).Layout(looking); err != nil {
-		return err
+		return nil, err
 	}
-	return f.apply(ctx, rt)
+	return rt.files().Plan(ctx, f.Project, f.files, f.Prune, now)
 }
 
-// endFolders ends the background task, if there is one.
+// endFolders ends the background tasks.
 func (a *App) endFolders() {
 	if a.stopFolders != nil {
 		a.stopFolders()
@@ -173,12 +182,16 @@ func (f *EndpointFolder) apply(ctx context.Context, rt *runtime) error {
 	if err != nil {
 		return err
 	}
+	return rt.applyPlan(ctx, plan, now)
+}
+
+func (rt *runtime) applyPlan(ctx context.Context, plan *files.Plan, now time.Time) error {
 	if err := rt.files().Apply(ctx, plan, now); err != nil {
 		return err
 	}
 	for _, e := range plan.Endpoints {
 		if e.Action != adminapi.Keep {
-			rt.logger.Info("an endpoint is as its file says", zap.Int64("project", f.Project), zap.String("endpoint", e.Name),
+			rt.logger.Info("an endpoint is as its file says", zap.Int64("project", plan.Project), zap.String("endpoint", e.Name),
 				zap.String("action", string(e.Action)), zap.Strings("fields", e.Fields))
 		}
 	}

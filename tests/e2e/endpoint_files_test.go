@@ -241,6 +241,39 @@ func TestEndpointFolder(t *testing.T) {
 	}
 }
 
+// TestEndpointFolders: files of several projects are applied together or not at all, and a project that does not exist holds up no other.
+func TestEndpointFolders(t *testing.T) {
+	first, second := folder(t, map[string]string{"orders.yaml": plansFile}), folder(t, map[string]string{"orders.yaml": plansFile})
+	missing := folder(t, map[string]string{"orders.yaml": plansFile})
+	var lines string
+	for n, dir := range []string{missing, first, second} {
+		lines += fmt.Sprintf("endpoints %s {\n\t\t\tproject %d\n\t\t}\n\t\t", dir, []int{9, 1, 2}[n])
+	}
+	s := harness.Start(t, lines) // before there are projects
+	var clients []*harness.Client
+	for want := range int64(2) {
+		id, key := s.Project(t, "files")
+		if id != want+1 {
+			t.Fatalf("the project has the number %d", id)
+		}
+		clients = append(clients, s.Client(id, key))
+	}
+	for _, c := range clients {
+		harness.Eventually(t, time.Minute, func() error {
+			if answer := c.Do(t, http.MethodGet, "endpoints/orders/", nil); answer.Status != http.StatusOK {
+				return errors.New("the file is not applied: " + string(answer.Raw))
+			}
+			return nil
+		})
+	}
+	write(t, first, "more.yaml", "name: more\nquery: select 1\n")
+	write(t, second, "broken.yaml", "name: broken\nquery: select nothing from events\n")
+	if err := s.Reload(); err == nil || !strings.Contains(err.Error(), "broken.yaml") {
+		t.Errorf("a reload with a broken file: %v", err)
+	}
+	must(t, clients[0], http.StatusNotFound, http.MethodGet, "endpoints/more/", nil)
+}
+
 // must2 unwraps a required result.
 func must2[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
