@@ -138,7 +138,7 @@ type pullReport struct {
 }
 
 // pullFiles writes the endpoints of a project into a folder. A file that already matches stays as it is, with its comments; any other file for the
-// same endpoint is replaced.
+// same endpoint is replaced. An endpoint without a file gets a new one, beside all that is there.
 func pullFiles(cmd *cobra.Command, args []string) (any, error) {
 	dir := args[0]
 	pulled, err := call[adminapi.EndpointFiles](cmd, http.MethodGet, "/analytics/endpoints?project="+strconv.FormatInt(number(cmd, "project"), 10), nil)
@@ -152,14 +152,20 @@ func pullFiles(cmd *cobra.Command, args []string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	taken, err := takenNames(dir)
+	if err != nil {
+		return nil, err
+	}
 	report := pullReport{Written: []string{}, Unchanged: []string{}, Unknown: []string{}}
 	for _, source := range pulled.Files {
 		f, err := endpointfile.Parse(source.Path, []byte(source.Text))
 		if err != nil {
 			return nil, fmt.Errorf("reading what the server sent: %w", err)
 		}
-		path := filepath.Join(dir, source.Path)
-		if known := there[f.Name]; known != nil {
+		var path string
+		if known := there[f.Name]; known == nil {
+			path = filepath.Join(dir, taken.free(source.Path))
+		} else {
 			delete(there, f.Name)
 			if path = known.Path; known.Same(f) {
 				report.Unchanged = append(report.Unchanged, path)
@@ -194,6 +200,32 @@ func filesByName(dir string) (map[string]*endpointfile.File, error) {
 		byName[f.Name] = f
 	}
 	return byName, nil
+}
+
+// fileNames are the names in a folder, in lower case: some file systems take a.yaml and A.yaml for the same file.
+type fileNames map[string]bool
+
+func takenNames(dir string) (fileNames, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the folder: %w", err)
+	}
+	taken := make(fileNames, len(entries))
+	for _, entry := range entries {
+		taken[strings.ToLower(entry.Name())] = true
+	}
+	return taken, nil
+}
+
+// free takes a name, or if it is taken, the first of name-2, name-3, … that is not. The extension stays.
+func (taken fileNames) free(name string) string {
+	ext := filepath.Ext(name)
+	chosen := name
+	for n := 2; taken[strings.ToLower(chosen)]; n++ {
+		chosen = strings.TrimSuffix(name, ext) + "-" + strconv.Itoa(n) + ext
+	}
+	taken[strings.ToLower(chosen)] = true
+	return chosen
 }
 
 // writeFile replaces a file atomically.
