@@ -249,8 +249,8 @@ type Import struct {
 	LeftOut    int         `json:"left_out_properties"`           // of people and groups that already have the maximum
 	LeftOutAt  int         `json:"left_out_at,omitempty"`         // the first line with a property left out
 	Untyped    bool        `json:"types_limit_reached,omitempty"` // new properties beyond the limit have no type
-	Unknown    []Unknown   `json:"unknown_fields"`                // ignored fields; the most frequent ones
-	MoreFields int         `json:"more_unknown_fields,omitempty"` // ignored fields that are not listed
+	Unknown    []Unknown   `json:"unknown_fields"`                // ignored fields; the most frequent ones of each file
+	MoreFields int         `json:"more_unknown_fields,omitempty"` // ignored fields that the list of their file leaves out
 	Columns    []string    `json:"columns_as_properties,omitempty"`
 	Skipped    int         `json:"skipped,omitempty"` // persons that the export marks as deleted
 	Bad        int         `json:"bad"`

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -230,8 +232,12 @@ func sum(all []adminapi.Import) adminapi.Import {
 		out.Events, out.Duplicates, out.Persons, out.Groups = out.Events+one.Events, out.Duplicates+one.Duplicates, out.Persons+one.Persons, out.Groups+one.Groups
 		out.People, out.Merged, out.Cohorts, out.Members = out.People+one.People, out.Merged+one.Merged, out.Cohorts+one.Cohorts, out.Members+one.Members
 		out.LeftOut, out.Bad, out.Skipped, out.Seconds = out.LeftOut+one.LeftOut, out.Bad+one.Bad, out.Skipped+one.Skipped, out.Seconds+one.Seconds
-		out.Untyped = out.Untyped || one.Untyped
-		out.Learned = append(out.Learned, one.Learned...)
+		out.TooOld, out.MoreFields, out.Untyped = out.TooOld+one.TooOld, out.MoreFields+one.MoreFields, out.Untyped || one.Untyped
+		out.Unknown = addUnknown(out.Unknown, one.Unknown)
+		out.Columns = addNew(out.Columns, one.Columns, func(a, b string) bool { return a == b })
+		out.Learned = addNew(out.Learned, one.Learned, func(a, b adminapi.Property) bool { // in a dry run, each file learns for itself
+			return a.Type == b.Type && a.Group == b.Group && a.Name == b.Name
+		})
 		out.GroupTypes = one.GroupTypes
 		if one.First != nil && (out.First == nil || one.First.Before(*out.First)) {
 			out.First = one.First
@@ -240,7 +246,30 @@ func sum(all []adminapi.Import) adminapi.Import {
 			out.Last = one.Last
 		}
 	}
+	slices.SortStableFunc(out.Unknown, func(a, b adminapi.Unknown) int { return cmp.Compare(b.Lines, a.Lines) })
 	return out
+}
+
+// addNew appends the items that are not there yet.
+func addNew[T any](there, items []T, same func(a, b T) bool) []T {
+	for _, item := range items {
+		if !slices.ContainsFunc(there, func(t T) bool { return same(t, item) }) {
+			there = append(there, item)
+		}
+	}
+	return there
+}
+
+// addUnknown adds fields, and the lines of those that are there already.
+func addUnknown(there, fields []adminapi.Unknown) []adminapi.Unknown {
+	for _, field := range fields {
+		if n := slices.IndexFunc(there, func(u adminapi.Unknown) bool { return u.Name == field.Name }); n >= 0 {
+			there[n].Lines += field.Lines
+		} else {
+			there = append(there, field)
+		}
+	}
+	return there
 }
 
 // onlyReader hides the Close method of a reader: the HTTP client would close standard input.
