@@ -15,14 +15,13 @@ import (
 func registryCommand() *cobra.Command {
 	move := leaf("move --from <dsn> --to <dsn>", "Moves the registry to another database, and compares the two record by record", cobra.NoArgs,
 		func(cmd *cobra.Command, _ []string) (any, error) {
-			repl := caddy.NewReplacer()
-			from, err := repl.ReplaceOrErr(text(cmd, "from"), true, true)
+			from, err := registryDSN(cmd, "from")
 			if err != nil {
-				return nil, fmt.Errorf("--from: %w", err)
+				return nil, err
 			}
-			to, err := repl.ReplaceOrErr(text(cmd, "to"), true, true)
+			to, err := registryDSN(cmd, "to")
 			if err != nil {
-				return nil, fmt.Errorf("--to: %w", err)
+				return nil, err
 			}
 			return moveRegistry(cmd.Context(), from, to)
 		})
@@ -33,15 +32,25 @@ func registryCommand() *cobra.Command {
 	return group("registry", "Moves the registry between SQLite and PostgreSQL", move)
 }
 
-// moveRegistry moves an existing registry to an empty one.
+// registryDSN returns the registry that a flag names as the config would: with its placeholders filled in, and checked. It may be empty.
+func registryDSN(cmd *cobra.Command, flag string) (string, error) {
+	dsn, err := caddy.NewReplacer().ReplaceOrErr(text(cmd, flag), true, true)
+	if err == nil {
+		err = registry.CheckDSN(dsn)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--%s: %w", flag, err)
+	}
+	return dsn, nil
+}
+
+// moveRegistry moves an existing registry to an empty one. Both DSNs were checked.
 func moveRegistry(ctx context.Context, from, to string) (moved registry.Moved, err error) {
-	for option, dsn := range map[string]string{"--from": from, "--to": to} {
-		if dsn == "" {
-			return moved, fmt.Errorf("%s is empty", option)
-		}
-		if err := registry.CheckDSN(dsn); err != nil {
-			return moved, fmt.Errorf("%s: %w", option, err)
-		}
+	if from == "" {
+		return moved, errors.New("--from is empty")
+	}
+	if to == "" {
+		return moved, errors.New("--to is empty")
 	}
 	if from == to {
 		return moved, errors.New("--from and --to are the same registry")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -62,7 +63,6 @@ func TestMoveRegistry(t *testing.T) {
 		{"from a missing source", "sqlite:" + filepath.Join(folder, "none.db"), between, "--from: there is no registry at " + filepath.Join(folder, "none.db")},
 		{"to itself", first, first, "--from and --to are the same registry"},
 		{"to nothing", first, "", "--to is empty"},
-		{"to an unknown place", first, "postgres://u:hidden@h/d?sslmode=x", "--to: the registry's postgres:// DSN is not valid: failed to configure TLS (sslmode is invalid)"},
 	} {
 		if _, err := moveRegistry(t.Context(), tt.from, tt.to); err == nil || err.Error() != tt.want {
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
@@ -70,5 +70,51 @@ func TestMoveRegistry(t *testing.T) {
 	}
 	if files, err := filepath.Glob(filepath.Join(folder, "none*")); err != nil || strings.Join(files, "") != "" {
 		t.Errorf("it made %v: %v", files, err)
+	}
+}
+
+// TestRegistryFlags: commands take a registry as the config does. A mistake names the flag, and no password.
+func TestRegistryFlags(t *testing.T) {
+	t.Setenv("WRONG_DSN", "postgres://u:hidden@h/d?sslmode=x")
+	flags := map[string]func(dsn string) (*cobra.Command, []string){
+		"--from": func(dsn string) (*cobra.Command, []string) {
+			return registryCommand(), []string{"move", "--from", dsn, "--to", "sqlite:to.db"}
+		},
+		"--to": func(dsn string) (*cobra.Command, []string) {
+			return registryCommand(), []string{"move", "--from", "sqlite:from.db", "--to", dsn}
+		},
+		"--registry": func(dsn string) (*cobra.Command, []string) {
+			return upgradeCommand(), []string{"check", "--registry", dsn, t.TempDir()}
+		},
+	}
+	for _, tt := range []struct{ name, dsn, want string }{
+		{"an unknown scheme", "mysql://u:hidden@h/d", "the DSN has none of the schemes postgres, postgresql, sqlite"},
+		{"no scheme", "registry.db", "the DSN has none of the schemes postgres, postgresql, sqlite"},
+		{"a wrong option", "{env.WRONG_DSN}", "the registry's postgres:// DSN is not valid: failed to configure TLS (sslmode is invalid)"},
+		{"a placeholder without a value", "{env.NO_SUCH_DSN}", "evaluated placeholder {env.NO_SUCH_DSN} is empty"},
+	} {
+		for name, with := range flags {
+			cmd, args := with(tt.dsn)
+			cmd.SilenceErrors, cmd.SilenceUsage = true, true
+			cmd.SetArgs(args)
+			if err := cmd.Execute(); err == nil || err.Error() != name+": "+tt.want {
+				t.Errorf("%s for %s: %v, want %s", tt.name, name, err, tt.want)
+			}
+		}
+	}
+}
+
+// TestUpgradeCheckOfRegistry: the registry that is inspected is the one that the placeholders stand for.
+func TestUpgradeCheckOfRegistry(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "elsewhere.db")
+	if err := os.WriteFile(path, []byte("no database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("ELSEWHERE", path)
+	cmd := upgradeCommand()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs([]string{"check", "--registry", "sqlite:{env.ELSEWHERE}", t.TempDir()})
+	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("upgrade check of a broken file: %v, want an error that names %s", err, path)
 	}
 }
