@@ -131,7 +131,10 @@ func TestLockUnavailable(t *testing.T) {
 		}
 	})
 	one := add(t, s, 1, "good")
-	time.Sleep(100 * time.Millisecond)
+	for deadline := time.Now().Add(time.Minute); logs.Len() == 0 && time.Now().Before(deadline); {
+		time.Sleep(2 * time.Millisecond)
+	}
+	time.Sleep(20 * time.Millisecond) // for a second line
 	until(t, s, one, imports.Waiting)
 	if logs.FilterMessageSnippet("lock").Len() != 1 || logs.Len() != 1 {
 		t.Errorf("without the lock the log has %v", logs.All())

@@ -68,6 +68,18 @@ func (c *console) path(t *testing.T) string {
 	return c.evaluate(t, "location.pathname")
 }
 
+// arrives waits until a page of the project is open.
+func (c *console) arrives(t *testing.T, page string) {
+	t.Helper()
+	want := fmt.Sprintf("/project/%d/%s", c.project, page)
+	harness.Eventually(t, 15*time.Second, func() error {
+		if got := c.path(t); got != want {
+			return fmt.Errorf("the path is %s, want %s", got, want)
+		}
+		return nil
+	})
+}
+
 // TestConsoleHome: the tiles of the pinned dashboard show the API's numbers.
 func TestConsoleHome(t *testing.T) {
 	t.Parallel()

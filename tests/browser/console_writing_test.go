@@ -6,11 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp/kb"
-
-	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
 // append types at the end of a labeled field.
@@ -116,15 +113,6 @@ func TestConsoleEscape(t *testing.T) {
 func TestConsoleLeavingBack(t *testing.T) {
 	t.Parallel()
 	c, _ := ownProject(t, "leaving")
-	at := func(want string) {
-		t.Helper()
-		harness.Eventually(t, 15*time.Second, func() error {
-			if got, want := c.path(t), fmt.Sprintf("/project/%d/%s", c.project, want); got != want {
-				return fmt.Errorf("the path is %s, want %s", got, want)
-			}
-			return nil
-		})
-	}
 	back := func() {
 		t.Helper()
 		c.evaluate(t, `history.back(), ""`)
@@ -141,7 +129,7 @@ func TestConsoleLeavingBack(t *testing.T) {
 	for range 2 {
 		back()
 		c.one(t, "dialog", "Leave this page?")
-		at("imports")
+		c.arrives(t, "imports")
 		c.press(t, "button", "Stay")
 	}
 	if got := c.evaluate(t, "String(history.length)"); got != entries {
@@ -149,18 +137,18 @@ func TestConsoleLeavingBack(t *testing.T) {
 	}
 	back()
 	c.press(t, "button", "Leave")
-	at("keys")
+	c.arrives(t, "keys")
 	back()
-	at("dashboard")
+	c.arrives(t, "dashboard")
 	c.evaluate(t, `history.go(2), ""`)
-	at("imports")
+	c.arrives(t, "imports")
 
 	c.attach(t, file)
 	c.press(t, "checkbox", "Dry run: check the file and say what it would bring, without writing")
 	c.press(t, "button", "Import the file")
 	c.imports(t, "Completed")
 	c.press(t, "link", "Keys")
-	at("keys")
+	c.arrives(t, "keys")
 }
 
 // TestConsoleLeavingForm: a form in which something was written asks before Back, a reload or the end of the session takes it away, and not
@@ -168,15 +156,6 @@ func TestConsoleLeavingBack(t *testing.T) {
 func TestConsoleLeavingForm(t *testing.T) {
 	t.Parallel()
 	c, client := ownProject(t, "leaving a form")
-	at := func(want string) {
-		t.Helper()
-		harness.Eventually(t, 15*time.Second, func() error {
-			if got, want := c.path(t), fmt.Sprintf("/project/%d/%s", c.project, want); got != want {
-				return fmt.Errorf("the path is %s, want %s", got, want)
-			}
-			return nil
-		})
-	}
 	back := func() { c.evaluate(t, `history.back(), ""`) }
 	reloads := func() bool {
 		return c.evaluate(t, `String(dispatchEvent(new Event("beforeunload", { cancelable: true })))`) == "true"
@@ -198,18 +177,18 @@ func TestConsoleLeavingForm(t *testing.T) {
 	c.accessible(t)
 	c.picture(t, "leaving a form")
 	c.press(t, "button", "Stay")
-	at("dashboard")
+	c.arrives(t, "dashboard")
 	c.press(t, "button", "Create")
 	board := record(t, client, "dashboards/")["results"].([]any)[0].(map[string]any)
-	at(fmt.Sprint("dashboard/", board["id"]))
+	c.arrives(t, fmt.Sprint("dashboard/", board["id"]))
 	back()
-	at("dashboard")
+	c.arrives(t, "dashboard")
 
 	c.press(t, "button", "New dashboard")
 	c.fill(t, "textbox", "Name", "Growth")
 	back()
 	c.press(t, "button", "Leave")
-	at("keys")
+	c.arrives(t, "keys")
 	if got := c.text(t, "dialog"); got != "" {
 		t.Errorf("the form is still there: %s", got)
 	}
@@ -219,7 +198,7 @@ func TestConsoleLeavingForm(t *testing.T) {
 	c.fill(t, "textbox", "Name", "sales")
 	back()
 	c.press(t, "button", "Leave")
-	at("endpoints")
+	c.arrives(t, "endpoints")
 	if got := c.text(t, "dialog"); got != "" {
 		t.Errorf("the form of an endpoint is still there: %s", got)
 	}
