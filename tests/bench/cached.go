@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -170,14 +169,14 @@ func (row *cachedRow) measure(b *cachedBench, folder string, rivals ...*rival) e
 func (row *cachedRow) loadOnce(folder string, r *rival, shape loadShape) (m measured, err error) {
 	var before, now time.Duration
 	if r.pid != 0 {
-		if before, err = harness.ProcessorTime(strconv.Itoa(r.pid)); err != nil {
+		if before, err = harness.ProcessorTime(r.pid); err != nil {
 			return m, err
 		}
 	}
 	if m, err = row.load(folder, r, shape); err != nil || r.pid == 0 {
 		return m, err
 	}
-	now, err = harness.ProcessorTime(strconv.Itoa(r.pid))
+	now, err = harness.ProcessorTime(r.pid)
 	m.processor = time.Duration(float64(now-before) / (m.persecond * float64(shape.seconds)))
 	return m, err
 }

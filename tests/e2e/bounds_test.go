@@ -144,7 +144,7 @@ func TestBounds(t *testing.T) {
 }
 
 // engines lists the processes of the server's engine.
-func engines(t *testing.T) []string {
+func engines(t *testing.T) []int {
 	t.Helper()
 	children, err := server.Children()
 	if err != nil || len(children) == 0 {

@@ -118,10 +118,12 @@ func TestKilledDuringCapture(t *testing.T) {
 			}
 			continue
 		}
-		if children := childrenOf(t, server.PID()); len(children) == 1 {
-			if err := syscall.Kill(children[0], syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+		children, err := server.Children()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(children) == 1 {
+			_ = syscall.Kill(children[0], syscall.SIGKILL) // it may be the engine that was killed before, and have ended
 		}
 	}
 	close(stop)
@@ -206,7 +208,7 @@ func TestCaptureWithoutClickHouse(t *testing.T) {
 		_ = answer.Body.Close() // only the status matters
 		return answer.StatusCode
 	}
-	hung := engine(t, server)
+	hung := server.Engine(t)
 	if err := syscall.Kill(hung, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

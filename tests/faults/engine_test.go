@@ -53,7 +53,7 @@ func TestHungEngine(t *testing.T) {
 	if got := metric(t, server, "engine_resident_memory_bytes"); got < 50<<20 {
 		t.Errorf("the engine takes %v bytes", got)
 	}
-	if err := syscall.Kill(engine(t, server), syscall.SIGSTOP); err != nil {
+	if err := syscall.Kill(server.Engine(t), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	<-time.After(1100 * time.Millisecond) // the run's result is stale now
@@ -157,7 +157,7 @@ func TestSilentClickHouse(t *testing.T) {
 func TestLargeAnswers(t *testing.T) {
 	const most = 512 << 20
 	server, c := start(t, "cache {", "max_size 1MiB", "}") // so that cached results hardly count as memory of a query
-	child := engine(t, server)
+	child := server.Engine(t)
 	rest, err := server.Rest()
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestLargeAnswers(t *testing.T) {
 			t.Errorf("%s took the server %d MiB above idle", tt.name, grown>>20)
 		}
 	}
-	if got := engine(t, server); got != child {
+	if got := server.Engine(t); got != child {
 		t.Errorf("the engine had process id %d and now has %d", child, got)
 	}
 }

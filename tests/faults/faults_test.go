@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -44,41 +43,6 @@ func TestMain(m *testing.M) {
 	embeddedtest.Main(func() (int, error) { return m.Run(), nil })
 }
 
-// engine returns the process id of a server's embedded engine, its only child.
-func engine(t *testing.T, server *harness.Server) int {
-	t.Helper()
-	children := childrenOf(t, server.PID())
-	if len(children) != 1 {
-		t.Fatalf("the server has the children %v", children)
-	}
-	return children[0]
-}
-
-// childrenOf returns the child processes of a process.
-func childrenOf(t *testing.T, parent int) []int {
-	t.Helper()
-	var children []int
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no processes are listed: %v", err)
-	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			continue // it has ended
-		}
-		_, rest, _ := strings.Cut(string(raw), ") ")
-		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) && fields[0] != "Z" {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			children = append(children, pid)
-		}
-	}
-	return children
-}
-
 // TestEngineKilled kills the engine: queries get 503 at once or run again, a stale result is served, and within seconds
 // all data is back.
 func TestEngineKilled(t *testing.T) {
@@ -88,7 +52,7 @@ func TestEngineKilled(t *testing.T) {
 	}
 	<-time.After(1100 * time.Millisecond) // the result is stale now
 	for round := range 3 {
-		was := engine(t, server)
+		was := server.Engine(t)
 		if err := syscall.Kill(was, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +80,7 @@ func TestEngineKilled(t *testing.T) {
 			}
 			return nil
 		})
-		if engine(t, server) == was {
+		if server.Engine(t) == was {
 			t.Error("the killed engine is still running")
 		}
 	}
@@ -125,7 +89,7 @@ func TestEngineKilled(t *testing.T) {
 // TestServerKilled kills the server: its engine ends with it, and everything acknowledged is there after a restart.
 func TestServerKilled(t *testing.T) {
 	server, c := start(t)
-	child := engine(t, server)
+	child := server.Engine(t)
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +119,8 @@ func TestClickHouseServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	server, c := start(t, "clickhouse "+other.DSN())
-	if children := childrenOf(t, server.PID()); len(children) != 0 {
-		t.Errorf("the server started an embedded engine: %v", children)
+	if children, err := server.Children(); err != nil || len(children) != 0 {
+		t.Errorf("the server started an embedded engine: %v, %v", children, err)
 	}
 	if got := fmt.Sprint(c.Query(t, count)); got != "[[100]]" {
 		t.Errorf("rows %s", got)
@@ -197,7 +161,7 @@ func TestClickHouseServer(t *testing.T) {
 // config changes nothing.
 func TestReload(t *testing.T) {
 	server, c := start(t)
-	child := engine(t, server)
+	child := server.Engine(t)
 	query := "select count() from events where event = 'e'"
 	if status := c.HogQL(t, query).Header.Get("Cache-Status"); !strings.Contains(status, "fwd=miss") {
 		t.Fatalf("first: Cache-Status: %s", status)
@@ -212,7 +176,7 @@ func TestReload(t *testing.T) {
 		if status := c.HogQL(t, query).Header.Get("Cache-Status"); !strings.Contains(status, "; hit") {
 			t.Errorf("%s: Cache-Status: %s", when, status)
 		}
-		if got := engine(t, server); got != child {
+		if got := server.Engine(t); got != child {
 			t.Errorf("%s: the engine was restarted", when)
 		}
 	}

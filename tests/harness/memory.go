@@ -3,7 +3,6 @@ package harness
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 )
 
@@ -18,8 +17,8 @@ func (m Memory) Sub(earlier Memory) Memory {
 // Rest returns the current memory and resets the peaks. It needs Linux.
 func (s *Server) Rest() (Memory, error) {
 	const forgetPeak = "5" // proc_pid_clear_refs(5)
-	err := s.eachProcess(func(pid string) error {
-		return os.WriteFile("/proc/"+pid+"/clear_refs", []byte(forgetPeak), 0)
+	err := s.eachProcess(func(pid int) error {
+		return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte(forgetPeak), 0)
 	})
 	if err != nil {
 		return Memory{}, fmt.Errorf("resetting the peaks of memory: %w", err)
@@ -31,12 +30,12 @@ func (s *Server) Rest() (Memory, error) {
 func (s *Server) Peak() (Memory, error) { return s.memory("VmHWM:") }
 
 // eachProcess calls do for the server's process and those of its engine.
-func (s *Server) eachProcess(do func(pid string) error) error {
+func (s *Server) eachProcess(do func(pid int) error) error {
 	children, err := s.Children()
 	if err != nil {
 		return err
 	}
-	for _, pid := range append(children, strconv.Itoa(s.PID())) {
+	for _, pid := range append(children, s.PID()) {
 		if err := do(pid); err != nil {
 			return err
 		}
@@ -46,17 +45,17 @@ func (s *Server) eachProcess(do func(pid string) error) error {
 
 // memory reads a line of the processes' status files.
 func (s *Server) memory(line string) (m Memory, err error) {
-	err = s.eachProcess(func(pid string) error {
-		raw, err := os.ReadFile("/proc/" + pid + "/status")
+	err = s.eachProcess(func(pid int) error {
+		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil {
 			return err
 		}
 		_, rest, _ := strings.Cut(string(raw), line)
 		var kib int64
 		if _, err := fmt.Sscan(rest, &kib); err != nil {
-			return fmt.Errorf("process %s has no %s %w", pid, line, err)
+			return fmt.Errorf("process %d has no %s %w", pid, line, err)
 		}
-		if pid == strconv.Itoa(s.PID()) {
+		if pid == s.PID() {
 			m.Server += kib << 10
 		} else {
 			m.Engine += kib << 10

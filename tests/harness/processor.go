@@ -21,22 +21,18 @@ func (s *Server) ProcessorTime() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return ProcessorTime(append(children, strconv.Itoa(s.PID()))...)
+	return ProcessorTime(append(children, s.PID())...)
 }
 
 // ProcessorTime returns the CPU time that processes have used so far. It needs Linux. It reads a process's clock, which is accurate to a nanosecond: the
 // stat file in /proc is accurate only to a hundredth of a second, which is more than a short query takes.
-func ProcessorTime(pids ...string) (time.Duration, error) {
+func ProcessorTime(pids ...int) (time.Duration, error) {
 	var sum time.Duration
 	for _, pid := range pids {
-		id, err := strconv.Atoi(pid)
-		if err != nil {
-			return 0, fmt.Errorf("reading a process's time: %w", err)
-		}
 		const allThreads = 2 // CPUCLOCK_SCHED of clock_getcpuclockid
 		var used unix.Timespec
-		if err := unix.ClockGettime(int32(^id<<3|allThreads), &used); err != nil {
-			return 0, fmt.Errorf("reading the time of process %s: %w", pid, err)
+		if err := unix.ClockGettime(int32(^pid<<3|allThreads), &used); err != nil {
+			return 0, fmt.Errorf("reading the time of process %d: %w", pid, err)
 		}
 		sum += time.Duration(used.Nano())
 	}
@@ -44,16 +40,26 @@ func ProcessorTime(pids ...string) (time.Duration, error) {
 }
 
 // Children returns the ids of the server's child processes, in order: its engine, unless that is being restarted.
-func (s *Server) Children() ([]string, error) { return Children(s.PID()) }
+func (s *Server) Children() ([]int, error) { return Children(s.PID()) }
+
+// Engine returns the process id of the server's embedded engine, its only child.
+func (s *Server) Engine(tb testing.TB) int {
+	tb.Helper()
+	children, err := s.Children()
+	if err != nil || len(children) != 1 {
+		tb.Fatalf("the server has the children %v: %v", children, err)
+	}
+	return children[0]
+}
 
 // Children returns the ids of the running child processes of a process, in order. It needs Linux, and reads the states of all processes: the kernel's
 // own lists of children may lack some while threads and processes come and go.
-func Children(parent int) ([]string, error) {
+func Children(parent int) ([]int, error) {
 	states, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		return nil, err
 	}
-	var pids []string
+	var pids []int
 	for _, state := range states {
 		raw, err := os.ReadFile(state)
 		if err != nil {
@@ -66,7 +72,11 @@ func Children(parent int) ([]string, error) {
 		}
 		const ended = "Z"
 		if fields[0] != ended && fields[1] == strconv.Itoa(parent) {
-			pids = append(pids, filepath.Base(filepath.Dir(state)))
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(state)))
+			if err != nil {
+				return nil, fmt.Errorf("listing processes: %w", err)
+			}
+			pids = append(pids, pid)
 		}
 	}
 	return pids, nil
@@ -83,15 +93,11 @@ func KillChildren(t *testing.T, parent int, command string) {
 		}
 		killed := 0
 		for _, child := range children {
-			line, err := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
+			line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child))
 			if err != nil || !strings.Contains(string(line), command) {
 				continue
 			}
-			pid, err := strconv.Atoi(child)
-			if err != nil {
-				return err
-			}
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
 				return err
 			}
 			killed++

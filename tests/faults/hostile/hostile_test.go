@@ -54,7 +54,7 @@ func TestHostileKey(t *testing.T) {
 	server := harness.Start(t, "limits {", "max_execution_time 10s", "max_memory 1GiB", "}")
 	good := newGoodKey(t, server)
 	hostile := newHostileKey(t, server)
-	child := engine(t, server)
+	child := server.Engine(t)
 
 	attacks := timeFromEnv(t, "HOSTILE_TIME", hostileTime)
 	good.work(t, calmTime)
@@ -92,19 +92,9 @@ func TestHostileKey(t *testing.T) {
 	if limit := machineMemory(t) / engineShare; peak.Engine > limit {
 		t.Errorf("the engine grew to %d MiB; its limit is %d MiB", peak.Engine>>20, limit>>20)
 	}
-	if engine(t, server) != child {
+	if server.Engine(t) != child {
 		t.Error("the engine was restarted")
 	}
-}
-
-// engine returns the process id of the server's embedded engine, its only child.
-func engine(t *testing.T, server *harness.Server) string {
-	t.Helper()
-	children, err := server.Children()
-	if err != nil || len(children) != 1 {
-		t.Fatalf("the server has the children %v: %v", children, err)
-	}
-	return children[0]
 }
 
 // slowdown is a duration for the good key alone, and next to the hostile one.
