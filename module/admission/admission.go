@@ -3,7 +3,7 @@
 //
 // A free place goes to the waiting project that holds the fewest places, and among equals to the one not served for the longest time. Running queries
 // can't be stopped in favor of others, so some places are reserved for projects that hold none: see [Limits.Spare]. Within a project, queries that
-// somebody waits for come first, in order of arrival.
+// somebody waits for come first, in order of arrival. A [Class] limits how many queries of one kind run at a time.
 package admission
 
 import (
@@ -46,6 +46,13 @@ type Request struct {
 	Wait time.Duration
 	// The request may join the queue however long that is.
 	Uncounted bool
+	Class     *Class // nil: only the places limit how many run
+}
+
+// Class is a kind of queries of which only a few run at a time on each shard, however many places there are. One that has to wait for others of its
+// class holds no place, and one that waits for a place of its project keeps no other project's from running.
+type Class struct {
+	Most int // at least 1
 }
 
 // Awaited is for requests that somebody waits for from the start.
@@ -61,7 +68,7 @@ type Scheduler struct {
 
 	mu       sync.Mutex
 	limits   Limits
-	serial   uint64 // of the newest turn
+	serial   uint64 // of the newest turn or request
 	projects map[int64]*share
 	shards   map[string]*shard
 }
@@ -69,7 +76,8 @@ type Scheduler struct {
 // shard is what the projects of one shard hold and wait for. Scheduler.mu guards it.
 type shard struct {
 	held    int
-	waiting map[*share]struct{} // the projects with requests in a queue
+	of      map[*Class]int                 // how many of them by class
+	waiting map[*Class]map[*share]struct{} // the projects with requests in a queue
 }
 
 // share is what one project holds and waits for. Scheduler.mu guards it.
@@ -77,9 +85,13 @@ type share struct {
 	project int64
 	on      *shard
 	held    int
-	turn    uint64                // when the project was last served or, if later, began to ask
-	queues  [priorities]list.List // of *ticket
+	waiting int
+	turn    uint64 // when the project was last served or, if later, began to ask
+	queues  map[*Class]*queues
 }
+
+// queues hold the tickets that wait.
+type queues [priorities]list.List
 
 type priority int
 
@@ -92,7 +104,9 @@ const (
 // ticket is a request in a queue, or one that got its place.
 type ticket struct {
 	share   *share
+	class   *Class
 	queue   priority
+	serial  uint64        // of its arrival in the queue
 	at      *list.Element // nil once it is out of the queue
 	granted *Place        // set before ready is closed
 	ready   chan struct{}
@@ -171,7 +185,7 @@ func (s *Scheduler) HasRoom(r Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.projects[r.Project]
-	return known == nil || known.waiting() < s.limits.Queue
+	return known == nil || known.waiting < s.limits.Queue
 }
 
 // Each yields how many queries of each project run and wait. A project that has asked once stays listed.
@@ -179,7 +193,7 @@ func (s *Scheduler) Each(yield func(project int64, running, waiting int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.projects {
-		yield(p.project, p.held, p.waiting())
+		yield(p.project, p.held, p.waiting)
 	}
 }
 
@@ -188,7 +202,7 @@ func (s *Scheduler) Of(project int64) (running, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.projects[project]; p != nil {
-		return p.held, p.waiting()
+		return p.held, p.waiting
 	}
 	return 0, 0
 }
@@ -211,15 +225,15 @@ func (s *Scheduler) join(r Request) (*ticket, error) {
 	defer s.mu.Unlock()
 	p := s.projects[r.Project]
 	if p == nil {
-		p = &share{project: r.Project, on: s.shard(s.of(r.Project))}
+		p = &share{project: r.Project, on: s.shard(s.of(r.Project)), queues: map[*Class]*queues{}}
 		s.projects[r.Project] = p
 	}
-	t := &ticket{share: p, queue: r.priority(), ready: make(chan struct{})}
-	if p.held == 0 && p.waiting() == 0 {
+	t := &ticket{share: p, class: r.Class, queue: r.priority(), ready: make(chan struct{})}
+	if p.held == 0 && p.waiting == 0 {
 		s.serial++
 		p.turn = s.serial
 	}
-	before := p.waiting()
+	before := p.waiting
 	s.enqueue(t)
 	s.dispatch(p.on)
 	if t.at != nil && before >= s.limits.Queue && !r.Uncounted {
@@ -246,7 +260,7 @@ func (s *Scheduler) promote(t *ticket) {
 func (s *Scheduler) shard(name string) *shard {
 	on := s.shards[name]
 	if on == nil {
-		on = &shard{waiting: map[*share]struct{}{}}
+		on = &shard{of: map[*Class]int{}, waiting: map[*Class]map[*share]struct{}{}}
 		s.shards[name] = on
 	}
 	return on
@@ -264,38 +278,64 @@ func (s *Scheduler) quit(t *ticket, err error) (*Place, error) {
 }
 
 func (s *Scheduler) enqueue(t *ticket) {
-	t.at = t.share.queues[t.queue].PushBack(t)
-	t.share.on.waiting[t.share] = struct{}{}
+	p := t.share
+	of := p.queues[t.class]
+	if of == nil {
+		of = &queues{}
+		p.queues[t.class] = of
+	}
+	s.serial++
+	t.serial = s.serial
+	t.at = of[t.queue].PushBack(t)
+	p.waiting++
+	waiting := p.on.waiting[t.class]
+	if waiting == nil {
+		waiting = map[*share]struct{}{}
+		p.on.waiting[t.class] = waiting
+	}
+	waiting[p] = struct{}{}
 }
 
 func (s *Scheduler) dequeue(t *ticket) {
-	t.share.queues[t.queue].Remove(t.at)
+	p := t.share
+	of := p.queues[t.class]
+	of[t.queue].Remove(t.at)
 	t.at = nil
-	if t.share.waiting() == 0 {
-		delete(t.share.on.waiting, t.share)
+	p.waiting--
+	if of.first() == nil {
+		delete(p.on.waiting[t.class], p)
 	}
 }
 
 // dispatch gives the free places of a shard to waiting requests. It is called after every change, so that no request waits while a place is free for it.
 func (s *Scheduler) dispatch(on *shard) {
 	for {
-		var next *share
-		for p := range on.waiting {
-			if s.mayTake(p) && (next == nil || p.before(next)) {
-				next = p
+		var next *ticket
+		for class, projects := range on.waiting {
+			if class != nil && on.of[class] >= class.Most {
+				continue
+			}
+			for p := range projects {
+				if !s.mayTake(p) {
+					continue
+				}
+				if t := p.queues[class].first(); next == nil || t.before(next) {
+					next = t
+				}
 			}
 		}
 		if next == nil {
 			return
 		}
-		t := next.first()
-		s.dequeue(t)
+		s.dequeue(next)
+		p := next.share
 		on.held++
-		next.held++
+		on.of[next.class]++
+		p.held++
 		s.serial++
-		next.turn = s.serial
-		t.granted = &Place{scheduler: s, share: next, yields: next.held > 1 || t.queue == background}
-		close(t.ready)
+		p.turn = s.serial
+		next.granted = &Place{scheduler: s, share: p, class: next.class, yields: p.held > 1 || next.queue == background}
+		close(next.ready)
 	}
 }
 
@@ -308,12 +348,10 @@ func (s *Scheduler) mayTake(p *share) bool {
 	return free > 0 && p.held < s.limits.Project
 }
 
-func (p *share) waiting() int { return p.queues[awaited].Len() + p.queues[background].Len() }
-
-// first returns the request to serve next.
-func (p *share) first() *ticket {
-	for i := range p.queues {
-		if front := p.queues[i].Front(); front != nil {
+// first returns the ticket to serve next, or nil.
+func (q *queues) first() *ticket {
+	for i := range q {
+		if front := q[i].Front(); front != nil {
 			t, _ := front.Value.(*ticket)
 			return t
 		}
@@ -321,22 +359,26 @@ func (p *share) first() *ticket {
 	return nil
 }
 
-// before reports whether a waiting project is served before another: if it holds fewer places; or as many, but somebody waits for its query; or else
-// if its last turn was earlier.
-func (p *share) before(other *share) bool {
-	if p.held != other.held {
-		return p.held < other.held
+// before reports whether a ticket is served before another: if its project holds fewer places; or as many, but somebody waits for its query; or else
+// if its project's last turn was earlier. Within a project, the one that came first.
+func (t *ticket) before(other *ticket) bool {
+	p, q := t.share, other.share
+	switch {
+	case p.held != q.held:
+		return p.held < q.held
+	case t.queue != other.queue:
+		return t.queue < other.queue
+	case p != q:
+		return p.turn < q.turn
 	}
-	if mine, theirs := p.queues[awaited].Len() > 0, other.queues[awaited].Len() > 0; mine != theirs {
-		return mine
-	}
-	return p.turn < other.turn
+	return t.serial < other.serial
 }
 
 // Place lets one query of a project run.
 type Place struct {
 	scheduler *Scheduler
 	share     *share
+	class     *Class
 	yields    bool
 	left      atomic.Bool
 }
@@ -359,6 +401,7 @@ func (p *Place) Leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.share.on.held--
+	p.share.on.of[p.class]--
 	p.share.held--
 	s.dispatch(p.share.on)
 }

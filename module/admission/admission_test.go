@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -241,25 +242,49 @@ func TestShards(t *testing.T) {
 	})
 }
 
-// TestSlots: each shard has its own slots.
-func TestSlots(t *testing.T) {
+// TestClass: only so many queries of a class run on each shard. One that waits for a place of its project keeps no other project's from running, and one
+// that waits for its class holds no place.
+func TestClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := admission.NewSlots(1)
-		leave, err := s.Enter(t.Context(), "east")
+		of := func(project int64) string { return strconv.FormatInt(project/100, 10) }
+		s := admission.NewSharded(admission.Limits{Places: 4, Project: 1, Queue: 8}, of)
+		rare := &admission.Class{Most: 1}
+		ask := func(project int64) (*admission.Place, error) {
+			return s.Enter(t.Context(), admission.Request{Project: project, Awaited: admission.Awaited, Wait: time.Minute, Class: rare})
+		}
+		busy := enter(t, s, 1)
+		var waits sync.WaitGroup
+		waits.Go(func() {
+			if _, err := ask(1); !errors.Is(err, admission.ErrTooLong) {
+				t.Errorf("a second query of a project that may run one: %v", err)
+			}
+		})
+		synctest.Wait()
+		second, err := ask(2)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("while another project's waits for a place: %v", err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if _, err := s.Enter(ctx, ""); err != nil {
-			t.Errorf("a slot of another shard: %v", err)
+		if _, err := ask(3); !errors.Is(err, admission.ErrTooLong) {
+			t.Errorf("a second one of the class: %v", err)
 		}
-		if _, err := s.Enter(ctx, "east"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a second slot of one: %v", err)
+		if running, waiting := s.Of(3); running != 0 || waiting != 0 {
+			t.Errorf("it left %d running and %d waiting", running, waiting)
 		}
-		leave()
-		if _, err := s.Enter(t.Context(), "east"); err != nil {
-			t.Errorf("a slot that was left: %v", err)
+		other, err := ask(100)
+		if err != nil {
+			t.Errorf("one on another shard: %v", err)
 		}
+		waits.Go(func() {
+			if third, err := ask(3); err != nil {
+				t.Errorf("after the first has ended: %v", err)
+			} else {
+				third.Leave()
+			}
+		})
+		synctest.Wait()
+		for _, place := range []*admission.Place{busy, second, other} {
+			place.Leave()
+		}
+		waits.Wait()
 	})
 }

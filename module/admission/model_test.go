@@ -27,6 +27,7 @@ type model struct {
 type modelRequest struct {
 	name    string
 	project int64
+	class   *admission.Class
 	awaited bool
 	since   int // its position in the order of the waiting requests
 	until   time.Time
@@ -43,6 +44,19 @@ func (m *model) count(project int64, state string) (n int) {
 		}
 	}
 	return n
+}
+
+// classes are what a modelled request may be of.
+var classes = []*admission.Class{nil, nil, {Most: 1}, {Most: 2}}
+
+func (m *model) full(class *admission.Class) bool {
+	held := 0
+	for _, r := range m.asked {
+		if r.class == class && r.state == "holds" {
+			held++
+		}
+	}
+	return class != nil && held >= class.Most
 }
 
 func (m *model) ask(r *modelRequest) {
@@ -70,7 +84,7 @@ func (m *model) serve() {
 	for {
 		var candidates []*modelRequest
 		for _, r := range m.asked {
-			if r.state == "waits" && m.free(r.project) {
+			if r.state == "waits" && m.free(r.project) && !m.full(r.class) {
 				candidates = append(candidates, r)
 			}
 		}
@@ -135,6 +149,7 @@ func playModel(rt *rapid.T) {
 		"ask": func(rt *rapid.T) {
 			r := &modelRequest{
 				name: fmt.Sprint("r", len(m.asked)), project: rapid.Int64Range(1, 4).Draw(rt, "project"), awaited: rapid.Bool().Draw(rt, "awaited"),
+				class: rapid.SampledFrom(classes).Draw(rt, "class"),
 				until: time.Now().Add(time.Duration(rapid.IntRange(1, 30).Draw(rt, "patience"))*time.Minute + time.Duration(len(m.asked))),
 			}
 			ctx, cancel := context.WithCancel(context.Background())
@@ -146,7 +161,7 @@ func playModel(rt *rapid.T) {
 			}
 			go func() {
 				var err error
-				r.place, err = s.Enter(ctx, admission.Request{Project: r.project, Awaited: becomes, Wait: time.Until(r.until)})
+				r.place, err = s.Enter(ctx, admission.Request{Project: r.project, Awaited: becomes, Wait: time.Until(r.until), Class: r.class})
 				mu.Lock()
 				defer mu.Unlock()
 				switch {

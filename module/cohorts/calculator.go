@@ -18,9 +18,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
+// calculations share the places of a server with queries.
+var calculations = admission.Class{Most: 3}
+
 const (
-	// maxRunning is how many calculations run at a time on a server for each shard of ClickHouse, however many places there are.
-	maxRunning = 3
 	// defaultKeep is how long a replaced version stays: longer than a query waits for its turn and runs, and longer than a calculation that reads the
 	// version.
 	defaultKeep = 2 * time.Hour
@@ -50,7 +51,6 @@ type Calculator struct {
 	holder  string // the name under which it takes locks
 	metrics *metrics
 	woken   chan struct{}
-	slots   *admission.Slots // of calculations
 
 	open context.Context // ends with Close
 	end  context.CancelFunc
@@ -73,7 +73,7 @@ type name struct{ project, cohort int64 }
 func New(config Config) *Calculator {
 	config.Keep = cmp.Or(config.Keep, defaultKeep)
 	c := &Calculator{
-		Config: config, holder: uuid.NewString(), metrics: newMetrics(), woken: make(chan struct{}, 1), slots: admission.NewSlots(maxRunning),
+		Config: config, holder: uuid.NewString(), metrics: newMetrics(), woken: make(chan struct{}, 1),
 		flights: map[name]*flight{}, used: map[name]time.Time{}, versions: map[name]*versions{},
 	}
 	c.open, c.end = context.WithCancel(context.Background())

@@ -32,12 +32,7 @@ func (c *Calculator) fly(n name, f *flight) error {
 	if known := c.Registry.Snapshot().Cohort(n.project, n.cohort); known == nil || !known.Calculating() {
 		return nil
 	}
-	leave, err := c.slots.Enter(c.open, c.Registry.Snapshot().ShardOf(n.project))
-	if err != nil {
-		return err
-	}
-	defer leave()
-	place, err := c.Executor.Places.Enter(c.open, admission.Request{Project: n.project, Awaited: f.awaited, Uncounted: true})
+	place, err := c.Executor.Places.Enter(c.open, admission.Request{Project: n.project, Awaited: f.awaited, Uncounted: true, Class: &calculations})
 	if err != nil {
 		return c.postponed(n, err)
 	}

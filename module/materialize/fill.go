@@ -31,11 +31,6 @@ func (f *Filler) fly(n name) {
 		f.postponed(n, err)
 		return
 	}
-	leave, err := f.slots.Enter(f.open, f.Registry.Snapshot().ShardOf(n.project))
-	if err != nil {
-		return
-	}
-	defer leave()
 	place, err := f.enter(f.open, n.project)
 	if err != nil {
 		f.postponed(n, err)
@@ -50,7 +45,7 @@ func (f *Filler) fly(n name) {
 
 // enter waits for a place, for as long as ctx is valid.
 func (f *Filler) enter(ctx context.Context, project int64) (*admission.Place, error) {
-	return f.Executor.Places.Enter(ctx, admission.Request{Project: project, Uncounted: true})
+	return f.Executor.Places.Enter(ctx, admission.Request{Project: project, Uncounted: true, Class: &fills})
 }
 
 // lockOf returns the name of the lock that is held while a version's table is filled.

@@ -20,9 +20,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
+// fills share the places of a server with queries.
+var fills = admission.Class{Most: 2}
+
 const (
-	// maxRunning is how many fills run at a time on a server for each shard of ClickHouse, however many places there are.
-	maxRunning = 2
 	// defaultKeep is how long a replaced table stays: longer than a run waits for its turn and reads it.
 	defaultKeep = 15 * time.Minute
 	// pollInterval is how often to look for versions whose table is to be filled: another server may have requested that, or may have died.
@@ -49,7 +50,6 @@ type Filler struct {
 	holder  string // the name under which it takes locks
 	metrics *metrics
 	woken   chan struct{}
-	slots   *admission.Slots // of fills
 
 	open context.Context // ends with Close
 	end  context.CancelFunc
@@ -78,7 +78,7 @@ func nameOf(m registry.Materialized) name { return name{m.Project, m.Endpoint.ID
 func New(config Config) *Filler {
 	config.Keep = cmp.Or(config.Keep, defaultKeep)
 	f := &Filler{
-		Config: config, holder: uuid.NewString(), metrics: newMetrics(), woken: make(chan struct{}, 1), slots: admission.NewSlots(maxRunning),
+		Config: config, holder: uuid.NewString(), metrics: newMetrics(), woken: make(chan struct{}, 1),
 		flights: map[name]bool{}, unread: map[string]map[clickhouse.MaterializedTable]time.Time{},
 	}
 	f.open, f.end = context.WithCancel(context.Background())

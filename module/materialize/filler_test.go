@@ -148,6 +148,34 @@ func TestSuperseded(t *testing.T) {
 	until(t, func() bool { return len(tables(t, e)) == 1 })
 }
 
+// TestBusyProject: fills that wait because their project's only place is taken keep no other project's from running.
+func TestBusyProject(t *testing.T) {
+	s := startLimited(t, t.TempDir(), time.Hour, admission.Limits{Places: 4, Project: 1, Queue: 10})
+	load(t, s.project+1, "a")
+	busy, err := s.Executor.Places.Enter(t.Context(), admission.Request{Project: s.project})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Leave()
+	const more = 3 // than run at a time
+	for n := range more {
+		s.create(t, fmt.Sprint("waits-", n), byEvent)
+	}
+	until(t, func() bool {
+		_, waiting := s.Executor.Places.Of(s.project)
+		return waiting == more
+	})
+	other := &server{registry: s.registry, Filler: s.Filler, project: s.project + 1}
+	other.create(t, "runs", byEvent)
+	if table := other.settled(t, "runs", 1); table.Rows != 1 {
+		t.Errorf("the other project's table is %+v", table)
+	}
+	busy.Leave()
+	for n := range more {
+		s.settled(t, fmt.Sprint("waits-", n), 1)
+	}
+}
+
 // TestCohortNeedsThePlace: a table whose query reads cohorts that were never computed is filled, though their calculations need the only place that the
 // project has.
 func TestCohortNeedsThePlace(t *testing.T) {
