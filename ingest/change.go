@@ -31,13 +31,23 @@ var (
 //
 // After any other error than those above, the change may have been written.
 func (i *Ingester) Change(ctx context.Context, options Options, c Change) (Report, error) {
-	room, s, done, err := i.captured(ctx, options)
+	options.Captured = true
+	if err := options.check(); err != nil {
+		return Report{}, err
+	}
+	room := i.room(options.Project)
+	done, err := room.placedTurn(ctx, &options)
 	if err != nil {
 		return Report{}, err
 	}
 	defer done()
+	s, err := i.delivery(ctx, room, options)
+	if err != nil {
+		return Report{}, err
+	}
+	defer room.measure(s)
 	var refused error // why nothing was written
-	err = room.inTurn(ctx, s, func(ctx context.Context) error {
+	err = room.writeNow(ctx, s, func(ctx context.Context) error {
 		err := s.change(ctx, c)
 		if errors.Is(err, ErrNoPerson) || errors.Is(err, ErrNoRoom) {
 			refused, err = err, nil

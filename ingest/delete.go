@@ -55,24 +55,17 @@ type Late struct {
 // new person. Meanwhile neither this server nor another writes anything else to the project. found is called before anything changes, and hide after the
 // persons are hidden; both are called even if there are none.
 //
-// If it is interrupted, the persons may or may not be hidden; deleting them again completes it. Options.Turn is the turn of the whole deletion.
+// If it is interrupted, the persons may or may not be hidden; deleting them again completes it. Options.Turn and Options.Enter are for the whole deletion.
 func (i *Ingester) Delete(ctx context.Context, options Options, who Named, gone bool, found, hide func(context.Context, []Gone) error) error {
 	if err := options.check(); err != nil {
 		return err
 	}
 	room := i.room(options.Project)
-	unlock, err := room.writing.lock(ctx)
+	done, err := room.placedTurn(ctx, &options)
 	if err != nil {
-		return fmt.Errorf("waiting for another batch of the project: %w", err)
+		return err
 	}
-	defer unlock()
-	if options.Turn != nil {
-		done, err := options.Turn(ctx)
-		if err != nil {
-			return err
-		}
-		defer done()
-	}
+	defer done()
 	s, err := i.newSession(ctx, options)
 	if err != nil {
 		return err

@@ -57,8 +57,12 @@ type Options struct {
 	DryRun bool
 	// Called after each batch of an import with the report so far, without types and group types.
 	Progress func(Report)
-	// Called before each batch; done is called after the batch is written. Default: batches do not wait.
+	// Called before each batch, once no other batch of the project is being written here; done is called after the batch is written. Default: batches wait
+	// only for each other.
 	Turn func(context.Context) (done func(), err error)
+	// Waits for a place for each batch, before its turn: whoever waits for a place keeps nobody else from writing. A batch whose turn does not come soon leaves
+	// its place, and enters again when the turn has come. Not for Deliver. Default: batches need no place.
+	Enter func(context.Context) (leave func(), err error)
 }
 
 // Report says what was done with the records.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
@@ -54,17 +55,65 @@ func (i *Ingester) room(project int64) *room {
 	return r
 }
 
+// turn waits for its turn among all that write to the project.
+func (r *room) turn(ctx context.Context, o *Options) (done func(), err error) {
+	unlock, err := r.writing.lock(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("waiting for another batch of the project: %w", err)
+	}
+	if o.Turn == nil {
+		return unlock, nil
+	}
+	end, err := o.Turn(ctx)
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return func() { end(); unlock() }, nil
+}
+
+// patience is how long a batch that has a place waits for its turn.
+const patience = time.Second
+
+// placedTurn waits for a place and for a turn. It has no turn while it waits for a place, and no place while it waits long for a turn.
+func (r *room) placedTurn(ctx context.Context, o *Options) (done func(), err error) {
+	if o.Enter == nil {
+		return r.turn(ctx, o)
+	}
+	for {
+		leave, err := o.Enter(ctx)
+		if err != nil {
+			return nil, err
+		}
+		soon, cancel := context.WithTimeout(ctx, patience)
+		end, err := r.turn(soon, o)
+		late := soon.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil {
+			return func() { end(); leave() }, nil
+		}
+		leave()
+		if !late {
+			return nil, err
+		}
+		if end, err = r.turn(ctx, o); err != nil {
+			return nil, err
+		}
+		end()
+	}
+}
+
 // write lets a session write a batch. The session reads the state of people anew if another one has written since, or broke off.
 func (r *room) write(ctx context.Context, s *session, records []record.Record) error {
-	unlock, err := r.writing.lock(ctx)
+	done, err := r.placedTurn(ctx, &s.options)
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	return r.inTurn(ctx, s, func(ctx context.Context) error { return s.write(ctx, records) })
+	defer done()
+	return r.writeNow(ctx, s, func(ctx context.Context) error { return s.write(ctx, records) })
 }
 
-// inTurn lets a session write when it is its turn among all that query ClickHouse.
+// inTurn lets a delivery write when it is its turn among all that query ClickHouse.
 func (r *room) inTurn(ctx context.Context, s *session, write func(context.Context) error) error {
 	if s.options.Turn != nil {
 		done, err := s.options.Turn(ctx)
@@ -73,13 +122,13 @@ func (r *room) inTurn(ctx context.Context, s *session, write func(context.Contex
 		}
 		defer done()
 	}
-	if s.store.gathering != nil {
-		defer s.store.gathering.enter()()
-	}
 	return r.writeNow(ctx, s, write)
 }
 
 func (r *room) writeNow(ctx context.Context, s *session, write func(context.Context) error) error {
+	if s.store.gathering != nil {
+		defer s.store.gathering.enter()()
+	}
 	if s.options.DryRun {
 		return s.rehearse(ctx, write) // it leaves nothing in the room
 	}

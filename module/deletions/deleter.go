@@ -100,7 +100,7 @@ type Request struct {
 	Events  bool   // their events
 	Keep    bool   // the persons stay
 	By      string // id of a key
-	// Enter waits until the project may run one more statement on ClickHouse, and leave ends that; nil if there is nothing to wait for. It is called
+	// Enter waits until the project may run one more statement on ClickHouse, and leave ends that; nil if there is nothing to wait for. It is not called
 	// in the project's turn.
 	Enter func(context.Context) (leave func(), err error)
 }
@@ -145,7 +145,7 @@ func (d *Deleter) delete(ctx context.Context, r *Request) (records []*registry.D
 		return err
 	}
 	options := d.Options(r.Project)
-	options.Turn = r.Enter
+	options.Enter = r.Enter
 	if err := d.Shards.Of(r.Project).DeletePeople(ctx, options, r.Who, !r.Keep, found, hide); err != nil {
 		d.metrics.failures.Inc()
 		return nil, nil, refusal(err)

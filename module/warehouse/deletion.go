@@ -13,12 +13,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
-// DeletePeople is ingest.Ingester.Delete. It takes turns with other servers. In its turn it calls Options.Turn, which waits for a place if one is
-// needed. The caller must not hold a place, because the one whose turn it is may be waiting for that place.
+// DeletePeople is ingest.Ingester.Delete. It takes turns with other servers. Options.Enter waits for a place if one is needed. The caller must not hold
+// a place.
 func (w *Warehouse) DeletePeople(
 	ctx context.Context, options ingest.Options, who ingest.Named, gone bool, found, hide func(context.Context, []ingest.Gone) error,
 ) error {
-	options.Turn = w.inTurn(options.Project, options.Turn)
+	options.Turn = w.turnOf(options.Project)
 	return w.ingest.Delete(ctx, options, who, gone, found, hide)
 }
 

@@ -5,73 +5,51 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
-// TestWritersWaitWithoutAPlace: while a backup holds the writers, queries have all the places; afterwards the writers get them.
-func TestWritersWaitWithoutAPlace(t *testing.T) {
+// TestTaking: a batch of an import takes a place of its project and, unless nothing is written, its turn, for which it waits during a backup.
+func TestTaking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &Warehouse{common: newCommon()}
 		places := admission.New(admission.Limits{Places: 2, Project: 1})
-		turn := w.placed(places, &ingest.Options{Project: 1})
+		options := w.taking(places, ingest.Options{Project: 1})
+		leave, err := options.Enter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held, _ := places.Of(1); held != 1 {
+			t.Errorf("the project holds %d places", held)
+		}
+		leave()
+		if held, _ := places.Of(1); held != 0 {
+			t.Errorf("after the batch the project holds %d places", held)
+		}
+
 		release, err := w.Hold(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		const batches = 3
-		begun, proceed := 0, make(chan struct{})
-		for range batches {
-			go func() {
-				done, err := turn(t.Context())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				begun++
-				<-proceed
-				done()
-			}()
-		}
-		holds := func(want int, when string) {
-			t.Helper()
-			synctest.Wait()
-			if held, _ := places.Of(1); held != want || begun > want {
-				t.Errorf("%s, %d places are held, and %d batches begun", when, held, begun)
-			}
-		}
-		holds(0, "during a backup")
-		query, err := places.Enter(t.Context(), admission.Request{Project: 1})
-		if err != nil {
-			t.Fatal(err)
+		soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := options.Turn(soon); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a turn during a backup: %v", err)
 		}
 		release()
-		synctest.Wait()
-		if begun != 0 {
-			t.Error("a batch began without a place")
+		end, err := options.Turn(t.Context())
+		if err != nil {
+			t.Fatalf("a turn after a backup: %v", err)
 		}
-		query.Leave()
-		holds(1, "after a backup")
-		for range batches {
-			proceed <- struct{}{}
+		end()
+		if !w.gate.TryAcquire(writers) {
+			t.Error("the gate is not given back")
 		}
-		synctest.Wait()
-		if held, _ := places.Of(1); held != 0 || begun != batches {
-			t.Errorf("at the end, %d places are held, and %d batches begun", held, begun)
+
+		if dry := w.taking(places, ingest.Options{Project: 1, DryRun: true}); dry.Turn != nil || dry.Enter == nil {
+			t.Error("a dry run takes a turn, or needs no place")
 		}
 	})
-}
-
-// TestNoPlaceNoTurn: a writer that gets no place gives back its turn.
-func TestNoPlaceNoTurn(t *testing.T) {
-	w := &Warehouse{common: newCommon()}
-	full := errors.New("no place")
-	turn := w.inTurn(1, func(context.Context) (func(), error) { return nil, full })
-	if _, err := turn(t.Context()); !errors.Is(err, full) {
-		t.Errorf("the turn gives %v", err)
-	}
-	if !w.gate.TryAcquire(writers) {
-		t.Error("the gate is not given back")
-	}
 }

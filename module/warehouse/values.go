@@ -14,7 +14,7 @@ const eventsAtOnce = 1_000_000
 
 // BeginNotes is ingest.Ingester.BeginNotes. It takes turns with other servers, and waits for no place.
 func (w *Warehouse) BeginNotes(ctx context.Context, options ingest.Options, note func(context.Context) error) error {
-	options.Turn = w.inTurn(options.Project, nil)
+	options.Turn = w.turnOf(options.Project)
 	return w.ingest.BeginNotes(ctx, options, note)
 }
 

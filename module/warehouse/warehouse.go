@@ -184,57 +184,42 @@ func (w *Warehouse) Describe(ctx context.Context, at *admission.Place, q clickho
 
 // Import is ingest.Ingester.Import. Each batch takes turns with other servers, and waits for one of the project's places, however many queries are waiting.
 func (w *Warehouse) Import(ctx context.Context, places *admission.Scheduler, options ingest.Options, in ingest.Reader) (ingest.Report, error) {
-	options.Turn = w.placed(places, &options)
-	return w.ingest.Import(ctx, options, in)
+	return w.ingest.Import(ctx, w.taking(places, options), in)
 }
 
 // Change is ingest.Ingester.Change. It takes turns with other servers and waits for one of the project's places, like a batch of an import.
 func (w *Warehouse) Change(ctx context.Context, places *admission.Scheduler, options ingest.Options, c ingest.Change) (ingest.Report, error) {
-	options.Turn = w.placed(places, &options)
-	return w.ingest.Change(ctx, options, c)
+	return w.ingest.Change(ctx, w.taking(places, options), c)
 }
 
-// placed returns a Turn that waits for its turn among those that write to a project, and then for one of the project's places. A dry run takes no turn.
-func (w *Warehouse) placed(places *admission.Scheduler, options *ingest.Options) func(context.Context) (done func(), err error) {
-	project, dry := options.Project, options.DryRun
-	enter := func(ctx context.Context) (leave func(), err error) {
-		place, err := places.Enter(ctx, admission.Request{Project: project, Awaited: admission.Awaited, Uncounted: true})
+// taking lets batches wait for a place of their project, and then for their turn among those that write to it. A dry run takes no turn.
+func (w *Warehouse) taking(places *admission.Scheduler, options ingest.Options) ingest.Options {
+	options.Enter = func(ctx context.Context) (leave func(), err error) {
+		place, err := places.Enter(ctx, admission.Request{Project: options.Project, Awaited: admission.Awaited, Uncounted: true})
 		if err != nil {
 			return nil, err
 		}
 		return place.Leave, nil
 	}
-	if dry {
-		return enter
+	if !options.DryRun {
+		options.Turn = w.turnOf(options.Project)
 	}
-	return w.inTurn(project, enter)
+	return options
 }
 
-// inTurn returns a Turn that waits for its turn among those that write to a project, and then calls enter if it is not nil. In this order, no place
-// is kept from queries while its holder merely waits for a turn.
-func (w *Warehouse) inTurn(project int64, enter func(context.Context) (leave func(), err error)) func(context.Context) (done func(), err error) {
-	return func(ctx context.Context) (done func(), err error) {
-		release, err := w.lockCaughtUp(ctx, project)
-		if err != nil || enter == nil {
-			return release, err
-		}
-		leave, err := enter(ctx)
-		if err != nil {
-			release()
-			return nil, err
-		}
-		return func() { leave(); release() }, nil
-	}
+// turnOf returns a Turn that waits for its turn among those that write to a project.
+func (w *Warehouse) turnOf(project int64) func(context.Context) (done func(), err error) {
+	return func(ctx context.Context) (func(), error) { return w.lockCaughtUp(ctx, project) }
 }
 
 // Deliver is ingest.Ingester.Deliver. It takes turns with other servers and waits for no place: events come in no matter how many queries run.
 func (w *Warehouse) Deliver(ctx context.Context, options ingest.Options, records []record.Record) (ingest.Report, error) {
-	options.Turn = w.inTurn(options.Project, nil)
+	options.Turn = w.turnOf(options.Project)
 	return w.ingest.Deliver(ctx, options, records)
 }
 
 // lockCaughtUp takes the lock of a project's people, and waits until ClickHouse has everything written about them: what one server reads about people must
-// not change until it has written. It waits while Hold holds the writers. The caller must not have the lock already, nor a place.
+// not change until it has written. It waits while Hold holds the writers, which may take minutes. The caller must not have the lock already.
 func (w *Warehouse) lockCaughtUp(ctx context.Context, project int64) (release func(), err error) {
 	if err := w.gate.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("waiting for a backup: %w", context.Cause(ctx))
