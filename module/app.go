@@ -53,7 +53,8 @@ type App struct {
 	// Folders of endpoint files, one per project. Default: none.
 	Endpoints []EndpointFolder `json:"endpoints,omitempty"`
 
-	logger  *zap.Logger
+	own     *zap.Logger // of this config alone
+	logger  *zap.Logger // once started, of the newest config: see sharedlog
 	leases  []func() error
 	kept    []string // the keys of the shares that leases give back
 	started chan struct{}
@@ -135,7 +136,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 
 // Provision fills in placeholders and defaults. It opens nothing, because `caddy validate` calls it too.
 func (a *App) Provision(ctx caddy.Context) error {
-	a.logger = ctx.Logger()
+	a.own, a.logger = ctx.Logger(), ctx.Logger()
 	a.started, a.held = make(chan struct{}), make(chan struct{})
 	repl := caddy.NewReplacer()
 	texts := map[string]*string{
@@ -239,6 +240,9 @@ func (a *App) Start() error {
 }
 
 func (a *App) start(ctx context.Context) error {
+	if err := a.joinLog(); err != nil {
+		return err
+	}
 	rt, err := a.open(ctx)
 	if err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/module/sharedlog"
 )
 
 // shared holds what outlives a config: a reload takes its shares before the old config gives back its own, so nothing whose settings stay the same is
@@ -45,6 +47,18 @@ func retain(keys []string) (release func(), ok bool) {
 		taken++
 	}
 	return release, true
+}
+
+// joinLog makes everything that is opened from now on log to the logs of the newest config: it may be shared with later ones.
+func (a *App) joinLog() error {
+	log, err := keep(a, "logs "+a.DataDir, func() (*sharedlog.Log, func() error, error) { return new(sharedlog.Log), nil, nil })
+	if err != nil {
+		return err
+	}
+	logger, leave := log.Join(a.own)
+	a.logger = logger
+	a.leases = append(a.leases, func() error { leave(); return nil })
+	return nil
 }
 
 var errClosed = errors.New("it is closed")

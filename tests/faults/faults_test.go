@@ -198,6 +198,29 @@ func TestReload(t *testing.T) {
 	stillCached("after a config that does not start")
 }
 
+// TestLogAfterReload: what keeps running over a reload logs to where the new config says.
+func TestLogAfterReload(t *testing.T) {
+	server, _ := start(t)
+	file := filepath.Join(t.TempDir(), "new.log")
+	config := strings.Replace(server.Config(""), "{\n", "{\n\tlog {\n\t\toutput file "+file+"\n\t}\n", 1)
+	if err := os.WriteFile(server.Caddyfile(), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(server.Engine(t), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, time.Minute, func() error {
+		raw, err := os.ReadFile(file)
+		if err == nil && !strings.Contains(string(raw), "the embedded engine is running again") {
+			err = fmt.Errorf("the new log holds:\n%s", raw)
+		}
+		return err
+	})
+}
+
 // TestReloadUnderLoad reloads repeatedly under load: no request fails, whether the reload changes only the site, or closes the connections and the
 // cache that requests in progress use. Caddy opens a separate socket for each config, and the kernel resets connections that are queued on the old one
 // when it closes (docs/operations.md). The server never saw such a request, so it is sent again, once.
