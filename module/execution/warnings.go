@@ -23,8 +23,8 @@ const (
 	namesWait = time.Second
 	// maxChecked is how many names of a query ClickHouse is asked about at most.
 	maxChecked = 8
-	// maxSurveyed is the longest text, in bytes, whose names are checked, and quickCompile how long it may have taken to compile: a query that is
-	// costly to compile is not examined again.
+	// maxSurveyed is the longest text, in bytes, whose names are checked, and quickCompile how much processor time it may have taken to compile: a query
+	// that is costly to compile is not examined again.
 	maxSurveyed  = 16 << 10
 	quickCompile = 20 * time.Millisecond
 	// maxSeen is how many names of a project are remembered.
@@ -91,7 +91,7 @@ func (x *Computation) warnings(ctx context.Context, at *turn, done *Details) []b
 		list = append(list, compiler.EndsBeforeItBegins(insight.Parts().ToField()))
 	}
 	// The callers of endpoints are not their authors, and have no business with the names in a project.
-	if x.query.Endpoint == nil && len(x.query.Text) <= maxSurveyed && done.Compile <= quickCompile {
+	if x.query.Endpoint == nil && len(x.query.Text) <= maxSurveyed && x.compiles.used <= quickCompile {
 		list = append(list, x.unseenNames(ctx, at, env)...)
 	}
 	if len(list) == 0 {

@@ -160,7 +160,7 @@ func TestConsoleScopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, _ := s.Project(t, "Shop")
-	_, code := link(t, s, "--project", strconv.FormatInt(id, 10), "--scopes", "insight:read,query:read", "--expires", "2s")
+	_, code := link(t, s, "--project", strconv.FormatInt(id, 10), "--scopes", "insight:read,query:read", "--expires", "1h")
 	var group sync.WaitGroup
 	keys := make([]string, 10)
 	for i := range keys {
@@ -188,7 +188,14 @@ func TestConsoleScopes(t *testing.T) {
 	if answer := c.HogQL(t, "select 1"); answer.Status != http.StatusOK {
 		t.Errorf("within its scopes: %d %s", answer.Status, answer.Raw)
 	}
-	harness.Eventually(t, 10*time.Second, func() error {
+
+	_, code = link(t, s, "--project", strconv.FormatInt(id, 10), "--scopes", "query:read", "--expires", "2s")
+	short, _ := s.Client(0, "").Do(t, http.MethodPost, "/api/console/session/", map[string]any{"code": code}).Body["key"].(string)
+	if short == "" {
+		t.Fatal("the second code is exchanged for no key")
+	}
+	c = s.Client(id, short)
+	harness.Eventually(t, time.Minute, func() error {
 		if answer := c.HogQL(t, "select 1"); answer.Status != http.StatusUnauthorized {
 			return fmt.Errorf("the session does not end: %d %s", answer.Status, answer.Raw)
 		}

@@ -19,10 +19,11 @@ import (
 
 const count = "select count() as n from events"
 
-// start starts a server with a project of a hundred events, and an endpoint that counts them.
+// start starts a server with a project of a hundred events, and an endpoint that counts them. The rate of keys is not limited: tests ask until something
+// has happened.
 func start(t *testing.T, extra ...string) (*harness.Server, *harness.Client) {
 	t.Helper()
-	server := harness.Start(t, extra...)
+	server := harness.Start(t, append(extra, "limits {", "rate 100000/s", "}")...)
 	id, key := server.Project(t, "faults")
 	c := server.Client(id, key)
 	var lines strings.Builder
@@ -237,7 +238,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}{
 		{"the site", cached, func(s *harness.Server, n int) string { return s.Config(fmt.Sprintf("header X-Reload %d", n)) }},
 		{"the limits and the cache", slow, func(s *harness.Server, n int) string {
-			return strings.Replace(s.Config(""), "analytics {", fmt.Sprintf("analytics {\n\t\tcache {\n\t\t\tmax_size %dMiB\n\t\t}\n\t\tlimits {\n\t\t\tmax_execution_time %ds\n\t\t}", 100+n, 30+n), 1)
+			return strings.Replace(s.Config(""), "limits {", fmt.Sprintf("cache {\n\t\t\tmax_size %dMiB\n\t\t}\n\t\tlimits {\n\t\t\tmax_execution_time %ds", 100+n, 30+n), 1)
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) { reloadUnderLoad(t, tt.request, tt.config) })
