@@ -131,7 +131,11 @@ func TestLimits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := open(tt.config).Query(t.Context(), clickhouse.Query{SQL: tt.sql, Project: project()}, &rows{})
+			c := open(tt.config)
+			err := untilServerSays(func() error {
+				_, err := c.Query(t.Context(), clickhouse.Query{SQL: tt.sql, Project: project()}, &rows{})
+				return err
+			})
 			var got *clickhouse.Error
 			if !errors.As(err, &got) {
 				t.Fatalf("got %v", err)

@@ -316,7 +316,10 @@ func nativeErrors(t *testing.T, address string) {
 	}
 	for _, tt := range tests {
 		c := native(t, address, tt.config)
-		_, err := c.Query(t.Context(), clickhouse.Query{SQL: tt.sql, Project: 1}, &rows{})
+		err := untilServerSays(func() error {
+			_, err := c.Query(t.Context(), clickhouse.Query{SQL: tt.sql, Project: 1}, &rows{})
+			return err
+		})
 		var got *clickhouse.Error
 		if !errors.As(err, &got) {
 			t.Errorf("%s: got %v", tt.name, err)

@@ -28,7 +28,7 @@ func TestStalledBodyIsRefused(t *testing.T) {
 
 // TestStallLimitedBody sends stalling and slow bodies over a connection of their own.
 func TestStallLimitedBody(t *testing.T) {
-	const pause = 500 * time.Millisecond
+	const pause = time.Second
 	got := make(chan error, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		limitStalls(w, r, pause)
@@ -43,11 +43,11 @@ func TestStallLimitedBody(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // the server may have closed it
 	answers := bufio.NewReader(conn)
-	const parts = 10
+	const parts = 15 // longer than a pause in all
 	for range 2 { // a remaining deadline would end the connection before the second
 		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", parts)
 		for range parts {
-			time.Sleep(pause / 5)
+			time.Sleep(pause / 10)
 			if _, err := io.WriteString(conn, "x"); err != nil {
 				t.Fatal(err)
 			}

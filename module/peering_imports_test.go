@@ -23,11 +23,7 @@ func TestImportsOfOtherServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, foreign := s.newKey(t, other.ID, registry.Personal, "batch_import:read", "batch_import:write")
-	eventually(t, "all servers know of the keys", func() bool {
-		return !slices.ContainsFunc(s.all, func(rt *runtime) bool {
-			return rt.registry.Snapshot().Revision != s.all[0].registry.Snapshot().Revision
-		})
-	})
+	s.sameRegistry(t)
 	add := func(n int) string {
 		t.Helper()
 		got := s.ask(n, secret, "imports/", `{"event":"a","distinct_id":"b"}`)

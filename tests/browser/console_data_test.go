@@ -142,7 +142,7 @@ func TestConsoleLiveEvents(t *testing.T) {
 
 	c.fill(t, "searchbox", "Distinct ID", "visitor-3")
 	c.shows(t, "Live · ")
-	harness.Eventually(t, 30*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		people := c.column(t, "Events", 1)
 		if !slices.Contains(people, "visitor-3") || slices.ContainsFunc(people, func(p string) bool { return p != "" && p != "visitor-3" }) {
 			return fmt.Errorf("the page shows events of %q", people)
@@ -212,7 +212,7 @@ func TestConsolePeople(t *testing.T) {
 	cells, _ := busy[0].([]any)
 	distinct, person := fmt.Sprint(cells[0]), fmt.Sprint(cells[2])
 	c.fill(t, "searchbox", "Search", distinct)
-	harness.Eventually(t, 30*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		if got := c.column(t, "People", 0); len(got) != 1 {
 			return fmt.Errorf("the page finds %q", got)
 		}
@@ -479,7 +479,7 @@ func TestConsoleCohorts(t *testing.T) {
 	id := first(t, client, "cohorts/", "id")
 	members := func(want ...string) {
 		t.Helper()
-		harness.Eventually(t, 30*time.Second, func() error {
+		harness.Eventually(t, time.Minute, func() error {
 			got := c.column(t, "Members", 0)
 			slices.Sort(got)
 			if size := c.text(t, ".cohorts-figures dd:first-of-type"); !slices.Equal(got, want) || !strings.HasPrefix(size, strconv.Itoa(len(want))) {

@@ -303,7 +303,7 @@ func TestConsoleEndpointSearch(t *testing.T) {
 		t.Errorf("by calls the page has %s", got)
 	}
 	c.fill(t, "searchbox", "Search", "number 12")
-	harness.Eventually(t, 10*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		if got := names(); got != "e12" {
 			return fmt.Errorf("the search finds %s", got)
 		}

@@ -235,7 +235,7 @@ func TestConsoleTileScrolls(t *testing.T) {
 	}
 	wait := func(what, script string) {
 		t.Helper()
-		harness.Eventually(t, 15*time.Second, func() error {
+		harness.Eventually(t, time.Minute, func() error {
 			if got := c.evaluate(t, script); got != "true" {
 				return fmt.Errorf("%s: %s; the tile is in row %s, and the page at %s", what, got, row(), c.evaluate(t, "String(scrollY)"))
 			}
@@ -255,7 +255,7 @@ func TestConsoleTileScrolls(t *testing.T) {
 	if got := row(); got != "21" { // below four others
 		t.Errorf("the tile that was dragged down is in row %s", got)
 	}
-	harness.Eventually(t, 15*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		tiles := members(record(t, client, fmt.Sprintf("dashboards/%v/", board["id"])), "tiles")
 		for _, tile := range tiles {
 			layouts, _ := tile["layouts"].(map[string]any)

@@ -57,7 +57,7 @@ func TestConsoleHealth(t *testing.T) {
 	}
 
 	asked := len(c.answers("/status/"))
-	harness.Eventually(t, 30*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		if again := len(c.answers("/status/")); again <= asked {
 			return fmt.Errorf("status/ was asked %d times, and not again", again)
 		}

@@ -72,7 +72,7 @@ func (c *console) path(t *testing.T) string {
 func (c *console) arrives(t *testing.T, page string) {
 	t.Helper()
 	want := fmt.Sprintf("/project/%d/%s", c.project, page)
-	harness.Eventually(t, 15*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		if got := c.path(t); got != want {
 			return fmt.Errorf("the path is %s, want %s", got, want)
 		}
@@ -192,7 +192,7 @@ func TestConsoleBehind(t *testing.T) {
 	c.fill(t, "textbox", "Name", "got a release")
 	c.press(t, "button", "Save")
 	last := members(funnel, "result")[2]["count"]
-	harness.Eventually(t, 30*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		found := members(record(t, client, "cohorts/?search=got+a+release"), "results")
 		if len(found) != 1 || found[0]["count"] != last {
 			return fmt.Errorf("the cohorts are %v, want one of %v", found, last)
@@ -216,7 +216,7 @@ func TestConsoleInsight(t *testing.T) {
 	c.visit(t, "insights/new?q="+url.QueryEscape(string(query)))
 	c.shows(t, "No event named 'sing up' has been seen in this project.")
 	c.press(t, "button", "Use sign up") // the warning's fix
-	harness.Eventually(t, 10*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		if at := c.evaluate(t, "decodeURIComponent(location.search)"); !strings.Contains(at, "sign+up") {
 			return fmt.Errorf("the address is %s", at)
 		}
@@ -486,7 +486,7 @@ func TestConsoleDashboard(t *testing.T) {
 	}
 	becomes := func(want string) {
 		t.Helper()
-		harness.Eventually(t, 10*time.Second, func() error {
+		harness.Eventually(t, time.Minute, func() error {
 			if got := places(); got != want {
 				return fmt.Errorf("the places are %s, want %s", got, want)
 			}
@@ -605,7 +605,7 @@ func TestConsoleInsightCancel(t *testing.T) {
 	c.shows(t, "Computed")
 	query := url.QueryEscape(`{"kind":"HogQLQuery","query":"select max(cityHash64(number)) from numbers(100000000000)"}`)
 	c.evaluate(t, `(() => { history.pushState(null, "", "?q=`+query+`"); dispatchEvent(new PopStateEvent("popstate")); return "" })()`)
-	harness.Eventually(t, 15*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		for _, r := range c.sent() {
 			if strings.Contains(r.body, "cityHash64") && strings.Contains(r.body, `"refresh":"blocking"`) {
 				return nil

@@ -117,7 +117,7 @@ func TestConsoleSQLMistakes(t *testing.T) {
 	c := signedIn(t, d.Server, d.Project)
 	c.expect("400")
 	c.sqlPage(t, "select '😀', evnt from events limit 3")
-	harness.Eventually(t, 15*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		if got := c.evaluate(t, `document.querySelector(".text-editor").shadowRoot.querySelector(".cm-lintRange-error")?.innerText ?? ""`); got != "evnt" {
 			return fmt.Errorf("what is underlined is %q", got)
 		}
@@ -143,7 +143,7 @@ func TestConsoleSQLCompletes(t *testing.T) {
 	for _, letter := range "compo" {
 		c.key(t, string(letter))
 	}
-	harness.Eventually(t, 15*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		if got := c.evaluate(t, `document.querySelector(".text-editor").shadowRoot.querySelector(".cm-completionLabel")?.innerText ?? ""`); got != "component" {
 			return fmt.Errorf("the first suggestion is %q", got)
 		}
@@ -166,7 +166,7 @@ func TestConsoleSQLMany(t *testing.T) {
 	c.press(t, "button", "Show up to 50,000")
 	c.shows(t, "50,000 rows in")
 	c.evaluate(t, `(() => { const grid = document.querySelector(".sql-results .grid"); grid.scrollTop = grid.scrollHeight; return "" })()`)
-	harness.Eventually(t, 15*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		rows := c.gridRows(t)
 		if len(rows) == 0 || len(rows) > 100 || !cmp.Equal(rows[len(rows)-1], []string{"49999", "99998"}) {
 			return fmt.Errorf("%d rows are in the page, the last is %v", len(rows), rows[max(0, len(rows)-1):])
@@ -244,7 +244,7 @@ func TestConsoleGoTo(t *testing.T) {
 	for _, letter := range "heal" {
 		c.key(t, string(letter))
 	}
-	harness.Eventually(t, 15*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		if got := c.text(t, "dialog [role=option]"); !strings.HasPrefix(got, "Health") {
 			return fmt.Errorf("the suggestions are %q", got)
 		}
@@ -272,7 +272,7 @@ func TestConsoleGoToFails(t *testing.T) {
 	})()`)
 	offers := func(want string) {
 		t.Helper()
-		harness.Eventually(t, 15*time.Second, func() error {
+		harness.Eventually(t, time.Minute, func() error {
 			if got := c.text(t, "dialog [role=option]"); got != want {
 				return fmt.Errorf("the suggestions are %q, want %q", got, want)
 			}
@@ -300,7 +300,7 @@ func TestConsoleSQLDrafts(t *testing.T) {
 	c := signedIn(t, d.Server, d.Project)
 	holds := func(want string) {
 		t.Helper()
-		harness.Eventually(t, 15*time.Second, func() error {
+		harness.Eventually(t, time.Minute, func() error {
 			if got := c.evaluate(t, editorText); got != want {
 				return fmt.Errorf("the text is %q, want %q", got, want)
 			}
@@ -338,7 +338,7 @@ func TestConsoleSQLDrafts(t *testing.T) {
 	c.visit(t, fmt.Sprint("sql?insight=", made.Body["short_id"]))
 	dates := func(want string) {
 		t.Helper()
-		harness.Eventually(t, 15*time.Second, func() error {
+		harness.Eventually(t, time.Minute, func() error {
 			if got := c.evaluate(t, `document.querySelector("[aria-label='Dates of {filters}']")?.selectedOptions[0].label ?? ""`); got != want {
 				return fmt.Errorf("the dates are %q, want %q", got, want)
 			}

@@ -259,7 +259,7 @@ func (c *console) text(t *testing.T, selector string) string {
 // shows waits until the page shows a text.
 func (c *console) shows(t *testing.T, part string) {
 	t.Helper()
-	harness.Eventually(t, 30*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		if got := c.text(t, "body"); !strings.Contains(got, part) {
 			return fmt.Errorf("the page does not show %q but\n%s", part, got)
 		}
@@ -292,7 +292,7 @@ const whereIs = `function() {
 // find returns the places of the visible elements with a role and a name for screen readers.
 func (c *console) find(t *testing.T, role, name string) (places []place) {
 	t.Helper()
-	harness.Eventually(t, 15*time.Second, func() (err error) {
+	harness.Eventually(t, time.Minute, func() (err error) {
 		places, err = c.search(role, name)
 		return err
 	})
@@ -328,7 +328,7 @@ func (c *console) search(role, name string) (places []place, err error) {
 // one waits until there is exactly one such element.
 func (c *console) one(t *testing.T, role, name string) (at place) {
 	t.Helper()
-	harness.Eventually(t, 15*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		places, err := c.search(role, name)
 		if err != nil {
 			return err
@@ -429,7 +429,7 @@ func (c *console) accessible(t *testing.T) {
 	if err != nil {
 		t.Fatalf("axe-core is not installed: %v", err)
 	}
-	harness.Eventually(t, 30*time.Second, func() error { // content is pale while it is reloaded
+	harness.Eventually(t, time.Minute, func() error { // content is pale while it is reloaded
 		c.settle(t)
 		if c.evaluate(t, `String(document.querySelector(".insight-old") === null)`) != "true" {
 			return errors.New("the page still asks")

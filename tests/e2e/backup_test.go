@@ -82,7 +82,7 @@ func TestRestoreAnswersTheSame(t *testing.T) {
 			t.Errorf("capturing after the backup: %d %s", answer.Status, answer.Raw)
 		}
 	}
-	harness.Eventually(t, 30*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		rows := copied.Query(t, fmt.Sprintf("select count() from events where event = 'after' and %d > 0", time.Now().UnixNano()))
 		if diff := cmp.Diff([]any{[]any{1.0}}, rows); diff != "" {
 			return fmt.Errorf("events that come in after the restore (-want +got):\n%s", diff)

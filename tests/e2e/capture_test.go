@@ -190,7 +190,7 @@ func TestCaptureCounts(t *testing.T) {
 		Aside     string           `json:"aside"`
 	}
 	want := status{MaxBytes: 4 << 30, Accepted: 6, Delivered: 6, Refused: map[string]int64{"invalid_api_key": 1, "parse_error": 2}}
-	harness.Eventually(t, 30*time.Second, func() error { // events are in ClickHouse a moment before the log forgets them
+	harness.Eventually(t, time.Minute, func() error { // events are in ClickHouse a moment before the log forgets them
 		var got status
 		s.MustCommand(t, &got, nil, "capture", "status")
 		if diff := cmp.Diff(want, got); diff != "" {

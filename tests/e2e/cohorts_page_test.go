@@ -50,7 +50,7 @@ func TestCohortsPage(t *testing.T) {
 		cohort  int
 		members []string
 	}{{1, []string{"ann"}}, {2, []string{"bob"}}, {3, nil}, {4, []string{"ann", "bob"}}} {
-		harness.Eventually(t, 30*time.Second, func() error {
+		harness.Eventually(t, time.Minute, func() error {
 			if diff := cmp.Diff(want.members, membersOf(t, c, want.cohort)); diff != "" {
 				return fmt.Errorf("members of the cohort %d (-want +got):\n%s", want.cohort, diff)
 			}
@@ -99,7 +99,7 @@ func uploadByCurl(t *testing.T, c *harness.Client, text string) {
 	if err != nil || json.Unmarshal(raw, &made) != nil || made.ID == 0 {
 		t.Fatalf("%s\nanswers %s, %v", text, raw, err)
 	}
-	harness.Eventually(t, 30*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		if diff := cmp.Diff([]string{"bob"}, membersOf(t, c, made.ID)); diff != "" {
 			return fmt.Errorf("members of the uploaded cohort (-want +got):\n%s", diff)
 		}
@@ -161,7 +161,7 @@ func TestCohortPersonsAreThoseOfNow(t *testing.T) {
 	}
 	isComputed := func() {
 		t.Helper()
-		harness.Eventually(t, 30*time.Second, func() error {
+		harness.Eventually(t, time.Minute, func() error {
 			if answer := c.Do(t, http.MethodGet, "cohorts/1/", nil); answer.Body["is_calculating"] != false {
 				return fmt.Errorf("not computed: %s", answer.Raw)
 			}

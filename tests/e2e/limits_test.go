@@ -61,7 +61,7 @@ func quotas(answer harness.Answer) string {
 // TestEndpointRate: all runs of an endpoint share a rate, whoever sends them and in whatever form. It survives a reload, changes with the record, and does
 // not count against the keys of runs that it refuses.
 func TestEndpointRate(t *testing.T) {
-	s := harness.Start(t, "limits {\n\t\t\tendpoint_rate 2/h\n\t\t\trate 100/h\n\t\t}")
+	s := harness.Start(t, "limits {\n\t\t\tendpoint_rate 2/h\n\t\t\trate 10/h\n\t\t}")
 	id, first := s.Project(t, "rates")
 	c, other := s.Client(id, first), s.Client(id, s.Key(t, id, "endpoint:read", "secret"))
 	publish(t, c, "busy", "select count() from numbers(3)")
@@ -71,7 +71,7 @@ func TestEndpointRate(t *testing.T) {
 		answer := c.Do(t, http.MethodPost, "endpoints/"+path, map[string]string{"refresh": "force"})
 		return fmt.Sprint(answer.Status, " ", quotas(answer)), answer.Header.Get("Retry-After")
 	}
-	const policy = `"endpoint";q=2;w=3600;pk=:YnVzeQ==:, "key";q=100;w=3600`
+	const policy = `"endpoint";q=2;w=3600;pk=:YnVzeQ==:, "key";q=10;w=3600`
 	expect := func(what string, c *harness.Client, path, want string) {
 		t.Helper()
 		got, retryAfter := run(c, path)
@@ -83,12 +83,12 @@ func TestEndpointRate(t *testing.T) {
 		}
 	}
 	// Publishing has counted towards the key's rate, twice.
-	expect("one key", c, "busy/run", "200 "+policy+` "endpoint";r=1;t;pk=:YnVzeQ==:, "key";r=97;t`)
-	expect("another, a file", other, "busy/run.csv", "200 "+policy+` "endpoint";r=0;t;pk=:YnVzeQ==:, "key";r=99;t`)
+	expect("one key", c, "busy/run", "200 "+policy+` "endpoint";r=1;t;pk=:YnVzeQ==:, "key";r=7;t`)
+	expect("another, a file", other, "busy/run.csv", "200 "+policy+` "endpoint";r=0;t;pk=:YnVzeQ==:, "key";r=9;t`)
 	refused := func(when string) {
 		t.Helper()
 		for _, path := range []string{"busy/run", "busy/run.csv"} {
-			expect(when+", "+path, other, path, "429 "+policy+` "endpoint";r=0;t;pk=:YnVzeQ==:, "key";r=99;t`)
+			expect(when+", "+path, other, path, "429 "+policy+` "endpoint";r=0;t;pk=:YnVzeQ==:, "key";r=9;t`)
 		}
 	}
 	refused("beyond the rate")

@@ -24,7 +24,7 @@ const tableLines = `{"event":"a","distinct_id":"ann","timestamp":"2024-02-01T10:
 func filled(t *testing.T, c *harness.Client, name string) map[string]any {
 	t.Helper()
 	var state map[string]any
-	harness.Eventually(t, 30*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		state = must(t, c, http.StatusOK, http.MethodGet, "endpoints/"+name+"/materialization_status/", nil)
 		if state["status"] != "Completed" {
 			return fmt.Errorf("the table is %v", state)
@@ -125,7 +125,7 @@ func TestMaterializedAge(t *testing.T) {
 		"name": "old", "is_materialized": true, "data_freshness_seconds": 2, "query": hogql("select count() from events"),
 	})
 	filled(t, c, "old")
-	harness.Eventually(t, 10*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		if answer := must(t, c, http.StatusOK, http.MethodPost, "endpoints/old/run", map[string]any{}); answer["endpoint_materialized"] == true {
 			return fmt.Errorf("the rows are from the table: %v", answer)
 		}

@@ -47,11 +47,11 @@ func TestRegistryInPostgres(t *testing.T) {
 		}
 		return nil
 	}
-	harness.Eventually(t, 10*time.Second, func() error { return counts(other, 0) })
+	harness.Eventually(t, time.Minute, func() error { return counts(other, 0) })
 	if err := writes(); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, 10*time.Second, func() error { return counts(one, 1) })
+	harness.Eventually(t, time.Minute, func() error { return counts(one, 1) })
 
 	if err := database.Stop(); err != nil {
 		t.Fatal(err)
@@ -70,8 +70,8 @@ func TestRegistryInPostgres(t *testing.T) {
 	if err := database.Run(); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, 30*time.Second, writes)
-	harness.Eventually(t, 10*time.Second, func() error { return counts(one, 2) })
+	harness.Eventually(t, time.Minute, writes)
+	harness.Eventually(t, time.Minute, func() error { return counts(one, 2) })
 	for n, log := range []string{first.Log(), second.Log()} {
 		if strings.Contains(log, "analytics:secret") {
 			t.Errorf("the log of server %d has the password of the database", n)

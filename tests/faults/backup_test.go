@@ -164,7 +164,7 @@ func goesOn(t *testing.T, server *harness.Server, c *harness.Client) {
 	if len(s.acknowledged) == 0 {
 		t.Fatal("an event is not taken after a restore")
 	}
-	harness.Eventually(t, 30*time.Second, func() error {
+	harness.Eventually(t, time.Minute, func() error {
 		for id := range s.acknowledged {
 			if rows := c.Query(t, uncached("select uuid from events where uuid = '"+id+"' and %d > 0")); len(rows) != 1 {
 				return fmt.Errorf("the event %s is not there", id)

@@ -444,7 +444,7 @@ func checkSharedTypes(t *testing.T, servers []*harness.Server, project int64, ke
 		return strings.ReplaceAll(seen, server.URL, ""), nil
 	}
 	for n, server := range servers {
-		harness.Eventually(t, 30*time.Second, func() error { // they look for each other's changes once a second
+		harness.Eventually(t, time.Minute, func() error { // they look for each other's changes once a second
 			first, err := known(servers[0])
 			if err != nil {
 				return err

@@ -180,21 +180,27 @@ func (s *Server) waitReady() error {
 		}
 		select {
 		case <-s.ended:
-			return fmt.Errorf("the server stopped during startup:\n%s", s.Log())
+			return fmt.Errorf("the server stopped during startup:\n%s", s.LogEnd())
 		case <-limit:
-			return fmt.Errorf("the server did not respond in time:\n%s", s.Log())
+			return fmt.Errorf("the server did not respond in time:\n%s", s.LogEnd())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// Log returns the end of the server's output.
+// Log returns the server's output.
 func (s *Server) Log() string {
 	raw, err := os.ReadFile(filepath.Join(s.Folder, "server.log"))
 	if err != nil {
 		return err.Error()
 	}
-	return string(raw[max(0, len(raw)-64<<10):])
+	return string(raw)
+}
+
+// LogEnd returns the end of the server's output, for messages.
+func (s *Server) LogEnd() string {
+	text := s.Log()
+	return text[max(0, len(text)-64<<10):]
 }
 
 // ServeConsole adds the console to the site.

@@ -63,7 +63,7 @@ func (l *load) read() {
 	case answer.Status == http.StatusServiceUnavailable || answer.Status == http.StatusTooManyRequests || answer.Status == http.StatusGatewayTimeout:
 		l.refused.Add(1)
 	case answer.Status != http.StatusOK:
-		l.mistake("a read answered %d: %.300s\n%s", answer.Status, answer.Raw, node.Log())
+		l.mistake("a read answered %d: %.300s\n%s", answer.Status, answer.Raw, node.LogEnd())
 	default:
 		rows, err := json.Marshal(answer.Body["results"])
 		if want := fmt.Sprintf("[[%d,%d]]", n, n*1000*(n*1000-1)/2); err != nil || string(rows) != want {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -150,7 +149,7 @@ func (l *load) check(t *testing.T) {
 	}
 	if len(l.wrong) > 0 {
 		for n, node := range l.fleet.nodes {
-			t.Logf("node %d says:\n%s", n, node.Log())
+			t.Logf("node %d says:\n%s", n, node.LogEnd())
 		}
 	}
 	for n, node := range l.fleet.nodes {
@@ -254,7 +253,7 @@ func (l *load) everywhere(t *testing.T, began time.Time, so func(*harness.Server
 	for _, node := range l.fleet.nodes[1:] {
 		for !so(node) {
 			if time.Since(began) > time.Minute {
-				t.Fatalf("it is not so after a minute: %s", strings.TrimSpace(node.Log()))
+				t.Fatalf("it is not so after a minute: %s", node.LogEnd())
 			}
 			time.Sleep(2 * time.Millisecond)
 		}
@@ -295,7 +294,7 @@ func TestRegistryAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, node := range l.fleet.nodes {
-		harness.Eventually(t, 30*time.Second, func() error {
+		harness.Eventually(t, time.Minute, func() error {
 			answer, err := node.Client(l.project, l.key).Send(http.MethodPost, "insights/", map[string]any{"name": "after", "saved": true})
 			if err == nil && answer.Status != http.StatusCreated {
 				err = fmt.Errorf("%d %s", answer.Status, answer.Raw)

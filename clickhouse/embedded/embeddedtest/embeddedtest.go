@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
@@ -37,7 +38,7 @@ func Start(ctx context.Context, folder string) (*embedded.Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the test binary: %w", err)
 	}
-	engine, err := embedded.Start(ctx, embedded.Config{DataDir: folder, Command: []string{self}, Env: []string{childEnv + "=1"}}, zap.NewNop())
+	engine, err := embedded.Start(ctx, embedded.Config{DataDir: folder, Command: []string{self}, Env: []string{childEnv + "=1"}, StopTimeout: time.Minute}, zap.NewNop())
 	if err != nil {
 		return nil, fmt.Errorf("starting the engine (make engine downloads its library): %w", err)
 	}
