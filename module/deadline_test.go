@@ -43,8 +43,8 @@ func TestStallLimitedBody(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close() }) // the server may have closed it
 	answers := bufio.NewReader(conn)
-	const parts = 15 // longer than a pause in all
-	for range 2 { // a remaining deadline would end the connection before the second
+	const parts = 15 // which take longer than a pause
+	for range 2 {    // a remaining deadline would end the connection before the second
 		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", parts)
 		for range parts {
 			time.Sleep(pause / 10)

@@ -185,13 +185,15 @@ type fleetConfig struct {
 	source         string // see execution.Executor
 	board          nodes.Board
 	every, silence time.Duration // see nodes.Config and peers.Config; 0 for their defaults
+	now            func() time.Time
 	logger         *zap.Logger
 }
 
 // newFleet announces this server and looks for others. Without an address to listen on, it neither asks nor answers them.
 func newFleet(c fleetConfig) (*fleet, error) {
 	known := nodes.Config{
-		Board: c.board, Self: nodes.Node{Name: c.name, Version: buildinfo.Read().Version, Form: execution.PeerForm, Source: c.source}, Every: c.every, Logger: c.logger,
+		Board: c.board, Self: nodes.Node{Name: c.name, Version: buildinfo.Read().Version, Form: execution.PeerForm, Source: c.source}, Every: c.every, Now: c.now,
+		Logger: c.logger,
 	}
 	f := new(fleet)
 	if c.Listen == "" {

@@ -62,7 +62,7 @@ func startServers(t *testing.T, n int) *servers {
 		}
 		t.Cleanup(results.Close)
 		others, err := newFleet(fleetConfig{
-			PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: fmt.Sprintf("%016x", i+1), identity: newIdentity(t), board: s.board, every: 20 * time.Millisecond, silence: patient, logger: zap.NewNop(),
+			PeersConfig: PeersConfig{Listen: "127.0.0.1:0"}, name: fmt.Sprintf("%016x", i+1), identity: newIdentity(t), board: s.board, every: 20 * time.Millisecond, now: nodestest.SlowClock(), silence: patient, logger: zap.NewNop(),
 		})
 		if err != nil {
 			t.Fatal(err)

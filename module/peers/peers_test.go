@@ -45,7 +45,7 @@ func start(t *testing.T, b *nodestest.Board, n int, silence time.Duration, handl
 		t.Fatal(err)
 	}
 	self := nodes.Node{Name: fmt.Sprintf("%016x", n), Address: address, Fingerprint: identity.Fingerprint(), Form: 1}
-	directory := nodes.Open(nodes.Config{Board: b, Self: self, Every: 10 * time.Millisecond})
+	directory := nodes.Open(nodes.Config{Board: b, Self: self, Every: 10 * time.Millisecond, Now: nodestest.SlowClock()})
 	s := &server{peers.Serve(listener, peers.Config{Identity: identity, Directory: directory, Silence: silence}), identity, directory, self}
 	if handler != nil {
 		s.Handle(handler)
