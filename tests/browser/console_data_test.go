@@ -74,7 +74,7 @@ const wholeTail = `(async () => {
 	const seen = new Map();
 	for (let top = 0; box && top < box.scrollHeight; top += 200) {
 		box.scrollTop = top;
-		await new Promise((resolve) => setTimeout(resolve, 30));
+		await new Promise((resolve) => setTimeout(resolve, 100));
 		for (const row of box.querySelectorAll("tr[data-uuid]")) seen.set(row.getAttribute("aria-rowindex"), row.dataset.uuid);
 	}
 	if (box) box.scrollTop = 0;

@@ -275,8 +275,7 @@ func TestConsoleEditorKeeps(t *testing.T) {
 	}
 	c.choose(t, "Interval", "week")
 	c.fill(t, "spinbutton", "Value of lines", "18014398509481985")
-	c.press(t, "button", "Save")
-	c.shows(t, "Saved")
+	c.pressTells(t, "button", "Save", "Saved")
 	source, _ := query["source"].(map[string]any)
 	source["interval"] = "week"
 	at(t, query, "source", "properties", "values", 0, "values", 2).(map[string]any)["value"] = 18014398509481985.0

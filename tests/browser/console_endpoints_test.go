@@ -145,8 +145,7 @@ func TestConsoleEndpointLife(t *testing.T) {
 		c.accessible(t)
 		c.picture(t, "endpoint versions")
 		c.press(t, "button", "Actions for v2")
-		c.press(t, "menuitem", "Promote")
-		c.shows(t, "v2 is current now")
+		c.pressTells(t, "menuitem", "Promote", "v2 is current now")
 		if got := must(t, client, http.MethodGet, "endpoints/sales/", nil)["current_version"]; got != 2.0 {
 			t.Errorf("after promoting the current version is %v", got)
 		}

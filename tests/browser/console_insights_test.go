@@ -105,10 +105,13 @@ func TestConsoleHome(t *testing.T) {
 	// At most three tiles load at the same time, and only visible ones.
 	asked := len(c.answers("/insights/"))
 	c.evaluate(t, `window.scrollTo(0, document.body.scrollHeight), ""`)
+	harness.Eventually(t, time.Minute, func() error {
+		if later := len(c.answers("/insights/")); later <= asked {
+			return fmt.Errorf("%d tiles were loaded before they were in view, %d after", asked, later)
+		}
+		return nil
+	})
 	c.settle(t)
-	if later := len(c.answers("/insights/")); later <= asked {
-		t.Errorf("%d tiles were loaded before they were in view, %d after", asked, later)
-	}
 }
 
 // TestConsoleFirstEvent: a project without events shows how to send one, and continues when it has arrived.

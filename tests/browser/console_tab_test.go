@@ -225,11 +225,10 @@ func (c *console) visit(t *testing.T, to string) {
 // settled waits until nothing has been loading for a while: a click's requests may start a little later.
 const settled = `(async () => {
 	const end = Date.now() + 60_000;
-	let since = 0;
+	let ready = 0; // times in a row, so that a page which does nothing for a while is not taken for one that has nothing to do
 	while (Date.now() < end) {
-		const now = Date.now();
-		if (document.documentElement?.dataset.ready !== "true") since = 0;
-		else if ((since ||= now) + 200 <= now) return "";
+		ready = document.documentElement?.dataset.ready === "true" ? ready + 1 : 0;
+		if (ready > 10) return "";
 		await new Promise((resolve) => setTimeout(resolve, 20));
 	}
 	return document.documentElement.outerHTML.slice(0, 2000);
@@ -260,11 +259,20 @@ func (c *console) text(t *testing.T, selector string) string {
 func (c *console) shows(t *testing.T, part string) {
 	t.Helper()
 	harness.Eventually(t, time.Minute, func() error {
-		if got := c.text(t, "body"); !strings.Contains(got, part) {
+		if got := c.body(); !strings.Contains(got, part) {
 			return fmt.Errorf("the page does not show %q but\n%s", part, got)
 		}
 		return nil
 	})
+}
+
+// body returns all visible text, or why there is none: a page that is left while it is asked does not answer.
+func (c *console) body() string {
+	text, err := chromedp.Run(c.ctx, chromedp.Evaluate[string]("document.body.innerText"))
+	if err != nil {
+		return err.Error()
+	}
+	return text
 }
 
 // quote returns a text as a JavaScript string.
@@ -334,7 +342,7 @@ func (c *console) one(t *testing.T, role, name string) (at place) {
 			return err
 		}
 		if len(places) != 1 {
-			return fmt.Errorf("there are %d elements with the role %s and the name %q on\n%s", len(places), role, name, c.text(t, "body"))
+			return fmt.Errorf("there are %d elements with the role %s and the name %q on\n%s", len(places), role, name, c.body())
 		}
 		at = places[0]
 		return nil
@@ -345,20 +353,37 @@ func (c *console) one(t *testing.T, role, name string) (at place) {
 // press clicks the element with a role, such as button, link, tab, menuitem or option, and a name, and waits until everything is loaded.
 func (c *console) press(t *testing.T, role, name string) {
 	t.Helper()
+	c.hit(t, role, name)
+	c.settle(t)
+}
+
+// pressTells is press for an element after which the page shows a text for some seconds, perhaps not until everything is loaded.
+func (c *console) pressTells(t *testing.T, role, name, text string) {
+	t.Helper()
+	c.hit(t, role, name)
+	c.shows(t, text)
+	c.settle(t)
+}
+
+// hit clicks an element once it stays where it is.
+func (c *console) hit(t *testing.T, role, name string) {
+	t.Helper()
 	at := c.one(t, role, name)
+	for range 10 {
+		was := at
+		if at = c.one(t, role, name); at == was {
+			break
+		}
+	}
 	if err := chromedp.Do(c.ctx, chromedp.MouseClickXY(at.X, at.Y)); err != nil {
 		t.Fatalf("clicking on the %s %q: %v", role, name, err)
 	}
-	c.settle(t)
 }
 
 // fill replaces the content of the field with a role (textbox, searchbox or combobox) and a name.
 func (c *console) fill(t *testing.T, role, name, text string) {
 	t.Helper()
-	at := c.one(t, role, name)
-	if err := chromedp.Do(c.ctx, chromedp.MouseClickXY(at.X, at.Y)); err != nil {
-		t.Fatalf("clicking on the %s %q: %v", role, name, err)
-	}
+	c.hit(t, role, name)
 	c.evaluate(t, `document.activeElement.select?.(), ""`)
 	if _, err := chromedp.Call(c.ctx, input.InsertText, input.InsertTextParams{Text: text}); err != nil {
 		t.Fatalf("writing into %q: %v", name, err)
