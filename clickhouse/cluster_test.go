@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
@@ -35,7 +36,7 @@ func zookeeper(t *testing.T) (port int) {
 		}
 		t.Skip("the packages zookeeper and default-jre-headless are not installed")
 	}
-	ports, err := harness.FreePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func zookeeper(t *testing.T) (port int) {
 func oldCluster(t *testing.T, shards [2]int) (addresses []string) {
 	t.Helper()
 	keeper := zookeeper(t)
-	ports, err := harness.FreePorts(4)
+	ports, err := freeport.Find(4)
 	if err != nil {
 		t.Fatal(err)
 	}

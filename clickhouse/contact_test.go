@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/tests/harness"
+	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
 )
 
 // secret is the password in the DSNs of this file.
@@ -164,7 +164,7 @@ func TestOutageEnds(t *testing.T) {
 // closedPort returns an address where nothing listens.
 func closedPort(t *testing.T) string {
 	t.Helper()
-	ports, err := harness.FreePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		t.Fatal(err)
 	}

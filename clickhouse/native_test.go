@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
@@ -25,7 +26,7 @@ import (
 // embedded engine does not. Without the package the test is skipped, but not in CI.
 func oldServer(t *testing.T) (address, web string) {
 	t.Helper()
-	ports, err := harness.FreePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func oldServerWith(t *testing.T, tcp int, more string) (address, web string) {
 		t.Skip("the package clickhouse-server is not installed")
 	}
 	dir := t.TempDir()
-	ports, err := harness.FreePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,6 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
 	"github.com/caddy-analytics/caddy-analytics/internal/lifeline"
 )
 
@@ -207,11 +206,11 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 // Run starts the server, also after Stop or Kill, and returns when it accepts connections.
 func (s *Server) Run() error {
 	if s.Port == 0 {
-		port, err := freePort()
+		ports, err := freeport.Find(1)
 		if err != nil {
 			return err
 		}
-		s.Port = port
+		s.Port = ports[0]
 	}
 	output, err := os.OpenFile(filepath.Join(s.folder, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -289,13 +288,3 @@ func (s *Server) signal(how syscall.Signal) error {
 
 // Close stops the server and removes its folder.
 func (s *Server) Close() error { return errors.Join(s.Kill(), os.RemoveAll(s.folder)) }
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	_, port, _ := strings.Cut(l.Addr().String(), ":")
-	n, err := strconv.Atoi(port)
-	return n, errors.Join(err, l.Close())
-}

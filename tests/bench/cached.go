@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
@@ -250,7 +251,7 @@ func respondSite(length int) string { return "respond `" + strings.Repeat("x", l
 
 // serveRivals reloads the config with sites for all rows.
 func serveRivals(server *harness.Server, length int) (*rivalSites, error) {
-	ports, err := harness.FreePorts(5)
+	ports, err := freeport.Find(5)
 	if err != nil {
 		return nil, err
 	}
@@ -319,7 +320,7 @@ func servePlain(folder string, length int) (*plainCaddy, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := harness.FreePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		return nil, err
 	}

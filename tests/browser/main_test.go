@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
@@ -55,7 +56,7 @@ func run(m *testing.M) (status int, err error) {
 }
 
 func serveSecurely() error {
-	ports, err := harness.FreePorts(3)
+	ports, err := freeport.Find(3)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
@@ -183,7 +184,7 @@ func TestWalk(t *testing.T) {
 	secret := server.Key(t, id, "endpoint:read", "secret")
 	w := newWorkshop(t, server, id, key, secret)
 	server.MustCommand(t, nil, nil, "import", "--project", "1", repository(t, "demo", "commits.ndjson.gz"))
-	ports, err := harness.FreePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
@@ -73,7 +74,7 @@ func TestDemoNamesTakenPorts(t *testing.T) {
 		})
 		taken[i] = l.Addr().(*net.TCPAddr).Port
 	}
-	ports, err := harness.FreePorts(2)
+	ports, err := freeport.Find(2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestDemoNamesTakenPorts(t *testing.T) {
 
 // TestDemo starts the demo: its keys are the last thing it prints, they work, and the user's own Caddy config is unchanged.
 func TestDemo(t *testing.T) {
-	ports, err := harness.FreePorts(2)
+	ports, err := freeport.Find(2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quic-go/quic-go/http3"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
@@ -31,7 +32,7 @@ const publicSite = `
 // secured also serves the API over HTTPS, and returns the site's URL, TLS settings that trust it, and its access log.
 func secured(t *testing.T, s *harness.Server) (url string, trust *tls.Config, accessLog string) {
 	t.Helper()
-	ports, err := harness.FreePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		t.Fatal(err)
 	}

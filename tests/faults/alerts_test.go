@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
@@ -117,7 +118,7 @@ func firingAlert(t *testing.T, s *harness.Server) (c *harness.Client, id string)
 
 // TestWebhookDown: a message for a receiver that is down survives the death of the server, and is delivered when the receiver is up.
 func TestWebhookDown(t *testing.T) {
-	ports, err := harness.FreePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestWebhookDown(t *testing.T) {
 // TestKilledWhileItTells: a server that is killed after a webhook receives a message, but before the server knows it, sends the message again with the same
 // id.
 func TestKilledWhileItTells(t *testing.T) {
-	ports, err := harness.FreePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func TestKilledWhileItTells(t *testing.T) {
 // TestPrivateWebhook: the webhook of an alert is not called in the server's network unless the operator allows it. When a reload allows it, the waiting
 // message is sent.
 func TestPrivateWebhook(t *testing.T) {
-	ports, err := harness.FreePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
 	"github.com/caddy-analytics/caddy-analytics/internal/lifeline"
 )
 
@@ -40,7 +41,7 @@ func OpenDemo(folder string) (*Demo, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building the demo: %w\n%s", err, out)
 	}
-	ports, err := FreePorts(2)
+	ports, err := freeport.Find(2)
 	if err != nil {
 		return nil, err
 	}

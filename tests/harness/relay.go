@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
 )
 
 // Fault is how a Relay fails.
@@ -41,12 +44,12 @@ type Relay struct {
 
 // NewRelay returns a relay that listens on its own port.
 func NewRelay(to string) (*Relay, error) {
-	r := &Relay{to: to, address: "127.0.0.1:0", open: map[net.Conn]struct{}{}, changed: make(chan struct{})}
-	if err := r.listen(); err != nil {
+	ports, err := freeport.Find(1)
+	if err != nil {
 		return nil, err
 	}
-	r.address = r.listener.Addr().String()
-	return r, nil
+	r := &Relay{to: to, address: fmt.Sprintf("127.0.0.1:%d", ports[0]), open: map[net.Conn]struct{}{}, changed: make(chan struct{})}
+	return r, r.listen()
 }
 
 // Relays puts relays in front of the server of a URL, until the test ends, and returns them with the URL that has their addresses instead.

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,6 +22,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
 	"github.com/caddy-analytics/caddy-analytics/internal/lifeline"
 )
 
@@ -104,7 +103,7 @@ func Open(folder string, extra ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := FreePorts(2)
+	ports, err := freeport.Find(2)
 	if err != nil {
 		return nil, err
 	}
@@ -274,35 +273,6 @@ func (s *Server) Key(tb testing.TB, project int64, scopes, kind string) string {
 	var key struct{ Key string }
 	s.MustCommand(tb, &key, nil, "key", "create", "--project", strconv.FormatInt(project, 10), "--scopes", scopes, "--kind", kind)
 	return key.Key
-}
-
-// FreePorts chooses from ports below those that Linux and macOS use for outgoing connections: one of these could be taken after it was found free and
-// before the server listens on it.
-const firstPort, lastPort = 12_000, 32_000
-
-// given holds the ports that FreePorts has checked. The servers may not listen on them yet.
-var given sync.Map
-
-// FreePorts returns free ports. It returns each port only once.
-func FreePorts(n int) ([]int, error) {
-	var ports []int
-	for range 1000 {
-		port := firstPort + rand.IntN(lastPort-firstPort)
-		if _, known := given.LoadOrStore(port, true); known {
-			continue
-		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		if err := l.Close(); err != nil {
-			return nil, fmt.Errorf("closing a free port: %w", err)
-		}
-		if ports = append(ports, port); len(ports) == n {
-			return ports, nil
-		}
-	}
-	return nil, fmt.Errorf("found only %d of %d free ports", len(ports), n)
 }
 
 // Reload reloads the Caddyfile.

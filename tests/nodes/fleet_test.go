@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
+	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
 	"github.com/caddy-analytics/caddy-analytics/internal/postgrestest"
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
@@ -76,7 +77,7 @@ func startFleet(t *testing.T, nodes, hosts int) *fleet {
 	dsn, f.hosts = harness.Relays(t, engine.DSN(), hosts)
 	registry := f.postgres.Database(t)
 	for range nodes {
-		ports, err := harness.FreePorts(1)
+		ports, err := freeport.Find(1)
 		if err != nil {
 			t.Fatal(err)
 		}
