@@ -89,7 +89,7 @@ func add(t *testing.T, s *imports.Service, project int64, text string) *imports.
 // until waits for an import to be in a state.
 func until(t *testing.T, s *imports.Service, one *imports.Import, status imports.Status) *imports.Import {
 	t.Helper()
-	for range 5000 {
+	for range 30_000 {
 		now, err := s.Get(one.Project, one.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -171,7 +171,7 @@ func TestOutcomes(t *testing.T) {
 	if err != nil || len(all) != len(tests) {
 		t.Errorf("%d imports, %v", len(all), err)
 	}
-	for range 1000 {
+	for range 30_000 {
 		if files(t, folder, "1", ".data") == 0 {
 			return
 		}

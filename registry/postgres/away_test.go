@@ -310,7 +310,7 @@ func TestLostCommits(t *testing.T) {
 // TestSilentServer: when the server goes silent, those that wait for it give up soon, and later callers are refused at once.
 func TestSilentServer(t *testing.T) {
 	p, dsn := throughProxy(t, postgrestest.DSN(t))
-	s := open(t, dsn+"&connect_timeout=1")
+	s := open(t, dsn+"&connect_timeout=3")
 	if err := s.Keep(t.Context(), "people-1", []byte("kept")); err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +351,7 @@ func TestSilentServer(t *testing.T) {
 // TestSilentServerAndNoConnectionLeft: callers that only wait for a connection find out that the server is silent.
 func TestSilentServerAndNoConnectionLeft(t *testing.T) {
 	p, dsn := throughProxy(t, postgrestest.DSN(t))
-	s := open(t, dsn+"&connect_timeout=1&pool_max_conns=1")
+	s := open(t, dsn+"&connect_timeout=3&pool_max_conns=1")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := s.Contents(t.Context(), func(*registry.Contents) error {
@@ -382,7 +382,7 @@ func TestLockBehindSilentServers(t *testing.T) {
 		defer func() { _ = silent.Close() }()
 		hosts += silent.Addr().String() + ","
 	}
-	s := open(t, strings.Replace(dsn, "@", hosts, 1)+"&connect_timeout=1")
+	s := open(t, strings.Replace(dsn, "@", hosts, 1)+"&connect_timeout=2")
 	_, release, err := s.Lock(t.Context(), "people-1", "one")
 	if err != nil {
 		t.Fatal(err)
