@@ -180,8 +180,7 @@ const replicatedTables = "SELECT count() FROM system.tables WHERE database = 'de
 func answered(t *testing.T, do func() error) (err error) {
 	t.Helper()
 	harness.Eventually(t, patience, func() error {
-		err = do()
-		if failed, ok := errors.AsType[*clickhouse.Error](err); ok && failed.Kind == clickhouse.Unavailable {
+		if err = do(); kindOf(err) == clickhouse.Unavailable {
 			return err
 		}
 		return nil

@@ -51,7 +51,7 @@ func (d *demo) saveCohorts(ctx context.Context) error {
 
 // waitComputed waits until no cohort is being computed.
 func (d *demo) waitComputed(ctx context.Context) error {
-	limit := time.NewTimer(time.Minute)
+	limit := time.NewTimer(3 * time.Minute)
 	defer limit.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -70,7 +70,7 @@ func (d *demo) waitComputed(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limit.C:
-			return fmt.Errorf("the cohorts were not computed within a minute: %s", answer)
+			return fmt.Errorf("the cohorts were not computed within three minutes: %s", answer)
 		case <-tick.C:
 		}
 	}
