@@ -40,7 +40,9 @@ type Query struct {
 
 // Held returns the rows of tables that ClickHouse does not have. A query with it belongs to one caller, so it is not remembered for others.
 type Held struct {
-	Rows func(table string) ([][]any, error)
+	// Tables are the names of the tables that Rows knows. Others may see the result only if they may read all of them.
+	Tables []string
+	Rows   func(table string) ([][]any, error)
 	// Readable reports whether the caller may read a table.
 	Readable func(table string) bool
 	Mark     string // the part of a cache key that changes when the rows do

@@ -39,6 +39,7 @@ type holder struct {
 	*api.Caller
 
 	executor *execution.Executor
+	tables   []string // that the query names, sorted
 }
 
 // held returns what a query that uses held tables needs; nil for any other query.
@@ -48,7 +49,7 @@ func (q *Queries) held(c *api.Caller, node query.Node) *execution.Held {
 		return nil
 	}
 	caller := *c
-	h := &holder{&caller, q.Executor}
+	h := &holder{&caller, q.Executor, tables}
 	// A result is valid for the current state of the project in the registry, and for keys with the same access to these tables. If the query lists all
 	// tables, it is valid for keys with the same access to all of them. The query log changes from moment to moment.
 	mark := []string{"held", strconv.FormatUint(c.Snapshot.Serial(c.Project.ID), 10)}
@@ -63,18 +64,30 @@ func (q *Queries) held(c *api.Caller, node query.Node) *execution.Held {
 			mark = append(mark, "without "+name)
 		}
 	}
-	return &execution.Held{Rows: h.of, Readable: h.readable, Mark: strings.Join(mark, " ")}
+	return &execution.Held{Tables: h.tables, Rows: h.of, Readable: h.readable, Mark: strings.Join(mark, " ")}
 }
 
 // readable reports whether the caller may read a table.
 func (h *holder) readable(table string) bool { return h.denied(table) == nil }
 
-// of returns the rows of a table.
+// of returns the rows of a table that the query names. Nothing else that the query uses, such as an action, can read one: who may see the result would
+// not be known.
 func (h *holder) of(table string) ([][]any, error) {
+	if !slices.Contains(h.tables, table) {
+		return nil, fmt.Errorf("table `%s` can only be read by a query that names it", table)
+	}
 	if err := h.denied(table); err != nil {
 		return nil, err
 	}
 	return heldTables[table].rows(h), nil
+}
+
+// maySee reports whether a caller may see the result of a query, which another one may have sent: it may read all held tables of the query.
+func maySee(c *api.Caller, asked *execution.Query) bool {
+	h := &holder{Caller: c}
+	return asked.Held == nil || !slices.ContainsFunc(asked.Held.Tables, func(table string) bool {
+		return !schema.IsInformation(table) && !h.readable(table)
+	})
 }
 
 // denied returns why the caller may not read a table; nil if it may.

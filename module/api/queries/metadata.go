@@ -40,7 +40,7 @@ func (q *Queries) describe(ctx context.Context, c *api.Caller, node query.Node) 
 
 // complete returns what can be written at a position in a text.
 func (q *Queries) complete(ctx context.Context, c *api.Caller, asked *query.Autocomplete) (*api.Response, error) {
-	h := &holder{c, q.Executor}
+	h := &holder{Caller: c}
 	found, err := q.Executor.Complete(ctx, &c.Caller, asked, h.readable)
 	if err != nil {
 		return nil, err
@@ -66,6 +66,6 @@ func (q *Queries) tables(ctx context.Context, c *api.Caller) (any, error) {
 		return nil, err
 	}
 	own := *db
-	own.Readable = (&holder{c, q.Executor}).readable
+	own.Readable = (&holder{Caller: c}).readable
 	return compiler.DescribeDatabase(&own), nil
 }

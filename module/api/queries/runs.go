@@ -47,10 +47,11 @@ func (q *Queries) status(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 // runStatuses are the statuses of responses about a run.
 var runStatuses = map[int]bool{http.StatusOK: true, http.StatusAccepted: true, http.StatusBadRequest: true, http.StatusInternalServerError: true}
 
-// find returns the status of the response about a run, and the function that writes its body; write is nil if this server does not know the run.
+// find returns the status of the response about a run, and the function that writes its body; write is nil if this server does not know the run, or
+// the caller may not see its result.
 func (q *Queries) find(c *api.Caller, poll *execution.PeerPoll) (status int, write func(dst []byte) []byte) {
 	r, ended := q.Executor.Runs.Find(c.Project.ID, poll.ID)
-	if r == nil {
+	if r == nil || !maySee(c, r.Query) {
 		return 0, nil
 	}
 	var read *execution.Progress
