@@ -9,18 +9,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// maxHeldText is the longest query, in bytes, that is searched for held tables.
+// maxHeldText is the longest text of a query or filter, in bytes, that is searched for held tables.
 const maxHeldText = 64 << 10
 
-// HeldTables returns the sorted names of the held tables (schema.HeldTable) in a HogQL query. It is empty for other kinds of queries, for
-// queries with a mistake and for texts longer than 64 KiB.
+// HeldTables returns the sorted names of the held tables (schema.HeldTable) in a HogQL query and in the expressions among its filters. It is empty for
+// other kinds of queries, and it leaves out texts with a mistake and those longer than 64 KiB.
 func HeldTables(n query.Node) []string {
 	q, ok := n.(*query.HogQL)
-	if !ok || len(q.Query) > maxHeldText || !strings.Contains(q.Query, "system") && !strings.Contains(q.Query, "query_log") {
-		return nil
-	}
-	parsed, err := hogql.Parse(q.Query)
-	if err != nil {
+	if !ok {
 		return nil
 	}
 	var names []string
@@ -33,7 +29,34 @@ func HeldTables(n query.Node) []string {
 		}
 		return true
 	}}
-	v.WalkQuery(parsed)
+	if mayHold(q.Query) {
+		if parsed, err := hogql.Parse(q.Query); err == nil {
+			v.WalkQuery(parsed)
+		}
+	}
+	if q.Filters != nil {
+		walkFilters(&v, q.Filters.Properties)
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// walkFilters visits the expressions among property filters.
+func walkFilters(v *hogql.Visitor, filters []query.Property) {
+	for i := range filters {
+		f := &filters[i]
+		if f.Behavior != nil {
+			walkFilters(v, f.Behavior.Filters)
+		}
+		if f.Type == "hogql" && mayHold(f.Key) {
+			if e, err := hogql.ParseExpr(f.Key); err == nil {
+				v.WalkExpr(e)
+			}
+		}
+	}
+}
+
+// mayHold reports whether a text is searched for held tables.
+func mayHold(text string) bool {
+	return len(text) <= maxHeldText && (strings.Contains(text, "system") || strings.Contains(text, "query_log"))
 }

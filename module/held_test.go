@@ -81,3 +81,69 @@ func TestRunsOverTablesNeedTheirScopes(t *testing.T) {
 	}
 }
 
+// TestMarksOfHeldTables: keys that may read different tables do not share results, whatever part of a request names a table.
+func TestMarksOfHeldTables(t *testing.T) {
+	w := newWorld(t)
+	all, _ := w.newKey(t, w.project.ID, registry.Personal, "query:read", "project:read", "alert:read")
+	some, _ := w.newKey(t, w.project.ID, registry.Personal, "query:read", "project:read")
+	const filter = `{"properties": [{"type": "hogql", "key": "(select count() from system.alerts) > 0"}]}`
+	for _, tt := range []struct{ name, query, more, tables string }{
+		{"in the query", `select name from system.alerts`, ``, "system.alerts"},
+		{"in the filters", `select count(), (select any(name) from system.teams) from events where {filters}`, `"filters": ` + filter + `}`, "system.alerts system.teams"},
+		{"in the filters alone", `select count() from events where {filters}`, `"filters": ` + filter + `}`, "system.alerts"},
+		{"in the overrides", `select count(), (select any(name) from system.teams) from events where {filters}`, `}, "filters_override": ` + filter, "system.alerts system.teams"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			body := `{"query": {"kind": "HogQLQuery", "query": "` + tt.query + `"`
+			switch {
+			case tt.more == "":
+				body += "}}"
+			case strings.HasPrefix(tt.more, "}"):
+				body += tt.more + "}"
+			default:
+				body += ", " + tt.more + "}"
+			}
+			var plans []*result.Plan
+			for _, key := range []*registry.Key{all, some} {
+				asked := w.asks(http.MethodPost, "/")
+				asked.Key = key
+				p, err := asked.planQuery([]byte(body))
+				if err != nil {
+					t.Fatalf("%s: %v", body, err)
+				}
+				plans = append(plans, p)
+			}
+			if plans[0].Held == nil || strings.Join(plans[0].Held.Tables, " ") != tt.tables {
+				t.Fatalf("the query may use %+v, want %s", plans[0].Held, tt.tables)
+			}
+			if plans[0].Key == plans[1].Key {
+				t.Error("the two keys share results")
+			}
+			if _, err := plans[0].Held.Rows("system.alerts"); err != nil {
+				t.Errorf("the key with the scope: %v", err)
+			}
+			if _, err := plans[1].Held.Rows("system.alerts"); err == nil {
+				t.Error("the key without the scope gets rows")
+			}
+			if _, err := plans[0].Held.Rows("system.insights"); err == nil {
+				t.Error("a table that is not named has rows")
+			}
+		})
+	}
+}
+
+// TestMetadataOfHeldTables: what a run denies is a mistake in the metadata too.
+func TestMetadataOfHeldTables(t *testing.T) {
+	w := newWorld(t)
+	w.loseClickHouse(t)
+	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "query:read", "alert:read")
+	_, other := w.newKey(t, w.project.ID, registry.Personal, "query:read")
+	const body = `{"query": {"kind": "HogQLMetadata", "language": "hogQL", "query": "select name from system.alerts"}}`
+	if got := fieldOf(t, w.send(t, http.MethodPost, "/api/projects/@current/query/", body), "isValid"); got != true {
+		t.Errorf("with the scope isValid is %v", got)
+	}
+	got := w.as(t, other, http.MethodPost, "/api/projects/@current/query/", body)
+	if fieldOf(t, got, "isValid") != false || !strings.Contains(got.Body.String(), "You don't have access to table `system.alerts`. The key needs the scope 'alert:read'.") {
+		t.Errorf("without the scope: %s", got.Body)
+	}
+}

@@ -495,14 +495,18 @@ func (m *QueryError) Error() string { return m.Err.Error() }
 // Unwrap returns what is wrong without the text.
 func (m *QueryError) Unwrap() error { return m.Err }
 
-// Describe reports what a query is and what is wrong with it. It takes its turn like any compile.
-func (e *Executor) Describe(ctx context.Context, c *Caller, asked *query.Metadata) (about *compiler.Metadata, err error) {
+// Describe reports what a query is and what is wrong with it. It takes its turn like any compile. denied returns why the caller may not read a held
+// table; nil if it may.
+func (e *Executor) Describe(
+	ctx context.Context, c *Caller, asked *query.Metadata, denied func(table string) error,
+) (about *compiler.Metadata, err error) {
 	db, err := e.Database(ctx, c.Snapshot.Schema(c.Project.ID))
 	if err != nil {
 		return nil, err
 	}
 	described := *db
-	described.Held = func(string) ([][]any, error) { return nil, nil } // only the columns are needed
+	described.Held = func(table string) ([][]any, error) { return nil, denied(table) } // only the columns are needed
+	described.Readable = func(table string) bool { return denied(table) == nil }
 	env := e.compilerEnv(c.Snapshot, c.Project.ID, &described, c.Start)
 	err = e.CompilesOf(c.Key, c.Share, c.Project.ID).do(ctx, func(expired func() error) error {
 		env.Expired = expired

@@ -31,7 +31,7 @@ func (q *Queries) metadata(ctx context.Context, c *api.Caller, p *result.Plan) (
 	}
 	about, err := q.Executor.Describe(ctx, &c.Caller, &query.Metadata{
 		Language: query.LanguageHogQL, Query: text.Query, Globals: text.Values, Variables: text.Variables, Filters: text.Filters, Modifiers: text.Modifiers,
-	})
+	}, denied(c))
 	if err != nil {
 		return nil, &execution.QueryError{Text: p.Text, Err: err}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 )
 
 // describes reports whether a query is about queries and returns no rows.
@@ -40,8 +41,7 @@ func (q *Queries) describe(ctx context.Context, c *api.Caller, node query.Node) 
 
 // complete returns what can be written at a position in a text.
 func (q *Queries) complete(ctx context.Context, c *api.Caller, asked *query.Autocomplete) (*api.Response, error) {
-	h := &holder{Caller: c}
-	found, err := q.Executor.Complete(ctx, &c.Caller, asked, h.readable)
+	found, err := q.Executor.Complete(ctx, &c.Caller, asked, readable(c))
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (q *Queries) complete(ctx context.Context, c *api.Caller, asked *query.Auto
 
 // about returns the mistakes and warnings for a text.
 func (q *Queries) about(ctx context.Context, c *api.Caller, asked *query.Metadata) (any, error) {
-	found, err := q.Executor.Describe(ctx, &c.Caller, asked)
+	found, err := q.Executor.Describe(ctx, &c.Caller, asked, denied(c))
 	if err == nil && found.IsValid {
 		found.Warnings = append(found.Warnings, q.Executor.UnseenEvents(ctx, &c.Caller, asked)...)
 	}
@@ -66,6 +66,16 @@ func (q *Queries) tables(ctx context.Context, c *api.Caller) (any, error) {
 		return nil, err
 	}
 	own := *db
-	own.Readable = (&holder{Caller: c}).readable
+	own.Readable = readable(c)
 	return compiler.DescribeDatabase(&own), nil
+}
+
+// denied returns a function that returns why the caller may not read a held table; nil if it may.
+func denied(c *api.Caller) func(table string) error {
+	return func(table string) error { return result.DeniedTable(c, table) }
+}
+
+// readable returns a function that reports whether the caller may read a held table.
+func readable(c *api.Caller) func(table string) bool {
+	return func(table string) bool { return result.DeniedTable(c, table) == nil }
 }

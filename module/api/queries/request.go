@@ -53,7 +53,7 @@ func (q *Queries) Plan(c *api.Caller, body []byte, variant string) (*result.Plan
 		return nil, err
 	}
 	over := result.Overrides{Variables: fields["variables_override"], Filters: fields["filters_override"]}
-	p, err := result.PlanHeld(q.Executor, &c.Caller, node, over, mode, q.held(c, node))
+	p, err := result.PlanHeld(q.Executor, c, node, over, mode)
 	if err != nil {
 		return nil, err
 	}

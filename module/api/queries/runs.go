@@ -51,7 +51,7 @@ var runStatuses = map[int]bool{http.StatusOK: true, http.StatusAccepted: true, h
 // the caller may not see its result.
 func (q *Queries) find(c *api.Caller, poll *execution.PeerPoll) (status int, write func(dst []byte) []byte) {
 	r, ended := q.Executor.Runs.Find(c.Project.ID, poll.ID)
-	if r == nil || !maySee(c, r.Query) {
+	if r == nil || !result.MaySee(c, r.Query) {
 		return 0, nil
 	}
 	var read *execution.Progress

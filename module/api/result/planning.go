@@ -57,17 +57,24 @@ func (o Overrides) apply(node query.Node) (query.Node, error) {
 
 // PlanNode plans a query of the query route or of a saved insight: the two share their results.
 func PlanNode(e *execution.Executor, c *execution.Caller, node query.Node, over Overrides, mode execution.RefreshMode) (*Plan, error) {
-	return PlanHeld(e, c, node, over, mode, nil)
-}
-
-// PlanHeld is PlanNode for a query that uses held tables; held is nil if it uses none.
-func PlanHeld(
-	e *execution.Executor, c *execution.Caller, node query.Node, over Overrides, mode execution.RefreshMode, held *execution.Held,
-) (*Plan, error) {
 	node, err := over.apply(node)
 	if err != nil {
 		return nil, err
 	}
+	return plan(e, c, node, mode, nil), nil
+}
+
+// PlanHeld is PlanNode for a query that may use the held tables that the caller may read. Such a plan is for this caller alone.
+func PlanHeld(e *execution.Executor, c *api.Caller, node query.Node, over Overrides, mode execution.RefreshMode) (*Plan, error) {
+	node, err := over.apply(node)
+	if err != nil {
+		return nil, err
+	}
+	return plan(e, &c.Caller, node, mode, heldBy(e, c, node)), nil
+}
+
+// plan plans a query with its overrides applied; held is nil if it uses no held tables.
+func plan(e *execution.Executor, c *execution.Caller, node query.Node, mode execution.RefreshMode, held *execution.Held) *Plan {
 	extra := e.Mark(c.Snapshot, c.Project.ID, node)
 	if held != nil {
 		extra += " " + held.Mark
@@ -81,7 +88,7 @@ func PlanHeld(
 	}}
 	p.Until = c.Snapshot.Schema(c.Project.ID).EventsUntil(c.Start)
 	p.SetPage()
-	return p, nil
+	return p
 }
 
 // Ask runs a query like the query route, for an answer in another form. fresh is the maximum age of its result; 0 leaves that to the refresh modes. If

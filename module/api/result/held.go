@@ -1,4 +1,4 @@
-package queries
+package result
 
 import (
 	"encoding/json"
@@ -42,30 +42,30 @@ type holder struct {
 	tables   []string // that the query names, sorted
 }
 
-// held returns what a query that uses held tables needs; nil for any other query.
-func (q *Queries) held(c *api.Caller, node query.Node) *execution.Held {
+// heldBy returns what a query that uses held tables needs; nil for any other query.
+func heldBy(e *execution.Executor, c *api.Caller, node query.Node) *execution.Held {
 	tables := compiler.HeldTables(node)
 	if len(tables) == 0 {
 		return nil
 	}
 	caller := *c
-	h := &holder{&caller, q.Executor, tables}
-	// A result is valid for the current state of the project in the registry, and for keys with the same access to these tables. If the query lists all
-	// tables, it is valid for keys with the same access to all of them. The query log changes from moment to moment.
+	h := &holder{&caller, e, tables}
+	// A result is valid for the current state of the project in the registry, and for keys with the same access to all held tables. The query log changes
+	// from moment to moment.
 	mark := []string{"held", strconv.FormatUint(c.Snapshot.Serial(c.Project.ID), 10)}
 	if slices.Contains(tables, "query_log") {
 		mark = append(mark, strconv.FormatInt(c.Start.UnixNano(), 10))
 	}
-	if slices.ContainsFunc(tables, schema.IsInformation) {
-		tables = slices.Sorted(maps.Keys(heldTables))
-	}
-	for _, name := range tables {
+	for _, name := range slices.Sorted(maps.Keys(heldTables)) {
 		if !h.readable(name) {
 			mark = append(mark, "without "+name)
 		}
 	}
 	return &execution.Held{Tables: h.tables, Rows: h.of, Readable: h.readable, Mark: strings.Join(mark, " ")}
 }
+
+// DeniedTable returns why a caller may not read a held table; nil if it may.
+func DeniedTable(c *api.Caller, table string) error { return (&holder{Caller: c}).denied(table) }
 
 // readable reports whether the caller may read a table.
 func (h *holder) readable(table string) bool { return h.denied(table) == nil }
@@ -82,8 +82,8 @@ func (h *holder) of(table string) ([][]any, error) {
 	return heldTables[table].rows(h), nil
 }
 
-// maySee reports whether a caller may see the result of a query, which another one may have sent: it may read all held tables of the query.
-func maySee(c *api.Caller, asked *execution.Query) bool {
+// MaySee reports whether a caller may see the result of a query, which another one may have sent: it may read all held tables of the query.
+func MaySee(c *api.Caller, asked *execution.Query) bool {
 	h := &holder{Caller: c}
 	return asked.Held == nil || !slices.ContainsFunc(asked.Held.Tables, func(table string) bool {
 		return !schema.IsInformation(table) && !h.readable(table)
