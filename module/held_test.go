@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
@@ -145,5 +147,28 @@ func TestMetadataOfHeldTables(t *testing.T) {
 	got := w.as(t, other, http.MethodPost, "/api/projects/@current/query/", body)
 	if fieldOf(t, got, "isValid") != false || !strings.Contains(got.Body.String(), "You don't have access to table `system.alerts`. The key needs the scope 'alert:read'.") {
 		t.Errorf("without the scope: %s", got.Body)
+	}
+}
+
+// TestMCPReadsHeldTables: the tool reads the tables of system.* that its caller may read.
+func TestMCPReadsHeldTables(t *testing.T) {
+	w := newWorld(t)
+	w.loseClickHouse(t)
+	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "query:read", "insight:read")
+	_, other := w.newKey(t, w.project.ID, registry.Personal, "query:read")
+	const query = `"select id, name from system.insights where not deleted"`
+	p, err := w.asks(http.MethodPost, "/").planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": ` + query + `}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.remember(t, p, time.Now(), `[1, "mine"]`)
+	for _, tt := range []struct{ name, secret, want string }{
+		{"with the scope", w.secret, `{"success":true,"content":"n|a<b\n1|mine"}`},
+		{"without", other, `{"success":false,"content":"You don't have access to table ` + "`system.insights`" + `. The key needs the scope 'insight:read'."}`},
+	} {
+		got := w.as(t, tt.secret, http.MethodPost, "/api/projects/@current/mcp_tools/execute_sql/", `{"args": {"query": `+query+`}}`)
+		if diff := cmp.Diff(tt.want, got.Body.String()); diff != "" || got.Code != http.StatusOK {
+			t.Errorf("%s: %d (-want +got):\n%s", tt.name, got.Code, diff)
+		}
 	}
 }
