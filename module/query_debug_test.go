@@ -2,12 +2,15 @@ package module
 
 import (
 	"net/http"
+	"net/http/httptest"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 )
 
@@ -61,5 +64,29 @@ func TestModifiersOfCachedAnswers(t *testing.T) {
 		if !strings.Contains(got, tt.want) || !strings.Contains(got, `"is_cached":true`) {
 			t.Errorf("%s\nhas no %s", got, tt.want)
 		}
+	}
+}
+
+// TestCancelledWithDebug: debug does not hide that a query was cancelled.
+func TestCancelledWithDebug(t *testing.T) {
+	w := newWorld(t)
+	w.loseClickHouse(t)
+	w.rt.Places = admission.New(admission.Limits{Places: 1, Project: 1, Queue: 1})
+	if _, err := w.rt.Places.Enter(t.Context(), admission.Request{Project: w.project.ID}); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan *httptest.ResponseRecorder, 1)
+	go func() {
+		answered <- w.send(t, http.MethodPost, "/api/projects/@current/query/",
+			`{"query": {"kind": "HogQLQuery", "query": "select 1", "modifiers": {"debug": true}}, "client_query_id": "x"}`)
+	}()
+	for len(answered) == 0 {
+		if got := fieldOf(t, w.send(t, http.MethodDelete, "/api/projects/@current/query/x/", ""), "message"); got == "The query was cancelled." {
+			break
+		}
+		goruntime.Gosched()
+	}
+	if got := <-answered; got.Code != http.StatusBadRequest || fieldOf(t, got, "code") != "query_was_cancelled" {
+		t.Errorf("answered %d %s", got.Code, got.Body)
 	}
 }
