@@ -172,3 +172,25 @@ func TestMCPReadsHeldTables(t *testing.T) {
 		}
 	}
 }
+
+// TestHeldJSON: JSON in held tables is not escaped for HTML.
+func TestHeldJSON(t *testing.T) {
+	w := newWorld(t)
+	w.key, _ = w.newKey(t, w.project.ID, registry.Personal, "query:read", "insight_variable:read")
+	if _, err := w.rt.registry.CreateVariable(t.Context(), registry.NewVariable{
+		Project: w.project.ID, Name: "v", Type: registry.VariableList, Values: []byte(`["a<b", "&"]`), Default: []byte(`"a<b"`),
+	}, began); err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.asks(http.MethodPost, "/").planQuery([]byte(`{"query": {"kind": "HogQLQuery", "query": "select * from system.insight_variables"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := p.Held.Rows("system.insight_variables")
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("%v, %v", rows, err)
+	}
+	if diff := cmp.Diff([]any{`["a<b","&"]`, `"a<b"`}, rows[0][5:7]); diff != "" {
+		t.Errorf("values and default (-want +got):\n%s", diff)
+	}
+}

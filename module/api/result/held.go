@@ -15,6 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/alerts"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
 // heldTable is a table whose rows the server supplies, for the caller's project only.
@@ -191,13 +192,7 @@ func document(raw json.RawMessage) any {
 	return string(raw)
 }
 
-func encoded(v any) any {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
-	return string(raw)
-}
+func encoded(v any) any { return string(jsontext.Append(nil, v)) }
 
 func flag(b bool) int {
 	if b {
