@@ -120,10 +120,10 @@ func (e *Executor) EnterLog(project int64) querylog.Enter {
 	}
 }
 
-// LoggedQueries returns the queries of a project that have a name and ended within a day, oldest first: those in this process's memory and those in
-// ClickHouse. ClickHouse gives at most QueryLogRows+1 of them. If it returns an error, the result has only those of this process.
-func (e *Executor) LoggedQueries(ctx context.Context, project int64, name string, now time.Time) ([]*querylog.Query, error) {
-	found := e.Runs.Queries.Find(project, name, now)
+// LoggedQueries returns the newest QueryLogRows queries of a project that have a name and ended within a day, oldest first, and whether there are more:
+// those in this process's memory and those in ClickHouse. If it returns an error, the result has only those of this process.
+func (e *Executor) LoggedQueries(ctx context.Context, project int64, name string, now time.Time) (found []*querylog.Query, more bool, err error) {
+	found = e.Runs.Queries.Find(project, name, now)
 	stored, err := e.Log.Queries(ctx, e.EnterLog(project), project, name, now.Add(-queryLogged), QueryLogRows+1)
 	for _, q := range stored {
 		if !slices.ContainsFunc(found, func(known *querylog.Query) bool { return known.ID == q.ID }) {
@@ -131,7 +131,10 @@ func (e *Executor) LoggedQueries(ctx context.Context, project int64, name string
 		}
 	}
 	slices.SortStableFunc(found, func(a, b *querylog.Query) int { return a.Start.Compare(b.Start) })
-	return found, err
+	if more = len(found) > QueryLogRows; more {
+		found = found[len(found)-QueryLogRows:]
+	}
+	return found, more, err
 }
 
 // syncLog writes pending log entries if a query reads the log, so that it finds the queries that ended before it began. If that fails, the query

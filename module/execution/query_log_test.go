@@ -78,3 +78,19 @@ func TestHeadOf(t *testing.T) {
 		}
 	}
 }
+
+// TestLoggedQueries: of more queries with a name than are shown, the newest are.
+func TestLoggedQueries(t *testing.T) {
+	t.Parallel()
+	e := &Executor{Runs: NewRuns()}
+	for i := range QueryLogRows + 2 {
+		e.Runs.Queries.add(&querylog.Query{Project: 1, Name: "x", Text: fmt.Sprint(i), Start: noon.Add(time.Duration(i) * time.Second)})
+	}
+	found, more, err := e.LoggedQueries(t.Context(), 1, "x", noon.Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != QueryLogRows || !more || found[0].Text != "2" || found[len(found)-1].Text != fmt.Sprint(QueryLogRows+1) {
+		t.Errorf("there are %d queries, from %s to %s, and more: %t", len(found), found[0].Text, found[len(found)-1].Text, more)
+	}
+}

@@ -133,6 +133,30 @@ func TestQueriesAreOfAllProcesses(t *testing.T) {
 	}
 }
 
+// TestNewestQueries: of more queries than are wanted, the newest are read, oldest first.
+func TestNewestQueries(t *testing.T) {
+	t.Parallel()
+	p, project := start(t, engine.DSN()), clickhousetest.Project()
+	var want []*querylog.Query
+	for i := range 3 {
+		q := query(project, "often")
+		q.Start = q.Start.Add(time.Duration(i) * time.Millisecond)
+		p.log.Add(q)
+		want = append(want, q)
+	}
+	p.sync(t, project)
+	found, err := p.log.Queries(t.Context(), enter(project), project, "often", time.Now().Add(-time.Hour), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want[1:], found); diff != "" {
+		t.Errorf("queries (-want +got):\n%s", diff)
+	}
+	if err := p.log.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCloseWritesTheRest: the next process finds what was waiting when a process ended.
 func TestCloseWritesTheRest(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func text(name, value string) clickhouse.Param {
 	return clickhouse.Param{Name: name, Type: "String", Value: value}
 }
 
-// Queries returns the queries of a project that have a name and ended after a time, oldest first, at most most of them. Those not written yet are missing.
+// Queries returns the queries of a project that have a name and ended after a time, oldest first. Of more than most, it returns the newest. Those not written yet are missing.
 func (l *Log) Queries(ctx context.Context, enter Enter, project int64, name string, after time.Time, most int) ([]*Query, error) {
 	if !l.has(project) {
 		return nil, nil
@@ -48,7 +48,7 @@ func (l *Log) Queries(ctx context.Context, enter Enter, project int64, name stri
 	defer leave()
 	const sql = "SELECT id, query_start_time, event_time, query, name, kind, endpoint, endpoint_version, key_id, customer, created_by, is_personal_api_key_request, " +
 		"result_rows, result_bytes, status, exception_code, exception FROM " + physical.QueryLog +
-		" WHERE query_id = {name:String} AND event_time > {after:DateTime64(6, 'UTC')} ORDER BY query_start_time, id LIMIT {most:Int64}"
+		" WHERE query_id = {name:String} AND event_time > {after:DateTime64(6, 'UTC')} ORDER BY query_start_time DESC, id DESC LIMIT {most:Int64}"
 	var all []*Query
 	err = l.Shards.Of(project).ReadLog(ctx, at, clickhouse.Query{SQL: sql, Project: project, Params: []clickhouse.Param{
 		text("name", name), moment("after", kept(after)), {Name: "most", Type: "Int64", Value: strconv.Itoa(most)},
@@ -63,6 +63,7 @@ func (l *Log) Queries(ctx context.Context, enter Enter, project int64, name stri
 		all = append(all, q)
 		return r.err
 	})
+	slices.Reverse(all)
 	return all, err
 }
 

@@ -126,14 +126,13 @@ func (q *Queries) log(ctx context.Context, c *api.Caller, in *api.Input) (*api.R
 	if err != nil {
 		return nil, err // zones are checked before they are stored
 	}
-	found, err := q.Executor.LoggedQueries(ctx, c.Project.ID, in.At.Name, c.Start)
+	found, more, err := q.Executor.LoggedQueries(ctx, c.Project.ID, in.At.Name, c.Start)
 	if err != nil {
 		q.Logger.Debug("the log of queries can't be read; an answer has those of this process", zap.Int64("project", c.Project.ID), api.Logged(err))
 	}
-	more := len(found) > execution.QueryLogRows
-	rows := make([][]any, 0, min(len(found), execution.QueryLogRows))
-	for i := range found[:cap(rows)] {
-		rows = append(rows, execution.QueryLogRow(found[i], zone))
+	rows := make([][]any, len(found))
+	for i := range found {
+		rows[i] = execution.QueryLogRow(found[i], zone)
 	}
 	columns := make([]string, len(execution.QueryLogColumns))
 	for i, column := range execution.QueryLogColumns {
