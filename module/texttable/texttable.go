@@ -49,11 +49,15 @@ func Rows(columns []string, rows iter.Seq[[]byte], most int) (string, error) {
 	return string(t.text), nil
 }
 
-// Texts writes a table of texts.
-func Texts(rows [][]string) string {
+// Texts writes a table of texts. Cells are truncated to most characters; 0 leaves them whole.
+func Texts(rows [][]string, most int) string {
 	var t table
 	for _, row := range rows {
-		t.line(row...)
+		cells := make([]string, len(row))
+		for i, text := range row {
+			cells[i] = cut(text, most)
+		}
+		t.line(cells...)
 	}
 	return string(t.text)
 }
@@ -73,5 +77,5 @@ func Results(q query.Node, results []byte) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the results of a %s: %w", q.Kind(), err)
 	}
-	return Texts(rows), nil
+	return Texts(rows, 0), nil
 }

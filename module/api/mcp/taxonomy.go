@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -43,7 +42,8 @@ func (q *taxonomyQuery) events() []string {
 // readTaxonomy lists events, properties or values.
 func (t *Tools) readTaxonomy(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	var args struct {
-		Query taxonomyQuery `json:"query"`
+		Query    taxonomyQuery `json:"query"`
+		Truncate *bool         `json:"truncate"`
 	}
 	if err := readArgs(in, &args); err != nil {
 		return nil, err
@@ -54,12 +54,15 @@ func (t *Tools) readTaxonomy(ctx context.Context, c *api.Caller, in *api.Input) 
 	var err error
 	switch q.Kind {
 	case "events":
-		rows, quotas, err = t.events(ctx, c, q)
+		rows, quotas, err = t.events(ctx, c)
 	case "event_properties":
+		if len(q.events()) == 0 {
+			return answer("", nil, api.Invalid("args.query.event_name", "invalid_input", "event_properties needs an event_name."))
+		}
 		rows, quotas, err = t.properties(ctx, c, q)
 	case "event_property_values":
 		if len(q.events()) == 0 || q.Property == "" {
-			return nil, api.Invalid("args.query", "invalid_input", "event_property_values needs an event_name and a property_name.")
+			return answer("", nil, api.Invalid("args.query", "invalid_input", "event_property_values needs an event_name and a property_name."))
 		}
 		rows, quotas, err = t.values(ctx, c, "events", taxonomy.EventValues(q.Property, q.events()))
 	case "entity_properties":
@@ -75,17 +78,30 @@ func (t *Tools) readTaxonomy(ctx context.Context, c *api.Caller, in *api.Input) 
 	if err != nil {
 		return answer("", quotas, err)
 	}
-	return answer(texttable.Texts(rows), quotas, nil)
+	return answer(texttable.Texts(q.page(rows), cellsOf(args.Truncate)), quotas, nil)
+}
+
+// page returns the requested rows below the names of the columns, which are the first row. Without a limit, that is a page of events, and all rows of
+// other kinds.
+func (q *taxonomyQuery) page(rows [][]string) [][]string {
+	names, found := rows[:1:1], rows[1:]
+	found = found[min(max(q.Offset, 0), len(found)):]
+	limit := max(q.Limit, 0)
+	if limit == 0 {
+		limit = len(found)
+		if q.Kind == "events" {
+			limit = api.DefaultPage
+		}
+	}
+	return append(names, found[:min(limit, len(found))]...)
 }
 
 func singular(entity string) string { return strings.TrimSuffix(entity, "s") }
 
 // events lists the events, latest first.
-func (t *Tools) events(ctx context.Context, c *api.Caller, q *taxonomyQuery) ([][]string, execution.Quotas, error) {
+func (t *Tools) events(ctx context.Context, c *api.Caller) ([][]string, execution.Quotas, error) {
 	events, quotas, err := contents.Events(ctx, t.Executor, c)
 	slices.SortStableFunc(events, contents.LatestFirst)
-	events = events[min(max(q.Offset, 0), len(events)):]
-	events = events[:min(cmp.Or(max(q.Limit, 0), api.DefaultPage), len(events))]
 	rows := [][]string{{"event", "last_seen_at"}}
 	for _, e := range events {
 		rows = append(rows, []string{e.Name, e.LastSeen.Format(time.RFC3339)})

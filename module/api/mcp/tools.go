@@ -57,6 +57,14 @@ func answer(text string, quotas execution.Quotas, err error) (*api.Response, err
 // cellLength is the length to which a tool shortens a value, in characters, unless the caller turns that off.
 const cellLength = 500
 
+// cellsOf returns the length to which values are shortened; 0 for not at all.
+func cellsOf(truncate *bool) int {
+	if truncate != nil && !*truncate {
+		return 0
+	}
+	return cellLength
+}
+
 // executeSQL runs HogQL and answers with a table.
 func (t *Tools) executeSQL(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	var args struct {
@@ -76,13 +84,9 @@ func (t *Tools) executeSQL(ctx context.Context, c *api.Caller, in *api.Input) (*
 	if err != nil {
 		return answer("", got.Quotas, err)
 	}
-	most := cellLength
-	if args.Truncate != nil && !*args.Truncate {
-		most = 0
-	}
 	entry := got.Answer.Entry
 	done, _ := entry.Meta.(*execution.Details)
-	text, err := texttable.Rows(done.Columns, entry.Result.Rows(), most)
+	text, err := texttable.Rows(done.Columns, entry.Result.Rows(), cellsOf(args.Truncate))
 	if err != nil {
 		return &api.Response{Quotas: got.Quotas}, fmt.Errorf("writing rows as text: %w", err)
 	}

@@ -1,0 +1,58 @@
+package module
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// TestReadTaxonomy: all kinds have pages and short values, and a mistake in the arguments is told to the language model.
+func TestReadTaxonomy(t *testing.T) {
+	w := newWorld(t)
+	w.loseClickHouse(t)
+	for _, name := range []string{"a", "b", "c"} {
+		if err := w.rt.registry.SetProperty(t.Context(), w.project.ID, registry.PropertyDefinition{Scope: registry.PersonProperty, Name: name, Type: registry.PropertyString}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := w.asks(http.MethodPost, "/")
+	p, err := result.PlanNode(w.rt.Executor, &asked.Caller.Caller, taxonomy.EventValues("path", []string{"e"}), result.Overrides{}, execution.RefreshBlocking)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.remember(t, p, time.Now(), fmt.Sprintf(`[%q, 3]`, strings.Repeat("v", 501)), `["short", 2]`)
+	const values = `{"query": {"kind": "event_property_values", "event_name": "e", "property_name": "path"`
+	for _, tt := range []struct {
+		args    string
+		success bool
+		content string
+	}{
+		{`{"query": {"kind": "entity_properties", "entity": "person"}}`, true, "property|type\na|String\nb|String\nc|String"},
+		{`{"query": {"kind": "entity_properties", "entity": "person", "limit": 1, "offset": 1}}`, true, "property|type\nb|String"},
+		{`{"query": {"kind": "entity_properties", "entity": "person", "limit": -1, "offset": 9}}`, true, "property|type"},
+		{values + `}}`, true, "value|events\n" + strings.Repeat("v", 500) + "…|3\nshort|2"},
+		{values + `}, "truncate": false}`, true, "value|events\n" + strings.Repeat("v", 501) + "|3\nshort|2"},
+		{values + `, "limit": 1, "offset": 1}}`, true, "value|events\nshort|2"},
+		{`{"query": {"kind": "event_properties"}}`, false, "event_properties needs an event_name."},
+		{`{"query": {"kind": "event_property_values", "event_name": "e"}}`, false, "event_property_values needs an event_name and a property_name."},
+	} {
+		got := w.send(t, http.MethodPost, "/api/projects/@current/mcp_tools/read_taxonomy/", `{"args": `+tt.args+`}`)
+		want := string(jsontext.Append(nil, struct {
+			Success bool   `json:"success"`
+			Content string `json:"content"`
+		}{tt.success, tt.content}))
+		if diff := cmp.Diff(want, got.Body.String()); diff != "" || got.Code != http.StatusOK {
+			t.Errorf("%s: %d (-want +got):\n%s", tt.args, got.Code, diff)
+		}
+	}
+}
