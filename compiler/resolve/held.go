@@ -10,14 +10,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// maxHeld is the largest size of the rows of one held table as JSON, in bytes.
+// maxHeld is the largest size of the rows of one held table as JSON, in bytes, with the columns that a query reads.
 const maxHeld = 4 << 20
 
 // held resolves a table whose rows are part of the query: a subquery over a constant, which only contains rows of the project.
 func (s *scope) held(t *hogql.TableName, table *schema.HeldTable) resolved.Table {
 	at := chainAt(t.Chain, t.Pos)
-	rows, ok := s.r.heldRows(table, at)
-	if !ok {
+	if !s.r.loadHeld(table, at) {
 		s.addSource(&missingSource{name: tableAlias(t)}, t.Pos)
 		return nil
 	}
@@ -25,10 +24,12 @@ func (s *scope) held(t *hogql.TableName, table *schema.HeldTable) resolved.Table
 		s.r.mistake(t.Sample.Pos, "SAMPLE needs a table that is stored, which %s is not", table.Name)
 	}
 	const inner, row = "held", "row"
-	list := native(hogql.Type{Kind: hogql.ArrayKind}, at, "JSONExtract", literal(rows), literal("Array("+tupleOf(table)+")"))
+	text := literal("[]")
+	list := native(hogql.Type{Kind: hogql.ArrayKind}, at, "JSONExtract", text, literal("Array("+tupleOf(table)+")"))
 	one := &resolved.Select{Pos: at, Columns: []resolved.Expr{named(native(hogql.Type{Kind: hogql.TupleKind}, at, "arrayJoin", list), row)}}
 	tree := &resolved.Select{Pos: at, From: &resolved.Derived{Query: one, Alias: inner}}
 	rel := &relation{tree: tree}
+	s.r.held.uses = append(s.r.held.uses, heldUse{table: table, at: at, rel: rel, text: text})
 	taken := new(names)
 	s.r.spend.Columns(len(table.Fields))
 	for i, f := range table.Fields {
@@ -53,36 +54,121 @@ func (s *scope) held(t *hogql.TableName, table *schema.HeldTable) resolved.Table
 	return &resolved.Derived{Query: tree, Alias: src.alias}
 }
 
-// heldRows returns the rows of a held table as JSON; false after a mistake.
-func (r *resolver) heldRows(table *schema.HeldTable, at hogql.Span) (string, bool) {
-	if r.probe != nil { // only the columns are wanted
-		return "[]", true
+// heldTables are the held tables of a query.
+type heldTables struct {
+	rows  map[string][][]any // by the name of the table
+	uses  []heldUse
+	texts map[string]string // of rows as JSON, by table and columns
+}
+
+// heldUse is one held table in FROM. Its rows are written when all of the query is resolved, with the values of those columns alone that are read.
+type heldUse struct {
+	table *schema.HeldTable
+	at    hogql.Span
+	rel   *relation
+	text  *resolved.Const
+}
+
+// loadHeld gets the rows of a held table, once for the query; false after a mistake.
+func (r *resolver) loadHeld(table *schema.HeldTable, at hogql.Span) bool {
+	if _, known := r.held.rows[table.Name]; known || r.probe != nil { // a probe only wants the columns
+		return true
 	}
 	rows, known := r.db.Information(table.Name)
 	if !known {
 		if r.db.Held == nil {
 			r.mistake(at, "Table `%s` can only be read by a HogQLQuery of the query route", table.Name)
-			return "", false
+			return false
 		}
 		var err error
 		if rows, err = r.db.Held(table.Name); err != nil {
 			r.mistakes.Add(diag.New(diag.TableAccessDenied, at, "%s", err))
-			return "", false
+			return false
 		}
 	}
-	if rows == nil {
-		rows = [][]any{}
+	if r.held.rows == nil {
+		r.held.rows, r.held.texts = map[string][][]any{}, map[string]string{}
 	}
-	text, err := json.Marshal(rows)
+	r.held.rows[table.Name] = rows
+	return true
+}
+
+// fillHeld writes the rows of the held tables, unless the query has mistakes.
+func (r *resolver) fillHeld() {
+	if r.mistakes.Any() {
+		return
+	}
+	for i := range r.held.uses {
+		u := &r.held.uses[i]
+		read := make([]byte, len(u.rel.columns))
+		for j, c := range u.rel.columns {
+			read[j] = '-'
+			if c.read {
+				read[j] = 'r'
+			}
+		}
+		key := u.table.Name + " " + string(read)
+		text, known := r.held.texts[key]
+		if !known {
+			var ok bool
+			if text, ok = u.rows(r.held.rows[u.table.Name]); !ok {
+				r.mistake(u.at, "Table `%s` is too large to be queried: the columns that are read take more than %d bytes", u.table.Name, maxHeld)
+				return
+			}
+			r.held.texts[key] = text
+		}
+		u.text.Value = text
+		r.spend.Bytes(len(text))
+	}
+}
+
+// rows returns the rows as JSON; false if they are too large.
+func (u *heldUse) rows(rows [][]any) (string, bool) {
+	text := []byte{'['}
+	for i, row := range rows {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, '[')
+		for j, v := range row {
+			if j > 0 {
+				text = append(text, ',')
+			}
+			if u.rel.columns[j].read {
+				text = appendHeld(text, v)
+			} else {
+				text = append(text, unread(u.table.Fields[j].Type)...)
+			}
+			if len(text) > maxHeld {
+				return "", false
+			}
+		}
+		text = append(text, ']')
+	}
+	return string(append(text, ']')), true
+}
+
+// appendHeld appends a value as JSON.
+func appendHeld(dst []byte, v any) []byte {
+	if text, ok := v.([]byte); ok {
+		v = string(text)
+	}
+	text, err := json.Marshal(v)
 	if err != nil {
-		panic("BUG: rows of " + table.Name + " are no JSON: " + err.Error())
+		panic("BUG: a value of a held table is no JSON: " + err.Error())
 	}
-	if len(text) > maxHeld {
-		r.mistake(at, "Table `%s` is too large to be queried: its rows take more than %d bytes", table.Name, maxHeld)
-		return "", false
+	return append(dst, text...)
+}
+
+// unread returns the JSON of a value that stands for those of a column that is not read.
+func unread(t hogql.Type) string {
+	switch {
+	case t.Nullable:
+		return "null"
+	case t.Kind == hogql.Int, t.Kind == hogql.Float:
+		return "0"
 	}
-	r.spend.Bytes(len(text))
-	return string(text), true
+	return `""`
 }
 
 // tupleOf returns the type of a row for ClickHouse.

@@ -108,6 +108,7 @@ func WithReads(q hogql.Query, w World) (out resolved.Query, columns []Output, re
 func run(q hogql.Query, r *resolver) (out resolved.Query, columns []Output, err error) {
 	defer budget.Catch(&err)
 	rel := r.query(q, nil)
+	r.fillHeld()
 	if err := r.mistakes.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -138,7 +139,8 @@ type resolver struct {
 	probe    *probe  // nil when not asked for
 	actions  Actions // nil for none
 	matching []*matching
-	reads    Reads                 // not sorted yet
+	reads    Reads // not sorted yet
+	held     heldTables
 	relies   schema.PropertyValues // the kinds of values that properties are assumed to have had; nil for none
 
 	// ctes are the used table CTEs of the whole query, under unique names. They are all defined at the top, so that ClickHouse's scope rules for
@@ -178,6 +180,7 @@ type column struct {
 	aliased bool      // named by AS
 	hidden  bool      // added for an outer query
 	quiet   bool      // not part of *
+	read    bool      // of a held table: used by the query
 }
 
 // environment is a chain of CTEs, latest first.

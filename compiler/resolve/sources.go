@@ -79,6 +79,7 @@ func (q *querySource) each(yield func(string) bool) {
 // column reads a column of the subquery.
 func (q *querySource) column(i int, at hogql.Span) *resolved.Column {
 	c := q.rel.columns[i]
+	c.read = true
 	return &resolved.Column{Pos: at, Table: q.alias, Name: c.printed, Type: c.typ}
 }
 

@@ -32,7 +32,7 @@ type Database struct {
 	Cohorts Cohorts
 	// Layout says how the physical tables store properties; nil for NativeLayout.
 	Layout *Layout
-	// Held returns the rows of a held table, with values in the order of its fields. The error tells the query's author why the table cannot be
+	// Held returns the rows of a held table, with values in the order of its fields; a text may be a []byte. The error tells the query's author why the table cannot be
 	// read. Nil if the query can read none.
 	Held func(table string) ([][]any, error)
 	// Kept is the table of a materialized endpoint that the query reads, made by NewKept; nil for none.

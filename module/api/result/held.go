@@ -184,12 +184,12 @@ func (h *holder) user(key string) any {
 	return nil
 }
 
-// document returns a JSON document as text; nil if there is none.
+// document returns a JSON document as text; nil if there is none. It does not copy it: many queries do not read it.
 func document(raw json.RawMessage) any {
 	if len(raw) == 0 {
 		return nil
 	}
-	return string(raw)
+	return []byte(raw)
 }
 
 func encoded(v any) any { return string(jsontext.Append(nil, v)) }
