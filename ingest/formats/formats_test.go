@@ -240,6 +240,19 @@ func TestManyUnknownFields(t *testing.T) {
 	}
 }
 
+// TestLongUnknownFields: long names are counted by what is shown of them, so that a count does not hold a whole line.
+func TestLongUnknownFields(t *testing.T) {
+	var b strings.Builder
+	for i := range 3 {
+		fmt.Fprintf(&b, `{"event":"a","distinct_id":"x","timestamp":"2024-01-01","%s%d":1}`+"\n", strings.Repeat("n", 100), i)
+	}
+	_, summary := read(t, strings.NewReader(b.String()), formats.Options{})
+	want := []formats.Unknown{{Name: strings.Repeat("n", 100) + "…", Lines: 3}}
+	if diff := cmp.Diff(want, summary.Unknown); diff != "" || summary.More > 0 {
+		t.Errorf("%d more fields (-want +got):\n%s", summary.More, diff)
+	}
+}
+
 const id = "018c3a3b-1b1c-7000-8000-000000000001"
 
 // TestFormats reads lines of each format.

@@ -27,7 +27,8 @@ type unknownFields struct {
 
 // add counts a field. known lists the fields that it may be a misspelling of.
 func (u *unknownFields) add(name string, known func() []string) {
-	if one := u.counts[name]; one != nil {
+	short := shortened(name) // a name may be as long as its line
+	if one := u.counts[short]; one != nil {
 		one.Lines++
 		return
 	}
@@ -38,12 +39,13 @@ func (u *unknownFields) add(name string, known func() []string) {
 	if u.counts == nil {
 		u.counts = map[string]*Unknown{}
 	}
-	u.counts[strings.Clone(name)] = &Unknown{Name: shortened(name), Lines: 1, Meant: nearest(name, known())}
+	short = strings.Clone(short)
+	u.counts[short] = &Unknown{Name: short, Lines: 1, Meant: nearest(name, known())}
 }
 
 func shortened(name string) string {
 	if len(name) <= maxNameBytes {
-		return strings.Clone(name)
+		return name
 	}
 	return strings.ToValidUTF8(name[:maxNameBytes], "") + "…"
 }

@@ -29,8 +29,11 @@ type Reader struct {
 // span is the position of a member in the output.
 type span struct{ key, keyEnd, value, valueEnd int }
 
-// maxKeys is how many keys a reader of events remembers.
-const maxKeys = 1024
+// maxKeys is how many keys a reader of events remembers, and maxKeyBytes the longest of them.
+const (
+	maxKeys     = 1024
+	maxKeyBytes = 128
+)
 
 // NewReader returns a reader of events as clients send them: in texts, U+0000 becomes U+FFFD, and numbers among an event's own fields keep all their digits.
 func NewReader(in []byte) *Reader {
@@ -622,8 +625,8 @@ func (r *Reader) key() (string, error) {
 	key, ok := r.keys[string(raw)]
 	if !ok {
 		key = strings.ToValidUTF8(string(raw), "\uFFFD")
-		if r.keys != nil && len(r.keys) < maxKeys {
-			r.keys[strings.Clone(key)] = key
+		if r.keys != nil && len(r.keys) < maxKeys && len(key) <= maxKeyBytes {
+			r.keys[key] = key
 		}
 	}
 	return key, r.colon()

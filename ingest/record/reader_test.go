@@ -91,6 +91,23 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestKeptKeys: a parser remembers short keys alone, however many lines a file has.
+func TestKeptKeys(t *testing.T) {
+	var p Parser
+	long := strings.Repeat("k", maxKeyBytes)
+	for _, key := range []string{"a", long, long + "1", strings.Repeat(long, 1000), "b"} {
+		for range 2 {
+			fields, _, err := p.Fields(fmt.Appendf(nil, `{%q:1}`, key))
+			if err != nil || len(fields) != 1 || fields[0].Key != key {
+				t.Fatalf("a key of %d bytes is read as %.200v: %v", len(key), fields, err)
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"a": "a", "b": "b", long: long}, p.keys); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+}
+
 func manyNames(n int) string {
 	b := make([]byte, 0, 12*n)
 	for i := range n {
