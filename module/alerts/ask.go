@@ -27,12 +27,11 @@ const askTimeout = 15 * time.Minute
 func (c *Checker) ask(ctx context.Context, snap *registry.Snapshot, a *registry.Alert, r *Rule, now time.Time) ([]Series, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	node := r.narrowed()
 	db, err := c.Executor.Database(ctx, snap.Schema(a.Project))
 	if err != nil {
 		return nil, err
 	}
-	span, err := insight.Resolve(&insight.World{Database: db, Now: now}, &node.Common, node.Interval)
+	node, span, err := r.narrowed(&insight.World{Database: db, Now: now})
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +45,7 @@ func (c *Checker) ask(ctx context.Context, snap *registry.Snapshot, a *registry.
 	fresh := c.Executor.FreshnessOf(node, execution.RefreshBlocking)
 	fresh.Fresh = min(fresh.Fresh, cadence(a.Interval)/2)
 	if !r.Query.Display.Total() {
-		fresh.Fresh = min(fresh.Fresh, now.Sub(span.Floor(now)))
+		fresh.Fresh = min(fresh.Fresh, now.Sub(current(&span, now)))
 	}
 	caller := &execution.Caller{Project: project, Snapshot: snap, Start: now}
 	got, err := c.Executor.InBackground(ctx, caller, q, &fresh)
@@ -63,20 +62,38 @@ func (c *Checker) ask(ctx context.Context, snap *registry.Snapshot, a *registry.
 	return r.series(done.Insight.Results, runs(&span, now))
 }
 
-// narrowed returns the query limited to the intervals that the rule compares. A query for the total of a range stays as it is.
-func (r *Rule) narrowed() *trends.Query {
+// narrowed returns the query limited to the intervals that the rule compares, and its range. Running sums start where the insight's do, so a query for
+// them keeps its range, as far as that is not in the future. A query for the total of a range stays as it is, and its range is not returned.
+func (r *Rule) narrowed(w *insight.World) (*trends.Query, insight.Range, error) {
 	node := *r.Query
 	node.Compare = nil
-	if !node.Display.Total() {
+	if node.Display.Total() {
+		return &node, insight.Range{}, nil
+	}
+	if node.Display != trends.CumulativeLine {
 		node.DateRange = query.DateRange{From: r.lookback(), DaysOfWeek: node.DateRange.DaysOfWeek}
 	}
-	return &node
+	span, err := insight.Resolve(w, &node.Common, node.Interval)
+	if err != nil || span.To.Before(span.Next(current(&span, w.Now))) {
+		return &node, span, err
+	}
+	node.DateRange.To = ""
+	span, err = insight.Resolve(w, &node.Common, node.Interval)
+	return &node, span, err
+}
+
+// current returns the start of the interval that is in progress, in the time zone of the range.
+func current(span *insight.Range, now time.Time) time.Time {
+	return span.Floor(now.In(span.To.Location()))
 }
 
 // runs reports whether the last interval of a range is still in progress. It is not if the range excludes the current interval.
 func runs(span *insight.Range, now time.Time) bool {
-	buckets := span.Buckets()
-	return len(buckets) > 0 && !buckets[len(buckets)-1].Before(span.Floor(now))
+	rest := *span // a long range has very many intervals
+	if start := current(span, now); rest.From.Before(start) {
+		rest.From = start
+	}
+	return len(rest.Buckets()) > 0
 }
 
 // series extracts what the rule compares from the results of its query.

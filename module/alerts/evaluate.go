@@ -101,12 +101,19 @@ func (r *Rule) Current() bool {
 	return r.Query.Display.Total() || r.Ongoing && r.Condition != RelativeDecrease
 }
 
-// lookback returns the date_from for the intervals that the rule compares, with one to spare because the first may be incomplete.
+// maxYears is how far an alert looks back at most. There are no events that old.
+const maxYears = 100
+
+// lookback returns the date_from for the intervals that the rule compares and those that are averaged into them, with one to spare because the first may
+// be incomplete.
 func (r *Rule) lookback() string {
 	n := 2
 	if r.Condition != AbsoluteValue {
 		n = 3
 	}
+	more := max(r.Query.Smoothing-1, 0)
+	seconds := 60*n + more
+	n += more
 	weeks := 0 // looks further back if some days of the week are left out
 	if len(r.Query.DateRange.DaysOfWeek) > 0 {
 		weeks = 1
@@ -119,11 +126,11 @@ func (r *Rule) lookback() string {
 	case query.Month:
 		return fmt.Sprintf("-%dm", n)
 	case query.Quarter:
-		return fmt.Sprintf("-%dm", 3*n)
+		return fmt.Sprintf("-%dm", min(3*n, 12*maxYears))
 	case query.Year:
-		return fmt.Sprintf("-%dy", n)
+		return fmt.Sprintf("-%dy", min(n, maxYears))
 	case query.Second:
-		return fmt.Sprintf("-%ds", 60*n)
+		return fmt.Sprintf("-%ds", seconds)
 	case query.Minute:
 		return fmt.Sprintf("-%dM", n)
 	case query.Hour:

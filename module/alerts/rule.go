@@ -117,7 +117,7 @@ func (r *Rule) readQuery(raw json.RawMessage) error {
 		return wrong("insight", "Alert's insight has an invalid TrendsQuery: %s", firstMistake(err))
 	}
 	var ok bool
-	if r.Query, ok = node.(*trends.Query); !ok {
+	if r.Query, ok = node.(*trends.Query); !ok || r.Query.Display == trends.BoxPlot { // a box plot has several numbers for each interval
 		return wrong("insight", NotSupported)
 	}
 	if r.Condition != AbsoluteValue && r.Query.Display.Total() {

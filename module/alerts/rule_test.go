@@ -55,6 +55,7 @@ func TestReadRule(t *testing.T) {
 		{"a third formula", formula, "", `{"type":"TrendsAlertConfig","series_index":2}`, "", ": series_index 2 is out of range (query has 2 series)"},
 		{"no query", "", "", "", "", "insight: Alerts are not supported for this insight."},
 		{"a funnel", `{"kind":"FunnelsQuery","series":[{"kind":"EventsNode"},{"kind":"EventsNode"}]}`, "", "", "", "insight: Alerts are not supported for this insight."},
+		{"a box plot", `{"kind":"TrendsQuery","series":[{"kind":"EventsNode","math_property":"n"}],"trendsFilter":{"display":"BoxPlot"}}`, "", "", "", "insight: Alerts are not supported for this insight."},
 		{"SQL", `{"kind":"HogQLQuery","query":"select 1"}`, "", "", "", "insight: Alerts are not supported for this insight."},
 		{"a query that is wrong", `{"kind":"TrendsQuery","series":1}`, "", "", "", "insight: Alert's insight has an invalid TrendsQuery: JSON parse error - 1 validation error for QueryRequest\nquery.TrendsQuery.series\n  Input should be a valid list [type=list_type]"},
 		{

@@ -218,6 +218,35 @@ func TestAlertsOfTotals(t *testing.T) {
 	}
 }
 
+// TestAlertsOfSums: running sums start where the insight's do, and means are of as many days as the insight's.
+func TestAlertsOfSums(t *testing.T) {
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	c := alertProject(t, today)
+	for _, tt := range []struct {
+		filter fields
+		want   float64
+	}{
+		{fields{"display": "ActionsLineGraphCumulative"}, 33}, // 10 + 1 + 9 + 13
+		{fields{"smoothingIntervals": 3}, 7},                  // (1 + 9 + 13) / 3, rounded down
+	} {
+		insight := newInsight(t, c, fields{"trendsFilter": tt.filter, "dateRange": fields{"date_from": "-30d"}})
+		made := c.Do(t, http.MethodPost, "alerts/", (&alertCase{condition: "absolute_value", upper: new(tt.want - 1)}).fields(insight))
+		id, _ := made.Body["id"].(string)
+		check := firstCheck(t, c, id)
+		if (check["state"] != "Firing" || check["calculated_value"] != tt.want) && time.Now().UTC().Truncate(24*time.Hour).Equal(today) {
+			t.Errorf("%v: %v, want %v", tt.filter, check, tt.want)
+		}
+	}
+	box := newInsight(t, c, fields{
+		"series": []any{fields{"kind": "EventsNode", "event": "view", "math_property": "n"}}, "trendsFilter": fields{"display": "BoxPlot"},
+	})
+	body := (&alertCase{condition: "absolute_value", upper: new(1.0)}).fields(box)
+	body["config"] = fields{"type": "TrendsAlertConfig", "series_index": 0}
+	if refused := c.Do(t, http.MethodPost, "alerts/", body); refused.Status != http.StatusBadRequest || refused.Body["detail"] != "Alerts are not supported for this insight." {
+		t.Errorf("a box plot: %d %s", refused.Status, refused.Raw)
+	}
+}
+
 // TestAlertMistakes: mistakes are refused in PostHog's words, and change nothing.
 func TestAlertMistakes(t *testing.T) {
 	c := newProject(t)
