@@ -119,6 +119,12 @@ func TestDeliverPeople(t *testing.T) {
 			persons: lines{`["<x>", "{\"b\":1,\"c\":9}", "2024-03-04T10:00:00Z", 0]`},
 		},
 		{
+			name: "items of $unset that are no strings are left out",
+			in: `{"event":"a","distinct_id":"x","properties":{"$set":{"a":1,"b":1,"1":1}}}
+				{"event":"b","distinct_id":"x","properties":{"$unset":["a",null,1]}}`,
+			persons: lines{`["<x>", "{\"1\":1,\"b\":1}", "2024-03-04T10:00:00Z", 0]`},
+		},
+		{
 			name: "$set_once fills null",
 			in: `{"event":"a","distinct_id":"x","properties":{"$set":{"a":null,"b":1}}}
 				{"event":"b","distinct_id":"x","properties":{"$set":{"b":null},"$set_once":{"a":1,"c":null}}}

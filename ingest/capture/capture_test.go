@@ -242,6 +242,7 @@ func TestEventFields(t *testing.T) {
 		{"$unset moves", one(`,"$unset":["a"]`), line(`"$unset":["a"]`)},
 		{"$unset as an object", one(`,"$unset":{"a":1}`), line(`"$unset":{"a":1}`)},
 		{"$unset with one in properties", one(`,"$unset":["a"],"properties":{"$unset":{"b":0}}`), line(`"$unset":["b","a"]`)},
+		{"$unset with items that are no keys", one(`,"$unset":["a",null],"properties":{"$unset":[true,"b"]}`), line(`"$unset":["b","a"]`)},
 		{"a text for $unset", one(`,"$unset":"a"`), line("")},
 		{"$cookieless_mode", one(`,"properties":{"$cookieless_mode":false}`), line(`"$cookieless_mode":false`)},
 		{"a text for $cookieless_mode", one(`,"properties":{"$cookieless_mode":"true"}`), "invalid_event 0 properties.$cookieless_mode"},

@@ -112,7 +112,7 @@ func amplitudeProperties(r *record.Record, f *fields) {
 	groups := record.Object{}
 	for _, m := range f.object("groups") {
 		key := m.Value
-		if list := m.Value.Keys(); len(m.Value) > 0 && m.Value[0] == '[' {
+		if list := m.Value.Texts(); len(m.Value) > 0 && m.Value[0] == '[' {
 			if len(list) == 0 {
 				continue
 			}

@@ -61,7 +61,7 @@ func mixpanelMerge(r *record.Record, p *fields, user, device string) {
 			return
 		}
 	case "$merge":
-		if ids := p.get("$distinct_ids").Keys(); len(ids) == 2 {
+		if ids := p.get("$distinct_ids").Texts(); len(ids) == 2 {
 			r.DistinctID, r.OtherID = ids[0], ids[1]
 			return
 		}

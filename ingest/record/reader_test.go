@@ -136,3 +136,30 @@ func FuzzSkip(f *testing.F) {
 		}
 	})
 }
+
+// TestKeys: an item that is no string is no key, and does not keep the others from being keys. Lists of ids are read whole or not at all.
+func TestKeys(t *testing.T) {
+	for _, tt := range []struct {
+		in          string
+		keys, texts []string
+	}{
+		{`["a","b\"c"]`, []string{"a", `b"c`}, []string{"a", `b"c`}},
+		{`["a",null]`, []string{"a"}, nil},
+		{`[true,"a"]`, []string{"a"}, nil},
+		{`[["b"],{"c":1},"a"]`, []string{"a"}, nil},
+		{`["a",""]`, []string{"a", ""}, nil},
+		{`["a",1]`, []string{"a"}, []string{"a", "1"}},
+		{`[]`, nil, nil},
+		{`{"a":1,"b":null}`, []string{"a", "b"}, nil},
+		{`"a"`, nil, nil},
+		{`null`, nil, nil},
+		{``, nil, nil},
+	} {
+		if diff := cmp.Diff(tt.keys, Value(tt.in).Keys()); diff != "" {
+			t.Errorf("keys of %s (-want +got):\n%s", tt.in, diff)
+		}
+		if diff := cmp.Diff(tt.texts, Value(tt.in).Texts()); diff != "" {
+			t.Errorf("texts of %s (-want +got):\n%s", tt.in, diff)
+		}
+	}
+}

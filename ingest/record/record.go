@@ -178,8 +178,8 @@ func (r *Record) parsePerson(o Object) error {
 
 // distinctIDsOf reads a list of distinct ids, each once.
 func distinctIDsOf(ids Value) ([]string, error) {
-	list, ok := ids.texts()
-	if !ok || len(list) == 0 {
+	list := ids.Texts()
+	if len(list) == 0 {
 		return nil, errors.New("its distinct_ids are not a list of names")
 	}
 	seen := make(map[string]bool, len(list))

@@ -38,12 +38,13 @@ func (v Value) Object() Object {
 	return o
 }
 
-// Keys returns the texts of a list, or the keys of an object.
-func (v Value) Keys() []string {
-	if list, ok := v.texts(); ok {
-		return list
+// Keys returns the strings of a list, or the keys of an object. Other items of a list are no keys.
+func (v Value) Keys() (keys []string) {
+	for _, item := range v.items() {
+		if key, ok := item.unquote(); ok {
+			keys = append(keys, key)
+		}
 	}
-	var keys []string
 	for _, m := range v.Object() {
 		keys = append(keys, m.Key)
 	}
@@ -107,24 +108,33 @@ func (v Value) unquote() (string, bool) {
 	return s, true
 }
 
-// texts reads a list of texts that are not empty.
-func (v Value) texts() ([]string, bool) {
-	if len(v) == 0 || v[0] != '[' {
-		return nil, false
+// Texts returns the items of a list of texts that are not empty; nil if it is anything else.
+func (v Value) Texts() []string {
+	var list []string
+	for _, item := range v.items() {
+		text, ok := item.Text()
+		if !ok || text == "" {
+			return nil
+		}
+		list = append(list, text)
 	}
-	var items []json.RawMessage
-	if err := json.Unmarshal(v, &items); err != nil {
+	return list
+}
+
+// items returns the items of a list; nil if it is not one.
+func (v Value) items() []Value {
+	if len(v) == 0 || v[0] != '[' {
+		return nil
+	}
+	var raw []json.RawMessage
+	if err := json.Unmarshal(v, &raw); err != nil {
 		panic("BUG: a canonical JSON array does not parse: " + err.Error())
 	}
-	list := make([]string, len(items))
-	for i, item := range items {
-		text, ok := Value(item).Text()
-		if !ok || text == "" {
-			return nil, false
-		}
-		list[i] = text
+	items := make([]Value, len(raw))
+	for i := range raw {
+		items[i] = Value(raw[i])
 	}
-	return list, true
+	return items
 }
 
 // Quoted quotes a text for a message, and shortens a long one.
