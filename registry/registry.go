@@ -246,6 +246,11 @@ func (r *Registry) Lock(ctx context.Context, name, holder string) (others bool, 
 	return r.store.Lock(ctx, name, holder)
 }
 
+// TryLock takes a lock unless another caller has it: see [Store.TryLock].
+func (r *Registry) TryLock(ctx context.Context, name, holder string) (others bool, release func(), err error) {
+	return r.store.TryLock(ctx, name, holder)
+}
+
 // Keep keeps data under a name, in place of what was there: see [Store.Keep].
 func (r *Registry) Keep(ctx context.Context, name string, data []byte) error {
 	return r.store.Keep(ctx, name, data)

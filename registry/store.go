@@ -28,6 +28,8 @@ type Store interface {
 	// letters, digits and hyphens. The lock of a process that dies is released. others reports whether another holder may have had it since this one did, and so
 	// may have changed what it protects.
 	Lock(ctx context.Context, name, holder string) (others bool, release func(), err error)
+	// TryLock is like Lock, except that it does not wait for another caller: the error is ErrHeld if one has the lock.
+	TryLock(ctx context.Context, name, holder string) (others bool, release func(), err error)
 	// Keep keeps data of up to 256 MiB under a name, in place of what was there; empty data keeps nothing. When it returns nil, the data is durable. It is meant
 	// for data that a lock protects. It is not a record: nobody is told of it.
 	Keep(ctx context.Context, name string, data []byte) error

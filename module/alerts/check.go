@@ -34,16 +34,16 @@ func (c *Checker) dueChecks(snap *registry.Snapshot, project int64, now time.Tim
 	return jobs
 }
 
-// lockPatience is how long to wait for a lock. Its holder does the work that was to be done.
-const lockPatience = 100 * time.Millisecond
+// lockPatience is how long the registry has to say whether a lock is free.
+const lockPatience = 10 * time.Second
 
-// locked does something about an alert while no other server does anything of the same kind. There are few lock names, because some stores keep them
-// as files.
+// locked does something about an alert while no other server does anything of the same kind. If one does, it may be about this alert, so nothing is done
+// before the next look. There are few lock names, because some stores keep them as files.
 func (c *Checker) locked(kind string, n name, do func() error) error {
 	ctx, cancel := context.WithTimeout(c.open, lockPatience)
-	_, release, err := c.Registry.Lock(ctx, "alert-"+kind+"-"+n.alert[max(0, len(n.alert)-2):], c.holder)
+	_, release, err := c.Registry.TryLock(ctx, "alert-"+kind+"-"+n.alert[max(0, len(n.alert)-2):], c.holder)
 	cancel()
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, registry.ErrHeld) {
 		return nil
 	}
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -59,12 +60,22 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) openRegistry() *registry.Registry {
+func (w *world) openStore() registry.Store {
 	w.Helper()
 	store, err := registry.OpenStore(w.Context(), "sqlite:"+filepath.Join(w.dir, "registry.db"), w.dir)
 	if err != nil {
 		w.Fatal(err)
 	}
+	return store
+}
+
+func (w *world) openRegistry() *registry.Registry {
+	w.Helper()
+	return w.openOn(w.openStore())
+}
+
+func (w *world) openOn(store registry.Store) *registry.Registry {
+	w.Helper()
 	r, err := registry.Open(w.Context(), store, registry.Options{Poll: time.Hour})
 	if err != nil {
 		w.Fatal(err)
@@ -406,6 +417,88 @@ func TestLateServer(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// slowLocks is a store that takes long to say whether a lock is free.
+type slowLocks struct {
+	registry.Store
+
+	wait time.Duration
+}
+
+func (s slowLocks) Lock(ctx context.Context, name, holder string) (others bool, release func(), err error) {
+	if err := s.think(ctx); err != nil {
+		return false, nil, err
+	}
+	return s.Store.Lock(ctx, name, holder)
+}
+
+func (s slowLocks) TryLock(ctx context.Context, name, holder string) (others bool, release func(), err error) {
+	if err := s.think(ctx); err != nil {
+		return false, nil, err
+	}
+	return s.Store.TryLock(ctx, name, holder)
+}
+
+func (s slowLocks) think(ctx context.Context) error {
+	select {
+	case <-time.After(s.wait):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// TestSlowLocks: a slow registry delays checks and messages. One that does not answer is an outage, unlike a lock that another server has.
+func TestSlowLocks(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.number = 11
+		a := w.alert(nil)
+		n := name{1, a.ID}
+		time.Sleep(time.Minute)
+		for _, tt := range []struct {
+			wait   time.Duration
+			paused bool
+			checks string
+		}{{time.Minute, true, ""}, {3 * time.Second, false, "Firing!"}} {
+			r := w.openOn(slowLocks{w.openStore(), tt.wait})
+			c := w.idle(r)
+			for kind, d := range []*desk{c.checks, c.sending} {
+				if d.do(n); d.pauses.Holds(n, time.Now()) != tt.paused {
+					t.Errorf("with a wait of %v: work of kind %d pauses: %t, want %t", tt.wait, kind, !tt.paused, tt.paused)
+				}
+			}
+			var counted dto.Metric
+			if err := c.metrics.checks.WithLabelValues(postponed).Write(&counted); err != nil || counted.GetCounter().GetValue() > 0 != tt.paused {
+				t.Errorf("with a wait of %v: %v checks are postponed: %v", tt.wait, counted.GetCounter().GetValue(), err)
+			}
+			if got := w.checks(a); got != tt.checks {
+				t.Errorf("with a wait of %v: %q, want %q", tt.wait, got, tt.checks)
+			}
+			for _, closeIt := range []func() error{c.Close, r.Close} {
+				if err := closeIt(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		other := w.openStore()
+		_, release, err := other.Lock(w.Context(), "alert-check-"+a.ID[len(a.ID)-2:], "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := w.idle(w.registry)
+		time.Sleep(2 * time.Hour)
+		c.check(n)
+		if c.checks.pauses.Holds(n, time.Now()) || w.checks(a) != "Firing!" {
+			t.Errorf("while another server checks: %s", w.checks(a))
+		}
+		release()
+		for _, closeIt := range []func() error{c.Close, other.Close} {
+			if err := closeIt(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 // TestRound: projects take turns, and within a project the alert that has waited longest comes first.

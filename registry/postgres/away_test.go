@@ -327,6 +327,7 @@ func TestSilentServer(t *testing.T) {
 		"Kept":     func() error { _, err := s.Kept(ctx, "people-1"); return err },
 		"KeptAll":  func() error { _, err := s.KeptAll(ctx, "people"); return err },
 		"Lock":     func() error { _, _, err := s.Lock(ctx, "people-1", "one"); return err },
+		"TryLock":  func() error { _, _, err := s.TryLock(ctx, "people-2", "one"); return err },
 	}
 	var all sync.WaitGroup
 	for name, call := range calls {

@@ -38,21 +38,15 @@ const (
 
 // Lock implements registry.Store.
 func (s *Store) Lock(ctx context.Context, name, holder string) (others bool, release func(), err error) {
-	doing := "taking the lock " + name
 	turn := s.locks.turn(name)
 	select {
 	case turn <- struct{}{}:
 	case <-ctx.Done():
-		return false, nil, fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+		return false, nil, fmt.Errorf("%s: %w", taking(name), context.Cause(ctx))
 	}
 	for wait := lockRetry; ; wait = min(2*wait, lockRetryMost) {
-		var session *pgx.Conn
-		session, others, err = s.locks.try(ctx, name, holder)
-		if session != nil {
-			return others, func() {
-				s.locks.release(name, session)
-				<-turn
-			}, nil
+		if others, release, err = s.inTurn(ctx, turn, name, holder); release != nil {
+			return others, release, nil
 		}
 		if err == nil {
 			select {
@@ -63,8 +57,41 @@ func (s *Store) Lock(ctx context.Context, name, holder string) (others bool, rel
 			}
 		}
 		<-turn
-		return false, nil, s.callerError(ctx, doing, err)
+		return false, nil, s.callerError(ctx, taking(name), err)
 	}
+}
+
+// TryLock implements registry.Store.
+func (s *Store) TryLock(ctx context.Context, name, holder string) (others bool, release func(), err error) {
+	turn := s.locks.turn(name)
+	select {
+	case turn <- struct{}{}:
+	default:
+		return false, nil, fmt.Errorf("%s: %w", taking(name), registry.ErrHeld)
+	}
+	if others, release, err = s.inTurn(ctx, turn, name, holder); release != nil {
+		return others, release, nil
+	}
+	<-turn
+	if err == nil {
+		return false, nil, fmt.Errorf("%s: %w", taking(name), registry.ErrHeld)
+	}
+	return false, nil, s.callerError(ctx, taking(name), err)
+}
+
+// taking says in errors what was to be done.
+func taking(name string) string { return "taking the lock " + name }
+
+// inTurn takes a lock if it is free, for a caller whose turn it is. Otherwise release is nil, and the turn remains the caller's.
+func (s *Store) inTurn(ctx context.Context, turn <-chan struct{}, name, holder string) (others bool, release func(), err error) {
+	session, others, err := s.locks.try(ctx, name, holder)
+	if session == nil {
+		return false, nil, err
+	}
+	return others, func() {
+		s.locks.release(name, session)
+		<-turn
+	}, nil
 }
 
 // turn returns the channel by which the goroutines of this process take turns.

@@ -36,6 +36,17 @@ func testLocks(t exam) {
 		if _, _, err := s.Lock(ctx, name, "c"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a lock that is held: %v", err)
 		}
+		if _, _, err := s.TryLock(t.Context(), name, "c"); !errors.Is(err, registry.ErrHeld) {
+			t.Errorf("trying a lock that is held: %v", err)
+		}
+	}
+	try := func(s registry.Store, name string, others bool) (release func()) {
+		t.Helper()
+		got, release, err := s.TryLock(t.Context(), name, holders[s])
+		if err != nil || got != others {
+			t.Fatalf("trying a lock that is free: %v; another store has held it: %t, want %t", err, got, others)
+		}
+		return release
 	}
 	release := take(a, "people-1", true)
 	refused(b, "people-1")
@@ -47,6 +58,12 @@ func testLocks(t exam) {
 	take(b, "people-1", false)()
 	take(a, "people-1", true)()
 	take(b, "people-2", false)()
+	release = try(b, "people-2", false)
+	refused(a, "people-2")
+	refused(b, "people-2")
+	release()
+	try(a, "people-2", true)()
+	take(a, "people-2", false)()
 	holders[b] = "c"
 	take(b, "people-2", true)()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
+	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // locks are the locks of a store, and the data kept for their holders: files in a folder beside the registry. The file of a lock holds the name of its last
@@ -32,20 +33,38 @@ const lockRetry = 10 * time.Millisecond
 
 // Lock implements registry.Store.
 func (s *Store) Lock(ctx context.Context, name, holder string) (others bool, release func(), err error) {
-	if others, release, err = s.locks.take(ctx, name, holder); err != nil {
-		return false, nil, fmt.Errorf("taking the lock %s: %w", name, err)
-	}
-	return others, release, nil
-}
-
-func (l *locks) take(ctx context.Context, name, holder string) (others bool, release func(), err error) {
-	turn := l.turn(name)
+	turn := s.locks.turn(name)
 	select {
 	case turn <- struct{}{}:
+		others, release, err = s.locks.take(turn, name, holder, func(file *flock.Flock) (bool, error) { return file.TryLockContext(ctx, lockRetry) })
 	case <-ctx.Done():
-		return false, nil, context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
-	others, unlock, err := l.lockFile(ctx, filepath.Join(l.dir, name+".lock"), holder)
+	return others, release, taking(name, err)
+}
+
+// TryLock implements registry.Store.
+func (s *Store) TryLock(_ context.Context, name, holder string) (others bool, release func(), err error) {
+	turn := s.locks.turn(name)
+	select {
+	case turn <- struct{}{}:
+		others, release, err = s.locks.take(turn, name, holder, (*flock.Flock).TryLock)
+	default:
+		err = registry.ErrHeld
+	}
+	return others, release, taking(name, err)
+}
+
+func taking(name string, err error) error {
+	if err != nil {
+		return fmt.Errorf("taking the lock %s: %w", name, err)
+	}
+	return nil
+}
+
+// take takes the lock of a file for a caller whose turn it is.
+func (l *locks) take(turn <-chan struct{}, name, holder string, try func(*flock.Flock) (bool, error)) (others bool, release func(), err error) {
+	others, unlock, err := l.lockFile(filepath.Join(l.dir, name+".lock"), holder, try)
 	if err != nil {
 		<-turn
 		return false, nil, err
@@ -68,14 +87,17 @@ func (l *locks) turn(name string) chan struct{} {
 	return turn
 }
 
-// lockFile waits for the lock of a file, which the system releases when the process ends.
-func (l *locks) lockFile(ctx context.Context, path, holder string) (others bool, unlock func(), err error) {
+// lockFile takes the lock of a file, which the system releases when the process ends.
+func (l *locks) lockFile(path, holder string, try func(*flock.Flock) (bool, error)) (others bool, unlock func(), err error) {
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return false, nil, err
 	}
 	file := flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR))
-	if ok, err := file.TryLockContext(ctx, lockRetry); !ok {
+	switch ok, err := try(file); {
+	case err != nil:
 		return false, nil, errors.Join(err, file.Close())
+	case !ok:
+		return false, nil, errors.Join(registry.ErrHeld, file.Close())
 	}
 	last, err := os.ReadFile(path) //nolint:gosec // beside the registry
 	others = string(last) != holder
