@@ -34,6 +34,9 @@ func TestNarrowed(t *testing.T) {
 	tests := []struct{ name, query, condition, zone, want string }{
 		{"a value", `"dateRange":{"date_from":"-30d"}`, value, "UTC", "2020-01-04 to 2020-01-06, running"},
 		{"a change", `"dateRange":{"date_from":"-30d"}`, increase, "UTC", "2020-01-03 to 2020-01-06, running"},
+		{"a value of a day of the week", `"dateRange":{"daysOfWeek":[1]}`, value, "UTC", "2019-12-30 to 2020-01-06, running"},
+		{"a change from a week before", `"dateRange":{"daysOfWeek":[1]}`, increase, "UTC", "2019-12-23 to 2020-01-06, running"},
+		{"a change from a week before, another day", `"dateRange":{"daysOfWeek":[2]}`, increase, "UTC", "2019-12-24 to 2019-12-31"},
 		{"a mean", `"trendsFilter":{"smoothingIntervals":7}`, value, "UTC", "2019-12-29 to 2020-01-06, running"},
 		{"a mean of weeks", `"interval":"week","trendsFilter":{"smoothingIntervals":3}`, increase, "UTC", "2019-12-01 to 2020-01-05, running"},
 		{"a mean of very many seconds", `"interval":"second","trendsFilter":{"smoothingIntervals":1000}`, value, "UTC", "2020-01-06 02:11:21 to 2020-01-06 02:30:00, running"},

@@ -107,16 +107,15 @@ const maxYears = 100
 // lookback returns the date_from for the intervals that the rule compares and those that are averaged into them, with one to spare because the first may
 // be incomplete.
 func (r *Rule) lookback() string {
-	n := 2
+	n, weeks := 2, 1
 	if r.Condition != AbsoluteValue {
-		n = 3
+		n, weeks = 3, 2
 	}
 	more := max(r.Query.Smoothing-1, 0)
 	seconds := 60*n + more
 	n += more
-	weeks := 0 // looks further back if some days of the week are left out
-	if len(r.Query.DateRange.DaysOfWeek) > 0 {
-		weeks = 1
+	if len(r.Query.DateRange.DaysOfWeek) == 0 { // otherwise a week may have a single day that counts
+		weeks = 0
 	}
 	switch r.Query.Interval {
 	case query.Day:
