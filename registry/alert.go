@@ -345,6 +345,9 @@ type CheckedAlert struct {
 // RecordAlertCheck records what a check found, together with the message to send, and reports whether the check counts. It does not if the alert was updated or
 // deleted in the meantime; then nothing changes.
 func (r *Registry) RecordAlertCheck(ctx context.Context, project int64, id string, found CheckedAlert) (bool, error) {
+	if len(found.Body) > MaxDeliveryBody {
+		return false, fmt.Errorf("recording a check of an alert: its message has %d bytes, and may have %d", len(found.Body), MaxDeliveryBody)
+	}
 	found.At, found.Error = moment(found.At), shortened(found.Error)
 	return r.settleAlert(ctx, project, id, found.Changes, func(t *tx, a *Alert) {
 		a.State, a.SnoozedUntil, a.LastCheckedAt, a.LastValue = found.State, time.Time{}, found.At, found.Value

@@ -275,6 +275,30 @@ func TestNotChecked(t *testing.T) {
 	})
 }
 
+// TestLongMessages: a message is no longer than it may be, even if each text in it is as long as can be.
+func TestLongMessages(t *testing.T) {
+	w := newWorld(t)
+	long := strings.Repeat("\x01", 100_000) // six bytes each in JSON
+	a := w.alert(func(f *registry.AlertFields) { f.Name = registry.To(long[:255]) })
+	if _, err := w.registry.UpdateInsight(t.Context(), 1, w.insight, registry.InsightFields{Name: registry.To(new(long[:400]))}, false, "key", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := ReadRule(a, queryOf(w.registry.Snapshot(), a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := r.Evaluate([]Series{{Label: long, Current: new(11.0)}})
+	for _, check := range []registry.AlertCheck{{State: registry.AlertFiring, Value: found.Value}, {State: registry.AlertErrored, Error: long}} {
+		body := messageOf(w.registry.Snapshot(), a, r, check, found.Breach)
+		if len(body) > registry.MaxDeliveryBody || !json.Valid(body) {
+			t.Errorf("%s: a message of %d bytes", check.State, len(body))
+		}
+	}
+	if err := w.registry.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestIsWeekend(t *testing.T) {
 	zone := time.FixedZone("", 3600)
 	for hour, want := range map[int]bool{-2: false, -1: true, 0: true, 46: true, 47: false} {

@@ -75,6 +75,7 @@ func (r *Rule) breach(label string, value float64) string {
 	if r.Query.Display.Total() {
 		interval = "interval"
 	}
+	label = cut(label, maxLabel)
 	say := func(than, bound string, at float64) string {
 		return fmt.Sprintf("The insight value (%s) for %s %s (%s) %s %s than %s threshold (%s)", label, which, interval, r.text(value), verb, than, bound, r.text(at))
 	}
@@ -85,6 +86,20 @@ func (r *Rule) breach(label string, value float64) string {
 		return say("more", "upper", *r.Upper)
 	}
 	return ""
+}
+
+// maxLabel is how many characters of a label, which may be as long as an insight, a message shows.
+const maxLabel = 400
+
+// cut returns the first characters of a text, with a mark if there are more.
+func cut(text string, most int) string {
+	for i := range text {
+		if most == 0 {
+			return text[:i] + "…"
+		}
+		most--
+	}
+	return text
 }
 
 // text formats a value for messages.

@@ -63,14 +63,18 @@ type messageRule struct {
 	Series    int       `json:"series_index"`
 }
 
-// messageOf returns the message about a check; nil if there is nothing to report: the alert does not fire, or failed to be checked the last time too.
+// maxErrorText is how many characters of an error a message shows.
+const maxErrorText = 1000
+
+// messageOf returns the message about a check; nil if there is nothing to report: the alert does not fire, or failed to be checked the last time too. All
+// texts in it are short, so it has at most registry.MaxDeliveryBody bytes.
 func messageOf(snap *registry.Snapshot, a *registry.Alert, r *Rule, check registry.AlertCheck, breach string) json.RawMessage {
 	m := message{Type: typeFiring, Timestamp: check.At, Data: data{
 		Alert: namedText{a.ID, a.Name}, Check: messageCheck{check.ID, check.At, check.State, check.Value}, Breach: &breach,
 	}}
 	switch {
 	case check.State == registry.AlertErrored && a.State != registry.AlertErrored:
-		m.Type, m.Data.Breach, m.Data.Error = typeErrored, nil, &check.Error
+		m.Type, m.Data.Breach, m.Data.Error = typeErrored, nil, new(cut(check.Error, maxErrorText))
 	case check.State != registry.AlertFiring:
 		return nil
 	}
@@ -86,12 +90,7 @@ func messageOf(snap *registry.Snapshot, a *registry.Alert, r *Rule, check regist
 			m.Data.Rule.Type = percentage
 		}
 	}
-	body := jsontext.Append(nil, m)
-	if len(body) > registry.MaxDeliveryBody { // names are no longer than a record, but may be long
-		m.Data.Insight.Name, m.Data.Project.Name = "", ""
-		body = jsontext.Append(nil, m)
-	}
-	return body
+	return jsontext.Append(nil, m)
 }
 
 // finite returns a value that JSON can represent, or nil: an increase from zero is infinite.

@@ -158,6 +158,12 @@ func TestEvaluate(t *testing.T) {
 		{"above", pageviews, "", "", bounds("absolute", `"upper":5`), one(5.5, 0), 5.5, "The insight value (a) for previous day (5.5) is more than upper threshold (5)"},
 		{"below", pageviews, "", "", bounds("absolute", `"lower":5`), lone(0), 0, "The insight value (a) for previous day (0) is less than lower threshold (5)"},
 		{"above at once", pageviews, "", ongoing, bounds("absolute", `"upper":5`), one(6, 0), 6, "The insight value (a) for current day (6) is more than upper threshold (5)"},
+		{
+			"above, with a long label", pageviews, "", "", bounds("absolute", `"upper":5`),
+			[]alerts.Series{{Label: strings.Repeat("ü", 500), Current: new(6.0)}},
+			6,
+			"The insight value (" + strings.Repeat("ü", 400) + "…) for previous day (6) is more than upper threshold (5)",
+		},
 		{"a total", total, "", "", bounds("absolute", `"upper":5`), lone(6), 6, "The insight value (a) for current interval (6) is more than upper threshold (5)"},
 		{"an increase", pageviews, increase, "", bounds("absolute", `"upper":5`), one(16, 10), 6, "The insight value (a) for previous day (6) increased more than upper threshold (5)"},
 		{"an increase below the bound", pageviews, increase, "", bounds("absolute", `"lower":5`), one(9, 10), -1, "The insight value (a) for previous day (-1) increased less than lower threshold (5)"},

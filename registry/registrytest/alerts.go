@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -94,6 +95,11 @@ func (p pair) alertChecks(a *registry.Alert) {
 	check := found.AlertCheck
 	check.Notified = true
 	same(p.exam, "checks", []registry.AlertCheck{check}, must(p.other.AlertChecks(ctx, a.Project, a.ID, time.Time{}))(p.T))
+	long := found
+	long.Body = json.RawMessage(`"` + strings.Repeat("x", registry.MaxDeliveryBody-1) + `"`)
+	if _, err := p.RecordAlertCheck(ctx, a.Project, a.ID, long); err == nil {
+		p.Error("a message that is too long was recorded")
+	}
 	for n := range registry.MaxDeliveries + 2 {
 		found.ID, found.Body = fmt.Sprintf("00000000-0000-7000-8000-0000000001%02d", n), json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))
 		must(p.RecordAlertCheck(ctx, a.Project, a.ID, found))(p.T)
