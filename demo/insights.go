@@ -23,7 +23,7 @@ func saved() []object {
 			"kind": "TrendsQuery", "dateRange": year, "interval": "month", "series": []object{event(authored)},
 			"breakdownFilter": object{"breakdown": "is_fix", "breakdown_type": "event"},
 		}),
-		insight("From a commit to a release", "People who had a commit merged within two weeks, and tagged a release within two more", object{
+		insight("From a commit to a release", "People who had a commit merged and then tagged a release, all within four weeks", object{
 			"kind": "FunnelsQuery", "dateRange": year, "series": []object{event(authored), event(merged), event(tagged)},
 			"funnelsFilter": object{"funnelWindowInterval": 28, "funnelWindowIntervalUnit": "day"},
 		}),

@@ -161,12 +161,27 @@ func (s *settings) waitReady(ctx context.Context, ended <-chan struct{}) error {
 		case <-limit.C:
 			return errors.New("the server did not respond within three minutes")
 		case <-tick.C:
-			resp, err := http.Get(s.site() + "/api/projects/@current/query/")
-			if err == nil {
-				return resp.Body.Close()
+			if s.responds(ctx) {
+				return nil
 			}
 		}
 	}
+}
+
+// responds reports whether the server gives any response, and soon.
+func (s *settings) responds(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.site()+"/api/projects/@current/query/", http.NoBody)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return true
 }
 
 // prepare creates whatever is still missing of the demo project, and saves the state.
