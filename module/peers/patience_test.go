@@ -32,6 +32,7 @@ type wire struct {
 	once   sync.Once
 
 	refuses, vanished atomic.Bool
+	far               atomic.Bool // it takes longer to connect than a server may be silent
 
 	mu    sync.Mutex
 	conns []net.Conn // the server's ends
@@ -58,6 +59,13 @@ func (*wire) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Po
 func (w *wire) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	if w.refuses.Load() {
 		return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	}
+	if w.far.Load() {
+		select {
+		case <-time.After(2 * silence):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 	here, there := net.Pipe()
 	select {
@@ -199,6 +207,25 @@ func TestPatience(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFar: a connection that takes long to make is made once, and serves the questions after the one that did not wait for it.
+func TestFar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startWired(t, echo)
+		w.far.Store(true)
+		began := time.Now()
+		if _, err := w.one.Ask(t.Context(), w.two.self, nil); !errors.Is(err, peers.ErrSilent) || time.Since(began) > silence {
+			t.Errorf("the first question ends after %s: %v", time.Since(began), err)
+		}
+		for !owned(w.one, w.two) {
+			time.Sleep(time.Second)
+		}
+		if got, err := w.one.Ask(t.Context(), w.two.self, []byte("this")); err != nil || string(got.Body) != "you asked this" {
+			t.Errorf("the second question: %q, %v", got.Body, err)
+		}
+		w.end(t)
+	})
 }
 
 // TestCut: a server can't be reached for an hour. It is asked less and less often, and the log has two lines about it.

@@ -19,6 +19,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -259,6 +260,8 @@ func (p *Peers) Ask(ctx context.Context, node nodes.Node, request []byte) (Answe
 	defer cancel(nil)
 	quiet := time.AfterFunc(p.silence, func() { cancel(ErrSilent) })
 	defer quiet.Stop()
+	var connected atomic.Bool
+	limited = httptrace.WithClientTrace(limited, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	got, err := p.ask(limited, node, request, func() { quiet.Reset(p.silence) })
 	if err == nil {
 		if p.directory.Answered(node.Name) {
@@ -273,7 +276,9 @@ func (p *Peers) Ask(ctx context.Context, node nodes.Node, request []byte) (Answe
 		p.log.Warn("another server does not answer; its results are computed here until it is alive again", zap.String("node", node.Name),
 			zap.String("address", node.Address), zap.Error(err))
 	}
-	p.drop(node.Name)
+	if connected.Load() || !errors.Is(err, ErrSilent) { // otherwise the next question may find the connection that is being made: far away, that alone takes longer
+		p.drop(node.Name)
+	}
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errStranger) {
 		return Answer{}, ErrAbsent
 	}
