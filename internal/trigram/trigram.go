@@ -2,21 +2,24 @@
 package trigram
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
 )
 
 // Term is a search term, prepared for comparison with many texts.
-type Term struct{ grams map[string]bool }
+type Term struct{ grams map[string]int } // with their numbers, from 0
 
 // New returns the term for a text. It ignores case and everything that is not a letter or digit.
 func New(text string) Term {
-	t := Term{grams: map[string]bool{}}
+	numbers := map[string]int{}
 	for _, gram := range split(text) {
-		t.grams[gram] = true
+		if _, ok := numbers[gram]; !ok {
+			numbers[gram] = len(numbers)
+		}
 	}
-	return t
+	return Term{numbers}
 }
 
 // split returns the trigrams of a text in order. Each word is padded with two spaces before it and one after it.
@@ -33,38 +36,54 @@ func split(text string) []string {
 }
 
 // Similarity returns the similarity, from 0 to 1, of the term and the most similar part of the text: the number of
-// trigrams in both, divided by the number in either.
+// trigrams in both, divided by the number in either. The time it takes grows with the text and with the term, but not with the
+// square of either.
 func (t Term) Similarity(text string) float64 {
 	if len(t.grams) == 0 {
 		return 0
 	}
-	grams := split(text)
-	var shared []int // positions of the term's trigrams in the text; the best part begins and ends with one
-	for i, gram := range grams {
-		if t.grams[gram] {
-			shared = append(shared, i)
-		}
-	}
+	grams, kinds := t.number(split(text))
 	best := 0.0
-	for from, begin := range shared {
-		seen, common := map[string]bool{}, 0
-		next := begin
-		for _, end := range shared[from:] {
-			for ; next <= end; next++ {
-				if !seen[grams[next]] {
-					seen[grams[next]] = true
-					if t.grams[grams[next]] {
-						common++
-					}
-				}
-			}
-			best = max(best, float64(common)/float64(len(t.grams)+len(seen)-common))
+	seenFrom := make([]int, kinds) // 1 + where the last part that has the trigram begins
+	for begin, first := range grams {
+		if first >= len(t.grams) {
+			continue // the best part begins with a trigram of the term
 		}
-		if left := len(shared) - from; float64(left)/float64(len(t.grams)) <= best {
-			break // parts that begin later share no more than these
+		seen, common := 0, 0
+		for at, gram := range grams[begin:] {
+			if at > 0 && gram == first {
+				break // a part that begins after first has the same trigrams from here on
+			}
+			if seenFrom[gram] == begin+1 {
+				continue
+			}
+			seenFrom[gram] = begin + 1
+			seen++
+			if gram < len(t.grams) {
+				common++
+				best = max(best, float64(common)/float64(len(t.grams)+seen-common))
+			}
+			if float64(len(t.grams))/float64(seen) <= best {
+				break // longer parts are no better, even if they have the whole term
+			}
 		}
 	}
 	return best
+}
+
+// number returns a number for each of the grams, the same for equal ones, and how many different ones there are. Those of the term have the lowest numbers.
+func (t Term) number(grams []string) (numbers []int, kinds int) {
+	known := maps.Clone(t.grams)
+	numbers = make([]int, len(grams))
+	for i, gram := range grams {
+		n, ok := known[gram]
+		if !ok {
+			n = len(known)
+			known[gram] = n
+		}
+		numbers[i] = n
+	}
+	return numbers, len(known)
 }
 
 // Contains reports whether any of the texts contains the term, ignoring case.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -157,9 +158,13 @@ func placeOf(t *registry.Tile) (x, y float64) {
 }
 
 // list answers GET dashboards/: pinned dashboards first, then by name.
-func (s *Dashboards) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+func (s *Dashboards) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	given := in.URL.Query()
-	term := trigram.New(given.Get("search"))
+	search, err := searchText(in)
+	if err != nil {
+		return nil, err
+	}
+	term := trigram.New(search)
 	type row struct {
 		*registry.Dashboard
 
@@ -167,6 +172,9 @@ func (s *Dashboards) list(_ context.Context, c *api.Caller, in *api.Input) (*api
 	}
 	var found []row
 	for _, d := range c.Snapshot.Dashboards(c.Project.ID) {
+		if ctx.Err() != nil { // long descriptions take a while
+			return nil, fmt.Errorf("searching dashboards: %w", context.Cause(ctx))
+		}
 		one := row{Dashboard: d}
 		if tags := given["tags"]; len(tags) > 0 && !slices.ContainsFunc(d.Tags, func(tag string) bool { return slices.Contains(tags, tag) }) {
 			continue
@@ -174,7 +182,7 @@ func (s *Dashboards) list(_ context.Context, c *api.Caller, in *api.Input) (*api
 		if pinned := given.Get("pinned"); pinned != "" && api.IsTrue(pinned) != d.Pinned {
 			continue
 		}
-		if search := strings.TrimSpace(given.Get("search")); search != "" {
+		if search != "" {
 			match := "exact"
 			switch name := api.Deref(d.Name); {
 			case trigram.Contains(search, append([]string{name, d.Description}, d.Tags...)...):

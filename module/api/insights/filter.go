@@ -2,7 +2,9 @@ package insights
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -29,18 +31,27 @@ const (
 // sameName is the score of a name that equals the search, above all similarities.
 const sameName = 2
 
-// search keeps the rows whose names, description or tags contain the search, or whose names or description are similar to it.
-func search(in *api.Input, rows []insightRow) ([]insightRow, error) {
+// searchText reads what a list is searched for; empty for no search.
+func searchText(in *api.Input) (string, error) {
 	text := strings.TrimSpace(in.URL.Query().Get("search"))
 	if utf8.RuneCountInString(text) > maxSearch {
-		return nil, api.Invalid("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
+		return "", api.Invalid("search", "invalid_input", "Search query must be %d characters or fewer.", maxSearch)
 	}
-	if text == "" {
-		return rows, nil
+	return text, nil
+}
+
+// search keeps the rows whose names, description or tags contain the search, or whose names or description are similar to it.
+func search(ctx context.Context, in *api.Input, rows []insightRow) ([]insightRow, error) {
+	text, err := searchText(in)
+	if err != nil || text == "" {
+		return rows, err
 	}
 	term := trigram.New(text)
 	found := rows[:0]
 	for _, row := range rows {
+		if ctx.Err() != nil { // long descriptions take a while
+			return nil, fmt.Errorf("searching insights: %w", context.Cause(ctx))
+		}
 		name, derived, description := api.Deref(row.Name), api.Deref(row.DerivedName), api.Deref(row.Description)
 		inName := max(term.Similarity(name), term.Similarity(derived))
 		inDescription := term.Similarity(description)

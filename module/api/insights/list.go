@@ -109,7 +109,7 @@ func (s *Insights) sorted(ctx context.Context, c *api.Caller, in *api.Input) ([]
 	if err != nil {
 		return nil, nil, err
 	}
-	if rows, err = search(in, rows); err != nil {
+	if rows, err = search(ctx, in, rows); err != nil {
 		return nil, nil, err
 	}
 	if err := sortRows(c, in, rows); err != nil {

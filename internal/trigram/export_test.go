@@ -1,0 +1,4 @@
+package trigram
+
+// Split is split, for a comparison with the definition of similarity.
+var Split = split
