@@ -241,3 +241,54 @@ func TestUsersHaveNoSecrets(t *testing.T) {
 		t.Error("a secret key, an operator or an unknown key is a user")
 	}
 }
+
+// TestQueryThatCannotBePlanned: the mode that computes nothing shows an insight without a result, whatever is wrong with its query.
+func TestQueryThatCannotBePlanned(t *testing.T) {
+	w, _ := insightWorld(t)
+	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:read", "query:read")
+	for _, query := range []string{`{"kind":"GoneQuery"}`, `{"kind":"ActorsQuery","select":["id"]}`} {
+		fields := registry.InsightFields{Query: registry.To(json.RawMessage(query))}
+		if _, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, fields, w.key.ID, began); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const filters = `filters_override={%22date_from%22:%22-7d%22}`
+	for _, tt := range []struct {
+		target string
+		want   int
+		failed []bool
+	}{
+		{"insights/?", 200, []bool{false, true, false}},
+		{"insights/?" + filters, 200, []bool{false, true, true}},
+		{"insights/2/?", 200, []bool{true}},
+		{"insights/3/?" + filters, 200, []bool{true}},
+		{"insights/2/?refresh=blocking", 400, nil},
+		{"insights/3/?refresh=blocking&" + filters, 400, nil},
+	} {
+		answer := w.send(t, http.MethodGet, "/api/projects/1/"+tt.target, "")
+		type insight struct {
+			Result any
+			Status *struct {
+				Error   bool
+				Message string `json:"error_message"`
+			} `json:"query_status"`
+		}
+		var got struct {
+			insight
+			Results []insight
+		}
+		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != tt.want {
+			t.Errorf("%s: %d %s", tt.target, answer.Code, answer.Body)
+			continue
+		}
+		all := got.Results
+		if all == nil {
+			all = []insight{got.insight}
+		}
+		for i, wanted := range tt.failed {
+			if i >= len(all) || all[i].Result != nil || wanted != (all[i].Status != nil && all[i].Status.Error && all[i].Status.Message != "") {
+				t.Errorf("%s: insight %d of %s", tt.target, i, answer.Body)
+			}
+		}
+	}
+}

@@ -95,8 +95,8 @@ const errConcurrency = "concurrency_limit_exceeded"
 // errTooMuchAtOnce replaces results for which the response has no room.
 var errTooMuchAtOnce = fmt.Sprintf("The results of this dashboard take more than %s. Ask for this insight by itself.", humanize.IBytes(maxDashboardBytes))
 
-// result runs the query of an insight. It returns mistakes in the query as errors. After any other failure, the insight is shown without a result, with the
-// reason in its query_status: contract api.md section 4.4. It returns the quotas even with an error.
+// result runs the query of an insight. It returns mistakes in the query as errors, if the mode is one that computes results. After any other failure, the
+// insight is shown without a result, with the reason in its query_status: contract api.md section 4.4. It returns the quotas even with an error.
 func (s *Results) result(ctx context.Context, c *api.Caller, in *api.Input, i shownInsight, params resultParams) (insightResult, error) {
 	if i.Query == nil {
 		return insightResult{}, nil
@@ -110,7 +110,11 @@ func (s *Results) result(ctx context.Context, c *api.Caller, in *api.Input, i sh
 	}
 	p, err := s.plan(c, in, i, params)
 	if err != nil {
-		return insightResult{plan: unplanned(c, i)}, err
+		failed := insightResult{plan: unplanned(c, i)}
+		if params.mode == execution.RefreshForceCache {
+			return params.shown(ctx, failed, err)
+		}
+		return failed, err
 	}
 	switch {
 	case withheld:
