@@ -292,3 +292,19 @@ func TestQueryThatCannotBePlanned(t *testing.T) {
 		}
 	}
 }
+
+// TestNullOverrides: overrides of null count as not given.
+func TestNullOverrides(t *testing.T) {
+	w, i := insightWorld(t)
+	w.cacheInsight(t, i, time.Now(), `[1,"x"]`)
+	w.newDashboard(t, registry.DashboardFields{Filters: registry.To(json.RawMessage(`{"date_from":"-7d"}`)), Tiles: []registry.TileFields{{Insight: i.ID}}})
+	for _, target := range []string{"insights/1/", "dashboards/1/"} {
+		plain := w.send(t, http.MethodGet, "/api/projects/1/"+target, "").Body.String()
+		for _, params := range []string{"filters_override=null", "variables_override=null"} {
+			answer := w.send(t, http.MethodGet, "/api/projects/1/"+target+"?"+params, "")
+			if diff := cmp.Diff(plain, answer.Body.String()); diff != "" || answer.Code != http.StatusOK {
+				t.Errorf("%s?%s: %d (-want +got):\n%s", target, params, answer.Code, diff)
+			}
+		}
+	}
+}

@@ -51,7 +51,7 @@ func readParams(c *api.Caller, in *api.Input) (resultParams, error) {
 		var object map[string]json.RawMessage
 		if given, err := in.JSONParam(over.name, &object); err != nil {
 			return params, err
-		} else if given {
+		} else if given && object != nil { // null counts as not given, as on the query route
 			*over.into = jsontext.Append(nil, object)
 		}
 	}
