@@ -2,10 +2,13 @@ package module
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/google/go-cmp/cmp"
@@ -44,6 +47,55 @@ func TestSearchOfDashboards(t *testing.T) {
 		_ = w.ServeHTTP(gone, r, caddyhttp.HandlerFunc(nil))
 		if strings.Contains(gone.Body.String(), "results") {
 			t.Errorf("%s for a client that is gone: %d %s", list, gone.Code, gone.Body)
+		}
+	}
+}
+
+// TestFiltersOverLists: the filters of a dashboard apply to all queries that take some, and the query that is shown is the one that ran.
+func TestFiltersOverLists(t *testing.T) {
+	w, _ := insightWorld(t)
+	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "insight:read", "dashboard:read", "query:read")
+	table := func(source string) string { return `{"kind":"DataTableNode","source":` + source + `}` }
+	const trend = `{"kind":"TrendsQuery","series":[{"kind":"EventsNode","event":"a"}]`
+	actors := func(trend string) string {
+		return `{"kind":"ActorsQuery","select":["id"],"source":{"kind":"InsightActorsQuery","day":"2026-01-10","source":` + trend + `}}`
+	}
+	board := registry.DashboardFields{Filters: registry.To(json.RawMessage(`{"date_from":"-30d"}`))}
+	tests := []struct{ saved, ran string }{
+		{table(`{"kind":"EventsQuery","select":["event"]}`), table(`{"kind":"EventsQuery","select":["event"],"after":"-30d"}`)},
+		{table(actors(trend + `}`)), table(actors(trend + `,"dateRange":{"date_from":"-30d"}}`))},
+		{table(`{"kind":"ActorsQuery","select":["id"]}`), table(`{"kind":"ActorsQuery","select":["id"]}`)}, // takes no filters
+	}
+	for i, tt := range tests {
+		saved, err := w.rt.registry.CreateInsight(t.Context(), w.project.ID, registry.InsightFields{Query: registry.To(json.RawMessage(tt.saved))}, w.key.ID, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		board.Tiles = append(board.Tiles, registry.TileFields{Insight: saved.ID})
+		if tt.saved != tt.ran {
+			w.cacheInsight(t, saved, time.Now(), `[0,"without filters"]`)
+		}
+		w.cacheInsight(t, &registry.Insight{Query: json.RawMessage(tt.ran)}, time.Now(), fmt.Sprintf(`[%d,"a"]`, i))
+	}
+	w.newDashboard(t, board)
+	answer := w.send(t, http.MethodGet, "/api/projects/1/dashboards/1/", "")
+	var got struct {
+		Tiles []struct {
+			Insight struct{ Query, Result any }
+			Error   any
+		}
+	}
+	if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || len(got.Tiles) != len(tests) {
+		t.Fatalf("%d %s", answer.Code, answer.Body)
+	}
+	for i, tt := range tests {
+		var ran any
+		if err := json.Unmarshal([]byte(tt.ran), &ran); err != nil {
+			t.Fatal(err)
+		}
+		one := got.Tiles[i]
+		if diff := cmp.Diff([]any{ran, []any{[]any{float64(i), "a"}}, nil}, []any{one.Insight.Query, one.Insight.Result, one.Error}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.saved, diff)
 		}
 	}
 }

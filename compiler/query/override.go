@@ -142,6 +142,12 @@ func (ov *Overrides) ApplyTo(n Node) (Node, error) {
 	return nil, nil
 }
 
+// TakesOverrides reports whether overrides can be applied to a node.
+func TakesOverrides(n Node) bool {
+	over, err := new(Overrides).ApplyTo(n)
+	return over != nil || err != nil
+}
+
 // Both joins two conditions by AND; either may be nil.
 func Both(a, b *Condition) *Condition {
 	if a == nil {

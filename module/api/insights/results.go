@@ -47,11 +47,9 @@ func (s *Results) plan(c *api.Caller, in *api.Input, i shownInsight, params resu
 	if err != nil {
 		return nil, fmt.Errorf("reading the stored query of insight %d: %w", i.ID, err)
 	}
-	over := params.over
-	if kind := compiler.KindOf(node); kind.HogQL || kind.Insight { // a dashboard's filters don't apply to other kinds
-		if over, err = i.overrides(over); err != nil {
-			return nil, err
-		}
+	over, err := i.overrides(node, params.over)
+	if err != nil {
+		return nil, err
 	}
 	p, err := result.PlanNode(s.Executor, &c.Caller, node, over, params.mode)
 	if err != nil {
@@ -123,7 +121,7 @@ func (s *Results) result(ctx context.Context, c *api.Caller, in *api.Input, i sh
 		return insightResult{plan: p, failure: errTooMuchAtOnce}, nil
 	}
 	out := insightResult{plan: p, text: params.text}
-	if out.query, err = i.overlaid(params.over); err != nil {
+	if out.query, err = i.overlaid(p.Node, params.over); err != nil {
 		return out, err
 	}
 	out.Result, err = s.Executor.Refresh(ctx, &c.Caller, p.Query, &p.Freshness, i.origin(), p)

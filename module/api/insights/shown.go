@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -100,14 +101,18 @@ func (s shownInsight) origin() execution.Origin {
 	return from
 }
 
-// overrides returns the overrides for the insight's query: the request's are merged over the dashboard's; a tile's filters replace both.
-func (s shownInsight) overrides(given result.Overrides) (result.Overrides, error) {
+// overrides returns the overrides for the insight's query: the request's are merged over the dashboard's; a tile's filters replace both. As in PostHog, a
+// query that takes no filters is not affected by those of a dashboard or tile.
+func (s shownInsight) overrides(node query.Node, given result.Overrides) (result.Overrides, error) {
 	if s.tile == nil {
 		return given, nil
 	}
 	var err error
 	if given.Variables, err = merge(s.dashboard.Variables, given.Variables); err != nil {
 		return given, err
+	}
+	if !query.TakesOverrides(node) {
+		return given, nil
 	}
 	if !isEmptyObject(s.tile.FilterOverrides) {
 		given.Filters = s.tile.FilterOverrides
@@ -117,9 +122,10 @@ func (s shownInsight) overrides(given result.Overrides) (result.Overrides, error
 	return given, err
 }
 
-// overlaid returns the query with its overrides applied, for clients that run the query that they receive; nil if there are none.
-func (s shownInsight) overlaid(given result.Overrides) (json.RawMessage, error) {
-	over, err := s.overrides(given)
+// overlaid returns the query with its overrides applied, for clients that run the query that they receive; nil if there are none. node is the query, with
+// or without overrides.
+func (s shownInsight) overlaid(node query.Node, given result.Overrides) (json.RawMessage, error) {
+	over, err := s.overrides(node, given)
 	if err != nil || isEmptyObject(over.Filters) && isEmptyObject(over.Variables) {
 		return nil, err
 	}
