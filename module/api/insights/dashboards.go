@@ -59,11 +59,27 @@ func (s *Dashboards) answer(
 	if out.Tiles, quotas, err = s.tiles(ctx, c, in, d, params); err != nil {
 		return &api.Response{Quotas: quotas}, err
 	}
-	return api.JSON(status, out).With(quotas), nil
+	return api.Raw(status, appendTiles(jsontext.Append(nil, out), "tiles", out.Tiles, tileRecord.split)).With(quotas), nil
 }
 
-// maxDashboardBytes limits the insights of a dashboard: once they take more bytes, the remaining ones are returned without results.
+// maxDashboardBytes limits the insights of a dashboard: those that would take more bytes are returned without results.
 const maxDashboardBytes = 64 << 20
+
+// room is what the results of a dashboard take of maxDashboardBytes.
+type room struct{ used atomic.Int64 }
+
+// isFull reports whether there is no room for a further result, however small.
+func (r *room) isFull() bool { return r.used.Load() > maxDashboardBytes }
+
+// reserve takes the bytes of a result before it is rendered, and reports whether they fit. The first result does, whatever its size. Once a result did not
+// fit, no other one does.
+func (r *room) reserve(n int64) bool {
+	used := r.used.Add(n)
+	return used <= maxDashboardBytes || used == n
+}
+
+// settle replaces the bytes reserved for a result by those that it takes.
+func (r *room) settle(reserved int64, taken int) { r.used.Add(int64(taken) - reserved) }
 
 // tiles returns the tiles of a dashboard in display order, with the results of their insights. A mistake in the query of an insight is reported in its
 // tile.
@@ -83,7 +99,7 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 	level, _ := access(c, "insight")
 	readable := c.Key.Allows("insight:read")
 	params = params.several()
-	var size atomic.Int64
+	var space room
 	wanted := func(i int) bool {
 		return tiles[i].Text == nil && (params.only == nil || slices.Contains(params.only, tiles[i].ID))
 	}
@@ -108,7 +124,7 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 			return nil, nil
 		}
 		asked := params
-		asked.full = size.Load() > maxDashboardBytes
+		asked.full = space.isFull()
 		res, err := s.Results.result(ctx, c, in, one, asked)
 		if res, err = asked.shown(ctx, res, err); err != nil {
 			return res.Quotas, err
@@ -119,14 +135,21 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 		if entry := res.Answer.Entry; entry != nil {
 			out[i].LastRefresh, out[i].IsCached = &entry.ComputedAt, res.Answer.Status.Cached()
 		}
+		var reserved int64
+		if entry := res.Answer.Entry; entry != nil {
+			if reserved = entry.Size(); !space.reserve(reserved) {
+				res = insightResult{plan: res.plan, query: res.query, Result: execution.Result{Quotas: res.Quotas}, failure: errTooMuchAtOnce}
+				reserved, out[i].LastRefresh, out[i].IsCached = 0, nil, false
+			}
+		}
 		if params.tables != nil {
 			shown := &table{one, res, s.Results.tableOf(c, res)}
 			params.tables.put(i, shown)
-			size.Add(int64(len(shown.text)))
+			space.settle(reserved, len(shown.text))
 			return res.Quotas, nil
 		}
 		out[i].Insight = s.Results.append(nil, c, one, res, nil)
-		size.Add(int64(len(out[i].Insight)))
+		space.settle(reserved, len(out[i].Insight))
 		return res.Quotas, nil
 	})
 	if err == nil && params.tables != nil && readable {

@@ -19,9 +19,11 @@ import (
 type runRecord struct {
 	ID      int64           `json:"id"`
 	Order   int             `json:"order"`
-	Insight json.RawMessage `json:"insight"`
+	Insight json.RawMessage `json:"-"` // see appendTiles
 	Error   *tileError      `json:"error,omitempty"`
 }
+
+func (r runRecord) split() (record any, insight json.RawMessage) { return r, r.Insight }
 
 // run answers GET dashboards/:id/run_insights/: the insights with their results in the mode of the parameter refresh. With output_format=optimized, the
 // default, a result is a text table of at most max_result_chars. tile_ids selects the tiles to run.
@@ -64,7 +66,7 @@ func (s *Dashboards) run(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 			results = append(results, runRecord{ID: t.ID, Order: *t.Order, Insight: t.Insight, Error: t.Error})
 		}
 	}
-	return api.JSON(http.StatusOK, map[string]any{"results": results}).With(quotas), nil
+	return api.Raw(http.StatusOK, appendTiles([]byte("{}"), "results", results, runRecord.split)).With(quotas), nil
 }
 
 // tileIDs reads tile_ids, numbers separated by commas; nil if there are none.

@@ -2,9 +2,11 @@ package insights
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -47,14 +49,14 @@ type fullDashboard struct {
 	BreakdownColors    json.RawMessage `json:"breakdown_colors"`
 	DataColorThemeID   *int            `json:"data_color_theme_id"`
 	QuickFilterIDs     []string        `json:"quick_filter_ids"`
-	Tiles              []tileRecord    `json:"tiles"`
+	Tiles              []tileRecord    `json:"-"` // see appendTiles
 }
 
 // tileRecord is a tile with an insight and its result, or with a text.
 type tileRecord struct {
 	ID                    int64           `json:"id"`
 	Order                 *int            `json:"order"` // nil for a tile on its own
-	Insight               json.RawMessage `json:"insight"`
+	Insight               json.RawMessage `json:"-"`     // see appendTiles
 	Text                  *textRecord     `json:"text"`
 	ButtonTile            json.RawMessage `json:"button_tile"`
 	Widget                json.RawMessage `json:"widget"`
@@ -66,6 +68,43 @@ type tileRecord struct {
 	LastRefresh           *time.Time      `json:"last_refresh"`
 	IsCached              bool            `json:"is_cached"`
 	Error                 *tileError      `json:"error,omitempty"`
+}
+
+func (t tileRecord) split() (record any, insight json.RawMessage) { return t, t.Insight }
+
+// appendTiles adds a member with a list of tiles to a JSON object. It copies each insight once, into memory of the right size: encoding them as a part of the
+// tiles would take several times their size. split returns a tile without its insight, and the insight.
+func appendTiles[T any](object []byte, name string, tiles []T, split func(T) (any, json.RawMessage)) []byte {
+	records := make([][]byte, len(tiles))
+	size := len(object) + len(name) + len(`,"":[]`)
+	for i, t := range tiles {
+		record, insight := split(t)
+		records[i] = jsontext.Append(nil, record)
+		size += len(records[i]) + len(`,"insight":null,`) + len(insight)
+	}
+	dst := slices.Grow(object[:len(object)-1:len(object)-1], size)
+	if len(object) > len("{}") {
+		dst = append(dst, ',')
+	}
+	dst = append(append(append(dst, '"'), name...), `":[`...)
+	for i, t := range tiles {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		_, insight := split(t)
+		dst = appendTile(dst, records[i], insight)
+	}
+	return append(dst, ']', '}')
+}
+
+// appendTile appends a tile: its record, which is JSON, with its insight; nil for none.
+func appendTile(dst, record []byte, insight json.RawMessage) []byte {
+	dst = append(dst, record[:len(record)-1]...)
+	dst = append(dst, `,"insight":`...)
+	if insight == nil {
+		return append(dst, "null}"...)
+	}
+	return append(append(dst, insight...), '}')
 }
 
 // tileError is a mistake in the query of a tile's insight. Type is the name that PostHog uses for all mistakes.

@@ -76,7 +76,8 @@ func (s *Dashboards) updateText(ctx context.Context, c *api.Caller, in *api.Inpu
 // answerText answers with the current state of a text tile.
 func (s *Dashboards) answerText(c *api.Caller, status int, t *registry.Tile) (*api.Response, error) {
 	c = c.Now(s.Registry)
-	return api.JSON(status, recordTile(c, t)), nil
+	record, insight := recordTile(c, t).split()
+	return api.Raw(status, appendTile(nil, jsontext.Append(nil, record), insight)), nil
 }
 
 func (s *Dashboards) deleteTile(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
