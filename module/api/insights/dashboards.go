@@ -107,7 +107,7 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 	if params.tables != nil {
 		params.tables.tiles = make([]*table, len(tiles))
 	}
-	quotas, err := forEachConcurrently(len(tiles), func(i int) (execution.Quotas, error) {
+	quotas, err := forEachConcurrently(ctx, len(tiles), func(ctx context.Context, i int) (execution.Quotas, error) {
 		t := &tiles[i]
 		out[i] = recordTile(c, t)
 		out[i].Order = &i

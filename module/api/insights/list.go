@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -132,7 +134,7 @@ func (s *Results) addTo(ctx context.Context, c *api.Caller, in *api.Input, to *a
 	}
 	out := make([]json.RawMessage, len(rows))
 	var size atomic.Int64
-	quotas, err := forEachConcurrently(len(rows), func(i int) (execution.Quotas, error) {
+	quotas, err := forEachConcurrently(ctx, len(rows), func(ctx context.Context, i int) (execution.Quotas, error) {
 		if size.Load() > api.MaxListBytes {
 			return nil, nil
 		}
@@ -155,15 +157,24 @@ func (s *Results) addTo(ctx context.Context, c *api.Caller, in *api.Input, to *a
 	return quotas, nil
 }
 
-// forEachConcurrently calls do for each of n insights, several at a time. It returns the quotas of the last call.
-func forEachConcurrently(n int, do func(i int) (execution.Quotas, error)) (execution.Quotas, error) {
-	var all errgroup.Group
+// forEachConcurrently calls do for each of n insights, several at a time. After the first error, or a panic, which counts as one, it ends the calls in
+// progress and makes no others. It returns the quotas of the last call.
+func forEachConcurrently(ctx context.Context, n int, do func(ctx context.Context, i int) (execution.Quotas, error)) (execution.Quotas, error) {
+	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(resultsAtOnce)
 	var mu sync.Mutex // of last
 	var last execution.Quotas
 	for i := range n {
-		all.Go(func() error {
-			quotas, err := do(i)
+		all.Go(func() (err error) {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			defer func() {
+				if crash := recover(); crash != nil {
+					err = &cache.PanicError{Value: crash, Stack: debug.Stack()}
+				}
+			}()
+			quotas, err := do(ctx, i)
 			if quotas != nil {
 				mu.Lock()
 				defer mu.Unlock()
