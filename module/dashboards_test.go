@@ -99,3 +99,31 @@ func TestFiltersOverLists(t *testing.T) {
 		}
 	}
 }
+
+// TestRestoreDashboard: restoring a dashboard restores the insights that were deleted with it, which needs the scope for them.
+func TestRestoreDashboard(t *testing.T) {
+	w, i := insightWorld(t)
+	_, writer := w.newKey(t, w.project.ID, registry.Personal, "dashboard:write")
+	d := w.newDashboard(t, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID}}})
+	const path = "/api/projects/1/dashboards/1/"
+	remove := func(body string) {
+		t.Helper()
+		if answer := w.send(t, http.MethodPatch, path, body); answer.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", body, answer.Code, answer.Body)
+		}
+	}
+	restore := func(secret string, want int) {
+		t.Helper()
+		answer := w.as(t, secret, http.MethodPatch, path, `{"deleted": false}`)
+		restored := w.rt.registry.Snapshot().Dashboard(d.Project, d.ID) != nil
+		insight := w.rt.registry.Snapshot().Insight(d.Project, i.ID) != nil
+		if ok := want == http.StatusOK; answer.Code != want || restored != ok || insight != ok {
+			t.Errorf("%d %s, the dashboard is there: %t, the insight: %t", answer.Code, answer.Body, restored, insight)
+		}
+	}
+	remove(`{"deleted": true, "delete_insights": true}`)
+	restore(writer, http.StatusForbidden)
+	restore(w.secret, http.StatusOK)
+	remove(`{"deleted": true}`)
+	restore(writer, http.StatusOK) // its insights were never deleted
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -296,6 +297,7 @@ type DashboardFields struct {
 	Pinned         Field[bool]
 	Deleted        Field[bool]
 	DeleteInsights bool                   // with Deleted: also delete the insights that are on no other dashboard
+	KeepInsights   bool                   // the change must not delete or restore insights: ErrInsights if it would
 	Filters        Field[json.RawMessage] // a JSON object
 	Variables      Field[json.RawMessage] // a JSON object
 	BreakdownColor Field[json.RawMessage] // any JSON
@@ -369,6 +371,9 @@ func (r *Registry) CreateDashboard(ctx context.Context, project int64, f Dashboa
 	return &created, nil
 }
 
+// ErrInsights says that a change of a dashboard would delete or restore insights too.
+var ErrInsights = errors.New("the change would delete or restore insights")
+
 // UpdateDashboard changes the given fields of a dashboard, as it is stored at that moment. A deleted one can only be restored, with the insights that are on
 // it; anything else is ErrNotFound. Mistakes are *FieldError.
 func (r *Registry) UpdateDashboard(ctx context.Context, project, id int64, f DashboardFields, by string, now time.Time) (*Dashboard, error) {
@@ -390,7 +395,7 @@ func (r *Registry) UpdateDashboard(ctx context.Context, project, id int64, f Das
 		}
 		updated = *t.next.AnyDashboard(project, id)
 		if before.Deleted != updated.Deleted && (f.DeleteInsights || before.Deleted) {
-			return t.deleteAlong(p, &updated, by, at)
+			return t.deleteAlong(p, &updated, f.KeepInsights, by, at)
 		}
 		return nil
 	})
@@ -413,8 +418,8 @@ func (f *DashboardFields) put(t *tx, p *projectState, d *Dashboard, by author) e
 	return f.duplicate(t, p, d.ID, by)
 }
 
-// deleteAlong deletes or restores the insights of a dashboard that are on no other one, along with the dashboard.
-func (t *tx) deleteAlong(p *projectState, d *Dashboard, by string, at time.Time) error {
+// deleteAlong deletes or restores the insights of a dashboard that are on no other one, along with the dashboard. With keep, it refuses to.
+func (t *tx) deleteAlong(p *projectState, d *Dashboard, keep bool, by string, at time.Time) error {
 	for _, tile := range d.Tiles {
 		if tile.Deleted || tile.Insight == 0 {
 			continue
@@ -422,6 +427,9 @@ func (t *tx) deleteAlong(p *projectState, d *Dashboard, by string, at time.Time)
 		before := t.next.AnyInsight(d.Project, tile.Insight)
 		if before == nil || before.Deleted == d.Deleted || d.Deleted && len(p.dashboardsOf(tile.Insight)) > 0 { // d itself no longer counts
 			continue
+		}
+		if keep {
+			return ErrInsights
 		}
 		after := *before
 		after.Deleted, after.UpdatedAt = d.Deleted, at

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -284,7 +285,10 @@ func (s *Dashboards) change(ctx context.Context, c *api.Caller, in *api.Input, i
 		return nil, err
 	}
 	d, err := s.Registry.UpdateDashboard(ctx, c.Project.ID, id, fields, c.Key.ID, c.Start)
-	if err != nil {
+	switch {
+	case errors.Is(err, registry.ErrInsights):
+		return nil, api.MissingScope("insight:write")
+	case err != nil:
 		return nil, err
 	}
 	return s.answer(ctx, c, in, params.afterWrite(), http.StatusOK, d)

@@ -38,8 +38,9 @@ func readDashboard(c *api.Caller, in *api.Input, isNew bool) (registry.Dashboard
 	if r.Err != nil {
 		return f, r.Err
 	}
+	f.KeepInsights = !c.Key.Allows("insight:write")
 	writesInsights := f.Deleted.Value && f.DeleteInsights || f.CopyContents || len(f.Duplicate) > 0
-	if writesInsights && !c.Key.Allows("insight:write") {
+	if writesInsights && f.KeepInsights {
 		return f, api.MissingScope("insight:write")
 	}
 	return f, mayFilter(c.Key, &f)
