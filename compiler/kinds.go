@@ -158,7 +158,7 @@ func (r insightRow[Q, A]) productAnalytics(k *Kind) {
 	}
 }
 
-// answerRow is the entry of a kind that is not an insight: it can be neither saved nor published, and its answer has more than rows.
+// answerRow is the entry of a kind that is not an insight: it can be saved, as in PostHog, but not published, and its answer has more than rows.
 type answerRow[Q query.Node] struct {
 	name  string
 	read  func(*query.Reader, *query.Object) query.Node
