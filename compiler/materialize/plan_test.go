@@ -105,6 +105,26 @@ func TestMark(t *testing.T) {
 	}
 }
 
+// TestMarkOfValues: a table of the values that a trend shows has another mark than one of every value.
+func TestMarkOfValues(t *testing.T) {
+	t.Parallel()
+	trend, err := compiler.Parse([]byte(`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode"}], "breakdownFilter": {"breakdown": "b", "breakdown_type": "event"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	marks := map[string]bool{}
+	for _, optional := range [][]string{nil, {"b"}} {
+		p, err := materialize.New(trend, env(), materialize.Options{Endpoint: "a", Version: 1, Optional: optional})
+		if err != nil {
+			t.Fatal(err)
+		}
+		marks[p.Mark] = true
+	}
+	if len(marks) != 2 {
+		t.Error("both have the same mark")
+	}
+}
+
 // TestMarkStays: the mark of a query does not depend on the time.
 func TestMarkStays(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,6 +52,7 @@ type Subject struct {
 	Version  int
 	Node     query.Node
 	Buckets  map[string]string
+	Optional []string // the breakdowns that a run may leave out
 }
 
 // PlanTable plans the table of a version in the project's turn to compile. The error is a *materialize.Refusal if it can't have one, or that of a
@@ -65,7 +67,7 @@ func (e *Executor) PlanTable(ctx context.Context, snap *registry.Snapshot, c *Co
 	var plan *materialize.Plan
 	err = c.do(ctx, func(expired func() error) error {
 		env.Expired = expired
-		plan, err = materialize.New(of.Node, env, materialize.Options{Endpoint: of.Endpoint, Version: of.Version, Buckets: of.Buckets})
+		plan, err = materialize.New(of.Node, env, materialize.Options{Endpoint: of.Endpoint, Version: of.Version, Buckets: of.Buckets, Optional: of.Optional})
 		return err
 	})
 	return plan, err
@@ -73,10 +75,16 @@ func (e *Executor) PlanTable(ctx context.Context, snap *registry.Snapshot, c *Co
 
 // knownTable is a cached plan, or the reason why there is none, with its inputs besides the version.
 type knownTable struct {
-	mark    string
-	buckets map[string]string
-	plan    *materialize.Plan
-	refused error
+	mark     string
+	buckets  map[string]string
+	optional []string
+	plan     *materialize.Plan
+	refused  error
+}
+
+// fits reports whether a plan with this mark would be the same.
+func (k *knownTable) fits(mark string, of Subject) bool {
+	return k.mark == mark && maps.Equal(k.buckets, of.Buckets) && slices.Equal(k.optional, of.Optional)
 }
 
 // knownTables caches plans by the ids of their versions. The zero value is empty.
@@ -106,12 +114,12 @@ func (k *knownTables) put(id string, t *knownTable) {
 // KnownTable is PlanTable for an existing version, whose plan is cached. Do not use the plan's Fill: its times are those of another moment.
 func (e *Executor) KnownTable(ctx context.Context, snap *registry.Snapshot, c *Compiles, id string, of Subject, now time.Time) (*materialize.Plan, error) {
 	mark := e.Mark(snap, of.Project, of.Node)
-	if known := e.Databases.tables.get(id); known != nil && known.mark == mark && maps.Equal(known.buckets, of.Buckets) {
+	if known := e.Databases.tables.get(id); known != nil && known.fits(mark, of) {
 		return known.plan, known.refused
 	}
 	plan, err := e.PlanTable(ctx, snap, c, of, now)
 	if err == nil || errors.As(err, new(*materialize.Refusal)) {
-		e.Databases.tables.put(id, &knownTable{mark, of.Buckets, plan, err})
+		e.Databases.tables.put(id, &knownTable{mark, of.Buckets, of.Optional, plan, err})
 	}
 	return plan, err
 }

@@ -239,7 +239,9 @@ func subject(m registry.Materialized) (execution.Subject, error) {
 	if err != nil {
 		return execution.Subject{}, err
 	}
-	return execution.Subject{Project: m.Project, Endpoint: m.Name, Version: m.Number, Node: node, Buckets: m.Table.Buckets}, nil
+	return execution.Subject{
+		Project: m.Project, Endpoint: m.Name, Version: m.Number, Node: node, Buckets: m.Table.Buckets, Optional: m.OptionalBreakdowns,
+	}, nil
 }
 
 // comment tells an operator what the query is for.

@@ -217,3 +217,61 @@ func TestMaterializedSurvives(t *testing.T) {
 	filled(t, c, "slow")
 	materialized(t, c, "slow", true, nil, []any{1.0})
 }
+
+// TestMaterializedOptional: a run may leave out the breakdowns that its version declares optional, and then reads the table.
+func TestMaterializedOptional(t *testing.T) {
+	c := newProject(t)
+	importLines(t, c, tableLines)
+	insight := func(kind string) map[string]any {
+		q := map[string]any{
+			"kind": kind, "breakdownFilter": map[string]any{"breakdown": "plan", "breakdown_type": "event"},
+			"dateRange": map[string]any{"date_from": "2024-02-01", "date_to": "2024-02-02"},
+		}
+		if kind == "TrendsQuery" {
+			q["series"] = []any{map[string]any{"kind": "EventsNode", "event": "a"}}
+		}
+		return q
+	}
+	run := func(name string, body map[string]any) map[string]any {
+		t.Helper()
+		return must(t, c, http.StatusOK, http.MethodPost, "endpoints/"+name+"/run", body)
+	}
+	for _, kind := range []string{"TrendsQuery", "RetentionQuery"} {
+		must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{
+			"name": kind, "is_materialized": true, "query": insight(kind), "optional_breakdown_properties": []string{"plan"},
+		})
+		filled(t, c, kind)
+		table, direct := run(kind, map[string]any{}), run(kind, map[string]any{"refresh": "direct"})
+		if table["endpoint_materialized"] != true {
+			t.Errorf("a run of %s without its optional breakdown does not read the table: %v", kind, table)
+		}
+		if diff := cmp.Diff(direct["results"], table["results"]); diff != "" {
+			t.Errorf("%s (-query +table):\n%s", kind, diff)
+		}
+	}
+
+	// The list of a version can change.
+	refused := must(t, c, http.StatusBadRequest, http.MethodPatch, "endpoints/RetentionQuery/", map[string]any{"optional_breakdown_properties": []string{}})
+	if want := "Cannot materialize endpoint. Reason: Breakdowns of RetentionQuery are not supported for materialization, unless they are optional"; refused["detail"] != want {
+		t.Errorf("a breakdown of retention that is required: %v", refused)
+	}
+	must(t, c, http.StatusOK, http.MethodPatch, "endpoints/TrendsQuery/", map[string]any{"optional_breakdown_properties": []string{}})
+	must(t, c, http.StatusBadRequest, http.MethodPost, "endpoints/TrendsQuery/run", map[string]any{})
+	pro := map[string]any{"variables": map[string]any{"plan": "pro"}}
+	if answer := run("TrendsQuery", pro); answer["endpoint_materialized"] == true {
+		t.Errorf("a table without every value is read for one: %v", answer)
+	}
+	if state := must(t, c, http.StatusOK, http.MethodGet, "endpoints/TrendsQuery/materialization_status/", nil); state["status"] != "Modified" {
+		t.Errorf("the table is %v", state)
+	}
+
+	// Files say the same.
+	c.Server.MustCommand(t, nil, nil, "endpoints", "apply", "--project", strconv.FormatInt(c.Project, 10), folder(t, map[string]string{
+		"kept.yaml": "name: kept\nis_materialized: true\noptional_breakdown_properties: [plan]\nquery:\n  kind: RetentionQuery\n" +
+			"  breakdownFilter: {breakdown: plan, breakdown_type: event}\n  dateRange: {date_from: '2024-02-01', date_to: '2024-02-02'}\n",
+	}))
+	filled(t, c, "kept")
+	if answer := run("kept", map[string]any{}); answer["endpoint_materialized"] != true {
+		t.Errorf("a run of the file's endpoint does not read the table: %v", answer)
+	}
+}

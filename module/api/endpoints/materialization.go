@@ -10,7 +10,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
-	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -108,13 +107,10 @@ func (s *Endpoints) lastTrial(project int64) func(context.Context) (string, erro
 	return func(context.Context) (string, error) { return s.Executor.Shards.Of(project).LastTrial(), nil }
 }
 
-// plan plans the table of a version that may not exist yet.
-func (s *Endpoints) plan(
-	ctx context.Context, c *api.Caller, endpoint string, version int, node query.Node, buckets map[string]string,
-) (*materialize.Plan, error) {
-	return s.Executor.PlanTable(ctx, c.Snapshot, s.Executor.CompilesOf(c.Key, c.Share, c.Project.ID), execution.Subject{
-		Project: c.Project.ID, Endpoint: endpoint, Version: version, Node: node, Buckets: buckets,
-	}, c.Start)
+// plan plans the table of a version of the caller's project, which may not exist yet.
+func (s *Endpoints) plan(ctx context.Context, c *api.Caller, of execution.Subject) (*materialize.Plan, error) {
+	of.Project = c.Project.ID
+	return s.Executor.PlanTable(ctx, c.Snapshot, s.Executor.CompilesOf(c.Key, c.Share, c.Project.ID), of, c.Start)
 }
 
 // refusal returns the error for a write that requires an impossible table.
@@ -178,7 +174,7 @@ func (s *Endpoints) previewMaterialization(ctx context.Context, c *api.Caller, i
 	if err != nil {
 		return nil, err
 	}
-	plan, err := s.plan(ctx, c, e.Name, v.Number, node, buckets)
+	plan, err := s.plan(ctx, c, execution.Subject{Endpoint: e.Name, Version: v.Number, Node: node, Buckets: buckets, Optional: v.OptionalBreakdowns})
 	reason, err := whyNot(ctx, err, s.Executor.Shards.Of(c.Project.ID).CanMaterialize)
 	switch {
 	case err != nil:

@@ -17,7 +17,7 @@ import (
 
 // tableOf returns the plan of the table that a version has or would have. Its error is a *materialize.Refusal, or the reason why it can't be planned now.
 func tableOf(ctx context.Context, exec *execution.Executor, c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node) (*materialize.Plan, error) {
-	of := execution.Subject{Project: c.Project.ID, Endpoint: e.Name, Version: v.Number, Node: node}
+	of := execution.Subject{Project: c.Project.ID, Endpoint: e.Name, Version: v.Number, Node: node, Optional: v.OptionalBreakdowns}
 	if v.Table != nil {
 		of.Buckets = v.Table.Buckets
 	}

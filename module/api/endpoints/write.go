@@ -3,6 +3,7 @@ package endpoints
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
@@ -25,7 +26,9 @@ func (s *Endpoints) create(ctx context.Context, c *api.Caller, in *api.Input) (*
 		err = publish.CheckOptionalBreakdowns(checked.Node, wanted.OptionalBreakdowns)
 	}
 	if err == nil && wanted.Table.On != nil && *wanted.Table.On {
-		err = s.mayMaterialize(ctx, c, wanted.Name, 1, checked.Node, wanted.Table.Buckets)
+		err = s.mayMaterialize(ctx, c, execution.Subject{
+			Endpoint: wanted.Name, Version: 1, Node: checked.Node, Buckets: wanted.Table.Buckets, Optional: wanted.OptionalBreakdowns,
+		})
 	}
 	if err != nil {
 		return &api.Response{Quotas: quotas}, err
@@ -188,23 +191,29 @@ func (s *Endpoints) setQuery(
 func (s *Endpoints) setTable(ctx context.Context, c *api.Caller, e *registry.Endpoint, node query.Node, update *registry.EndpointUpdate) error {
 	before := e.Version(update.Version)
 	renewed := update.Query != nil && (update.Draft || !update.SameQuery(before.Query))
-	on, buckets, number := before.Table != nil, update.Table.Buckets, before.Number
+	of := execution.Subject{Endpoint: e.Name, Version: before.Number, Node: node, Buckets: update.Table.Buckets, Optional: before.OptionalBreakdowns}
 	if renewed {
-		number = len(e.Versions) + 1
+		of.Version = len(e.Versions) + 1
 	}
-	if buckets == nil && before.Table != nil {
-		buckets = before.Table.Buckets
+	if of.Buckets == nil && before.Table != nil {
+		of.Buckets = before.Table.Buckets
 	}
+	required := false // whether a breakdown that was optional no longer is
+	if update.OptionalBreakdowns != nil {
+		of.Optional = *update.OptionalBreakdowns
+		required = slices.ContainsFunc(before.OptionalBreakdowns, func(name string) bool { return !slices.Contains(of.Optional, name) })
+	}
+	on := before.Table != nil
 	if update.Table.On != nil {
 		on = *update.Table.On
 	}
 	switch {
 	case !on && update.Table.On == nil && len(update.Table.Buckets) > 0:
 		return errBuckets
-	case !on, update.Table.On == nil && !renewed && update.Table.Buckets == nil:
+	case !on, update.Table.On == nil && !renewed && update.Table.Buckets == nil && !required:
 		return nil
 	}
-	err := s.mayMaterialize(ctx, c, e.Name, number, node, buckets)
+	err := s.mayMaterialize(ctx, c, of)
 	if err != nil && renewed && update.Table.On == nil {
 		update.Table = registry.TableUpdate{Impossible: true} // the new version gets none
 		return nil
@@ -215,8 +224,8 @@ func (s *Endpoints) setTable(ctx context.Context, c *api.Caller, e *registry.End
 var errBuckets = api.Invalid("bucket_overrides", "invalid_input", "bucket_overrides are for versions that are materialized: set is_materialized too.")
 
 // mayMaterialize refuses a version that can't be materialized.
-func (s *Endpoints) mayMaterialize(ctx context.Context, c *api.Caller, endpoint string, version int, node query.Node, buckets map[string]string) error {
-	_, err := s.plan(ctx, c, endpoint, version, node, buckets)
+func (s *Endpoints) mayMaterialize(ctx context.Context, c *api.Caller, of execution.Subject) error {
+	_, err := s.plan(ctx, c, of)
 	reason, err := whyNot(ctx, err, s.Executor.Shards.Of(c.Project.ID).CanMaterialize)
 	if err == nil && reason != "" {
 		return refusal(reason)

@@ -197,7 +197,7 @@ func tableUpdate(f *endpointfile.File) registry.TableUpdate {
 	return u
 }
 
-// table checks that an endpoint can be materialized, if its file says so and this changes its query, its buckets, or whether it is materialized.
+// table checks that an endpoint can be materialized, if its file says so and this changes its query, its buckets, its optional breakdowns, or whether it is materialized.
 func (p *planner) table(ctx context.Context, f *endpointfile.File, known *registry.Endpoint, checked *publish.Query, same bool) error {
 	if !f.Materialized {
 		if len(f.Buckets) > 0 {
@@ -207,13 +207,13 @@ func (p *planner) table(ctx context.Context, f *endpointfile.File, known *regist
 	}
 	version := 1
 	if known != nil {
-		if now := known.Current().Table; same && now != nil && maps.Equal(now.Buckets, f.Buckets) {
+		if now := known.Current(); same && now.Table != nil && maps.Equal(now.Table.Buckets, f.Buckets) && slices.Equal(now.OptionalBreakdowns, f.OptionalBreakdowns) {
 			return nil
 		}
 		version = len(known.Versions) + 1
 	}
 	_, err := p.exec.PlanTable(ctx, p.preview, p.exec.CompilesOf(nil, nil, p.project.ID), execution.Subject{
-		Project: p.project.ID, Endpoint: f.Name, Version: version, Node: checked.Node, Buckets: f.Buckets,
+		Project: p.project.ID, Endpoint: f.Name, Version: version, Node: checked.Node, Buckets: f.Buckets, Optional: f.OptionalBreakdowns,
 	}, p.now)
 	reason := ""
 	if refused, ok := errors.AsType[*materialize.Refusal](err); ok {
