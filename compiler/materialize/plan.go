@@ -127,14 +127,34 @@ var numbers = regexp.MustCompile(`[0-9]+`)
 
 // mark hashes the query that fills the table and how it is read. Values are left out, because they follow from the version and the time. The
 // project's time zone and first day of the week are included, because times are truncated by them, and so is the time from which the project
-// keeps events.
+// keeps events, and whether the table has every value of the breakdowns: in the SQL, that is only a number.
 func (p *Plan) mark(db *schema.Database) string {
-	text := fmt.Sprintf("%s\n%v\n%s\n%s %d", numbers.ReplaceAllLiteralString(p.Fill.SQL, "0"), p.fields, p.Execution, db.Zone(), db.WeekStart)
+	text := fmt.Sprintf("%s\n%v\n%s\n%s %d", numbers.ReplaceAllLiteralString(p.Fill.SQL, "0"), fieldsText(p.fields), p.Execution, db.Zone(), db.WeekStart)
 	if !db.EventsFrom.IsZero() {
 		text += " " + db.EventsFrom.String()
 	}
+	if len(p.split) > 0 {
+		text += " every value"
+	}
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
+}
+
+func fieldsText(fields []schema.KeptColumn) string {
+	texts := make([]string, len(fields))
+	for i, f := range fields {
+		texts[i] = "{" + f.Name + " " + typeText(f.Type) + "}"
+	}
+	return "[" + strings.Join(texts, " ") + "]"
+}
+
+// typeText returns a type as text, with the type of its elements, to which it has a pointer.
+func typeText(t hogql.Type) string {
+	elem := "<nil>"
+	if t.Elem != nil {
+		elem = typeText(*t.Elem)
+	}
+	return fmt.Sprintf("{%v %t %s}", t.Kind, t.Nullable, elem)
 }
 
 // Run is a run that reads the table.

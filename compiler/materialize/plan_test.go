@@ -135,6 +135,8 @@ func TestMarkStays(t *testing.T) {
 		`{"kind": "LifecycleQuery", "series": [{"kind": "EventsNode"}], "dateRange": {"date_from": "-9d"}}`,
 		`{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "dateRange": {"date_from": "-3m"}}`,
 		`{"kind": "PathsQuery", "pathsFilter": {}, "dateRange": {"date_from": "-3m"}}`,
+		`{"kind": "TrendsQuery", "series": [{"kind": "EventsNode"}], "breakdownFilter": {"breakdown": "b", "breakdown_type": "event"}}`,
+		`{"kind": "HogQLQuery", "query": "select groupArray(event), [1] from events"}`,
 		`{"kind": "HogQLQuery", "query": "select event, now() from events where timestamp > now() - interval 3 day"}`,
 	} {
 		n, err := compiler.Parse([]byte(request))
