@@ -3,6 +3,7 @@ package module
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,8 +133,14 @@ func TestUsageList(t *testing.T) {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
-	if answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoint_usage/?ordering=nonsense", ""); answer.Code != http.StatusBadRequest {
-		t.Errorf("an unknown order: %d %s", answer.Code, answer.Body)
+	for query, want := range map[string]string{
+		"?ordering=nonsense":                           `"nonsense" is not a valid choice.`,
+		"?names=a_orders" + strings.Repeat(",x", 1000): "Ask about at most 1000 endpoints at once.",
+	} {
+		answer := w.send(t, http.MethodGet, "/api/projects/@current/endpoint_usage/"+query, "")
+		if answer.Code != http.StatusBadRequest || fieldOf(t, answer, "detail") != want {
+			t.Errorf("%.30s: %d %s", query, answer.Code, answer.Body)
+		}
 	}
 
 	other := w.newProject(t)

@@ -273,6 +273,17 @@ func TestUsageCountsEachRunOnce(t *testing.T) {
 		if n := used["f"].Day.Calls(); n != 0 {
 			t.Errorf("an endpoint without runs has %d", n)
 		}
+		days, ok, err := other.log.Days(t.Context(), enter(project), project, []string{"e", "f"}, time.Now())
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		allow := cmp.AllowUnexported(runlog.Counts{})
+		if diff := cmp.Diff(&u.Day.Counts, days["e"], allow); diff != "" {
+			t.Errorf("the day (-Usage +Days):\n%s", diff)
+		}
+		if diff := cmp.Diff(new(runlog.Counts), days["f"], allow); diff != "" {
+			t.Errorf("the day of an endpoint without runs (-want +got):\n%s", diff)
+		}
 	}
 	check("calls 0 0 cached 0 errors 0 limited 0;")
 	add(other, 300, 1, 200, "a", "")

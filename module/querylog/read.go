@@ -161,21 +161,16 @@ func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints [
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	b := newBuilder(endpoints, now)
 	waiting, confirmed := l.unwritten(project)
 	place, leave, err := enter(ctx)
 	if err != nil {
 		return nil, since, false, err
 	}
 	defer leave()
-	where := "WHERE entry = 'count' AND endpoint_id IN {endpoints:Array(String)} AND at >= {day:DateTime64(6, 'UTC')} " +
-		"AND NOT (origin = {origin:UUID} AND sequence > {confirmed:Int64}) "
+	b := newBuilder(endpoints, now)
 	empty := runlog.NewWindows(now)
-	params := []clickhouse.Param{
-		clickhouse.ArrayParam("endpoints", "String", endpoints), moment("hour", empty.Hour.From), moment("day", empty.Day.From),
-		{Name: "origin", Type: "UUID", Value: l.origin.String()},
-		{Name: "confirmed", Type: "Int64", Value: strconv.FormatInt(confirmed, 10)},
-	}
+	where, params := l.countsFrom(endpoints, empty.Day.From, confirmed)
+	params = append(params, moment("hour", empty.Hour.From))
 	who := "toInt64(0) AS v, '' AS k, '' AS c"
 	if whole {
 		all, err := l.totals(ctx, place, clickhouse.Query{SQL: where, Project: project, Params: append(params, moment("now", now))})
@@ -218,6 +213,55 @@ func (l *Log) Usage(ctx context.Context, enter Enter, project int64, endpoints [
 		return r.err
 	})
 	return b.done(), since, err == nil, err
+}
+
+// Days counts the runs of endpoints in the last day on all servers, by endpoint id, at less cost than Usage. ok is false if there is no table to read.
+func (l *Log) Days(ctx context.Context, enter Enter, project int64, endpoints []string, now time.Time) (days map[string]*runlog.Counts, ok bool, err error) {
+	if !l.has(project) {
+		return nil, false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	waiting, confirmed := l.unwritten(project)
+	place, leave, err := enter(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer leave()
+	days = make(map[string]*runlog.Counts, len(endpoints))
+	for _, id := range endpoints {
+		days[id] = new(runlog.Counts)
+	}
+	in := runlog.NewWindows(now).Day
+	for _, w := range waiting {
+		if day := days[w.what.Endpoint]; day != nil && in.Covers(w.what) {
+			day.Count(w.what, w.calls)
+		}
+	}
+	where, params := l.countsFrom(endpoints, in.From, confirmed)
+	err = l.Shards.Of(project).ReadLog(ctx, place, clickhouse.Query{
+		SQL: "SELECT endpoint_id, outcome, duration, toInt64(sum(calls)) FROM " + physical.RunLog + " " + where +
+			"AND at <= {now:DateTime64(6, 'UTC')} GROUP BY endpoint_id, outcome, duration",
+		Project: project, Params: append(params, moment("now", now)),
+	}, func(cells []clickhouse.Cell) error {
+		r := reader{cells: cells}
+		what := runlog.Counted{Endpoint: r.text(), Outcome: runlog.Outcome(r.text()), Duration: int(r.int())}
+		if day := days[what.Endpoint]; day != nil {
+			day.Count(what, r.int())
+		}
+		return r.err
+	})
+	return days, err == nil, err
+}
+
+// countsFrom returns the condition for the rows that count the runs of endpoints from a time on, without this process's rows after the last confirmed batch.
+func (l *Log) countsFrom(endpoints []string, from time.Time, confirmed int64) (where string, params []clickhouse.Param) {
+	return "WHERE entry = 'count' AND endpoint_id IN {endpoints:Array(String)} AND at >= {day:DateTime64(6, 'UTC')} " +
+			"AND NOT (origin = {origin:UUID} AND sequence > {confirmed:Int64}) ", []clickhouse.Param{
+			clickhouse.ArrayParam("endpoints", "String", endpoints), moment("day", from),
+			{Name: "origin", Type: "UUID", Value: l.origin.String()},
+			{Name: "confirmed", Type: "Int64", Value: strconv.FormatInt(confirmed, 10)},
+		}
 }
 
 // unwritten returns the counts of a project that are in no confirmed batch, and the number of the last confirmed batch.
@@ -282,7 +326,7 @@ func (l *Log) totals(ctx context.Context, place *admission.Place, of clickhouse.
 
 // add adds runs, if they are within a window.
 func (t totals) add(what runlog.Counted, calls int64, in *runlog.Window) {
-	if at := time.Unix(what.From, 0); what.Outcome == runlog.Cached || at.Before(in.From) || at.After(in.To) { // Cached is among Answered
+	if what.Outcome == runlog.Cached || !in.Covers(what) { // Cached is among Answered
 		return
 	}
 	if what.Key != "" {

@@ -201,16 +201,23 @@ func (w *Windows) Count(what Counted, calls int64) {
 	w.Day.count(at, what, calls)
 }
 
-// count adds runs that are within the window.
-func (w *Window) count(at time.Time, what Counted, calls int64) {
-	if at.Before(w.From) || at.After(w.To) {
-		return
-	}
-	w.Counts.count(what, calls)
-	w.Steps[at.Sub(w.From)/w.Step].count(what, calls)
+// Covers reports whether counted runs are within the window.
+func (w *Window) Covers(what Counted) bool {
+	at := time.Unix(what.From, 0)
+	return !at.Before(w.From) && !at.After(w.To)
 }
 
-func (n *Counts) count(what Counted, calls int64) {
+// count adds runs that are within the window.
+func (w *Window) count(at time.Time, what Counted, calls int64) {
+	if !w.Covers(what) {
+		return
+	}
+	w.Counts.Count(what, calls)
+	w.Steps[at.Sub(w.From)/w.Step].Count(what, calls)
+}
+
+// Count adds counted runs, whenever they were.
+func (n *Counts) Count(what Counted, calls int64) {
 	switch what.Outcome {
 	case Answered:
 		n.took[min(max(what.Duration, 0), durations-1)] += calls

@@ -13,6 +13,8 @@ import (
 // maxNames is how many endpoints one request can name.
 const maxNames = 1000
 
+var errNames = api.Invalid("names", "invalid_input", "Ask about at most %d endpoints at once.", maxNames)
+
 // lastExecutions answers POST endpoints/last_execution_times/: contract section 5.1. It leaves out endpoints that never ran or do not exist.
 func lastExecutions(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	fields, err := in.ReadFields("names")
@@ -27,7 +29,7 @@ func lastExecutions(_ context.Context, c *api.Caller, in *api.Input) (*api.Respo
 	case !given:
 		return nil, api.Invalid("names", "required", "This field is required.")
 	case len(names) > maxNames:
-		return nil, api.Invalid("names", "invalid_input", "Ask about at most %d endpoints at once.", maxNames)
+		return nil, errNames
 	}
 	var times [][2]string
 	for _, name := range names {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/querylog"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -124,11 +125,7 @@ type usageFor func(*registry.Endpoint) (used *querylog.Usage, since time.Time)
 // used returns the usage of endpoints of a project: on all servers if ClickHouse has a log, else on this one. If whole, it also breaks it down by
 // key and customer.
 func (s *Runs) used(ctx context.Context, c *api.Caller, endpoints []*registry.Endpoint, whole bool) usageFor {
-	ids := make([]string, len(endpoints))
-	for i, e := range endpoints {
-		ids[i] = e.ID
-	}
-	all, first, ok, err := s.Executor.Log.Usage(ctx, s.Executor.EnterLog(c.Project.ID), c.Project.ID, ids, whole, c.Start)
+	all, first, ok, err := s.Executor.Log.Usage(ctx, s.Executor.EnterLog(c.Project.ID), c.Project.ID, idsOf(endpoints), whole, c.Start)
 	if err != nil {
 		s.unread(c, err)
 	}
@@ -145,6 +142,29 @@ func (s *Runs) used(ctx context.Context, c *api.Caller, endpoints []*registry.En
 		}
 		return &querylog.Usage{Usage: log.Usage(c.Start)}, since
 	}
+}
+
+// days returns the counts of endpoints of a project in the last day: on all servers if ClickHouse has a log, else on this one.
+func (s *Runs) days(ctx context.Context, c *api.Caller, endpoints []*registry.Endpoint) func(*registry.Endpoint) *runlog.Counts {
+	all, ok, err := s.Executor.Log.Days(ctx, s.Executor.EnterLog(c.Project.ID), c.Project.ID, idsOf(endpoints), c.Start)
+	if err != nil {
+		s.unread(c, err)
+	}
+	return func(e *registry.Endpoint) *runlog.Counts {
+		if ok {
+			return all[e.ID]
+		}
+		log, _ := s.Logs.Find(e.ID)
+		return new(log.Day(c.Start))
+	}
+}
+
+func idsOf(endpoints []*registry.Endpoint) []string {
+	ids := make([]string, len(endpoints))
+	for i, e := range endpoints {
+		ids[i] = e.ID
+	}
+	return ids
 }
 
 // usageOf returns the record of an endpoint's usage.
@@ -197,25 +217,35 @@ func lastOf(c *api.Caller, e *registry.Endpoint, v *runlog.VersionUsage) time.Ti
 func (s *Runs) listUsage(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	found := searchEndpoints(in, c.Snapshot.Endpoints(c.Project.ID))
 	if names := in.URL.Query().Get("names"); names != "" {
-		wanted := strings.Split(names, ",")
-		found = slices.DeleteFunc(found, func(e *registry.Endpoint) bool { return !slices.Contains(wanted, e.Name) })
+		if strings.Count(names, ",") >= maxNames {
+			return nil, errNames
+		}
+		wanted := make(map[string]bool)
+		for name := range strings.SplitSeq(names, ",") {
+			wanted[name] = true
+		}
+		found = slices.DeleteFunc(found, func(e *registry.Endpoint) bool { return !wanted[e.Name] })
 	}
-	used, err := s.orderByUsage(ctx, c, in, found)
+	if err := s.orderByUsage(ctx, c, in, found); err != nil {
+		return nil, err
+	}
+	shown, page, err := api.CutPage(in, found)
 	if err != nil {
 		return nil, err
 	}
-	shown, _, err := api.CutPage(in, found)
-	if err != nil {
-		return nil, err
-	}
-	if used == nil {
-		used = s.used(ctx, c, shown, false)
-	}
-	return api.PageBy(in, found, func(e *registry.Endpoint) usageRecord {
+	shown = shown[:min(len(shown), usagesShown)]
+	used := s.used(ctx, c, shown, false)
+	for _, e := range shown {
 		of, since := used(e)
-		return usageOf(c, e, of, since)
-	})
+		if !page.Add(jsontext.Append(nil, usageOf(c, e, of, since))) {
+			break
+		}
+	}
+	return page.Response(in), nil
 }
+
+// usagesShown is how many endpoints a page of usage has at most: each takes about 16 KB while the page is made.
+const usagesShown = 500
 
 // usageOrders are the values by which endpoints can be ordered, from their runs of the last day.
 var usageOrders = map[string]func(n *runlog.Counts) int64{
@@ -225,20 +255,19 @@ var usageOrders = map[string]func(n *runlog.Counts) int64{
 	"p95_ms":       func(n *runlog.Counts) int64 { took, _ := n.Quantile(.95); return int64(took) },
 }
 
-// orderByUsage sorts endpoints by the parameter ordering. Equal ones keep their order. It returns the usage if it sorts by that, else nil.
-func (s *Runs) orderByUsage(ctx context.Context, c *api.Caller, in *api.Input, found []*registry.Endpoint) (used usageFor, err error) {
+// orderByUsage sorts endpoints by the parameter ordering. Equal ones keep their order.
+func (s *Runs) orderByUsage(ctx context.Context, c *api.Caller, in *api.Input, found []*registry.Endpoint) error {
 	given := in.URL.Query().Get("ordering")
 	name, descending := strings.CutPrefix(given, "-")
 	var compare func(a, b *registry.Endpoint) int
 	switch by := usageOrders[name]; {
 	case given == "":
-		return nil, nil
+		return nil
 	case by != nil:
 		keys := make(map[*registry.Endpoint]int64, len(found))
-		used = s.used(ctx, c, found, false)
+		day := s.days(ctx, c, found)
 		for _, e := range found {
-			of, _ := used(e)
-			keys[e] = by(&of.Day.Counts)
+			keys[e] = by(day(e))
 		}
 		compare = func(a, b *registry.Endpoint) int { return cmp.Compare(keys[a], keys[b]) }
 	case name == "name":
@@ -248,7 +277,7 @@ func (s *Runs) orderByUsage(ctx context.Context, c *api.Caller, in *api.Input, f
 			return c.Snapshot.LastExecuted(a, 0).Compare(c.Snapshot.LastExecuted(b, 0))
 		}
 	default:
-		return nil, api.Invalid("ordering", "invalid_choice", "%q is not a valid choice.", given)
+		return api.Invalid("ordering", "invalid_choice", "%q is not a valid choice.", given)
 	}
 	slices.SortStableFunc(found, func(a, b *registry.Endpoint) int {
 		if descending {
@@ -256,5 +285,5 @@ func (s *Runs) orderByUsage(ctx context.Context, c *api.Caller, in *api.Input, f
 		}
 		return compare(a, b)
 	})
-	return used, nil
+	return nil
 }
