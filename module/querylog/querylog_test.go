@@ -229,6 +229,22 @@ func TestRunsAreListedOnce(t *testing.T) {
 	if err != nil || len(late) != 1 || late[0].Version != 2 {
 		t.Errorf("filtered: %+v, %v", late, err)
 	}
+	for _, tt := range []struct {
+		statuses []querylog.Statuses
+		want     []int // versions
+	}{
+		{[]querylog.Statuses{{From: 500, Before: 600}}, []int{4, 2}},
+		{[]querylog.Statuses{{From: 400, Before: 500}, {Before: 400}}, []int{3, 1}},
+		{[]querylog.Statuses{}, nil},
+	} {
+		var got []int
+		for _, r := range list(querylog.Filter{Statuses: tt.statuses}) {
+			got = append(got, r.Version)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("runs with the statuses %v (-want +got):\n%s", tt.statuses, diff)
+		}
+	}
 	strange, err := other.log.ListRuns(t.Context(), enter(project+1_000_000), project+1_000_000, "e", nil, querylog.Filter{})
 	if err != nil || len(strange) != 0 {
 		t.Errorf("another project sees %d runs, %v", len(strange), err)

@@ -71,6 +71,14 @@ func (l *Log) Queries(ctx context.Context, enter Enter, project int64, name stri
 type Filter struct {
 	After, Before time.Time
 	Execution     uuid.UUID
+	Statuses      []Statuses // one of them has to have the run's
+}
+
+// Statuses are the HTTP statuses from From up to, but without, Before.
+type Statuses struct{ From, Before int }
+
+func (f *Filter) takesStatus(status int) bool {
+	return f.Statuses == nil || slices.ContainsFunc(f.Statuses, func(s Statuses) bool { return s.From <= status && status < s.Before })
 }
 
 // kept returns a time, but not one from before the rows that are shown.
@@ -84,7 +92,8 @@ func kept(after time.Time) time.Time {
 // ListRuns returns the runs of an endpoint of the last days, newest first: those in this process's memory, and those in ClickHouse. With an error, it
 // returns only the former.
 func (l *Log) ListRuns(ctx context.Context, enter Enter, project int64, endpoint string, memory *runlog.Log, f Filter) ([]runlog.Run, error) {
-	runs := slices.DeleteFunc(memory.All(), func(r runlog.Run) bool { return r.At.Before(kept(time.Time{})) })
+	recent := slices.DeleteFunc(memory.All(), func(r runlog.Run) bool { return r.At.Before(kept(time.Time{})) })
+	runs := slices.DeleteFunc(slices.Clone(recent), func(r runlog.Run) bool { return !f.takesStatus(r.Status) })
 	if !l.has(project) {
 		return runs, nil
 	}
@@ -99,10 +108,20 @@ func (l *Log) ListRuns(ctx context.Context, enter Enter, project int64, endpoint
 	if f.Execution != uuid.Nil {
 		sql, params = sql+" AND execution_id = {execution:UUID}", append(params, clickhouse.Param{Name: "execution", Type: "UUID", Value: f.Execution.String()})
 	}
-	if len(runs) > 0 { // runs in memory are not read, so that none is listed twice
-		numbers := make([]string, len(runs))
-		for i := range runs {
-			numbers[i] = strconv.FormatUint(runs[i].Number, 10)
+	if f.Statuses != nil {
+		either := []string{"false"}
+		for i, s := range f.Statuses {
+			from, before := "from_"+strconv.Itoa(i), "before_"+strconv.Itoa(i)
+			either = append(either, "status >= {"+from+":Int64} AND status < {"+before+":Int64}")
+			params = append(params, clickhouse.Param{Name: from, Type: "Int64", Value: strconv.Itoa(s.From)},
+				clickhouse.Param{Name: before, Type: "Int64", Value: strconv.Itoa(s.Before)})
+		}
+		sql += " AND (" + strings.Join(either, " OR ") + ")"
+	}
+	if len(recent) > 0 { // runs in memory are not read, so that none is listed twice
+		numbers := make([]string, len(recent))
+		for i := range recent {
+			numbers[i] = strconv.FormatUint(recent[i].Number, 10)
 		}
 		sql += " AND NOT (origin = {origin:UUID} AND has({numbers:Array(Int64)}, sequence))"
 		params = append(params, clickhouse.Param{Name: "origin", Type: "UUID", Value: memory.Origin.String()},

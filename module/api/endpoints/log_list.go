@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -73,6 +74,12 @@ func logEntryOf(r *runlog.Run, endpoint string) logEntry {
 	return e
 }
 
+// levelStatuses are the statuses of the runs of each level.
+var levelStatuses = map[string]querylog.Statuses{
+	"INFO": {Before: http.StatusBadRequest}, "WARN": {From: http.StatusBadRequest, Before: http.StatusInternalServerError},
+	"ERROR": {From: http.StatusInternalServerError, Before: math.MaxInt32},
+}
+
 // list answers GET endpoints/:name/logs/: contract section 5.1.
 func (s *Runs) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	e, err := find(c, in.At.Name)
@@ -82,6 +89,9 @@ func (s *Runs) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Res
 	wanted, keep, err := logFilter(in)
 	if err != nil {
 		return nil, err
+	}
+	if instance := in.URL.Query().Get("instance_id"); instance != "" && wanted.Execution == uuid.Nil {
+		return api.PageOf(in, []logEntry{}) // no run has an id that is not a UUID
 	}
 	log, _ := s.Logs.Find(e.ID)
 	runs, err := s.Executor.Log.ListRuns(ctx, s.Executor.EnterLog(c.Project.ID), c.Project.ID, e.ID, log, wanted)
@@ -128,9 +138,17 @@ func logFilter(in *api.Input) (wanted querylog.Filter, keep func(*logEntry) bool
 			levels = append(levels, strings.ToUpper(strings.TrimSpace(word)))
 		}
 	}
+	if levels != nil {
+		wanted.Statuses = []querylog.Statuses{}
+		for _, level := range levels {
+			if of, known := levelStatuses[level]; known && !slices.Contains(wanted.Statuses, of) {
+				wanted.Statuses = append(wanted.Statuses, of)
+			}
+		}
+	}
 	search, instance := strings.ToLower(params.Get("search")), params.Get("instance_id")
-	wanted = querylog.Filter{After: after, Before: before}
-	wanted.Execution, _ = uuid.Parse(instance) // if it is not a UUID, keep rejects all runs
+	wanted.After, wanted.Before = after, before
+	wanted.Execution, _ = uuid.Parse(instance)
 	return wanted, func(e *logEntry) bool {
 		return (after.IsZero() || e.Timestamp.After(after)) && (before.IsZero() || e.Timestamp.Before(before)) &&
 			(levels == nil || slices.Contains(levels, e.Level)) && strings.Contains(strings.ToLower(e.Message), search) &&
