@@ -19,8 +19,8 @@ func (s *Endpoints) promote(ctx context.Context, c *api.Caller, in *api.Input) (
 	})
 }
 
-// rollBack answers POST endpoints/:name/rollback/: it makes an older version current again. Unless the body names one, it is the newest that was published
-// before the current version.
+// rollBack answers POST endpoints/:name/rollback/: it makes an older version current again. Unless the body names one, it is the one with the highest number
+// below that of the current version that is active and no draft.
 func (s *Endpoints) rollBack(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	return s.setCurrent(ctx, c, in, func(e *registry.Endpoint, number int, given bool) (int, error) {
 		if given {
