@@ -23,10 +23,9 @@ func (w *world) begins(t *testing.T, id string, p *result.Plan) {
 	t.Helper()
 	w.remember(t, p, time.Now(), `[1, "a secret"]`)
 	ended := make(chan struct{})
-	asked := *p.Query
-	asked.ClientID = id
+	p.ClientID = id
 	if _, err := w.rt.Runs.Begin(execution.NewRun{
-		Query: &asked, Shows: p, Most: 10, Picked: new(atomic.Int64), Release: func() { close(ended) },
+		Query: p.Query, Shows: p, Most: 10, Picked: new(atomic.Int64), Release: func() { close(ended) },
 		Answer: func(context.Context) (cache.Answer, error) {
 			got, _ := w.rt.Cache.Get(p.Key, p.Policy(time.Now()))
 			return got, nil

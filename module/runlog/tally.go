@@ -212,7 +212,7 @@ func (w *Window) count(at time.Time, what Counted, calls int64) {
 	if !w.Covers(what) {
 		return
 	}
-	w.Counts.Count(what, calls)
+	w.Count(what, calls)
 	w.Steps[at.Sub(w.From)/w.Step].Count(what, calls)
 }
 
