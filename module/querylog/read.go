@@ -275,12 +275,13 @@ func (l *Log) Days(ctx context.Context, enter Enter, project int64, endpoints []
 
 // countsFrom returns the condition for the rows that count the runs of endpoints from a time on, without this process's rows after the last confirmed batch.
 func (l *Log) countsFrom(endpoints []string, from time.Time, confirmed int64) (where string, params []clickhouse.Param) {
-	return "WHERE entry = 'count' AND endpoint_id IN {endpoints:Array(String)} AND at >= {day:DateTime64(6, 'UTC')} " +
-			"AND NOT (origin = {origin:UUID} AND sequence > {confirmed:Int64}) ", []clickhouse.Param{
-			clickhouse.ArrayParam("endpoints", "String", endpoints), moment("day", from),
-			{Name: "origin", Type: "UUID", Value: l.origin.String()},
-			{Name: "confirmed", Type: "Int64", Value: strconv.FormatInt(confirmed, 10)},
-		}
+	where = "WHERE entry = 'count' AND endpoint_id IN {endpoints:Array(String)} AND at >= {day:DateTime64(6, 'UTC')} " +
+		"AND NOT (origin = {origin:UUID} AND sequence > {confirmed:Int64}) "
+	return where, []clickhouse.Param{
+		clickhouse.ArrayParam("endpoints", "String", endpoints), moment("day", from),
+		{Name: "origin", Type: "UUID", Value: l.origin.String()},
+		{Name: "confirmed", Type: "Int64", Value: strconv.FormatInt(confirmed, 10)},
+	}
 }
 
 // unwritten returns the counts of a project that are in no confirmed batch, and the number of the last confirmed batch.
