@@ -229,6 +229,8 @@ func TestMaterializedOptional(t *testing.T) {
 		}
 		if kind == "TrendsQuery" {
 			q["series"] = []any{map[string]any{"kind": "EventsNode", "event": "a"}}
+		} else {
+			q["retentionFilter"] = map[string]any{}
 		}
 		return q
 	}
@@ -268,7 +270,7 @@ func TestMaterializedOptional(t *testing.T) {
 	// Files say the same.
 	c.Server.MustCommand(t, nil, nil, "endpoints", "apply", "--project", strconv.FormatInt(c.Project, 10), folder(t, map[string]string{
 		"kept.yaml": "name: kept\nis_materialized: true\noptional_breakdown_properties: [plan]\nquery:\n  kind: RetentionQuery\n" +
-			"  breakdownFilter: {breakdown: plan, breakdown_type: event}\n  dateRange: {date_from: '2024-02-01', date_to: '2024-02-02'}\n",
+			"  breakdownFilter: {breakdown: plan, breakdown_type: event}\n  dateRange: {date_from: '2024-02-01', date_to: '2024-02-02'}\n  retentionFilter: {}\n",
 	}))
 	filled(t, c, "kept")
 	if answer := run("kept", map[string]any{}); answer["endpoint_materialized"] != true {
