@@ -317,7 +317,9 @@ func createKey(ctx context.Context, keys *registry.Registry, wanted registry.New
 		if mistake, ok := errors.AsType[*registry.FieldError](err); !ok || mistake.Field != "label" || mistake.Code != registry.CodeUnique {
 			return key, secret, err // the error says what was being done
 		}
-		wanted.Label = fmt.Sprintf("%s %d", label, n)
+		number := fmt.Sprintf(" %d", n)
+		runes := []rune(label)
+		wanted.Label = string(runes[:min(len(runes), registry.MaxKeyLabel-len(number))]) + number
 	}
 }
 

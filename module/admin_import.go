@@ -10,6 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/formats"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/imports"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -35,9 +36,12 @@ func adminImport(rt *runtime, w http.ResponseWriter, r *http.Request) (any, erro
 	if err != nil {
 		return nil, badRequest("%w", err)
 	}
-	request := imports.Request{
-		Project: project.ID, Name: query.Get("name"), Format: string(format), Map: mapping,
-		DryRun: query.Get("dry_run") == "true", LearnTypes: query.Get("learn_types") != "false",
+	request := imports.Request{Project: project.ID, Name: query.Get("name"), Format: string(format), Map: mapping}
+	if request.DryRun, err = api.ParseFlag(query.Get("dry_run"), false); err != nil {
+		return nil, badRequest("dry_run: %w", err)
+	}
+	if request.LearnTypes, err = api.ParseFlag(query.Get("learn_types"), true); err != nil {
+		return nil, badRequest("learn_types: %w", err)
 	}
 	progress, end := rt.imports.runs.begin(query.Get("run"))
 	defer end()

@@ -1,6 +1,7 @@
 package module
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,6 +26,8 @@ func TestCreateKeyNumbersLabels(t *testing.T) {
 		{"the third", w.project.ID, registry.Secret, " backend ", "backend 3"},
 		{"a personal one", w.project.ID, registry.Personal, "backend", "backend"},
 		{"one of another project", other.ID, registry.Secret, "backend", "backend"},
+		{"a long one", w.project.ID, registry.Secret, strings.Repeat("ä", 40), strings.Repeat("ä", 40)},
+		{"a long one again", w.project.ID, registry.Secret, strings.Repeat("ä", 40), strings.Repeat("ä", 38) + " 2"},
 		{"none", w.project.ID, registry.Secret, "", ""},
 		{"none again", w.project.ID, registry.Secret, "", ""},
 	}

@@ -225,6 +225,7 @@ func TestEndpointWrites(t *testing.T) {
 		{"freshness of too long", `{"data_freshness_seconds": 604801}`, "data_freshness_seconds", "Ensure this value is less than or equal to 604800."},
 		{"freshness as a word", `{"data_freshness_seconds": "day"}`, "data_freshness_seconds", "A valid integer is required."},
 		{"materialization, inactive", `{"is_materialized": true, "is_active": false}`, "is_materialized", "Cannot enable materialization on inactive endpoint."},
+		{"materialization of a version, inactive", `{"version": 1, "is_materialized": true, "is_active": false}`, "is_materialized", "Cannot enable materialization on inactive endpoint."},
 		{"a draft without a query", `{"draft": true}`, "draft", "A draft needs a query."},
 		{"an invalid time", `{"deprecated_at": "soon"}`, "deprecated_at", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z."},
 		{"an end before the deprecation", `{"deprecated_at": "2026-06-30T00:00:00Z", "sunset_at": "2026-06-29T00:00:00Z"}`, "sunset_at", "A version cannot end before it is deprecated."},

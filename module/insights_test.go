@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
@@ -88,6 +89,47 @@ func TestInsightBody(t *testing.T) {
 	reader := w.send(t, http.MethodGet, "/api/projects/1/insights/"+i.ShortID, "")
 	if level := fieldOf(t, reader, "user_access_level"); level != "viewer" || fieldOf(t, reader, "effective_privilege_level") != 21.0 {
 		t.Errorf("a key that may only read has the level %v", level)
+	}
+}
+
+// TestInsightParams: a query string that can't be read is refused, rather than taken without the parameters in it; ids are measured in characters.
+func TestInsightParams(t *testing.T) {
+	w, _ := insightWorld(t)
+	for params, want := range map[string]int{
+		"":                             http.StatusOK,
+		"filters_override=null":        http.StatusOK,
+		`filters_override={"x":"a;b"}`: http.StatusBadRequest,
+		"refresh=%zz":                  http.StatusBadRequest,
+		"client_query_id=" + strings.Repeat("%C3%A9", result.MaxQueryID):   http.StatusOK,
+		"client_query_id=" + strings.Repeat("%C3%A9", result.MaxQueryID+1): http.StatusBadRequest,
+		"client_query_id=a%2Fb": http.StatusBadRequest,
+	} {
+		for _, path := range []string{"insights/1/", "insights/"} {
+			r := httptest.NewRequest(http.MethodGet, "/api/projects/1/"+path, nil)
+			r.URL.RawQuery = params
+			r.Header.Set("Authorization", "Bearer "+w.secret)
+			answer := httptest.NewRecorder()
+			w.rt.api.ServeHTTP(answer, r)
+			if answer.Code != want {
+				t.Errorf("%s?%s: %d %s, want %d", path, params, answer.Code, answer.Body, want)
+			}
+		}
+	}
+}
+
+// TestInsightFreshness: a stored response says until when its result is fresh, also after that was changed.
+func TestInsightFreshness(t *testing.T) {
+	w, i := insightWorld(t)
+	at := time.Now().Truncate(time.Second)
+	w.cacheInsight(t, i, at, `[1,"x"]`)
+	for _, fresh := range []time.Duration{5 * time.Minute, 5 * time.Minute, time.Hour} {
+		w.rt.QueryFresh, w.rt.plans = fresh, cache.NewMemo(result.PlanMemory, (*result.Plan).Size) // as after a reload
+		w.rt.api = w.rt.newAPI()
+		answer := w.send(t, http.MethodGet, "/api/projects/1/insights/1/", "")
+		text, _ := fieldOf(t, answer, "cache_target_age").(string)
+		if got, err := time.Parse(time.RFC3339, text); err != nil || !got.Equal(at.Add(fresh)) {
+			t.Errorf("fresh for %v since %v: %s", fresh, at, text)
+		}
 	}
 }
 

@@ -206,9 +206,11 @@ func HashKey(key string) [sha256.Size]byte {
 	return sha256.Sum256(append(room[:0], key...))
 }
 
+// MaxKeyLabel is the longest label of a key, in characters: contract api.md, section 6.
+const MaxKeyLabel = 40
+
 // The limits of contract api.md, sections 6 and 8.
 const (
-	maxKeyLabel   = 40
 	maxSecretKeys = 50
 	maxFixed      = 4 << 10 // bytes; not in the contract, like the next
 	maxKeyTargets = 200
@@ -344,8 +346,8 @@ func (r *Registry) UpdateKey(ctx context.Context, id string, u KeyUpdate, now ti
 // checkKey checks the fields of a key that can be changed. Mistakes are *FieldError.
 func checkKey(kind KeyKind, label string, scopes []string) error {
 	switch {
-	case utf8.RuneCountInString(label) > maxKeyLabel:
-		return tooLong("label", maxKeyLabel)
+	case utf8.RuneCountInString(label) > MaxKeyLabel:
+		return tooLong("label", MaxKeyLabel)
 	case len(scopes) == 0:
 		return required("scopes")
 	}

@@ -144,11 +144,21 @@ func (in *Input) link(changes map[string]int) *string {
 	return &link
 }
 
+// Params returns the parameters of the query string. A query string that cannot be read is refused: otherwise a malformed parameter would count as not
+// given.
+func (in *Input) Params() (url.Values, error) {
+	params, err := url.ParseQuery(in.URL.RawQuery)
+	if err != nil {
+		return nil, Invalid("", "invalid_input", "The query string cannot be read: %s.", err)
+	}
+	return params, nil
+}
+
 // QueryInt reads a number from the query string, and reports whether it was given.
 func (in *Input) QueryInt(name string) (n int, given bool, err error) {
-	params, err := url.ParseQuery(in.URL.RawQuery)
-	if err != nil { // otherwise a malformed parameter would count as not given
-		return 0, false, Invalid("", "invalid_input", "The query string cannot be read: %s.", err)
+	params, err := in.Params()
+	if err != nil {
+		return 0, false, err
 	}
 	text := params.Get(name)
 	if text == "" {
@@ -165,7 +175,11 @@ func (in *Input) QueryInt(name string) (n int, given bool, err error) {
 
 // JSONParam reads a JSON parameter of the query string, and reports whether it was given.
 func (in *Input) JSONParam(name string, into any) (bool, error) {
-	text := in.URL.Query().Get(name)
+	params, err := in.Params()
+	if err != nil {
+		return false, err
+	}
+	text := params.Get(name)
 	if text == "" {
 		return false, nil
 	}
@@ -176,6 +190,14 @@ func (in *Input) JSONParam(name string, into any) (bool, error) {
 		return false, Invalid(name, "invalid_input", "The parameter %s must be JSON.", name)
 	}
 	return true, nil
+}
+
+// ParseFlag reads a boolean parameter, which may be empty for its default. Unlike IsTrue, it refuses what is no boolean.
+func ParseFlag(text string, otherwise bool) (bool, error) {
+	if text == "" {
+		return otherwise, nil
+	}
+	return strconv.ParseBool(text) //nolint:wrapcheck // the caller adds the context
 }
 
 // IsTrue reports whether text, a parameter of the query string, stands for true.

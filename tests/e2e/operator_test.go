@@ -125,6 +125,22 @@ func TestCommandsFail(t *testing.T) {
 	}
 }
 
+// TestImportFlags: an import with a flag that is no boolean imports nothing, and one that may be written in several ways means the same.
+func TestImportFlags(t *testing.T) {
+	c := newProject(t)
+	for query, want := range map[string]int{"dry_run=maybe": http.StatusBadRequest, "learn_types=2": http.StatusBadRequest, "dry_run=1": http.StatusOK, "dry_run=True": http.StatusOK} {
+		address := fmt.Sprintf("http://%s/analytics/import?project=%d&%s", server.Admin, c.Project, query)
+		answer, err := http.Post(address, "application/x-ndjson", strings.NewReader(threeLines))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = answer.Body.Close(); answer.StatusCode != want { // only the status matters
+			t.Errorf("%s: %d, want %d", query, answer.StatusCode, want)
+		}
+	}
+	c.Shows(t, "select count() from events", []any{0.0})
+}
+
 // TestKeysLive follows the life of a key: it works, is rolled and revoked, and a listing never shows it.
 func TestKeysLive(t *testing.T) {
 	c := newProject(t)

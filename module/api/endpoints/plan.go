@@ -206,7 +206,7 @@ func badPage(name string, value int) error {
 
 // clientID returns the name by which the caller can cancel the run. A run may carry any text; one that can't be part of a path is ignored.
 func (p *planner) clientID() (id string, err error) {
-	if _, err = api.Field(p.fields, "client_query_id", &id); err != nil || len(id) > result.MaxQueryID || !result.ValidQueryID(id) {
+	if _, err = api.Field(p.fields, "client_query_id", &id); err != nil || !result.ValidQueryID(id) {
 		return "", err
 	}
 	return id, nil

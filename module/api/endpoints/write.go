@@ -88,14 +88,10 @@ func (s *Endpoints) update(ctx context.Context, c *api.Caller, in *api.Input) (*
 		}
 		return api.JSON(http.StatusOK, map[string]bool{"success": true}), nil
 	}
-	active := e.Active
-	if f.active != nil && f.version == nil {
-		active = *f.active
-	}
-	if err := f.checkActive(active); err != nil {
+	if err := f.target(in, e); err != nil {
 		return nil, err
 	}
-	if err := f.target(in, e); err != nil {
+	if err := f.checkActive(f.leavesActive(e)); err != nil {
 		return nil, err
 	}
 	shown, quotas, err := s.change(ctx, c, in, e, &f)
@@ -231,6 +227,22 @@ func (s *Endpoints) mayMaterialize(ctx context.Context, c *api.Caller, of execut
 		return refusal(reason)
 	}
 	return err
+}
+
+// leavesActive reports whether an endpoint, and the version that the fields change, are active after the change. Without a number, is_active is that of
+// the endpoint, and a query makes a new version, which is active.
+func (f *fields) leavesActive(e *registry.Endpoint) bool {
+	if f.version == nil {
+		if f.active != nil && !*f.active || f.active == nil && !e.Active {
+			return false
+		}
+		return f.query != nil || e.Current().Active
+	}
+	version := e.Version(*f.version).Active
+	if f.active != nil {
+		version = *f.active
+	}
+	return e.Active && version
 }
 
 // checkActive refuses to materialize an inactive endpoint.

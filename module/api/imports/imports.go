@@ -185,10 +185,10 @@ func requestOf(in *api.Input) (imports.Request, error) {
 		return out, api.Invalid("map", "invalid_input", "%v", err)
 	}
 	out.Format, out.Map = string(format), mapping
-	if out.DryRun, err = flag(query.Get("dry_run"), false); err != nil {
+	if out.DryRun, err = api.ParseFlag(query.Get("dry_run"), false); err != nil {
 		return out, api.Invalid("dry_run", "invalid_input", "A valid boolean is required.")
 	}
-	if out.LearnTypes, err = flag(query.Get("learn_types"), true); err != nil {
+	if out.LearnTypes, err = api.ParseFlag(query.Get("learn_types"), true); err != nil {
 		return out, api.Invalid("learn_types", "invalid_input", "A valid boolean is required.")
 	}
 	const most = 200
@@ -200,13 +200,6 @@ func requestOf(in *api.Input) (imports.Request, error) {
 
 func known(name string) bool {
 	return slices.Contains(parameters, name) || name == "token" || name == "personal_api_key"
-}
-
-func flag(text string, otherwise bool) (bool, error) {
-	if text == "" {
-		return otherwise, nil
-	}
-	return strconv.ParseBool(text) //nolint:wrapcheck // the caller adds the context
 }
 
 // encoding accepts Content-Encoding as the compression of the file: the file is stored as sent, and its compression is detected from its content.

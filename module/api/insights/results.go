@@ -59,7 +59,7 @@ func (s *Results) plan(c *api.Caller, in *api.Input, i shownInsight, params resu
 	if s.Executor.Peers != nil && peersMayAnswer(c, i.Insight, over) {
 		p.Recipe = &execution.Recipe{Insight: i.ID, Query: i.Query, Variables: bytes.Clone(over.Variables), Filters: bytes.Clone(over.Filters)}
 	}
-	p.Page = cache.PageKey{Limit: -1, Variant: string(memo)}
+	p.Page = cache.PageKey{Limit: -1, Variant: fmt.Sprintf("%s fresh=%s", memo, p.Fresh)} // the response says when the result ceases to be fresh
 	s.Plans.Put(memo, p)
 	return p, nil
 }
@@ -176,6 +176,9 @@ func (s *Results) answer(
 	ctx context.Context, c *api.Caller, in *api.Input, params resultParams, status int, i *registry.Insight,
 ) (*api.Response, error) {
 	c = c.Now(s.Registry)
+	if c.Snapshot.Schema(c.Project.ID) == nil {
+		return nil, api.NotFound("Project not found.") // it was just deleted
+	}
 	one := shownIn(c, in, i)
 	got, err := s.result(ctx, c, in, one, params)
 	if params.written {

@@ -31,7 +31,10 @@ type resultParams struct {
 
 // readParams reads the parameters, and refuses mistakes that don't depend on the query. Writes call it before they write.
 func readParams(c *api.Caller, in *api.Input) (resultParams, error) {
-	given := in.URL.Query()
+	given, err := in.Params()
+	if err != nil {
+		return resultParams{}, err
+	}
 	params := resultParams{mode: execution.RefreshForceCache, clientID: given.Get("client_query_id")}
 	if name := given.Get("refresh"); api.IsTrue(name) {
 		params.mode = execution.RefreshForceBlocking
@@ -42,7 +45,7 @@ func readParams(c *api.Caller, in *api.Input) (resultParams, error) {
 		}
 		params.mode = mode
 	}
-	if !result.ValidQueryID(params.clientID) || len(params.clientID) > result.MaxQueryID {
+	if !result.ValidQueryID(params.clientID) {
 		return params, api.Invalid("client_query_id", "invalid_input", "The id must be usable as a part of a path, and have at most %d characters.", result.MaxQueryID)
 	}
 	for _, over := range []struct {

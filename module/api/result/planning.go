@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
@@ -159,9 +160,9 @@ func overrideFilters(node query.Node, raw json.RawMessage) (query.Node, error) {
 // MaxQueryID is the longest id that a caller can choose for a query, in characters.
 const MaxQueryID = 128
 
-// ValidQueryID reports whether an id fits into a path; an empty id means none.
+// ValidQueryID reports whether an id is not too long and fits into a path; an empty id means none.
 func ValidQueryID(id string) bool {
-	return id != "." && id != ".." && !strings.ContainsFunc(id, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
+	return utf8.RuneCountInString(id) <= MaxQueryID && id != "." && id != ".." && !strings.ContainsFunc(id, func(r rune) bool { return r == '/' || unicode.IsControl(r) })
 }
 
 // FormatResults returns results as a plain text table, for people and language models.
