@@ -218,6 +218,41 @@ func TestMaterializedSurvives(t *testing.T) {
 	materialized(t, c, "slow", true, nil, []any{1.0})
 }
 
+// TestMaterializedShown: what is shown of a table, and the document of its endpoint, need nothing of the caller's rate, even after a restart.
+func TestMaterializedShown(t *testing.T) {
+	s := harness.Start(t, "limits {\n\t\t\trate 3/h\n\t\t}")
+	c := s.Client(s.Project(t, "shown"))
+	importLines(t, c, tableLines)
+	must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{
+		"name": "plan", "is_materialized": true, "query": hogql("select event, count() as n from events group by event"),
+	})
+	filled(t, c, "plan")
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, time.Minute, func() error { // ClickHouse answers, and then the rate is spent
+		if answer := c.HogQL(t, fmt.Sprint("select ", time.Now().UnixNano())); answer.Status != http.StatusTooManyRequests {
+			return fmt.Errorf("%d %s", answer.Status, answer.Raw)
+		}
+		return nil
+	})
+	if state := must(t, c, http.StatusOK, http.MethodGet, "endpoints/plan/materialization_status/", nil); state["status"] != "Completed" || state["ready"] != true {
+		t.Errorf("the table is %v", state)
+	}
+	record := must(t, c, http.StatusOK, http.MethodGet, "endpoints/plan/", nil)
+	if table, _ := record["materialization"].(map[string]any); table["ready"] != true || table["reason"] != nil {
+		t.Errorf("the record has %v", table)
+	}
+	must(t, c, http.StatusOK, http.MethodGet, "endpoints/plan/openapi.json", nil)
+	versions := must(t, c, http.StatusOK, http.MethodGet, "endpoints/plan/versions/?limit=1", nil)
+	if list, _ := versions["results"].([]any); versions["count"] != 1.0 || len(list) != 1 {
+		t.Errorf("the versions are %v", versions)
+	}
+}
+
 // TestMaterializedOptional: a run may leave out the breakdowns that its version declares optional, and then reads the table.
 func TestMaterializedOptional(t *testing.T) {
 	c := newProject(t)

@@ -3,6 +3,7 @@ package endpoints
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
-	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -36,7 +36,7 @@ func (s *Documents) Routes() []api.Route {
 }
 
 // one answers with the document of one version of an endpoint.
-func (s *Documents) one(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+func (s *Documents) one(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	e, err := find(c, in.At.Name)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (s *Documents) one(_ context.Context, c *api.Caller, in *api.Input) (*api.R
 	if site.WideAsText, err = wideAsText(in); err != nil {
 		return nil, err
 	}
-	described, err := s.describe(c, e, v, withRows, site)
+	described, err := s.describe(ctx, c, e, v, withRows, site)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *Documents) one(_ context.Context, c *api.Caller, in *api.Input) (*api.R
 }
 
 // all answers with one document for the active endpoints of the project.
-func (s *Documents) all(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
+func (s *Documents) all(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	withRows, err := showsRows(in)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,10 @@ func (s *Documents) all(_ context.Context, c *api.Caller, in *api.Input) (*api.R
 		if !e.Active || !e.Current().Active {
 			continue
 		}
-		d, err := s.describe(c, e, e.Current(), withRows, site)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("describing endpoints: %w", context.Cause(ctx))
+		}
+		d, err := s.describe(ctx, c, e, e.Current(), withRows, site)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +118,9 @@ func (s *Documents) document(in *api.Input, doc *openapi3.T) *api.Response {
 }
 
 // describe returns a version of an endpoint for its document. With withRows, it includes rows of a cached run.
-func (s *Documents) describe(c *api.Caller, e *registry.Endpoint, v *registry.Version, withRows bool, site openapi.Site) (*openapi.Endpoint, error) {
+func (s *Documents) describe(
+	ctx context.Context, c *api.Caller, e *registry.Endpoint, v *registry.Version, withRows bool, site openapi.Site,
+) (*openapi.Endpoint, error) {
 	node, err := api.StoredQuery(e, v)
 	if err != nil {
 		return nil, err
@@ -134,21 +139,18 @@ func (s *Documents) describe(c *api.Caller, e *registry.Endpoint, v *registry.Ve
 		d.Variables = describeVariables(c, n)
 	}
 	if v.Table != nil {
-		s.requireVariables(c, d, e, v, node)
+		s.requireVariables(ctx, c, d, e, v, node)
 	}
 	if withRows {
-		d.Example = s.Runs.example(c, e, v, node, site.WideAsText)
+		d.Example = s.Runs.example(ctx, c, e, v, node, site.WideAsText)
 	}
 	return d, nil
 }
 
 // requireVariables marks the variables as required that runs of a materialized version must give. It drops those for the date range, which is fixed in a
 // table.
-func (s *Documents) requireVariables(c *api.Caller, d *openapi.Endpoint, e *registry.Endpoint, v *registry.Version, node query.Node) {
-	var plan *materialize.Plan
-	if s.Runs.Executor.Shards.Of(c.Project.ID).Known() != nil {
-		plan, _ = tableOf(context.Background(), s.Runs.Executor, c, e, v, node) // without a plan, nothing is required
-	}
+func (s *Documents) requireVariables(ctx context.Context, c *api.Caller, d *openapi.Endpoint, e *registry.Endpoint, v *registry.Version, node query.Node) {
+	plan, _ := shownTable(ctx, s.Runs.Executor, c, e, v, node) // without a plan, nothing is required
 	required := requiredVariables(v, node, plan)
 	_, isInsight := node.(query.Insight)
 	d.Variables = slices.DeleteFunc(d.Variables, func(v openapi.Variable) bool { return isInsight && isDate(v.Name) })

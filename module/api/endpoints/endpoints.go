@@ -5,6 +5,7 @@ package endpoints
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
@@ -109,9 +110,9 @@ func (s *Endpoints) listVersions(ctx context.Context, c *api.Caller, in *api.Inp
 	if err != nil {
 		return nil, err
 	}
-	records := []record{}
-	for i := len(e.Versions) - 1; i >= 0; i-- {
-		records = append(records, s.current(c, s.recordOfVersion(ctx, c, in, e, &e.Versions[i]), &e.Versions[i]))
+	newest := make([]*registry.Version, 0, len(e.Versions))
+	for i := range slices.Backward(e.Versions) {
+		newest = append(newest, &e.Versions[i])
 	}
-	return api.PageOf(in, records)
+	return api.PageBy(in, newest, func(v *registry.Version) record { return s.current(c, s.recordOfVersion(ctx, c, in, e, v), v) })
 }

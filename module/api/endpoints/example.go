@@ -19,7 +19,7 @@ const (
 
 // example returns the body of a run of a version with default variables, cut to its first rows, if the cache holds one: it runs nothing. node is the
 // version's query. It is nil if there is none.
-func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node, wideAsText bool) json.RawMessage {
+func (s *Runs) example(ctx context.Context, c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node, wideAsText bool) json.RawMessage {
 	if !v.Active {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version,
 	if err != nil {
 		return nil // a version that does not run has no example
 	}
-	stored := s.exampleTable(c, e, v, node, &bound)
+	stored := s.exampleTable(ctx, c, e, v, node, &bound)
 	for _, rows := range []compiler.Mode{compiler.QueryRoute, compiler.Pages} { // of runs without and with a limit
 		p := &result.Plan{
 			Query: &execution.Query{Endpoint: e, Version: v, Rows: rows, Stored: stored}, Freshness: execution.Freshness{Fresh: freshness(v)},
@@ -46,11 +46,11 @@ func (s *Runs) example(c *api.Caller, e *registry.Endpoint, v *registry.Version,
 }
 
 // exampleTable returns the table that a run without variables reads; nil if there is none.
-func (s *Runs) exampleTable(c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node, bound *binding) *execution.Stored {
+func (s *Runs) exampleTable(ctx context.Context, c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node, bound *binding) *execution.Stored {
 	if v.Table == nil || v.Table.Fill == 0 || !c.Start.Before(readUntil(v)) {
 		return nil
 	}
-	plan, err := tableOf(context.Background(), s.Executor, c, e, v, node)
+	plan, err := shownTable(ctx, s.Executor, c, e, v, node)
 	if err != nil || !isReadable(v.Table, plan) || !plan.Serves(bound.values) {
 		return nil
 	}

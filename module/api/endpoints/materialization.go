@@ -54,7 +54,9 @@ func (s *Endpoints) materializationOf(
 		}
 	}
 	reason, err := whyNot(ctx, err, impossible)
-	if err != nil {
+	if mistakes := compiler.Mistakes(err); len(mistakes) > 0 {
+		reason = mistakes[0].Detail
+	} else if err != nil {
 		reason = errNotNow.Error()
 	}
 	return materialization{CanMaterialize: reason == "", Reason: api.OrNull(reason)}
@@ -75,19 +77,13 @@ func statusOf(t *registry.Table, fits bool) string {
 	return tableCompleted
 }
 
-// errNotNow says that a table can't be planned now.
-var errNotNow = errors.New("ClickHouse has not answered yet.") //nolint:staticcheck // shown to users as it is
-
 // planOf returns the plan of the table that a version has or would have.
 func (s *Endpoints) planOf(ctx context.Context, c *api.Caller, e *registry.Endpoint, v *registry.Version) (*materialize.Plan, error) {
-	if s.Executor.Shards.Of(c.Project.ID).Known() == nil {
-		return nil, errNotNow // reading a record doesn't wait for ClickHouse
-	}
 	node, err := api.StoredQuery(e, v)
 	if err != nil {
 		return nil, err
 	}
-	return tableOf(ctx, s.Executor, c, e, v, node)
+	return shownTable(ctx, s.Executor, c, e, v, node)
 }
 
 // whyNot returns the reason why a version can't be materialized: from the error of planning it, else from impossible; empty if it can be. It returns any

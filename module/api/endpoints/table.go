@@ -16,12 +16,28 @@ import (
 )
 
 // tableOf returns the plan of the table that a version has or would have. Its error is a *materialize.Refusal, or the reason why it can't be planned now.
-func tableOf(ctx context.Context, exec *execution.Executor, c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node) (*materialize.Plan, error) {
+// by are the compiles on which its time counts.
+func tableOf(
+	ctx context.Context, exec *execution.Executor, by *execution.Compiles, c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node,
+) (*materialize.Plan, error) {
 	of := execution.Subject{Project: c.Project.ID, Endpoint: e.Name, Version: v.Number, Node: node, Optional: v.OptionalBreakdowns}
 	if v.Table != nil {
 		of.Buckets = v.Table.Buckets
 	}
-	return exec.KnownTable(ctx, c.Snapshot, exec.CompilesOf(c.Key, c.Share, c.Project.ID), v.ID, of, c.Start)
+	return exec.KnownTable(ctx, c.Snapshot, by, v.ID, of, c.Start)
+}
+
+// errNotNow says that a table can't be planned now.
+var errNotNow = errors.New("ClickHouse has not answered yet.") //nolint:staticcheck // shown to users as it is
+
+// shownTable is tableOf for a record or a document, which neither waits for ClickHouse nor counts on the caller's rate.
+func shownTable(
+	ctx context.Context, exec *execution.Executor, c *api.Caller, e *registry.Endpoint, v *registry.Version, node query.Node,
+) (*materialize.Plan, error) {
+	if exec.Shards.Of(c.Project.ID).Known() == nil {
+		return nil, errNotNow
+	}
+	return tableOf(ctx, exec, exec.CompilesOf(nil, nil, c.Project.ID), c, e, v, node)
 }
 
 // stored finds the table that a run of a materialized version reads. It refuses a run without a required variable, which would read the whole table
@@ -33,7 +49,8 @@ func (p *planner) stored(ctx context.Context, node query.Node, bound *binding) (
 	var plan *materialize.Plan
 	var err error
 	if p.exec.Shards.Of(p.c.Project.ID).Known() != nil {
-		if plan, err = tableOf(ctx, p.exec, p.c, p.Endpoint, p.Version, node); execution.IsRefusal(err) || ctx.Err() != nil {
+		by := p.exec.CompilesOf(p.c.Key, p.c.Share, p.c.Project.ID)
+		if plan, err = tableOf(ctx, p.exec, by, p.c, p.Endpoint, p.Version, node); execution.IsRefusal(err) || ctx.Err() != nil {
 			return nil, err
 		}
 	}
