@@ -19,8 +19,10 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/files"
 	"github.com/caddy-analytics/caddy-analytics/module/api/projects"
 	"github.com/caddy-analytics/caddy-analytics/module/backups"
+	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/imports"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -120,11 +122,11 @@ func adminError(err error) error {
 		status = http.StatusBadRequest
 	case errors.As(err, &mistake), errors.Is(err, errBadRequest), errors.Is(err, registry.ErrRevoked), errors.As(err, new(*backups.RefusedError)):
 		status = http.StatusBadRequest
-	case errors.As(err, new(*backups.BrokenOffError)):
+	case errors.As(err, new(*backups.BrokenOffError)), errors.As(err, new(*deletions.RefusedError)):
 		status = http.StatusConflict
 	case errors.Is(err, registry.ErrNotFound):
 		status = http.StatusNotFound
-	case errors.Is(err, registry.ErrUnavailable), errors.Is(err, registry.ErrInDoubt):
+	case errors.Is(err, registry.ErrUnavailable), errors.Is(err, registry.ErrInDoubt), errors.Is(err, errClosed), files.IsPassing(err):
 		status = http.StatusServiceUnavailable
 	}
 	return caddy.APIError{HTTPStatus: status, Err: err, Message: err.Error()}

@@ -1,12 +1,20 @@
 package module
 
 import (
+	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/deletions"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -44,5 +52,27 @@ func TestCreateKeyNumbersLabels(t *testing.T) {
 	_, _, err := createKey(t.Context(), w.rt.registry, registry.NewKey{Project: w.project.ID, Kind: registry.Secret, Label: "x", Scopes: []string{"*"}}, began)
 	if got := api.ErrorOf(err); got.Status != 400 || got.Attr != "scopes" {
 		t.Errorf("another mistake is answered with %v", got)
+	}
+}
+
+// TestAdminErrors: an operator's request that could not be done now says so, as the API does.
+func TestAdminErrors(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error
+		want int
+	}{
+		"a mistake":                      {badRequest("no such thing"), http.StatusBadRequest},
+		"a project that is not there":    {registry.ErrNotFound, http.StatusNotFound},
+		"a registry that is away":        {registry.ErrUnavailable, http.StatusServiceUnavailable},
+		"a ClickHouse that is away":      {&clickhouse.Error{Kind: clickhouse.Unavailable}, http.StatusServiceUnavailable},
+		"a ClickHouse that is not known": {warehouse.ErrStillLooking, http.StatusServiceUnavailable},
+		"a full queue":                   {admission.ErrQueueFull, http.StatusServiceUnavailable},
+		"rows that can't be deleted":     {&deletions.RefusedError{Reason: "a view"}, http.StatusConflict},
+		"anything else":                  {errors.New("a bug"), http.StatusInternalServerError},
+	} {
+		answer, ok := errors.AsType[caddy.APIError](adminError(fmt.Errorf("doing it: %w", tt.err)))
+		if !ok || answer.HTTPStatus != tt.want || !strings.Contains(answer.Message, tt.err.Error()) {
+			t.Errorf("%s: %d %s, want %d", name, answer.HTTPStatus, answer.Message, tt.want)
+		}
 	}
 }
