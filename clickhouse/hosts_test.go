@@ -190,9 +190,7 @@ func TestHostDies(t *testing.T) {
 	c := openWith(t, clickhouse.Config{DSN: dsn, Concurrency: 10})
 	wake(t, c)
 	signal := func(s syscall.Signal) {
-		if err := syscall.Kill(second.PID(), s); err != nil {
-			t.Error(err)
-		}
+		embeddedtest.Signal(t, second, s)
 	}
 	t.Run("killed", func(t *testing.T) {
 		during(t, c, func() { signal(syscall.SIGKILL) })

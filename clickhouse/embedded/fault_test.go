@@ -25,6 +25,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 )
 
 // slack is the limit for things that take a fraction of a second on an idle machine. Things that never happen, or only
@@ -196,9 +197,7 @@ func TestRestart(t *testing.T) {
 
 	dsn, pid := e.DSN(), e.PID()
 	for round := range 2 {
-		if err := syscall.Kill(e.PID(), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		embeddedtest.Signal(t, e, syscall.SIGKILL)
 		if round == 0 {
 			select {
 			case err := <-running:
@@ -248,9 +247,7 @@ func TestDown(t *testing.T) {
 	if err := os.Remove(cfg.Library); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(e.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	embeddedtest.Signal(t, e, syscall.SIGKILL)
 	eventually(t, "a start has failed", func() bool { return logs.FilterMessage("the embedded engine failed to start").Len() > 0 })
 	for range 3 {
 		begun := time.Now()

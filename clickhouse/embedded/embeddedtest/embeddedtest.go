@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,4 +78,19 @@ func Connect(tb testing.TB, dsn string) driver.Conn {
 		}
 	})
 	return conn
+}
+
+// Signal sends a signal to an engine's process. After a restart, the engine may answer queries a moment before its process is known.
+func Signal(tb testing.TB, e *embedded.Engine, s syscall.Signal) {
+	tb.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for ; e.PID() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) { // 0 stands for the process group of the test
+			tb.Error("the engine has no process")
+			return
+		}
+	}
+	if err := syscall.Kill(e.PID(), s); err != nil {
+		tb.Error(err)
+	}
 }
