@@ -239,9 +239,12 @@ func TestMaterializedShown(t *testing.T) {
 		}
 		return nil
 	})
-	if state := must(t, c, http.StatusOK, http.MethodGet, "endpoints/plan/materialization_status/", nil); state["status"] != "Completed" || state["ready"] != true {
-		t.Errorf("the table is %v", state)
-	}
+	harness.Eventually(t, time.Minute, func() error { // the queries may have been refused before ClickHouse answered
+		if state := must(t, c, http.StatusOK, http.MethodGet, "endpoints/plan/materialization_status/", nil); state["status"] != "Completed" || state["ready"] != true {
+			return fmt.Errorf("the table is %v", state)
+		}
+		return nil
+	})
 	record := must(t, c, http.StatusOK, http.MethodGet, "endpoints/plan/", nil)
 	if table, _ := record["materialization"].(map[string]any); table["ready"] != true || table["reason"] != nil {
 		t.Errorf("the record has %v", table)
