@@ -44,7 +44,7 @@ type Request struct {
 	Awaited <-chan struct{}
 	// The longest that the request waits. Zero: until its context ends.
 	Wait time.Duration
-	// The request may join the queue however long that is.
+	// The request may join the queue however long that is, and makes it no longer for others.
 	Uncounted bool
 	Class     *Class // nil: only the places limit how many run
 }
@@ -86,6 +86,7 @@ type share struct {
 	on      *shard
 	held    int
 	waiting int
+	counted int    // of the waiting ones, those that count as its queue
 	turn    uint64 // when the project was last served or, if later, began to ask
 	queues  map[*Class]*queues
 }
@@ -105,6 +106,7 @@ const (
 type ticket struct {
 	share   *share
 	class   *Class
+	counted bool
 	queue   priority
 	serial  uint64        // of its arrival in the queue
 	at      *list.Element // nil once it is out of the queue
@@ -185,7 +187,7 @@ func (s *Scheduler) HasRoom(r Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.projects[r.Project]
-	return known == nil || known.waiting < s.limits.Queue
+	return known == nil || known.counted < s.limits.Queue
 }
 
 // Each yields how many queries of each project run and wait. A project that has asked once stays listed.
@@ -228,15 +230,15 @@ func (s *Scheduler) join(r Request) (*ticket, error) {
 		p = &share{project: r.Project, on: s.shard(s.of(r.Project)), queues: map[*Class]*queues{}}
 		s.projects[r.Project] = p
 	}
-	t := &ticket{share: p, class: r.Class, queue: r.priority(), ready: make(chan struct{})}
+	t := &ticket{share: p, class: r.Class, counted: !r.Uncounted, queue: r.priority(), ready: make(chan struct{})}
 	if p.held == 0 && p.waiting == 0 {
 		s.serial++
 		p.turn = s.serial
 	}
-	before := p.waiting
+	before := p.counted
 	s.enqueue(t)
 	s.dispatch(p.on)
-	if t.at != nil && before >= s.limits.Queue && !r.Uncounted {
+	if t.at != nil && before >= s.limits.Queue && t.counted {
 		s.dequeue(t)
 		return nil, ErrQueueFull
 	}
@@ -287,7 +289,7 @@ func (s *Scheduler) enqueue(t *ticket) {
 	s.serial++
 	t.serial = s.serial
 	t.at = of[t.queue].PushBack(t)
-	p.waiting++
+	p.add(t, 1)
 	waiting := p.on.waiting[t.class]
 	if waiting == nil {
 		waiting = map[*share]struct{}{}
@@ -301,9 +303,17 @@ func (s *Scheduler) dequeue(t *ticket) {
 	of := p.queues[t.class]
 	of[t.queue].Remove(t.at)
 	t.at = nil
-	p.waiting--
+	p.add(t, -1)
 	if of.first() == nil {
 		delete(p.on.waiting[t.class], p)
+	}
+}
+
+// add counts tickets that begin to wait, or cease to.
+func (p *share) add(t *ticket, n int) {
+	p.waiting += n
+	if t.counted {
+		p.counted += n
 	}
 }
 

@@ -165,6 +165,35 @@ func TestUncounted(t *testing.T) {
 	})
 }
 
+// TestUncountedTakeNoRoom: however many uncounted requests wait, others may join the queue, and get free places.
+func TestUncountedTakeNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := admission.New(admission.Limits{Places: 3, Project: 2, Queue: 1})
+		rare := &admission.Class{Most: 1}
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if place, err := s.Enter(ctx, admission.Request{Project: 1, Uncounted: true, Class: rare}); err == nil {
+					<-ctx.Done()
+					place.Leave()
+				}
+			})
+		}
+		synctest.Wait()
+		if !s.HasRoom(admission.Request{Project: 1}) {
+			t.Error("there is no room in an empty queue")
+		}
+		place := enter(t, s, 1) // a free one
+		if _, err := s.Enter(t.Context(), admission.Request{Project: 1, Wait: time.Minute}); !errors.Is(err, admission.ErrTooLong) {
+			t.Errorf("the first in the queue: %v", err)
+		}
+		place.Leave()
+		stop()
+		all.Wait()
+	})
+}
+
 // TestEndsLoseNoPlace: requests whose contexts end at any moment leave all places free.
 func TestEndsLoseNoPlace(t *testing.T) {
 	s := admission.New(admission.Limits{Places: 3, Project: 2, Queue: 1000})

@@ -28,6 +28,7 @@ type modelRequest struct {
 	name    string
 	project int64
 	class   *admission.Class
+	free    bool // not counted in the queue
 	awaited bool
 	since   int // its position in the order of the waiting requests
 	until   time.Time
@@ -64,11 +65,16 @@ func (m *model) ask(r *modelRequest) {
 		m.order++
 		m.turns[r.project] = m.order
 	}
-	before := m.count(r.project, "waits")
+	before := 0
+	for _, other := range m.asked {
+		if other.project == r.project && other.state == "waits" && !other.free {
+			before++
+		}
+	}
 	m.queue(r)
 	m.asked = append(m.asked, r)
 	m.serve()
-	if r.state == "waits" && before >= m.limits.Queue {
+	if r.state == "waits" && before >= m.limits.Queue && !r.free {
 		r.state = "full"
 	}
 }
@@ -149,7 +155,7 @@ func playModel(rt *rapid.T) {
 		"ask": func(rt *rapid.T) {
 			r := &modelRequest{
 				name: fmt.Sprint("r", len(m.asked)), project: rapid.Int64Range(1, 4).Draw(rt, "project"), awaited: rapid.Bool().Draw(rt, "awaited"),
-				class: rapid.SampledFrom(classes).Draw(rt, "class"),
+				class: rapid.SampledFrom(classes).Draw(rt, "class"), free: rapid.Bool().Draw(rt, "uncounted"),
 				until: time.Now().Add(time.Duration(rapid.IntRange(1, 30).Draw(rt, "patience"))*time.Minute + time.Duration(len(m.asked))),
 			}
 			ctx, cancel := context.WithCancel(context.Background())
@@ -161,7 +167,7 @@ func playModel(rt *rapid.T) {
 			}
 			go func() {
 				var err error
-				r.place, err = s.Enter(ctx, admission.Request{Project: r.project, Awaited: becomes, Wait: time.Until(r.until), Class: r.class})
+				r.place, err = s.Enter(ctx, admission.Request{Project: r.project, Awaited: becomes, Wait: time.Until(r.until), Class: r.class, Uncounted: r.free})
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
