@@ -72,10 +72,14 @@ func (r *room) turn(ctx context.Context, o *Options) (done func(), err error) {
 	return func() { end(); unlock() }, nil
 }
 
-// patience is how long a batch that has a place waits for its turn.
-const patience = time.Second
+const (
+	// patience is how long a batch that has a place waits for its turn.
+	patience = time.Second
+	// grace is how long a batch that has its turn waits for a place.
+	grace = 100 * time.Millisecond
+)
 
-// placedTurn waits for a place and for a turn. It has no turn while it waits for a place, and no place while it waits long for a turn.
+// placedTurn waits for a place and for a turn. It has no turn while it waits long for a place, and no place while it waits long for a turn.
 func (r *room) placedTurn(ctx context.Context, o *Options) (done func(), err error) {
 	if o.Enter == nil {
 		return r.turn(ctx, o)
@@ -99,7 +103,17 @@ func (r *room) placedTurn(ctx context.Context, o *Options) (done func(), err err
 		if end, err = r.turn(ctx, o); err != nil {
 			return nil, err
 		}
+		soon, cancel = context.WithTimeout(ctx, grace)
+		leave, err = o.Enter(soon)
+		late = soon.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil {
+			return func() { end(); leave() }, nil
+		}
 		end()
+		if !late {
+			return nil, err
+		}
 	}
 }
 

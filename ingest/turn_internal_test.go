@@ -77,7 +77,7 @@ func TestWaitForTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		backup()
-		synctest.Wait()
+		time.Sleep(2 * grace)
 		if places.waiting != 1 || len(turns.turn) > 0 {
 			t.Errorf("after the backup %d batches wait for a place, and the turn is taken: %t", places.waiting, len(turns.turn) > 0)
 		}
@@ -86,6 +86,31 @@ func TestWaitForTurn(t *testing.T) {
 		if len(places.turn)+len(turns.turn)+len(r.writing) > 0 {
 			t.Error("after the batch something is held")
 		}
+	})
+}
+
+// TestTurnWon: a batch that waited long for its turn, and then finds a place, keeps the turn.
+func TestTurnWon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		places, r := newCounted(), &room{writing: newTurn()}
+		given := 0
+		slow := func(ctx context.Context) (func(), error) { // takes longer than a batch with a place waits
+			select {
+			case <-time.After(2 * patience):
+				given++
+				return func() {}, nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+		done, err := r.placedTurn(t.Context(), &Options{Enter: places.take, Turn: slow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(places.turn) != 1 || given != 1 {
+			t.Errorf("the batch begins with %d places, after %d turns", len(places.turn), given)
+		}
+		done()
 	})
 }
 
