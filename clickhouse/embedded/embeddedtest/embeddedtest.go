@@ -84,13 +84,15 @@ func Connect(tb testing.TB, dsn string) driver.Conn {
 func Signal(tb testing.TB, e *embedded.Engine, s syscall.Signal) {
 	tb.Helper()
 	deadline := time.Now().Add(time.Minute)
-	for ; e.PID() == 0; time.Sleep(time.Millisecond) {
+	pid := e.PID()
+	for ; pid == 0; pid = e.PID() {
 		if time.Now().After(deadline) { // 0 stands for the process group of the test
 			tb.Error("the engine has no process")
 			return
 		}
+		time.Sleep(time.Millisecond)
 	}
-	if err := syscall.Kill(e.PID(), s); err != nil {
+	if err := syscall.Kill(pid, s); err != nil {
 		tb.Error(err)
 	}
 }
