@@ -415,9 +415,14 @@ func (e *Error) Log(logger *zap.Logger, r *http.Request, requestID string) {
 	if e.Status < 500 {
 		return
 	}
-	logger.Error("request failed",
+	fields := []zap.Field{
 		zap.Int("status", e.Status), zap.String("code", e.Code), zap.String("request_id", requestID),
-		zap.String("method", r.Method), zap.String("path", r.URL.Path), Logged(e.Cause))
+		zap.String("method", r.Method), zap.String("path", r.URL.Path), Logged(e.Cause),
+	}
+	if crash, ok := errors.AsType[*cache.PanicError](e.Cause); ok {
+		fields = append(fields, zap.ByteString("stack", crash.Stack))
+	}
+	logger.Error("request failed", fields...)
 }
 
 // errStalled is the answer to a body that stops arriving.

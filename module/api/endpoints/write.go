@@ -187,6 +187,9 @@ func (s *Endpoints) setQuery(
 func (s *Endpoints) setTable(ctx context.Context, c *api.Caller, e *registry.Endpoint, node query.Node, update *registry.EndpointUpdate) error {
 	before := e.Version(update.Version)
 	renewed := update.Query != nil && (update.Draft || !update.SameQuery(before.Query))
+	if update.Query != nil && !renewed && !before.Active && api.Deref(update.Table.On) {
+		return errInactive // the query is that of the version
+	}
 	of := execution.Subject{Endpoint: e.Name, Version: before.Number, Node: node, Buckets: update.Table.Buckets, Optional: before.OptionalBreakdowns}
 	if renewed {
 		of.Version = len(e.Versions) + 1
@@ -248,10 +251,12 @@ func (f *fields) leavesActive(e *registry.Endpoint) bool {
 // checkActive refuses to materialize an inactive endpoint.
 func (f *fields) checkActive(active bool) error {
 	if f.materialized != nil && *f.materialized && !active {
-		return api.Invalid("is_materialized", "invalid_input", "Cannot enable materialization on inactive endpoint.")
+		return errInactive
 	}
 	return nil
 }
+
+var errInactive = api.Invalid("is_materialized", "invalid_input", "Cannot enable materialization on inactive endpoint.")
 
 func (s *Endpoints) delete(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	e, err := find(c, in.At.Name)

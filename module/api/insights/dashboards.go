@@ -70,13 +70,16 @@ const maxDashboardBytes = 64 << 20
 type room struct{ used atomic.Int64 }
 
 // isFull reports whether there is no room for a further result, however small.
-func (r *room) isFull() bool { return r.used.Load() > maxDashboardBytes }
+func (r *room) isFull() bool { return r.used.Load() >= maxDashboardBytes }
 
-// reserve takes the bytes of a result before it is rendered, and reports whether they fit. The first result does, whatever its size. Once a result did not
-// fit, no other one does.
+// reserve takes the bytes of a result before it is rendered, and reports whether they fit. The first result does, whatever its size.
 func (r *room) reserve(n int64) bool {
 	used := r.used.Add(n)
-	return used <= maxDashboardBytes || used == n
+	if used <= maxDashboardBytes || used == n {
+		return true
+	}
+	r.used.Add(-n)
+	return false
 }
 
 // settle replaces the bytes reserved for a result by those that it takes.

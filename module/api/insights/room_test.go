@@ -14,10 +14,10 @@ func TestRoom(t *testing.T) {
 		sizes []int64
 		want  []bool
 	}{
-		"exactly all":             {[]int64{most / 2, most / 2}, []bool{true, true}},
-		"two at once":             {[]int64{most - 1, 2}, []bool{true, false}},
-		"a large first one":       {[]int64{2 * most, 1}, []bool{true, false}},
-		"nothing after a refusal": {[]int64{1, most, 1}, []bool{true, false, false}},
+		"exactly all":                 {[]int64{most / 2, most / 2}, []bool{true, true}},
+		"two at once":                 {[]int64{most - 1, 2}, []bool{true, false}},
+		"a large first one":           {[]int64{2 * most, 1}, []bool{true, false}},
+		"a small one after a refusal": {[]int64{1, most, 1}, []bool{true, false, true}},
 	} {
 		var space room
 		for i, size := range tt.sizes {
