@@ -72,12 +72,14 @@ func TestWaitForTurn(t *testing.T) {
 			begun <- done
 		}()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		query, err := places.take(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		backup()
 		time.Sleep(2 * grace)
+		synctest.Wait()
 		if places.waiting != 1 || len(turns.turn) > 0 {
 			t.Errorf("after the backup %d batches wait for a place, and the turn is taken: %t", places.waiting, len(turns.turn) > 0)
 		}
