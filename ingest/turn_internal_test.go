@@ -22,6 +22,20 @@ func (c *counted) take(ctx context.Context) (func(), error) {
 	return c.lock(ctx)
 }
 
+// begin lets a batch wait for its place and its turn, and yields what ends the batch.
+func begin(t *testing.T, r *room, o *Options) <-chan func() {
+	t.Helper()
+	begun := make(chan func())
+	go func() {
+		done, err := r.placedTurn(t.Context(), o)
+		if err != nil {
+			t.Error(err)
+		}
+		begun <- done
+	}()
+	return begun
+}
+
 // TestWaitForPlace: a batch that waits for a place keeps nobody from writing.
 func TestWaitForPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -30,14 +44,7 @@ func TestWaitForPlace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		begun := make(chan func())
-		go func() {
-			done, err := r.placedTurn(t.Context(), &Options{Enter: places.take, Turn: turns.take})
-			if err != nil {
-				t.Error(err)
-			}
-			begun <- done
-		}()
+		begun := begin(t, r, &Options{Enter: places.take, Turn: turns.take})
 		synctest.Wait()
 		if places.waiting != 1 {
 			t.Fatal("the batch does not wait for a place")
@@ -63,14 +70,7 @@ func TestWaitForTurn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		begun := make(chan func())
-		go func() {
-			done, err := r.placedTurn(t.Context(), &Options{Enter: places.take, Turn: turns.take})
-			if err != nil {
-				t.Error(err)
-			}
-			begun <- done
-		}()
+		begun := begin(t, r, &Options{Enter: places.take, Turn: turns.take})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		query, err := places.take(t.Context())

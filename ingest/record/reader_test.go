@@ -137,7 +137,7 @@ func FuzzSkip(f *testing.F) {
 	})
 }
 
-// TestKeys: an item that is no string is no key, and does not keep the others from being keys. Lists of ids are read whole or not at all.
+// TestKeys: of a list, the strings are keys, whatever the other items are. Lists of ids are read whole or not at all.
 func TestKeys(t *testing.T) {
 	for _, tt := range []struct {
 		in          string

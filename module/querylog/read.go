@@ -34,7 +34,8 @@ func text(name, value string) clickhouse.Param {
 	return clickhouse.Param{Name: name, Type: "String", Value: value}
 }
 
-// Queries returns the queries of a project that have a name and ended after a time, oldest first. Of more than most, it returns the newest. Those not written yet are missing.
+// Queries returns the queries of a project that have a name and ended after a time, oldest first. Of more than most, it returns the newest. Those not
+// written yet are missing.
 func (l *Log) Queries(ctx context.Context, enter Enter, project int64, name string, after time.Time, most int) ([]*Query, error) {
 	if !l.has(project) {
 		return nil, nil

@@ -92,8 +92,8 @@ func plan(e *execution.Executor, c *execution.Caller, node query.Node, mode exec
 	return p
 }
 
-// Ask runs a query like the query route, with the held tables that the caller may read, for an answer in another form. fresh is the maximum age of its result; 0 leaves that to the refresh modes. If
-// there is no error, the answer has an entry.
+// Ask runs a query like the query route, with the held tables that the caller may read, for an answer in another form. fresh is the maximum
+// age of its result; 0 leaves that to the refresh modes. If there is no error, the answer has an entry.
 func Ask(ctx context.Context, e *execution.Executor, c *api.Caller, q query.Node, fresh time.Duration) (execution.Result, error) {
 	p, err := PlanHeld(e, c, q, Overrides{}, execution.RefreshBlocking)
 	if err != nil {

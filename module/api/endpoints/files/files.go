@@ -197,7 +197,8 @@ func tableUpdate(f *endpointfile.File) registry.TableUpdate {
 	return u
 }
 
-// table checks that an endpoint can be materialized, if its file says so and this changes its query, its buckets, its optional breakdowns, or whether it is materialized.
+// table checks that an endpoint can be materialized, if its file says so and this changes its query, its buckets, its optional
+// breakdowns, or whether it is materialized.
 func (p *planner) table(ctx context.Context, f *endpointfile.File, known *registry.Endpoint, checked *publish.Query, same bool) error {
 	if !f.Materialized {
 		if len(f.Buckets) > 0 {
