@@ -11,7 +11,7 @@
 //     indexes, unless the query's settings change that, because the engine shares the machine with the server;
 //   - Native is always sent in its plain form, whatever client_protocol_version requests; revision() in
 //     the greeting of clickhouse-go is 0, which tells the driver so;
-//   - system.processes has the engine's own query ids, and a mark /* number */ before each text;
+//   - system.processes has the engine's own query ids;
 //     KILL QUERY WHERE query_id = '…' uses the client's ids;
 //   - table functions, table engines and dictionaries that access files or the network are denied to
 //     every query; the scalar function file() is not, because the library has no way to deny it.

@@ -35,6 +35,9 @@ const slack = 30 * time.Second
 // endless never produces a row.
 const endless = "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number)) GROUP BY 'x'"
 
+// endlessParameter is endless with a parameter p, a String.
+const endlessParameter = "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number), {p:String}) GROUP BY 'x'"
+
 func TestCancel(t *testing.T) {
 	c := connect(t, engine(t))
 	execute(t, c, "CREATE TABLE IF NOT EXISTS sink (n UInt64) ENGINE = Null")
@@ -43,6 +46,8 @@ func TestCancel(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, query, format string }{
 		{"no block yet", endless, "JSONEachRow"},
+		{"with a parameter", endlessParameter, "JSONEachRow"},
+		{"a document, with a parameter", endlessParameter, "JSON"},
 		{"while it is analysed", "SELECT (SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number)))", "JSONEachRow"},
 		{"between blocks", "SELECT number, sleepEachRow(0.001) FROM numbers(1000000000) SETTINGS max_block_size = 100", "JSONEachRow"},
 		{"streaming", "SELECT number, toString(number) FROM numbers(1000000000000)", "JSONEachRow"},
@@ -56,7 +61,7 @@ func TestCancel(t *testing.T) {
 			settings := clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"log_comment": tt.name}))
 			ended := make(chan error, 1)
 			go func() {
-				r, err := c.QueryFormat(settings, tt.format, tt.query)
+				r, err := c.QueryFormat(settings, tt.format, tt.query, clickhouse.Named("p", "x"))
 				if err == nil {
 					_, err = io.ReadFull(r, make([]byte, 2<<20))
 					if err == nil { // the engine blocks until the result is read
@@ -75,6 +80,46 @@ func TestCancel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHangUp hangs up at many moments while a query starts that takes more memory than it may. Its limit must count however early that is.
+func TestHangUp(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the peak of a process's memory is read from /proc")
+	}
+	const limit = 256 << 20
+	e := start(t, config(t.TempDir()), zap.NewNop())
+	c := connect(t, e)
+	for n := range 300 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n%100)*100*time.Microsecond)
+		limited := clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_memory_usage": limit}))
+		r, err := c.QueryFormat(limited, "JSONEachRow", "SELECT groupArray(repeat('x', 1000000)) FROM numbers(4000)")
+		if err == nil {
+			err = r.Close()
+		}
+		cancel()
+		if err == nil {
+			t.Fatal("a query of 4 GB ran within 256 MiB")
+		}
+	}
+	if got := peakMemory(t, e.PID()); got > 8*limit {
+		t.Errorf("the engine took %d MiB", got>>20)
+	}
+}
+
+// peakMemory returns the peak of a process's memory in bytes.
+func peakMemory(t *testing.T, pid int) int64 {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(raw), "VmHWM:")
+	var kib int64
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		t.Fatal(err)
+	}
+	return kib << 10
 }
 
 func TestKillQuery(t *testing.T) {

@@ -36,7 +36,7 @@ func (s *server) pipe(c *conn, q *query, st statement, out *answer) (err error) 
 			_, _ = io.CopyBuffer(onlyWriter{io.Discard}, onlyReader{r}, buf) // ends with the query
 		}
 	}()
-	result, err := c.query(q.mark+st.into(q.text, w.Fd(), q.format), "Null", q.params)
+	result, err := c.query(st.into(q.text, w.Fd(), q.format), "Null", q.params)
 	err = errors.Join(err, w.Close())
 	<-passed
 	out.ask = nil
@@ -63,7 +63,7 @@ func (s *server) account(mark string) (p progress) {
 	if s.control.conn == nil {
 		return p
 	}
-	text, err := s.control.conn.text("SELECT read_rows, read_bytes FROM system.processes WHERE startsWith(query, {mark:String})", "TSV", param{"mark", mark})
+	text, err := s.control.conn.text("SELECT read_rows, read_bytes FROM system.processes WHERE "+byMark, "TSV", param{"mark", mark})
 	if err == nil { // otherwise the summary is zero, like that of a server that has counted nothing yet
 		_, _ = fmt.Fscan(strings.NewReader(text), &p.readRows, &p.readBytes)
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -26,7 +27,7 @@ type query struct {
 	whole    bool      // send nothing before the result is complete
 	free     bool      // runs without a slot
 
-	mark   string             // the beginning of the text in system.processes
+	mark   string             // the value of markSetting in system.processes
 	cancel context.CancelFunc // stops the query
 	done   chan struct{}
 }
@@ -59,8 +60,11 @@ func (s *server) run(ctx context.Context, q *query, out *answer) error {
 			leave = sync.OnceFunc(func() { <-s.slots })
 			defer leave()
 		case <-ctx.Done():
-			return exceptionf(codeCancelled, "QUERY_WAS_CANCELLED", "Query was cancelled before it started")
+			return errNotStarted
 		}
+	}
+	if ctx.Err() != nil {
+		return errNotStarted
 	}
 
 	// All calls of a session must run on one thread, because the engine attaches the query to it.
@@ -88,6 +92,8 @@ func (s *server) run(ctx context.Context, q *query, out *answer) error {
 	return err
 }
 
+var errNotStarted = exceptionf(codeCancelled, "QUERY_WAS_CANCELLED", "Query was cancelled before it started")
+
 // ping is the query with which clickhouse-go pings. It needs no slot, because a busy engine is alive.
 const ping = "SELECT 1"
 
@@ -104,7 +110,7 @@ func readsOnlyProcesses(text string) bool {
 
 // enter adds the query to the running ones.
 func (s *server) enter(q *query) error {
-	q.mark = fmt.Sprintf("/* %d */ ", s.serial.Add(1))
+	q.mark = strconv.FormatUint(s.serial.Add(1), 10)
 	q.done = make(chan struct{})
 	s.queries.Lock()
 	defer s.queries.Unlock()
@@ -127,6 +133,13 @@ func (s *server) leave(q *query) {
 	s.running.Done()
 }
 
+// markSetting is a setting that has no effect here, because the engine may not read from other databases. Its value tells a query's row in
+// system.processes. The text there does not: the engine writes the text of a query with parameters anew, without comments.
+const markSetting = "external_storage_max_read_rows"
+
+// byMark selects the row of a query in system.processes.
+const byMark = "Settings['" + markSetting + "'] = {mark:String}"
+
 // session opens a session for one query.
 func (s *server) session(q *query) (*conn, error) {
 	args := []string{"--path=" + s.path}
@@ -140,6 +153,7 @@ func (s *server) session(q *query) (*conn, error) {
 		args = append(args, "--"+name+"="+value)
 	}
 	slices.Sort(args[1:])
+	args = append(args, "--"+markSetting+"="+q.mark) // the last one counts
 	c, err := s.lib.open(args...)
 	if err != nil {
 		return nil, s.explainRefusal(q, err)
@@ -253,7 +267,7 @@ func trimScope(err error) error {
 
 // complete runs a statement to its end and sends its result.
 func complete(c *conn, q *query, out *answer) error {
-	r, err := c.query(q.mark+q.text, q.format, q.params)
+	r, err := c.query(q.text, q.format, q.params)
 	if err != nil {
 		return err
 	}
@@ -265,16 +279,15 @@ func complete(c *conn, q *query, out *answer) error {
 
 // stream sends a result while the query runs. The engine blocks while the client is slow.
 func stream(ctx context.Context, c *conn, q *query, rows rowFormat, out *answer) error {
-	st, err := c.stream(q.mark+q.text, q.format, q.params)
+	st, err := c.stream(q.text, q.format, q.params)
 	if err != nil {
 		return err
 	}
 	defer st.close()
 	pieces := joiner{format: rows}
 	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+		// A stream must be read once before it is closed: else the engine runs the query while it closes the stream, on threads that do not
+		// belong to the query and so count on none of its limits.
 		r, err := st.next()
 		if err != nil {
 			return err
@@ -289,6 +302,9 @@ func stream(ctx context.Context, c *conn, q *query, rows rowFormat, out *answer)
 		_, err = out.Write(pieces.join(piece))
 		r.free()
 		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
@@ -306,7 +322,7 @@ func insert(c *conn, q *query, st statement, out *answer) error {
 	}
 	out.format("Null")
 	// The library appends the format to the text. The newline ends a trailing comment.
-	in, err := c.insert(q.mark+strings.TrimRight(text, "; \t\r\n")+"\n", format, q.params)
+	in, err := c.insert(strings.TrimRight(text, "; \t\r\n")+"\n", format, q.params)
 	if err != nil {
 		return err
 	}
@@ -333,7 +349,7 @@ func (s *server) kill(mark string, ended <-chan struct{}) {
 			return // the engine has stopped, and the query with it
 		}
 		// Ignore the error: the loop ends with the query.
-		_, _ = s.control.conn.text("KILL QUERY WHERE startsWith(query, {mark:String}) ASYNC", "TSV", param{"mark", mark})
+		_, _ = s.control.conn.text("KILL QUERY WHERE "+byMark+" ASYNC", "TSV", param{"mark", mark})
 		s.control.Unlock()
 		select {
 		case <-ended:

@@ -266,6 +266,18 @@ func (c *console) shows(t *testing.T, part string) {
 	})
 }
 
+// reads waits until the visible text of the elements that match a selector is a text. A text that moves to another place, such as an error's, is there
+// only after the next frame.
+func (c *console) reads(t *testing.T, selector, want string) {
+	t.Helper()
+	harness.Eventually(t, time.Minute, func() error {
+		if got := c.text(t, selector); got != want {
+			return fmt.Errorf("%s shows %q instead of %q", selector, got, want)
+		}
+		return nil
+	})
+}
+
 // body returns all visible text, or why there is none: a page that is left while it is asked does not answer.
 func (c *console) body() string {
 	text, err := chromedp.Run(c.ctx, chromedp.Evaluate[string]("document.body.innerText"))
