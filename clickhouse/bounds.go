@@ -39,7 +39,12 @@ func (c *Client) Deadline(ctx context.Context) time.Time {
 	return time.Now().Add(time.Duration(c.executionSeconds(ctx, 0))*time.Second + grace)
 }
 
-// withinLimit returns a context that ends with errOverdue at the query's deadline.
-func (c *Client) withinLimit(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithDeadlineCause(ctx, c.Deadline(ctx), errOverdue)
+// withinLimit returns a context that ends with errOverdue at the query's deadline. A query that may take longer than others has a later one; for
+// a shorter one ClickHouse's limit suffices.
+func (c *Client) withinLimit(ctx context.Context, q Query) (context.Context, context.CancelFunc) {
+	deadline := c.Deadline(ctx)
+	if q.longest > c.config.MaxExecutionTime {
+		deadline = time.Now().Add(q.longest + grace)
+	}
+	return context.WithDeadlineCause(ctx, deadline, errOverdue)
 }

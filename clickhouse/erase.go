@@ -148,8 +148,8 @@ func (c *Client) pending(ctx context.Context, table string) (pending bool, err e
 func (e *Error) Refused() bool { return forbidden[e.Code] || cannotDelete[e.Code] }
 
 // cannotDelete has the codes for tables whose rows can't be deleted: the engine has no deletions (48, 36), they are switched off (344), or the table
-// is read-only (242, 731).
-var cannotDelete = map[int]bool{36: true, 48: true, 242: true, 344: true, 731: true}
+// is read-only (242, 774).
+var cannotDelete = map[int]bool{36: true, 48: true, 242: true, 344: true, 774: true}
 
 // Erase rewrites the parts of a table that have deleted rows, of any project, without those rows, and waits until that is done. The old parts stay on
 // the disk for a while: see [Client.Unerased]. It returns the time at which it was done, by ClickHouse's clock.

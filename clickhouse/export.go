@@ -45,7 +45,7 @@ func (c *Client) Export(ctx context.Context, q Query, format FileFormat, w io.Wr
 	if c.hosts[0].native != nil {
 		return stats, fmt.Errorf("writing %s: %w", format, ErrNoFiles)
 	}
-	ctx, cancel := c.withinLimit(ctx)
+	ctx, cancel := c.withinLimit(ctx, q)
 	defer cancel()
 	if q.ID == "" {
 		q.ID = uuid.NewString() // needed to stop it

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -174,5 +175,31 @@ func TestMismatchedTables(t *testing.T) {
 		if got := tt.one.mismatch("events", tt.like); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestLongestQuery: a query gets the time that it may take, which differs from other queries'.
+func TestLongestQuery(t *testing.T) {
+	c := &Client{config: Config{MaxExecutionTime: 5 * time.Second}}
+	for _, tt := range []struct {
+		longest      time.Duration
+		seconds      int // of the limit in ClickHouse
+		deadlineHere time.Duration
+	}{
+		{0, 5, 5*time.Second + grace},
+		{MaxFillTime, 600, MaxFillTime + grace},
+		{time.Second, 1, 5*time.Second + grace},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			ctx, cancel := c.withinLimit(t.Context(), Query{longest: tt.longest})
+			defer cancel()
+			if got := c.executionSeconds(ctx, tt.longest); got != tt.seconds {
+				t.Errorf("%s: max_execution_time is %d, want %d", tt.longest, got, tt.seconds)
+			}
+			if deadline, _ := ctx.Deadline(); deadline.Sub(began) != tt.deadlineHere {
+				t.Errorf("%s: it is ended after %s, want %s", tt.longest, deadline.Sub(began), tt.deadlineHere)
+			}
+		})
 	}
 }

@@ -93,7 +93,7 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 	if err := checkText(q.SQL); err != nil {
 		return Stats{}, fmt.Errorf("BUG: a query whose text is not the compiler's: %w", err)
 	}
-	ctx, cancel := c.withinLimit(ctx)
+	ctx, cancel := c.withinLimit(ctx, q)
 	defer cancel()
 	if q.ID == "" {
 		q.ID = uuid.NewString() // needed to stop it
