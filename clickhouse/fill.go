@@ -39,13 +39,18 @@ type FixedColumn struct {
 // MaxFillTime is the maximum time of a Fill.
 const MaxFillTime = 10 * time.Minute
 
-// fillConnections is the size of the pool for fills.
-const fillConnections = 4
+const (
+	// maxFillConnections is the size of the pool for fills, deletions and backups. What starts them bounds how many run at once. One that must not
+	// wait for the others, such as a deletion, has to find a connection.
+	maxFillConnections = 16
+	// idleFillConnections is how many of them are kept.
+	idleFillConnections = 4
+)
 
 // openFill returns a pool for fills, which wait longer for an answer than queries do.
 func openFill(options *driver.Options) (pool, error) {
 	own := *options
-	own.MaxOpenConns, own.MaxIdleConns = fillConnections, fillConnections
+	own.MaxOpenConns, own.MaxIdleConns = maxFillConnections, idleFillConnections
 	own.ReadTimeout = max(own.ReadTimeout, MaxFillTime+30*time.Second)
 	return openPool(&own)
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -201,5 +202,18 @@ func TestLongestQuery(t *testing.T) {
 				t.Errorf("%s: it is ended after %s, want %s", tt.longest, deadline.Sub(began), tt.deadlineHere)
 			}
 		})
+	}
+}
+
+// TestTemporaryFiles: what queries and fills move to the disk is bounded.
+func TestTemporaryFiles(t *testing.T) {
+	c := &Client{config: Config{MaxMemory: 1 << 30, MaxExecutionTime: time.Second}}
+	s := &server{settings: map[string]bool{"max_temporary_data_on_disk_size_for_query": true, "min_free_disk_space_for_temporary_data": true}}
+	want := driver.Settings{"max_temporary_data_on_disk_size_for_query": 16 << 30, "min_free_disk_space_for_temporary_data": 1 << 30}
+	if diff := cmp.Diff(want, c.settings(t.Context(), s, Query{})); diff != "" {
+		t.Errorf("a query's settings (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, c.fillSettings(t.Context(), s, Query{}, nil)); diff != "" {
+		t.Errorf("a fill's settings (-want +got):\n%s", diff)
 	}
 }

@@ -93,6 +93,13 @@ var patternSettings = []setting{
 // default is sixteen times as large, and no faster.
 const passedRows = 4096
 
+// A query that does not fit into its memory moves data to the disk that also holds the tables. It may move movedShare times its memory there, and must
+// leave minFreeDisk bytes free.
+const (
+	movedShare  = 16
+	minFreeDisk = 1 << 30
+)
+
 // settings returns the settings of a query, without those that the server does not know.
 func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settings {
 	all := make(driver.Settings, len(outputSettings)+len(dialectSettings)+len(orderSettings)+len(planSettings)+len(patternSettings)+8)
@@ -118,6 +125,8 @@ func (c *Client) settings(ctx context.Context, s *server, q Query) driver.Settin
 	}
 	set("max_execution_time", c.executionSeconds(ctx, q.longest))
 	set("max_memory_usage", int(c.config.MaxMemory))
+	set("max_temporary_data_on_disk_size_for_query", int(min(c.config.MaxMemory, 1<<50)*movedShare))
+	set("min_free_disk_space_for_temporary_data", minFreeDisk)
 	if q.Unbounded {
 		set("max_block_size", passedRows)
 	} else {
