@@ -169,3 +169,65 @@ func TestStats(t *testing.T) {
 		t.Errorf("stats %+v", stats)
 	}
 }
+
+// TestLingers ends queries that do not notice it at once. The engine still runs them until their owner is told that they have ended.
+func TestLingers(t *testing.T) {
+	c := openWith(t, clickhouse.Config{DSN: engine.DSN(), Embedded: true})
+	const deaf = "SELECT countSubstrings(repeat('a', 60000), concat(repeat('a', 20000), 'mark:deaf')) AS n"
+	for name, run := range map[string]func(context.Context, clickhouse.Query) error{
+		"a query": func(ctx context.Context, q clickhouse.Query) error {
+			_, err := c.Query(ctx, q, &rows{})
+			return err
+		},
+		"an export": func(ctx context.Context, q clickhouse.Query) error {
+			_, err := c.Export(ctx, q, "CSV", io.Discard)
+			return err
+		},
+		"a fill": func(ctx context.Context, q clickhouse.Query) error {
+			f := members(q.Project, "SELECT reinterpretAsUUID(n) FROM ("+deaf+")")
+			f.Lingers = q.Lingers
+			return c.Fill(ctx, f)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, hangUp := context.WithCancel(t.Context())
+			defer hangUp()
+			p := project()
+			lingering := make(chan struct{})
+			ended := make(chan struct{})
+			query := clickhouse.Query{SQL: deaf, Project: p, Lingers: func() func() {
+				close(lingering)
+				return func() { close(ended) }
+			}}
+			failed := make(chan error, 1)
+			go func() { failed <- run(ctx, query) }()
+			waitForQuery(t, c, p, "deaf", true)
+			hangUp()
+			if err := <-failed; !errors.Is(err, context.Canceled) {
+				t.Errorf("the query: %v", err)
+			}
+			select {
+			case <-lingering:
+			default:
+				t.Fatal("its owner was not told that it may go on")
+			}
+			select {
+			case <-ended:
+			case <-time.After(patience):
+				t.Fatal("its owner was not told that it has ended")
+			}
+			if got := ask(t, c, p, "SELECT count() FROM system.processes WHERE query LIKE '%mark:deaf%'"); got[0] != "[1]" { // the one is this query
+				t.Errorf("when the owner was told, the engine still ran %s", got)
+			}
+		})
+	}
+	t.Run("a query that ends", func(t *testing.T) {
+		q := clickhouse.Query{SQL: "SELECT throwIf(1)", Project: project(), Lingers: func() func() {
+			t.Error("its owner was told that it may go on")
+			return func() {}
+		}}
+		if _, err := c.Query(t.Context(), q, &rows{}); err == nil {
+			t.Error("it did not fail")
+		}
+	})
+}

@@ -63,6 +63,7 @@ func (c *Client) Export(ctx context.Context, q Query, format FileFormat, w io.Wr
 		defer func() { exchange.report(&stats) }()
 		err = exportHTTP(context.WithValue(ctx, exchangeKey{}, exchange), h, c.settings(ctx, s, q), q.SQL, format, out)
 		c.stop(ctx, h, q.ID, err)
+		c.linger(ctx, h, q, err)
 		if out.err != nil {
 			return nil // w failed, not the host
 		}

@@ -109,6 +109,7 @@ func (c *Client) write(ctx context.Context, q Query, most time.Duration, sql, do
 		}
 		if err = h.fill(ctx, c.fillSettings(ctx, s, q, more), q, sql); err != nil {
 			c.abandon(ctx, h, q.ID)
+			c.linger(ctx, h, q, err)
 		}
 		return err
 	})

@@ -56,6 +56,10 @@ type Query struct {
 	projects []int64       // instead of Project: see CollectOf
 	rights   bool          // asks what our user may do, which is less in a read-only query
 	inOrder  bool          // groups by the order of the table, without holding all groups in memory
+	// Called if the embedded engine may go on with the query after the call returns, because some functions do not notice that a query is stopped; ended
+	// is called when it has ended. May be nil.
+	Lingers func() (ended func())
+
 	longest  time.Duration // in place of Config.MaxExecutionTime; zero for that
 }
 
@@ -121,6 +125,7 @@ func (c *Client) Query(ctx context.Context, q Query, sink Sink) (Stats, error) {
 		}
 		stats, err = run(ctx, h, s, q, rows)
 		c.stop(ctx, h, q.ID, err)
+		c.linger(ctx, h, q, err)
 		if err == nil && kept != nil {
 			err = kept.flush()
 		}

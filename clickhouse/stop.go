@@ -68,3 +68,45 @@ func (c *Client) kill(h *host, id string) error {
 	}
 	return nil
 }
+
+// linger tells the query's owner if the embedded engine may go on with a query that ended here, and when it has ended there.
+func (c *Client) linger(ctx context.Context, h *host, q Query, err error) {
+	if err == nil || q.Lingers == nil || !c.config.Embedded {
+		return
+	}
+	if _, answered := errors.AsType[*driver.Exception](err); answered && ctx.Err() == nil {
+		return
+	}
+	ended := q.Lingers()
+	go func() {
+		defer ended()
+		for wait := minLingerWait; c.runs(h, q.ID); wait = min(2*wait, maxLingerWait) {
+			select {
+			case <-c.open.Done():
+				return
+			case <-time.After(wait):
+			}
+		}
+	}()
+}
+
+// minLingerWait and maxLingerWait are the shortest and the longest time between two questions whether a query has ended.
+const (
+	minLingerWait = 10 * time.Millisecond
+	maxLingerWait = time.Second
+)
+
+// runs reports whether the embedded engine still runs a query, which it is told to stop. An engine that does not answer is being restarted.
+func (c *Client) runs(h *host, id string) (running bool) {
+	asking, cancel := c.shortContext(c.open)
+	defer cancel()
+	err := h.control.with(asking, func(ctx context.Context, conn driver.Conn) error {
+		rows, err := conn.Query(ctx, "KILL QUERY WHERE query_id = "+literal(id)+" ASYNC")
+		if err != nil {
+			return err
+		}
+		running = rows.Next()
+		return errors.Join(rows.Err(), rows.Close())
+	})
+	return running && err == nil
+}

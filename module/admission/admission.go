@@ -391,6 +391,7 @@ type Place struct {
 	class     *Class
 	yields    bool
 	left      atomic.Bool
+	keepers   atomic.Int32 // the number of Keep calls that have not ended; one less after Leave
 }
 
 // Covers reports whether the place is held, and by the project.
@@ -402,9 +403,23 @@ func (p *Place) Covers(project int64) bool {
 // nobody waited for the query. Places alone do not share fairly when one query can use all cores.
 func (p *Place) Yields() bool { return p.yields }
 
-// Leave gives the place back. It may be called more than once.
+// Leave gives the place back, unless it is kept. It may be called more than once.
 func (p *Place) Leave() {
-	if p.left.Swap(true) {
+	if !p.left.Swap(true) {
+		p.release()
+	}
+}
+
+// Keep keeps the place from being given back until end is called, even if it is left: its query goes on although nobody waits for it. The place must
+// not have been left yet. end may be called more than once.
+func (p *Place) Keep() (end func()) {
+	p.keepers.Add(1)
+	return sync.OnceFunc(p.release)
+}
+
+// release gives the place back when it has been left and is not kept.
+func (p *Place) release() {
+	if p.keepers.Add(-1) >= 0 {
 		return
 	}
 	s := p.scheduler

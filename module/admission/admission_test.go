@@ -317,3 +317,31 @@ func TestClass(t *testing.T) {
 		waits.Wait()
 	})
 }
+
+// TestKeep: a place that is kept is given back once it is left and its query has ended, in any order.
+func TestKeep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tt := range []struct {
+			name string
+			end  func(place *admission.Place, first, second func())
+		}{
+			{"left first", func(place *admission.Place, first, second func()) { place.Leave(); place.Leave(); first(); first(); second() }},
+			{"left last", func(place *admission.Place, first, second func()) { first(); second(); second(); place.Leave() }},
+			{"left between", func(place *admission.Place, first, second func()) { second(); place.Leave(); first() }},
+		} {
+			s := admission.New(admission.Limits{Places: 1, Project: 1, Queue: 10})
+			place := enter(t, s, 1)
+			first, second := place.Keep(), place.Keep()
+			step := func(do func()) func() {
+				return func() {
+					if _, err := s.Enter(t.Context(), admission.Request{Project: 1, Awaited: admission.Awaited, Wait: time.Second}); !errors.Is(err, admission.ErrTooLong) {
+						t.Errorf("%s: another query got the place: %v", tt.name, err)
+					}
+					do()
+				}
+			}
+			tt.end(place, step(first), step(second))
+			enter(t, s, 1).Leave()
+		}
+	})
+}

@@ -152,7 +152,7 @@ func (w *Warehouse) Query(ctx context.Context, at *admission.Place, q clickhouse
 	if err := check(at, q.Project); err != nil {
 		return clickhouse.Stats{}, err
 	}
-	q.Yields, q.Spread = at.Yields(), true
+	q.Yields, q.Spread, q.Lingers = at.Yields(), true, at.Keep
 	return w.client.Query(ctx, q, sink)
 }
 
@@ -161,7 +161,7 @@ func (w *Warehouse) Export(ctx context.Context, at *admission.Place, q clickhous
 	if err := check(at, q.Project); err != nil {
 		return clickhouse.Stats{}, err
 	}
-	q.Yields, q.Spread = at.Yields(), true
+	q.Yields, q.Spread, q.Lingers = at.Yields(), true, at.Keep
 	return w.client.Export(ctx, q, format, out)
 }
 
@@ -170,7 +170,7 @@ func (w *Warehouse) Fill(ctx context.Context, at *admission.Place, f clickhouse.
 	if err := check(at, f.Project); err != nil {
 		return err
 	}
-	f.Yields = at.Yields()
+	f.Yields, f.Lingers = at.Yields(), at.Keep
 	return w.changing(f.Project, f.Table, statement, func() error { return w.client.Fill(ctx, f) })
 }
 

@@ -292,6 +292,7 @@ func hostileQueries(t *testing.T) []string {
 		"select JSONExtract('{}', 'a', 'DateTime(\\'file:/dev/zero\\')')",
 		"select max(cityHash64(concat(repeat('x', 1000000), toString(number)))) from numbers(100000000)",
 		"select arraySort(x -> cityHash64(x), range(50000000))",
+		"select countSubstrings(repeat('a', 100000), concat(repeat('a', 50000), 'b'))", // goes on for seconds after it is stopped
 		"select number as a, a + 1 as b from numbers(10000000000) order by b desc limit 10",
 	}
 	files, err := filepath.Glob("../../../compiler/testdata/hostile/*.sql")
