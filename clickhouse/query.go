@@ -51,16 +51,16 @@ type Query struct {
 	// First is the host that is asked first, if it answers; zero for any.
 	First Host
 
-	on       *host         // the only host to ask; nil for any
-	system   bool          // reads system tables, without the project filter
-	projects []int64       // instead of Project: see CollectOf
-	rights   bool          // asks what our user may do, which is less in a read-only query
-	inOrder  bool          // groups by the order of the table, without holding all groups in memory
+	on       *host   // the only host to ask; nil for any
+	system   bool    // reads system tables, without the project filter
+	projects []int64 // instead of Project: see CollectOf
+	rights   bool    // asks what our user may do, which is less in a read-only query
+	inOrder  bool    // groups by the order of the table, without holding all groups in memory
 	// Called if the embedded engine may go on with the query after the call returns, because some functions do not notice that a query is stopped; ended
 	// is called when it has ended. May be nil.
 	Lingers func() (ended func())
 
-	longest  time.Duration // in place of Config.MaxExecutionTime; zero for that
+	longest time.Duration // in place of Config.MaxExecutionTime; zero for that
 }
 
 // Column is a column of a result: its name and its ClickHouse type.

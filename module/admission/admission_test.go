@@ -325,7 +325,13 @@ func TestKeep(t *testing.T) {
 			name string
 			end  func(place *admission.Place, first, second func())
 		}{
-			{"left first", func(place *admission.Place, first, second func()) { place.Leave(); place.Leave(); first(); first(); second() }},
+			{"left first", func(place *admission.Place, first, second func()) {
+				place.Leave()
+				place.Leave()
+				first()
+				first()
+				second()
+			}},
 			{"left last", func(place *admission.Place, first, second func()) { first(); second(); second(); place.Leave() }},
 			{"left between", func(place *admission.Place, first, second func()) { second(); place.Leave(); first() }},
 		} {
