@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -27,6 +28,7 @@ type Engine struct {
 	log      *zap.Logger
 	listener *net.TCPListener // kept open, so that the port stays reserved while no child listens
 	socket   *os.File         // the same socket, for the child
+	blocking sync.Mutex       // held while the socket may be blocking, and while a connection is accepted here, which would then never return
 	orders   orders
 	dsn      string
 
@@ -231,9 +233,7 @@ func (e *Engine) refuse(ctx context.Context) {
 	case <-time.After(patience):
 	}
 	for ctx.Err() == nil {
-		// A short timeout, to notice the end of the context soon. If SetDeadline fails, so does Accept.
-		_ = e.listener.SetDeadline(time.Now().Add(20 * time.Millisecond))
-		c, err := e.listener.Accept()
+		c, err := e.accept()
 		switch {
 		case err == nil:
 			_ = c.Close() // accepted only to be closed
@@ -242,6 +242,15 @@ func (e *Engine) refuse(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// accept accepts a connection. It returns soon, with os.ErrDeadlineExceeded if there is none.
+func (e *Engine) accept() (net.Conn, error) {
+	e.blocking.Lock()
+	defer e.blocking.Unlock()
+	// If SetDeadline fails, so does Accept.
+	_ = e.listener.SetDeadline(time.Now().Add(20 * time.Millisecond))
+	return e.listener.Accept()
 }
 
 // child is one run of the child process.
@@ -275,8 +284,10 @@ func (e *Engine) spawn(ctx context.Context) (*child, error) {
 	c.cmd.WaitDelay = time.Second
 	c.cmd.SysProcAttr = childAttr()
 	c.cmd.ExtraFiles = []*os.File{controlR, statusW, e.socket}
+	e.blocking.Lock()
 	err = c.start()
 	err = errors.Join(err, controlR.Close(), statusW.Close(), e.keepNonblocking())
+	e.blocking.Unlock()
 	if err != nil {
 		_ = controlW.Close()
 		return nil, err
