@@ -162,6 +162,24 @@ func (r *Registry) CreateProject(ctx context.Context, n NewProject, now time.Tim
 	return &p, nil
 }
 
+// maxReserved is the greatest number that ReserveProjects reserves. Greater ones are not those of projects, and clients can't represent all of them.
+const maxReserved = 1 << 40
+
+// ReserveProjects keeps the numbers up to last from being given to new projects: there are rows of such projects, although the registry does not know
+// them.
+func (r *Registry) ReserveProjects(ctx context.Context, last int64) error {
+	err := r.write(ctx, 0, func(t *tx) error {
+		if last := min(last, maxReserved); last > t.next.sequences[KindProject] {
+			return t.put(&sequence{KindProject, last})
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("reserving the numbers of projects: %w", err)
+	}
+	return nil
+}
+
 // UpdateProject changes a project. Mistakes are *FieldError; a project that does not exist is ErrNotFound.
 func (r *Registry) UpdateProject(ctx context.Context, id int64, change ProjectChange) (*Project, error) {
 	var p Project

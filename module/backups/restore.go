@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,6 +124,7 @@ type restore struct {
 	step   BrokenOffError
 	tables []clickhouse.StoredTable // of this server
 	before *registry.Snapshot       // when the projects were last looked at
+	last   int64                    // the greatest number of a project that has rows on the ClickHouse server
 }
 
 func (r *restore) run(ctx context.Context) (err error) {
@@ -163,6 +165,9 @@ func (r *restore) run(ctx context.Context) (err error) {
 		return err
 	}
 	if err := r.replaceRegistry(ctx, filepath.Join(scratch, registryFolder)); err != nil {
+		return err
+	}
+	if err := r.Registry.ReserveProjects(ctx, r.last); err != nil {
 		return err
 	}
 	for _, p := range r.m.Projects {
@@ -294,21 +299,35 @@ func (r *restore) checkTables(ctx context.Context, again bool) error {
 	return nil
 }
 
-// checkServer refuses to continue while a ClickHouse server lacks the rows: the operator has to bring them there.
+// checkServer refuses to continue while a ClickHouse server lacks the rows: the operator has to bring them there. A project may have lost the rows of a
+// table since the backup was made: it was deleted, or its cohorts, or the rows were older than it keeps them.
 func (r *restore) checkServer(ctx context.Context) error {
-	for _, t := range r.m.Tables {
-		if len(t.Columns) == 0 || len(t.Rows) == 0 {
-			continue
-		}
+	for _, t := range r.tables {
 		rows, err := r.Shards.Main().CountByProject(ctx, t.Name)
 		if err != nil {
 			return fmt.Errorf("counting the rows of the table %s: %w", t.Name, err)
 		}
-		for project, n := range t.Rows {
+		for project := range rows {
+			r.last = max(r.last, project)
+		}
+		at := slices.IndexFunc(r.m.Tables, func(copied backup.Table) bool { return copied.Name == t.Name })
+		if at < 0 || len(r.m.Tables[at].Columns) == 0 {
+			continue
+		}
+		var missing []int64
+		for project := range r.m.Tables[at].Rows {
 			if rows[project] == 0 {
-				return refused("the table %s on the ClickHouse server has no rows of project %d, and had %d when the backup was made: "+
-					"bring the tables there first, as the documentation of backups says", t.Name, project, n)
+				missing = append(missing, project)
 			}
+		}
+		switch {
+		case len(missing) == 0:
+		case len(rows) == 0:
+			return refused("the table %s on the ClickHouse server has no rows, and had some when the backup was made: "+
+				"bring the tables there first, as the documentation of backups says", t.Name)
+		default:
+			r.Logger.Warn("projects have no rows in a table on the ClickHouse server, and had some when the backup was made",
+				zap.String("table", t.Name), zap.Int64s("projects", missing))
 		}
 	}
 	r.step.Tables = true

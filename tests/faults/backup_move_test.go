@@ -46,7 +46,14 @@ func TestMoveToServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Events of a project that the backup does not know.
+	if err := conn.Exec(t.Context(), "INSERT INTO events (uuid, event, timestamp, distinct_id, team_id) VALUES (generateUUIDv4(), 'foreign', now(), 'somebody', 41)"); err != nil {
+		t.Fatal(err)
+	}
 	moved.MustCommand(t, nil, nil, "backup", "restore", folder)
+	if id, _ := moved.Project(t, "new"); id != 42 {
+		t.Errorf("a new project is project %d, and sees rows of another", id)
+	}
 	copied := moved.Client(c.Project, c.Key)
 	const numbers = "select event, count(), count(distinct person_id) from events group by event"
 	for _, row := range c.Query(t, numbers) {
