@@ -42,7 +42,16 @@ func checkPrint(t *testing.T, text string, q hogql.Query) {
 	}
 }
 
+// escapedBytes are texts whose mistakes quote a long text that is not UTF-8.
+func escapedBytes() []string {
+	name := strings.Repeat(`\x80`, 41) + "%"
+	return []string{"select 1 as '" + name + "'", "<HogQLQuery query='select 1 as `" + name + "`' />", `select "` + name + `" from events`}
+}
+
 func FuzzParse(f *testing.F) {
+	for _, text := range escapedBytes() {
+		f.Add(text)
+	}
 	for _, tt := range statements {
 		f.Add(tt.in)
 	}

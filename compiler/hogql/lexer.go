@@ -448,14 +448,14 @@ func isNameStart(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_
 
 func isNamePart(c byte) bool { return isNameStart(c) || isDigit(c) }
 
-// clip shortens a text for a message.
+// clip shortens a text for a message. It may be unescaped, so it need not be UTF-8.
 func clip(s string) string {
 	const longest = 40
 	if len(s) <= longest {
 		return s
 	}
 	end := longest
-	for !utf8.RuneStart(s[end]) {
+	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}
 	return s[:end] + "…"

@@ -1,6 +1,7 @@
 package hogql_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -119,6 +120,7 @@ var mistakes = []struct{ in, want string }{
 	{"select fn(1)", "7:9: 'fn' is a reserved word: put it in backquotes to use it as a name"},
 	{"select a null", "9:13: Unexpected 'null', expected the end of the query"},
 	{`select "a%b"`, `7:12: The HogQL identifier "a%b" is not permitted as it contains the "%" character`},
+	{"select 1 as '" + strings.Repeat(`\x80`, 41) + "%'", `12:179: The HogQL identifier "…" is not permitted as it contains the "%" character`},
 	{"select `a\\x25b`", `7:15: The HogQL identifier "a\x25b" is not permitted as it contains the "%" character`},
 	{"select ``", "7:9: An identifier must not be empty"},
 	{"select é from t", "7:9: Unexpected character 'é': a name with other letters than A to Z needs backquotes around it"},
