@@ -25,7 +25,7 @@ func Complete(q *query.Autocomplete, env Env, catalog Catalog) (found *complete.
 			found, err = new(complete.Completion), nil
 		}
 	}()
-	defer recoverBug(&err)
+	defer RecoverBug(&err)
 	env.spend = budget.New(env.Expired).WithoutHints()
 	env.Database = modified(env.Database, q.Modifiers)
 	ask := &complete.Ask{

@@ -10,7 +10,7 @@ import (
 // limit. Members of other cohorts are taken from the versions in env.Database. Mistakes of the author are a *diag.Error or diag.Errors; any
 // other error comes from Expired, or is a bug.
 func CompileCohort(d *cohort.Definition, env Env) (compiled *Compiled, err error) {
-	defer recoverBug(&err)
+	defer RecoverBug(&err)
 	env.spend = budget.New(env.Expired)
 	q, err := cohort.Build(d, env.world())
 	if err != nil {

@@ -131,7 +131,7 @@ func Compile(q query.Node, env Env) (*Compiled, error) {
 // CompileRemade is Compile for the tree that remake returns for the query's tree, before placeholders are filled in; a nil remake changes
 // nothing. It also returns the column types, as far as the compiler knows them. Errors of remake are returned unchanged.
 func CompileRemade(q query.Node, env Env, remake func(hogql.Query) (hogql.Query, error)) (compiled *Compiled, types []hogql.Type, err error) {
-	defer recoverBug(&err)
+	defer RecoverBug(&err)
 	env.spend = budget.New(env.Expired)
 	env.Database = modified(env.Database, query.ModifiersOf(q))
 	kind := KindOf(q)
@@ -192,9 +192,9 @@ func (found *analysis) compiled(t tree, text string, params []sql.Param, env Env
 	return out
 }
 
-// recoverBug turns a panic in a stage, or the end of the budget, into an error. Panics of the Go runtime are bugs too, and no query may end the
-// process; they keep their type for the log.
-func recoverBug(err *error) {
+// RecoverBug turns a panic in a stage, or the end of the budget, into an error. Panics of the Go runtime are bugs too, and no query may end the
+// process; they keep their type for the log. It must be deferred.
+func RecoverBug(err *error) {
 	switch r := recover().(type) {
 	case nil:
 	case budget.Stop:

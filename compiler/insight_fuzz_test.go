@@ -1,15 +1,17 @@
 package compiler_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 )
 
 // FuzzInsight checks that every insight and every event list that can be read is compiled or refused as its author's mistake, and that the printed
-// SQL is closed.
+// SQL is closed. What it uses can be found in any case.
 func FuzzInsight(f *testing.F) {
 	for _, seed := range []string{
+		`{"kind": "TrendsQuery", "series": [{"event": "1 as '` + strings.Repeat(`\\x80`, 41) + `%'"}]}`,
 		`{"kind": "LifecycleQuery", "series": [{"event": "a"}], "interval": "week", "aggregation_group_type_index": 2, "dateRange": {"date_from": "all"}}`,
 		`{"kind": "LifecycleQuery", "series": [{"properties": [{"type": "hogql", "key": "1 in (select 1)"}]}], "samplingFactor": 0.25}`,
 		`{"kind": "StickinessQuery", "series": [{"math": "hogql", "math_hogql": "e.event"}, {"event": null}], "intervalCount": 3, "interval": "hour"}`,
@@ -49,6 +51,7 @@ func FuzzInsight(f *testing.F) {
 			return
 		}
 		w := world{Timezone: "America/New_York"}
+		compiler.UsesOf(n, w.env(t))
 		c, err := compiler.Compile(n, w.env(t))
 		switch {
 		case err == nil:

@@ -20,7 +20,7 @@ const listedPeople = `SELECT person_id AS id, person_id FROM (SELECT DISTINCT to
 // person_id, else actor_id, else id, else the people of the events or persons that it reads (contract: cohorts.md, section 1). It has no limit
 // except the query's own. Errors are those of Compile.
 func CompileListed(q query.Node, env Env) (compiled *Compiled, err error) {
-	defer recoverBug(&err)
+	defer RecoverBug(&err)
 	env.spend = budget.New(env.Expired)
 	env.Database, env.Mode = modified(env.Database, query.ModifiersOf(q)), Whole
 	if list, ok := q.(*actors.Query); ok {

@@ -35,7 +35,7 @@ func (m *Mention) IsEvent() bool { return m.Key.Scope == schema.NoProperties }
 // Mentions lists the names that a query looks for in the project's data, each once. It leaves out names that are computed or that a subquery
 // may define. A query that does not compile mentions nothing.
 func Mentions(q query.Node, env Env) (list []Mention, err error) {
-	defer recoverBug(&err)
+	defer RecoverBug(&err)
 	env.spend = budget.New(env.Expired)
 	if text, ok := q.(*query.HogQL); ok {
 		list = mentionsOfText(text, env)

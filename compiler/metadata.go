@@ -62,7 +62,7 @@ func newMetadata(q *query.Metadata) *Metadata {
 
 // describe is Describe, but its error may be the end of the budget.
 func describe(q *query.Metadata, env Env) (m *Metadata, err error) {
-	defer recoverBug(&err)
+	defer RecoverBug(&err)
 	m = newMetadata(q)
 	env.Database = modified(env.Database, q.Modifiers)
 	node := q.HogQL()

@@ -90,7 +90,7 @@ func alone(each hogql.Query) bool {
 
 // compilePieces compiles a query for pieces, within its own budget.
 func compilePieces(q hogql.Query, env Env) (compiled *Compiled, err error) {
-	defer recoverBug(&err)
+	defer RecoverBug(&err)
 	env.spend = budget.New(env.Expired)
 	found, err := resolveWhole(q, env)
 	if err != nil {

@@ -22,7 +22,7 @@ type Uses struct {
 	// Labels are the members of Cohorts whose names the answer shows, sorted.
 	Labels []int64
 	// AllActions and AllCohorts report that the query may depend on any: it reads a table of members, it depends on a placeholder without a
-	// value yet, or it is too large to be searched.
+	// value yet, or it could not be searched, for example because it is too large.
 	AllActions, AllCohorts bool
 }
 
@@ -51,7 +51,7 @@ func usesOf(env Env, find func(*useFinder)) Uses {
 		env.Database = &schema.Database{}
 	}
 	f := useFinder{env: env}
-	if err := catchBudget(func() { find(&f) }); err != nil { // too large to look at
+	if err := stopped(func() { find(&f) }); err != nil { // too large to look at, or a bug
 		f.found.AllActions, f.found.AllCohorts = true, true
 	}
 	for _, list := range []*[]int64{&f.found.Actions, &f.found.Cohorts, &f.found.Labels} {
@@ -61,9 +61,9 @@ func usesOf(env Env, find func(*useFinder)) Uses {
 	return f.found
 }
 
-// catchBudget calls a function that spends from a budget, and returns the error that ended it; nil if it finished.
-func catchBudget(do func()) (err error) {
-	defer budget.Catch(&err)
+// stopped calls a function that spends from a budget, and returns the error that ended it, or its bug; nil if it finished.
+func stopped(do func()) (err error) {
+	defer RecoverBug(&err)
 	do()
 	return nil
 }

@@ -170,3 +170,16 @@ func TestUsesOfCondition(t *testing.T) {
 		t.Errorf("no condition uses %+v", got)
 	}
 }
+
+// brokenNode is a query that panics when it is looked at.
+type brokenNode struct{ *query.HogQL }
+
+func (brokenNode) ActionID() (int64, bool) { panic("broken") }
+
+// TestUsesBug: a query that cannot be searched because of a bug may use anything.
+func TestUsesBug(t *testing.T) {
+	t.Parallel()
+	if got := showUses(compiler.UsesOf(brokenNode{}, usesEnv(t))); got != "all actions, all cohorts" {
+		t.Errorf("uses %q", got)
+	}
+}

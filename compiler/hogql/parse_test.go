@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
@@ -267,5 +268,40 @@ func TestBounds(t *testing.T) {
 				mustParse(t, hogql.Print(q))
 			}
 		})
+	}
+}
+
+// TestParserBug: a panic is an error that is no mistake of the author, whoever parses; the end of a budget stays what it is.
+func TestParserBug(t *testing.T) {
+	t.Parallel()
+	parse := map[string]func(string, *budget.Budget) error{
+		"query": func(text string, spend *budget.Budget) error {
+			_, err := hogql.ParseWithin("select "+text, spend)
+			return err
+		},
+		"expression": func(text string, spend *budget.Budget) error {
+			_, err := hogql.ParseExprWithin(text, spend)
+			return err
+		},
+	}
+	long := "1" + strings.Repeat(" + 1", 100_000)
+	broken := errors.New("broken")
+	for name, do := range parse {
+		for want, expired := range map[string]func() error{
+			"BUG: parsing: broken": func() error { panic(broken) },
+			"BUG: parsing: text":   func() error { panic("text") },
+		} {
+			err := do(long, budget.New(expired))
+			if _, mistake := errors.AsType[*diag.Error](err); err == nil || err.Error() != want || mistake {
+				t.Errorf("%s: %v, want %s", name, err, want)
+			}
+		}
+		err := func() (err error) {
+			defer budget.Catch(&err)
+			return do(long, budget.New(func() error { return broken }))
+		}()
+		if !errors.Is(err, broken) || strings.Contains(err.Error(), "BUG") {
+			t.Errorf("%s: the end of the budget is %v", name, err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package hogql
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -21,7 +22,8 @@ const (
 func Parse(text string) (Query, error) { return ParseWithin(text, nil) }
 
 // ParseWithin is Parse, but spends from the budget of a compile.
-func ParseWithin(text string, spend *budget.Budget) (Query, error) {
+func ParseWithin(text string, spend *budget.Budget) (parsed Query, err error) {
+	defer recoverBug(&err)
 	p, err := newParser(text, "query", spend)
 	if err != nil {
 		return nil, err
@@ -44,7 +46,8 @@ func ParseWithin(text string, spend *budget.Budget) (Query, error) {
 func ParseExpr(text string) (Expr, error) { return ParseExprWithin(text, nil) }
 
 // ParseExprWithin is ParseExpr, but spends from the budget of a compile.
-func ParseExprWithin(text string, spend *budget.Budget) (Expr, error) {
+func ParseExprWithin(text string, spend *budget.Budget) (parsed Expr, err error) {
+	defer recoverBug(&err)
 	p, err := newParser(text, "expression", spend)
 	if err != nil {
 		return nil, err
@@ -60,6 +63,20 @@ func ParseExprWithin(text string, spend *budget.Budget) (Expr, error) {
 		return nil, p.mistake
 	}
 	return e, nil
+}
+
+// recoverBug turns a panic of the parser into an error: texts are also parsed where nothing else recovers, such as in the background. The end of a
+// budget is passed on.
+func recoverBug(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case budget.Stop:
+		panic(r)
+	case error:
+		*err = fmt.Errorf("BUG: parsing: %w", r)
+	default:
+		*err = fmt.Errorf("BUG: parsing: %v", r)
+	}
 }
 
 // parser walks the tokens of a text. After the first mistake it stays at the last token, tokEnd. That ends every list, so all functions return

@@ -95,7 +95,8 @@ func unsupported(format string, args ...any) error {
 }
 
 // New plans the table of a version. The error is a *Refusal if the query cannot be materialized; otherwise it comes from env.Expired, or is a bug.
-func New(n query.Node, env compiler.Env, o Options) (*Plan, error) {
+func New(n query.Node, env compiler.Env, o Options) (planned *Plan, err error) {
+	defer compiler.RecoverBug(&err)
 	if kind := compiler.KindOf(n); !kind.Materialized {
 		supported := compiler.KindNames(func(k *compiler.Kind) bool { return k.Materialized })
 		slices.Sort(supported)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
 // TestReadNeedsItsTable: a read only accesses the table of its endpoint.
@@ -155,6 +156,18 @@ func TestMarkStays(t *testing.T) {
 			}
 			mark, e.Now = p.Mark, e.Now.Add(17*time.Hour)
 		}
+	}
+}
+
+// brokenNode is a query that cannot be planned.
+type brokenNode struct{ *query.HogQL }
+
+// TestPlanBug: a panic is an error, not a reason for the author.
+func TestPlanBug(t *testing.T) {
+	t.Parallel()
+	_, err := materialize.New(brokenNode{hogqlNode("select 1")}, env(), materialize.Options{Endpoint: "cnt", Version: 1})
+	if _, refused := errors.AsType[*materialize.Refusal](err); err == nil || refused || !strings.HasPrefix(err.Error(), "BUG: ") {
+		t.Errorf("the error is %v", err)
 	}
 }
 
