@@ -387,8 +387,11 @@ func (a *App) reportLoad(key cache.Key, err error) {
 // reportRun logs the failure of a background run that is not its caller's fault.
 func (a *App) reportRun(key cache.Key, err error) {
 	if failure := api.ErrorOf(err); failure.Status >= http.StatusInternalServerError {
-		a.logger.Error("a background run failed", zap.Int("status", failure.Status), zap.String("code", failure.Code),
-			zap.Stringer("key", key), api.Logged(failure.Cause))
+		fields := []zap.Field{zap.Int("status", failure.Status), zap.String("code", failure.Code), zap.Stringer("key", key), api.Logged(failure.Cause)}
+		if crash, ok := errors.AsType[*cache.PanicError](err); ok {
+			fields = append(fields, zap.ByteString("stack", crash.Stack))
+		}
+		a.logger.Error("a background run failed", fields...)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -78,7 +79,7 @@ func (c *Checker) check(n name) {
 	}
 	c.checks.pauses.Failed(n, time.Now())
 	c.metrics.checks.WithLabelValues(postponed).Inc()
-	c.Logger.Warn("an alert is checked later", zap.Int64("project", n.project), zap.String("alert", n.alert), clickhouse.Logged(err))
+	c.Logger.Warn("an alert is checked later", append(n.fields(), clickhouse.Logged(err))...)
 }
 
 // checkNow checks an alert that is due, and records the outcome. An error means that the check could not be tried.
@@ -97,7 +98,7 @@ func (c *Checker) checkNow(snap *registry.Snapshot, a *registry.Alert, now time.
 	disable := err != nil
 	var out Outcome
 	if err == nil {
-		out, err = c.compare(snap, a, rule, now)
+		err = rescue.Do(c.Logger, func() (err error) { out, err = c.compare(snap, a, rule, now); return err }, name{a.Project, a.ID}.fields()...)
 	}
 	if isOutage(err) {
 		return err

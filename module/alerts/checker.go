@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -110,6 +111,10 @@ type name struct {
 	alert   string
 }
 
+func (n name) fields() []zap.Field {
+	return []zap.Field{zap.Int64("project", n.project), zap.String("alert", n.alert)}
+}
+
 // desk hands out the work of one kind. It limits how many jobs run at a time in total and per project, and runs one at a time per alert.
 type desk struct {
 	places     chan struct{}
@@ -155,7 +160,9 @@ func (c *Checker) serve(d *desk) {
 				continue
 			}
 			c.done.Go(func() {
-				d.do(j.name)
+				if err := rescue.Do(c.Logger, func() error { d.do(j.name); return nil }, j.fields()...); err != nil {
+					d.pauses.Failed(j.name, time.Now())
+				}
 				d.leave(j.name)
 				<-d.places
 			})

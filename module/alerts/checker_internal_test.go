@@ -566,3 +566,25 @@ func TestPausesApart(t *testing.T) {
 		}
 	})
 }
+
+// TestPanics: a check that panics is one that failed, and other work that panics is put off; the checker goes on.
+func TestPanics(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.idle(w.registry)
+		c.numbers = func(context.Context, *registry.Snapshot, *registry.Alert, *Rule, time.Time) ([]Series, error) {
+			panic("numbers")
+		}
+		tries := 0
+		c.sending.do = func(name) { tries++; panic("sending") }
+		c.begin()
+		defer closed(t, c)
+		a := w.alert(nil)
+		time.Sleep(20 * time.Second)
+		if got := w.checks(a); got != "Errored" {
+			t.Errorf("the checks are %s", got)
+		}
+		if tries < 2 || tries > 5 {
+			t.Errorf("tried to send %d times", tries)
+		}
+	})
+}

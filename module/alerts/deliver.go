@@ -73,7 +73,7 @@ func (c *Checker) send(n name) {
 	}
 	if c.open.Err() == nil {
 		c.sending.pauses.Failed(n, time.Now())
-		c.Logger.Warn("messages of an alert are sent later", zap.Int64("project", n.project), zap.String("alert", n.alert), zap.Error(err))
+		c.Logger.Warn("messages of an alert are sent later", append(n.fields(), zap.Error(err))...)
 	}
 }
 

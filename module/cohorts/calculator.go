@@ -5,6 +5,7 @@ package cohorts
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -68,6 +70,10 @@ type Calculator struct {
 
 // name names a cohort.
 type name struct{ project, cohort int64 }
+
+func (n name) fields() []zap.Field {
+	return []zap.Field{zap.Int64("project", n.project), zap.Int64("cohort", n.cohort)}
+}
 
 // New returns a Calculator, which begins to look for what is to be computed.
 func New(config Config) *Calculator {
@@ -151,7 +157,10 @@ func (c *Calculator) begin(n name) *flight {
 	f := &flight{awaited: make(chan struct{}), ended: make(chan struct{})}
 	c.flights[n] = f
 	c.done.Go(func() {
-		f.err = c.fly(n, f)
+		f.err = rescue.Do(c.Logger, func() error { return c.fly(n, f) }, n.fields()...)
+		if _, panicked := errors.AsType[*rescue.PanicError](f.err); panicked {
+			f.err = c.postponed(n, f.err)
+		}
 		c.mu.Lock()
 		delete(c.flights, n)
 		c.mu.Unlock()

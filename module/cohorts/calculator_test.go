@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
@@ -199,5 +201,27 @@ func TestCloseLeavesItWaiting(t *testing.T) {
 	second.project = first.project
 	if diff := cmp.Diff("bob cid", second.members(t, id, second.settled(t, id).Version)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestPanic: a calculation that panics fails, and one that cannot even begin is put off; neither ends the process.
+func TestPanic(t *testing.T) {
+	s := start(t, t.TempDir(), func(c *cohorts.Config) { c.Executor.Databases = nil })
+	id := s.create(t, person("a"))
+	if c := s.settled(t, id); c.LastError != "The calculation failed." || c.Errors != 1 {
+		t.Errorf("the cohort is %+v", c)
+	}
+	core, logs := observer.New(zap.WarnLevel)
+	s = start(t, t.TempDir(), func(c *cohorts.Config) { c.Executor.Places, c.Logger = nil, zap.New(core) })
+	id = s.create(t, person("a"))
+	for logs.FilterMessage("the calculation of a cohort is tried again later").Len() == 0 {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the test ends")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if c := s.registry.Snapshot().Cohort(s.project, id); !c.Calculating() {
+		t.Errorf("the cohort is %+v", c)
 	}
 }

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -116,7 +115,7 @@ func (c *Calculator) compute(n name, place *admission.Place) error {
 	ctx, cancel := context.WithCancelCause(c.open)
 	defer cancel(nil)
 	go r.follow(ctx, cancel)
-	err = r.settle(ctx)
+	err = rescue.Do(c.Logger, func() error { return r.settle(ctx) }, r.fields()...)
 	switch {
 	case err == nil:
 		c.metrics.seconds.Observe(time.Since(r.began).Seconds())
@@ -142,6 +141,6 @@ func (c *Calculator) postponed(n name, err error) error {
 	}
 	c.pauses.Failed(n, time.Now())
 	c.metrics.calculations.WithLabelValues(postponed).Inc()
-	c.Logger.Warn("the calculation of a cohort is tried again later", zap.Int64("project", n.project), zap.Int64("cohort", n.cohort), clickhouse.Logged(err))
+	c.Logger.Warn("the calculation of a cohort is tried again later", append(n.fields(), clickhouse.Logged(err))...)
 	return err
 }

@@ -178,9 +178,7 @@ func messageOf(err error) string {
 }
 
 func (r *run) fields() []zap.Field {
-	return []zap.Field{
-		zap.Int64("project", r.project), zap.Int64("cohort", r.cohort), zap.Uint64("version", r.version), zap.Duration("took", time.Since(r.began)),
-	}
+	return append(r.name.fields(), zap.Uint64("version", r.version), zap.Duration("took", time.Since(r.began)))
 }
 
 // note logs and counts a successful calculation.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -22,7 +23,7 @@ func (c *Calculator) follow() {
 		case now := <-tick.C:
 			snap, on := c.Registry.Snapshot(), map[string][]int64{}
 			for _, p := range snap.Projects() {
-				c.schedule(snap, p.ID, now)
+				_ = rescue.Do(c.Logger, func() error { c.schedule(snap, p.ID, now); return nil }, zap.Int64("project", p.ID)) // it is logged
 				on[p.Shard] = append(on[p.Shard], p.ID)
 			}
 			for shard, projects := range on {

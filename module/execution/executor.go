@@ -188,7 +188,7 @@ func (e *Executor) begin(ctx context.Context, c *Caller, q *Query, f *Freshness,
 		Answer: func(ctx context.Context) (cache.Answer, error) {
 			policy := f.Policy(time.Now())
 			policy.Background = true
-			got, err := x.answer(ctx, policy)
+			got, err := recovered(func() (cache.Answer, error) { return x.answer(ctx, policy) })
 			if err != nil && ctx.Err() == nil {
 				e.Report(q.Key, err)
 			}

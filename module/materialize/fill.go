@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -79,7 +80,7 @@ func (f *Filler) fill(n name, place *admission.Place) {
 	ctx, cancel := context.WithCancelCause(f.open)
 	defer cancel(nil)
 	go r.follow(ctx, cancel)
-	err = r.settle(ctx)
+	err = rescue.Do(f.Logger, func() error { return r.settle(ctx) }, r.fields()...)
 	switch {
 	case err == nil:
 		f.pauses.End(n)

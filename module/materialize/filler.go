@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -117,9 +118,11 @@ func (f *Filler) look() {
 		})
 		for _, p := range snap.Projects() {
 			for _, m := range snap.Materialized(p.ID) {
-				if f.due(snap, m, now) {
-					f.begin(nameOf(m))
-				}
+				f.rescued(nameOf(m), func() {
+					if f.due(snap, m, now) {
+						f.begin(nameOf(m))
+					}
+				})
 			}
 		}
 		select {
@@ -140,10 +143,17 @@ func (f *Filler) begin(n name) {
 	}
 	f.flights[n] = true
 	f.done.Go(func() {
-		f.fly(n)
+		f.rescued(n, func() { f.fly(n) })
 		f.mu.Lock()
 		delete(f.flights, n)
 		f.mu.Unlock()
 		f.Wake() // the version may have been changed in the meantime
 	})
+}
+
+// rescued does something about a version. If it panics, the next try is put off.
+func (f *Filler) rescued(n name, do func()) {
+	if err := rescue.Do(f.Logger, func() error { do(); return nil }, n.fields()...); err != nil {
+		f.pauses.Failed(n, time.Now())
+	}
 }

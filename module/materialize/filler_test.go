@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -76,6 +77,16 @@ func TestFailure(t *testing.T) {
 	s.update(t, "fails", registry.EndpointUpdate{Query: hogql("select 1 as one")})
 	if table := s.settled(t, "fails", 2); table.Fill == 0 {
 		t.Errorf("the table of the next version is %+v", table)
+	}
+}
+
+// TestPanic: a fill that panics has failed.
+func TestPanic(t *testing.T) {
+	s := startChanged(t, t.TempDir(), time.Hour, admission.Limits{Places: 8, Project: 4, Queue: 10}, func(e *execution.Executor) { e.Databases = nil })
+	s.create(t, "broken", byEvent)
+	until(t, func() bool { return s.registry.Snapshot().Endpoint(s.project, "broken").Current().Table.Errors > 0 })
+	if table := s.registry.Snapshot().Endpoint(s.project, "broken").Current().Table; table.LastError != "The fill failed." {
+		t.Errorf("the table is %+v", table)
 	}
 }
 

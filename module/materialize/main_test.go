@@ -50,11 +50,17 @@ func start(t *testing.T, dir string, keep time.Duration) *server {
 
 func startLimited(t *testing.T, dir string, keep time.Duration, limits admission.Limits) *server {
 	t.Helper()
+	return startChanged(t, dir, keep, limits, func(*execution.Executor) {})
+}
+
+func startChanged(t *testing.T, dir string, keep time.Duration, limits admission.Limits, change func(*execution.Executor)) *server {
+	t.Helper()
 	reg, house := warehousetest.Open(t, dir, clickhouse.Config{DSN: engine.DSN()})
 	executor := execution.Executor{Shards: warehouse.Only(house), Databases: new(execution.Databases), Places: admission.New(limits)}
 	computing := executor
 	calculator := cohorts.New(cohorts.Config{Registry: reg, Logger: zap.NewNop(), Executor: &computing})
 	executor.Cohorts = calculator
+	change(&executor)
 	s := &server{registry: reg, Filler: materialize.New(materialize.Config{Registry: reg, Logger: zap.NewNop(), Keep: keep, Executor: &executor})}
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), calculator.Close()); err != nil {

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -50,5 +52,16 @@ func TestMayRetry(t *testing.T) {
 		if got := mayRetry(&registry.Table{Errors: tt.errors, LastErrorAt: now.Add(-tt.ago)}, now); got != tt.want {
 			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestRescued: work on a version that panics is put off.
+func TestRescued(t *testing.T) {
+	f := &Filler{Config: Config{Logger: zap.NewNop()}}
+	fine, broken := name{1, "a", 1}, name{1, "a", 2}
+	f.rescued(fine, func() {})
+	f.rescued(broken, func() { panic("broken") })
+	if now := time.Now(); f.pauses.Holds(fine, now) || !f.pauses.Holds(broken, now) {
+		t.Error("the wrong version is put off")
 	}
 }
