@@ -1,10 +1,12 @@
 package compiler_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
@@ -27,5 +29,24 @@ func TestManyMistakes(t *testing.T) {
 				t.Errorf("it took %v", took)
 			}
 		})
+	}
+}
+
+// TestChainOfNames: a constant behind many names is found at once. Following the names for each call would take longer than a test may run.
+func TestChainOfNames(t *testing.T) {
+	t.Parallel()
+	const names, calls = 12_000, 4_000
+	var b strings.Builder
+	b.WriteString("select tuple('UTC' as a0")
+	for i := 1; i < names; i++ {
+		fmt.Fprintf(&b, ", a%d as a%d", i-1, i)
+	}
+	b.WriteString(")")
+	for range calls {
+		fmt.Fprintf(&b, ", toTimeZone(now(), a%d)", names-1)
+	}
+	_, err := compiler.Compile(&query.HogQL{Query: b.String()}, hostileEnv(t))
+	if err == nil || !strings.Contains(err.Error(), "once its aliases are put in place of their names") { // which is found last
+		t.Error(err)
 	}
 }

@@ -28,7 +28,7 @@ func (s *scope) constants(c *calling, args []resolved.Expr) {
 
 // zoneName returns the time zone named by an argument, which must be a known one. The project's own zone keeps the project's name for it.
 func (s *scope) zoneName(f *schema.Function, e resolved.Expr) resolved.Expr {
-	name, ok := s.constantText(e)
+	name, ok := constantText(e)
 	if !ok {
 		if !s.isMistake(e) {
 			s.r.mistake(e.At(), "The time zone of '%s' must be a constant name, such as 'Europe/Berlin'", f.Name)
@@ -54,7 +54,7 @@ func (r *resolver) zoneTarget(name string) (string, bool) {
 
 // typeText parses the text of a type, and writes it again.
 func (s *scope) typeText(f *schema.Function, e resolved.Expr) resolved.Expr {
-	written, ok := s.constantText(e)
+	written, ok := constantText(e)
 	if !ok {
 		if !s.isMistake(e) {
 			s.r.mistake(e.At(), "The type of '%s' must be a constant text, such as 'Array(String)'", f.Name)
@@ -94,7 +94,7 @@ func (zoneNames) Names() iter.Seq[string] { return schema.ZoneNames() }
 
 // listed returns the name in an argument, which must be one of the function's names.
 func (s *scope) listed(f *schema.Function, e resolved.Expr) resolved.Expr {
-	name, ok := s.constantText(e)
+	name, ok := constantText(e)
 	if !ok {
 		if !s.isMistake(e) {
 			s.r.mistake(e.At(), "The %s of '%s' must be a constant name, such as '%s'", f.Names.Noun, f.Name, f.Names.Example)
@@ -110,28 +110,23 @@ func (s *scope) listed(f *schema.Function, e resolved.Expr) resolved.Expr {
 }
 
 // constantText returns the value of a constant text, or of an alias for one.
-func (s *scope) constantText(e resolved.Expr) (string, bool) {
-	for {
-		ref, ok := e.(*resolved.AliasRef)
-		if !ok {
-			return text(e)
-		}
-		if e = s.aliasValue(ref.Name); e == nil {
-			return "", false
-		}
+func constantText(e resolved.Expr) (string, bool) {
+	if c := constantOf(e); c != nil {
+		return text(c)
 	}
+	return "", false
 }
 
-// aliasValue returns the value of an alias, found by its printed name; nil if it is not resolved.
-func (s *scope) aliasValue(printed string) resolved.Expr {
-	for fr := s.frame; fr != nil; fr = fr.outer {
-		for _, e := range fr.byName.entries {
-			if a := e.value; a.printed == printed && a.state == aliasDefined {
-				return a.value
-			}
-		}
+// constantOf returns a constant, or the one that an alias stands for; nil for any other expression.
+func constantOf(e resolved.Expr) *resolved.Const {
+	switch e := e.(type) {
+	case *resolved.Const:
+		return e
+	case *resolved.AliasRef:
+		return e.Const
+	default:
+		return nil
 	}
-	return nil
 }
 
 // isMistake reports whether an expression is a NULL that replaces something refused.

@@ -24,7 +24,7 @@ func (s *scope) jsonCall(c *calling) resolved.Expr {
 
 // composite reports whether an argument is the text of a type with several values, which ClickHouse cannot make NULL.
 func (s *scope) composite(e resolved.Expr) bool {
-	typ, _ := s.constantText(e)
+	typ, _ := constantText(e)
 	head, _, _ := strings.Cut(strings.TrimSpace(typ), "(")
 	return head == "Array" || head == "Tuple" || head == "Map"
 }

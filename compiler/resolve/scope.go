@@ -201,7 +201,7 @@ func (s *scope) reference(a *alias, at hogql.Span) resolved.Expr {
 	if read := bare(value); is[*resolved.Column](read) || is[*resolved.LambdaParam](read) {
 		return value
 	}
-	return &resolved.AliasRef{Pos: at, Name: a.printed, Type: a.typ}
+	return &resolved.AliasRef{Pos: at, Name: a.printed, Type: a.typ, Const: constantOf(value)}
 }
 
 // sawAggregate counts an aggregate, or refuses it where none is allowed.

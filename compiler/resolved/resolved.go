@@ -51,11 +51,12 @@ type (
 		Name string
 		Type hogql.Type
 	}
-	// AliasRef is a use of a column alias in the SELECT that defines it.
+	// AliasRef is a use of a column alias in the SELECT that defines it. Const is the constant that the alias stands for, nil for anything else.
 	AliasRef struct {
-		Pos  hogql.Span
-		Name string
-		Type hogql.Type
+		Pos   hogql.Span
+		Name  string
+		Type  hogql.Type
+		Const *Const
 	}
 	// Native is a call of a ClickHouse function by its own name. Over is nil if it is not a window function.
 	Native struct {
