@@ -39,7 +39,8 @@ type gathered struct {
 	done  chan error
 }
 
-// errAlone says that a block must be tried by itself: ClickHouse may have refused another one that was inserted with it.
+// errAlone says that a block must be tried by itself: ClickHouse may have refused another one that was inserted with it. A question is asked by itself if it
+// and the others find too much.
 var errAlone = errors.New("to be tried alone")
 
 // enter marks the start of a delivery, leave its end.
@@ -148,7 +149,7 @@ func (g *gathering) insertAll(blocks []*gathered) {
 		})()
 	}
 	err := g.run(ctx, blocks)
-	if refused, ok := errors.AsType[*clickhouse.Error](err); ok && refused.ByData() && len(blocks) > 1 {
+	if refused, ok := errors.AsType[*clickhouse.Error](err); ok && refused.ByData() && len(blocks) > 1 || blocks[0].asked != nil && tooLarge(err) {
 		err = errAlone
 	}
 	g.mu.Lock()

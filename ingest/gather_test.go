@@ -151,6 +151,13 @@ func TestGatheringFails(t *testing.T) {
 		if err := g.insert(ctx, &store{}, block{table: "a", rows: []row{{key: "alone"}}}); !errors.Is(err, refused) {
 			t.Errorf("refused alone: %v", err)
 		}
+		ran.err = &clickhouse.Error{Kind: clickhouse.TooLarge}
+		if err := g.share(ctx, &gathered{asked: new(question), store: &store{}}); err != errAlone { //nolint:errorlint // it is never wrapped
+			t.Errorf("a question that finds too much: %v", err)
+		}
+		if err := g.insert(ctx, &store{}, block{table: "a", rows: []row{{key: "alone"}}}); !errors.Is(err, ran.err) {
+			t.Errorf("a block that is too large: %v", err)
+		}
 		ran.err = errors.New("ClickHouse is away")
 		if errs := both(ctx, ctx); errs != [2]error{ran.err, ran.err} {
 			t.Errorf("away: %v", errs)

@@ -153,7 +153,7 @@ func New(client *clickhouse.Client) *Ingester {
 	i := &Ingester{client: client, rooms: map[int64]*room{}, reading: make(chan struct{}, maxReading)}
 	i.gathering.run = func(ctx context.Context, all []*gathered) error {
 		if all[0].asked != nil {
-			return askAll(ctx, client, all)
+			return askAll(ctx, client, all, true)
 		}
 		return insertBlocks(ctx, client, all)
 	}

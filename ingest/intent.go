@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -275,18 +276,18 @@ func (s *store) dropKnown(ctx context.Context, b *block) error {
 		place[name] = n
 	}
 	keys := make([]eventOfDay, len(b.rows))
-	wanted := newEventLookup(len(b.rows))
 	for n, row := range b.rows {
 		id, _ := row.values[place["uuid"]].(uuid.UUID)
 		name, _ := row.values[place["event"]].(string)
 		person, _ := row.values[place["distinct_id"]].(string)
 		at, _ := row.values[place["timestamp"]].(time.Time)
 		keys[n] = eventOfDay{eventKey{id, name, person}, dayOf(at)}
-		wanted.add(keys[n].eventKey, keys[n].day)
 	}
 	known := knownEvents{}
-	if err := s.lookUp(ctx, wanted, known); err != nil {
-		return err
+	for some := range slices.Chunk(keys, maxAsked) {
+		if err := s.lookUp(ctx, some, known); err != nil {
+			return err
+		}
 	}
 	kept := b.rows[:0]
 	for n, row := range b.rows {

@@ -55,24 +55,6 @@ func (k knownEvents) has(key eventKey, on day) bool {
 
 func (k knownEvents) add(key eventKey, on day) { k[eventOfDay{key, on}] = struct{}{} }
 
-// eventLookup collects events that may be in ClickHouse.
-type eventLookup struct {
-	ids                 []string
-	days, names, people map[string]bool
-}
-
-func newEventLookup(size int) *eventLookup {
-	return &eventLookup{make([]string, 0, size), map[string]bool{}, map[string]bool{}, map[string]bool{}}
-}
-
-func (l *eventLookup) add(key eventKey, on day) {
-	l.ids = append(l.ids, key.uuid.String())
-	for d := on - 1; d <= on+1; d++ {
-		l.days[d.String()] = true
-	}
-	l.names[key.event], l.people[key.distinctID] = true, true
-}
-
 // knownEvents finds which events of a batch are in ClickHouse already.
 func (s *store) knownEvents(ctx context.Context, records []record.Record) (knownEvents, error) {
 	if s.seen != nil {
@@ -81,7 +63,7 @@ func (s *store) knownEvents(ctx context.Context, records []record.Record) (known
 		}
 	}
 	known := knownEvents{}
-	wanted := newEventLookup(0)
+	var wanted []eventOfDay
 	for n := range records {
 		r := &records[n]
 		if r.Kind != record.Event {
@@ -95,24 +77,47 @@ func (s *store) knownEvents(ctx context.Context, records []record.Record) (known
 				continue
 			}
 		}
-		if wanted.add(keyOf(r), on); len(wanted.ids) == maxAsked {
-			if err := s.lookUp(ctx, wanted, known); err != nil {
-				return nil, err
-			}
-			wanted = newEventLookup(0)
+		wanted = append(wanted, eventOfDay{keyOf(r), on})
+	}
+	for some := range slices.Chunk(wanted, maxAsked) {
+		if err := s.lookUp(ctx, some, known); err != nil {
+			return nil, err
 		}
 	}
-	return known, s.lookUp(ctx, wanted, known)
+	return known, nil
 }
 
 // maxAsked is how many things one query looks up.
 const maxAsked = 10_000
 
 // lookUp adds the events that it finds to known. The conditions name every column of the primary key, so that only the parts that may have the events are read.
-// The condition on uuid comes first: of the rows that are read, it leaves almost none to the others.
-func (s *store) lookUp(ctx context.Context, l *eventLookup, known knownEvents) error {
-	if len(l.ids) == 0 {
+// The condition on uuid comes first: of the rows that are read, it leaves almost none to the others. If too many rows meet the conditions, which is possible
+// only for events that share their uuids, each half is looked up.
+func (s *store) lookUp(ctx context.Context, wanted []eventOfDay, known knownEvents) error {
+	defer s.bound(len(wanted) > 1)()
+	err := s.lookUpAtOnce(ctx, wanted, known)
+	if !s.bounded || !tooLarge(err) {
+		return err
+	}
+	half := len(wanted) / 2
+	if err := s.lookUp(ctx, wanted[:half], known); err != nil {
+		return err
+	}
+	return s.lookUp(ctx, wanted[half:], known)
+}
+
+func (s *store) lookUpAtOnce(ctx context.Context, wanted []eventOfDay, known knownEvents) error {
+	if len(wanted) == 0 {
 		return nil
+	}
+	ids, asked := make([]string, 0, len(wanted)), make(map[eventKey]bool, len(wanted))
+	days, names, people := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, one := range wanted {
+		ids = append(ids, one.uuid.String())
+		for d := one.day - 1; d <= one.day+1; d++ {
+			days[d.String()] = true
+		}
+		names[one.event], people[one.distinctID], asked[one.eventKey] = true, true, true
 	}
 	keys := func(name, typ string, set map[string]bool) list {
 		return list{name, typ, slices.Sorted(maps.Keys(set))}
@@ -125,8 +130,12 @@ func (s *store) lookUp(ctx context.Context, l *eventLookup, known knownEvents) e
 			if err != nil {
 				return err
 			}
+			key := eventKey{id, cells[1].Text(), cells[2].Text()}
+			if !asked[key] {
+				return nil
+			}
 			at, err := cells[3].Time()
-			known.add(eventKey{id, cells[1].Text(), cells[2].Text()}, dayOf(at))
+			known.add(key, dayOf(at))
 			return err
-		}, keys("days", "Date", l.days), keys("events", "String", l.names), keys("people", "String", l.people), list{"ids", "UUID", l.ids})
+		}, keys("days", "Date", days), keys("events", "String", names), keys("people", "String", people), list{"ids", "UUID", ids})
 }

@@ -42,7 +42,7 @@ func (s *store) ask(ctx context.Context, sql string, row func([]clickhouse.Cell)
 	}
 	if err == errAlone { //nolint:errorlint // it is never wrapped
 		q.rows = nil
-		err = askAll(ctx, s.client, []*gathered{one})
+		err = askAll(ctx, s.client, []*gathered{one}, s.bounded)
 	}
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (s *store) ask(ctx context.Context, sql string, row func([]clickhouse.Cell)
 }
 
 // askAll asks questions with the same SQL as one.
-func askAll(ctx context.Context, client *clickhouse.Client, all []*gathered) error {
+func askAll(ctx context.Context, client *clickhouse.Client, all []*gathered, bounded bool) error {
 	first := all[0].asked
 	byProject := make(map[int64]*question, len(all))
 	values := make([]map[string]bool, len(first.lists))
@@ -77,7 +77,8 @@ func askAll(ctx context.Context, client *clickhouse.Client, all []*gathered) err
 		params = append(params, clickhouse.ArrayParam(l.name, l.typ, slices.Sorted(maps.Keys(values[n]))))
 	}
 	params = append(params, projectsParam(projects))
-	return client.CollectOf(ctx, projects, clickhouse.Query{SQL: first.sql, Params: params}, func(cells []clickhouse.Cell) error {
+	query := clickhouse.Query{SQL: first.sql, Params: params, MaxBytes: maxFound, Unbounded: !bounded}
+	return client.CollectOf(ctx, projects, query, func(cells []clickhouse.Cell) error {
 		project, err := cells[0].Int()
 		if err != nil {
 			return err

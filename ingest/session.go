@@ -133,18 +133,10 @@ func (s *session) forget() {
 	s.groups.forget()
 }
 
-// load looks up what a batch mentions and is not known yet.
-func (s *session) load(ctx context.Context, records []record.Record, events []*event) error {
-	for _, e := range events {
-		if e != nil && !s.drops(e) {
-			s.groups.learn(e.Record, s.options.Captured && e.personless)
-		}
-	}
+// load looks up what records mention and is not known yet.
+func (s *session) load(ctx context.Context, records []record.Record) error {
 	if s.overLimit() {
 		s.forget()
-	}
-	if err := s.people.fresh.load(ctx, s.store, len(records)); err != nil {
-		return err
 	}
 	if err := s.people.load(ctx, records); err != nil {
 		return err
@@ -152,9 +144,20 @@ func (s *session) load(ctx context.Context, records []record.Record, events []*e
 	return s.groups.load(ctx, records)
 }
 
-// write applies the records of a batch in their order. Persons and groups are written before the events, because an interrupted import that is run again skips
-// events that are already there, with what they say. Overrides come first of all, because they are found by comparison with the other tables. Before that, what
-// the batch changes is kept as an intent, if there is a place for it.
+// loadSome does what load does for the first records, and returns how many: half as many as long as their people and groups are too large to be held at once.
+func (s *session) loadSome(ctx context.Context, records []record.Record) (int, error) {
+	defer s.store.bound(false)()
+	for n := len(records); ; n /= 2 {
+		s.store.bounded = n > 1
+		err := s.load(ctx, records[:n])
+		if !s.store.bounded || !tooLarge(err) {
+			return n, err
+		}
+		s.forget() // of some distinct ids, the person is not known yet
+	}
+}
+
+// write applies and writes the records of a batch in their order: all at once, or some after the others if their people are large.
 func (s *session) write(ctx context.Context, records []record.Record) error {
 	given := make([]*event, len(records))
 	for n := range records {
@@ -164,13 +167,38 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 			given[n].deleted = drop
 		}
 	}
-	if err := s.load(ctx, records, given); err != nil {
+	for _, e := range given {
+		if e != nil && !s.drops(e) {
+			s.groups.learn(e.Record, s.options.Captured && e.personless)
+		}
+	}
+	if err := s.people.fresh.load(ctx, s.store, len(records)); err != nil {
 		return err
 	}
-	events, err := s.apply(ctx, records, given)
+	known, err := s.store.knownEvents(ctx, records)
 	if err != nil {
 		return err
 	}
+	for most := len(records); len(records) > 0; most *= 2 {
+		if most, err = s.loadSome(ctx, records[:min(most, len(records))]); err != nil {
+			return err
+		}
+		events, err := s.apply(ctx, records[:most], given, known)
+		if err != nil {
+			return err
+		}
+		if err := s.writeApplied(ctx, events); err != nil {
+			return err
+		}
+		records, given = records[most:], given[most:]
+	}
+	return nil
+}
+
+// writeApplied writes the rows of events, and what was applied with them. Persons and groups are written before the events, because an interrupted import that
+// is run again skips events that are already there, with what they say. Overrides come first of all, because they are found by comparison with the other
+// tables. Before that, what changes is kept as an intent, if there is a place for it.
+func (s *session) writeApplied(ctx context.Context, events []eventRow) error {
 	if !s.options.Captured {
 		if err := s.groups.date(ctx); err != nil {
 			return err
@@ -250,12 +278,8 @@ func (s *session) finish(ctx context.Context, state []block, events []eventRow) 
 }
 
 // apply applies records, and returns the rows of the events that are new.
-func (s *session) apply(ctx context.Context, records []record.Record, given []*event) ([]eventRow, error) {
-	known, err := s.store.knownEvents(ctx, records)
-	if err != nil {
-		return nil, err
-	}
-	events := make([]eventRow, 0, len(records))
+func (s *session) apply(ctx context.Context, records []record.Record, given []*event, known knownEvents) (events []eventRow, err error) {
+	events = make([]eventRow, 0, len(records))
 	for n := range records {
 		r := &records[n]
 		switch r.Kind {

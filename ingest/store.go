@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,6 +23,8 @@ type store struct {
 	gathering *gathering
 	reading   chan struct{} // has an element for each running query of a delivery
 	seen      *seen         // of the room whose turn it is; nil if events are always looked up
+	// Lookups fail with a tooLarge error if they find more than maxFound bytes. It is set while they can be divided.
+	bounded bool
 	// Called before each insert if it is set: tests break off with it.
 	inserting func(block) error
 	writes    Writes // nil if nobody is told
@@ -109,5 +112,22 @@ func (s *store) query(ctx context.Context, sql string, row func([]clickhouse.Cel
 		}
 	}
 	params = append(params, clickhouse.Param{Name: "project", Type: "Int64", Value: strconv.FormatInt(s.project, 10)})
-	return s.client.Collect(ctx, clickhouse.Query{SQL: sql, Params: params, Project: s.project}, row)
+	q := clickhouse.Query{SQL: sql, Params: params, Project: s.project, MaxBytes: maxFound, Unbounded: !s.bounded}
+	return s.client.Collect(ctx, q, row)
+}
+
+// maxFound is how many bytes one lookup may find, unless it cannot be divided.
+const maxFound = 64 << 20
+
+// bound sets whether lookups are bounded, until restore is called.
+func (s *store) bound(bounded bool) (restore func()) {
+	was := s.bounded
+	s.bounded = bounded
+	return func() { s.bounded = was }
+}
+
+// tooLarge reports whether a lookup failed because of how much it finds, so that less should be looked up at once.
+func tooLarge(err error) bool {
+	e, ok := errors.AsType[*clickhouse.Error](err)
+	return ok && (e.Kind == clickhouse.TooLarge || e.Kind == clickhouse.Memory)
 }
