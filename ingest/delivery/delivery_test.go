@@ -204,6 +204,85 @@ func TestSetsAside(t *testing.T) {
 	}
 }
 
+// TestLargeEntries delivers entries with more events than are held at once. A failure in the middle does not deliver them from the start.
+func TestLargeEntries(t *testing.T) {
+	dir := t.TempDir()
+	j := openJournal(t, dir)
+	names := make([]string, 25_000)
+	for n := range names {
+		names[n] = fmt.Sprint("e", n)
+	}
+	names[100], names[12_345], names[24_999] = "bad", "worse", "worst"
+	add(t, j, 1, "first")
+	add(t, j, 1, names...)
+	add(t, j, 1, "bad", "last")
+	d := start(t, j)
+	g := &sized{away: 2}
+	d.Use(g)
+	awaitEmpty(t, j)
+	if diff := cmp.Diff([]int{10_000, -10_000, 10_000, 5003}, g.sizes); diff != "" {
+		t.Errorf("deliveries (-want +got):\n%s", diff)
+	}
+	want := slices.Concat([]string{"first"}, names, []string{"last"})
+	want = slices.DeleteFunc(want, func(name string) bool { return name == "bad" || name == "worse" || name == "worst" })
+	if diff := cmp.Diff(want, g.delivered()[1]); diff != "" {
+		t.Errorf("delivered (-want +got):\n%s", diff)
+	}
+	if s := d.Status(); s.Delivered != int64(len(want)) || s.SetAside != 4 {
+		t.Errorf("the status is %+v", s)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "aside", "*.ndjson"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("set aside: %v, %v", files, err)
+	}
+	raw, err := os.ReadFile(files[0])
+	if err != nil || strings.Count(string(raw), "\n") != 3 || !strings.Contains(string(raw), `"bad"`) || !strings.Contains(string(raw), `"worst"`) {
+		t.Errorf("the bad ones: %s, %v", raw, err)
+	}
+}
+
+// TestLargeEntryIsDamaged sets an entry aside as a whole although its end is all that can't be read.
+func TestLargeEntryIsDamaged(t *testing.T) {
+	dir := t.TempDir()
+	j := openJournal(t, dir)
+	const line = `{"event":"e","distinct_id":"u","timestamp":"2026-01-01T00:00:00Z","uuid":"0190f3c2-aaaa-7abc-8def-000000000001"}` + "\n"
+	addText(t, j, 1, strings.Repeat(line, 10_500)+"no JSON\n", 10_501)
+	add(t, j, 1, "next")
+	d := start(t, j)
+	g := new(sized)
+	d.Use(g)
+	awaitEmpty(t, j)
+	if diff := cmp.Diff([]int{10_000, 1}, g.sizes); diff != "" {
+		t.Errorf("deliveries (-want +got):\n%s", diff)
+	}
+	if s := d.Status(); s.SetAside != 10_501 {
+		t.Errorf("the status is %+v", s)
+	}
+	reasons, err := filepath.Glob(filepath.Join(dir, "aside", "*.reason.txt"))
+	if err != nil || len(reasons) != 1 {
+		t.Fatalf("reasons: %v, %v", reasons, err)
+	}
+	if raw, err := os.ReadFile(reasons[0]); err != nil || !strings.HasPrefix(string(raw), "reading event 10501 of the request: ") {
+		t.Errorf("the reason: %s, %v", raw, err)
+	}
+}
+
+// sized is a target that notes how much it is given, and is away once: at a delivery counted from 1, whose size it notes as negative.
+type sized struct {
+	target
+
+	away  int
+	sizes []int
+}
+
+func (s *sized) Deliver(ctx context.Context, project int64, records []record.Record) (ingest.Report, error) {
+	if s.sizes = append(s.sizes, len(records)); len(s.sizes) == s.away {
+		s.sizes[s.away-1] *= -1
+		s.failures = 1
+	}
+	return s.target.Deliver(ctx, project, records)
+}
+
 // TestTargets changes the target during deliveries: nothing is lost, and an old target is not used after Use or release has returned.
 func TestTargets(t *testing.T) {
 	j := openJournal(t, t.TempDir())

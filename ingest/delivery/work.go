@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
@@ -25,13 +24,13 @@ type work struct {
 	pause time.Duration // before the next try; 0 after a success
 }
 
-// part is the part of a batch that belongs to one project.
+// part is the part of a batch that belongs to one project, without what is delivered.
 type part struct {
-	project int64
-	entries []journal.Entry
-	records []record.Record
-	ends    []int // by entry, the number of records up to its end
-	refused error // why it can't be delivered
+	project  int64
+	entries  []journal.Entry
+	at       int      // bytes of the first entry that are delivered
+	rejected rejected // among these
+	refused  error    // why it can't be delivered
 }
 
 // deliver delivers the next batch, or tries again what failed of the last one.
@@ -68,28 +67,20 @@ func (w *work) next(ctx context.Context) bool {
 	w.began = time.Now()
 	w.last = entries[len(entries)-1].ID
 	w.parts = w.parts[:0]
-	var parser record.Parser
 	for _, entry := range entries {
-		w.add(entry, &parser)
+		w.add(entry)
 	}
 	return true
 }
 
 // add puts an entry into the part of its project.
-func (w *work) add(entry journal.Entry, parser *record.Parser) {
-	records, err := decode(&entry, parser)
-	if err != nil {
-		w.parts = append(w.parts, &part{project: entry.Project, entries: []journal.Entry{entry}, refused: err})
-		return
-	}
-	at := slices.IndexFunc(w.parts, func(p *part) bool { return p.project == entry.Project && p.refused == nil })
+func (w *work) add(entry journal.Entry) {
+	at := slices.IndexFunc(w.parts, func(p *part) bool { return p.project == entry.Project })
 	if at < 0 {
 		at = len(w.parts)
 		w.parts = append(w.parts, &part{project: entry.Project})
 	}
-	p := w.parts[at]
-	p.entries, p.records = append(p.entries, entry), append(p.records, records...)
-	p.ends = append(p.ends, len(p.records))
+	w.parts[at].entries = append(w.parts[at].entries, entry)
 }
 
 // projectsAtOnce is how many projects are delivered to at the same time. They share their inserts.
@@ -132,20 +123,11 @@ func (w *work) deliverPart(ctx context.Context, target Target, p *part) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if p.refused == nil {
-		for i := range p.records {
-			p.records[i].Line = i + 1
-		}
-		report, err := target.Deliver(ctx, p.project, slices.Clone(p.records))
-		if err == nil {
-			w.delivered.Add(int64(report.Events))
-			w.of(p.project).delivered.Add(int64(report.Events))
-			return w.setAsideRefused(ctx, p, report.BadLines)
-		}
-		if !errors.As(err, new(*RefusedError)) {
+	var parser record.Parser
+	for p.refused == nil && len(p.entries) > 0 {
+		if err := w.deliverSome(ctx, target, p, p.next(&parser)); err != nil {
 			return err
 		}
-		p.refused = err
 	}
 	for len(p.entries) > 0 {
 		if err := w.aside(ctx, p.entries[0], p.refused); err != nil {
@@ -153,6 +135,44 @@ func (w *work) deliverPart(ctx context.Context, target Target, p *part) error {
 		}
 		p.entries = p.entries[1:]
 	}
+	return nil
+}
+
+// deliverSome delivers the next records of a part, and takes them out of it.
+func (w *work) deliverSome(ctx context.Context, target Target, p *part, next some) error {
+	bad := map[int]error{} // by place
+	if len(next.records) > 0 {
+		report, err := target.Deliver(ctx, p.project, next.records)
+		if errors.As(err, new(*RefusedError)) {
+			p.refused = err
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		w.delivered.Add(int64(report.Events))
+		w.of(p.project).delivered.Add(int64(report.Events))
+		for _, line := range report.BadLines {
+			bad[line.Line-1] = errors.New(line.Reason)
+		}
+	}
+	from, rejects := 0, p.rejected
+	for n, end := range next.ends {
+		rejects.add(next.lines[from:end], bad, from)
+		if err := w.asideRejected(ctx, p.entries[n], rejects); err != nil {
+			return err
+		}
+		from, rejects = end, rejected{}
+	}
+	rejects.add(next.lines[from:], bad, from)
+	done := len(next.ends)
+	if next.unreadable != nil {
+		if err := w.aside(ctx, p.entries[done], next.unreadable); err != nil {
+			return err
+		}
+		done, rejects = done+1, rejected{}
+	}
+	p.entries, p.at, p.rejected = p.entries[done:], next.at, rejects
 	return nil
 }
 
@@ -169,35 +189,32 @@ func (w *work) aside(ctx context.Context, entry journal.Entry, reason error) err
 	return nil
 }
 
-// setAsideRefused sets aside the records that ClickHouse refuses, those of an entry together.
-func (w *work) setAsideRefused(ctx context.Context, p *part, lines []ingest.BadLine) error {
-	bad := make(map[int]error, len(lines)) // by place
-	for _, line := range lines {
-		bad[line.Line-1] = errors.New(line.Reason)
-	}
-	from := 0
-	for n, entry := range p.entries {
-		refused := entry
-		refused.Events, refused.Data = 0, nil
-		var reasons []error
-		for at := from; at < p.ends[n]; at++ {
-			reason := bad[at]
-			if reason == nil {
-				continue
-			}
-			refused.Events++
-			refused.Data = append(record.Append(refused.Data, &p.records[at]), '\n')
-			reasons = append(reasons, reason)
-		}
-		from = p.ends[n]
-		if refused.Events == 0 {
-			continue
-		}
-		if err := w.aside(ctx, refused, joinDistinct(reasons)); err != nil {
-			return err
+// rejected is the records of an entry that ClickHouse refuses.
+type rejected struct {
+	events  int
+	data    []byte
+	reasons []error
+}
+
+// add adds the bad ones of lines, the first of which has a place.
+func (r *rejected) add(lines [][]byte, bad map[int]error, first int) {
+	r.data, r.reasons = slices.Clip(r.data), slices.Clip(r.reasons) // what the part has stays, in case that it is delivered again
+	for n, line := range lines {
+		if reason := bad[first+n]; reason != nil {
+			r.events++
+			r.data = append(append(r.data, line...), '\n')
+			r.reasons = append(r.reasons, reason)
 		}
 	}
-	return nil
+}
+
+// asideRejected sets aside the records of an entry that ClickHouse refuses, together.
+func (w *work) asideRejected(ctx context.Context, entry journal.Entry, r rejected) error {
+	if r.events == 0 {
+		return nil
+	}
+	entry.Events, entry.Data = r.events, r.data
+	return w.aside(ctx, entry, joinDistinct(r.reasons))
 }
 
 // report notes how an attempt ended, and how long to wait before the next.
