@@ -35,6 +35,12 @@ func dayOf(t time.Time) day {
 
 func (d day) String() string { return time.Unix(int64(d)*24*60*60, 0).UTC().Format(time.DateOnly) }
 
+// stored is what toDate makes of a time of the day: a Date counts the days from 1970 to 2149, and begins again with what is outside.
+func (d day) stored() day {
+	const days = 1 << 16
+	return (d%days + days) % days
+}
+
 type eventOfDay struct {
 	eventKey
 	day day
@@ -115,7 +121,7 @@ func (s *store) lookUpAtOnce(ctx context.Context, wanted []eventOfDay, known kno
 	for _, one := range wanted {
 		ids = append(ids, one.uuid.String())
 		for d := one.day - 1; d <= one.day+1; d++ {
-			days[d.String()] = true
+			days[d.stored().String()] = true
 		}
 		names[one.event], people[one.distinctID], asked[one.eventKey] = true, true, true
 	}

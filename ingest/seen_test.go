@@ -9,12 +9,35 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
+
+// TestKnownOnAllDays delivers events of the first and last days that events can have, and of those around the ends of ClickHouse's Date, twice.
+func TestKnownOnAllDays(t *testing.T) {
+	c, options := client(t), ingest.Options{Project: project()}
+	days := []string{
+		"1900-01-01", "1960-06-01", "1969-12-30", "1969-12-31", "1970-01-01", "1970-01-02", "2024-02-29", "2149-06-05", "2149-06-06", "2149-06-07",
+		"2149-06-08", "2149-06-30", "2149-07-01", "2200-01-01", "2261-12-31",
+	}
+	var lines strings.Builder
+	for _, day := range days {
+		fmt.Fprintf(&lines, `{"event":"a","distinct_id":"x","timestamp":"%sT12:00:00Z"}`+"\n", day)
+	}
+	if report := load(t, c, options, lines.String()); report.Events != len(days) || report.Duplicates != 0 {
+		t.Errorf("the first time: %+v", report)
+	}
+	if report := load(t, c, options, lines.String()); report.Events != len(days) || report.Duplicates != len(days) {
+		t.Errorf("the second time: %+v", report)
+	}
+	if diff := gocmp.Diff([]string{fmt.Sprintf("[%d]", len(days))}, ask(t, c, options.Project, "SELECT count() FROM events")); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
 
 // TestDeliverAlone delivers events, many of them several times, by an ingester that does not look up what is surely new. Meanwhile
 // batches break off, others are imported, and another process writes: each event is there once.
