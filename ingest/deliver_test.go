@@ -380,8 +380,9 @@ func TestDeliverOnce(t *testing.T) {
 	}
 }
 
-// broken delivers batches with a failure before one of the writes, and then again what was not acknowledged, as after a restart of the process.
-func broken(t *testing.T, c *clickhouse.Client, options ingest.Options, batches [][]record.Record, at, size int) (reached bool) {
+// broken delivers batches, in parts of some bytes of rows, with a failure before one of the writes, and then again what was not acknowledged, as after a restart of
+// the process.
+func broken(t *testing.T, c *clickhouse.Client, options ingest.Options, batches [][]record.Record, rows, at, size int) (reached bool) {
 	t.Helper()
 	intents := &failingIntents{IntentDir: ingest.IntentDir(t.TempDir())}
 	steps, failed := 0, errors.New("the process ends")
@@ -392,6 +393,7 @@ func broken(t *testing.T, c *clickhouse.Client, options ingest.Options, batches 
 		return nil
 	}
 	i := ingest.New(c)
+	i.Rows(rows)
 	i.Intents, intents.step = intents, step
 	i.Before(func(string) error { return step() })
 	var rest []record.Record
@@ -410,6 +412,7 @@ func broken(t *testing.T, c *clickhouse.Client, options ingest.Options, batches 
 		return false
 	}
 	again := ingest.New(c)
+	again.Rows(rows)
 	again.Intents, intents.step = intents, func() error { return nil }
 	for batch := range slices.Chunk(rest, cmp.Or(size, len(rest))) {
 		report := deliver(t, again, options, batch)
@@ -460,18 +463,55 @@ func TestDeliverBroken(t *testing.T) {
 		return stateOf(t, c, p, ids...)
 	}
 	want := whole()
-	for at := 0; ; at++ {
-		p, size := project(), []int{0, 3}[at%2]
-		if !broken(t, c, ingest.Options{Project: p, Now: now}, batches, at, size) {
-			if at < 10 {
-				t.Errorf("there are %d writes only", at)
+	for _, rows := range []int{0, 600} {
+		for at := 0; ; at++ {
+			p, size := project(), []int{0, 3}[at%2]
+			if !broken(t, c, ingest.Options{Project: p, Now: now}, batches, rows, at, size) {
+				if at < 10 {
+					t.Errorf("there are %d writes only", at)
+				}
+				break
 			}
-			return
+			// How often a person's row was written depends on where batches end.
+			if diff := gocmp.Diff(withoutVersions(want), withoutVersions(stateOf(t, c, p, ids...))); diff != "" {
+				t.Errorf("parts of %d bytes, broken off before write %d, then batches of %d (-want +got):\n%s", rows, at, size, diff)
+			}
 		}
-		// How often a person's row was written depends on where batches end.
-		if diff := gocmp.Diff(withoutVersions(want), withoutVersions(stateOf(t, c, p, ids...))); diff != "" {
-			t.Errorf("broken off before write %d, then batches of %d (-want +got):\n%s", at, size, diff)
+	}
+}
+
+// TestDeliverAfterPanic delivers again after a panic in the middle of a batch: nothing is held any more, and nothing is there twice.
+func TestDeliverAfterPanic(t *testing.T) {
+	c, options := client(t), ingest.Options{Project: project(), Now: now}
+	records := captured(t, `
+		{"event":"a","distinct_id":"x","properties":{"$set":{"n":1}}}
+		{"event":"$identify","distinct_id":"x","properties":{"$anon_distinct_id":"y"}}`)
+	i := ingest.New(c)
+	i.Intents = ingest.IntentDir(t.TempDir())
+	panics := true
+	i.Before(func(table string) error {
+		if panics && table == "events" {
+			panic("a defect")
 		}
+		return nil
+	})
+	func() {
+		defer func() {
+			if cause := recover(); cause != "a defect" {
+				t.Errorf("it panics with %v", cause)
+			}
+		}()
+		_, _ = i.Deliver(t.Context(), options, slices.Clone(records))
+	}()
+	panics = false
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	report, err := i.Deliver(ctx, options, slices.Clone(records))
+	if err != nil || report.Events != 2 || report.Duplicates != 2 { // the batch was kept, and is completed first
+		t.Errorf("the report: %+v, %v", report, err)
+	}
+	if diff := gocmp.Diff([]string{`["<x>", "{\"n\":1}", "2024-03-04T10:00:00Z", 1, 0]`}, stateOf(t, c, options.Project, "x").Persons); diff != "" {
+		t.Errorf("persons (-want +got):\n%s", diff)
 	}
 }
 

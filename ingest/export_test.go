@@ -38,5 +38,8 @@ func (i *Ingester) SurelyNew(project int64, id uuid.UUID, at time.Time) bool {
 // Patient makes blocks wait for those of other projects until all of these wait, or for ten seconds.
 func Patient(i *Ingester) { i.gathering.patience = 10 * time.Second }
 
+// Rows makes batches be written in parts, each as soon as its rows of events have that many bytes of text.
+func (i *Ingester) Rows(bytes int) { i.rows = bytes }
+
 // Batches makes imports write that many records at once, and keep that many people and groups in between.
 func (i *Ingester) Batches(records, kept int) { i.most, i.state = records, kept }

@@ -134,6 +134,7 @@ type Ingester struct {
 	client    *clickhouse.Client
 	inserting func(block) error // see store
 	most      int               // records of a batch of an import; importedRecords by default
+	rows      int               // see session; maxBlock by default
 	state     int               // see session
 	mu        sync.Mutex
 	rooms     map[int64]*room // by project

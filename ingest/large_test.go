@@ -1,7 +1,9 @@
 package ingest_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,4 +75,48 @@ func TestLargeLookups(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLargeRows delivers events that all repeat a person that changes: not all of their rows are made at once.
+func TestLargeRows(t *testing.T) {
+	c, options := client(t), ingest.Options{Project: project(), Now: now}
+	var lines strings.Builder
+	fmt.Fprintf(&lines, `{"event":"a","distinct_id":"x","properties":{"$set":{"text":%q}}}`+"\n", strings.Repeat("0123456789", 100))
+	for n := range 40 {
+		fmt.Fprintf(&lines, `{"event":"b","distinct_id":"x","properties":{"$set":{"n":%d}}}`+"\n", n)
+	}
+	records := captured(t, lines.String())
+	i := ingest.New(c)
+	i.Rows(10_000)
+	kept := &keptIntents{IntentDir: ingest.IntentDir(t.TempDir())}
+	i.Intents = kept
+	report := deliver(t, i, options, records)
+	if report.Events != 41 || report.Duplicates != 0 || report.People != 1 {
+		t.Errorf("the report: %+v", report)
+	}
+	if kept.count < 4 || kept.count > 6 { // each row has a kilobyte and a few texts
+		t.Errorf("the batch is written in %d parts", kept.count)
+	}
+	want := []string{`[41, 780, 41, 1000]`}
+	got := ask(t, c, options.Project, "SELECT count(), sum(toInt64(person_properties.n)), uniqExact(uuid), min(length(toString(person_properties.text))) FROM events")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if report := deliver(t, i, options, slices.Clone(records)); report.Duplicates != 41 {
+		t.Errorf("the second time: %+v", report)
+	}
+}
+
+// keptIntents counts the batches that are kept.
+type keptIntents struct {
+	ingest.IntentDir
+
+	count int
+}
+
+func (k *keptIntents) Save(ctx context.Context, project int64, batch []byte) error {
+	if len(batch) > 0 {
+		k.count++
+	}
+	return k.IntentDir.Save(ctx, project, batch)
 }

@@ -22,6 +22,7 @@ type session struct {
 	members  []givenMember // of this batch
 	types    typeLearner
 	most     int          // records of a batch of an import
+	rows     int          // bytes of text of the rows of events that are made at once
 	state    int          // limit in place of maxState; 0 by default
 	refused  map[int]bool // lines that ClickHouse refused
 	refusals *refusals    // of the room
@@ -40,7 +41,7 @@ func (i *Ingester) newSession(ctx context.Context, options Options) (*session, e
 		return nil, err
 	}
 	store.inserting = i.inserting
-	s := &session{store: store, intents: i.Intents, most: cmp.Or(i.most, importedRecords), state: i.state, hoursOf: store.hoursOf}
+	s := &session{store: store, intents: i.Intents, most: cmp.Or(i.most, importedRecords), rows: cmp.Or(i.rows, maxBlock), state: i.state, hoursOf: store.hoursOf}
 	s.people = &people{store: store, noRoom: s.leftOut}
 	s.groups = &groups{store: store, noRoom: s.leftOut}
 	s.forget()
@@ -157,7 +158,7 @@ func (s *session) loadSome(ctx context.Context, records []record.Record) (int, e
 	}
 }
 
-// write applies and writes the records of a batch in their order: all at once, or some after the others if their people are large.
+// write applies and writes the records of a batch in their order: all at once, or some after the others if their rows or their people are large.
 func (s *session) write(ctx context.Context, records []record.Record) error {
 	given := make([]*event, len(records))
 	for n := range records {
@@ -183,14 +184,14 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 		if most, err = s.loadSome(ctx, records[:min(most, len(records))]); err != nil {
 			return err
 		}
-		events, err := s.apply(ctx, records[:most], given, known)
+		applied, events, err := s.apply(ctx, records[:most], given, known)
 		if err != nil {
 			return err
 		}
 		if err := s.writeApplied(ctx, events); err != nil {
 			return err
 		}
-		records, given = records[most:], given[most:]
+		records, given = records[applied:], given[applied:]
 	}
 	return nil
 }
@@ -277,11 +278,11 @@ func (s *session) finish(ctx context.Context, state []block, events []eventRow) 
 	return nil
 }
 
-// apply applies records, and returns the rows of the events that are new.
-func (s *session) apply(ctx context.Context, records []record.Record, given []*event, known knownEvents) (events []eventRow, err error) {
+// apply applies records until the rows of the events that are new are large. It returns how many records it has applied, and these rows.
+func (s *session) apply(ctx context.Context, records []record.Record, given []*event, known knownEvents) (n int, events []eventRow, err error) {
 	events = make([]eventRow, 0, len(records))
-	for n := range records {
-		r := &records[n]
+	for size := 0; n < len(records) && size < s.rows; n++ {
+		r, rows := &records[n], len(events)
 		switch r.Kind {
 		case record.Person:
 			err = s.person(ctx, r)
@@ -293,13 +294,16 @@ func (s *session) apply(ctx context.Context, records []record.Record, given []*e
 			events, err = s.event(ctx, given[n], known, events)
 		}
 		if err != nil {
-			return nil, err
+			return 0, nil, err
+		}
+		for _, row := range events[rows:] {
+			size += row.size()
 		}
 		if !s.options.Captured {
 			r.Properties, given[n] = nil, nil // the row has them now; captured events may be delivered again
 		}
 	}
-	return events, nil
+	return n, events, nil
 }
 
 func (s *session) person(ctx context.Context, r *record.Record) error {

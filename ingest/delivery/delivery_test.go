@@ -21,7 +21,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// target notes what is delivered. It fails as often as it is told, and refuses events of bad names and project 13.
+// target notes what is delivered. It fails as often as it is told, refuses events of bad names and project 13, and panics for project 14.
 type target struct {
 	mu       sync.Mutex
 	failures int
@@ -37,6 +37,9 @@ func (g *target) Deliver(_ context.Context, project int64, records []record.Reco
 	}
 	if project == 13 {
 		return report, &delivery.RefusedError{Reason: errors.New("there is no project 13")}
+	}
+	if project == 14 {
+		panic("a defect")
 	}
 	for _, r := range records {
 		if r.Event == "bad" || r.Event == "worse" || r.Event == "worst" {
@@ -173,6 +176,7 @@ func TestSetsAside(t *testing.T) {
 	add(t, j, 1, "a", "bad", "b", "worse")
 	add(t, j, 1, "worst")
 	add(t, j, 13, "lost", "too")
+	add(t, j, 14, "fatal")
 	addText(t, j, 1, "no JSON\n", 1)
 	add(t, j, 1, "c")
 	d := start(t, j)
@@ -180,7 +184,7 @@ func TestSetsAside(t *testing.T) {
 	d.Use(g)
 	awaitEmpty(t, j)
 	check(t, g, map[int64][]string{1: {"a", "b", "c"}})
-	if s := d.Status(); s.SetAside != 6 || d.StatusOf(1).SetAside != 4 || d.StatusOf(13).SetAside != 2 {
+	if s := d.Status(); s.SetAside != 7 || d.StatusOf(1).SetAside != 4 || d.StatusOf(13).SetAside != 2 {
 		t.Errorf("the status is %+v, of project 1 %+v, of project 13 %+v", s, d.StatusOf(1), d.StatusOf(13))
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "aside", "*"))
@@ -197,6 +201,7 @@ func TestSetsAside(t *testing.T) {
 	}
 	for part, times := range map[string]int{
 		`"bad"`: 1, `"worse"`: 1, `"worst"`: 1, `"lost"`: 1, `"too"`: 1, "no JSON": 1, "ClickHouse refuses its data": 2, "there is no project 13": 1,
+		`"fatal"`: 1, "a defect": 1, "delivery_test.go": 1,
 	} {
 		if got := strings.Count(all.String(), part); got != times {
 			t.Errorf("%q is set aside %d times, want %d, in %q:\n%s", part, got, times, files, all.String())

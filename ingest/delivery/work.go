@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
@@ -142,7 +144,7 @@ func (w *work) deliverPart(ctx context.Context, target Target, p *part) error {
 func (w *work) deliverSome(ctx context.Context, target Target, p *part, next some) error {
 	bad := map[int]error{} // by place
 	if len(next.records) > 0 {
-		report, err := target.Deliver(ctx, p.project, next.records)
+		report, err := try(ctx, target, p.project, next.records)
 		if errors.As(err, new(*RefusedError)) {
 			p.refused = err
 			return nil
@@ -174,6 +176,16 @@ func (w *work) deliverSome(ctx context.Context, target Target, p *part, next som
 	}
 	p.entries, p.at, p.rejected = p.entries[done:], next.at, rejects
 	return nil
+}
+
+// try delivers records. A panic refuses them: the next try, or the next start of the process, would end in the same way.
+func try(ctx context.Context, target Target, project int64, records []record.Record) (report ingest.Report, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = &RefusedError{fmt.Errorf("BUG: delivering them panics: %v\n%s", cause, debug.Stack())}
+		}
+	}()
+	return target.Deliver(ctx, project, records)
 }
 
 // aside writes what can't be delivered to a file, so that the rest can go on.
