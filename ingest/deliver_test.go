@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -287,8 +288,8 @@ func TestDeliverPeople(t *testing.T) {
 	}
 }
 
-// TestDeliverIllegalIDs merges nobody by ids that come from mistakes, on either side.
-func TestDeliverIllegalIDs(t *testing.T) {
+// TestIllegalIDs merges nobody by ids that come from mistakes, on either side, whether the events are captured or imported.
+func TestIllegalIDs(t *testing.T) {
 	illegal := []string{"", "  ", "[object Object]", "NaN", "None", "none", "null", "0", "'null'", `"NaN"`, "'Guest'"}
 	for _, id := range []string{"anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email", "undefined", "true", "false"} {
 		illegal = append(illegal, id, strings.ToUpper(id), "'"+id+"'", `"`+id+`"`)
@@ -306,19 +307,54 @@ func TestDeliverIllegalIDs(t *testing.T) {
 				fmt.Fprintf(&lines, "{\"event\":\"$create_alias\",\"distinct_id\":%q,\"properties\":{\"alias\":\"s%d\"}}\n", id, n)
 			}
 		}
-		p := project()
 		in := strings.ReplaceAll(lines.String(), `{"event"`, `{"timestamp":"2024-03-04","event"`)
-		report := deliver(t, ingest.New(c), ingest.Options{Project: p}, captured(t, in))
-		want := fmt.Sprintf("[%d, 0, 0]", report.Events)
-		if legal {
-			want = fmt.Sprintf("[%d, %d, %d]", len(ids), len(ids), 2*len(ids))
+		// In formats other than lines, a field names the other id.
+		others := captured(t, in)
+		for n := range others {
+			name := map[string]string{"$identify": "$anon_distinct_id", "$create_alias": "alias"}[others[n].Event]
+			others[n].OtherID, _ = others[n].Properties.Get(name).Text()
+			others[n].Event = "a"
 		}
-		got := ask(t, c, p, `SELECT count(), countIf(is_identified = 1), (SELECT count() FROM person_distinct_id2) - count()
-			FROM (SELECT argMax(is_identified, version) AS is_identified FROM person GROUP BY id HAVING argMax(is_deleted, version) = 0)`)
-		if got[0] != want {
-			t.Errorf("legal %t: %s persons, identified, more ids; want %s", legal, got[0], want)
+		ways := map[string]func(ingest.Options) (ingest.Report, error){
+			"captured": func(o ingest.Options) (ingest.Report, error) {
+				return ingest.New(c).Deliver(t.Context(), o, captured(t, in))
+			},
+			"lines": func(o ingest.Options) (ingest.Report, error) {
+				return ingest.New(c).Import(t.Context(), o, ndjson.NewReader(strings.NewReader(in)))
+			},
+			"another format": func(o ingest.Options) (ingest.Report, error) {
+				return ingest.New(c).Import(t.Context(), o, &given{others})
+			},
+		}
+		for way, take := range ways {
+			p := project()
+			report, err := take(ingest.Options{Project: p, Now: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := fmt.Sprintf("[%d, 0, 0]", report.Events)
+			if legal {
+				want = fmt.Sprintf("[%d, %d, %d]", len(ids), len(ids), 2*len(ids))
+			}
+			got := ask(t, c, p, `SELECT count(), countIf(is_identified = 1), (SELECT count() FROM person_distinct_id2) - count()
+				FROM (SELECT argMax(is_identified, version) AS is_identified FROM person GROUP BY id HAVING argMax(is_deleted, version) = 0)`)
+			if got[0] != want {
+				t.Errorf("%s, legal %t: %s persons, identified, more ids; want %s", way, legal, got[0], want)
+			}
 		}
 	}
+}
+
+// given is a reader of records.
+type given struct{ records []record.Record }
+
+func (g *given) Read() (record.Record, error) {
+	if len(g.records) == 0 {
+		return record.Record{}, io.EOF
+	}
+	first := g.records[0]
+	g.records = g.records[1:]
+	return first, nil
 }
 
 func TestDeliverGroups(t *testing.T) {

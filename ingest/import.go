@@ -47,7 +47,7 @@ type Options struct {
 	//   - a person is created at the time of the event that made it, and a group at its first $groupidentify; in an import, each at its earliest event;
 	//   - the person gets properties of the event such as $browser and utm_source, and their first values as $initial_browser;
 	//   - $exception, $$heatmap and $groupidentify change no person;
-	//   - ids such as "undefined" merge nobody, and $identify gives an id without person to the person of the other id, even an identified one;
+	//   - $identify gives an id without person to the person of the other id, even an identified one;
 	//   - an event without profile loses $set, $set_once and $unset, names no group by $groups, and is dropped if it is only about people or groups; if the person
 	//     is older than a minute, its person_mode is force_upgrade.
 	Captured bool

@@ -10,6 +10,15 @@ import (
 // mergedID returns the other distinct id that an event joins to its own, and whether it does so even if the other one is identified. The id is empty if there
 // is nothing to join.
 func (p *people) mergedID(r *record.Record) (id string, force bool) {
+	id, force = p.otherID(r)
+	if id == r.DistinctID || illegalID(id) || illegalID(r.DistinctID) {
+		return "", false
+	}
+	return id, force
+}
+
+// otherID returns the distinct id that a record names beside its own.
+func (p *people) otherID(r *record.Record) (id string, force bool) {
 	if r.OtherID != "" && r.OtherID != r.DistinctID {
 		return r.OtherID, false
 	}
@@ -27,9 +36,6 @@ func (p *people) mergedID(r *record.Record) (id string, force bool) {
 	id, _ = r.Properties.Get(name).Text()
 	if p.captured {
 		id = cut(id)
-	}
-	if id == r.DistinctID || p.captured && (illegalID(id) || illegalID(r.DistinctID)) {
-		return "", false
 	}
 	return id, force
 }
