@@ -2,6 +2,7 @@ package capture_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,20 @@ func at(t *testing.T, fields, beside, query string) string {
 		t.Fatalf("%s: %v", batch.Lines, err)
 	}
 	return r.Timestamp.Format("2006-01-02 15:04:05.999999")
+}
+
+// TestSentAtOfOneEvent ignores the sending time in an event that is sent by itself, and takes the one of the query string.
+func TestSentAtOfOneEvent(t *testing.T) {
+	const body = `{"api_key":"` + token + `","event":"e","distinct_id":"d","timestamp":"2024-06-01T10:00:00Z","sent_at":"2024-06-01T13:00:05Z"}`
+	for query, want := range map[string]string{"": "2024-06-01T10:00:00Z", "1717246805000": "2024-06-01T08:59:55Z"} {
+		batch, err := capture.Decode(&capture.Request{Body: []byte(body), SentAt: query, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(batch.Lines); !strings.Contains(got, `"timestamp":"`+want+`"`) || strings.Contains(got, "$sent_at") != (query != "") {
+			t.Errorf("with %q in the query: %s", query, got)
+		}
+	}
 }
 
 func TestTimestamps(t *testing.T) {

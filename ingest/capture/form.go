@@ -91,8 +91,12 @@ func (d *decoder) openObject(in *record.Reader, text []byte, f *form) error {
 		}
 		return nil
 	})
-	if err != nil || f.kind != batchForm {
+	if err != nil {
 		return err
+	}
+	if f.kind != batchForm {
+		*f = form{kind: f.kind, start: f.start} // what a single event has is its own
+		return nil
 	}
 	if len(beside) > maxExtraFields {
 		return errManyFields
