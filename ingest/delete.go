@@ -44,11 +44,12 @@ type Deletions struct {
 	Epoch int64
 }
 
-// Late says which captured events of a distinct id come too late: those that arrived no later than Until.
+// Late says which captured events of a distinct id come too late.
 type Late struct {
+	// Events that arrived no later than Until do not bring the person back.
 	Until time.Time
-	// Events says that the events are deleted. Otherwise they are kept, but do not bring the person back.
-	Events bool
+	// Those that arrived no later than EventsUntil are deleted too. It is not after Until, and zero if all events are kept.
+	EventsUntil time.Time
 }
 
 // Delete finds persons and, if gone is set, deletes them: from then on they and their distinct ids belong to nobody, and an event with one of these ids makes a
@@ -207,7 +208,7 @@ func (s *session) isLate(r *record.Record) (late, drop bool) {
 	}
 	for _, name := range s.people.mentionedIDs(r) {
 		if d, known := s.deletions.Late[name]; known && !r.Arrived.After(d.Until) {
-			late, drop = true, drop || d.Events && name == r.DistinctID
+			late, drop = true, drop || name == r.DistinctID && !d.EventsUntil.IsZero() && !r.Arrived.After(d.EventsUntil)
 		}
 	}
 	return late, drop

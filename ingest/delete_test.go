@@ -92,18 +92,19 @@ func TestDeliverLate(t *testing.T) {
 	late := now.Add(-time.Minute)
 	for _, tt := range []struct {
 		name    string
-		events  bool
+		events  time.Time // until when they are deleted
 		arrived time.Time
 		stored  int
 		people  []string
 	}{
-		{"with the events", true, late, 0, nil},
-		{"without the events", false, late, 1, nil},
-		{"after the deletion", true, now.Add(time.Second), 2, []string{`["ann", "{\"plan\":\"pro\"}"]`, `["eve", "{\"plan\":\"pro\"}"]`}},
+		{"with the events", now, late, 0, nil},
+		{"without the events", time.Time{}, late, 1, nil},
+		{"after an earlier deletion with the events", late.Add(-time.Second), late, 1, nil},
+		{"after the deletion", now, now.Add(time.Second), 2, []string{`["ann", "{\"plan\":\"pro\"}"]`, `["eve", "{\"plan\":\"pro\"}"]`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			options := ingest.Options{Project: project(), Now: now, Deletions: func() ingest.Deletions {
-				return ingest.Deletions{Late: map[string]ingest.Late{"ann": {Until: now, Events: tt.events}}, Epoch: 1}
+				return ingest.Deletions{Late: map[string]ingest.Late{"ann": {Until: now, EventsUntil: tt.events}}, Epoch: 1}
 			}}
 			records := captured(t, `{"event":"a","distinct_id":"ann","properties":{"$set":{"plan":"pro"}}}
 				{"event":"$identify","distinct_id":"eve","properties":{"$anon_distinct_id":"ann"}}`)

@@ -329,15 +329,15 @@ func DeletionsOf(snap *registry.Snapshot, project int64) ingest.Deletions {
 	}
 	for _, d := range snap.PendingDeletions(project) {
 		for _, n := range d.Names {
-			late := ingest.Late{Until: d.RequestedAt, Events: d.Events}
 			if out.Late == nil {
 				out.Late = map[string]ingest.Late{}
 			}
-			if other, known := out.Late[n.Name]; known {
-				late.Events = late.Events || other.Events
-				if other.Until.After(late.Until) {
-					late.Until = other.Until
-				}
+			late := out.Late[n.Name]
+			if d.RequestedAt.After(late.Until) {
+				late.Until = d.RequestedAt
+			}
+			if d.Events && d.RequestedAt.After(late.EventsUntil) {
+				late.EventsUntil = d.RequestedAt
 			}
 			out.Late[n.Name] = late
 		}

@@ -5,28 +5,70 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
 
+func open(t *testing.T, dir string) *registry.Registry {
+	t.Helper()
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, err := registry.Open(t.Context(), store, registry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = reg.Close() })
+	return reg
+}
+
+// TestLate: of two deletions of a distinct id, each says for itself whether the events until then are deleted.
+func TestLate(t *testing.T) {
+	reg, first := open(t, t.TempDir()), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	second := first.Add(time.Hour)
+	for _, tt := range []struct {
+		name     string
+		with     [2]bool // whether each deletes the events
+		backward bool    // the second one is recorded first
+		want     ingest.Late
+	}{
+		{"none with events", [2]bool{false, false}, false, ingest.Late{Until: second}},
+		{"the first with events", [2]bool{true, false}, false, ingest.Late{Until: second, EventsUntil: first}},
+		{"the first with events, recorded last", [2]bool{true, false}, true, ingest.Late{Until: second, EventsUntil: first}},
+		{"the second with events", [2]bool{false, true}, false, ingest.Late{Until: second, EventsUntil: second}},
+		{"both with events, in another order", [2]bool{true, true}, true, ingest.Late{Until: second, EventsUntil: second}},
+	} {
+		p, err := reg.CreateProject(t.Context(), registry.NewProject{Name: tt.name}, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		order := []int{0, 1}
+		if tt.backward {
+			order = []int{1, 0}
+		}
+		for _, n := range order {
+			one := registry.Deletion{Person: "1", Gone: true, Events: tt.with[n], Names: []registry.DeletedName{{Name: "ann"}}}
+			if _, err := reg.AddDeletions(t.Context(), p.ID, []registry.Deletion{one}, []time.Time{first, second}[n]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		late := deletions.DeletionsOf(reg.Snapshot(), p.ID).Late
+		if diff := cmp.Diff(map[string]ingest.Late{"ann": tt.want}, late); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
 // TestEpochs: ClickHouse accepts events again after each deletion, and after the retention is extended, whatever the clocks of the servers say, and
 // even if the records of the deletions are purged.
 func TestEpochs(t *testing.T) {
 	dir := t.TempDir()
-	open := func() *registry.Registry {
-		store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reg, err := registry.Open(t.Context(), store, registry.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = reg.Close() })
-		return reg
-	}
-	one, other, now := open(), open(), time.Now()
+	one, other, now := open(t, dir), open(t, dir), time.Now()
 	p, err := one.CreateProject(t.Context(), registry.NewProject{Name: "p"}, now)
 	if err != nil {
 		t.Fatal(err)
