@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { diagnostics } from "../src/sql/assist";
 import { fromCodePoints, toCodePoints } from "../src/sql/positions";
+import { type Drawn, plain, queryOf, writtenOf } from "../src/sql/saved";
 import { fromQuery, toQuery, usedNames, usesFilters, type Variable } from "../src/sql/variables";
 import { csv } from "../src/ui/csv";
 
@@ -43,10 +44,56 @@ describe("variables", () => {
 		expect(fromQuery(made)).toEqual({ plan: "pro" });
 	});
 
+	test("what is not defined stays as it was, as long as the text uses it", () => {
+		const before = { "9": { variableId: "9", code_name: "plan", value: "pro" }, "8": { variableId: "8", code_name: "year", isNull: true } };
+		expect(toQuery("{variables.year} {variables.plan}", [], {}, before)).toEqual(before);
+		expect(toQuery("{variables.plan}", [], { plan: "pro" }, before)).toEqual({ "9": before["9"] });
+		expect(toQuery("{variables.plan}", [plan], { plan: "team" }, before)).toEqual({
+			"1": { variableId: "1", code_name: "plan", value: "team" },
+		});
+		expect(toQuery("{variables.other}", [], {}, before)).toBeUndefined();
+	});
+
 	test("null is a value of its own, and nothing means the default", () => {
 		expect(toQuery("{variables.plan}", [plan], { plan: null })).toEqual({ "1": { variableId: "1", code_name: "plan", isNull: true } });
 		expect(toQuery("{variables.plan}", [plan], {})).toEqual({ "1": { variableId: "1", code_name: "plan" } });
 		expect(toQuery("select 1", [plan], { plan: "pro" })).toBeUndefined();
+	});
+});
+
+describe("a saved query", () => {
+	const drawn = (source: object): Drawn => ({
+		kind: "DataVisualizationNode",
+		source: { kind: "HogQLQuery", query: "select {limit} from events where {filters}", ...source },
+	});
+	const properties = [{ key: "plan", value: "pro", type: "person" }];
+	const cases: [string, object][] = [
+		["values, modifiers and a name", { values: { limit: 3 }, modifiers: { timings: true }, name: "Events" }],
+		["no filters", {}],
+		["filters without dates", { filters: { properties, filterTestAccounts: true } }],
+		["filters with dates", { filters: { properties, filterTestAccounts: true, dateRange: { date_from: "-30d", explicitDate: true } } }],
+		["filters that nothing uses", { query: "select 1", filters: { properties } }],
+		["a variable that is not defined", { query: "{variables.plan}", variables: { "1": { variableId: "1", code_name: "plan" } } }],
+	];
+	test.each(cases)("with %s is the same after it was opened", (_, source) => {
+		const query = drawn(source);
+		expect(queryOf(writtenOf(query), [], query.source)).toEqual(query.source);
+	});
+
+	test("gets new dates, and loses them, beside its other filters", () => {
+		const query = drawn({ filters: { properties, dateRange: { date_from: "-30d" } } });
+		const written = writtenOf(query);
+		const dates = { date_from: "-1d" };
+		expect(queryOf({ ...written, dates }, [], query.source).filters).toEqual({ properties, dateRange: dates });
+		expect(queryOf({ ...written, dates: {} }, [], query.source).filters).toEqual({ properties });
+	});
+
+	test("of a text alone has the dates of the last seven days", () => {
+		expect(queryOf(plain("{filters}"), [])).toEqual({
+			kind: "HogQLQuery",
+			query: "{filters}",
+			filters: { dateRange: { date_from: "-7d" } },
+		});
 	});
 });
 

@@ -26,25 +26,29 @@ export function usedNames(text: string): string[] {
 /** Reports whether a text has a place for filters. */
 export const usesFilters = (text: string): boolean => /\{\s*filters\b/.test(text);
 
-/** The field `variables` of a query: the definitions of those that it uses, with the values that were given. */
+/**
+ * The field `variables` of a query: those that it uses, with the values that were given. What is not defined, or not known to be, stays as it
+ * was before.
+ */
 export function toQuery(
 	text: string,
 	defined: readonly Variable[],
 	given: Record<string, unknown>,
+	before: Record<string, VariableUse> = {},
 ): Record<string, VariableUse> | undefined {
-	const used = usedNames(text)
-		.map((name) => defined.find((v) => v.code_name === name))
-		.filter((v) => v !== undefined);
-	if (used.length === 0) return undefined;
-	return Object.fromEntries(
-		used.map((v) => {
-			const use: VariableUse = { variableId: v.id, code_name: v.code_name };
-			const value = given[v.code_name];
-			if (value === null) use.isNull = true;
-			else if (value !== undefined) use.value = value;
-			return [v.id, use];
-		}),
-	);
+	const used = usedNames(text).flatMap((name): [string, VariableUse][] => {
+		const variable = defined.find((v) => v.code_name === name);
+		if (variable) return [[variable.id, useOf(variable, given[name])]];
+		return Object.entries(before).filter(([, use]) => use.code_name === name);
+	});
+	return used.length > 0 ? Object.fromEntries(used) : undefined;
+}
+
+function useOf({ id, code_name }: Variable, value: unknown): VariableUse {
+	const use: VariableUse = { variableId: id, code_name };
+	if (value === null) use.isNull = true;
+	else if (value !== undefined) use.value = value;
+	return use;
 }
 
 /** The values in the field `variables` of a query, by name. */

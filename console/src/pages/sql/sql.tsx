@@ -4,7 +4,6 @@ import { stringify } from "../../api/json";
 import { ask, type QueryNode } from "../../api/query";
 import { addressOf, curlCommand } from "../../api/curl";
 import { useResource } from "../../api/use";
-import type { ResultSettings } from "../../charts/options/result";
 import { DateRange } from "../../editor/date-range";
 import { same } from "../../insights/model";
 import { navigate, pageAddress, place } from "../../router";
@@ -12,8 +11,9 @@ import { can } from "../../session";
 import { draftOf, dropDraft, keepDraft, nameOf, type Written } from "../../sql/drafts";
 import { note } from "../../sql/history";
 import { TextEditor } from "../../sql/text-editor";
-import { fromQuery, toQuery, usedNames, usesFilters, type Variable, type VariableUse } from "../../sql/variables";
-import { Badge, Button, Field, PageHead, TextInput } from "../../ui/basics";
+import { type Drawn, plain, queryOf, writtenOf } from "../../sql/saved";
+import { usedNames, usesFilters, type Variable } from "../../sql/variables";
+import { Badge, Button, Field, Loaded, PageHead, TextInput } from "../../ui/basics";
 import { copyText } from "../../ui/copy";
 import { attempt, toast } from "../../ui/dialog";
 import { FormDialog } from "../../ui/form-dialog";
@@ -27,27 +27,12 @@ import { Variables } from "./variables";
 
 const example = "select event, count() as events, uniq(person_id) as people\nfrom events\ngroup by event\norder by events desc";
 
-/** A text of which nothing else was said. */
-const plain = (text: string): Written => ({ text, given: {}, dates: { date_from: "-7d" }, settings: {} });
-
 /** A saved insight that the text comes from. */
 interface SavedSQL {
 	id: number;
 	short_id: string;
 	name: string | null;
-	query: ResultSettings & { kind: string; source: QueryNode };
-}
-
-/** What of a saved insight is written on the page. */
-function writtenOf({ display, chartSettings, source }: SavedSQL["query"]): Written {
-	const usual = plain(String(source.query));
-	const { dateRange } = (source.filters ?? {}) as { dateRange?: Record<string, unknown> };
-	return {
-		...usual,
-		given: fromQuery(source.variables as Record<string, VariableUse>),
-		dates: dateRange ?? usual.dates,
-		settings: { display, chartSettings },
-	};
+	query: Drawn;
 }
 
 /** A saved insight that is written in SQL; null if that is no longer wanted. */
@@ -80,13 +65,12 @@ export default function SQLPage() {
 		[],
 	);
 	const defined = variables.data ?? [];
-	const filters = usesFilters(text) ? { dateRange: dates } : undefined;
-	const query = (): QueryNode => ({ kind: "HogQLQuery", query: text, variables: toQuery(text, defined, given), filters });
+	const source = queryOf(written, defined, saved?.query.source);
 	/** The query with how its rows are drawn, as insights keep it. */
 	const drawn = (): SavedSQL["query"] => ({
 		...saved?.query,
 		kind: "DataVisualizationNode",
-		source: { ...saved?.query.source, ...query() },
+		source,
 		...settings,
 	});
 	const run = useRun();
@@ -149,8 +133,8 @@ export default function SQLPage() {
 					items={[
 						{ label: "Save as insight", onSelect: () => setDialog("save"), disabled: !can("insight:write") },
 						{ label: "Publish as an endpoint", onSelect: () => setDialog("publish"), disabled: !can("endpoint:write") },
-						{ label: "Copy as JSON", onSelect: () => copy(stringify(query(), 2)) },
-						{ label: "Copy as curl", onSelect: () => copy(curlCommand(addressOf("query/"), { query: query() })) },
+						{ label: "Copy as JSON", onSelect: () => copy(stringify(source, 2)) },
+						{ label: "Copy as curl", onSelect: () => copy(curlCommand(addressOf("query/"), { query: source })) },
 						{ label: "Copy ClickHouse's SQL", onSelect: () => copy(String(run.answer?.data.clickhouse ?? "")), disabled: !run.answer },
 						{
 							label: "Copy a link to this text",
@@ -167,20 +151,28 @@ export default function SQLPage() {
 						hint="select …"
 						value={text}
 						onValue={(next) => edit({ text: next })}
-						onRun={() => run.start(query())}
-						context={{ language: "hogQL", variables: toQuery(text, defined, given), filters }}
+						onRun={() => run.start(source)}
+						context={{ language: "hogQL", variables: source.variables, filters: source.filters }}
 					/>
-					<Variables
-						names={usedNames(text)}
-						defined={defined}
-						given={given}
-						onGiven={(values) => edit({ given: values })}
-						onMade={variables.reload}
-					/>
-					{filters && <DateRange label="Dates of {filters}" value={dates} onValue={(range) => edit({ dates: { ...range } })} />}
+					{usedNames(text).length > 0 && (
+						<Loaded of={variables} rows={1}>
+							{(all) => (
+								<Variables
+									names={usedNames(text)}
+									defined={all}
+									given={given}
+									onGiven={(values) => edit({ given: values })}
+									onMade={variables.reload}
+								/>
+							)}
+						</Loaded>
+					)}
+					{usesFilters(text) && (
+						<DateRange label="Dates of {filters}" none="No dates" value={dates} onValue={(range) => edit({ dates: { ...range } })} />
+					)}
 					<div class="sql-bar">
 						{run.since === null ? (
-							<Button look="primary" onClick={() => run.start(query())} disabled={!text.trim()}>
+							<Button look="primary" onClick={() => run.start(source)} disabled={!text.trim()}>
 								Run <kbd>Ctrl ⏎</kbd>
 							</Button>
 						) : (
@@ -226,7 +218,7 @@ export default function SQLPage() {
 					}}
 				/>
 			)}
-			{dialog === "publish" && <PublishDialog query={query()} title={saved?.name ?? ""} onClose={() => setDialog("")} />}
+			{dialog === "publish" && <PublishDialog query={source} title={saved?.name ?? ""} onClose={() => setDialog("")} />}
 		</>
 	);
 
@@ -267,7 +259,7 @@ function useRun() {
 		setError(undefined);
 		try {
 			const got = await ask<Rows>(
-				{ ...query, modifiers: { timings: true } },
+				{ ...query, modifiers: { ...(query.modifiers as object | undefined), timings: true } },
 				{ refresh: "force_blocking", signal: own.signal, exact: true },
 			);
 			note({ query: String(query.query), at: began, rows: got.data.results.length, seconds: got.headers.elapsed / 1000 });
