@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { bounded } from "./bounded";
 import { type Inline, readInline, readMarkdown, safeAddress } from "../src/ui/markdown";
 
 const plain = (parts: Inline[]): string => parts.map((p) => ("parts" in p ? plain(p.parts) : p.text)).join("");
@@ -16,6 +17,27 @@ describe("readMarkdown", () => {
 		expect(readMarkdown("<img src=x onerror=alert(1)>")).toEqual([
 			{ kind: "paragraph", lines: [[{ kind: "text", text: "<img src=x onerror=alert(1)>" }]] },
 		]);
+	});
+});
+
+describe("headings", () => {
+	const titles: [string, string][] = [
+		["# a", "a"],
+		["## a b ## ", "a b"],
+		["#  a##", "a"],
+		["# #", "#"],
+		["# ###", "#"],
+		["###### a # b", "a # b"],
+	];
+	test.each(titles)("%s", (text, title) => {
+		expect(readMarkdown(text)).toEqual([{ kind: "heading", level: text.indexOf(" "), parts: [{ kind: "text", text: title }] }]);
+	});
+	test.each(["#a", "# ", "####### a"])("%s is none", (text) => expect(kinds(text)).toEqual(["paragraph"]));
+	test("take no time that grows faster than their length", () => {
+		const gap = " ".repeat(100_000);
+		for (const text of [`# a${gap}b`, `# ${gap}b`, `# a${"#".repeat(100_000)}b`, `# a${"# ".repeat(50_000)}b`]) {
+			expect(bounded(() => kinds(text))).toEqual(["heading"]);
+		}
 	});
 });
 

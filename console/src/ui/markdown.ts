@@ -15,7 +15,7 @@ export type Block =
 	| { kind: "rule" };
 
 const fence = /^\s*```/;
-const heading = /^(#{1,6})\s+(.+?)\s*#*\s*$/;
+const heading = /^(#{1,6})\s+(\S[^]*)$/;
 const rule = /^\s*([-*_])(\s*\1){2,}\s*$/;
 const item = /^\s*(?:[-*+]|(\d{1,9})[.)])\s+(.*)$/;
 const quote = /^\s*>\s?(.*)$/;
@@ -40,13 +40,20 @@ function readBlock(lines: string[], at: number, depth: number): [Block | null, n
 	if (!line.trim()) return [null, at + 1];
 	if (fence.test(line)) return readCode(lines, at);
 	const title = heading.exec(line);
-	if (title) return [{ kind: "heading", level: title[1]?.length ?? 1, parts: readInline(title[2] ?? "") }, at + 1];
+	if (title) return [{ kind: "heading", level: title[1]?.length ?? 1, parts: readInline(titleOf(title[2] ?? "")) }, at + 1];
 	if (rule.test(line)) return [{ kind: "rule" }, at + 1];
 	if (quote.test(line) && depth < deepest) return readQuote(lines, at, depth);
 	if (item.test(line)) return readList(lines, at);
 	let end = at + 1;
 	while (end < lines.length && continues(lines[end] ?? "")) end++;
 	return [{ kind: "paragraph", lines: lines.slice(at, end).map((l) => readInline(l.trim())) }, end];
+}
+
+/** The text of a heading, without the # that may follow it. */
+function titleOf(text: string): string {
+	let end = text.trimEnd().length;
+	while (end > 1 && text[end - 1] === "#") end--;
+	return text.slice(0, end).trimEnd();
 }
 
 function continues(line: string): boolean {
