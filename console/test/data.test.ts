@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { bounded } from "./bounded";
 import { parseElements, tagOf } from "../src/data/elements";
 import { isUUID, quoted, quotedTime } from "../src/data/hogql";
 import { clock, micros, startOfDay } from "../src/data/time";
@@ -75,6 +76,14 @@ describe("chains of elements", () => {
 	});
 	it("may be empty", () => {
 		expect(parseElements("")).toEqual([]);
+	});
+	it("have at most 500 elements", () => {
+		expect(parseElements("a;;b;")).toHaveLength(2);
+		expect(parseElements("a;".repeat(1000))).toHaveLength(500);
+	});
+	it("take no time that grows faster than their length", () => {
+		const chains = [`a:${"b".repeat(1_000_000)}`, `"${'\\"'.repeat(500_000)}`, `a:${'"='.repeat(500_000)}`, `a:${'b="'.repeat(300_000)}`];
+		for (const chain of chains) expect(bounded(() => parseElements(chain).map(tagOf).length)).toBe(1);
 	});
 	it("survive what is no chain", () => {
 		for (const text of [";;;", '":"="', "a:b", 'a:b="', "\\", ':"x"="y"']) expect(() => parseElements(text).map(tagOf)).not.toThrow();

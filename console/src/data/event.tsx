@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { stringify } from "../api/json";
 import { useResource } from "../api/use";
 import { Link, pageAddress } from "../router";
@@ -34,7 +34,7 @@ type View = "properties" | "person" | "elements" | "json";
 
 function Details({ event }: { event: FullEvent }) {
 	const [view, setView] = useState<View>("properties");
-	const elements = parseElements(event.elements_chain);
+	const elements = useMemo(() => parseElements(event.elements_chain), [event.elements_chain]);
 	const choices: { value: View; label: string }[] = [
 		{ value: "properties", label: `Properties (${Object.keys(event.properties).length})` },
 		{ value: "person", label: "Person" },
