@@ -17,6 +17,8 @@ export interface Session {
 	expiresAt?: string;
 	/** Whether a link made the key, so that signing out revokes it. */
 	own: boolean;
+	/** The organization of the project, which is in it alone. It is known to keys without `project:read`, too. */
+	organization: string;
 	project: Project;
 }
 
@@ -34,6 +36,9 @@ export const unsaved = signal(0);
 
 /** Where the tab keeps its key, so that a reload does not sign out. */
 const storedAt = "analytics.session";
+
+/** Where the browser keeps something of the key's project. */
+export const storedFor = (what: string): string => `analytics.${what}.${session.value?.organization ?? ""}`;
 
 /** Reports whether the key may do what a scope such as "insight:write" says. Writing includes reading. */
 export function can(scope: string): boolean {

@@ -57,16 +57,24 @@ export function canPass(error: unknown): boolean {
 interface SignInOptions {
 	own?: boolean;
 	expiresAt?: string;
-	/** The number of the only project whose key is taken. */
-	only?: number;
+	/** The organization of the only project whose key is taken. */
+	only?: string;
+}
+
+/** What a key can ask about itself: docs/saved-insights.md. */
+interface KeyRecord {
+	label: string;
+	scopes: string[];
+	scoped_organizations: string[];
 }
 
 /** Signs in with a key, if it is a personal key that the server knows. */
 export async function signInWith(key: string, { own = false, expiresAt, only }: SignInOptions = {}): Promise<void> {
-	const { data: self } = await send<{ label: string; scopes: string[] }>("GET", "/api/personal_api_keys/@current/", { key });
+	const { data: self } = await send<KeyRecord>("GET", "/api/personal_api_keys/@current/", { key });
+	const [organization = ""] = self.scoped_organizations;
+	if (only !== undefined && organization !== only) throw new Error("This key belongs to another project.");
 	const project = await projectOf(key);
-	if (only !== undefined && project.id !== only) throw new Error("This key belongs to another project.");
-	open({ key, label: self.label, scopes: self.scopes, own, expiresAt, project } satisfies Session);
+	open({ key, label: self.label, scopes: self.scopes, own, expiresAt, organization, project } satisfies Session);
 }
 
 /** The project of a key. One without `project:read` may not ask for it, and stays with what addresses say. */
@@ -124,12 +132,12 @@ export function Waiting({ error, retry, onOther }: { error: unknown; retry: () =
 export function SignInAgain() {
 	return (
 		<Dialog title="Sign in" onClose={() => (sessionEnded.value = "")}>
-			<KeyForm failed="" only={session.value?.project.id} />
+			<KeyForm failed="" only={session.value?.organization} />
 		</Dialog>
 	);
 }
 
-function KeyForm({ failed, only }: { failed: string; only?: number }) {
+function KeyForm({ failed, only }: { failed: string; only?: string }) {
 	const [key, setKey] = useState("");
 	const [wrong, setWrong] = useState(failed);
 	const [busy, setBusy] = useState(false);

@@ -1,5 +1,7 @@
 import { beforeEach, expect, test, vi } from "vitest";
+import { session } from "../src/session";
 import { draftOf, dropDraft, keepDraft, nameOf, type Written } from "../src/sql/drafts";
+import { history, note } from "../src/sql/history";
 
 const of = (text: string): Written => ({ text, given: {}, dates: {}, settings: {} });
 
@@ -31,6 +33,21 @@ test("each origin has a draft of its own", () => {
 	expect([draftOf(own), draftOf(insight)]).toEqual([of("select 2"), null]);
 });
 
+test("projects share no drafts and no history, and the keys of a project do", () => {
+	const open = (organization: string, id: number) => {
+		session.value = { key: crypto.randomUUID(), label: "", scopes: [], own: false, organization, project: { id, name: "" } };
+	};
+	vi.stubGlobal("localStorage", sessionStorage);
+	open("a", 0); // a key without project:read
+	keepDraft("", of("select 1"));
+	note({ query: "select 2", at: 0 });
+	open("a", 1);
+	expect([draftOf("")?.text, history().map((run) => run.query)]).toEqual(["select 1", ["select 2"]]);
+	open("b", 0);
+	expect([draftOf(""), history()]).toEqual([null, []]);
+	session.value = null;
+});
+
 test("the oldest drafts go when there are many, or no room", () => {
 	for (let i = 0; i < 30; i++) keepDraft(`link ${i}`, of("x".repeat(10)));
 	expect([draftOf("link 9"), draftOf("link 10")]).toEqual([null, of("x".repeat(10))]);
@@ -44,7 +61,7 @@ test("the oldest drafts go when there are many, or no room", () => {
 
 test("what is not a list of drafts is none", () => {
 	for (const text of ["{", "{}", "[1, null]", '[{"of": "", "text": "select 1"}]']) {
-		kept.set("analytics.sql.drafts.0", text);
+		kept.set("analytics.sql.drafts.", text);
 		expect(draftOf("")).toBe(null);
 	}
 });

@@ -20,7 +20,7 @@ function answers(...list: [status: number, body?: unknown][]): void {
 }
 
 const exchange: [number, unknown] = [201, { key: "phx_link", expires_at: "2026-03-02T00:00:00Z" }];
-const self: [number, unknown] = [200, { label: "console", scopes: ["*"] }];
+const self: [number, unknown] = [200, { label: "console", scopes: ["*"], scoped_organizations: ["shop"] }];
 const project: [number, unknown] = [200, { id: 1, name: "Shop" }];
 
 beforeEach(async () => {
@@ -86,4 +86,16 @@ test("the key of a link is kept when the server fails after the exchange", async
 	answers(self, project);
 	await signin.resume();
 	expect(session.session.value).toMatchObject({ key: "phx_link", own: true, expiresAt: "2026-03-02T00:00:00Z" });
+});
+
+test.each([
+	["of the project", "shop", project, 1],
+	["of the project, without project:read", "shop", [403], 0],
+	["of another project", "bakery", project, null],
+	["of another project, without project:read", "bakery", [403], null],
+] as const)("a page with something unsaved takes only keys of its project: one %s", async (_, organization, second, id) => {
+	answers([200, { label: "again", scopes: [], scoped_organizations: [organization] }], [...second]);
+	const failed = await signin.signInWith("phx_b", { only: "shop" }).catch((e: unknown) => (e as Error).message);
+	expect(failed).toBe(id === null ? "This key belongs to another project." : undefined);
+	expect(session.session.value?.project.id).toBe(id === null ? undefined : id);
 });

@@ -24,7 +24,7 @@ test("a browser that keeps nothing shows the console all the same", async () => 
 test("one signs in and out of a browser that keeps nothing", async () => {
 	const { close, open, session, stored } = await import("../src/session");
 	expect(stored()).toBeNull();
-	open({ key: "phx_a", label: "a", scopes: ["*"], own: false, project: { id: 1, name: "Shop" } });
+	open({ key: "phx_a", label: "a", scopes: ["*"], own: false, organization: "o", project: { id: 1, name: "Shop" } });
 	expect(session.value?.key).toBe("phx_a");
 	close();
 	expect(session.value).toBeNull();

@@ -5,7 +5,7 @@ import { session } from "../src/session";
 const companies = { group_type_index: 0, group_type: "company" };
 
 beforeEach(() => {
-	session.value = { key: crypto.randomUUID(), label: "", scopes: ["*"], own: false, project: { id: 1, name: "" } };
+	session.value = { key: crypto.randomUUID(), label: "", scopes: ["*"], own: false, organization: "o", project: { id: 1, name: "" } };
 });
 afterEach(() => {
 	session.value = null;

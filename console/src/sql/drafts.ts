@@ -1,6 +1,6 @@
 import { parse, stringify } from "../api/json";
 import type { ResultSettings } from "../charts/options/result";
-import { session } from "../session";
+import { storedFor } from "../session";
 
 /** What a text comes from: a saved insight, the text of a link, or neither for the tab's own. */
 export interface Origin {
@@ -27,7 +27,7 @@ interface Draft extends Written {
 /** How many drafts are kept for each project. */
 const most = 20;
 
-const storedAt = () => `analytics.sql.drafts.${session.value?.project.id ?? 0}`;
+const storedAt = () => storedFor("sql.drafts");
 
 /** The name of an origin: two are the same if their names are. */
 export function nameOf({ insight, link }: Origin): string {

@@ -1,4 +1,4 @@
-import { session } from "../session";
+import { storedFor } from "../session";
 
 /** A query that was run in this browser. */
 export interface Run {
@@ -13,7 +13,7 @@ export interface Run {
 /** How many runs are kept for each project. */
 const most = 200;
 
-const storedAt = () => `analytics.sql.${session.value?.project.id ?? 0}`;
+const storedAt = () => storedFor("sql");
 
 /** The runs of the project, newest first. */
 export function history(): Run[] {
