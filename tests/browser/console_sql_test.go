@@ -110,7 +110,7 @@ func TestConsoleSQL(t *testing.T) {
 	}
 }
 
-// TestConsoleSQLMistakes: an error is shown with its place, and a click fixes it.
+// TestConsoleSQLMistakes: an error is shown with its place, and a click fixes it as long as the text is the same.
 func TestConsoleSQLMistakes(t *testing.T) {
 	t.Parallel()
 	d := demoServer(t)
@@ -125,6 +125,11 @@ func TestConsoleSQLMistakes(t *testing.T) {
 	})
 	c.press(t, "button", "Run Ctrl ⏎")
 	c.shows(t, "Unable to resolve field: evnt (line 1, column")
+	c.write(t, "select 1, '😀', evnt from events limit 3")
+	if len(c.find(t, "button", "Replace with event")) != 0 {
+		t.Error("the mistake of a text can be replaced in another one")
+	}
+	c.write(t, "select '😀', evnt from events limit 3")
 	c.press(t, "button", "Replace with event")
 	if got := c.evaluate(t, editorText); got != "select '😀', event from events limit 3" {
 		t.Errorf("the text is %q", got)
@@ -163,6 +168,11 @@ func TestConsoleSQLMany(t *testing.T) {
 	c.sqlPage(t, "select number, number * 2 from numbers(60000)")
 	c.press(t, "button", "Run Ctrl ⏎")
 	c.shows(t, "100 rows (there are more)")
+	c.write(t, "select number from numbers(60000)")
+	if len(c.find(t, "button", "Show up to 50,000")) != 0 {
+		t.Error("a button replaces the text by the one of the result")
+	}
+	c.write(t, "select number, number * 2 from numbers(60000)")
 	c.press(t, "button", "Show up to 50,000")
 	c.shows(t, "50,000 rows in")
 	c.evaluate(t, `(() => { const grid = document.querySelector(".sql-results .grid"); grid.scrollTop = grid.scrollHeight; return "" })()`)

@@ -1,7 +1,6 @@
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, get, isAbort, messageOf, patch, post } from "../../api/client";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError, get, messageOf, patch, post } from "../../api/client";
 import { stringify } from "../../api/json";
-import { ask, type QueryNode } from "../../api/query";
 import { addressOf, curlCommand } from "../../api/curl";
 import { useResource } from "../../api/use";
 import { DateRange } from "../../editor/date-range";
@@ -9,7 +8,6 @@ import { same } from "../../insights/model";
 import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
 import { draftOf, dropDraft, keepDraft, nameOf, type Written } from "../../sql/drafts";
-import { note } from "../../sql/history";
 import { TextEditor } from "../../sql/text-editor";
 import { type Drawn, plain, queryOf, writtenOf } from "../../sql/saved";
 import { usedNames, usesFilters, type Variable } from "../../sql/variables";
@@ -21,7 +19,8 @@ import { duration } from "../../ui/format";
 import { Menu } from "../../ui/menu";
 import { PublishDialog } from "../insights/publish";
 import { History } from "./history";
-import { type Ran, Results, type Rows } from "./results";
+import { Results } from "./results";
+import { useRun } from "./run";
 import { Schema } from "./schema";
 import { Variables } from "./variables";
 
@@ -91,6 +90,7 @@ export default function SQLPage() {
 		if (!same) {
 			setWritten(first());
 			setSaved(null);
+			run.clear();
 		}
 		if (!short) return;
 		const control = new AbortController();
@@ -182,12 +182,14 @@ export default function SQLPage() {
 							</>
 						)}
 					</div>
-					{run.error !== undefined && <Mistake error={run.error} onFix={(fix) => edit({ text: fix(text) })} />}
+					{run.failure && (
+						<Mistake error={run.failure.error} onFix={run.failure.asked.query === text ? (fix) => edit({ text: fix(text) }) : undefined} />
+					)}
 					{run.answer && (
 						<Results
 							key={run.answer.headers.requestId}
 							answer={run.answer}
-							onMore={hasLimit(run.answer.asked) ? undefined : () => run.answer && runMore(run.answer.asked)}
+							onMore={run.answer.asked.query === text && !hasLimit(text) ? runMore : undefined}
 							settings={settings}
 							onSettings={(next) => edit({ settings: next })}
 						/>
@@ -222,63 +224,19 @@ export default function SQLPage() {
 		</>
 	);
 
-	/** Runs a query without a LIMIT for as many rows as there can be. */
-	function runMore(asked: QueryNode): void {
-		const next = `${String(asked.query).replace(/[\s;]+$/, "")}\nlimit ${maxRows}`;
+	/** Runs a text without a LIMIT for as many rows as there can be. */
+	function runMore(): void {
+		const next = `${text.replace(/[\s;]+$/, "")}\nlimit ${maxRows}`;
 		edit({ text: next });
-		run.start({ ...asked, query: next });
+		run.start({ ...source, query: next });
 	}
 }
 
 /** The most rows of a result. */
 const maxRows = 50_000;
 
-/** Reports whether the text of a query says how many rows it wants. */
-const hasLimit = (asked: QueryNode): boolean => /\blimit\b/i.test(String(asked.query));
-
-/** A query that runs, or that ran. The page that is left gives it up. */
-function useRun() {
-	const [answer, setAnswer] = useState<Ran>();
-	const [error, setError] = useState<unknown>();
-	const [since, setSince] = useState<number | null>(null);
-	const control = useRef<AbortController | null>(null);
-	useEffect(
-		() => () => {
-			const running = control.current;
-			control.current = null;
-			running?.abort();
-		},
-		[],
-	);
-	const start = useCallback(async (query: QueryNode) => {
-		control.current?.abort();
-		const own = new AbortController();
-		control.current = own;
-		const began = Date.now();
-		setSince(began);
-		setError(undefined);
-		try {
-			const got = await ask<Rows>(
-				{ ...query, modifiers: { ...(query.modifiers as object | undefined), timings: true } },
-				{ refresh: "force_blocking", signal: own.signal, exact: true },
-			);
-			note({ query: String(query.query), at: began, rows: got.data.results.length, seconds: got.headers.elapsed / 1000 });
-			if (control.current === own) setAnswer({ ...got, asked: query });
-		} catch (failure) {
-			if (control.current !== own) return;
-			if (isAbort(failure)) {
-				toast("Query cancelled");
-			} else {
-				note({ query: String(query.query), at: began, error: messageOf(failure) });
-				setError(failure);
-				setAnswer(undefined);
-			}
-		}
-		if (control.current === own) setSince(null);
-	}, []);
-	const cancel = useCallback(() => control.current?.abort(), []);
-	return { answer, error, since, start, cancel };
-}
+/** Reports whether a text says how many rows it wants. */
+const hasLimit = (text: string): boolean => /\blimit\b/i.test(text);
 
 /** How long a query has been running. */
 function Running({ since }: { since: number }) {
@@ -290,8 +248,8 @@ function Running({ since }: { since: number }) {
 	return <span class="hint">Running for {duration(Math.max(0, now - since) / 1000)}</span>;
 }
 
-/** An error of a run, with a button for the suggested replacement. */
-function Mistake({ error, onFix }: { error: unknown; onFix: (fix: (text: string) => string) => void }) {
+/** An error of a run, with a button for the suggested replacement while the text is still the one that was run. */
+function Mistake({ error, onFix }: { error: unknown; onFix?: (fix: (text: string) => string) => void }) {
 	const extra = error instanceof ApiError ? error.extra : {};
 	const { hint, line, column } = extra as { hint?: string; line?: number; column?: number };
 	const metadata = extra.hogql_metadata as { errors?: { start: number; end: number; fix: string | null }[] } | undefined;
@@ -303,7 +261,7 @@ function Mistake({ error, onFix }: { error: unknown; onFix: (fix: (text: string)
 				{line !== undefined && ` (line ${line}, column ${column})`}
 				{hint && !fix && `. ${hint}`}
 			</p>
-			{fix && (
+			{fix && onFix && (
 				<Button
 					small
 					onClick={() =>
