@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { curlCommand, quoteShell } from "../src/api/curl";
 import { explainCache, explainRate, explainTiming, span } from "../src/api/provenance";
 import { customerText, usedIn } from "../src/pages/endpoints/breakdown";
-import { queryOf, textOf, type UsageWindow } from "../src/pages/endpoints/api";
+import { comparable, queryOf, textOf, type UsageWindow, type Version } from "../src/pages/endpoints/api";
 import { diffLines } from "../src/pages/endpoints/diff";
 import { controlOf, emptyForm, requestOf, runPath, type Variable } from "../src/pages/endpoints/form";
 import {
@@ -380,4 +380,12 @@ describe("the query of a new version", () => {
 		expect(queryOf(textOf(large), large)).toEqual(large);
 		expect(() => queryOf("{", { kind: "TrendsQuery" })).toThrow("The query is not valid JSON");
 	});
+});
+
+test("only the newest version is compared as a draft: an older one would be made anew", () => {
+	const versions = (...drafts: boolean[]) =>
+		drafts.map((is_draft, i) => ({ version: drafts.length - i, is_draft, is_current: !is_draft }) as Version);
+	expect(comparable(versions(true, true, false))?.version).toBe(3);
+	expect(comparable(versions(false, true))).toBeUndefined();
+	expect(comparable([])).toBeUndefined();
 });

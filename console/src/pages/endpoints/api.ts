@@ -198,6 +198,12 @@ function withVariables({ variables, ...query }: QueryNode, names: string[]): Que
 	return left.length ? { ...query, variables: Object.fromEntries(left) } : query;
 }
 
+/**
+ * The draft that can be compared with the current version, of versions with the newest first. Comparing writes the draft again, which makes a
+ * new version of any but the newest.
+ */
+export const comparable = ([newest]: readonly Version[]) => (newest?.is_draft ? newest : undefined);
+
 /** Versions as choices of a list, by their number. */
 export const versionChoices = (versions: readonly Version[]) =>
 	versions.map((v) => ({ value: String(v.version), label: `v${v.version}${v.is_current ? " (current)" : ""}` }));

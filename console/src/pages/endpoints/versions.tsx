@@ -13,6 +13,7 @@ import {
 	type Change,
 	changeEndpoint,
 	type Changes,
+	comparable,
 	promote,
 	queryOf,
 	rollBack,
@@ -48,7 +49,7 @@ export function VersionsTab({ endpoint, versions, reload, setForm }: TabProps) {
 	];
 	const changesOf = (v: Version): MenuItem[] => [
 		...(v.is_draft ? [{ label: "Edit draft", onSelect: () => setEditing(v) }] : []),
-		...(v.is_draft
+		...(v === comparable(versions)
 			? [
 					{
 						label: "What breaks",
