@@ -159,7 +159,11 @@ func TestConsoleEndpointLife(t *testing.T) {
 		c.press(t, "tab", "Settings")
 		c.fill(t, "textbox", "Fresh for, in seconds", "60")
 		c.fill(t, "textbox", "Rate limit", "30/m")
-		c.press(t, "button", "Save version") // leaves what was typed into the other form
+		c.press(t, "button", "Save version")                      // leaves what was typed into the other form
+		for _, item := range []string{"Deactivate", "Activate"} { // which leaves it, too
+			c.press(t, "button", "More")
+			c.press(t, "menuitem", item)
+		}
 		c.press(t, "tab", "Runs")
 		c.shows(t, "The changes of the endpoint are not saved.")
 		c.press(t, "button", "Stay")

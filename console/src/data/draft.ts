@@ -1,7 +1,33 @@
+import { useState } from "preact/hooks";
 import { stringify } from "../api/json";
 
 /** A draft once it is saved: what the server made of it, but for the fields that were changed after they were sent. */
 export function afterSave<T extends object>(now: T, sent: T, saved: T): T {
 	const changed = Object.entries(now).filter(([name, value]) => stringify(value) !== stringify(sent[name as keyof T]));
 	return { ...saved, ...Object.fromEntries(changed) };
+}
+
+/** What was typed into the forms of records, each with a number. It stays when the records are loaded again. */
+export interface Edits<R, T extends object> {
+	/** What is in the form of a record: what was typed, and the record's other fields. */
+	of: (id: number, record: R) => T;
+	edit: (id: number, record: R, form: T) => void;
+	/** Says that a form was saved, which leaves what was typed since it was sent. */
+	saved: (id: number, sent: T) => void;
+}
+
+export function useEdits<R, T extends object>(formOf: (record: R) => T): Edits<R, T> {
+	const [edited, setEdited] = useState<Record<number, { now: T; before: T }>>({});
+	return {
+		of: (id, record) => {
+			const form = edited[id];
+			return form ? afterSave(form.now, form.before, formOf(record)) : formOf(record);
+		},
+		edit: (id, record, form) => setEdited((all) => ({ ...all, [id]: { now: form, before: formOf(record) } })),
+		saved: (id, sent) =>
+			setEdited((all) => {
+				const form = all[id];
+				return form ? { ...all, [id]: { now: form.now, before: sent } } : all;
+			}),
+	};
 }

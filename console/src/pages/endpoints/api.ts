@@ -198,6 +198,12 @@ function withVariables({ variables, ...query }: QueryNode, names: string[]): Que
 	return left.length ? { ...query, variables: Object.fromEntries(left) } : query;
 }
 
+/** An endpoint and its versions after a change, of which the answer is the endpoint or a version. */
+export function withAnswer(record: Endpoint, versions: Version[], answer: Endpoint | Version) {
+	if (!("version" in answer)) return { record: answer, versions };
+	return { record, versions: versions.map((v) => (v.version === answer.version ? answer : v)) };
+}
+
 /**
  * The draft that can be compared with the current version, of versions with the newest first. Comparing writes the draft again, which makes a
  * new version of any but the newest.

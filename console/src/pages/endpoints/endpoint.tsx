@@ -9,7 +9,7 @@ import { Badge, Button, type Choice, Loaded, Loading, PageHead, Tabs } from "../
 import { attempt } from "../../ui/dialog";
 import { counted, number } from "../../ui/format";
 import { Menu } from "../../ui/menu";
-import { changeEndpoint, type Endpoint, pathOf, readEndpoint, readVersions, type Version, type WholeUsage } from "./api";
+import { changeEndpoint, type Endpoint, pathOf, readEndpoint, readVersions, type Version, type WholeUsage, withAnswer } from "./api";
 import { emptyForm, type RunForm } from "./form";
 import { DeleteEndpoint, milliseconds, share, State } from "./list";
 import { MaterializationTab } from "./materialization";
@@ -51,6 +51,8 @@ export interface TabProps {
 	setForm: (change: Partial<RunForm>) => void;
 	/** Loads the endpoint again after a change. */
 	reload: () => void;
+	/** Shows the answer to a change of the endpoint, or of one of its versions. */
+	changed: (answer: Endpoint | Version) => void;
 }
 
 /** The page of one endpoint. */
@@ -64,12 +66,19 @@ export default function Page({ name }: { name: string }) {
 	);
 	return (
 		<LoadedPage of={endpoint} title={name}>
-			{({ record, versions }) => <EndpointPage endpoint={record} versions={versions} reload={endpoint.reload} />}
+			{({ record, versions }) => (
+				<EndpointPage
+					endpoint={record}
+					versions={versions}
+					reload={endpoint.reload}
+					changed={(answer) => endpoint.set(withAnswer(record, versions, answer))}
+				/>
+			)}
 		</LoadedPage>
 	);
 }
 
-function EndpointPage({ endpoint, versions, reload }: { endpoint: Endpoint; versions: Version[]; reload: () => void }) {
+function EndpointPage({ endpoint, versions, reload, changed }: Pick<TabProps, "endpoint" | "versions" | "reload" | "changed">) {
 	const asked = new URLSearchParams(place.value.search).get("tab");
 	const tab = tabs.find((t) => t.value === asked)?.value ?? "try";
 	const [form, setForm] = useState<RunForm>(emptyForm);
@@ -88,6 +97,7 @@ function EndpointPage({ endpoint, versions, reload }: { endpoint: Endpoint; vers
 		form,
 		setForm: (change) => setForm((before) => ({ ...before, ...change })),
 		reload,
+		changed,
 	};
 	const setActive = async (active: boolean) => {
 		if (
@@ -154,7 +164,7 @@ function TabOf({ tab, ...props }: TabProps & { tab: Tab }) {
 		case "openapi":
 			return <OpenApiTab {...props} />;
 		case "settings":
-			return <SettingsTab {...props} />;
+			return <SettingsTab key={props.endpoint.name} {...props} />;
 	}
 }
 

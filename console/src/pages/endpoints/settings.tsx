@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { useEdits } from "../../data/draft";
 import { readTags } from "../../data/tags";
 import { clock, projectZone, startOfDay } from "../../data/time";
 import { same } from "../../insights/model";
@@ -11,12 +12,15 @@ import { changeEndpoint, type Endpoint, type Version, versionChoices } from "./a
 import type { TabProps } from "./endpoint";
 
 /** What belongs to the endpoint, and what belongs to one of its versions. */
-export function SettingsTab({ endpoint, versions, reload }: TabProps) {
+export function SettingsTab({ endpoint, versions, reload, changed: shown }: TabProps) {
 	const [wanted, setWanted] = useState("");
 	const version = versions.find((v) => String(v.version) === wanted) ?? versions.find((v) => v.is_current);
-	const [edited, setEdited] = useState<Record<string, VersionForm>>({});
-	const formOf = (v: Version) => edited[textOf(v)] ?? versionForm(v);
-	const changed = versions.filter((v) => !same(formOf(v), versionForm(v))).map((v) => `v${v.version}`);
+	const edits = useEdits(versionForm);
+	const changed = versions.filter((v) => !same(edits.of(v.version, v), versionForm(v))).map((v) => `v${v.version}`);
+	const show = (answer: Endpoint | Version) => {
+		shown(answer);
+		reload();
+	};
 	return (
 		<div class="endpoints-stack">
 			{version && (
@@ -31,18 +35,17 @@ export function SettingsTab({ endpoint, versions, reload }: TabProps) {
 					<VersionSettings
 						name={endpoint.name}
 						version={version}
-						form={formOf(version)}
-						onForm={(form) => setEdited({ ...edited, [textOf(version)]: form })}
-						onSaved={reload}
+						form={edits.of(version.version, version)}
+						onForm={(form) => edits.edit(version.version, version, form)}
+						onSaved={(sent, answer) => {
+							edits.saved(version.version, sent);
+							show(answer);
+						}}
 					/>
 				</Card>
 			)}
 			<Card title="Endpoint">
-				<EndpointSettings
-					key={JSON.stringify([endpoint.is_active, endpoint.rate_limit, endpoint.tags])}
-					endpoint={endpoint}
-					onSaved={reload}
-				/>
+				<EndpointSettings endpoint={endpoint} onSaved={show} />
 			</Card>
 			{changed.length > 0 && can("endpoint:write") && <AskBeforeLeaving what={`The changes of ${changed.join(", ")} are not saved.`} tab />}
 		</div>
@@ -67,10 +70,6 @@ const versionForm = (v: Version) => ({
 
 type VersionForm = ReturnType<typeof versionForm>;
 
-/** What of a version its form changes, as a text. While that is the same, what was typed stays. */
-const textOf = (v: Version): string =>
-	JSON.stringify([v.version, v.description, v.data_freshness_seconds, v.is_active, v.deprecated_at, v.sunset_at]);
-
 function VersionSettings({
 	name,
 	version,
@@ -82,7 +81,7 @@ function VersionSettings({
 	version: Version;
 	form: VersionForm;
 	onForm: (form: VersionForm) => void;
-	onSaved: () => void;
+	onSaved: (sent: VersionForm, answer: Endpoint) => void;
 }) {
 	const set = (changes: Partial<VersionForm>) => onForm({ ...form, ...changes });
 	const seconds = Number(form.freshness);
@@ -97,7 +96,7 @@ function VersionSettings({
 			sunset_at: timeOf(form.sunset, version.sunset_at),
 			...(form.active !== version.is_active && { is_active: form.active }),
 		};
-		if (await attempt(() => changeEndpoint(name, body), `v${version.version} saved`)) onSaved();
+		await attempt(async () => onSaved(form, await changeEndpoint(name, body)), `v${version.version} saved`);
 	};
 	return (
 		<form class="form" onSubmit={save}>
@@ -129,15 +128,22 @@ function VersionSettings({
 	);
 }
 
-function EndpointSettings({ endpoint, onSaved }: { endpoint: Endpoint; onSaved: () => void }) {
-	const [active, setActive] = useState(endpoint.is_active);
-	const [rate, setRate] = useState(endpoint.rate_limit ?? "");
-	const [tags, setTags] = useState(endpoint.tags.join(", "));
-	const body = { is_active: active, rate_limit: rate.trim() || null, tags: readTags(tags) };
+/** What the form of an endpoint begins with. */
+const endpointForm = (e: Endpoint) => ({ active: e.is_active, rate: e.rate_limit ?? "", tags: e.tags.join(", ") });
+
+function EndpointSettings({ endpoint, onSaved }: { endpoint: Endpoint; onSaved: (answer: Endpoint) => void }) {
+	const edits = useEdits(endpointForm);
+	const form = edits.of(0, endpoint);
+	const set = (changes: Partial<typeof form>) => edits.edit(0, endpoint, { ...form, ...changes });
+	const body = { is_active: form.active, rate_limit: form.rate.trim() || null, tags: readTags(form.tags) };
 	const changed = !same(body, { is_active: endpoint.is_active, rate_limit: endpoint.rate_limit, tags: endpoint.tags });
 	const save = async (event: Event) => {
 		event.preventDefault();
-		if (await attempt(() => changeEndpoint(endpoint.name, body), "Endpoint saved")) onSaved();
+		await attempt(async () => {
+			const answer = await changeEndpoint(endpoint.name, body);
+			edits.saved(0, form);
+			onSaved(answer);
+		}, "Endpoint saved");
 	};
 	return (
 		<form class="form" onSubmit={save}>
@@ -145,12 +151,12 @@ function EndpointSettings({ endpoint, onSaved }: { endpoint: Endpoint; onSaved: 
 				label="Rate limit"
 				hint="Queries that all its runs together may cause, such as 60/m. Answers from the cache do not count. Empty: the server's."
 			>
-				{(id) => <TextInput id={id} value={rate} onValue={setRate} placeholder="The server's" />}
+				{(id) => <TextInput id={id} value={form.rate} onValue={(rate) => set({ rate })} placeholder="The server's" />}
 			</Field>
 			<Field label="Tags" hint="Separated by commas.">
-				{(id) => <TextInput id={id} value={tags} onValue={setTags} />}
+				{(id) => <TextInput id={id} value={form.tags} onValue={(tags) => set({ tags })} />}
 			</Field>
-			<Checkbox label="The endpoint can be run" checked={active} onValue={setActive} />
+			<Checkbox label="The endpoint can be run" checked={form.active} onValue={(active) => set({ active })} />
 			<div class="actions">
 				<Button type="submit" look="primary" disabled={!can("endpoint:write")}>
 					Save endpoint
