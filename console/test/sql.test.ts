@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
+import type { QueryNode } from "../src/api/query";
 import { diagnostics } from "../src/sql/assist";
 import { fromCodePoints, toCodePoints } from "../src/sql/positions";
-import { type Drawn, plain, queryOf, writtenOf } from "../src/sql/saved";
+import { drawnOf, isSQL, plain, queryOf, writtenOf } from "../src/sql/saved";
 import { fromQuery, toQuery, usedNames, usesFilters, type Variable } from "../src/sql/variables";
 import { csv } from "../src/ui/csv";
 
@@ -62,10 +63,8 @@ describe("variables", () => {
 });
 
 describe("a saved query", () => {
-	const drawn = (source: object): Drawn => ({
-		kind: "DataVisualizationNode",
-		source: { kind: "HogQLQuery", query: "select {limit} from events where {filters}", ...source },
-	});
+	const bare = (source: object = {}) => ({ kind: "HogQLQuery", query: "select {limit} from events where {filters}", ...source });
+	const drawn = (source: object) => ({ kind: "DataVisualizationNode", source: bare(source) });
 	const properties = [{ key: "plan", value: "pro", type: "person" }];
 	const cases: [string, object][] = [
 		["values, modifiers and a name", { values: { limit: 3 }, modifiers: { timings: true }, name: "Events" }],
@@ -77,15 +76,34 @@ describe("a saved query", () => {
 	];
 	test.each(cases)("with %s is the same after it was opened", (_, source) => {
 		const query = drawn(source);
-		expect(queryOf(writtenOf(query), [], query.source)).toEqual(query.source);
+		expect(queryOf(writtenOf(query), [], query)).toEqual(query.source);
+	});
+
+	const nodes: [string, QueryNode][] = [
+		["bare", bare()],
+		["a table", { kind: "DataTableNode", source: bare(), showExport: true }],
+		["drawn", { ...drawn({}), display: "ActionsPie", chartSettings: { xAxis: { column: "a" } }, tableSettings: { columns: [] } }],
+	];
+	test.each(nodes)("that is %s stays that", (_, query) => {
+		const written = writtenOf(query);
+		expect(isSQL(query)).toBe(true);
+		expect(drawnOf(written, queryOf(written, [], query), query)).toEqual(query);
+	});
+	test.each(nodes)("that is %s can be drawn", (_, query) => {
+		const written = { ...writtenOf(query), settings: { display: "ActionsBar" } as const };
+		expect(drawnOf(written, bare(), query)).toMatchObject({ kind: "DataVisualizationNode", source: bare(), display: "ActionsBar" });
+	});
+	test("of another kind is not in SQL", () => {
+		const others = [undefined, null, { kind: "TrendsQuery" }, { kind: "InsightVizNode", source: { kind: "TrendsQuery", query: "" } }];
+		expect(others.filter(isSQL)).toEqual([]);
 	});
 
 	test("gets new dates, and loses them, beside its other filters", () => {
 		const query = drawn({ filters: { properties, dateRange: { date_from: "-30d" } } });
 		const written = writtenOf(query);
 		const dates = { date_from: "-1d" };
-		expect(queryOf({ ...written, dates }, [], query.source).filters).toEqual({ properties, dateRange: dates });
-		expect(queryOf({ ...written, dates: {} }, [], query.source).filters).toEqual({ properties });
+		expect(queryOf({ ...written, dates }, [], query).filters).toEqual({ properties, dateRange: dates });
+		expect(queryOf({ ...written, dates: {} }, [], query).filters).toEqual({ properties });
 	});
 
 	test("of a text alone has the dates of the last seven days", () => {

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, messageOf, patch, post } from "../../api/client";
 import { stringify } from "../../api/json";
+import type { QueryNode } from "../../api/query";
 import { addressOf, curlCommand } from "../../api/curl";
 import { useResource } from "../../api/use";
 import { DateRange } from "../../editor/date-range";
@@ -9,7 +10,7 @@ import { navigate, pageAddress, place } from "../../router";
 import { can } from "../../session";
 import { draftOf, dropDraft, keepDraft, nameOf, type Written } from "../../sql/drafts";
 import { TextEditor } from "../../sql/text-editor";
-import { type Drawn, plain, queryOf, writtenOf } from "../../sql/saved";
+import { drawnOf, isSQL, plain, queryOf, writtenOf } from "../../sql/saved";
 import { usedNames, usesFilters, type Variable } from "../../sql/variables";
 import { Badge, Button, Field, Loaded, PageHead, TextInput } from "../../ui/basics";
 import { copyText } from "../../ui/copy";
@@ -31,7 +32,7 @@ interface SavedSQL {
 	id: number;
 	short_id: string;
 	name: string | null;
-	query: Drawn;
+	query: QueryNode;
 }
 
 /** A saved insight that is written in SQL; null if that is no longer wanted. */
@@ -39,7 +40,7 @@ async function readSQL(short: string, signal: AbortSignal): Promise<SavedSQL | n
 	try {
 		const found = (await get<{ results: Partial<SavedSQL>[] }>("insights/", { short_id: short }, signal)).results[0];
 		if (signal.aborted) return null;
-		if (typeof found?.query?.source?.query !== "string") throw new Error("This insight is not written in SQL.");
+		if (!isSQL(found?.query)) throw new Error("This insight is not written in SQL.");
 		return found as SavedSQL;
 	} catch (error) {
 		if (signal.aborted) return null;
@@ -64,14 +65,7 @@ export default function SQLPage() {
 		[],
 	);
 	const defined = variables.data ?? [];
-	const source = queryOf(written, defined, saved?.query.source);
-	/** The query with how its rows are drawn, as insights keep it. */
-	const drawn = (): SavedSQL["query"] => ({
-		...saved?.query,
-		kind: "DataVisualizationNode",
-		source,
-		...settings,
-	});
+	const source = queryOf(written, defined, saved?.query);
 	const run = useRun();
 	/** What was written before it was changed; none for the tab's own, and for an insight until it is loaded. */
 	const original = short ? (saved?.short_id === short ? saved.written : null) : link === null ? null : plain(link);
@@ -106,7 +100,7 @@ export default function SQLPage() {
 	const update = () =>
 		saved &&
 		attempt(async () => {
-			const query = drawn();
+			const query = drawnOf(written, source, saved?.query);
 			await patch(`insights/${saved.id}/`, { query });
 			if (same(draftOf(origin), written)) dropDraft(origin);
 			setSaved((now) => (now?.id === saved.id ? { ...now, query, written } : now));
@@ -211,7 +205,7 @@ export default function SQLPage() {
 					action="Save"
 					onClose={() => setDialog("")}
 					onName={async (name) => {
-						const query = drawn();
+						const query = drawnOf(written, source, saved?.query);
 						const made = await post<SavedSQL>("insights/", { name, query });
 						toast("Saved");
 						dropDraft(origin);
