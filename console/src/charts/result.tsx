@@ -2,7 +2,7 @@ import { useMemo } from "preact/hooks";
 import type { QueryResult } from "../api/query";
 import { Checkbox, Field, Select } from "../ui/basics";
 import { PictureView } from "./chart";
-import { chosenColumns, numericColumns, type ResultSettings, resultPicture, type Rows } from "./options/result";
+import { chosenColumns, numericColumns, readRows, type ResultSettings, resultPicture } from "./options/result";
 
 export type { ResultSettings } from "./options/result";
 
@@ -55,17 +55,14 @@ function Controls({
 	settings: ResultSettings;
 	onSettings: (settings: ResultSettings) => void;
 }) {
-	const data: Rows = {
-		columns: result.columns ?? [],
-		types: (result.types ?? []).map((t) => (Array.isArray(t) ? (t[1] ?? "") : t)),
-		rows: result.results as unknown[][],
-	};
+	const data = useMemo(() => readRows(result), [result]);
 	const display = settings.display ?? "ActionsTable";
 	const chart = settings.chartSettings ?? {};
-	const { x, y, series } = chosenColumns(data, settings);
+	const { x, y, series } = useMemo(() => chosenColumns(data, settings), [data, settings]);
 	const numbers = numericColumns(data);
 	const change = (next: NonNullable<ResultSettings["chartSettings"]>) => onSettings({ ...settings, chartSettings: { ...chart, ...next } });
-	const toggle = (column: string, on: boolean) => change({ yAxis: on ? [...y, { column }] : y.filter((c) => c.column !== column) });
+	const toggle = (column: string, on: boolean) =>
+		change({ yAxis: on ? [...y, { column }] : y.filter((c) => c.column !== column), seriesBreakdownColumn: series });
 	const choices = (names: string[]) => names.map((name) => ({ value: name, label: name }));
 	const axes = display !== "ActionsTable" && display !== "BoldNumber";
 	const first = y[0]?.column ?? "";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { nodeName } from "../../src/charts/options/paths";
-import { chosenColumns, numberIn, readRows, resultPicture } from "../../src/charts/options/result";
+import { chosenColumns, numberIn, readRows, resultPicture, type ResultSettings } from "../../src/charts/options/result";
 import { movingMean, tendency } from "../../src/charts/options/time";
 import { goesOn } from "../../src/charts/progress";
 import { unwrap } from "../../src/charts/unwrap";
@@ -96,9 +96,55 @@ describe("rows", () => {
 	const { result } = sample("sql");
 
 	test("a time is drawn against all numbers unless settings say otherwise", () => {
-		expect(chosenColumns(readRows(result), {})).toEqual({ x: "month", y: [{ column: "n" }, { column: "mean" }], series: null });
+		expect(chosenColumns(readRows(result), {})).toEqual({ x: "month", y: [{ column: "n" }, { column: "mean" }], series: "event" });
 		const settings = { chartSettings: { xAxis: { column: "gone" }, yAxis: [{ column: "n" }], seriesBreakdownColumn: "event" } };
 		expect(chosenColumns(readRows(result), settings)).toEqual({ x: "month", y: [{ column: "n" }], series: "event" });
+	});
+
+	describe("rows of the same place", () => {
+		const columns = ["day", "event", "n"];
+		const types = ["Date", "String", "UInt64"];
+		const rows = [
+			["2026-03-01", "a", 1],
+			["2026-03-01", "b", 2],
+			["2026-03-02", "a", 3],
+		];
+		const data = { results: rows, columns, types };
+		const noteOf = (chartSettings: ResultSettings["chartSettings"], results: unknown[][] = rows) =>
+			resultPicture({ ...data, results }, { display: "ActionsBar", chartSettings }).note;
+
+		test("are of different series, if nothing else was chosen", () => {
+			expect(cells(resultPicture(data, { display: "ActionsBar" }))).toEqual([
+				["2026-03-01", "1", "2"],
+				["2026-03-02", "3", ""],
+			]);
+			expect(noteOf(undefined)).toBeUndefined();
+			for (const chart of [{ seriesBreakdownColumn: null }, { yAxis: [{ column: "n" }] }]) {
+				expect(chosenColumns(readRows(data), { chartSettings: chart }).series).toBeNull();
+			}
+			expect(chosenColumns(readRows({ ...data, results: rows.slice(1) }), {}).series).toBeNull();
+		});
+		test("are not left out silently", () => {
+			expect(noteOf({ seriesBreakdownColumn: null })).toBe("Of rows with the same day, only the last is drawn: 1 row left out.");
+			expect(noteOf(undefined, [...rows, ...rows])).toBe("Of rows with the same day and event, only the last is drawn: 3 rows left out.");
+		});
+		test("are told apart by their offsets when the clocks change", () => {
+			const hours = ["01:00:00+01:00", "00:00:00+01:00", "02:00:00+00:00", "01:00:00+00:00"];
+			const picture = resultPicture(
+				{
+					results: hours.map((hour, i) => [`2026-10-25T${hour}`, i]),
+					columns: ["hour", "n"],
+					types: ["DateTime('Europe/London')", "UInt64"],
+				},
+				{ display: "ActionsBar" },
+			);
+			expect(cells(picture)).toEqual([
+				["2026-10-25", "1"],
+				["2026-10-25 01:00+01:00", "0"],
+				["2026-10-25 01:00+00:00", "3"],
+				["2026-10-25 02:00", "2"],
+			]);
+		});
 	});
 
 	test("a column splits into series", () => {

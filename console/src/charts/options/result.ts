@@ -1,5 +1,5 @@
 import { isNumeric, isTime, type QueryResult, typesOf } from "../../api/query";
-import { number, text } from "../../ui/format";
+import { counted, number, text } from "../../ui/format";
 import { emptyPicture, type Picture } from "../model";
 import { breakdownName, fieldsOf, type Fields, formatValue, share, type ValueFormat } from "../values";
 import { base } from "./axes";
@@ -65,7 +65,7 @@ export function numericColumns({ columns, types, rows }: Rows): string[] {
 	);
 }
 
-/** The columns to draw, where the settings name none: a time or a name against all numbers. */
+/** The columns to draw, where the settings name none: a time or a name against all numbers, with a series for each value of another name. */
 export function chosenColumns(data: Rows, settings: ResultSettings): { x: string; y: YColumn[]; series: string | null } {
 	const chart = settings.chartSettings ?? {};
 	const has = (name: string | null | undefined): name is string => typeof name === "string" && data.columns.includes(name);
@@ -76,7 +76,13 @@ export function chosenColumns(data: Rows, settings: ResultSettings): { x: string
 	const x = has(chart.xAxis?.column) ? chart.xAxis.column : (time ?? names[0] ?? data.columns[0] ?? "");
 	const given = (chart.yAxis ?? []).filter((y) => has(y.column));
 	const y = given.length > 0 ? given : numbers.filter((name) => name !== x && name !== series).map((column) => ({ column }));
-	return { x, y, series };
+	return { x, y, series: series ?? (given.length === 0 && chart.seriesBreakdownColumn === undefined ? usualSeries(data, x, names) : null) };
+}
+
+/** The column to tell rows of the same place apart, if there are such rows: the first that is neither on the x axis nor a number. */
+function usualSeries(data: Rows, x: string, names: string[]): string | null {
+	const series = names.find((name) => name !== x);
+	return series !== undefined && repeats(data, data.columns.indexOf(x), -1) > 0 ? series : null;
 }
 
 /** How a column's numbers are written. */
@@ -206,11 +212,18 @@ function overX(data: Rows, chosen: Chosen, display: string, settings: ResultSett
 		}
 	}
 	const axis = fieldsOf(chart as Fields, "leftYAxisSettings");
+	const lost = repeats(data, at(x), series === null ? -1 : at(series));
+	const notes: string[] = [];
+	if (left > 0) notes.push(`Only ${mostSeries} of ${number(mostSeries + left)} series are drawn.`);
+	if (lost > 0)
+		notes.push(
+			`Of rows with the same ${series === null ? x : `${x} and ${series}`}, only the last is drawn: ${counted(lost, "row")} left out.`,
+		);
 	return {
 		...simplePicture({
 			title: `${y.map((c) => c.column).join(", ")} by ${x}`,
 			axis: x,
-			names: [...places.keys()],
+			names: places.names,
 			shape: display === "ActionsLineGraph" ? "line" : display === "ActionsAreaGraph" ? "area" : "bar",
 			stacked: display === "ActionsStackedBar" || display === "ActionsAreaGraph",
 			percent: chart.stackBars100 === true && display !== "ActionsLineGraph" && display !== "ActionsBar",
@@ -220,34 +233,60 @@ function overX(data: Rows, chosen: Chosen, display: string, settings: ResultSett
 			format: formatOf(y[0]),
 			rows,
 		}),
-		note: left > 0 ? `Only ${mostSeries} of ${number(mostSeries + left)} series are drawn.` : undefined,
+		note: notes.join(" ") || undefined,
 	};
 }
 
-/** The places on the x axis: times in their order, anything else as it comes. */
-function placesOf(data: Rows, at: number): Map<string, number> {
-	const found = [...new Set(data.rows.map((row) => placeText(row[at])))];
-	if (isTime(data.types[at] ?? "")) found.sort();
-	return new Map(found.map((name, i) => [name, i]));
+interface Places {
+	/** The place of each value, by its text. */
+	of: Map<string, number>;
+	names: string[];
 }
 
-const placeText = (value: unknown): string =>
-	valueText(value)
-		.replace(/^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::00(?:\.0+)?)?(?:Z|[+-]\d\d:\d\d)?$/, "$1 $2")
-		.replace(/ 00:00$/, "");
+/** The places on the x axis: times in their order, anything else as it comes. */
+function placesOf(data: Rows, at: number): Places {
+	const found = [...new Set(data.rows.map((row) => valueText(row[at])))];
+	if (isTime(data.types[at] ?? "")) {
+		const times = new Map(found.map((value) => [value, timeOf(value)]));
+		found.sort((a, b) => Number(times.get(a)) - Number(times.get(b)) || (a < b ? -1 : 1));
+	}
+	const short = found.map(placeText);
+	const last = new Map(short.map((name, i) => [name, i]));
+	const shared = new Set(short.filter((name, i) => last.get(name) !== i));
+	const names = found.map((value, i) => (shared.has(short[i] ?? "") ? value.replace(moment, "$1 $2$3") : (short[i] ?? "")));
+	return { of: new Map(found.map((value, i) => [value, i])), names };
+}
+
+/** When a text is, in milliseconds since 1970. What is no time comes last. */
+const timeOf = (value: string): number => {
+	const time = Date.parse(value);
+	return Number.isNaN(time) ? Number.MAX_VALUE : time;
+};
+
+/** A time in whole minutes, with its offset from UTC. */
+const moment = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::00(?:\.0+)?)?(Z|[+-]\d\d:\d\d)?$/;
+
+/** What a place is called where the offset need not tell it from another, such as the same hour before the clocks change. */
+const placeText = (value: string): string => value.replace(moment, "$1 $2").replace(/ 00:00$/, "");
 
 /** The numbers of a column at their places, for each value of the series' column. */
-function pointsOf(data: Rows, places: Map<string, number>, x: number, y: number, series: number): Map<string, (number | null)[]> {
+function pointsOf(data: Rows, places: Places, x: number, y: number, series: number): Map<string, (number | null)[]> {
 	const out = new Map<string, (number | null)[]>();
 	for (const row of data.rows) {
 		const name = series < 0 ? "" : valueText(row[series]);
 		let points = out.get(name);
 		if (!points) {
-			points = Array.from({ length: places.size }, () => null);
+			points = Array.from({ length: places.names.length }, () => null);
 			out.set(name, points);
 		}
-		const place = places.get(placeText(row[x]));
+		const place = places.of.get(valueText(row[x]));
 		if (place !== undefined) points[place] = numberIn(row[y]);
 	}
 	return out;
+}
+
+/** How many rows have the same place, in the same series, as another one: a series has one number for each place. */
+function repeats(data: Rows, x: number, series: number): number {
+	const found = new Set(data.rows.map((row) => JSON.stringify([valueText(row[x]), series < 0 ? "" : valueText(row[series])])));
+	return data.rows.length - found.size;
 }
