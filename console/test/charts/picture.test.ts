@@ -1,6 +1,7 @@
 import { init } from "echarts";
 import { describe, expect, test } from "vitest";
 import { emptyPicture } from "../../src/charts/model";
+import { readLines, type TrendItem } from "../../src/charts/options/lines";
 import { pictureOf } from "../../src/charts/picture";
 import { cells, optionOf, paint, pictureWith, plotOf, room, sample, samples } from "./support";
 
@@ -110,6 +111,18 @@ describe("trends", () => {
 
 	test("weekends can be left out", () => {
 		expect(cells(pictureWith("trend_line", "trendsFilter", { hideWeekends: true })).map((row) => row[0])).toHaveLength(10);
+	});
+
+	test("without weekends, days are still compared with those as far before", () => {
+		const { query, result } = sample("trend_metric"); // its current period begins on a Saturday
+		const items = result.results as TrendItem[];
+		const previous = items[1] as TrendItem;
+		previous.days = previous.days.map((day) => day.replace(/\d\d$/, (date) => String(Number(date) - 2)));
+		const all = items.map((item) => item.data ?? []);
+		query.trendsFilter = { ...(query.trendsFilter as object), hideWeekends: true };
+		const kept = [2, 3, 4, 5, 6, 9, 10, 11, 12, 13];
+		expect(readLines(query, result).map((line) => line.points)).toEqual(all.map((points) => kept.map((i) => points[i])));
+		expect(readLines(query, result)[1]?.days.slice(0, 6)).toEqual(kept.slice(0, 6).map((i) => previous.days[i]));
 	});
 
 	test("goals, tendencies and moving averages are drawn beside", () => {

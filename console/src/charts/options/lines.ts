@@ -51,6 +51,7 @@ export function readLines(query: QueryNode, result: QueryResult): Line[] {
 	const filter = fieldsOf(query, "trendsFilter");
 	const several = new Set(items.map((item) => item.action?.order ?? `formula ${item.order}`)).size > 1;
 	const names = namesOfSeries(items);
+	const hidden = filter.hideWeekends === true && intervalOf(query) === "day" ? weekendsOf(items) : noPlaces;
 	const current = new Map<string, Line>();
 	const lines: Line[] = [];
 	for (const [place, item] of items.entries()) {
@@ -71,7 +72,7 @@ export function readLines(query: QueryNode, result: QueryResult): Line[] {
 			colour: custom.colour ?? other?.colour ?? (previous ? place : current.size),
 			hidden: custom.hidden,
 			previous,
-			...pointsOf(item, filter.hideWeekends === true && intervalOf(query) === "day"),
+			...pointsOf(item, hidden),
 			total: item.aggregated_value ?? 0,
 			range: result.resolved_date_range as Range | undefined,
 			other,
@@ -83,12 +84,18 @@ export function readLines(query: QueryNode, result: QueryResult): Line[] {
 	return lines;
 }
 
-/** The buckets of an item and its numbers in them. */
-function pointsOf(item: TrendItem, noWeekends: boolean): { days: string[]; points: number[] } {
-	const days = item.days ?? [];
-	const points = item.data ?? [];
-	if (!noWeekends) return { days, points };
-	return { days: days.filter((day) => !isWeekend(day)), points: points.filter((_, i) => !isWeekend(days[i] ?? "")) };
+const noPlaces: ReadonlySet<number> = new Set();
+
+/** The places of weekends. A previous period is compared place by place, so those of the current one count for it, too. */
+function weekendsOf(items: TrendItem[]): ReadonlySet<number> {
+	const days = (items.find((item) => item.compare_label !== "previous") ?? items[0])?.days ?? [];
+	return new Set(days.flatMap((day, i) => (isWeekend(day) ? [i] : [])));
+}
+
+/** The buckets of an item and its numbers in them, without some places. */
+function pointsOf({ days, data }: TrendItem, without: ReadonlySet<number>): { days: string[]; points: number[] } {
+	const shown = <T>(list: T[] | null | undefined) => (list ?? []).filter((_, i) => !without.has(i));
+	return { days: shown(days), points: shown(data) };
 }
 
 /** The names of the items' series, with what they count where names alone are the same. */
