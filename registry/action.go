@@ -301,7 +301,7 @@ func (f *ActionFields) validate() error {
 			return err
 		}
 	}
-	return validateTags(f.Tags.Value)
+	return validateTags(f.Tags.Value, MaxRecord)
 }
 
 // validate reports a mistake in step number i.

@@ -466,7 +466,7 @@ func (f *DashboardFields) validate() error {
 			return err
 		}
 	}
-	return validateTags(f.Tags.Value)
+	return validateTags(f.Tags.Value, MaxRecord)
 }
 
 func (f *TileFields) validate(list string, at int) error {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -100,7 +99,7 @@ func (r *Registry) define(ctx context.Context, subject Definition, f DefinitionF
 		}
 		return nil, invalid("", "%s cannot be both hidden and verified", what)
 	}
-	if err := validateTags(f.Tags.Value); err != nil {
+	if err := validateTags(f.Tags.Value, MaxSmallRecord); err != nil {
 		return nil, err
 	}
 	var defined *Definition
@@ -167,11 +166,14 @@ func (f *DefinitionFields) putType(t *tx, p *projectState, d *Definition) error 
 func plainTags(given []string) []string {
 	var tags []string
 	for _, tag := range given {
-		if tag = strings.ToLower(strings.TrimSpace(tag)); tag != "" && !slices.Contains(tags, tag) {
+		if tag = strings.ToLower(strings.TrimSpace(tag)); tag != "" {
 			tags = append(tags, tag)
 		}
 	}
-	return tags
+	if tags == nil {
+		return nil
+	}
+	return once(tags)
 }
 
 // Definition returns what people wrote about an event or a property; nil if nobody did.

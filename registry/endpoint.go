@@ -401,7 +401,7 @@ func (n NewEndpoint) validate() error {
 	if err := validateQuery(n.Query); err != nil {
 		return err
 	}
-	if err := validateTags(n.Tags); err != nil {
+	if err := validateTags(n.Tags, MaxSmallRecord); err != nil {
 		return err
 	}
 	if err := validateEnd(n.DeprecatedAt, n.SunsetAt); err != nil {
@@ -437,7 +437,11 @@ func validateEnd(deprecated, sunset time.Time) error {
 	return nil
 }
 
-func validateTags(tags []string) error {
+// validateTags refuses tags before they are compared with each other; most is the limit of the record that they are part of.
+func validateTags(tags []string, most int) error {
+	if err := checkSize("tags", "The list of tags", listBytes(tags), most); err != nil {
+		return err
+	}
 	for _, tag := range tags {
 		if utf8.RuneCountInString(tag) > maxTag {
 			return tooLong("tags", maxTag)
@@ -448,10 +452,10 @@ func validateTags(tags []string) error {
 
 // once returns the texts in the order given, each once. It never returns nil.
 func once(texts []string) []string {
-	kept := make([]string, 0, len(texts))
+	kept, known := make([]string, 0, len(texts)), make(map[string]bool, len(texts))
 	for _, text := range texts {
-		if !slices.Contains(kept, text) {
-			kept = append(kept, text)
+		if !known[text] {
+			kept, known[text] = append(kept, text), true
 		}
 	}
 	return kept

@@ -87,7 +87,13 @@ func (u EndpointUpdate) validate() error {
 		}
 	}
 	if u.Tags != nil {
-		if err := validateTags(*u.Tags); err != nil {
+		if err := validateTags(*u.Tags, MaxSmallRecord); err != nil {
+			return err
+		}
+	}
+	if u.OptionalBreakdowns != nil {
+		size := listBytes(*u.OptionalBreakdowns)
+		if err := checkSize("optional_breakdown_properties", "The list of optional breakdowns", size, MaxRecord); err != nil {
 			return err
 		}
 	}

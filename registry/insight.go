@@ -257,7 +257,7 @@ func (f *InsightFields) validate() error {
 	if f.Filters.Given && !isObject(f.Filters.Value) {
 		return invalid("filters", "Filters must be a JSON object.")
 	}
-	return validateTags(f.Tags.Value)
+	return validateTags(f.Tags.Value, MaxRecord)
 }
 
 // SameQuery reports whether a given query is the stored one, byte for byte except for spaces. Either may be nil.

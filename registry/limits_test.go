@@ -127,6 +127,68 @@ func TestRecordsAreBounded(t *testing.T) {
 	must(r.UpdateEndpoint(ctx, p.ID, "e", registry.EndpointUpdate{Query: fits}, now))(t)
 }
 
+// TestListsAreBoundedBeforeAWrite: a list that is too long for its record is refused before the registry looks for the record, which would be ErrNotFound.
+func TestListsAreBoundedBeforeAWrite(t *testing.T) {
+	r, _ := fresh(t)
+	ctx := t.Context()
+	const none = 99 // no project
+	many := slices.Repeat([]string{"tag"}, registry.MaxRecord/len("tag"))
+	tags := registry.To(many)
+	for name, do := range map[string]func() error{
+		"the tags of a new insight": func() error {
+			_, err := r.CreateInsight(ctx, none, registry.InsightFields{Tags: tags}, "k", now)
+			return err
+		},
+		"the tags of an insight": func() error {
+			_, err := r.UpdateInsight(ctx, none, 1, registry.InsightFields{Tags: tags}, false, "k", now)
+			return err
+		},
+		"the tags of a dashboard": func() error {
+			_, err := r.UpdateDashboard(ctx, none, 1, registry.DashboardFields{Tags: tags}, "k", now)
+			return err
+		},
+		"the tags of an action": func() error {
+			_, err := r.UpdateAction(ctx, none, 1, registry.ActionFields{Tags: tags}, now)
+			return err
+		},
+		"the tags of a definition": func() error {
+			_, err := r.Define(ctx, registry.Definition{Project: none, Event: "e"}, registry.DefinitionFields{Tags: tags}, "k", now)
+			return err
+		},
+		"the tags of a new endpoint": func() error {
+			_, err := r.CreateEndpoint(ctx, registry.NewEndpoint{Project: none, Name: "e", Query: query("select 1"), Tags: many}, now)
+			return err
+		},
+		"the tags of an endpoint": func() error {
+			_, err := r.UpdateEndpoint(ctx, none, "e", registry.EndpointUpdate{Tags: &many}, now)
+			return err
+		},
+		"the optional breakdowns of an endpoint": func() error {
+			_, err := r.UpdateEndpoint(ctx, none, "e", registry.EndpointUpdate{OptionalBreakdowns: &many}, now)
+			return err
+		},
+	} {
+		if got := code(t, do()); got != registry.CodeTooBig {
+			t.Errorf("%s: %q, want %q", name, got, registry.CodeTooBig)
+		}
+	}
+}
+
+// TestManyTags: as many tags as fit are written, each once.
+func TestManyTags(t *testing.T) {
+	r, p := fresh(t)
+	i := createInsight(t, r, p.ID, named("i"))
+	var given, want []string
+	for n := range 60_000 {
+		tag := fmt.Sprint(n)
+		given, want = append(given, tag, tag), append(want, tag)
+	}
+	i = must(r.UpdateInsight(t.Context(), p.ID, i.ID, registry.InsightFields{Tags: registry.To(given)}, false, "k", now))(t)
+	if !slices.Equal(want, i.Tags) {
+		t.Errorf("of %d tags, each given twice, %d are kept", len(want), len(i.Tags))
+	}
+}
+
 // TestRecordsOfAProjectAreBounded adds records of each kind until the project has as many as it may. Deleting frees nothing, purging does.
 func TestRecordsOfAProjectAreBounded(t *testing.T) {
 	r, p := fresh(t)
