@@ -324,10 +324,11 @@ type TileFields struct {
 	Deleted         Field[bool]
 }
 
-// The most characters of a tile's colour and of its text.
+// The most characters of a tile's colour and of its text, and the most bytes of its layouts. PostHog's clients send two widths with some ten numbers each.
 const (
 	maxTileColor = 400
 	maxTileText  = 4000
+	maxLayouts   = 4 << 10
 )
 
 // CreateDashboard adds a dashboard. Mistakes are *FieldError; an unknown project is ErrNotFound.
@@ -471,9 +472,10 @@ func (f *DashboardFields) validate() error {
 
 func (f *TileFields) validate(list string, at int) error {
 	field := fmt.Sprintf("%s.%d.", list, at)
+	if err := f.validateLayouts(field + "layouts"); err != nil {
+		return err
+	}
 	switch {
-	case f.Layouts.Given && !isObject(f.Layouts.Value):
-		return invalid(field+"layouts", "Layouts must be a dictionary")
 	case f.FilterOverrides.Given && !isObject(f.FilterOverrides.Value):
 		return invalid(field+"filters_overrides", "Filters must be a dictionary")
 	case f.Color.Value != nil && utf8.RuneCountInString(*f.Color.Value) > maxTileColor:
@@ -482,6 +484,16 @@ func (f *TileFields) validate(list string, at int) error {
 		return tooLong(field+"text.body", maxTileText)
 	}
 	return nil
+}
+
+func (f *TileFields) validateLayouts(field string) error {
+	switch {
+	case !f.Layouts.Given:
+		return nil
+	case !isObject(f.Layouts.Value):
+		return invalid(field, "Layouts must be a dictionary")
+	}
+	return checkSize(field, "The layout of a tile", len(compact(f.Layouts.Value)), maxLayouts)
 }
 
 func (f *DashboardFields) apply(d *Dashboard, at time.Time) {

@@ -11,50 +11,70 @@ import (
 // box is the place of a tile in the grid of one screen width, in columns and rows. Stored values that are not numbers count as missing.
 type box struct{ x, y, w, h float64 }
 
-// placedBox is a box that moves up, with the layout that it was read from.
+// placedBox is the box of a tile, which moves up.
 type placedBox struct {
 	box
-	order    box                        // by which boxes are sorted: those without a place come last
-	from, to map[string]json.RawMessage // a tile's layouts by width, and the members of this one
-	width    string
-	tile     int64
+	order box // by which boxes are sorted: those without a place come last
+	tile  int64
 }
+
+// widths are the screen widths that PostHog draws dashboards for. Layouts may have others, which stay as they are.
+var widths = []string{"sm", "xs"}
 
 // lastPlace is the row and column by which tiles without a place are sorted, as in PostHog.
 const lastPlace = 100
 
-// closeGaps moves the tiles up as far as the grid allows, for each screen width, as PostHog draws dashboards. It returns the new layouts of the tiles that
-// moved, by number of the tile.
+// closeGaps moves the tiles up as far as the grid allows, for each of the widths, as PostHog draws dashboards. It returns the new layouts of the tiles that
+// moved, by number of the tile. It keeps only numbers of a layout, which can have thousands of members.
 func closeGaps(tiles []Tile) map[int64]json.RawMessage {
-	widths := make(map[string][]placedBox)
+	boxes := make(map[string][]placedBox)
 	for i := range tiles {
-		var layouts map[string]json.RawMessage
-		if json.Unmarshal(tiles[i].Layouts, &layouts) != nil {
-			continue
-		}
-		for width, raw := range layouts {
-			var members map[string]json.RawMessage
-			if json.Unmarshal(raw, &members) != nil || members == nil {
+		layouts := membersOf(tiles[i].Layouts)
+		for _, width := range widths {
+			members := membersOf(layouts[width])
+			if members == nil {
 				continue
 			}
 			at := box{member(members, "x", 0), member(members, "y", 0), member(members, "w", 1), member(members, "h", 1)}
 			order := box{x: member(members, "x", lastPlace), y: member(members, "y", lastPlace)}
-			widths[width] = append(widths[width], placedBox{at, order, layouts, members, width, tiles[i].ID})
+			boxes[width] = append(boxes[width], placedBox{at, order, tiles[i].ID})
 		}
 	}
-	moved := make(map[int64]map[string]json.RawMessage)
-	for _, boxes := range widths {
-		for _, b := range moveUp(boxes) {
-			b.to["y"] = strconv.AppendFloat(nil, b.y, 'f', -1, 64)
-			b.from[b.width] = encode(b.to)
-			moved[b.tile] = b.from
+	rows := make(map[int64]map[string]float64) // by tile, then by width
+	for width, all := range boxes {
+		for _, b := range moveUp(all) {
+			if rows[b.tile] == nil {
+				rows[b.tile] = make(map[string]float64)
+			}
+			rows[b.tile][width] = b.y
 		}
 	}
-	out := make(map[int64]json.RawMessage, len(moved))
-	for id, layouts := range moved {
-		out[id] = compact(encode(layouts))
+	moved := make(map[int64]json.RawMessage, len(rows))
+	for i := range tiles {
+		if to := rows[tiles[i].ID]; to != nil {
+			moved[tiles[i].ID] = inRows(tiles[i].Layouts, to)
+		}
 	}
-	return out
+	return moved
+}
+
+// inRows returns layouts with other rows in some widths.
+func inRows(raw json.RawMessage, rows map[string]float64) json.RawMessage {
+	layouts := membersOf(raw)
+	for width, row := range rows {
+		members := membersOf(layouts[width])
+		members["y"] = strconv.AppendFloat(nil, row, 'f', -1, 64)
+		layouts[width] = encode(members)
+	}
+	return compact(encode(layouts))
+}
+
+// membersOf returns the members of a JSON object; nil if it is none.
+func membersOf(raw json.RawMessage) (members map[string]json.RawMessage) {
+	if json.Unmarshal(raw, &members) != nil {
+		return nil
+	}
+	return members
 }
 
 // maxPlace is the greatest row or column: above it, floats can't represent all integers.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,6 +46,11 @@ func TestCloseGaps(t *testing.T) {
 			map[int64]string{2: `{"sm":{"h":3,"w":6,"x":1,"y":3}}`},
 		},
 		{"a tile without a place comes last", []string{`{"sm":{"w":1,"h":1}}`, `{"sm":{"x":0,"y":3,"w":1,"h":1}}`}, map[int64]string{1: `{"sm":{"h":1,"w":1,"y":1}}`, 2: `{"sm":{"h":1,"w":1,"x":0,"y":0}}`}},
+		{
+			"widths that nothing is drawn for",
+			[]string{`{"md":{"x":0,"y":4,"w":1,"h":1},"sm":{"x":0,"y":2,"w":6,"h":2}}`, `{"a":{"y":7}}`},
+			map[int64]string{1: `{"md":{"x":0,"y":4,"w":1,"h":1},"sm":{"h":2,"w":6,"x":0,"y":0}}`},
+		},
 		{"what is no place", []string{`{"sm":5,"xs":null,"md":{"y":"a","x":1e300}}`, `{}`, `{"sm":{"y":-2}}`}, map[int64]string{3: `{"sm":{"y":0}}`}},
 	}
 	for _, tt := range tests {
@@ -126,6 +132,23 @@ func FuzzCloseGaps(f *testing.F) {
 		}
 		closeGaps(tiles)
 	})
+}
+
+// BenchmarkCloseGapsOfManyWidths has as many members in each layout as fit.
+func BenchmarkCloseGapsOfManyWidths(b *testing.B) {
+	var layouts []string
+	for i := range MaxTiles {
+		var many strings.Builder
+		for n := 0; many.Len() < maxLayouts-200; n++ {
+			fmt.Fprintf(&many, `"w%x":{},`, n)
+		}
+		layouts = append(layouts, fmt.Sprintf(`{%s"sm":{"x":0,"y":%d,"w":12,"h":1}}`, &many, 2*i))
+	}
+	tiles := tilesAt(layouts...)
+	b.ReportAllocs()
+	for b.Loop() {
+		closeGaps(tiles)
+	}
 }
 
 func BenchmarkCloseGaps(b *testing.B) {

@@ -77,6 +77,11 @@ func TestRecordsAreBounded(t *testing.T) {
 			_, err := r.UpdateDashboard(ctx, p.ID, d.ID, registry.DashboardFields{Tiles: []registry.TileFields{{ID: d.Tiles[0].ID, Layouts: registry.To(object)}}}, "k", now)
 			return err
 		},
+		"the layouts of a tile": func() error {
+			layouts := json.RawMessage(`{"md":{"a":"` + strings.Repeat("x", 4<<10) + `"}}`)
+			_, err := r.UpdateDashboard(ctx, p.ID, d.ID, registry.DashboardFields{Tiles: []registry.TileFields{{ID: d.Tiles[0].ID, Layouts: registry.To(layouts)}}}, "k", now)
+			return err
+		},
 		"a new tile": func() error {
 			_, err := r.CreateDashboard(ctx, p.ID, registry.DashboardFields{Tiles: []registry.TileFields{{Insight: i.ID, FilterOverrides: registry.To(object)}}}, "k", now)
 			return err

@@ -282,9 +282,10 @@ func (p *projectState) tileOf(dashboard, contents int64) *Tile {
 
 // validateText refuses fields that a text tile can't have.
 func (f *TileFields) validateText() error {
+	if err := f.validateLayouts("layouts"); err != nil {
+		return err
+	}
 	switch {
-	case f.Layouts.Given && !isObject(f.Layouts.Value):
-		return invalid("layouts", "Layouts must be a dictionary")
 	case f.Color.Value != nil && utf8.RuneCountInString(*f.Color.Value) > maxTileColor:
 		return &FieldError{Field: "color", Code: CodeTooLong, Message: fmt.Sprintf("Color cannot exceed %d characters", maxTileColor)}
 	case f.Text.Value != nil && utf8.RuneCountInString(*f.Text.Value) > maxTileText:
