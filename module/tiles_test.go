@@ -256,6 +256,18 @@ func TestDashboardFromTemplate(t *testing.T) {
 
 // TestMistakenTiles: a mistake in one insight's query is reported in its tile, in every answer that is a dashboard, and the other insights have their
 // results. A mistake in the request itself is reported for all.
+// TestTooManyTiles: tiles are counted before they are read.
+func TestTooManyTiles(t *testing.T) {
+	w, _ := powersWorld(t)
+	many := "[" + strings.Repeat("0,", registry.MaxTiles) + "0]"
+	for _, name := range []string{"tiles", "duplicate_tiles"} {
+		answer := w.send(t, http.MethodPatch, "/api/projects/1/dashboards/1/", fmt.Sprintf(`{%q: %s}`, name, many))
+		if answer.Code != http.StatusBadRequest || fieldOf(t, answer, "detail") != "Ensure this field has no more than 500 elements." {
+			t.Errorf("%s: %d %s", name, answer.Code, answer.Body)
+		}
+	}
+}
+
 func TestMistakenTiles(t *testing.T) {
 	w, good := insightWorld(t)
 	w.loseClickHouse(t)

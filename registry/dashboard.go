@@ -457,6 +457,12 @@ func (f *DashboardFields) validate() error {
 	if f.BreakdownColor.Given && !json.Valid(f.BreakdownColor.Value) {
 		return invalid("breakdown_colors", "Value must be valid JSON.")
 	}
+	switch {
+	case len(f.Tiles) > MaxTiles:
+		return tooMany("tiles", MaxTiles)
+	case len(f.Duplicate) > MaxTiles:
+		return tooMany("duplicate_tiles", MaxTiles)
+	}
 	for i := range f.Tiles {
 		if err := f.Tiles[i].validate("tiles", i); err != nil {
 			return err

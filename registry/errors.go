@@ -82,6 +82,10 @@ func tooLong(field string, most int) *FieldError {
 	return &FieldError{Field: field, Code: CodeTooLong, Message: fmt.Sprintf("Ensure this field has no more than %d characters.", most)}
 }
 
+func tooMany(field string, most int) *FieldError {
+	return &FieldError{Field: field, Code: CodeTooLong, Message: fmt.Sprintf("Ensure this field has no more than %d elements.", most)}
+}
+
 func notChoice(field, given string) *FieldError {
 	return &FieldError{Field: field, Code: CodeNotChoice, Message: fmt.Sprintf("%q is not a valid choice.", given)}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -129,6 +128,7 @@ type InsightFields struct {
 const (
 	maxInsightText = 400
 	shortIDLength  = 8
+	maxPlaces      = DefaultRecords // dashboards that one request may name for an insight
 )
 
 // CreateInsight adds an insight, and a view of it by its author. Mistakes are *FieldError; an unknown project is ErrNotFound.
@@ -257,6 +257,9 @@ func (f *InsightFields) validate() error {
 	if f.Filters.Given && !isObject(f.Filters.Value) {
 		return invalid("filters", "Filters must be a JSON object.")
 	}
+	if len(f.Dashboards.Value) > maxPlaces {
+		return tooMany("dashboards", maxPlaces)
+	}
 	return validateTags(f.Tags.Value, MaxRecord)
 }
 
@@ -310,10 +313,13 @@ func (f *InsightFields) place(t *tx, p *projectState, i *Insight, at time.Time) 
 	case !f.Dashboards.Given:
 		return nil
 	}
-	placed := make(map[int64]bool)
+	want, placed := make(map[int64]bool, len(wanted)), make(map[int64]bool)
+	for _, id := range wanted {
+		want[id] = true
+	}
 	for _, tile := range p.tilesWith(i.ID) {
 		placed[tile.Dashboard] = true
-		on := slices.Contains(wanted, tile.Dashboard)
+		on := want[tile.Dashboard]
 		if on == !tile.Deleted {
 			continue
 		}

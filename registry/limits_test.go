@@ -177,6 +177,25 @@ func TestListsAreBoundedBeforeAWrite(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, registry.CodeTooBig)
 		}
 	}
+	tiles := make([]registry.TileFields, registry.MaxTiles+1)
+	for name, do := range map[string]func() error{
+		"the tiles of a dashboard": func() error {
+			_, err := r.UpdateDashboard(ctx, none, 1, registry.DashboardFields{Tiles: tiles}, "k", now)
+			return err
+		},
+		"the tiles to duplicate": func() error {
+			_, err := r.UpdateDashboard(ctx, none, 1, registry.DashboardFields{Duplicate: tiles}, "k", now)
+			return err
+		},
+		"the dashboards of an insight": func() error {
+			_, err := r.UpdateInsight(ctx, none, 1, registry.InsightFields{Dashboards: registry.To(make([]int64, registry.DefaultRecords+1))}, false, "k", now)
+			return err
+		},
+	} {
+		if got := code(t, do()); got != registry.CodeTooLong {
+			t.Errorf("%s: %q, want %q", name, got, registry.CodeTooLong)
+		}
+	}
 }
 
 // TestManyTags: as many tags as fit are written, each once.

@@ -149,13 +149,17 @@ func tilesField(r *api.Fields) []registry.TileFields {
 	return out
 }
 
-// eachTile calls read for each object of a list; null counts as empty.
+// eachTile calls read for each object of a list, of which there are as many as a dashboard has tiles at most; null counts as empty.
 func eachTile(r *api.Fields, name string, read func(*api.Fields)) {
 	if api.IsNull(r.All[name]) {
 		return
 	}
 	tiles, ok := list(r, name)
-	if !ok {
+	switch {
+	case !ok:
+		return
+	case len(tiles) > registry.MaxTiles:
+		r.Fail(name, "max_length", "Ensure this field has no more than %d elements.", registry.MaxTiles)
 		return
 	}
 	for i, raw := range tiles {
