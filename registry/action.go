@@ -212,13 +212,13 @@ func (r *Registry) UpdateAction(ctx context.Context, project, id int64, f Action
 		if !updated.sameDefinition(before) {
 			updated.ChangedAt = at
 		}
-		if err := f.check(t, t.draft.project(project), &updated); err != nil {
-			return err
-		}
 		if updated.size() > before.size() { // also if it is deleted
 			if err := updated.checkNew(); err != nil {
 				return err
 			}
+		}
+		if err := f.check(t, t.draft.project(project), &updated); err != nil {
+			return err
 		}
 		a := updated
 		return t.put(&a)

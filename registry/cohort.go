@@ -218,10 +218,8 @@ func (r *Registry) CreateCohort(ctx context.Context, n NewCohort, now time.Time)
 			c.LastVersion = deleted.LastVersion
 		}
 		n.apply(&c, now)
-		if n.Check != nil {
-			if err := n.Check(t.next, &c); err != nil {
-				return err
-			}
+		if err := n.check(t, &c); err != nil {
+			return err
 		}
 		created = c
 		return t.put(&c)
@@ -244,11 +242,16 @@ func (r *Registry) UpdateCohort(ctx context.Context, project, id int64, f Cohort
 		if !c.sameDefinition(&before) {
 			c.ChangedAt = moment(now)
 		}
-		if f.Check != nil {
-			return f.Check(t.next, c)
-		}
-		return nil
+		return f.check(t, c)
 	})
+}
+
+// check checks a cohort as it is going to be.
+func (f *CohortFields) check(t *tx, c *Cohort) error {
+	if err := c.checkSize(); err != nil || f.Check == nil {
+		return err
+	}
+	return f.Check(t.next, c)
 }
 
 // sameDefinition reports whether the same people are members of both, and both or neither are deleted.

@@ -112,6 +112,11 @@ func (u EndpointUpdate) apply(t *tx, e *Endpoint, at time.Time) error {
 	} else if u.Draft {
 		before = nil
 	}
+	if renewed {
+		if err := (&versionRecord{Version: v}).checkSize(); err != nil {
+			return err
+		}
+	}
 	if renewed && !u.Draft {
 		if u.Check != nil {
 			if err := u.Check(e.Current(), &v); err != nil {

@@ -40,6 +40,8 @@ func TestRecordsAreBounded(t *testing.T) {
 	must(r.CreateEndpoint(ctx, registry.NewEndpoint{Project: p.ID, Name: "e", Query: query("select 1")}, now))(t)
 	v := must(r.CreateVariable(ctx, registry.NewVariable{Project: p.ID, Name: "v", Type: registry.VariableString}, now))(t)
 	a := must(r.CreateAction(ctx, p.ID, registry.ActionFields{}, "k", now))(t)
+	c := must(r.CreateCohort(ctx, registry.NewCohort{Project: p.ID, CohortFields: staticCohort("c")}, now))(t)
+	checked := false
 	before := r.Snapshot()
 	too := large(registry.MaxRecord)
 	text := string(json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", registry.MaxSmallRecord))))
@@ -91,7 +93,23 @@ func TestRecordsAreBounded(t *testing.T) {
 			return err
 		},
 		"a new version": func() error {
-			_, err := r.UpdateEndpoint(ctx, p.ID, "e", registry.EndpointUpdate{Query: too}, now)
+			check := func(_, _ *registry.Version) error { checked = true; return nil }
+			_, err := r.UpdateEndpoint(ctx, p.ID, "e", registry.EndpointUpdate{Query: too, Check: check}, now)
+			return err
+		},
+		"a new cohort": func() error {
+			fields := registry.CohortFields{Filters: registry.To(too), Check: func(*registry.Snapshot, *registry.Cohort) error { checked = true; return nil }}
+			_, err := r.CreateCohort(ctx, registry.NewCohort{Project: p.ID, CohortFields: fields}, now)
+			return err
+		},
+		"a changed cohort": func() error {
+			fields := registry.CohortFields{Groups: registry.To(too), Check: func(*registry.Snapshot, *registry.Cohort) error { checked = true; return nil }}
+			_, err := r.UpdateCohort(ctx, p.ID, c.ID, fields, now)
+			return err
+		},
+		"a changed action": func() error {
+			check := func(*registry.Snapshot, *registry.Action) error { checked = true; return nil }
+			_, err := r.UpdateAction(ctx, p.ID, a.ID, registry.ActionFields{Description: registry.To(string(too)), Check: check}, now)
 			return err
 		},
 		"a description": func() error {
@@ -125,6 +143,9 @@ func TestRecordsAreBounded(t *testing.T) {
 		if got := code(t, do()); got != registry.CodeTooBig {
 			t.Errorf("%s: %q, want %q", name, got, registry.CodeTooBig)
 		}
+	}
+	if checked {
+		t.Error("something was checked that is too large")
 	}
 	checkSame(t, before, r.Snapshot())
 	fits := large(registry.MaxRecord - 100)

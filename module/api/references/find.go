@@ -23,6 +23,7 @@ func find(snap *registry.Snapshot, project int64, r *reader) *Uses {
 	f.cohorts()
 	f.actions()
 	f.testAccounts()
+	r.before, r.done = nil, true
 	return f.found
 }
 

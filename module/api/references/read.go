@@ -14,12 +14,14 @@ import (
 )
 
 // reader finds what a JSON text uses directly. It caches that while the names of actions and cohorts and the values of variables remain the same. It
-// identifies texts by the address of their first byte: the registry never modifies one.
+// identifies texts by the address of their first byte: the registry never modifies one. It keeps only texts of the snapshot, since that address keeps the whole
+// text in memory.
 type reader struct {
 	names  string
 	env    compiler.Env
-	before map[*byte]compiler.Uses // from the previous snapshot
+	before map[*byte]compiler.Uses // from the previous snapshot; nil once all of this one is read
 	read   map[*byte]compiler.Uses
+	done   bool // all of the snapshot is read: other texts are not cached
 }
 
 // next returns a reader for another snapshot, with what the previous reader found. A nil reader has found nothing.
@@ -84,11 +86,16 @@ func (r *reader) of(text json.RawMessage, read func(json.RawMessage) compiler.Us
 		return compiler.Uses{}
 	}
 	place := &text[0]
-	uses, ok := r.before[place]
+	uses, ok := r.read[place]
+	if !ok {
+		uses, ok = r.before[place]
+	}
 	if !ok {
 		uses = read(text)
 	}
-	r.read[place] = uses
+	if !r.done {
+		r.read[place] = uses
+	}
 	return uses
 }
 

@@ -1,0 +1,54 @@
+package references
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+)
+
+// TestOnlyTextsOfTheSnapshotAreKept: texts that are only checked, such as those of refused writes, do not stay in memory.
+func TestOnlyTextsOfTheSnapshotAreKept(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "registry.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := registry.Open(t.Context(), store, registry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p, err := r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	filters := func(value int) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"properties": {"type": "AND", "values": [{"type": "person", "key": "age", "operator": "exact", "value": %d}]}}`, value))
+	}
+	steps := []registry.ActionStep{{Properties: json.RawMessage(`[{"type": "event", "key": "a", "operator": "exact", "value": "b"}]`)}}
+	if _, err := r.CreateAction(t.Context(), p.ID, registry.ActionFields{Name: registry.To(new("Joined")), Steps: registry.To(steps)}, "k", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	fields := registry.CohortFields{Name: registry.To(new("c")), Filters: registry.To(filters(0))}
+	if _, err := r.CreateCohort(t.Context(), registry.NewCohort{Project: p.ID, CohortFields: fields}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	var x Index
+	snap := r.Snapshot()
+	for n := range 3 {
+		x.OfDefinition(snap, &registry.Cohort{Project: p.ID, Filters: filters(n)})
+		x.OfSteps(snap, p.ID, []registry.ActionStep{{Properties: json.RawMessage(`[]`)}})
+		x.OfQuery(snap, p.ID, json.RawMessage(`{"kind": "HogQLQuery", "query": "select 1"}`))
+	}
+	if k := x.known(p.ID); len(k.reader.read) != 2 || k.reader.before != nil {
+		t.Errorf("%d texts are kept, and %d of before, want 2 and none", len(k.reader.read), len(k.reader.before))
+	}
+}
