@@ -219,14 +219,15 @@ func valuesOf(q *query.HogQL, env Env) (bind.Values, error) {
 			"The query has 'filters' both in its values and as its filters")
 	}
 	v := bind.Values{
-		Values:   q.Values,
-		Known:    func(code string) bool { _, ok := env.Variables[code]; return ok },
-		Types:    env.Database.Properties,
-		Cohorts:  env.Database.Cohorts,
-		Now:      env.Now,
-		Location: env.Database.Location,
-		Clean:    insight.Cleaner(env.PathCleaning),
-		Spend:    env.spend,
+		Values:    q.Values,
+		Known:     func(code string) bool { _, ok := env.Variables[code]; return ok },
+		Types:     env.Database.Properties,
+		Cohorts:   env.Database.Cohorts,
+		Now:       env.Now,
+		Location:  env.Database.Location,
+		WeekStart: env.Database.WeekStart,
+		Clean:     insight.Cleaner(env.PathCleaning),
+		Spend:     env.spend,
 	}
 	if len(q.Variables) > 0 {
 		v.Variables = make(map[string]bind.Variable, len(q.Variables))

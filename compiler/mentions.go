@@ -319,8 +319,8 @@ func Reversed(q query.Node, env Env) []Warning {
 		return nil
 	}
 	zone := cmp.Or(env.Database.Location, time.UTC)
-	begin, ok := filter.Date(from, env.Now, zone)
-	end, known := filter.Date(to, env.Now, zone)
+	begin, ok := filter.Date(from, env.Now, zone, env.Database.WeekStart)
+	end, known := filter.Date(to, env.Now, zone, env.Database.WeekStart)
 	if !ok || !known || !end.Before(begin) {
 		return nil
 	}

@@ -31,9 +31,10 @@ type Values struct {
 	Types schema.PropertyTypes
 	// Cohorts are the cohorts that filters can name.
 	Cohorts schema.Cohorts
-	// Now and Location are what relative dates are computed from.
-	Now      time.Time
-	Location *time.Location
+	// Now, Location and WeekStart are as in Subject.
+	Now       time.Time
+	Location  *time.Location
+	WeekStart int
 	// Clean is as in Subject.
 	Clean func(path hogql.Expr) hogql.Expr
 	// Spend is the budget of the compile; nil bounds nothing.

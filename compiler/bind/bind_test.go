@@ -150,6 +150,11 @@ func TestFilters(t *testing.T) {
 			bind.Filters{DateFrom: "2020-02-02", DateTo: "-1d"},
 			"e.timestamp < toDateTime64('2024-05-30 13:45:10.000000', 6, 'UTC') AND e.timestamp >= toDateTime64('2020-02-01 23:00:00.000000', 6, 'UTC')",
 		},
+		{
+			"the last week", "select 1 from events e where {filters}",
+			bind.Filters{DateFrom: "-1wStart", DateTo: "-1wEnd"},
+			"e.timestamp < toDateTime64('2024-05-26 21:59:59.999999', 6, 'UTC') AND e.timestamp >= toDateTime64('2024-05-19 22:00:00.000000', 6, 'UTC')",
+		},
 		{"all time", "select 1 from events where {filters}", bind.Filters{DateFrom: "all"}, "true"},
 		{"groups", "select 1 from groups where {filters}", bind.Filters{DateTo: "2020-02-02"}, "groups.created_at < toDateTime64('2020-02-01 23:00:00.000000', 6, 'UTC')"},
 		{
@@ -207,7 +212,7 @@ func TestFilters(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			clean := func(path hogql.Expr) hogql.Expr { return &hogql.Call{Name: "lower", Args: []hogql.Expr{path}} }
-			q, err := bind.Placeholders(parse(t, tt.text), bind.Values{Filters: &tt.filters, Now: now, Location: berlin(t), Clean: clean})
+			q, err := bind.Placeholders(parse(t, tt.text), bind.Values{Filters: &tt.filters, Now: now, Location: berlin(t), WeekStart: 1, Clean: clean})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -99,7 +99,7 @@ func (b *binder) bound(at hogql.Span, end string) (time.Time, bool) {
 	if text == "" {
 		return time.Time{}, false
 	}
-	t, ok := filter.Date(text, b.values.Now, b.values.Location)
+	t, ok := filter.Date(text, b.values.Now, b.values.Location, b.values.WeekStart)
 	if !ok {
 		b.mistakes.Add(&diag.Error{
 			Code: diag.QueryError, Span: at, Attr: attr,
@@ -189,7 +189,7 @@ func filterableIn(t hogql.Table) (filtered, bool) {
 func (b *binder) property(at hogql.Span, table filtered, attr string, f filter.Property) hogql.Expr {
 	s := filter.Subject{
 		Table: table.alias, Types: b.values.Types, Cohorts: b.values.Cohorts, Now: b.values.Now, Location: b.values.Location,
-		Clean: b.values.Clean, Spend: b.values.Spend, At: at, Attr: attr,
+		WeekStart: b.values.WeekStart, Clean: b.values.Clean, Spend: b.values.Spend, At: at, Attr: attr,
 	}
 	if table.name != "events" {
 		s.Rows = table.name

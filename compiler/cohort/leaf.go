@@ -167,7 +167,7 @@ func (o *object) filter() *query.Condition {
 
 // isDate reports whether a text names a time that a query can compare with now or, if it is relative, later.
 func isDate(text string) bool {
-	_, ok := filter.Date(text, time.Date(filter.LastYear, time.January, 1, 0, 0, 0, 0, time.UTC), time.UTC)
+	_, ok := filter.Date(text, time.Date(filter.LastYear, time.January, 1, 0, 0, 0, 0, time.UTC), time.UTC, 0)
 	return ok
 }
 

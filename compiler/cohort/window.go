@@ -35,7 +35,7 @@ var letters = map[Unit]string{Minute: "M", Hour: "h", Day: "d", Week: "w", Month
 
 // before returns the time s before t on the wall clock of t's zone, but no earlier than the first time that can be asked for.
 func before(t time.Time, s Span) time.Time {
-	out, ok := filter.Date("-"+strconv.Itoa(s.Count)+letters[s.Unit], t, t.Location())
+	out, ok := filter.Date("-"+strconv.Itoa(s.Count)+letters[s.Unit], t, t.Location(), 0)
 	if !ok {
 		return time.Date(filter.FirstYear, time.January, 1, 0, 0, 0, 0, t.Location())
 	}
@@ -89,7 +89,7 @@ func (b *builder) exactly(n *Behavior) (interval, error) {
 	if err != nil {
 		return out, err
 	}
-	out.from, _ = filter.Date(n.Window.From, b.world.Now, b.world.Zone())
+	out.from, _ = filter.Date(n.Window.From, b.world.Now, b.world.Zone(), b.world.Database.WeekStart)
 	if n.Window.To != "" {
 		out.to = r.To
 	}

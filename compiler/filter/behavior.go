@@ -121,7 +121,7 @@ func (b *Behavior) window(s Subject) ([]hogql.Expr, error) {
 		to = now
 	}
 	if b.From == "" {
-		from, ok := Date("-"+strconv.Itoa(b.Count)+behaviorUnits[b.Unit], now, s.Location)
+		from, ok := Date("-"+strconv.Itoa(b.Count)+behaviorUnits[b.Unit], now, s.Location, s.WeekStart)
 		if !ok {
 			from = time.Date(FirstYear, time.January, 1, 0, 0, 0, 0, s.Location)
 		}
@@ -153,12 +153,17 @@ func (b *Behavior) window(s Subject) ([]hogql.Expr, error) {
 
 // moment reads a date in a field of the filter. The error is a *diag.Error.
 func (s Subject) moment(text, field string) (Moment, error) {
-	m, ok := ReadDate(text, s.Now, s.Location)
+	m, ok := ReadDate(text, s.Now, s.Location, s.WeekStart)
 	if !ok {
 		s.Attr += "." + field
 		return m, s.refuse("The date of a behavioral filter is neither ISO 8601 nor relative, such as -7d")
 	}
 	return m, nil
+}
+
+// StartOfWeek returns the first moment of the week of t. first is its first day, 0 for Sunday.
+func StartOfWeek(t time.Time, first int) time.Time {
+	return StartOfDay(t, -((int(t.Weekday()) - first + 7) % 7))
 }
 
 // StartOfDay returns the first moment of the day that is days after the day of t, or before it if days is negative. That is midnight, except where

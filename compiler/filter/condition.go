@@ -23,9 +23,10 @@ type Subject struct {
 	Types schema.PropertyTypes
 	// Cohorts are the cohorts that filters can name.
 	Cohorts schema.Cohorts
-	// Now and Location are what relative dates are computed from.
-	Now      time.Time
-	Location *time.Location
+	// Now, Location and WeekStart are what relative dates are computed from. WeekStart is 0 for Sunday.
+	Now       time.Time
+	Location  *time.Location
+	WeekStart int
 	// Clean applies the project's path cleaning rules to an expression; nil if there are none.
 	Clean func(path hogql.Expr) hogql.Expr
 	// Spend is the budget of the compile; nil bounds nothing.

@@ -15,9 +15,10 @@ var zonedLayouts = []string{
 }
 
 // Date parses a date bound (contract: api.md, section 2.2): ISO 8601, in zone unless it has its own offset, or a time relative to now such as -7d,
-// -1mStart, dEnd or today. It returns false for any other text, and for years outside of ClickHouse's range.
-func Date(text string, now time.Time, zone *time.Location) (time.Time, bool) {
-	m, ok := ReadDate(text, now, zone)
+// -1mStart, dEnd or today. weekStart is the first day of the project's week, 0 for Sunday. It returns false for any other text, and for years
+// outside of ClickHouse's range.
+func Date(text string, now time.Time, zone *time.Location, weekStart int) (time.Time, bool) {
+	m, ok := ReadDate(text, now, zone, weekStart)
 	return m.Time, ok
 }
 
@@ -34,19 +35,21 @@ type Moment struct {
 	Unit byte
 	// Count is how many units back a relative date is.
 	Count int
+	// Edge is Start or End if a relative date is an end of its unit.
+	Edge string
 }
 
 // Relative reports whether a date counts from now.
 func (m Moment) Relative() bool { return m.Unit != 0 }
 
 // ReadDate is Date, and also returns how the text names its time.
-func ReadDate(text string, now time.Time, zone *time.Location) (Moment, bool) {
-	m, ok := AnyDate(text, now, zone)
+func ReadDate(text string, now time.Time, zone *time.Location, weekStart int) (Moment, bool) {
+	m, ok := AnyDate(text, now, zone, weekStart)
 	return m, ok && m.Time.Year() >= FirstYear && m.Time.Year() <= LastYear
 }
 
 // AnyDate is ReadDate for times of any year, which no query compares with.
-func AnyDate(text string, now time.Time, zone *time.Location) (Moment, bool) {
+func AnyDate(text string, now time.Time, zone *time.Location, weekStart int) (Moment, bool) {
 	text = strings.TrimSpace(text)
 	for _, layout := range dateLayouts {
 		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
@@ -62,14 +65,14 @@ func AnyDate(text string, now time.Time, zone *time.Location) (Moment, bool) {
 	if text == "today" || text == "now" {
 		return Moment{Time: now, Unit: 'd'}, true
 	}
-	return relative(text, now)
+	return relative(text, now, weekStart)
 }
 
 // maxUnits bounds the number in a relative date.
 const maxUnits = 100_000
 
 // relative parses an optional minus, optional digits, one unit letter and an optional Start or End.
-func relative(text string, now time.Time) (Moment, bool) {
+func relative(text string, now time.Time, weekStart int) (Moment, bool) {
 	rest, _ := strings.CutPrefix(text, "-")
 	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
 	count := 0
@@ -92,7 +95,7 @@ func relative(text string, now time.Time) (Moment, bool) {
 	if !ok {
 		return Moment{}, false
 	}
-	return Moment{Time: atEdge(t, unit, edge), Unit: unit, Count: count}, true
+	return Moment{Time: atEdge(t, unit, edge, weekStart), Unit: unit, Count: count, Edge: edge}, true
 }
 
 // back goes back count units in the calendar of t's zone. Days keep their wall clock, and a day that the month lacks becomes its last.
@@ -111,7 +114,7 @@ func back(t time.Time, count int, unit byte) (time.Time, bool) {
 	case 'm':
 		return months(t, count), true
 	case 'q':
-		return t.AddDate(0, 0, -7*13*count), true
+		return months(t, 3*count), true
 	case 'y':
 		return months(t, 12*count), true
 	}
@@ -130,7 +133,7 @@ func lastDay(t time.Time) int {
 // lastInstant is the last microsecond of a second.
 const lastInstant = 999_999_000
 
-func atEdge(t time.Time, unit byte, edge string) time.Time {
+func atEdge(t time.Time, unit byte, edge string, weekStart int) time.Time {
 	zone := t.Location()
 	year, month, day := t.Date()
 	switch {
@@ -144,6 +147,14 @@ func atEdge(t time.Time, unit byte, edge string) time.Time {
 		return StartOfDay(t, 0)
 	case unit == 'd':
 		return time.Date(year, month, day, 23, 59, 59, lastInstant, zone)
+	case unit == 'w' && edge == "Start":
+		return StartOfWeek(t, weekStart)
+	case unit == 'w':
+		return StartOfDay(StartOfWeek(t, weekStart), 7).Add(-time.Microsecond)
+	case unit == 'q' && edge == "Start":
+		return startOfQuarter(t, 0)
+	case unit == 'q':
+		return startOfQuarter(t, 1).Add(-time.Microsecond)
 	case unit == 'm' && edge == "Start":
 		return t.AddDate(0, 0, 1-day)
 	case unit == 'm':
@@ -153,5 +164,14 @@ func atEdge(t time.Time, unit byte, edge string) time.Time {
 	case unit == 'y':
 		return t.AddDate(0, 0, lastDay(t)-day)
 	}
-	return t // seconds, minutes, weeks and quarters have no edges
+	return t // seconds and minutes have no edges
+}
+
+// noon is an hour that no clock change skips.
+const noon = 12
+
+// startOfQuarter returns the start of the calendar quarter that is count quarters after the one of t.
+func startOfQuarter(t time.Time, count int) time.Time {
+	month := (int(t.Month()-time.January)/3 + count) * 3
+	return StartOfDay(time.Date(t.Year(), time.January+time.Month(month), 1, noon, 0, 0, 0, t.Location()), 0)
 }

@@ -27,7 +27,15 @@ func TestDate(t *testing.T) {
 		{"-10s", "2024-05-31T15:45:00+02:00"},
 		{"-2w", "2024-05-17T15:45:10+02:00"},
 		{"-3m", "2024-02-29T15:45:10+01:00"},
-		{"-1q", "2024-03-01T15:45:10+01:00"},
+		{"-1q", "2024-02-29T15:45:10+01:00"},
+		{"wStart", "2024-05-27T00:00:00+02:00"},
+		{"-1wStart", "2024-05-20T00:00:00+02:00"},
+		{"-1wEnd", "2024-05-26T23:59:59.999999+02:00"},
+		{"-9wEnd", "2024-03-31T23:59:59.999999+02:00"},
+		{"qStart", "2024-04-01T00:00:00+02:00"},
+		{"-1qStart", "2024-01-01T00:00:00+01:00"},
+		{"-1qEnd", "2024-03-31T23:59:59.999999+02:00"},
+		{"-2qEnd", "2023-12-31T23:59:59.999999+01:00"},
 		{"-1y", "2023-05-31T15:45:10+02:00"},
 		{"-1mStart", "2024-04-01T15:45:10+02:00"},
 		{"-1mEnd", "2024-04-30T15:45:10+02:00"},
@@ -59,7 +67,7 @@ func TestDate(t *testing.T) {
 		t.Run(tt.text, func(t *testing.T) {
 			t.Parallel()
 			got := "none"
-			if d, ok := filter.Date(tt.text, now, zone); ok {
+			if d, ok := filter.Date(tt.text, now, zone, 1); ok {
 				got = d.Format(time.RFC3339Nano)
 			}
 			if got != tt.want {
@@ -74,8 +82,8 @@ func FuzzDate(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		d, ok := filter.Date(text, now, time.UTC)
-		if again, okAgain := filter.Date(d.Format("2006-01-02 15:04:05.999999999"), now, time.UTC); ok && d.Year() >= 0 && d.Year() < 10000 && (!okAgain || !again.Equal(d)) {
+		d, ok := filter.Date(text, now, time.UTC, 0)
+		if again, okAgain := filter.Date(d.Format("2006-01-02 15:04:05.999999999"), now, time.UTC, 0); ok && d.Year() >= 0 && d.Year() < 10000 && (!okAgain || !again.Equal(d)) {
 			t.Errorf("Date(%q) = %s, which reads as %s", text, d, fmt.Sprint(again, okAgain))
 		}
 	})

@@ -177,7 +177,7 @@ func (c propertyCondition) equal(op hogql.CompareOp) func(any) (hogql.Expr, bool
 			}
 			return c.compare(op, text == "true"), true
 		case c.typ == schema.DateTimeProperty:
-			t, ok := Date(text, c.subject.Now, c.subject.Location)
+			t, ok := Date(text, c.subject.Now, c.subject.Location, c.subject.WeekStart)
 			if !ok {
 				return c.truth(op == hogql.NotEquals), true
 			}
@@ -276,7 +276,7 @@ func (c propertyCondition) date(op hogql.CompareOp, values []any) (hogql.Expr, b
 	if !ok {
 		return nil, false
 	}
-	t, ok := Date(text, c.subject.Now, c.subject.Location)
+	t, ok := Date(text, c.subject.Now, c.subject.Location, c.subject.WeekStart)
 	if !ok {
 		return nil, false
 	}

@@ -119,7 +119,7 @@ var FirstTime = time.Date(1980, time.January, 1, 0, 0, 0, 0, time.UTC)
 var firstEver = time.Date(2015, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 func (r *Range) read(w *World, text, attr string) (filter.Moment, error) {
-	m, ok := filter.ReadDate(text, w.Now, w.Zone())
+	m, ok := filter.ReadDate(text, w.Now, w.Zone(), w.Database.WeekStart)
 	if !ok {
 		return m, diag.Field(diag.InvalidInput, attr, "The date '%s' is neither ISO 8601 nor relative, such as -7d", diag.Shown(text))
 	}
@@ -209,8 +209,7 @@ func (r *Range) Floor(t time.Time) time.Time {
 	case query.Hour:
 		return filter.StartOfHour(t)
 	case query.Week:
-		back := (int(t.Weekday()) - r.weekStart + 7) % 7
-		return filter.StartOfDay(t, -back)
+		return filter.StartOfWeek(t, r.weekStart)
 	case query.Month, query.Quarter, query.Year:
 		month := int(t.Month()-time.January) / r.Interval.Months() * r.Interval.Months()
 		return filter.StartOfDay(time.Date(t.Year(), time.January+time.Month(month), 1, noon, 0, 0, 0, t.Location()), 0)
@@ -270,7 +269,7 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 	p := *r
 	length := wall(r.To).Sub(wall(r.From))
 	if compare.To != "" {
-		m, ok := filter.ReadDate(compare.To, r.From, r.From.Location())
+		m, ok := filter.ReadDate(compare.To, r.From, r.From.Location(), r.weekStart)
 		if !ok || !m.Relative() {
 			return p, diag.Field(diag.InvalidInput, attr, "compare_to '%s' is not a relative date (want, for example, -1w)", diag.Shown(compare.To))
 		}
@@ -313,7 +312,7 @@ func (r *Range) unfinishedDay() bool {
 }
 
 func wholeWeeks(m filter.Moment) bool {
-	return m.Count > 0 && (m.Unit == 'w' || m.Unit == 'd' && m.Count%7 == 0)
+	return m.Count > 0 && m.Edge == "" && (m.Unit == 'w' || m.Unit == 'd' && m.Count%7 == 0)
 }
 
 // shiftLower sets p.Lower as far from the start of p as r.Lower is from the start of r.

@@ -78,7 +78,7 @@ func matching() hogql.Expr {
 // ReadDay reads a time that identifies a bucket: ISO 8601, in the project's zone unless it has an offset of its own. The error is a
 // *diag.Error.
 func ReadDay(w *World, text, attr string) (time.Time, error) {
-	m, ok := filter.ReadDate(text, w.Now, w.Zone())
+	m, ok := filter.ReadDate(text, w.Now, w.Zone(), w.Database.WeekStart)
 	if !ok || m.Relative() {
 		return m.Time, diag.Field(diag.InvalidInput, attr, "The time '%s' is not ISO 8601, such as 2026-01-31", diag.Shown(text))
 	}

@@ -230,8 +230,8 @@ func (w *World) condition(c *query.Condition, subject func(attr string) filter.S
 
 func (w *World) subject(attr string) filter.Subject {
 	return filter.Subject{
-		Types: w.Database.Properties, Cohorts: w.Database.Cohorts, Now: w.Now, Location: w.Zone(), Clean: Cleaner(w.PathCleaning),
-		Spend: w.Spend, Attr: attr,
+		Types: w.Database.Properties, Cohorts: w.Database.Cohorts, Now: w.Now, Location: w.Zone(), WeekStart: w.Database.WeekStart,
+		Clean: Cleaner(w.PathCleaning), Spend: w.Spend, Attr: attr,
 	}
 }
 

@@ -185,7 +185,7 @@ func (b builder) bound(text, field string, without time.Time) (time.Time, error)
 	if text == "" {
 		return without.In(b.world.Zone()), nil
 	}
-	t, ok := filter.Date(text, b.world.Now, b.world.Zone())
+	t, ok := filter.Date(text, b.world.Now, b.world.Zone(), b.world.Database.WeekStart)
 	if !ok {
 		return t, diag.Field(diag.InvalidInput, field, "The date is neither ISO 8601 nor relative, such as -7d")
 	}

@@ -205,7 +205,7 @@ func partOf(in *api.Input, now time.Time) (part, error) {
 		if text == "" {
 			continue
 		}
-		at, ok := filter.AnyDate(text, now, time.UTC)
+		at, ok := filter.AnyDate(text, now, time.UTC, 0)
 		if !ok {
 			return p, api.Invalid(bound.name, "invalid_input", "%q is not a date, and not a relative one such as -7d.", text)
 		}

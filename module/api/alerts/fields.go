@@ -273,7 +273,7 @@ func snoozeField(r *api.Fields, now time.Time) registry.Field[time.Time] {
 // months or years to midnight UTC.
 func snoozedUntil(text string, now time.Time) (time.Time, bool) {
 	now = now.UTC()
-	m, ok := filter.AnyDate(text, now, time.UTC)
+	m, ok := filter.AnyDate(text, now, time.UTC, 0)
 	if !ok || !m.Relative() {
 		return m.Time, ok
 	}

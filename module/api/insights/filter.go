@@ -251,7 +251,7 @@ func hideFlagsFilter(_ *api.Caller, value string) rowFilter {
 // dateFilter makes a filter with a bound on a time. Texts are those of contract api.md section 2.2, in the project's time zone.
 func dateFilter(c *api.Caller, in *api.Input, name string) (rowFilter, error) {
 	value, zone := in.URL.Query().Get(name), c.Snapshot.Schema(c.Project.ID).Location
-	at, ok := filter.AnyDate(value, c.Start.In(zone), zone)
+	at, ok := filter.AnyDate(value, c.Start.In(zone), zone, c.Project.WeekStart)
 	if !ok {
 		return nil, api.Invalid(name, "invalid_input", "The date %s is neither ISO 8601 nor relative, such as -7d.", api.ShowValue(value))
 	}

@@ -86,7 +86,7 @@ func moment(c *api.Caller, given url.Values, name string) (time.Time, error) {
 	if text == "" || name == "after" && text == "all" {
 		return time.Time{}, nil
 	}
-	at, ok := filter.Date(text, c.Start, c.Snapshot.Schema(c.Project.ID).Location)
+	at, ok := filter.Date(text, c.Start, c.Snapshot.Schema(c.Project.ID).Location, c.Project.WeekStart)
 	if !ok {
 		return at, api.Invalid(name, "invalid_input", "The date is neither ISO 8601 nor relative, such as -7d")
 	}
