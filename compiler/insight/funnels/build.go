@@ -69,6 +69,7 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	if b.dates, err = insight.Resolve(w, &q.Common, q.Interval); err != nil {
 		return nil, err
 	}
+	b.dates.Lower = b.dates.From // a funnel begins at the time of date_from (contract: section 2), even if its day or hour began before
 	b.guard()
 	if err := b.conditions(); err != nil {
 		return nil, err
