@@ -50,6 +50,21 @@ func SpanOf(w *World, interval query.Interval, weekStart int, from, to time.Time
 // ResolveDays is like Resolve, for insights over whole days. They have no buckets, so the number of days is not limited.
 func ResolveDays(w *World, c *query.Common) (Range, error) { return resolve(w, c, query.Day, true) }
 
+// PreviousDays is like Previous, for a range of days that is shown as one number. If it ends relative to the present, the ends of what it
+// is compared with depend on the query's interval, as for a chart. Otherwise both have the same length.
+func (r *Range) PreviousDays(w *World, c *query.Common, interval query.Interval, compare *query.Compare, attr string) (Range, error) {
+	of := *r
+	if r.to.Relative() && !r.wholeOnly {
+		var err error
+		if of, err = resolve(w, c, interval, true); err != nil {
+			return of, err
+		}
+	}
+	p, err := of.Previous(compare, attr)
+	p.Interval = r.Interval
+	return p, err
+}
+
 func resolve(w *World, c *query.Common, interval query.Interval, uncut bool) (Range, error) {
 	r := Range{
 		uncut:    uncut,

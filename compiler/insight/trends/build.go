@@ -130,7 +130,7 @@ func (b *builder) prepare() error {
 	}
 	b.periods = []insight.Range{current}
 	if b.q.Compare != nil && !current.All {
-		previous, err := current.Previous(b.q.Compare, b.q.Field("compareFilter.compare_to"))
+		previous, err := b.previous(&current)
 		if err != nil {
 			return err
 		}
@@ -174,6 +174,15 @@ func (b *builder) prepare() error {
 		}
 	}
 	return nil
+}
+
+// previous returns the range that the current one is compared with.
+func (b *builder) previous(current *insight.Range) (insight.Range, error) {
+	attr := b.q.Field("compareFilter.compare_to")
+	if b.total() {
+		return current.PreviousDays(b.w, &b.q.Common, b.q.Interval, b.q.Compare, attr)
+	}
+	return current.Previous(b.q.Compare, attr)
 }
 
 // scope is a part of time that one SELECT covers.

@@ -1,0 +1,39 @@
+package trends_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestPreviousOfTotals checks which time one number is compared with (contract: section 9). Now is 15:30 on 9 January.
+func TestPreviousOfTotals(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, fields, want string }{
+		{"hours to the end of this one", `"interval": "hour", "dateRange": {"date_from": "-24h"}`, "2020-01-07T15:00:00 2020-01-08T15:59:59.999999"},
+		{"hours and a time of its own", `"interval": "hour", "dateRange": {"date_from": "-24h"}, "compareFilter": {"compare": true, "compare_to": "-1w"}`, "2020-01-01T15:00:00 2020-01-02T15:59:59.999999"},
+		{"weekdays stay aligned", `"interval": "day", "dateRange": {"date_from": "-7d"}`, "2019-12-26T00:00:00 2020-01-02T23:59:59.999999"},
+		{"but not by the week", `"interval": "week", "dateRange": {"date_from": "-7d"}`, "2019-12-25T00:00:00 2020-01-01T23:59:59.999999"},
+		{"whole days alone", `"interval": "week", "dateRange": {"date_from": "-7d", "excludeIncompletePeriods": true}`, "2019-12-26T00:00:00 2020-01-01T23:59:59.999999"},
+		{"days that are over have the same length", `"interval": "hour", "dateRange": {"date_from": "2020-01-06", "date_to": "2020-01-08"}`, "2020-01-03T00:00:00 2020-01-05T23:59:59.999999"},
+		{"more seconds than a chart has", `"interval": "second", "dateRange": {"date_from": "-3h"}`, "2020-01-09T09:29:59.000001 2020-01-09T12:30:00"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			built, err := build(`"series": [{"event": "a"}], "trendsFilter": {"display": "BoldNumber"}, "compareFilter": {"compare": true}, ` + tt.fields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := built.Shape(slices.Values([][]byte{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			const form = "2006-01-02T15:04:05.999999"
+			if diff := cmp.Diff(tt.want, answer.Previous.From.Format(form)+" "+answer.Previous.To.Format(form)); diff != "" {
+				t.Errorf("previous range (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
