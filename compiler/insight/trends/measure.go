@@ -115,11 +115,7 @@ func missing(s *query.Series, field, kind string) error {
 }
 
 func (b *builder) activeUsers(s *query.Series, kind string) measure {
-	group := s.Math.Group
-	if group == nil {
-		group = b.q.Group
-	}
-	out := b.uniqueActors(group)
+	out := b.uniqueActors(s.Math.Group)
 	switch kind {
 	case "weekly_active":
 		out.way, out.days = window, 7
