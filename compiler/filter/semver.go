@@ -40,6 +40,9 @@ func (c propertyCondition) version(operator string, values []any) (hogql.Expr, b
 	case "lte":
 		return c.versionIs(hogql.LessOrEquals, v), true
 	case "tilde":
+		if !strings.Contains(release(text), ".") { // ~1 allows all of 1.x
+			return c.versions(v, version{v[0] + 1, 0, 0}), true
+		}
 		return c.versions(v, version{v[0], v[1] + 1, 0}), true
 	case "caret":
 		return c.versions(v, v.nextBreaking()), true
@@ -65,12 +68,8 @@ func (v version) nextBreaking() version {
 
 // parseVersion parses X.Y.Z, X.Y or X, with an optional v before it and an optional pre-release or build after it.
 func parseVersion(text string) (version, bool) {
-	text = strings.TrimPrefix(strings.TrimSpace(text), "v")
-	if end := strings.IndexAny(text, "-+"); end >= 0 {
-		text = text[:end]
-	}
 	var v version
-	parts := strings.Split(text, ".")
+	parts := strings.Split(release(text), ".")
 	if len(parts) > len(v) {
 		return v, false
 	}
@@ -82,6 +81,15 @@ func parseVersion(text string) (version, bool) {
 		v[i] = int(n)
 	}
 	return v, true
+}
+
+// release returns the numbers of a version, as text.
+func release(text string) string {
+	text = strings.TrimPrefix(strings.TrimSpace(text), "v")
+	if end := strings.IndexAny(text, "-+"); end >= 0 {
+		text = text[:end]
+	}
+	return text
 }
 
 // wildcardVersion parses 1.* or 1.2.* as the versions from low up to, but not including, high.
