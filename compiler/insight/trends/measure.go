@@ -56,7 +56,7 @@ type measure struct {
 	group        *int
 	days         int // length of a window
 	merge        merging
-	// counts reports whether the number is proportional to the sample, so that it has to be scaled up.
+	// counts reports whether the number is taken as proportional to the sample, so that it has to be scaled up.
 	counts bool
 	// present reports whether the number is above 0 whenever there is an event.
 	present bool
@@ -162,7 +162,7 @@ func (b *builder) expression(s *query.Series) (measure, error) {
 	if err := b.w.Known(e, attr); err != nil {
 		return measure{}, err
 	}
-	return measure{way: alone, of: e, merge: mergeSum}, nil
+	return measure{way: alone, of: e, merge: mergeSum, counts: true}, nil
 }
 
 // statistic returns the aggregate that a word of the API stands for.

@@ -153,6 +153,31 @@ func TestShape(t *testing.T) {
 			"[0,0,2] 2 a",
 		},
 		{
+			"a sample, scaled up and rounded: each point, and the sum of the points", `"series": [{"event": "a"}], "samplingFactor": 0.3, ` + days,
+			[]string{`["2020-01-01", 7]`, `["2020-01-03", 7]`},
+			"[23,0,23] 47 a",
+		},
+		{
+			"running sums of a sample", `"series": [{"event": "a"}], "samplingFactor": 0.3, "trendsFilter": {"display": "ActionsLineGraphCumulative"}, ` + days,
+			[]string{`["2020-01-01", 7]`, `["2020-01-03", 7]`},
+			"[23,23,47] 47 a",
+		},
+		{
+			"an expression over a sample", `"series": [{"event": "a", "math": "hogql", "math_hogql": "count()"}], "samplingFactor": 0.3, ` + days,
+			[]string{`["2020-01-01", 7]`},
+			"[23,0,0] 23 a",
+		},
+		{
+			"statistics of a sample stay", `"series": [{"event": "a", "math": "avg", "math_property": "p"}], "samplingFactor": 0.3, ` + days,
+			[]string{`["2020-01-01", 7.5]`},
+			"[7.5,0,0] 7.5 a",
+		},
+		{
+			"a number of a sample", `"series": [{"event": "a"}], "samplingFactor": 0.3, "trendsFilter": {"display": "BoldNumber"}, ` + days,
+			[]string{`[7]`},
+			"[] 0 23 a",
+		},
+		{
 			"totals and their formula", `"series": [{"event": "a"}, {"event": "b"}], "trendsFilter": {"display": "BoldNumber", "formula": "B/A"}, ` + days,
 			[]string{`[4, 1]`},
 			"null 0 0.25 Formula (B/A)",

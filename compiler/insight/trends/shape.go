@@ -294,15 +294,11 @@ func (s *shaper) lines(parts []part, axes []*axis) []line {
 			lines = append(lines, l)
 		}
 		l := &lines[i]
-		scale := 1.0
-		if s.scaled[p.lane.series] {
-			scale = s.scale
-		}
 		for k, bucket := range p.buckets {
 			if s.total {
-				l.number = p.points[k] * scale
+				l.number = p.points[k]
 			} else if place, ok := axes[p.lane.period].index[bucket]; ok {
-				l.points[place] = p.points[k] * scale
+				l.points[place] = p.points[k]
 			}
 		}
 	}
@@ -317,7 +313,7 @@ func (s *shaper) newLine(l lane, axes []*axis) line {
 	return out
 }
 
-// finish computes the final points of a line: running sums and means.
+// finish computes the final points of a line: running sums and means, and of a sample what they stand for, each rounded by itself.
 func (s *shaper) finish(l *line) {
 	if s.q.Display == CumulativeLine {
 		for i := 1; i < len(l.points); i++ {
@@ -328,6 +324,12 @@ func (s *shaper) finish(l *line) {
 		l.points = smoothed(l.points, n)
 	}
 	l.count = s.countOf(l.points)
+	if s.scaled[l.lane.series] {
+		l.count, l.number = insight.Scaled(l.count, s.scale), insight.Scaled(l.number, s.scale)
+		for i := range l.points {
+			l.points[i] = insight.Scaled(l.points[i], s.scale)
+		}
+	}
 }
 
 // countOf returns the sum of points; of running sums, the last one.
