@@ -39,6 +39,9 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 		for i, status := range f.List("toggledLifecycles") {
 			f.Word(status, f.Field("toggledLifecycles").Below(strconv.Itoa(i), true), query.Statuses...)
 		}
+		if f.Flag("onlyUseInsightDates") {
+			r.Add(f.Field("onlyUseInsightDates"), "value_error", "Only people are new who were first seen in the date range: statuses from the insight's dates alone are not supported")
+		}
 		f.Display("stacked")
 		f.Close()
 	}

@@ -1,10 +1,12 @@
 package lifecycle_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/lifecycle"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -19,7 +21,7 @@ func TestRead(t *testing.T) {
 			{"type": "OR", "values": [{"key": "a", "value": ["x"], "type": "person"}, {"key": "b", "value": "y"}]}, {}, {"type": "OR", "values": []}]},
 		"series": [{"kind": "EventsNode", "event": null, "name": "n", "properties": [{"key": "b", "operator": "is_set"}]},
 			{"kind": "ActionsNode", "id": 5, "custom_name": "c"}],
-		"lifecycleFilter": {"toggledLifecycles": ["new", "dormant"], "showLegend": true}}}`)
+		"lifecycleFilter": {"toggledLifecycles": ["new", "dormant"], "showLegend": true, "onlyUseInsightDates": false}}}`)
 	half, first := 0.5, 0
 	want := &lifecycle.Query{
 		Common: query.Common{
@@ -46,5 +48,16 @@ func TestRead(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("lifecycle (-want +got):\n%s", diff)
+	}
+}
+
+func TestReadMistake(t *testing.T) {
+	t.Parallel()
+	const node = `{"kind": "LifecycleQuery", "series": [{}], "lifecycleFilter": {"onlyUseInsightDates": `
+	insighttest.Node[*lifecycle.Query](t, node+`null}}`)
+	_, err := compiler.Parse([]byte(node + `true}}`))
+	const want = "query.LifecycleQuery.lifecycleFilter.onlyUseInsightDates\n  Only people are new who were first seen in the date range"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want a mistake with %q", err, want)
 	}
 }
