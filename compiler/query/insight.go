@@ -595,5 +595,5 @@ func (o *Object) IntegerOrNil(name string) *int {
 
 // Displays are the chart types, as the API names them.
 var Displays = strings.Fields(`Auto ActionsLineGraph ActionsBar ActionsUnstackedBar ActionsStackedBar ActionsAreaGraph
-ActionsLineGraphCumulative BoldNumber Metric ActionsPie ActionsDonut ActionsBarValue ActionsTable WorldMap CalendarHeatmap
-TwoDimensionalHeatmap BoxPlot SlopeGraph ScatterPlot`)
+ActionsLineGraphCumulative BoldNumber Metric ActionsPie ActionsDonut ActionsProportionBar ActionsBarValue ActionsTable WorldMap
+CalendarHeatmap TwoDimensionalHeatmap BoxPlot SlopeGraph ScatterPlot`)

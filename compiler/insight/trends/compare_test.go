@@ -5,7 +5,36 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
 )
+
+// TestMetric checks when a metric has the items of the previous period too.
+func TestMetric(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		fields string
+		want   bool
+	}{
+		{`"trendsFilter": {"display": "Metric"}`, true},
+		{`"trendsFilter": {"display": "Metric", "metricShowChange": true, "metricSummary": "average"}, "compareFilter": {"compare": false}`, true},
+		{`"trendsFilter": {"display": "Metric", "metricShowChange": false}`, false},
+		{`"trendsFilter": {"display": "Metric", "metricShowChange": false}, "compareFilter": {"compare": true}`, true},
+		{`"trendsFilter": {"display": "Metric", "metricSummary": "latest"}`, false},
+		{`"trendsFilter": {"display": "Metric"}, "dateRange": {"date_from": "all"}`, false},
+		{`"trendsFilter": {"display": "ActionsLineGraph"}`, false},
+		{`"trendsFilter": {"display": "ActionsProportionBar"}`, false},
+	} {
+		q := insighttest.Node[*trends.Query](t, `{"kind": "TrendsQuery", "series": [{"event": "a"}], `+tt.fields+`}`)
+		if got := q.Compare != nil; got != tt.want {
+			t.Errorf("with %s, there is a comparison: %t", tt.fields, got)
+		}
+	}
+	if !trends.Display("ActionsProportionBar").Total() {
+		t.Error("a proportion bar is no number over the whole range")
+	}
+}
 
 // TestPreviousOfTotals checks which time one number is compared with (contract: section 9). Now is 15:30 on 9 January.
 func TestPreviousOfTotals(t *testing.T) {

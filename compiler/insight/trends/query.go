@@ -38,13 +38,14 @@ type Display string
 const (
 	Line           Display = "ActionsLineGraph"
 	CumulativeLine Display = "ActionsLineGraphCumulative"
+	Metric         Display = "Metric"
 	WorldMap       Display = "WorldMap"
 )
 
 // totals are the displays that show one number for the whole range.
 var totals = map[Display]bool{
 	"BoldNumber": true, "ActionsPie": true, "ActionsBarValue": true, "ActionsTable": true, WorldMap: true,
-	"ActionsDonut": true, "CalendarHeatmap": true, "TwoDimensionalHeatmap": true,
+	"ActionsDonut": true, "ActionsProportionBar": true, "CalendarHeatmap": true, "TwoDimensionalHeatmap": true,
 }
 
 // Total reports whether a display shows one number for the whole range.
@@ -107,7 +108,16 @@ func trendsFilter(r *query.Reader, q *Query, v any, at query.Place) {
 		}
 	}
 	q.Shown = f.Display(shownFields...)
+	if q.Display == Metric && q.Compare == nil && q.DateRange.From != "all" && showsChange(q.Shown) {
+		q.Compare = &query.Compare{}
+	}
 	f.Close()
+}
+
+// showsChange reports whether a metric shows by how much its number differs from that of the previous period. The latest point alone is
+// compared with the one before it, for which no other period is needed.
+func showsChange(shown map[string]any) bool {
+	return shown["metricShowChange"] != false && shown["metricSummary"] != "latest"
 }
 
 // maxFormulas is the maximum number of formulas of a query.

@@ -38,6 +38,7 @@ export const totals = [
 	"ActionsTable",
 	"WorldMap",
 	"ActionsDonut",
+	"ActionsProportionBar",
 	"CalendarHeatmap",
 	"TwoDimensionalHeatmap",
 ];

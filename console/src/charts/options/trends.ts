@@ -24,6 +24,7 @@ export function trendsPicture(query: QueryNode, result: QueryResult): Picture {
 		case "ActionsPie":
 		case "ActionsDonut":
 			return piePicture(query, lines, display === "ActionsDonut");
+		case "ActionsProportionBar":
 		case "ActionsBarValue":
 			return valuePicture(query, lines);
 		case "ActionsTable":
