@@ -24,7 +24,7 @@ const (
 // Only actors created within the range can be new, so the join reads only these. Without a match born is 0, which is not the number of any
 // bucket in a range.
 const changes = `SELECT arrayJoin(arrayConcat(
-		arrayMap((b, before) -> (multiIf(before = b - 1, {returning}, before = {nowhere} AND b = born, {new}, {resurrecting}), b),
+		arrayMap((b, before) -> (multiIf(before = b - 1, {returning}, before = {nowhere} AND {fresh}, {new}, {resurrecting}), b),
 			active, arrayPushFront(arrayPopBack(active), {nowhere})),
 		arrayMap(b -> ({dormant}, b + 1),
 			arrayFilter((b, after) -> after != b + 1, active, arrayPushBack(arrayPopFront(active), {nowhere})))
@@ -82,17 +82,20 @@ func rangeOf(q *Query, w *insight.World) (insight.Range, error) {
 	return insight.Resolve(w, &common, q.Interval)
 }
 
-// transitions builds the query for the statuses of actors. It reads whole buckets, and the bucket before the range, which decides who
-// returns in the first.
+// transitions builds the query for the statuses of actors. It reads whole buckets, and unless only the range counts, the bucket before it,
+// which decides who returns in the first.
 func transitions(q *Query, w *insight.World, dates *insight.Range) (*hogql.Select, error) {
 	condition, err := conditions(q, w)
 	if err != nil {
 		return nil, err
 	}
 	first, end := dates.Floor(dates.From), dates.Next(dates.Floor(dates.To))
-	before := dates.Step(first, -1)
-	if dates.All {
+	before, fresh := dates.Step(first, -1), insight.TemplateExpr("b = born", nil)
+	if dates.All || q.InRange {
 		before = first
+	}
+	if q.InRange {
+		fresh = insight.TemplateExpr("(b = born OR b = {first})", map[string]any{"first": numberOf(q.Interval, first)})
 	}
 	actor, named := insight.Actor(q.Group)
 	made, timestamp := people, insight.Field("timestamp")
@@ -103,7 +106,7 @@ func transitions(q *Query, w *insight.World, dates *insight.Range) (*hogql.Selec
 		made, values["group"] = groups, int64(*q.Group)
 	}
 	s, ok := insight.Template(changes, map[string]any{
-		"new": isNew, "returning": isReturning, "resurrecting": isResurrecting, "dormant": isDormant, "nowhere": noBucket,
+		"new": isNew, "returning": isReturning, "resurrecting": isResurrecting, "dormant": isDormant, "nowhere": noBucket, "fresh": fresh,
 		"actor": actor, "number": number(q.Interval, insight.Field("b")), "bucket": dates.Bucket(timestamp),
 		"events": insight.Events(&q.Common), "made": insight.Template(made, values),
 		"condition": insight.And(

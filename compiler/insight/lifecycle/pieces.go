@@ -53,9 +53,9 @@ type pieces struct {
 	condition hogql.Expr
 }
 
-// inPieces returns a lifecycle in pieces; nil if it begins with the earliest event or counts groups, or if it cannot be cut.
+// inPieces returns a lifecycle in pieces; nil if it begins with the earliest event, counts groups or depends on its range, or if it cannot be cut.
 func inPieces(q *Query, w *insight.World, dates *insight.Range) *insight.Pieces {
-	if dates.All || q.Group != nil {
+	if dates.All || q.Group != nil || q.InRange {
 		return nil
 	}
 	world := *w

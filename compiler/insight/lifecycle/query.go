@@ -12,6 +12,8 @@ type Query struct {
 	// Series are conditions on the events, all of which must hold. There is at least one.
 	Series   []query.Series `json:"series"`
 	Interval query.Interval `json:"interval"`
+	// InRange reports whether activity before the range does not count, and everybody in the first bucket is new.
+	InRange bool `json:"in_range,omitempty"`
 }
 
 // Kind returns LifecycleQuery.
@@ -39,9 +41,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 		for i, status := range f.List("toggledLifecycles") {
 			f.Word(status, f.Field("toggledLifecycles").Below(strconv.Itoa(i), true), query.Statuses...)
 		}
-		if f.Flag("onlyUseInsightDates") {
-			r.Add(f.Field("onlyUseInsightDates"), "value_error", "Only people are new who were first seen in the date range: statuses from the insight's dates alone are not supported")
-		}
+		q.InRange = f.Flag("onlyUseInsightDates")
 		f.Display("stacked")
 		f.Close()
 	}

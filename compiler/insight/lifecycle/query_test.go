@@ -1,12 +1,10 @@
 package lifecycle_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/insighttest"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/lifecycle"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
@@ -51,13 +49,12 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestReadMistake(t *testing.T) {
+func TestReadInRange(t *testing.T) {
 	t.Parallel()
-	const node = `{"kind": "LifecycleQuery", "series": [{}], "lifecycleFilter": {"onlyUseInsightDates": `
-	insighttest.Node[*lifecycle.Query](t, node+`null}}`)
-	_, err := compiler.Parse([]byte(node + `true}}`))
-	const want = "query.LifecycleQuery.lifecycleFilter.onlyUseInsightDates\n  Only people are new who were first seen in the date range"
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want a mistake with %q", err, want)
+	for value, want := range map[string]bool{"null": false, "false": false, "true": true} {
+		q := insighttest.Node[*lifecycle.Query](t, `{"kind": "LifecycleQuery", "series": [{}], "lifecycleFilter": {"onlyUseInsightDates": `+value+`}}`)
+		if q.InRange != want {
+			t.Errorf("onlyUseInsightDates: %s is read as %t", value, q.InRange)
+		}
 	}
 }
