@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -287,6 +288,34 @@ func TestCompleteOthers(t *testing.T) {
 				t.Errorf("%q (-want +got):\n%s", tt.text, diff)
 			}
 		})
+	}
+}
+
+// At most 1000 keys of a global value are listed, each counts as work, and a variable of the same name comes before them.
+func TestCompleteManyGlobals(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		there, listed int
+		incomplete    bool
+	}{{1000, 1000, false}, {1001, 1001, false}, {1002, 1001, true}} {
+		globals := map[string]any{}
+		for i := range tt.there {
+			globals[fmt.Sprintf("k%04d", i)] = i
+		}
+		text, start, end := cursor(t, "let k0001 := 3; |")
+		got := completed(t, &query.Autocomplete{Language: "hog", Query: text, Start: start, End: end, Globals: globals})
+		if len(got.Suggestions) != tt.listed || got.Incomplete != tt.incomplete {
+			t.Errorf("of %d keys %d are listed, incomplete %t", tt.there, len(got.Suggestions), got.Incomplete)
+		}
+	}
+	globals := map[string]any{}
+	for i := range 10_000 {
+		globals[strconv.Itoa(i)] = i
+	}
+	env, looks := asked.env(t), 0
+	env.Expired = func() error { looks++; return nil }
+	if _, err := compiler.Complete(&query.Autocomplete{Language: "hog", Globals: globals}, env, catalogOf(env.Database)); err != nil || looks == 0 {
+		t.Errorf("the clock was looked at %d times: %v", looks, err)
 	}
 }
 

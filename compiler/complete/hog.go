@@ -88,6 +88,9 @@ func (c *completing) json() {
 	c.template(text, end-from)
 }
 
+// maxGlobals is the most keys of one global value that are suggested at once.
+const maxGlobals = 1000
+
 // globals suggests the keys of the global value that a chain of names leads to. It reports whether nothing else can be suggested: below the name
 // of a global, nothing else can be meant.
 func (c *completing) globals(chain []hogql.Name) bool {
@@ -101,10 +104,21 @@ func (c *completing) globals(chain []hogql.Name) bool {
 		value = below
 	}
 	object, _ := value.(map[string]any)
+	c.Spend.Work(len(object))
+	there := make(map[string]bool, len(c.out.Suggestions))
+	for i := range c.out.Suggestions {
+		there[c.out.Suggestions[i].Label] = true
+	}
+	listed := 0
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		if !slices.ContainsFunc(c.out.Suggestions, func(s Suggestion) bool { return s.Label == key }) {
-			c.add(Suggestion{Label: key, Insert: key, Kind: Variable, Detail: valueDetail(object[key])})
+		if there[key] {
+			continue
 		}
+		if listed++; listed > maxGlobals {
+			c.out.Incomplete = true
+			break
+		}
+		c.add(Suggestion{Label: key, Insert: key, Kind: Variable, Detail: valueDetail(object[key])})
 	}
 	return len(chain) > 0
 }
