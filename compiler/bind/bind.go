@@ -204,6 +204,9 @@ func (b *binder) available() []string {
 		if len(b.names) > maxAvailable {
 			b.names = append(b.names[:maxAvailable:maxAvailable], "…")
 		}
+		for i, name := range b.names {
+			b.names[i] = diag.Shown(name)
+		}
 	}
 	return b.names
 }

@@ -120,11 +120,20 @@ type List struct{ found Errors }
 
 const maxMistakes = 100
 
-// Add notes one mistake.
+// maxDetail bounds the detail of a mistake, in bytes: it may quote names and values of a request, and a hundred mistakes may quote the same.
+const maxDetail = 4096
+
+// Add notes one mistake. Of a very long detail, it keeps the start.
 func (l *List) Add(e *Error) {
-	if len(l.found) < maxMistakes {
-		l.found = append(l.found, e)
+	if len(l.found) == maxMistakes {
+		return
 	}
+	if len(e.Detail) > maxDetail {
+		short := *e
+		short.Detail = strings.ToValidUTF8(e.Detail[:maxDetail], "") + "…"
+		e = &short
+	}
+	l.found = append(l.found, e)
 }
 
 // Full reports whether further mistakes would be dropped, so that looking for their hints is not worth it.

@@ -105,6 +105,18 @@ func TestListIsBounded(t *testing.T) {
 	}
 }
 
+func TestListShortensDetails(t *testing.T) {
+	var l diag.List
+	fits, long := strings.Repeat("a", 4096), "a"+strings.Repeat("ä", 4096)
+	for i, detail := range []string{fits, long} {
+		l.Addf(diag.QueryError, diag.Span{Start: i, End: i + 1}, "%s", detail)
+	}
+	all, _ := errors.AsType[diag.Errors](l.Err())
+	if want := long[:4095] + "…"; len(all) != 2 || all[0].Detail != fits || all[1].Detail != want {
+		t.Errorf("the details are %.100s", all)
+	}
+}
+
 func TestLocate(t *testing.T) {
 	const text = "select é,\n  ☃\n"
 	tests := []struct {
