@@ -403,11 +403,11 @@ func (s *scope) arrayJoin(a *hogql.ArrayJoin) {
 			s.r.mistake(array.Name.Pos, "Cannot redefine an alias with the name: %s", name)
 			continue
 		}
-		item := &alias{name: name, printed: s.unique(name), state: aliasDefined}
+		item := &alias{name: name, printed: s.aliasName(name), state: aliasDefined}
 		if t := typeOf(values[i]); t.Elem != nil {
 			item.typ = *t.Elem
 		}
-		s.aliases.byName.put(name, item)
+		s.put(&s.aliases, item)
 		out.Arrays = append(out.Arrays, named(values[i], item.printed))
 	}
 	s.clause = ""

@@ -22,7 +22,7 @@ func (s *scope) interpolate(n *hogql.Interpolate, order []*hogql.Order) *resolve
 	apart.frame = &apart.aliases
 	for _, c := range s.outputs {
 		if apart.aliases.alias(c.name) == nil {
-			apart.aliases.byName.put(c.name, &alias{name: c.name, printed: c.printed, typ: c.typ, state: aliasDefined})
+			apart.put(&apart.aliases, &alias{name: c.name, printed: c.printed, typ: c.typ, state: aliasDefined})
 		}
 	}
 	out := &resolved.Interpolate{}

@@ -28,6 +28,70 @@ func (n *names) unique(name string) string {
 	}
 }
 
+// lambdaNames are the printed names of the parameters of a scope's lambdas. In a lambda, nothing else may be printed under their names, unless the
+// parameter hides it in the query too. The zero value is ready to use.
+type lambdaNames struct {
+	params  map[string]bool   // printed
+	renamed map[string]string // the printed name of each parameter that is not printed as it is written
+	// The printed names of aliases and parameters that are not printed as they are written: a parameter that is written so would hide them.
+	disguised map[string]bool
+}
+
+// paramName returns the printed name of a lambda's parameter. It is the same in all lambdas, so that equal expressions are printed alike.
+func (s *scope) paramName(name string) string {
+	l := &s.lambdas
+	printed := name
+	if other, ok := l.renamed[name]; ok {
+		printed = other
+	} else if l.disguised[name] {
+		printed = s.made(name)
+		if l.renamed == nil {
+			l.renamed = map[string]string{}
+		}
+		l.renamed[name] = printed
+		l.disguise(printed)
+	}
+	if l.params == nil {
+		l.params = map[string]bool{}
+	}
+	l.params[printed] = true
+	return printed
+}
+
+// aliasName returns an unused name for an alias.
+func (s *scope) aliasName(name string) string {
+	printed := s.unique(name)
+	for printed != name && s.lambdas.params[printed] {
+		printed = s.unique(name)
+	}
+	return printed
+}
+
+// made returns an unused name for an alias or a parameter that is not in the query.
+func (s *scope) made(name string) string {
+	printed := s.unique(name)
+	for s.lambdas.params[printed] {
+		printed = s.unique(name)
+	}
+	return printed
+}
+
+// put adds an alias to a frame.
+func (s *scope) put(f *frame, a *alias) {
+	f.byName.put(a.name, a)
+	if a.printed == a.name {
+		return
+	}
+	s.lambdas.disguise(a.printed)
+}
+
+func (l *lambdaNames) disguise(printed string) {
+	if l.disguised == nil {
+		l.disguised = map[string]bool{}
+	}
+	l.disguised[printed] = true
+}
+
 // longestName bounds printed names, in bytes.
 const longestName = 60
 

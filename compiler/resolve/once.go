@@ -29,7 +29,7 @@ func (s *scope) once(at hogql.Span, body func(first, again []resolved.Expr) reso
 		}
 		a, ok := v.(*resolved.Alias)
 		if !ok {
-			a = named(v, s.unique("value"))
+			a = named(v, s.made("value"))
 		}
 		first[i], again[i] = a, &resolved.AliasRef{Pos: v.At(), Name: a.Name, Type: typeOf(v)}
 	}
@@ -42,7 +42,7 @@ func (s *scope) bound(at hogql.Span, body func(first, again []resolved.Expr) res
 	args := []resolved.Expr{lambda}
 	params := make([]resolved.Expr, len(values))
 	for i, v := range values {
-		name := s.unique("value")
+		name := s.made("value")
 		lambda.Params = append(lambda.Params, name)
 		params[i] = &resolved.LambdaParam{Pos: v.At(), Name: name, Type: typeOf(v)}
 		args = append(args, &resolved.Array{Pos: v.At(), Items: []resolved.Expr{v}})

@@ -72,7 +72,7 @@ func (s *scope) ordered(c *calling) resolved.Expr {
 	desc := c.OrderBy[0].Desc
 	args := s.arguments(c)
 	value := typeOf(args[0])
-	row := &resolved.LambdaParam{Pos: c.Pos, Name: s.unique("row"), Type: hogql.Type{Kind: hogql.TupleKind}}
+	row := &resolved.LambdaParam{Pos: c.Pos, Name: s.made("row"), Type: hogql.Type{Kind: hogql.TupleKind}}
 	part := func(n int, t hogql.Type) resolved.Expr {
 		return native(t, c.Pos, "tupleElement", row, literal(int64(n)))
 	}

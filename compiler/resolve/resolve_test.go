@@ -169,6 +169,9 @@ func TestExpressions(t *testing.T) {
 			"arrayMap(x -> arrayElement(arrayMap((value, value_2) -> ifNull(value = value_2, isNull(value) AND isNull(value_2)), " +
 				"[nullIf(x, 1)], [nullIf(x, 2)]), 1), [1])",
 		},
+		{"case under a parameter of its name", "arrayMap(value -> case value % 2 when 0 then value else -value end, [1])", "arrayMap(value -> arrayElement(arrayMap(value_2 -> if(value_2 = 0, value, 0 - value), [value % 2]), 1), [1])"},
+		{"between under a parameter of its name", "arrayMap(value -> (value + 1) between value and 10, [1])", "arrayMap(value -> arrayElement(arrayMap(value_2 -> value_2 >= value AND value_2 <= 10, [value + 1]), 1), [1])"},
+		{"slice under a parameter of its name", "arrayMap(value -> [1, 2][(value + 1):value], [1])", "arrayMap(value -> arrayElement(arrayMap(value_2 -> arraySlice([1, 2], value_2, value - value_2 + 1), [value + 1]), 1), [1])"},
 		{"slice from what is computed", "[1, 2][length(event):length(event)]", "arraySlice([1, 2], (length(event) AS value), length(event) - value + 1)"},
 		{"lag", "lag(event) over (order by timestamp)", "lagInFrame(toNullable(event)) OVER (ORDER BY timestamp ASC " +
 			"ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"},
@@ -332,6 +335,15 @@ func TestQueries(t *testing.T) {
 		{
 			"alias that a lambda uses", "select arrayMap(x -> a + x, [1]) as b, x + 1 as a from (select 5 as x) as t",
 			"SELECT arrayMap(x -> a + x, [1]) AS b, t.x + 1 AS a FROM (SELECT 5 AS x) AS t",
+		},
+		{
+			"alias that is printed as a parameter is written", "select x || '' as _name, arrayMap(name -> concat(name, _name), ['a']) as b, arrayMap(name -> concat(name, _name), ['a']) as c, " +
+				"arrayMap(name_2 -> arrayMap(name -> name_2, ['a']), ['a']) as d from (select 'x' || 'y' as x) as t",
+			"SELECT concat(x, '') AS name, arrayMap(name_2 -> concat(name_2, name), ['a']) AS b, arrayMap(name_2 -> concat(name_2, name), ['a']) AS c, " +
+				"arrayMap(name_2_2 -> arrayMap(name_2 -> name_2_2, ['a']), ['a']) AS d FROM (SELECT concat('x', 'y') AS x) AS t",
+		},
+		{
+			"alias that would be printed as the parameter around it", "select arrayMap(name -> arrayMap(x -> concat((x || '') as _name, _name, name), ['a']), ['b']) as b", "SELECT arrayMap(name -> arrayMap(x -> concat((concat(x, '') AS name_2), name_2, name), ['a']), ['b']) AS b FROM (SELECT 1)",
 		},
 		{"column CTE", "with 2 + 3 as five select five", "SELECT 2 + 3 AS five FROM (SELECT 1)"},
 		{

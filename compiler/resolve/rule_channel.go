@@ -38,11 +38,11 @@ func (s *scope) sourceKind(at hogql.Span, name, again resolved.Expr) resolved.Ex
 	names := &resolved.Array{Pos: at, Items: []resolved.Expr{
 		name, str("cutToFirstSignificantSubdomain", again), str("concat", str("firstSignificantSubdomain", again), literal(".*")),
 	}}
-	each := &resolved.LambdaParam{Pos: at, Name: s.unique("name"), Type: stringType}
+	each := &resolved.LambdaParam{Pos: at, Name: s.made("name"), Type: stringType}
 	kind := str("transform", each, &resolved.Const{Value: schema.Sources.Names}, &resolved.Const{Value: schema.Sources.Meanings}, literal(""))
 	kinds := native(hogql.Type{Kind: hogql.ArrayKind, Elem: &stringType}, at, "arrayMap",
 		&resolved.Lambda{Pos: at, Params: []string{each.Name}, Body: kind}, names)
-	known := &resolved.LambdaParam{Pos: at, Name: s.unique("kind"), Type: stringType}
+	known := &resolved.LambdaParam{Pos: at, Name: s.made("kind"), Type: stringType}
 	return str("arrayFirst", &resolved.Lambda{
 		Pos: at, Params: []string{known.Name}, Body: native(boolType, at, "notEmpty", known),
 	}, kinds)

@@ -21,7 +21,8 @@ type scope struct {
 	frame   *frame            // the innermost lambda, or aliases
 	names   *names            // the aliases in the resolved SELECT
 	tables  names             // the names of its tables
-	outputs []*column         // set when the select list is resolved
+	lambdas lambdaNames
+	outputs []*column // set when the select list is resolved
 	windows []*hogql.NamedWindow
 
 	clause     string // the clause being resolved, if it allows no aggregates; otherwise empty
@@ -153,7 +154,7 @@ func (s *scope) register(f *frame, e *hogql.Alias) {
 		}
 		return
 	}
-	f.byName.put(name, &alias{name: name, node: e, turn: s.turn, home: f, printed: s.unique(name)})
+	s.put(f, &alias{name: name, node: e, turn: s.turn, home: f, printed: s.aliasName(name)})
 }
 
 // unique returns an unused name for a column of the resolved SELECT, with characters that are valid in every ClickHouse name; names for people are
@@ -441,12 +442,13 @@ func (s *scope) unknown(f *hogql.Field) {
 // lambda resolves a lambda whose parameters have the given types, as far as they are known.
 func (s *scope) lambda(l *hogql.Lambda, types []hogql.Type) *resolved.Lambda {
 	fr := &frame{outer: s.frame, shown: l.Params}
-	out := &resolved.Lambda{Pos: l.Pos, Params: slices.Clone(l.Params)}
+	out := &resolved.Lambda{Pos: l.Pos, Params: make([]string, len(l.Params))}
 	for i, name := range l.Params {
 		if strings.EqualFold(name, schema.ProjectColumn) {
 			s.r.mistakes.Addf(diag.SyntaxError, l.Pos, `"%s" cannot be an alias or identifier, as it's a reserved keyword`, name)
 		}
-		p := &resolved.LambdaParam{Name: name}
+		p := &resolved.LambdaParam{Name: s.paramName(name)}
+		out.Params[i] = p.Name
 		if i < len(types) {
 			p.Type = types[i]
 		}

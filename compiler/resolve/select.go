@@ -351,7 +351,7 @@ func (r *resolver) set(q *hogql.SetQuery, env *environment) *relation {
 		s.frame = &s.aliases
 		for _, c := range rel.columns {
 			if s.aliases.alias(c.name) == nil {
-				s.aliases.byName.put(c.name, &alias{name: c.name, printed: c.printed, typ: c.typ, state: aliasDefined})
+				s.put(&s.aliases, &alias{name: c.name, printed: c.printed, typ: c.typ, state: aliasDefined})
 			}
 		}
 		tree.OrderBy, tree.Limit = s.orderBy(q.OrderBy, true), s.limit(q.Limit)
