@@ -100,7 +100,7 @@ func (s *scope) rewrite(c *calling) resolved.Expr {
 	case schema.RuleTumble:
 		return s.tumble(c)
 	case schema.RuleMacro:
-		return s.expr(forwardClauses(c.Call, c.f.Expand(c.Pos, c.args)))
+		return s.expr(c.f.Expand(c.Pos, c.args, forwardClauses(c.Call)))
 	case schema.RuleArithmetic:
 		left, right := s.expr(c.args[0]), s.expr(c.args[1])
 		s.checkOperands(c.f.Name, [2]hogql.Expr(c.args), [2]resolved.Expr{left, right})

@@ -23,7 +23,7 @@ func (s *scope) filtered(c *hogql.Call) resolved.Expr {
 		if wrong := f.CheckArity(len(c.Args), len(c.Params)); wrong != "" || !s.placed(&with, f) {
 			return s.call(&with)
 		}
-		return s.expr(forwardClauses(c, f.Expand(c.Pos, c.Args)))
+		return s.expr(f.Expand(c.Pos, c.Args, forwardClauses(c)))
 	}
 	if f.Rule == schema.RuleCount {
 		with.Args = withoutStar(c.Args)
@@ -41,24 +41,17 @@ func (s *scope) filtered(c *hogql.Call) resolved.Expr {
 	return s.call(&with)
 }
 
-// forwardClauses passes the clauses in a call of an aggregating macro, such as FILTER, on to the aggregations in the macro's text.
-func forwardClauses(c *hogql.Call, expanded hogql.Expr) hogql.Expr {
+// forwardClauses returns a function that passes the clauses in a call of an aggregating macro, such as FILTER, on to an aggregation in the macro's
+// text.
+func forwardClauses(c *hogql.Call) func(*hogql.Call) {
 	if !c.Distinct && c.OrderBy == nil && c.Filter == nil {
-		return expanded
+		return nil
 	}
-	within := slices.Clone(c.Args) // the author's call is not modified
-	return hogql.RewriteExpr(expanded, func(e hogql.Expr) hogql.Expr {
-		inner, ok := e.(*hogql.Call)
-		if !ok || slices.ContainsFunc(within, func(arg hogql.Expr) bool { return arg == e }) {
-			return e
+	return func(inner *hogql.Call) {
+		if f, known := schema.LookupFunction(inner.Name); known && f.Aggregate {
+			inner.Distinct, inner.OrderBy, inner.Filter = c.Distinct, c.OrderBy, c.Filter
 		}
-		if f, known := schema.LookupFunction(inner.Name); !known || !f.Aggregate {
-			return e
-		}
-		out := *inner
-		out.Distinct, out.OrderBy, out.Filter = c.Distinct, c.OrderBy, c.Filter
-		return &out
-	})
+	}
 }
 
 // orderable reports whether the result of an aggregation depends on the order of its rows in a way that ordered can implement.

@@ -345,6 +345,12 @@ func TestQueries(t *testing.T) {
 		{
 			"alias that would be printed as the parameter around it", "select arrayMap(name -> arrayMap(x -> concat((x || '') as _name, _name, name), ['a']), ['b']) as b", "SELECT arrayMap(name -> arrayMap(x -> concat((concat(x, '') AS name_2), name_2, name), ['a']), ['b']) AS b FROM (SELECT 1)",
 		},
+		{
+			"clauses of a macro stay out of its arguments", "select string_agg(toString((select count() from (select 2 as x))), ',') filter (where x = 1) as a, " +
+				"json_agg(distinct (select sum(x) from (select 2 as x))) as b from (select 5 as x) as t",
+			"SELECT arrayStringConcat(groupArrayIf(toString((SELECT count() AS count FROM (SELECT 2 AS x) AS q)), x = 1), ',') AS a, " +
+				"toJSONString(groupArray(DISTINCT (SELECT sum(x) AS sum_x FROM (SELECT 2 AS x) AS q))) AS b FROM (SELECT 5 AS x) AS t",
+		},
 		{"column CTE", "with 2 + 3 as five select five", "SELECT 2 + 3 AS five FROM (SELECT 1)"},
 		{
 			"table CTEs go to the top", "select a from (with x as (select 1 as a) select a from x) as t",

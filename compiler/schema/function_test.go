@@ -188,7 +188,7 @@ func TestExpand(t *testing.T) {
 			for i := range args {
 				args[i] = &hogql.Placeholder{}
 			}
-			hogql.WalkExpr(f.Expand(at, args), func(e hogql.Expr) bool {
+			hogql.WalkExpr(f.Expand(at, args, nil), func(e hogql.Expr) bool {
 				if _, ok := e.(*hogql.Placeholder); ok {
 					found[e]++
 					return false

@@ -8,8 +8,9 @@ import (
 
 // Expand returns the expression that replaces a call of a macro: its text with the arguments in place of {a}, {b}, {c} and so on. Their number must
 // be allowed by CheckArity. Each is used at most once and never inside a lambda, so that a call costs no more than it appears to, and a name in an
-// argument never means a parameter of the macro. The new nodes have the place at, so that mistakes point at the call.
-func (f *Function) Expand(at hogql.Span, args []hogql.Expr) hogql.Expr {
+// argument never means a parameter of the macro. The new nodes have the place at, so that mistakes point at the call. each may change the calls of the
+// macro itself, those in the arguments not among them; nil changes nothing.
+func (f *Function) Expand(at hogql.Span, args []hogql.Expr, each func(*hogql.Call)) hogql.Expr {
 	body, err := hogql.ParseExpr(f.Macro)
 	if err != nil {
 		panic(fmt.Sprintf("BUG: macro of %s: %v", f.Name, err))
@@ -18,7 +19,11 @@ func (f *Function) Expand(at hogql.Span, args []hogql.Expr) hogql.Expr {
 		if hole, ok := e.(*hogql.Placeholder); ok {
 			return args[hole.X.(*hogql.Field).Chain[0].Text[0]-'a']
 		}
-		return moved(e, at)
+		out := moved(e, at)
+		if c, ok := out.(*hogql.Call); ok && each != nil {
+			each(c)
+		}
+		return out
 	})
 }
 
