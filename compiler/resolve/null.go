@@ -320,9 +320,12 @@ func (s *scope) between(n *hogql.Between, filter bool) resolved.Expr {
 	if !s.checkText(n.X, x, low) {
 		s.checkText(n.X, x, high)
 	}
+	if typeOf(low).Kind == hogql.DateTime || typeOf(high).Kind == hogql.DateTime {
+		x = s.r.instant(x)
+	}
 	fromX, low := s.r.comparands(x, low)
 	toX, high := s.r.comparands(x, high)
-	if fromX != toX { // only one of the bounds is a time
+	if fromX != toX { // only one of the bounds can be compared as a time
 		fromX = x
 	}
 	null := typeOf(x).MayBeNull() || typeOf(low).MayBeNull() || typeOf(high).MayBeNull()

@@ -257,6 +257,9 @@ func TestConditionsStayBare(t *testing.T) {
 		{"fine time", "timestamp = toDateTime('2024-03-01 10:00:00.5')", "timestamp = toDateTime64('2024-03-01 10:00:00.5', 6, 'America/New_York')"},
 		{"zone of its own", "timestamp < toDateTime('2024-03-01', 'UTC')", "timestamp < toDateTime('2024-03-01', 'UTC')"},
 		{"date", "timestamp >= toDate('2024-03-01')", "timestamp >= toDateTime(toDate('2024-03-01'), 'America/New_York')"},
+		{"text between two times", "'2024-03-01' between timestamp and created_at", "(toDateTime64('2024-03-01', 6, 'America/New_York') AS value) >= timestamp AND value <= created_at"},
+		{"date between two times", "toDate(timestamp) between timestamp and created_at", "(toDateTime(toDate(toTimeZone(timestamp, 'America/New_York')), 'America/New_York') AS value) >= timestamp AND value <= created_at"},
+		{"text between a time and a text", "'2024-03-01' not between timestamp and '2024-04-01'", "((toDateTime64('2024-03-01', 6, 'America/New_York') AS value) < timestamp OR value > toDateTime64('2024-04-01', 6, 'America/New_York'))"},
 		{"range", "timestamp between '2024-03-01' and now()", "timestamp >= toDateTime64('2024-03-01', 6, 'America/New_York') " +
 			"AND timestamp <= now64(6, 'America/New_York')"},
 		{"set of times", "timestamp in ('2024-03-01', '2024-03-02')", "timestamp IN (toDateTime64('2024-03-01', 6, 'America/New_York'), " +
