@@ -26,6 +26,9 @@ const (
 	// MaxSelects bounds the SELECTs of a query. ClickHouse inlines a CTE at each use, so a chain of CTEs that each use the previous one twice
 	// doubles with every link; planning a thousand SELECTs takes it seconds.
 	MaxSelects = 500
+	// MaxTables bounds the subqueries that read a table and the joins of a query, including those that a person or a group of an event needs; each use
+	// of a CTE counts them again.
+	MaxTables = 2_000
 	// MaxGrown bounds the columns and properties that a query reads from one joined or merged table: each property of native JSON is several
 	// sub-columns, and two thousand of a joined person take ClickHouse ten seconds.
 	MaxGrown = 500

@@ -19,7 +19,7 @@ func (r *resolver) with(list []*hogql.CTE, recursive bool, env *environment) *en
 	for i, c := range list {
 		name := c.Name.Text
 		next := &environment{outer: env, level: l, at: i, name: name, value: c.X}
-		before := r.selects
+		selects, tables := r.selects, r.tables
 		switch {
 		case c.Query == nil:
 		case recursive && uses(c.Query, name):
@@ -29,8 +29,8 @@ func (r *resolver) with(list []*hogql.CTE, recursive bool, env *environment) *en
 			next.table = &cte{rel: rel, names: r.columnNames(rel, c.Columns, c.Name.Pos)}
 		}
 		if next.table != nil { // its cost counts where it is used
-			next.table.size = r.selects - before
-			r.selects = before
+			next.table.size, next.table.tables = r.selects-selects, r.tables-tables
+			r.selects, r.tables = selects, tables
 		}
 		if l.known.at(name) != nil {
 			r.mistake(c.Name.Pos, "Cannot redefine a CTE with the name: %s", name)
@@ -164,6 +164,7 @@ func (s *scope) tableName(t *hogql.TableName) resolved.Table {
 func (r *resolver) useCTE(env *environment, at hogql.Span) string {
 	c := env.table
 	r.count(c.size, at)
+	r.countTables(c.tables, at)
 	if c.ref == "" {
 		c.ref = r.refs.unique(env.name)
 	}
@@ -263,6 +264,7 @@ func (s *scope) derived(t *hogql.Derived) resolved.Table {
 
 // join resolves a join; its condition sees the tables so far.
 func (s *scope) join(j *hogql.Join) resolved.Table {
+	s.r.countTables(1, j.Pos)
 	out := &resolved.Join{Kind: j.Kind, Strictness: j.Strictness, Left: s.table(j.Left)}
 	before := len(s.sources)
 	out.Right = s.table(j.Right)

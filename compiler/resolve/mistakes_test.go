@@ -220,6 +220,13 @@ func TestLargeQueries(t *testing.T) {
 		"are expanded.", budget.MaxNodes)
 	expanded := fmt.Sprintf("The query is too large: it grows beyond %d parts once its aliases are put in place of their names.", budget.MaxExpanded)
 	const tooMany = "The query has more than 500 SELECTs, each use of a CTE counted."
+	const tooLaden = "The query has more than 2000 tables and joins, each use of a CTE counted, and those that persons and groups need."
+	crowd := func(n int) string {
+		columns := times(n, func(i int) string {
+			return fmt.Sprintf(", e%d.pdi.person.created_at as a%[1]d, e%[1]d.group_0.created_at as b%[1]d, e%[1]d.group_1.created_at as c%[1]d", i)
+		})
+		return "select 1 as one" + columns + " from " + strings.TrimPrefix(times(n, func(i int) string { return fmt.Sprintf(", events e%d", i) }), ", ")
+	}
 	tests := []struct{ name, in, want string }{
 		{"list", "select event from events where event in (" + list + ")", ""},
 		{"properties in a list", "select event from events where properties.x not in (" + list + ")", ""},
@@ -236,6 +243,9 @@ func TestLargeQueries(t *testing.T) {
 			"properties of a joined table", "select " + strings.TrimPrefix(times(501, func(i int) string { return fmt.Sprintf(", person.properties.p%d, pdi.person_id", i) }), ", ") + " from events",
 			"The query reads more than 500 columns and properties of one joined table.",
 		},
+		{"tables with persons and groups", crowd(100), ""},
+		{"more tables with persons and groups", crowd(250), tooLaden},
+		{"a CTE of tables, often", "with c as (" + crowd(30) + ") select 1 from (select 1 as a" + strings.Repeat(" union all select 1 as a from c", 30) + ") as t", tooLaden},
 		{"column CTEs that double", doubled + " select c40", tooLarge},
 	}
 	for _, tt := range tests {

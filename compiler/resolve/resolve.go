@@ -155,6 +155,8 @@ type resolver struct {
 	deep      bool // nested too deep; noted once
 	selects   int  // the number of SELECTs, counting everything in a CTE at each use
 	crowded   bool // too many SELECTs; noted once
+	tables    int  // the number of subqueries for tables and of joins, counted likewise
+	laden     bool // too many of them; noted once
 	overgrown bool // too many columns of one table; noted once
 	// windowKeys counts the keys of windows, manyKeys reports whether there are too many; noted once
 	windowKeys int
@@ -201,12 +203,13 @@ type level struct {
 
 // cte is a table CTE; ref is its name in the resolved tree, set on first use.
 type cte struct {
-	rel   *relation
-	names *labels
-	ref   string
-	size  int  // how many SELECTs a use of it counts as
-	open  bool // it is recursive, and currently being resolved
-	used  bool // from outside of itself
+	rel    *relation
+	names  *labels
+	ref    string
+	size   int  // how many SELECTs a use of it counts as
+	tables int  // how many tables and joins
+	open   bool // it is recursive, and currently being resolved
+	used   bool // from outside of itself
 }
 
 // find returns the CTE with a name; nil if there is none.
@@ -268,6 +271,15 @@ func (r *resolver) count(n int, at hogql.Span) {
 	if r.selects > budget.MaxSelects && !r.crowded {
 		r.crowded = true
 		r.mistake(at, "The query has more than %d SELECTs, each use of a CTE counted.", budget.MaxSelects)
+	}
+}
+
+// countTables adds n subqueries that read a table, or joins, to the query's number.
+func (r *resolver) countTables(n int, at hogql.Span) {
+	r.tables = min(r.tables+n, budget.MaxTables+1)
+	if r.tables > budget.MaxTables && !r.laden {
+		r.laden = true
+		r.mistake(at, "The query has more than %d tables and joins, each use of a CTE counted, and those that persons and groups need.", budget.MaxTables)
 	}
 }
 

@@ -224,6 +224,7 @@ func (t *tableSource) newest(scan *resolved.Scan, key, version *resolved.Column)
 
 // newGrowingSelect returns a SELECT to which columns are added later.
 func (r *resolver) newGrowingSelect(tree *resolved.Select) *growingSelect {
+	r.countTables(1, tree.Pos)
 	r.growing = append(r.growing, tree)
 	return &growingSelect{r: r, tree: tree}
 }
@@ -385,6 +386,7 @@ func (t *tableSource) join(j *schema.LazyJoin) *tableSource {
 	alias := t.joined.unique(j.Name)
 	child := &tableSource{r: t.r, table: table, name: j.Name, alias: alias, group: j.Group, overrides: j.Overrides}
 	right := child.from(nil)
+	t.r.countTables(1, hogql.Span{})
 	out := &resolved.Join{
 		Kind: hogql.LeftJoin, Left: t.whole.tree.From, Right: right,
 		On: native(boolType, hogql.Span{}, "equals", local, child.rowField(j.Foreign)),
