@@ -249,6 +249,13 @@ func TestCompleteExpression(t *testing.T) {
 	}
 }
 
+// TestCompleteUsing: a placeholder for the first table leaves USING without a left side.
+func TestCompleteUsing(t *testing.T) {
+	t.Parallel()
+	text, start, end := cursor(t, "select | from {t} join events using (event)")
+	completed(t, &query.Autocomplete{Language: "hogQL", Query: text, Start: start, End: end})
+}
+
 func TestCompleteOthers(t *testing.T) {
 	t.Parallel()
 	globals := map[string]any{

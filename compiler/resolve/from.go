@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
@@ -19,7 +20,7 @@ func (r *resolver) with(list []*hogql.CTE, recursive bool, env *environment) *en
 	for i, c := range list {
 		name := c.Name.Text
 		next := &environment{outer: env, level: l, at: i, name: name, value: c.X}
-		selects, tables := r.selects, r.tables
+		selects, tables, openUses := r.selects, r.tables, len(r.openUses)
 		switch {
 		case c.Query == nil:
 		case recursive && uses(c.Query, name):
@@ -31,6 +32,9 @@ func (r *resolver) with(list []*hogql.CTE, recursive bool, env *environment) *en
 		if next.table != nil { // its cost counts where it is used
 			next.table.size, next.table.tables = r.selects-selects, r.tables-tables
 			r.selects, r.tables = selects, tables
+			if slices.ContainsFunc(r.openUses[openUses:], func(around *cte) bool { return around.open }) {
+				r.mistake(c.Name.Pos, "The CTE '%s' cannot read the recursive CTE that it is part of: use a subquery", name)
+			}
 		}
 		if l.known.at(name) != nil {
 			r.mistake(c.Name.Pos, "Cannot redefine a CTE with the name: %s", name)
@@ -167,6 +171,9 @@ func (r *resolver) useCTE(env *environment, at hogql.Span) string {
 	r.countTables(c.tables, at)
 	if c.ref == "" {
 		c.ref = r.refs.unique(env.name)
+	}
+	if c.open {
+		r.openUses = append(r.openUses, c)
 	}
 	if !c.used && !c.open {
 		c.used = true
@@ -306,7 +313,7 @@ func (s *scope) usingColumns(j *hogql.Join, before int) resolved.Expr {
 		other, ok := right.find(name.Text)
 		if left == nil || !ok {
 			missing := right
-			if ok { // then the left side has none
+			if ok && before > 0 { // then the left side has none
 				missing = s.sources[before-1]
 			}
 			s.r.unresolved(name.Text, name.Pos, missing.each)

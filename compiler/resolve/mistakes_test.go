@@ -41,6 +41,17 @@ func TestMistakes(t *testing.T) {
 			"'2024-01-31 12:00:00', or compute it: now() - interval 1 day, toStartOfDay(now())"},
 		{"words in a set of times", "select timestamp in ('2024-02-29', '') from events", "35:37: The text '' cannot be read as a time. Write '2024-01-31' or " +
 			"'2024-01-31 12:00:00', or compute it: now() - interval 1 day, toStartOfDay(now())"},
+		{"a percentage in a subquery", "select * from (select event from events limit 200 %)", "46:49: LIMIT % takes a number from 0 to 100"},
+		{
+			"a CTE inside of a recursive one that reads it",
+			"with recursive a as (select 1 as n union all (with b as (select n from a where n < 5) select n + 1 as n from b)) select n from a",
+			"51:52: The CTE 'b' cannot read the recursive CTE that it is part of: use a subquery",
+		},
+		{
+			"a CTE inside of a recursive one", "with recursive a as (select 1 as n union all (with recursive b as (select 1 as m union all select m + 1 as m from b where m < 3), " +
+				"c as (select m from b) select n + 1 as n from a cross join c)) select n from a", "",
+		},
+		{"a column CTE of another one that is hidden", "with person.id as x select y from (with x as y, 1 as x select y from events)", ""},
 		{"unknown field of a table", "select e.evnt from events e", "9:13: Field not found: evnt → event"},
 		{"unknown field of a lazy join", "select pdi.persn_id from events", "11:19: Field not found: persn_id → person_id"},
 		{"field without a table", "select event", "7:12: Unable to resolve field: event"},

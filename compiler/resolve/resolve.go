@@ -147,6 +147,8 @@ type resolver struct {
 	// WITH do not matter.
 	ctes   []*resolved.CTE
 	recurs bool // one of them uses itself
+	// openUses are the recursive CTEs that were read inside of themselves, once for each time.
+	openUses []*cte
 	// growing are the SELECTs of tables, to which columns are added while the queries around them are resolved.
 	growing []*resolved.Select
 	refs    names // of ctes

@@ -246,7 +246,25 @@ func (s *scope) limit(l *hogql.Limit) *resolved.Limit {
 	if l == nil {
 		return nil
 	}
-	return &resolved.Limit{N: s.rows(l.N), Offset: s.rows(l.Offset), WithTies: l.WithTies, Percent: l.Percent}
+	out := &resolved.Limit{N: s.rows(l.N), Offset: s.rows(l.Offset), WithTies: l.WithTies, Percent: l.Percent}
+	if out.Percent && !isPercentage(out.N) {
+		s.r.mistake(l.N.At(), "LIMIT %% takes a number from 0 to 100")
+	}
+	return out
+}
+
+func isPercentage(e resolved.Expr) bool {
+	c, ok := e.(*resolved.Const)
+	if !ok {
+		return false
+	}
+	switch v := c.Value.(type) {
+	case int64:
+		return v >= 0 && v <= 100
+	case float64:
+		return v >= 0 && v <= 100
+	}
+	return false
 }
 
 // rows resolves a number of rows, which must be known before any row is read.

@@ -422,15 +422,18 @@ func (t *tableSource) stack() {
 // mayJoin reports whether the clauses of a SELECT may use a field of the table that needs a lazy join.
 func (s *scope) mayJoin(sel *hogql.Select, t *tableSource) bool {
 	found := false
-	seen := map[*environment]bool{}
+	seen, around := map[*environment]bool{}, s.env
 	var actions []*matching
 	var v hogql.Visitor
 	v.Expr = func(e hogql.Expr) bool {
 		s.r.spend.Work(1)
 		if f, ok := e.(*hogql.Field); ok {
-			if env := s.r.find(s.env, f.Chain[0].Text); env != nil && env.value != nil && !seen[env] {
+			if env := s.r.find(around, f.Chain[0].Text); env != nil && env.value != nil && !seen[env] {
 				seen[env] = true
+				outside := around
+				around = env.outer // what its names mean
 				v.WalkExpr(env.value)
+				around = outside
 			}
 			if len(f.Chain) > 1 && (f.Chain[0].Text == t.name || f.Chain[0].Text == schema.MatchedEvents) {
 				found = found || t.needsJoin(f.Chain[1:])
