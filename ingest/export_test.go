@@ -35,6 +35,12 @@ func (i *Ingester) SurelyNew(project int64, id uuid.UUID, at time.Time) bool {
 	return i.room(project).seen.surelyNew(id, dayOf(at))
 }
 
+// KeptTypes is how many types of properties are remembered for a project although nothing is delivered.
+func (i *Ingester) KeptTypes(project int64) int {
+	s := i.room(project).delivery
+	return len(s.types.known) + len(s.types.found) + len(s.options.KnownTypes)
+}
+
 // Patient makes blocks wait for those of other projects until all of these wait, or for ten seconds.
 func Patient(i *Ingester) { i.gathering.patience = 10 * time.Second }
 

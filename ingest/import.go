@@ -182,6 +182,11 @@ func (i *Ingester) Import(ctx context.Context, options Options, in Reader) (Repo
 	if err != nil {
 		return Report{}, err
 	}
+	defer func() { // the room may remember the session for long
+		s.forget()
+		s.end()
+		i.use(room)
+	}()
 	if i.Alone {
 		s.people.fresh = newFresh(&i.seenBudget)
 		defer s.people.fresh.forget()

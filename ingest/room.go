@@ -39,6 +39,8 @@ type room struct {
 	old       bool        // the project had data before all its values were noted
 
 	things, bytes atomic.Int64 // kept by the delivery
+	filter        atomic.Int64 // bytes of seen
+	used          atomic.Int64 // when something was last written, in seconds since 1970
 }
 
 func (i *Ingester) room(project int64) *room {
@@ -151,6 +153,10 @@ func (r *room) writeNow(ctx context.Context, s *session, write func(context.Cont
 	}
 	s.refusals = r.refused
 	s.store.seen = r.seen
+	if r.seen != nil {
+		defer func() { r.filter.Store(r.seen.bytes()) }()
+	}
+	r.used.Store(time.Now().Unix())
 	s.lookAtDeletions()
 	if !r.settled {
 		if r.seen != nil {
@@ -269,6 +275,31 @@ func (i *Ingester) use(used *room) {
 			i.recent = slices.Delete(i.recent, n, n+1)
 		}
 	}
+	i.reclaim(time.Now().Add(-seenIdle))
+}
+
+// reclaim takes filters of seen events from rooms that were last used before a time, those least recently used first, until there is room for others. The caller
+// holds mu.
+func (i *Ingester) reclaim(before time.Time) {
+	for _, r := range i.recent {
+		if i.seenBudget.Load() >= seenSpare {
+			return
+		}
+		if r.filter.Load() > 0 && r.used.Load() < before.Unix() {
+			r.unfilter()
+		}
+	}
+}
+
+// unfilter forgets which events were seen, unless the room is in use.
+func (r *room) unfilter() {
+	select {
+	case r.writing <- struct{}{}:
+		r.seen.forget()
+		r.filter.Store(0)
+		<-r.writing
+	default:
+	}
 }
 
 // empty forgets what a delivery knows, unless it is in use.
@@ -278,6 +309,7 @@ func (r *room) empty() bool {
 		r.delivery, r.last = nil, nil
 		if r.seen != nil {
 			r.seen.forget()
+			r.filter.Store(0)
 		}
 		r.things.Store(0)
 		r.bytes.Store(0)
@@ -288,8 +320,9 @@ func (r *room) empty() bool {
 	}
 }
 
-// measure notes how much a delivery keeps.
+// measure notes how much a delivery keeps until the next one.
 func (r *room) measure(s *session) {
+	s.end()
 	things, bytes := s.kept()
 	r.things.Store(int64(things))
 	r.bytes.Store(int64(bytes))

@@ -1,6 +1,9 @@
 package ingest
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestKeptDeliveries delivers to many projects: the people of the most recently used ones are kept, as far as there is room.
 func TestKeptDeliveries(t *testing.T) {
@@ -44,4 +47,46 @@ func TestKeptDeliveries(t *testing.T) {
 	if len(i.recent) != len(kept) {
 		t.Errorf("%d are remembered", len(i.recent))
 	}
+}
+
+// TestReclaim: when little room is left for filters of seen events, projects that are idle lose theirs, those least recently used first.
+func TestReclaim(t *testing.T) {
+	i := New(nil)
+	i.Alone = true
+	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	rooms := make([]*room, 1024)
+	for n := range rooms {
+		r := i.room(int64(n + 1))
+		if !r.seen.grow() {
+			t.Fatalf("there is no room for filter %d", n)
+		}
+		r.filter.Store(r.seen.bytes())
+		r.used.Store(began.Add(time.Duration(n) * time.Minute).Unix())
+		i.recent, rooms[n] = append(i.recent, r), r
+	}
+	if i.seenBudget.Load() != 0 {
+		t.Errorf("%d bytes are left", i.seenBudget.Load())
+	}
+	rooms[3].writing <- struct{}{} // it is in use
+	check := func(when string, want int) {
+		t.Helper()
+		kept := 0
+		for n, r := range rooms {
+			idle := n <= want && n != 3
+			if has := len(r.seen.filters) > 0; has == idle || has != (r.filter.Load() > 0) {
+				t.Errorf("%s: project %d has a filter: %t", when, n, has)
+			} else if has {
+				kept++
+			}
+		}
+		if left := seenBytes - i.seenBudget.Load(); left != int64(kept)*rooms[3].seen.bytes() {
+			t.Errorf("%s: %d bytes are taken by %d filters", when, left, kept)
+		}
+	}
+	i.reclaim(began.Add(100 * time.Minute)) // the first hundred are idle
+	check("as far as there are idle ones", 99)
+	i.reclaim(began.Add(500 * time.Minute))
+	check("until enough is free", 256) // a quarter of them, beside the one in use
+	i.reclaim(began.Add(2000 * time.Minute))
+	check("when enough is free", 256)
 }

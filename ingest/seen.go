@@ -30,6 +30,8 @@ const (
 	seenLoaded = 2_000_000
 	// seenPause is how long a project does without the filter if there is no room for its events.
 	seenPause = 10 * time.Minute
+	// seenSpare is how much of seenBytes is kept free, as far as there are filters that were not used for seenIdle.
+	seenSpare, seenIdle = seenBytes / 4, seenPause
 )
 
 func newSeen(budget *atomic.Int64) *seen { return &seen{sieve: sieve{budget: budget}, to: -1} }

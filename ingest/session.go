@@ -58,6 +58,11 @@ func (s *session) begin(options Options) {
 	s.groups.begin(options.GroupTypes)
 }
 
+// end drops what only the report needed: it may be large, and the session may be idle from now on.
+func (s *session) end() {
+	s.options, s.report, s.refused, s.types, s.deletions = Options{}, Report{}, nil, typeLearner{}, Deletions{}
+}
+
 // loadGroupTypes starts a batch with the group types that are kept.
 func (s *session) loadGroupTypes(ctx context.Context) error {
 	if s.options.KeepGroupTypes == nil {

@@ -15,10 +15,16 @@ type sieve struct {
 
 // forget empties the sieve.
 func (s *sieve) forget() {
-	for _, f := range s.filters {
-		s.budget.Add(f.bytes())
-	}
+	s.budget.Add(s.bytes())
 	s.filters = nil
+}
+
+// bytes is how many bytes the sieve takes.
+func (s *sieve) bytes() (size int64) {
+	for i := range s.filters {
+		size += s.filters[i].bytes()
+	}
+	return size
 }
 
 // has reports whether a thing may have been added. It is always true for a thing that was.

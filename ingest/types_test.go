@@ -39,6 +39,21 @@ func TestImportTimes(t *testing.T) {
 	}
 }
 
+// TestDeliverDropsTypes: types of properties are not kept in memory between deliveries, and are learned all the same.
+func TestDeliverDropsTypes(t *testing.T) {
+	i, options := ingest.New(client(t)), ingest.Options{Project: project(), Now: now, LearnTypes: true}
+	for _, name := range []string{"a", "b"} {
+		report := deliver(t, i, options, captured(t, `{"event":"e","distinct_id":"x","properties":{"`+name+`":1}}`))
+		if len(report.Learned) != 1 || report.Learned[0].Name != name {
+			t.Errorf("learned: %+v", report.Learned)
+		}
+		if kept := i.KeptTypes(options.Project); kept != 0 {
+			t.Errorf("%d types are kept", kept)
+		}
+		options.KnownTypes = append(options.KnownTypes, report.Learned...)
+	}
+}
+
 func TestImportLearnsTypes(t *testing.T) {
 	const file = `
 		{"event":"a","distinct_id":"x","timestamp":"2024-01-01","properties":{"late":null,"n":1,"b":false,"s":"x","t":"2024-01-01T00:00:00Z","d":"2024-01-01","num":"12","list":[1],"known":5,"$set":{"n":"one"},"$groups":{"org":"o"}}}
