@@ -137,13 +137,15 @@ export function AddFilter({
 	onClose?: () => void;
 }) {
 	const [open, setOpen] = useState(opened);
+	const latest = useRef(onAdd);
+	latest.current = onAdd; // what is edited while a type is looked up stays
 	const close = () => {
 		setOpen(false);
 		onClose?.();
 	};
 	const add = async (property: Property) => {
 		const declared = await propertyType(property);
-		onAdd(newFilter(property, operatorsFor(property.type, property.key, declared)[0]?.value ?? "exact"));
+		latest.current(newFilter(property, operatorsFor(property.type, property.key, declared)[0]?.value ?? "exact"));
 		close();
 	};
 	if (!open) {
