@@ -8,7 +8,7 @@ import { navigation, type NavigationItem, type PageRoute, routes } from "./pages
 import { Palette, paletteOpen } from "./palette";
 import { leave, Link, match, navigate, pageAddress, place, projectPath } from "./router";
 import { can, session, sessionEnded } from "./session";
-import { canPass, codeInAddress, dropCode, resume, SignIn, SignInAgain, signOut, Waiting } from "./signin";
+import { canPass, codeInAddress, dropCode, notRevoked, resume, SignIn, SignInAgain, signOut, StillSignedIn, Waiting } from "./signin";
 import { dark, setTheme } from "./theme";
 import { Failure, IconButton, Loading, PageHead } from "./ui/basics";
 import { Toasts } from "./ui/dialog";
@@ -42,6 +42,7 @@ export function App() {
 		<>
 			{session.value ? <Shell /> : <SignIn failed={failed === undefined || asking ? "" : messageOf(failed)} />}
 			{session.value && sessionEnded.value && <SignInAgain />}
+			{session.value && notRevoked.value && <StillSignedIn />}
 			<Toasts />
 		</>
 	);

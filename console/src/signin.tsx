@@ -1,5 +1,7 @@
+import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { ApiError, messageOf, send } from "./api/client";
+import { When } from "./data/time";
 import { close, keep, type Kept, open, type Project, type Session, session, sessionEnded, stored } from "./session";
 import { Button, Failure, Field, Snippet, TextInput } from "./ui/basics";
 import { Dialog } from "./ui/dialog";
@@ -87,12 +89,61 @@ async function projectOf(key: string): Promise<Project> {
 	}
 }
 
-/** Ends the session. A key that a link made is revoked. */
+/** Why the key of a link could not be revoked, so that its session goes on. */
+export const notRevoked = signal("");
+
+/** Ends the session. A key that a link made is revoked; if that fails, the session goes on, and `notRevoked` says why. */
 export async function signOut(): Promise<void> {
-	if (session.value?.own) {
-		await send("DELETE", "/api/personal_api_keys/@current/").catch(() => {});
+	try {
+		if (session.value?.own) await send("DELETE", "/api/personal_api_keys/@current/");
+	} catch (error) {
+		if (!(error instanceof ApiError) || error.status !== 401) {
+			notRevoked.value = messageOf(error);
+			return;
+		}
 	}
+	forget();
+}
+
+/** Ends the session in this tab alone. */
+function forget(): void {
+	notRevoked.value = "";
 	close();
+}
+
+/** Says that signing out failed. */
+export function StillSignedIn() {
+	const [busy, setBusy] = useState(false);
+	const again = async () => {
+		setBusy(true);
+		await signOut();
+		setBusy(false);
+	};
+	const until = session.value?.expiresAt;
+	return (
+		<Dialog title="You are still signed in" onClose={() => (notRevoked.value = "")}>
+			<div class="form">
+				<p class="mistake" role="alert">
+					{notRevoked.value}
+				</p>
+				<p>
+					The key of this session was not revoked
+					{until && (
+						<>
+							, and works until <When time={until} />
+						</>
+					)}
+					.
+				</p>
+				<footer class="dialog-foot">
+					<Button onClick={forget}>Sign out without revoking it</Button>
+					<Button look="primary" busy={busy} onClick={again}>
+						Try again
+					</Button>
+				</footer>
+			</div>
+		</Dialog>
+	);
 }
 
 /** The form that asks for a key. `failed` is why signing in by itself did not work. */

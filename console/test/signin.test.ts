@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 let signin: typeof import("../src/signin");
 let session: typeof import("../src/session");
@@ -14,7 +14,7 @@ function answers(...list: [status: number, body?: unknown][]): void {
 		vi.fn(async () => {
 			const [status, body = { detail: "Refused." }] = list.shift() ?? [500];
 			if (status === 0) throw new TypeError("Failed to fetch");
-			return new Response(JSON.stringify(body), { status });
+			return new Response(status === 204 ? null : JSON.stringify(body), { status });
 		}),
 	);
 }
@@ -98,4 +98,33 @@ test.each([
 	const failed = await signin.signInWith("phx_b", { only: "shop" }).catch((e: unknown) => (e as Error).message);
 	expect(failed).toBe(id === null ? "This key belongs to another project." : undefined);
 	expect(session.session.value?.project.id).toBe(id === null ? undefined : id);
+});
+
+describe("signing out", () => {
+	const signedIn = (own: boolean) =>
+		session.open({ key: "phx_a", label: "", scopes: ["*"], own, organization: "shop", project: { id: 1, name: "Shop" } });
+
+	test("goes on with the session while its key cannot be revoked, and can be tried again", async () => {
+		signedIn(true);
+		answers([503, { detail: "Not now." }], [0], [204, null]);
+		await signin.signOut();
+		expect([keyInTab(), signin.notRevoked.value]).toEqual(["phx_a", "Not now."]);
+		await signin.signOut();
+		expect([keyInTab(), signin.notRevoked.value]).toEqual(["phx_a", "The server cannot be reached. Check that it runs, and try again."]);
+		await signin.signOut();
+		expect([session.session.value, keyInTab(), signin.notRevoked.value]).toEqual([null, undefined, ""]);
+	});
+	test("ends a session whose key is gone", async () => {
+		signedIn(true);
+		answers([401]);
+		await signin.signOut();
+		expect([session.session.value, signin.notRevoked.value]).toEqual([null, ""]);
+	});
+	test("forgets a key that no link made", async () => {
+		signedIn(false);
+		answers();
+		await signin.signOut();
+		expect(session.session.value).toBeNull();
+		expect(fetch).not.toHaveBeenCalled();
+	});
 });

@@ -66,7 +66,17 @@ func TestConsoleLink(t *testing.T) {
 		t.Error("a used link signs in")
 	}
 
+	c.evaluate(t, `(() => {
+		const real = window.fetch;
+		window.lost = true;
+		window.fetch = (to, how, ...rest) => lost && how?.method === "DELETE" ? Promise.reject(new TypeError("lost")) : real(to, how, ...rest);
+		return "";
+	})()`)
 	c.press(t, "button", "Sign out")
+	c.shows(t, "The key of this session was not revoked")
+	c.accessible(t)
+	c.evaluate(t, `window.lost = false, ""`)
+	c.press(t, "button", "Try again")
 	c.one(t, "button", "Sign in")
 	if c.kept(t) != "" || works(t, d.Server, key) {
 		t.Error("the key outlives the session")
