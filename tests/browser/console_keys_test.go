@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp/kb"
+
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
@@ -12,6 +14,7 @@ import (
 func (c *console) secretShown(t *testing.T) string {
 	t.Helper()
 	c.shows(t, "It is not shown again.")
+	c.key(t, kb.Escape) // closes other dialogs
 	key := strings.TrimSpace(c.evaluate(t, `document.querySelector(".keys-secret code").textContent`))
 	c.press(t, "button", "Done")
 	if strings.Contains(c.text(t, "body"), key) {

@@ -5,10 +5,10 @@ import { FormDialog } from "../../ui/form-dialog";
 import { get } from "../../api/client";
 import { changeKey, revokeKey, rollKey } from "./api";
 
-/** Shows a key that was just made, for the only time. */
+/** Shows a key that was just made, for the only time: only a button closes it. */
 export function Secret({ label, value, onClose }: { label: string; value: string; onClose: () => void }) {
 	return (
-		<Dialog title={label} onClose={onClose}>
+		<Dialog title={label} onClose={onClose} firm={() => {}}>
 			<div class="form keys-secret">
 				<p>Copy the key now. It is not shown again.</p>
 				<Snippet label="Key" text={value} />
