@@ -70,19 +70,20 @@ func (f *formReader) multipart(r *http.Request) error {
 	if err != nil {
 		return badForm(err)
 	}
-	for range maxFormFields {
+	for left := maxFormFields; ; left-- {
 		part, err := parts.NextPart()
-		if err == io.EOF { // compared with ==: the error of a truncated form wraps it
+		switch {
+		case err == io.EOF: // compared with ==: the error of a truncated form wraps it
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return badForm(err)
+		case left == 0:
+			return ParseError("Multipart form parse error - the form has too many fields.")
 		}
 		if err := f.add(part); err != nil {
 			return err
 		}
 	}
-	return ParseError("Multipart form parse error - the form has too many fields.")
 }
 
 func (f *formReader) add(part *multipart.Part) error {

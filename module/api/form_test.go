@@ -100,6 +100,17 @@ func TestReadForm(t *testing.T) {
 	}
 }
 
+func TestFormOfAsManyFieldsAsMayBe(t *testing.T) {
+	fields := make([][2]string, maxFormFields)
+	for i := range fields {
+		fields[i] = [2]string{fmt.Sprint("f", i), ""}
+	}
+	typ, body := formOf(t, fields, nil)
+	if form, isForm, err := readForm(typ, body); err != nil || !isForm || len(form.Fields) != maxFormFields {
+		t.Errorf("a form of %d fields has %d, %v", maxFormFields, len(form.Fields), err)
+	}
+}
+
 // FuzzReadForm: a body is refused as the caller's mistake, or yields texts that are JSON and only the files asked for.
 func FuzzReadForm(f *testing.F) {
 	typ, body := formOf(f, [][2]string{{"name", "Beta"}, {"", ""}, {"name", "\xff\x00"}}, [][2]string{{"csv", "u1\nu2"}})
