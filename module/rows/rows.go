@@ -20,11 +20,12 @@ func Keys(columns []string) []string {
 	for _, name := range columns {
 		known[name] = false
 	}
+	last := make(map[string]int) // the number that a column of that name got last
 	for i, name := range columns {
 		key := name
-		for n := 2; known[key]; n++ {
+		for n := max(last[name], 1) + 1; known[key]; n++ {
 			if candidate := name + "_" + strconv.Itoa(n); !mentioned(known, candidate) {
-				key = candidate
+				key, last[name] = candidate, n
 			}
 		}
 		keys[i], known[key] = key, true

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,6 +31,21 @@ func TestKeys(t *testing.T) {
 				t.Errorf("Keys(%q) (-want +got):\n%s", tt.columns, diff)
 			}
 		})
+	}
+}
+
+// TestManyKeys: as many columns of one name as a result can have.
+func TestManyKeys(t *testing.T) {
+	columns := slices.Repeat([]string{"a", "b"}, 10_000)
+	columns[19_999] = "a_7"
+	keys := rows.Keys(columns)
+	seen := make(map[string]bool)
+	for _, key := range keys {
+		seen[key] = true
+	}
+	got := []string{keys[0], keys[2], keys[10], keys[12], keys[19_998], keys[19_999]}
+	if diff := cmp.Diff([]string{"a", "a_2", "a_6", "a_8", "a_10001", "a_7"}, got); diff != "" || len(seen) != len(columns) {
+		t.Errorf("%d of %d keys differ, some of which are (-want +got):\n%s", len(seen), len(columns), diff)
 	}
 }
 
