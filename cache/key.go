@@ -57,6 +57,9 @@ func keyOf(project int64, text string) Key {
 // Project returns the project that the result belongs to.
 func (k Key) Project() int64 { return k.project }
 
+// Size returns how many bytes of memory the key's text takes.
+func (k Key) Size() int { return len(k.text) }
+
 // Digest identifies the key in all processes. It reveals none of the parts.
 func (k Key) Digest() [sha256.Size]byte { return sha256.Sum256([]byte(k.text)) }
 

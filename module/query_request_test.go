@@ -63,6 +63,17 @@ func TestClientQueryID(t *testing.T) {
 	}
 }
 
+// TestLongQuery: a text that is too long to be compiled is refused before a background run begins.
+func TestLongQuery(t *testing.T) {
+	w := newWorld(t)
+	body := `{"query": {"kind": "HogQLQuery", "query": "` + strings.Repeat("<", 1<<20+1) + `"}, "refresh": "force_async"}`
+	answer := w.send(t, http.MethodPost, "/api/projects/1/query/", body)
+	got := fmt.Sprintf("%d %s: %s", answer.Code, fieldOf(t, answer, "code"), fieldOf(t, answer, "detail"))
+	if diff := cmp.Diff("400 hogql_syntax_error: The query is longer than 1048576 bytes", got); diff != "" {
+		t.Errorf("answer (-want +got):\n%s", diff)
+	}
+}
+
 // TestOverrides: a query with overrides equals the query that itself contains them.
 func TestOverrides(t *testing.T) {
 	w := newWorld(t)

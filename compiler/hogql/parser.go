@@ -95,8 +95,8 @@ type parser struct {
 }
 
 func newParser(text, whole string, spend *budget.Budget) (*parser, error) {
-	if len(text) > maxText {
-		return nil, diag.New(diag.SyntaxError, Span{}, "The %s is longer than %d bytes", whole, maxText)
+	if err := checkLength(text, whole); err != nil {
+		return nil, err
 	}
 	if at, ok := invalidUTF8(text); ok {
 		return nil, diag.New(diag.SyntaxError, Span{Start: at, End: at + 1}, "The %s is not valid UTF-8", whole)
@@ -108,6 +108,16 @@ func newParser(text, whole string, spend *budget.Budget) (*parser, error) {
 		return nil, diag.New(diag.SyntaxError, Span{}, "The %s is empty", whole)
 	}
 	return p, nil
+}
+
+// CheckLength refuses a query that is too long to be parsed, as parsing it would.
+func CheckLength(text string) error { return checkLength(text, "query") }
+
+func checkLength(text, whole string) error {
+	if len(text) > maxText {
+		return diag.New(diag.SyntaxError, Span{}, "The %s is longer than %d bytes", whole, maxText)
+	}
+	return nil
 }
 
 // invalidUTF8 finds the first byte of text that is not part of a character.

@@ -49,7 +49,10 @@ type Held struct {
 }
 
 // Size returns about how many bytes of memory a query takes.
-func (q *Query) Size() int { return 2*len(q.Text) + 2*len(q.Marks) + q.Recipe.Size() + 512 }
+func (q *Query) Size() int { return q.texts() + 512 }
+
+// texts returns about how many bytes the texts of a query take, without those of its key.
+func (q *Query) texts() int { return 2*len(q.Text) + 2*len(q.Marks) + q.Recipe.Size() }
 
 // MaxRows is how many rows one result holds at most: contract section 8.
 const MaxRows = 50_000

@@ -24,7 +24,7 @@ type Runs struct {
 	base   context.Context // of the background runs; ends when Runs is closed
 	stop   context.CancelCauseFunc
 	ended  sync.WaitGroup
-	Budget atomic.Int64 // for the answers of ended runs, in bytes
+	Budget atomic.Int64 // for ended runs, their queries and answers, in bytes
 
 	active atomic.Int64 // background runs in progress
 	newest sync.Map     // cache.Key → *Run: the newest background run in progress for a result
@@ -34,7 +34,7 @@ type Runs struct {
 
 	mu      sync.Mutex
 	closed  bool
-	held    int64 // bytes of the answers of ended runs
+	held    int64 // bytes of the ended runs
 	ledgers map[int64]*ledger
 }
 
@@ -44,7 +44,7 @@ type ledger struct {
 	waiting map[string][]*Run // runs whose callers wait, by the names that the callers gave
 	running int               // background runs in progress, cancelled ones included
 	ended   []*Run            // of byID, oldest first
-	held    int64             // bytes of their answers
+	held    int64             // their bytes
 	erased  time.Time         // answers computed before it may not be given out any more: see Erase
 }
 
@@ -80,12 +80,13 @@ type Origin struct{ Insight, Dashboard *int64 }
 // Project returns the id of the run's project.
 func (r *Run) Project() int64 { return r.Query.Key.Project() }
 
-// size returns how much memory the run's answer takes, in bytes.
+// size returns about how much memory the texts of the run's query and its answer take, in bytes. The text of the key has all values of the query.
 func (r *Run) size() int64 {
-	if r.Answer.Entry == nil {
-		return 0
+	size := int64(r.Query.Key.Size() + r.Query.texts())
+	if r.Answer.Entry != nil {
+		size += r.Answer.Entry.Size()
 	}
-	return r.Answer.Entry.Size()
+	return size
 }
 
 var (
@@ -298,8 +299,8 @@ func (rs *Runs) Erase(project int64, before time.Time) {
 	}
 }
 
-// dropOldest makes room: it forgets the oldest answer of the project that holds the most bytes, but never the answer of spared. The caller holds mu
-// and knows that there is another answer.
+// dropOldest makes room: it forgets the oldest ended run of the project that holds the most bytes, but never spared. The caller holds mu and knows that there
+// is another one.
 func (rs *Runs) dropOldest(spared *Run) {
 	var most *ledger
 	var bytes int64
@@ -312,7 +313,7 @@ func (rs *Runs) dropOldest(spared *Run) {
 			most, bytes = l, held
 		}
 	}
-	oldest := slices.IndexFunc(most.ended, func(r *Run) bool { return r != spared && r.size() > 0 })
+	oldest := slices.IndexFunc(most.ended, func(r *Run) bool { return r != spared })
 	rs.drop(most, most.ended[oldest])
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -265,7 +266,17 @@ func TestRunsAreBounded(t *testing.T) {
 		}
 		b.want(11, "small0", "unknown")
 		b.want(11, "small1", "complete")
-		b.end(3 + 1 + 20 + 1 + 1 + maxEndedRuns + 1)
+		for i := range 20 { // what failed at once has no answer, but a query
+			id := fmt.Sprint("long", i)
+			if _, err := b.start(queryOf(id, id+strings.Repeat("x", each), 12), 1, func() (cache.Answer, error) {
+				return cache.Answer{}, errors.New("refused")
+			}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		b.want(12, "long0", "unknown")
+		b.end(3 + 1 + 20 + 1 + 1 + 20 + maxEndedRuns + 1)
 	})
 }
 

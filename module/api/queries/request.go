@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -51,6 +53,11 @@ func (q *Queries) Plan(c *api.Caller, body []byte, variant string) (*result.Plan
 	node, err := compiler.Parse(raw)
 	if err != nil {
 		return nil, err
+	}
+	if asked, ok := node.(*query.HogQL); ok { // a background run would fail, and keep it
+		if err := hogql.CheckLength(asked.Query); err != nil {
+			return nil, err // a mistake in the request, passed on as it is
+		}
 	}
 	over := result.Overrides{Variables: fields["variables_override"], Filters: fields["filters_override"]}
 	p, err := result.PlanHeld(q.Executor, c, node, over, mode)
