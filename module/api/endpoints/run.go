@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/dustin/go-humanize"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -141,7 +142,10 @@ func (s *Runs) snapshot(c *api.Caller, p *result.Plan) (cache.Answer, error) {
 	return got, cursorError(err)
 }
 
-// checkPage refuses a page beyond the rows that a result can hold: an empty page would mean that there are no more.
+// maxNameBytes is how many bytes the names of columns may take in all rows of a page together.
+const maxNameBytes = 4 * execution.MaxResultBytes
+
+// checkPage refuses a page beyond the rows that a result can hold, since an empty page would mean that there are no more, and one whose rows repeat long names.
 func checkPage(p *result.Plan, e *cache.Entry) error {
 	if p.IsPage() && e.Result.More() && p.Offset >= e.Result.Len() {
 		attr := "offset"
@@ -149,6 +153,19 @@ func checkPage(p *result.Plan, e *cache.Entry) error {
 			attr = "cursor"
 		}
 		return api.Invalid(attr, "invalid_input", "A run gives pages of its first %d rows; narrow the query to see the rest.", e.Result.Len())
+	}
+	if p.Format != result.AsObjects && p.Format != result.AsNDJSON {
+		return nil
+	}
+	names := 0
+	if done, ok := e.Meta.(*execution.Details); ok {
+		for _, name := range done.Columns {
+			names += len(name)
+		}
+	}
+	if n := e.Result.PageLen(p.Offset, p.Limit); n*names > maxNameBytes {
+		return api.Invalid("limit", "query_too_large", "The names of the columns take %d bytes in each of the %d rows, and may take %s in a page. "+
+			"Ask for fewer rows, or give the columns shorter names.", names, n, humanize.IBytes(maxNameBytes))
 	}
 	return nil
 }
