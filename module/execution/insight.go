@@ -37,6 +37,9 @@ func (x *Computation) shape(compiled *compiler.Compiled, rows *cache.Result) (*i
 	if err != nil {
 		return nil, err
 	}
+	if len(answer.Results) > MaxResultBytes {
+		return nil, cache.ErrTooLarge
+	}
 	out := &insightAnswer{Results: answer.Results, HasMore: answer.HasMore, nextRefresh: refreshAfter(x.query.Node, answer), Error: []byte(`,"error":null`)}
 	switch {
 	case answer.Error != "":

@@ -48,7 +48,9 @@ func (x *Computation) basisOf(ctx context.Context, compiled *compiler.Compiled, 
 		if err != nil {
 			return nil
 		}
-		of = append(of, answer)
+		drawn := *answer
+		drawn.Results = nil // they can be large
+		of = append(of, &drawn, sha256.Sum256(answer.Results))
 	}
 	text, err := json.Marshal(of)
 	if err != nil {

@@ -28,6 +28,8 @@ func parseFormulas(q *Query) ([]formula, error) {
 const (
 	maxFormula = 2000 // bytes
 	maxNested  = 100
+	// maxComputed bounds the bytes of all formulas, each counted at every point that it is computed for: two or three seconds.
+	maxComputed = 50_000_000
 )
 
 // ParseFormula parses a formula over the given number of series, which it calls A, B and so on.

@@ -237,8 +237,11 @@ func (s *shaper) echo() map[string]any {
 }
 
 // formulaItems computes the formulas, for each period and each breakdown value that any series has.
-func (s *shaper) formulaItems(lines []line, axes []*axis) []item {
+func (s *shaper) formulaItems(lines []line, axes []*axis) ([]item, error) {
 	groups := s.groups(lines)
+	if err := s.checkFormulas(groups); err != nil {
+		return nil, err
+	}
 	echo := s.echo()
 	out := []item{}
 	for i, f := range s.formulas {
@@ -266,7 +269,23 @@ func (s *shaper) formulaItems(lines []line, axes []*axis) []item {
 			out = append(out, it)
 		}
 	}
-	return out
+	return out, nil
+}
+
+// checkFormulas refuses formulas that take too long to compute: each is evaluated in every interval of every group, whether there are rows or not.
+func (s *shaper) checkFormulas(groups []*group) error {
+	text, points := 0, 0
+	for i := range s.q.Formulas {
+		text += len(s.q.Formulas[i].Text)
+	}
+	for _, g := range groups {
+		points += max(1, len(g.points))
+	}
+	if text*points > maxComputed {
+		return unsupported(s.q.Formulas[0].At, "The formulas have %d characters and are computed for %d points; the product may be %d. "+
+			"Use shorter formulas, a longer interval, a shorter range or fewer breakdown values.", text, points, maxComputed)
+	}
+	return nil
 }
 
 // group is the lines of one period and breakdown value, by series.

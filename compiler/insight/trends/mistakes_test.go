@@ -3,6 +3,7 @@ package trends_test
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,41 @@ func build(fields string) (*insight.Built, error) {
 		return nil, errors.New("no trend")
 	}
 	return trends.Build(q, insighttest.World())
+}
+
+// TestLongFormulas: what takes too long to compute is refused before it is computed, even without rows.
+func TestLongFormulas(t *testing.T) {
+	t.Parallel()
+	formula := strings.Repeat("A+", 999) + "A"
+	tests := []struct {
+		name, fields string
+		formulas     int
+		want         string
+	}{
+		{"many", `"interval": "hour", "compareFilter": {"compare": true}, "dateRange": {"date_from": "-400d"}`, 100, "computed for 19240 points; the product may be 50000000"},
+		{"few", `"interval": "day", "dateRange": {"date_from": "-7d"}`, 3, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			list, err := json.Marshal(slices.Repeat([]string{formula}, tt.formulas))
+			if err != nil {
+				t.Fatal(err)
+			}
+			built, err := build(`"series": [{"event": "a"}], ` + tt.fields + `, "trendsFilter": {"formulas": ` + string(list) + `}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = built.Shape(func(func([]byte) bool) {})
+			mistake, ok := errors.AsType[*diag.Error](err)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Error(err)
+			case tt.want != "" && (!ok || mistake.Attr != "trendsFilter.formulas.0" || !strings.Contains(mistake.Detail, tt.want)):
+				t.Errorf("%v, want a mistake that contains %q", err, tt.want)
+			}
+		})
+	}
 }
 
 // TestMistakes checks what is refused before anything runs: each mistake names its field.

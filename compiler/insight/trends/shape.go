@@ -101,7 +101,9 @@ func (s *shaper) shape(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	}
 	var items []item
 	if len(s.formulas) > 0 {
-		items = s.formulaItems(d.lines, d.axes)
+		if items, err = s.formulaItems(d.lines, d.axes); err != nil {
+			return nil, err
+		}
 	} else {
 		items = s.items(d.lines, d.axes)
 	}
