@@ -110,7 +110,7 @@ func (b *builder) valued(s stage, at *ActorsQuery) (hogql.Expr, error) {
 	}
 	wanted := make([]hogql.Expr, len(texts))
 	for i, text := range texts {
-		if field := &b.q.Breakdowns.Fields[i]; len(field.Cohorts) > 0 {
+		if field := &b.q.Breakdowns.Fields[i]; len(field.Cohorts) > 0 && (!b.value.outsiders || text != outsiderValue) {
 			var err error
 			if text, err = insight.CohortValue(field, text, at.Field("funnelStepBreakdown")); err != nil {
 				return nil, err

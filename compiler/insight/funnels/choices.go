@@ -24,6 +24,9 @@ func Choices(q *Query, w *insight.World) (*insight.Built, error) {
 		for _, cohort := range q.Breakdowns.Fields[0].Cohorts {
 			c.Breakdown = append(c.Breakdown, insight.Choice{Label: w.CohortName(strconv.FormatInt(cohort.ID, 10)), Value: cohort.ID})
 		}
+		if b.value.outsiders {
+			c.Breakdown = append(c.Breakdown, insight.Choice{Label: b.cohortName(outsiderValue), Value: outsider})
+		}
 		built := insight.NoChoices()
 		built.Shape = func(iter.Seq[[]byte]) (*insight.Answer, error) { return c.Answer() }
 		return built, nil

@@ -27,7 +27,12 @@ func Form(q *Query) form.Form {
 	case q.Breakdowns == nil:
 		return form.List(stepForm(q, form.BreakdownValue()))
 	case len(q.Breakdowns.Fields) == 1 && len(q.Breakdowns.Fields[0].Cohorts) > 0:
-		return form.List(form.List(stepForm(q, form.Integer().Says("The id of the cohort, 0 for all people."))))
+		id := form.Integer().Says("The id of the cohort, 0 for all people.")
+		if len(q.Breakdowns.Fields[0].Cohorts) == 1 {
+			id = form.Integer().Says("The id of the cohort, 0 for all people, " + outsiderValue + " for all who are not in the cohort.")
+			id.Format = "int64"
+		}
+		return form.List(form.List(stepForm(q, id)))
 	}
 	return form.List(form.List(stepForm(q, form.BreakdownValue())))
 }

@@ -2,6 +2,7 @@ package funnels
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
@@ -106,7 +107,14 @@ type value struct {
 	whole   hogql.Expr // the only member before its text is cut
 	// list reports whether the answer has lists instead of texts, cohort whether the value is the id of a cohort.
 	list, cohort bool
+	// outsiders reports whether actors outside of the only cohort have a value too: that of outsider.
+	outsiders bool
 }
+
+// outsider stands for a cohort's id: everybody who is not in the only cohort of a breakdown.
+const outsider = 1 << 52
+
+var outsiderValue = strconv.Itoa(outsider)
 
 // attribution says which events give an actor its value: for cohorts all of them, since an actor's cohorts are the same on all of its
 // events.
@@ -122,6 +130,12 @@ func (b *builder) breakdown() (*value, error) {
 	members, err := b.w.Cohorts(b.q.Breakdowns)
 	if err != nil {
 		return nil, err
+	}
+	if fields := b.q.Breakdowns.Fields; len(fields) == 1 && members != nil {
+		id := strconv.FormatInt(fields[0].Cohorts[0].ID, 10)
+		out.x = insight.Call("if", members, insight.Const(id), insight.Const(outsiderValue))
+		out.members, out.whole, out.cohort, out.list, out.outsiders = []hogql.Expr{out.x}, out.x, true, true, true
+		return out, nil
 	}
 	b.where = insight.And(b.where, members)
 	for _, f := range b.q.Breakdowns.Fields {

@@ -164,6 +164,10 @@ func (b *builder) shapeSteps(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		}
 		return slices.Compare(a.values, b.values)
 	})
+	if b.value != nil && b.value.outsiders && !slices.ContainsFunc(lines, func(l line) bool { return l.values[0] == outsiderValue }) {
+		none := make([]number, n)
+		lines = append(lines, line{counts: none, averages: none, medians: none, values: []string{outsiderValue}})
+	}
 	var results any = []item{}
 	switch {
 	case b.value != nil:
@@ -244,12 +248,20 @@ func (it *item) name(s *query.Series, w *insight.World) {
 	}
 }
 
+// cohortName returns the name of a cohort of the breakdown, or of those outside of it.
+func (b *builder) cohortName(value string) string {
+	if b.value.outsiders && value == outsiderValue {
+		return "Not in " + b.w.CohortName(strconv.FormatInt(b.q.Breakdowns.Fields[0].Cohorts[0].ID, 10))
+	}
+	return b.w.CohortName(value)
+}
+
 // shown returns a value as the answer has it: a cohort by its name.
 func (b *builder) shown(values []string) any {
 	var shown any = values[0]
 	switch {
 	case b.value.cohort:
-		shown = b.w.CohortName(values[0])
+		shown = b.cohortName(values[0])
 	case b.value.list:
 		shown = values
 	}

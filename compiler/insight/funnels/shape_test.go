@@ -15,11 +15,14 @@ import (
 func TestResults(t *testing.T) {
 	t.Parallel()
 	const (
-		two   = `"series": [{"event": "a"}, {"event": "b", "custom_name": "B!"}], "dateRange": {"date_from": "2020-01-01", "date_to": "2020-01-03"}`
-		days  = `"count": 3, "days": ["2020-01-01", "2020-01-02", "2020-01-03"], "labels": ["1-Jan-2020", "2-Jan-2020", "3-Jan-2020"]`
-		plan  = `, "breakdownFilter": {"breakdown": "plan"}`
-		rates = `, "funnelsFilter": {"funnelVizType": "trends"}`
-		times = `, "funnelsFilter": {"funnelVizType": "time_to_convert", "binCount": 2}`
+		two     = `"series": [{"event": "a"}, {"event": "b", "custom_name": "B!"}], "dateRange": {"date_from": "2020-01-01", "date_to": "2020-01-03"}`
+		days    = `"count": 3, "days": ["2020-01-01", "2020-01-02", "2020-01-03"], "labels": ["1-Jan-2020", "2-Jan-2020", "3-Jan-2020"]`
+		plan    = `, "breakdownFilter": {"breakdown": "plan"}`
+		paying  = `, "breakdownFilter": {"breakdown_type": "cohort", "breakdown": [7]}`
+		inside  = `, "breakdown": "paying", "breakdown_value": 7`
+		outside = `, "breakdown": "Not in paying", "breakdown_value": 4503599627370496`
+		rates   = `, "funnelsFilter": {"funnelVizType": "trends"}`
+		times   = `, "funnelsFilter": {"funnelVizType": "time_to_convert", "binCount": 2}`
 	)
 	first := func(count, value string) string {
 		return `{"action_id": "a", "name": "a", "custom_name": null, "order": 0, "people": [], "count": ` + count + `, "type": "events",
@@ -64,6 +67,24 @@ func TestResults(t *testing.T) {
 			"[[" + first("1", of(`"tech"`)) + "," + second("0", "null", of(`"tech"`)) + "]]",
 		},
 		{"no values", two + plan, nil, "[]"},
+		{
+			"one cohort and everybody else", two + paying,
+			[]string{`["4503599627370496", 0, [9, 3], [null, 2e6], [null, 2e6]]`, `["7", 0, [7, 1], [null, 2e6], [null, 2e6]]`},
+			"[[" + first("9", outside) + "," + second("3", "2", outside) + "], [" + first("7", inside) + "," + second("1", "2", inside) + "]]",
+		},
+		{
+			"one cohort with everybody in it", two + paying, []string{`["7", 0, [7, 1], [null, 2e6], [null, 2e6]]`},
+			"[[" + first("7", inside) + "," + second("1", "2", inside) + "], [" + first("0", outside) + "," + second("0", "null", outside) + "]]",
+		},
+		{"one cohort and no events", two + paying, nil, "[[" + first("0", outside) + "," + second("0", "null", outside) + "]]"},
+		{
+			"two cohorts have no others", two + `, "breakdownFilter": {"breakdown_type": "cohort", "breakdown": [7, 8]}`,
+			[]string{`["7", 0, [7, 1], [null, 2e6], [null, 2e6]]`}, "[[" + first("7", inside) + "," + second("1", "2", inside) + "]]",
+		},
+		{
+			"rates of one cohort", two + rates + paying, []string{`[[["2020-01-01", 1, 1]], "7"]`},
+			`[{` + days + `, "data": [100, 0, 0], "breakdown_value": "paying"}, {` + days + `, "data": [0, 0, 0], "breakdown_value": "Not in paying"}]`,
+		},
 		{
 			"rates", two + rates,
 			[]string{`[[["2020-01-01", 3, 1], ["2020-01-03", 2, 2]]]`},

@@ -86,7 +86,7 @@ func (b *builder) trends() (*insight.Built, error) {
 		q.GroupBy = insight.GroupBy(insight.Field(valueName))
 		limit := cmp.Or(b.q.Breakdowns.Limit, defaultValues)
 		if b.value.cohort {
-			limit = len(b.q.Breakdowns.Fields[0].Cohorts)
+			limit = len(b.q.Breakdowns.Fields[0].Cohorts) + 1
 		}
 		if !b.dates.All {
 			limit = min(limit, max(1, maxPoints/max(1, len(b.dates.Buckets()))))
@@ -142,6 +142,9 @@ func (b *builder) shapeTrends(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		all = append(all, one)
 	}
 	slices.SortStableFunc(all, func(a, b series) int { return slices.Compare(a.values, b.values) })
+	if b.value != nil && b.value.outsiders && len(all) > 0 && all[len(all)-1].values[0] != outsiderValue {
+		all = append(all, series{values: []string{outsiderValue}})
+	}
 	starts := b.shownPeriods(&dates)
 	results := make([]curve, 0, len(all))
 	for _, s := range all {
