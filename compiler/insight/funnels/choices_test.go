@@ -32,7 +32,8 @@ func TestChoices(t *testing.T) {
 		},
 		{"all people", `, "breakdownFilter": {"breakdown_type": "cohort", "breakdown": ["all"]}`, []string{`[1]`}, `[` + base + `, {"label": "all users", "value": 0}]`},
 		{
-			"one cohort and everybody else", `, "breakdownFilter": {"breakdown_type": "cohort", "breakdown": [7]}`, []string{`[1]`},
+			"one cohort and everybody else", `, "breakdownFilter": {"breakdown_type": "cohort", "breakdown": [7]}`,
+			[]string{`[1]`},
 			`[` + base + `, {"label": "paying", "value": 7}, {"label": "Not in paying", "value": 4503599627370496}]`,
 		},
 		{"times to convert have no breakdown", `, "breakdownFilter": {"breakdown": "k"}, "funnelsFilter": {"funnelVizType": "time_to_convert"}`, []string{`[1]`}, `null`},

@@ -73,16 +73,19 @@ func TestResults(t *testing.T) {
 			"[[" + first("9", outside) + "," + second("3", "2", outside) + "], [" + first("7", inside) + "," + second("1", "2", inside) + "]]",
 		},
 		{
-			"one cohort with everybody in it", two + paying, []string{`["7", 0, [7, 1], [null, 2e6], [null, 2e6]]`},
+			"one cohort with everybody in it", two + paying,
+			[]string{`["7", 0, [7, 1], [null, 2e6], [null, 2e6]]`},
 			"[[" + first("7", inside) + "," + second("1", "2", inside) + "], [" + first("0", outside) + "," + second("0", "null", outside) + "]]",
 		},
 		{"one cohort and no events", two + paying, nil, "[[" + first("0", outside) + "," + second("0", "null", outside) + "]]"},
 		{
 			"two cohorts have no others", two + `, "breakdownFilter": {"breakdown_type": "cohort", "breakdown": [7, 8]}`,
-			[]string{`["7", 0, [7, 1], [null, 2e6], [null, 2e6]]`}, "[[" + first("7", inside) + "," + second("1", "2", inside) + "]]",
+			[]string{`["7", 0, [7, 1], [null, 2e6], [null, 2e6]]`},
+			"[[" + first("7", inside) + "," + second("1", "2", inside) + "]]",
 		},
 		{
-			"rates of one cohort", two + rates + paying, []string{`[[["2020-01-01", 1, 1]], "7"]`},
+			"rates of one cohort", two + rates + paying,
+			[]string{`[[["2020-01-01", 1, 1]], "7"]`},
 			`[{` + days + `, "data": [100, 0, 0], "breakdown_value": "paying"}, {` + days + `, "data": [0, 0, 0], "breakdown_value": "Not in paying"}]`,
 		},
 		{
