@@ -3,6 +3,7 @@ package cohorts_test
 import (
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -223,5 +225,31 @@ func TestPanic(t *testing.T) {
 	}
 	if c := s.registry.Snapshot().Cohort(s.project, id); !c.Calculating() {
 		t.Errorf("the cohort is %+v", c)
+	}
+}
+
+// TestInDoubt: the members stay if it is not known whether the registry has been told to read them.
+func TestInDoubt(t *testing.T) {
+	dir := t.TempDir()
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zap.WarnLevel)
+	s := startOn(t, warehousetest.InDoubt{Store: store, Text: `"version":`}, func(c *cohorts.Config) { c.Logger = zap.New(core) })
+	s.load(t, people)
+	id := s.create(t, person("free"))
+	for logs.FilterMessage("the calculation of a cohort is tried again later").Len() == 0 {
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the test ends")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if err := s.registry.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c := s.settled(t, id); c.Version == 0 || s.members(t, id, c.Version) == "" {
+		t.Errorf("the members of %+v are gone", c)
 	}
 }

@@ -123,7 +123,9 @@ func (c *Calculator) compute(n name, place *admission.Place) error {
 	case c.open.Err() != nil:
 		return err
 	}
-	r.drop(c.open)
+	if !errors.Is(err, registry.ErrInDoubt) { // queries may read it; if not, it is deleted later with the old versions
+		r.drop()
+	}
 	switch {
 	case errors.Is(err, errSuperseded), errors.Is(context.Cause(ctx), errSuperseded):
 		c.metrics.calculations.WithLabelValues(superseded).Inc()

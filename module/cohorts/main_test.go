@@ -3,6 +3,7 @@ package cohorts_test
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -42,7 +43,17 @@ type server struct {
 // start starts a server on the registry in a folder.
 func start(t *testing.T, dir string, change func(*cohorts.Config)) *server {
 	t.Helper()
-	reg, house := warehousetest.Open(t, dir, clickhouse.Config{DSN: engine.DSN()})
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startOn(t, store, change)
+}
+
+// startOn starts a server on a registry.
+func startOn(t *testing.T, store registry.Store, change func(*cohorts.Config)) *server {
+	t.Helper()
+	reg, house := warehousetest.OpenOn(t, store, clickhouse.Config{DSN: engine.DSN()})
 	config := cohorts.Config{
 		Registry: reg, Logger: zap.NewNop(),
 		Executor: &execution.Executor{

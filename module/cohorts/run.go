@@ -82,12 +82,13 @@ func (r *run) settle(ctx context.Context) error {
 		return &backoff.OutageError{Err: err}
 	case !settled:
 		return errSuperseded
-	case same:
-		r.drop(ctx)
 	}
 	r.note(count, same)
 	if lost > 0 {
-		r.again(ctx)
+		r.again()
+	}
+	if same {
+		r.drop()
 	}
 	return nil
 }
@@ -193,15 +194,16 @@ func (r *run) note(count int64, same bool) {
 }
 
 // drop deletes the members of a version that no query will read. If ClickHouse is away, they are deleted later with the old versions.
-func (r *run) drop(ctx context.Context) {
-	if err := r.Executor.Shards.Of(r.project).DropVersion(ctx, r.place, r.project, r.cohort, r.version); err != nil && r.open.Err() == nil {
+func (r *run) drop() {
+	if err := r.Executor.Shards.Of(r.project).DropVersion(r.open, r.place, r.project, r.cohort, r.version); err != nil && r.open.Err() == nil {
 		r.Logger.Debug("members of an unused version are not deleted yet", append(r.fields(), clickhouse.Logged(err))...)
 	}
 }
 
-// again requests another calculation: some members were merged into other persons while they were written.
-func (r *run) again(ctx context.Context) {
-	if _, err := r.Registry.AwaitCohort(ctx, r.project, r.cohort); err != nil && r.open.Err() == nil {
+// again requests another calculation: some members were merged into other persons while they were written. It does not depend on whether the calculation
+// is still wanted: now that the version is settled, follow finds that it is not.
+func (r *run) again() {
+	if _, err := r.Registry.AwaitCohort(r.open, r.project, r.cohort); err != nil && r.open.Err() == nil {
 		r.Logger.Debug("a cohort is not computed again", append(r.fields(), zap.Error(err))...)
 	}
 }

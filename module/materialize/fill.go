@@ -88,7 +88,9 @@ func (f *Filler) fill(n name, place *admission.Place) {
 	case f.open.Err() != nil:
 		return // the next fill gives up this table
 	}
-	r.drop()
+	if !errors.Is(err, registry.ErrInDoubt) { // runs may read it; if not, it is dropped later with the old ones
+		r.drop()
+	}
 	switch {
 	case errors.Is(err, errSuperseded), errors.Is(context.Cause(ctx), errSuperseded):
 		f.metrics.fills.WithLabelValues(superseded).Inc()

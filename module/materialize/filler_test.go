@@ -3,6 +3,7 @@ package materialize_test
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -87,6 +89,27 @@ func TestPanic(t *testing.T) {
 	until(t, func() bool { return s.registry.Snapshot().Endpoint(s.project, "broken").Current().Table.Errors > 0 })
 	if table := s.registry.Snapshot().Endpoint(s.project, "broken").Current().Table; table.LastError != "The fill failed." {
 		t.Errorf("the table is %+v", table)
+	}
+}
+
+// TestInDoubt: the table stays if it is not known whether the registry has been told to read it.
+func TestInDoubt(t *testing.T) {
+	dir := t.TempDir()
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startOn(t, warehousetest.InDoubt{Store: store, Text: `"fill":`}, time.Hour, admission.Limits{Places: 8, Project: 4, Queue: 10}, func(*execution.Executor) {})
+	load(t, s.project, "a")
+	e := s.create(t, "doubtful", byEvent)
+	table := s.settled(t, "doubtful", 1)
+	_, release, err := s.registry.Lock(t.Context(), fmt.Sprintf("table-%d-%s-1", s.project, e.ID), "test") // waits for the end of the fill
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if got := rows(t, s.project, e, 1, table.Fill); got != `["a", 1]` {
+		t.Errorf("runs read %s", got)
 	}
 }
 

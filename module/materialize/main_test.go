@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -55,7 +56,16 @@ func startLimited(t *testing.T, dir string, keep time.Duration, limits admission
 
 func startChanged(t *testing.T, dir string, keep time.Duration, limits admission.Limits, change func(*execution.Executor)) *server {
 	t.Helper()
-	reg, house := warehousetest.Open(t, dir, clickhouse.Config{DSN: engine.DSN()})
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startOn(t, store, keep, limits, change)
+}
+
+func startOn(t *testing.T, store registry.Store, keep time.Duration, limits admission.Limits, change func(*execution.Executor)) *server {
+	t.Helper()
+	reg, house := warehousetest.OpenOn(t, store, clickhouse.Config{DSN: engine.DSN()})
 	executor := execution.Executor{Shards: warehouse.Only(house), Databases: new(execution.Databases), Places: admission.New(limits)}
 	computing := executor
 	calculator := cohorts.New(cohorts.Config{Registry: reg, Logger: zap.NewNop(), Executor: &computing})

@@ -2,6 +2,8 @@
 package warehousetest
 
 import (
+	"bytes"
+	"context"
 	"path/filepath"
 	"testing"
 	"time"
@@ -25,6 +27,12 @@ func Open(tb testing.TB, dir string, config clickhouse.Config) (*registry.Regist
 	if err != nil {
 		tb.Fatal(err)
 	}
+	return OpenOn(tb, store, config)
+}
+
+// OpenOn is Open for a registry that is kept in a store, which it closes too.
+func OpenOn(tb testing.TB, store registry.Store, config clickhouse.Config) (*registry.Registry, *warehouse.Warehouse) {
+	tb.Helper()
 	reg, err := registry.Open(tb.Context(), store, registry.Options{Poll: poll})
 	if err != nil {
 		tb.Fatal(err)
@@ -48,4 +56,22 @@ func closeLater(tb testing.TB, closeIt func() error) {
 			tb.Error(err)
 		}
 	})
+}
+
+// InDoubt is a store that does each write of a record whose data contain Text, and then says that the write is in doubt.
+type InDoubt struct {
+	registry.Store
+
+	Text string
+}
+
+// Write writes to the store.
+func (s InDoubt) Write(ctx context.Context, w *registry.Write) (uint64, error) {
+	revision, err := s.Store.Write(ctx, w)
+	for i := range w.Put {
+		if err == nil && bytes.Contains(w.Put[i].Data, []byte(s.Text)) {
+			return 0, registry.ErrInDoubt
+		}
+	}
+	return revision, err
 }
