@@ -192,13 +192,13 @@ func (b *builder) interval(dates *insight.Range) hogql.Expr {
 	})
 }
 
-// lower returns the earliest time of events that count. Unlike in other insights, a day counts from midnight even if date_from is so many
-// hours ago (contract: stickiness.md, section 2).
+// lower returns the earliest time of events that count. Unlike in other insights, a month counts from its first day, and a day from
+// midnight (contract: stickiness.md, section 2).
 func (b *builder) lower(dates *insight.Range) time.Time {
 	if b.query.DateRange.Explicit || dates.All {
 		return dates.Lower
 	}
-	if b.query.Interval == query.Day {
+	if b.query.Interval == query.Day || b.query.Interval.Months() > 0 {
 		return dates.Floor(dates.From)
 	}
 	return dates.Lower
