@@ -95,6 +95,9 @@ func relative(text string, now time.Time, weekStart int) (Moment, bool) {
 	if !ok {
 		return Moment{}, false
 	}
+	if unit == 'q' && edge != "" {
+		t = months(now, 3*count) // a calendar quarter
+	}
 	return Moment{Time: atEdge(t, unit, edge, weekStart), Unit: unit, Count: count, Edge: edge}, true
 }
 
@@ -114,7 +117,7 @@ func back(t time.Time, count int, unit byte) (time.Time, bool) {
 	case 'm':
 		return months(t, count), true
 	case 'q':
-		return months(t, 3*count), true
+		return t.AddDate(0, 0, -7*13*count), true
 	case 'y':
 		return months(t, 12*count), true
 	}
