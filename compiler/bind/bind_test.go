@@ -106,7 +106,8 @@ func TestPlaceholders(t *testing.T) {
 				"14:15: Placeholder {d.e} is not available in this context. You can use the following: a, ccc",
 		},
 		{
-			"long names given", "select {cc}", map[string]any{strings.Repeat("a", 1000): 1, "b": 2},
+			"long names given", "select {cc}",
+			map[string]any{strings.Repeat("a", 1000): 1, "b": 2},
 			"8:10: Placeholder {cc} is not available in this context. You can use the following: " + strings.Repeat("a", 60) + "…, b",
 		},
 		{"an object", "select {a}", map[string]any{"a": map[string]any{}}, "7:10: The value of placeholder {a} cannot be used: an object is not a constant"},

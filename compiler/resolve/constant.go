@@ -119,14 +119,11 @@ func constantText(e resolved.Expr) (string, bool) {
 
 // constantOf returns a constant, or the one that an alias stands for; nil for any other expression.
 func constantOf(e resolved.Expr) *resolved.Const {
-	switch e := e.(type) {
-	case *resolved.Const:
-		return e
-	case *resolved.AliasRef:
-		return e.Const
-	default:
-		return nil
+	if ref, ok := e.(*resolved.AliasRef); ok {
+		return ref.Const
 	}
+	c, _ := e.(*resolved.Const)
+	return c
 }
 
 // isMistake reports whether an expression is a NULL that replaces something refused.
