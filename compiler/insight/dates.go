@@ -293,13 +293,12 @@ func (r *Range) Previous(compare *query.Compare, attr string) (Range, error) {
 		p.shiftLower(r)
 		return p, nil
 	}
-	unfinished := r.unfinishedDay()
-	if unfinished {
+	if r.unfinishedDay() {
 		length = wall(filter.StartOfDay(r.To, 1)).Add(-time.Microsecond).Sub(wall(r.From))
 	}
 	zone := r.From.Location()
 	from := wall(r.From).Add(-length)
-	if clock := r.Interval.Clock(); clock == 0 || clock == time.Hour || unfinished { // both ends keep their time of day
+	if clock := r.Interval.Clock(); clock == 0 || clock == time.Hour { // both ends keep their time of day
 		from = time.Date(from.Year(), from.Month(), from.Day(), r.From.Hour(), r.From.Minute(), r.From.Second(), r.From.Nanosecond(), time.UTC)
 		if !from.Before(wall(r.From)) { // the range is shorter than a day
 			from = from.AddDate(0, 0, -1)
@@ -318,35 +317,13 @@ func (r *Range) Shifted(t time.Time, other *Range) time.Time {
 	return unwall(wall(r.From).Add(wall(t).Sub(wall(other.From))), r.From.Location())
 }
 
-// PreviousUnit returns the whole calendar unit before the one that the range begins with, if it is this week, month, quarter or year so far,
-// such as mStart. Otherwise, or if that has too many buckets, it returns false.
-func (r *Range) PreviousUnit() (Range, bool) {
-	p := *r
-	back := map[byte][3]int{'w': {0, 0, -7}, 'm': {0, -1, 0}, 'q': {0, -3, 0}, 'y': {-1, 0, 0}}[r.from.Unit]
-	if back == [3]int{} || r.from.Edge != "Start" || r.from.Count != 0 || !r.unfinished() {
-		return p, false
-	}
-	from := r.From.AddDate(back[0], back[1], back[2])
-	if r.From.Equal(filter.StartOfDay(r.From, 0)) {
-		from = filter.StartOfDay(from.Add(noon*time.Hour), 0)
-	}
-	p.Span, p.Lower = Span{from, r.From.Add(-time.Microsecond)}, from
-	return p, p.check() == nil
-}
-
-// unfinished reports whether the range ends with the present, whatever its buckets are.
-func (r *Range) unfinished() bool {
-	return !r.explicit && !r.wholeOnly && !r.toGiven && r.to.Relative()
-}
-
-// unfinishedDay reports whether a range of hours or minutes begins with the start of a day and ends with the present. Such a range is
-// compared with whole days.
+// unfinishedDay reports whether a range of hours begins with the start of a day and ends with the present. Such a range is compared with
+// whole days.
 func (r *Range) unfinishedDay() bool {
-	clock := r.Interval.Clock()
-	if clock < time.Minute || !r.unfinished() || !r.from.Relative() || strings.ContainsRune("sMh", rune(r.from.Unit)) {
+	if r.Interval != query.Hour || r.explicit || r.wholeOnly || r.toGiven || !r.to.Relative() {
 		return false
 	}
-	return clock == time.Hour || r.From.Equal(filter.StartOfDay(r.From, 0))
+	return r.from.Relative() && !strings.ContainsRune("sMh", rune(r.from.Unit))
 }
 
 func wholeWeeks(m filter.Moment) bool {

@@ -176,13 +176,8 @@ func (b *builder) prepare() error {
 	return nil
 }
 
-// previous returns the range that the current one is compared with. This month so far is compared with all of the last one.
+// previous returns the range that the current one is compared with.
 func (b *builder) previous(current *insight.Range) (insight.Range, error) {
-	if b.q.Compare.To == "" {
-		if unit, ok := current.PreviousUnit(); ok {
-			return unit, nil
-		}
-	}
 	attr := b.q.Field("compareFilter.compare_to")
 	if b.total() {
 		return current.PreviousDays(b.w, &b.q.Common, b.q.Interval, b.q.Compare, attr)
