@@ -173,7 +173,7 @@ func TestStats(t *testing.T) {
 // TestLingers ends queries that do not notice it at once. The engine still runs them until their owner is told that they have ended.
 func TestLingers(t *testing.T) {
 	c := openWith(t, clickhouse.Config{DSN: engine.DSN(), Embedded: true})
-	const deaf = "SELECT countSubstrings(repeat('a', 60000), concat(repeat('a', 20000), 'mark:deaf')) AS n"
+	const deaf = "SELECT countSubstrings(repeat('a', 100000), concat(repeat('a', 40000), 'mark:deaf')) AS n"
 	for name, run := range map[string]func(context.Context, clickhouse.Query) error{
 		"a query": func(ctx context.Context, q clickhouse.Query) error {
 			_, err := c.Query(ctx, q, &rows{})

@@ -96,7 +96,8 @@ const (
 	maxLingerWait = time.Second
 )
 
-// runs reports whether the embedded engine still runs a query, which it is told to stop. An engine that does not answer is being restarted.
+// runs reports whether the embedded engine still runs a query, which it is told to stop. One that is too busy to answer may; one that can't be
+// reached is being restarted.
 func (c *Client) runs(h *host, id string) (running bool) {
 	asking, cancel := c.shortContext(c.open)
 	defer cancel()
@@ -108,5 +109,5 @@ func (c *Client) runs(h *host, id string) (running bool) {
 		running = rows.Next()
 		return errors.Join(rows.Err(), rows.Close())
 	})
-	return running && err == nil
+	return running && err == nil || asking.Err() != nil && c.open.Err() == nil
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,6 +71,9 @@ func (g *gathering) share(ctx context.Context, one *gathered) error {
 	for {
 		select {
 		case err := <-one.done:
+			if crash, ok := errors.AsType[*panicError](err); ok {
+				panic(crash.Error()) // of the delivery, which can give up what it delivers
+			}
 			return err
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -135,6 +140,24 @@ func (one *gathered) fits(other *gathered) bool {
 	return one.table == other.table && slices.Equal(one.columns, other.columns) && maps.Equal(one.store.layout[one.table], other.store.layout[other.table])
 }
 
+// panicError is a panic in a goroutine that works for several deliveries.
+type panicError struct {
+	cause any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("%v\n%s", p.cause, p.stack) }
+
+// tryRun is run. A panic is the error.
+func (g *gathering) tryRun(ctx context.Context, blocks []*gathered) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = &panicError{cause, debug.Stack()}
+		}
+	}()
+	return g.run(ctx, blocks)
+}
+
 // insertAll inserts blocks as one. It is canceled when nobody waits for it any more.
 func (g *gathering) insertAll(blocks []*gathered) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(blocks[0].ctx))
@@ -148,7 +171,10 @@ func (g *gathering) insertAll(blocks []*gathered) {
 			}
 		})()
 	}
-	err := g.run(ctx, blocks)
+	err := g.tryRun(ctx, blocks)
+	if errors.As(err, new(*panicError)) && len(blocks) > 1 {
+		err = errAlone
+	}
 	if refused, ok := errors.AsType[*clickhouse.Error](err); ok && refused.ByData() && len(blocks) > 1 || blocks[0].asked != nil && tooLarge(err) {
 		err = errAlone
 	}

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -191,6 +192,42 @@ func TestGatheringFails(t *testing.T) {
 		ran.check(t, "a stays")
 		if g.active != 0 || g.inserting != 0 || len(g.waiting) != 0 {
 			t.Errorf("left over: %+v", g)
+		}
+	})
+}
+
+// TestGatheringPanics: a panic of what is done for several deliveries is one of the delivery that causes it.
+func TestGatheringPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gathering{run: func(_ context.Context, blocks []*gathered) error {
+			for _, one := range blocks {
+				if one.rows[0].key == "bad" {
+					panic("a defect")
+				}
+			}
+			return nil
+		}}
+		insert := func(key string) (outcome any) {
+			defer func() {
+				if crash := recover(); crash != nil {
+					outcome = strings.HasPrefix(fmt.Sprint(crash), "a defect\n")
+				}
+			}()
+			return g.insert(t.Context(), &store{}, block{table: "a", rows: []row{{key: key}}})
+		}
+		leave, leaveToo := g.enter(), g.enter()
+		var good, bad any
+		var all sync.WaitGroup
+		all.Go(func() { good = insert("good") })
+		all.Go(func() { bad = insert("bad") })
+		all.Wait()
+		if good != errAlone || bad != errAlone {
+			t.Errorf("together: %v and %v", good, bad)
+		}
+		leave()
+		leaveToo()
+		if good, bad = insert("good"), insert("bad"); good != nil || bad != true {
+			t.Errorf("alone: %v and %v", good, bad)
 		}
 	})
 }

@@ -149,7 +149,7 @@ func (p *people) loadMerging(ctx context.Context, records []record.Record) error
 	return p.loadIDsOf(ctx, persons...)
 }
 
-// loadIDsOf looks up all distinct ids of persons, however many these are: one person can have more than a bounded lookup finds.
+// loadIDsOf looks up all distinct ids of persons. Those of one person are found however many they are: a batch can't have fewer persons.
 func (p *people) loadIDsOf(ctx context.Context, persons ...*person) error {
 	wanted := map[uuid.UUID]*person{}
 	for _, one := range persons {
@@ -160,7 +160,9 @@ func (p *people) loadIDsOf(ctx context.Context, persons ...*person) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	defer p.store.bound(false)()
+	if len(wanted) == 1 {
+		defer p.store.bound(false)()
+	}
 	err := p.store.query(ctx, "SELECT distinct_id, argMax(person_id, version) AS owner, max(version), argMax(is_deleted, version) AS gone "+
 		"FROM person_distinct_id2 WHERE team_id = {project:Int64} AND distinct_id IN "+
 		"(SELECT distinct_id FROM person_distinct_id2 WHERE team_id = {project:Int64} AND person_id IN {persons:Array(UUID)}) "+

@@ -213,13 +213,19 @@ func (i *Ingester) Deliver(ctx context.Context, options Options, records []recor
 	for n := range records {
 		records[n].Line = n + 1
 	}
-	for batch := range slices.Chunk(records, deliveredRecords) {
-		if err := room.inTurn(ctx, s, func(ctx context.Context) error { return s.write(ctx, batch) }); err != nil {
+	written := false
+	defer func() { // also if it panics
+		if !written {
 			room.delivery = nil
 			i.layout.Store(nil)
+		}
+	}()
+	for batch := range slices.Chunk(records, deliveredRecords) {
+		if err := room.inTurn(ctx, s, func(ctx context.Context) error { return s.write(ctx, batch) }); err != nil {
 			return s.result(), fmt.Errorf("delivering events of project %d: %w", options.Project, err)
 		}
 	}
+	written = true
 	return s.result(), nil
 }
 

@@ -88,7 +88,9 @@ func TestHangUp(t *testing.T) {
 		t.Skip("the peak of a process's memory is read from /proc")
 	}
 	const limit = 256 << 20
-	e := start(t, config(t.TempDir()), zap.NewNop())
+	cfg := config(t.TempDir())
+	cfg.MaxQueries = 2
+	e := start(t, cfg, zap.NewNop())
 	c := connect(t, e)
 	for n := range 300 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n%100)*100*time.Microsecond)

@@ -33,6 +33,10 @@ test("mistakes are underlined where the API counts them, with their fixes", () =
 describe("variables", () => {
 	const plan: Variable = { id: "1", name: "Plan", code_name: "plan", type: "String", default_value: "free", values: null, is_multi: false };
 
+	test("null is no variables", () => {
+		expect(toQuery("select {variables.plan}", [], {}, null)).toBeUndefined();
+	});
+
 	test("those of a text, once each", () => {
 		expect(usedNames("select {variables.plan}, { variables . year } where {variables.plan} != {other}")).toEqual(["plan", "year"]);
 		expect(usesFilters("where {filters}")).toBe(true);

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
@@ -127,7 +126,10 @@ func (w *work) deliverPart(ctx context.Context, target Target, p *part) error {
 	}
 	var parser record.Parser
 	for p.refused == nil && len(p.entries) > 0 {
-		if err := w.deliverSome(ctx, target, p, p.next(&parser)); err != nil {
+		err := try(func() error { return w.deliverSome(ctx, target, p, p.next(&parser)) })
+		if errors.As(err, new(*RefusedError)) {
+			p.refused = err
+		} else if err != nil {
 			return err
 		}
 	}
@@ -144,7 +146,7 @@ func (w *work) deliverPart(ctx context.Context, target Target, p *part) error {
 func (w *work) deliverSome(ctx context.Context, target Target, p *part, next some) error {
 	bad := map[int]error{} // by place
 	if len(next.records) > 0 {
-		report, err := try(ctx, target, p.project, next.records)
+		report, err := target.Deliver(ctx, p.project, next.records)
 		if errors.As(err, new(*RefusedError)) {
 			p.refused = err
 			return nil
@@ -178,14 +180,14 @@ func (w *work) deliverSome(ctx context.Context, target Target, p *part, next som
 	return nil
 }
 
-// try delivers records. A panic refuses them: the next try, or the next start of the process, would end in the same way.
-func try(ctx context.Context, target Target, project int64, records []record.Record) (report ingest.Report, err error) {
+// try delivers something. A panic refuses it: the next try, or the next start of the process, would end in the same way.
+func try(deliver func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = &RefusedError{fmt.Errorf("BUG: delivering them panics: %v\n%s", cause, debug.Stack())}
 		}
 	}()
-	return target.Deliver(ctx, project, records)
+	return deliver()
 }
 
 // aside writes what can't be delivered to a file, so that the rest can go on.

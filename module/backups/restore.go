@@ -21,6 +21,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
+	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -299,18 +300,18 @@ func (r *restore) checkTables(ctx context.Context, again bool) error {
 	return nil
 }
 
-// checkServer refuses to continue while a ClickHouse server lacks the rows: the operator has to bring them there. A project may have lost the rows of a
-// table since the backup was made: it was deleted, or its cohorts, or the rows were older than it keeps them.
+// checkServer refuses to continue while a ClickHouse server lacks all events or people: the operator has to bring them there. A project may have lost
+// the rows of a table since the backup was made: it was deleted, or its cohorts, or the rows were older than it keeps them.
 func (r *restore) checkServer(ctx context.Context) error {
-	for _, t := range r.tables {
-		rows, err := r.Shards.Main().CountByProject(ctx, t.Name)
+	for _, table := range physical.WithoutLogs() {
+		rows, err := r.Shards.Main().CountByProject(ctx, table)
 		if err != nil {
-			return fmt.Errorf("counting the rows of the table %s: %w", t.Name, err)
+			return fmt.Errorf("counting the rows of the table %s: %w", table, err)
 		}
 		for project := range rows {
 			r.last = max(r.last, project)
 		}
-		at := slices.IndexFunc(r.m.Tables, func(copied backup.Table) bool { return copied.Name == t.Name })
+		at := slices.IndexFunc(r.m.Tables, func(copied backup.Table) bool { return copied.Name == table })
 		if at < 0 || len(r.m.Tables[at].Columns) == 0 {
 			continue
 		}
@@ -322,12 +323,12 @@ func (r *restore) checkServer(ctx context.Context) error {
 		}
 		switch {
 		case len(missing) == 0:
-		case len(rows) == 0:
+		case len(rows) == 0 && (table == physical.Events || table == physical.Persons):
 			return refused("the table %s on the ClickHouse server has no rows, and had some when the backup was made: "+
-				"bring the tables there first, as the documentation of backups says", t.Name)
+				"bring the tables there first, as the documentation of backups says", table)
 		default:
 			r.Logger.Warn("projects have no rows in a table on the ClickHouse server, and had some when the backup was made",
-				zap.String("table", t.Name), zap.Int64s("projects", missing))
+				zap.String("table", table), zap.Int64s("projects", missing))
 		}
 	}
 	r.step.Tables = true

@@ -13,7 +13,7 @@ func (w *Warehouse) Materialize(ctx context.Context, at *admission.Place, m clic
 	if err := check(at, m.Project); err != nil {
 		return 0, err
 	}
-	m.Yields = at.Yields()
+	m.Yields, m.Lingers = at.Yields(), at.Keep
 	return w.client.Materialize(ctx, m)
 }
 

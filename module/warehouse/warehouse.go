@@ -179,6 +179,7 @@ func (w *Warehouse) Describe(ctx context.Context, at *admission.Place, q clickho
 	if err := check(at, q.Project); err != nil {
 		return nil, err
 	}
+	q.Lingers = at.Keep
 	return w.client.Describe(ctx, q)
 }
 

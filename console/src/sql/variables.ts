@@ -34,12 +34,12 @@ export function toQuery(
 	text: string,
 	defined: readonly Variable[],
 	given: Record<string, unknown>,
-	before: Record<string, VariableUse> = {},
+	before?: Record<string, VariableUse> | null,
 ): Record<string, VariableUse> | undefined {
 	const used = usedNames(text).flatMap((name): [string, VariableUse][] => {
 		const variable = defined.find((v) => v.code_name === name);
 		if (variable) return [[variable.id, useOf(variable, given[name])]];
-		return Object.entries(before).filter(([, use]) => use.code_name === name);
+		return Object.entries(before ?? {}).filter(([, use]) => use.code_name === name);
 	});
 	return used.length > 0 ? Object.fromEntries(used) : undefined;
 }
