@@ -221,7 +221,7 @@ func TestGatheringPanics(t *testing.T) {
 		all.Go(func() { good = insert("good") })
 		all.Go(func() { bad = insert("bad") })
 		all.Wait()
-		if good != errAlone || bad != errAlone {
+		if good != errAlone || bad != errAlone { //nolint:errorlint // it is never wrapped
 			t.Errorf("together: %v and %v", good, bad)
 		}
 		leave()
