@@ -254,8 +254,6 @@ func TestDashboardFromTemplate(t *testing.T) {
 	}
 }
 
-// TestMistakenTiles: a mistake in one insight's query is reported in its tile, in every answer that is a dashboard, and the other insights have their
-// results. A mistake in the request itself is reported for all.
 // TestTooManyTiles: tiles are counted before they are read.
 func TestTooManyTiles(t *testing.T) {
 	w, _ := powersWorld(t)
@@ -268,6 +266,8 @@ func TestTooManyTiles(t *testing.T) {
 	}
 }
 
+// TestMistakenTiles: a mistake in one insight's query is reported in its tile, in every answer that is a dashboard, and the other insights have their
+// results. A mistake in the request itself is reported for all.
 func TestMistakenTiles(t *testing.T) {
 	w, good := insightWorld(t)
 	w.loseClickHouse(t)

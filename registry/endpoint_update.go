@@ -113,7 +113,7 @@ func (u EndpointUpdate) apply(t *tx, e *Endpoint, at time.Time) error {
 		before = nil
 	}
 	if renewed {
-		if err := (&versionRecord{Version: v}).checkSize(); err != nil {
+		if err := checkSize("query", "This version of the endpoint", len(v.Query), MaxRecord); err != nil {
 			return err
 		}
 	}

@@ -589,3 +589,16 @@ func TestPurgeSessions(t *testing.T) {
 		}
 	}
 }
+
+// TestVersionFits: what an update removes does not count.
+func TestVersionFits(t *testing.T) {
+	r, p := fresh(t)
+	given := registry.NewEndpoint{Project: p.ID, Name: "e", Query: large(100), Description: strings.Repeat("d", registry.MaxRecord*6/10)}
+	must(r.CreateEndpoint(t.Context(), given, now))(t)
+	if _, err := r.UpdateEndpoint(t.Context(), p.ID, "e", registry.EndpointUpdate{Query: large(registry.MaxRecord / 2)}, now); err == nil {
+		t.Error("a large query with the large description is not refused")
+	}
+	if _, err := r.UpdateEndpoint(t.Context(), p.ID, "e", registry.EndpointUpdate{Query: large(registry.MaxRecord / 2), Description: new(string)}, now); err != nil {
+		t.Errorf("a large query in place of the large description: %v", err)
+	}
+}

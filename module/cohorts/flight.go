@@ -127,7 +127,7 @@ func (c *Calculator) compute(n name, place *admission.Place) error {
 		r.drop()
 	}
 	switch {
-	case errors.Is(err, errSuperseded), errors.Is(context.Cause(ctx), errSuperseded):
+	case errors.Is(err, errSuperseded), errors.Is(context.Cause(ctx), errSuperseded) && !errors.Is(err, registry.ErrInDoubt):
 		c.metrics.calculations.WithLabelValues(superseded).Inc()
 		return nil
 	case backoff.IsOutage(err):

@@ -3,6 +3,7 @@ package trends_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -61,6 +62,31 @@ func TestLongFormulas(t *testing.T) {
 				t.Errorf("%v, want a mistake that contains %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestManyPoints: an answer that would be too large is refused before its points are made, however few rows there are.
+func TestManyPoints(t *testing.T) {
+	t.Parallel()
+	built, err := build(`"series": [{"event": "a"}], "interval": "hour", "dateRange": {"date_from": "-400d"}, "breakdownFilter": {"breakdown": "k", "breakdown_limit": 1000}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := func(n int) func(func([]byte) bool) {
+		return func(yield func([]byte) bool) {
+			for i := range n {
+				if !yield(fmt.Appendf(nil, `[0, 0, 1, ["v%d"], ["2020-01-01 00:00:00"], [1]]`, i)) {
+					return
+				}
+			}
+		}
+	}
+	if _, err := built.Shape(rows(2)); err != nil {
+		t.Error(err)
+	}
+	_, err = built.Shape(rows(1000))
+	if mistake, ok := errors.AsType[*diag.Error](err); !ok || mistake.Attr != "breakdownFilter" || !strings.Contains(mistake.Detail, "it may have 2000000") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -82,6 +82,9 @@ func (s *shaper) draw(rows iter.Seq[[]byte]) (*drawing, error) {
 	for i := range d.periods {
 		d.axes[i] = newAxis(&d.periods[i])
 	}
+	if err := s.checkPoints(found.parts, d.axes); err != nil {
+		return nil, err
+	}
 	d.lines = s.lines(found.parts, d.axes)
 	for i := range d.lines {
 		s.finish(&d.lines[i])
@@ -275,6 +278,25 @@ func (s *shaper) readRanked(row []byte, out *found) error {
 }
 
 // lines puts parts on their axes. Without a breakdown there is a line for each lane, even if it has no rows.
+// maxPoints bounds the points of an answer with a breakdown. One with more would be larger than any answer may be: a point takes 40 bytes or more, with
+// its day and its label.
+const maxPoints = 2_000_000
+
+// checkPoints refuses an answer with too many points before they are made: a line has one for each interval, however few rows it has.
+func (s *shaper) checkPoints(parts []part, axes []*axis) error {
+	if s.q.Breakdowns == nil || s.total {
+		return nil
+	}
+	points := 0
+	for _, p := range parts {
+		points += len(axes[p.lane.period].starts)
+	}
+	if points > maxPoints {
+		return unsupported(s.q.Breakdowns.At, "The answer has %d points; it may have %d. Use a longer interval, a shorter range or fewer breakdown values.", points, maxPoints)
+	}
+	return nil
+}
+
 func (s *shaper) lines(parts []part, axes []*axis) []line {
 	var lines []line
 	at := map[lane]int{}
