@@ -56,6 +56,14 @@ func NewObjects(columns []string) *Objects {
 	return o
 }
 
+// NameBytes returns how many bytes the names take in each object.
+func (o *Objects) NameBytes() (n int) {
+	for _, member := range o.members {
+		n += len(member)
+	}
+	return n
+}
+
 // Append appends a row, a JSON array, as an object.
 func (o *Objects) Append(dst, row []byte) ([]byte, error) {
 	if len(o.members) == 0 {

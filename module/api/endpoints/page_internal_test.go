@@ -1,6 +1,7 @@
 package endpoints
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func TestLongNames(t *testing.T) {
 		}
 	}
 	kept := built.Result()
-	const refusal = "400 query_too_large: The names of the columns take 400000 bytes in each of the 1000 rows, and may take 256 MiB in a page. " +
+	const refusal = "400 query_too_large: The names of the columns take 400010 bytes in each of the 1000 rows, and may take 256 MiB in a page. " +
 		"Ask for fewer rows, or give the columns shorter names."
 	for _, tt := range []struct {
 		name   string
@@ -31,16 +32,18 @@ func TestLongNames(t *testing.T) {
 		limit  int
 		length int // of the names
 		want   string
+		of     string // what they consist of; "x" by default
 	}{
-		{"objects", result.AsObjects, 1000, 400_000, refusal},
-		{"all objects", result.AsObjects, -1, 400_000, refusal},
-		{"lines", result.AsNDJSON, 1000, 400_000, refusal},
-		{"few objects", result.AsObjects, 100, 400_000, ""},
-		{"short names", result.AsObjects, 1000, 200, ""},
-		{"arrays", result.AsArrays, 1000, 400_000, ""},
-		{"a table", result.AsCSV, 1000, 400_000, ""},
+		{"objects", result.AsObjects, 1000, 400_000, refusal, ""},
+		{"all objects", result.AsObjects, -1, 400_000, refusal, ""},
+		{"lines", result.AsNDJSON, 1000, 400_000, refusal, ""},
+		{"few objects", result.AsObjects, 100, 400_000, "", ""},
+		{"short names", result.AsObjects, 1000, 200, "", ""},
+		{"names that take six times as much in JSON", result.AsObjects, 1000, 66_668, strings.Replace(refusal, "400010", "400018", 1), "\x01"},
+		{"arrays", result.AsArrays, 1000, 400_000, "", ""},
+		{"a table", result.AsCSV, 1000, 400_000, "", ""},
 	} {
-		half := strings.Repeat("x", tt.length/2)
+		half := strings.Repeat(cmp.Or(tt.of, "x"), tt.length/2)
 		e := cache.NewEntry(kept, time.Now(), &execution.Details{Columns: []string{half, half}}, 0)
 		got := ""
 		if err := checkPage(&result.Plan{View: result.View{Format: tt.format, Limit: tt.limit}}, e); err != nil {

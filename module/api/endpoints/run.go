@@ -11,6 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/rows"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -157,13 +158,18 @@ func checkPage(p *result.Plan, e *cache.Entry) error {
 	if p.Format != result.AsObjects && p.Format != result.AsNDJSON {
 		return nil
 	}
-	names := 0
-	if done, ok := e.Meta.(*execution.Details); ok {
-		for _, name := range done.Columns {
-			names += len(name)
-		}
+	done, ok := e.Meta.(*execution.Details)
+	if !ok {
+		return nil
 	}
-	if n := e.Result.PageLen(p.Offset, p.Limit); n*names > maxNameBytes {
+	names, n := 0, e.Result.PageLen(p.Offset, p.Limit)
+	for _, name := range done.Columns {
+		names += len(name)
+	}
+	if n*names > maxNameBytes/6 { // a character takes up to six
+		names = rows.NewObjects(done.Columns).NameBytes()
+	}
+	if n*names > maxNameBytes {
 		return api.Invalid("limit", "query_too_large", "The names of the columns take %d bytes in each of the %d rows, and may take %s in a page. "+
 			"Ask for fewer rows, or give the columns shorter names.", names, n, humanize.IBytes(maxNameBytes))
 	}
