@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -574,8 +575,8 @@ func TestPanics(t *testing.T) {
 		c.numbers = func(context.Context, *registry.Snapshot, *registry.Alert, *Rule, time.Time) ([]Series, error) {
 			panic("numbers")
 		}
-		tries := 0
-		c.sending.do = func(name) { tries++; panic("sending") }
+		var tries atomic.Int64
+		c.sending.do = func(name) { tries.Add(1); panic("sending") }
 		c.begin()
 		defer closed(t, c)
 		a := w.alert(nil)
@@ -583,8 +584,8 @@ func TestPanics(t *testing.T) {
 		if got := w.checks(a); got != "Errored" {
 			t.Errorf("the checks are %s", got)
 		}
-		if tries < 2 || tries > 5 {
-			t.Errorf("tried to send %d times", tries)
+		if n := tries.Load(); n < 2 || n > 5 {
+			t.Errorf("tried to send %d times", n)
 		}
 	})
 }
