@@ -379,7 +379,7 @@ func TestStaleIfError(t *testing.T) {
 		{"outage, too old", fresh + stale, use, fail, "load A2: connection refused"},
 		{"not admitted", 11 * time.Second, noStale, turnAway, "load A2: too many queries"},
 		{"error", 11 * time.Second, noStale, refuse, "load A2: unknown column"},
-		{"panic", 11 * time.Second, noStale, crash, "BUG: the load of a result panicked: load A2"},
+		{"panic", 11 * time.Second, noStale, crash, "BUG: a panic: load A2"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -472,7 +472,7 @@ func TestPanicsReachAllWaiters(t *testing.T) {
 		k := key(1, "")
 		callers := []*caller{w.call(k, use), w.call(k, use)}
 		w.end("A1", crash)
-		const text = "BUG: the load of a result panicked: load A1"
+		const text = "BUG: a panic: load A1"
 		wantCallers(t, callers, text, text)
 		var crash *cache.PanicError
 		if !errors.As(callers[0].err, &crash) || !strings.Contains(string(crash.Stack), "world_test.go") {

@@ -42,7 +42,17 @@ type flight struct {
 	done  chan struct{}
 }
 
-// PanicError is the error of a load that panicked or exited its goroutine.
+// Try does something. If that panics, the error is a *PanicError.
+func Try(do func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &PanicError{Value: value, Stack: debug.Stack()}
+		}
+	}()
+	return do()
+}
+
+// PanicError is the error of a load that panicked or exited its goroutine, or of something else that panicked.
 type PanicError struct {
 	Value any    // the value passed to panic; nil if the load exited its goroutine
 	Stack []byte // the stack of the load
@@ -53,7 +63,7 @@ func (e *PanicError) Error() string {
 	if e.Value == nil {
 		return "BUG: the load of a result exited its goroutine"
 	}
-	return fmt.Sprintf("BUG: the load of a result panicked: %v", e.Value)
+	return fmt.Sprintf("BUG: a panic: %v", e.Value)
 }
 
 // Unwrap returns the panic's value if it is an error.

@@ -157,7 +157,7 @@ func (m *model) end(f *modelFlight, o outcome, expired bool) {
 	text := map[outcome]string{
 		fail:   fmt.Sprintf("load %s: %v", f.name, errOutage),
 		refuse: fmt.Sprintf("load %s: %v", f.name, errMistake), turnAway: fmt.Sprintf("load %s: %v", f.name, errFull),
-		crash:  "BUG: the load of a result panicked: load " + f.name,
+		crash:  "BUG: a panic: load " + f.name,
 		vanish: "BUG: the load of a result exited its goroutine",
 	}[o]
 	if expired {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -158,7 +159,7 @@ func (c *Calculator) begin(n name) *flight {
 	c.flights[n] = f
 	c.done.Go(func() {
 		f.err = rescue.Do(c.Logger, func() error { return c.fly(n, f) }, n.fields()...)
-		if _, panicked := errors.AsType[*rescue.PanicError](f.err); panicked {
+		if _, panicked := errors.AsType[*cache.PanicError](f.err); panicked {
 			f.err = c.postponed(n, f.err)
 		}
 		c.mu.Lock()

@@ -185,10 +185,13 @@ func (e *Executor) begin(ctx context.Context, c *Caller, q *Query, f *Freshness,
 	x.id, x.patience = cmp.Or(q.ClientID, newRunID()), runPatience
 	r, err := e.Runs.Begin(NewRun{
 		id: x.id, Query: q, from: from, Shows: shows, force: f.Mode == cache.Recompute, Most: e.mostRuns(), Picked: &x.picked, Release: release,
-		Answer: func(ctx context.Context) (cache.Answer, error) {
+		Answer: func(ctx context.Context) (got cache.Answer, err error) {
 			policy := f.Policy(time.Now())
 			policy.Background = true
-			got, err := recovered(func() (cache.Answer, error) { return x.answer(ctx, policy) })
+			err = cache.Try(func() error {
+				got, err = x.answer(ctx, policy)
+				return err
+			})
 			if err != nil && ctx.Err() == nil {
 				e.Report(q.Key, err)
 			}

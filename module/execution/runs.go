@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -163,16 +162,6 @@ func (rs *Runs) Begin(j NewRun) (*Run, error) {
 		rs.settle(r, got, err)
 	}()
 	return r, nil
-}
-
-// recovered returns an answer. If that panics, the panic is the error.
-func recovered(answer func() (cache.Answer, error)) (got cache.Answer, err error) {
-	defer func() {
-		if crash := recover(); crash != nil {
-			got, err = cache.Answer{}, &cache.PanicError{Value: crash, Stack: debug.Stack()}
-		}
-	}()
-	return answer()
 }
 
 // newRunID returns an id for a run that its caller did not name.

@@ -279,11 +279,3 @@ func TestRunsAreBounded(t *testing.T) {
 		b.end(3 + 1 + 20 + 1 + 1 + 20 + maxEndedRuns + 1)
 	})
 }
-
-// TestRunPanics: a run that panics fails.
-func TestRunPanics(t *testing.T) {
-	_, err := recovered(func() (cache.Answer, error) { panic("broken") })
-	if crash, ok := errors.AsType[*cache.PanicError](err); !ok || crash.Value != "broken" || len(crash.Stack) == 0 {
-		t.Errorf("the error is %v", err)
-	}
-}

@@ -2,27 +2,22 @@
 package rescue
 
 import (
-	"fmt"
-	"runtime/debug"
+	"errors"
 
 	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/cache"
 )
 
-// PanicError is the error of work that panicked.
-type PanicError struct{ Value any }
-
-// Error returns a message with the panic's value.
-func (e *PanicError) Error() string {
-	return fmt.Sprintf("BUG: work in the background panicked: %v", e.Value)
-}
-
-// Do does some work. If it panics, Do logs that with the stack and the fields, and returns a *PanicError.
+// Do does some work. If it panics, Do logs that with the stack and the fields, and returns a *cache.PanicError.
 func Do(log *zap.Logger, do func() error, fields ...zap.Field) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{p}
-			log.Error("work in the background panicked", append(fields, zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))...)
-		}
-	}()
-	return do()
+	panicked := cache.Try(func() error {
+		err = do()
+		return nil
+	})
+	if crash, ok := errors.AsType[*cache.PanicError](panicked); ok {
+		log.Error("work in the background panicked", append(fields, zap.Any("panic", crash.Value), zap.ByteString("stack", crash.Stack))...)
+		return crash
+	}
+	return err
 }

@@ -32,7 +32,7 @@ func TestMetric(t *testing.T) {
 		}
 	}
 	if !trends.Display("ActionsProportionBar").Total() {
-		t.Error("a proportion bar is no number over the whole range")
+		t.Error("a proportion bar does not count over the whole range")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -165,22 +164,19 @@ func forEachConcurrently(ctx context.Context, n int, do func(ctx context.Context
 	var mu sync.Mutex // of last
 	var last execution.Quotas
 	for i := range n {
-		all.Go(func() (err error) {
+		all.Go(func() error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			defer func() {
-				if crash := recover(); crash != nil {
-					err = &cache.PanicError{Value: crash, Stack: debug.Stack()}
+			return cache.Try(func() error {
+				quotas, err := do(ctx, i)
+				if quotas != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					last = quotas
 				}
-			}()
-			quotas, err := do(ctx, i)
-			if quotas != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				last = quotas
-			}
-			return err
+				return err
+			})
 		})
 	}
 	err := all.Wait()
