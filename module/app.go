@@ -71,7 +71,7 @@ type CaptureConfig struct {
 	// How much of the disk the log may take, in the data folder; the log of each shard may take as much. Beyond that, events are refused with 503.
 	// Default: 4GiB.
 	Buffer Size `json:"buffer,omitempty"`
-	// The largest event, as JSON. Default: 1MiB.
+	// The largest event, as JSON. The routes for AI events accept at least 8 MiB. Default: 1MiB.
 	MaxEventSize Size `json:"max_event_size,omitempty"`
 	// The largest request body, as sent. Default: 20MiB.
 	MaxBatchSize Size `json:"max_batch_size,omitempty"`

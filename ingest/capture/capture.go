@@ -44,6 +44,9 @@ const (
 	DefaultBatch = 100 << 20
 )
 
+// AIEvent is how large an AI event may be at least, in bytes as JSON: SDKs send properties of up to 8 MiB.
+const AIEvent = 8<<20 + 64<<10
+
 func (l Limits) withDefaults() Limits {
 	if l.Event == 0 {
 		l.Event = DefaultEvent

@@ -71,7 +71,9 @@ var routes = map[string]*route{
 	"/capture":                {methods: getOrPost, serve: (*Capture).events},
 	"/track":                  {methods: getOrPost, serve: (*Capture).events},
 	"/engage":                 {methods: getOrPost, serve: (*Capture).engage},
+	"/i/v0/ai/batch":          {methods: getOrPost, serve: (*Capture).aiEvents},
 	"/i/v1/analytics/events":  {methods: onlyPost, serve: (*Capture).eventsV1},
+	"/i/v1/ai/events":         {methods: onlyPost, serve: (*Capture).aiEventsV1},
 	"/flags":                  {methods: onlyPost, serve: (*Capture).flags},
 	"/decide":                 {methods: getOrPost, serve: (*Capture).decide},
 	arrayPrefix + "config":    {methods: onlyGet, serve: (*Capture).config},
@@ -138,19 +140,31 @@ func allowed(methods []string) string {
 }
 
 func (c *Capture) events(r *http.Request, now time.Time) (*api.Response, error) {
-	return c.accept(r, now, false)
+	return c.accept(r, now, c.Limits, false)
+}
+
+// aiEvents receives AI events, which may be larger.
+func (c *Capture) aiEvents(r *http.Request, now time.Time) (*api.Response, error) {
+	return c.accept(r, now, c.aiLimits(), false)
+}
+
+// aiLimits returns the limits of the routes for AI events. SDKs send such events whatever the limit of others is set to.
+func (c *Capture) aiLimits() capture.Limits {
+	limits := c.Limits
+	limits.Event = max(limits.Event, capture.AIEvent)
+	return limits
 }
 
 // engage receives events of old clients, which leave out the name of a $identify event.
 func (c *Capture) engage(r *http.Request, now time.Time) (*api.Response, error) {
-	return c.accept(r, now, true)
+	return c.accept(r, now, c.Limits, true)
 }
 
 // accepted is the response to events that were stored.
 var accepted = []byte(`{"status": "Ok"}`)
 
 // accept stores the events of a request, or refuses them all.
-func (c *Capture) accept(r *http.Request, now time.Time, engage bool) (*api.Response, error) {
+func (c *Capture) accept(r *http.Request, now time.Time, limits capture.Limits, engage bool) (*api.Response, error) {
 	lent := c.Memory.lend(r.Context())
 	defer lent.giveBack()
 	body, err := c.readBody(r, lent)
@@ -161,7 +175,7 @@ func (c *Capture) accept(r *http.Request, now time.Time, engage bool) (*api.Resp
 	batch, err := capture.Decode(&capture.Request{
 		Body: body, ContentType: r.Header.Get("Content-Type"), ContentEncoding: r.Header.Get("Content-Encoding"),
 		Data: query.Get("data"), Compression: query.Get("compression"), SentAt: first(query.Get("_"), query.Get("sent_at")),
-		Token: first(query.Get("token"), query.Get("api_key")), Engage: engage, IP: c.clientIP(r), Now: now, Limits: c.Limits, Memory: lent,
+		Token: first(query.Get("token"), query.Get("api_key")), Engage: engage, IP: c.clientIP(r), Now: now, Limits: limits, Memory: lent,
 	})
 	if err != nil {
 		return nil, c.refusal(r.Context(), err)

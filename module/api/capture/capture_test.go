@@ -107,7 +107,7 @@ func body(t *testing.T, w *httptest.ResponseRecorder) map[string]any {
 	return v
 }
 
-var eventPaths = []string{"/batch", "/i/v0/e", "/e", "/capture", "/track", "/engage"}
+var eventPaths = []string{"/batch", "/i/v0/e", "/e", "/capture", "/track", "/engage", "/i/v0/ai/batch"}
 
 func TestRoutes(t *testing.T) {
 	s := newSite(t)
@@ -129,7 +129,7 @@ func TestRoutes(t *testing.T) {
 	if diff := cmp.Diff(want, s.names(t)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	for _, path := range []string{"/", "", "/e/x", "/i/v0", "/i/v1/analytics", "/s/", "/static/array.js", "/array/config", "/array//config", "/array/x/y", "/array/x/config/y", "/api/e/", "/E/"} {
+	for _, path := range []string{"/", "", "/e/x", "/i/v0", "/i/v0/ai", "/i/v1/analytics", "/s/", "/static/array.js", "/array/config", "/array//config", "/array/x/y", "/array/x/config/y", "/api/e/", "/E/"} {
 		if capture.Serves(path) || path != "" && s.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, path, nil)) {
 			t.Errorf("%q is served", path)
 		}
@@ -143,6 +143,7 @@ func TestMethods(t *testing.T) {
 		{"/flags/", "POST OPTIONS"},
 		{"/decide/", "GET POST OPTIONS"},
 		{"/i/v1/analytics/events", "POST OPTIONS"},
+		{"/i/v1/ai/events", "POST OPTIONS"},
 		{"/array/" + token + "/config", "GET OPTIONS"},
 		{"/array/" + token + "/config.js", "GET OPTIONS"},
 	}
@@ -161,7 +162,7 @@ func TestMethods(t *testing.T) {
 func TestCORS(t *testing.T) {
 	s := newSite(t)
 	const origin = "https://shop.example"
-	for _, path := range append(eventPaths, "/i/v1/analytics/events", "/flags", "/decide", "/array/x/config", "/array/x/config.js") {
+	for _, path := range append(eventPaths, "/i/v1/analytics/events", "/i/v1/ai/events", "/flags", "/decide", "/array/x/config", "/array/x/config.js") {
 		w := s.send(t, http.MethodOptions, path+"/", "", "Origin", origin, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type,x-page-id")
 		got := []string{fmt.Sprint(w.Code)}
 		for _, name := range []string{"Allow-Origin", "Allow-Credentials", "Allow-Methods", "Allow-Headers"} {
@@ -234,6 +235,41 @@ func TestRefusals(t *testing.T) {
 					t.Errorf("%d requests are counted as %s, want %d", n, reason, want)
 				}
 			})
+		})
+	}
+}
+
+// TestAIEvents checks that the routes for AI events take events of 8 MiB, and more if the limit of others is higher.
+func TestAIEvents(t *testing.T) {
+	const oldest, newest = "/i/v0/ai/batch/", "/i/v1/ai/events"
+	sized := func(size int) string { return `","properties":{"$ai_input":"` + strings.Repeat("x", size) + `"},"x":"` }
+	const known = 8<<20 + 60<<10
+	tests := []struct {
+		name, path  string
+		limit, size int
+		taken       bool
+	}{
+		{"any route", "/batch/", 1 << 20, known, false},
+		{"batch", oldest, 1 << 20, known, true},
+		{"batch by default", oldest, 0, known, true},
+		{"more than 8 MiB", oldest, 1 << 20, known + 64<<10, false},
+		{"more than 8 MiB, permitted", oldest, 16 << 20, known + 64<<10, true},
+		{"newest, any route", "/i/v1/analytics/events", 1 << 20, known, false},
+		{"newest", newest, 1 << 20, known, true},
+		{"newest, more than 8 MiB", newest, 1 << 20, known + 64<<10, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSite(t)
+			s.Limits.Event = tt.limit
+			text, v1 := event("$ai_generation"+sized(tt.size)), strings.HasPrefix(tt.path, "/i/v1/")
+			if v1 {
+				text = strings.Replace(v1Body(id), `"event":"e`, `"event":"$ai_generation`+sized(tt.size), 1)
+			}
+			w := s.send(t, http.MethodPost, tt.path, text, v1Headers("", "")...)
+			if taken := len(s.names(t)) == 1; taken != tt.taken || (w.Code == http.StatusOK) != (v1 || tt.taken) {
+				t.Errorf("%d %s, taken: %v", w.Code, w.Body, taken)
+			}
 		})
 	}
 }

@@ -10,6 +10,15 @@ import (
 
 // eventsV1 receives events of the newest SDKs. It stores the valid ones, and the response gives the outcome of each event.
 func (c *Capture) eventsV1(r *http.Request, now time.Time) (*api.Response, error) {
+	return c.acceptV1(r, now, c.Limits)
+}
+
+// aiEventsV1 receives AI events of the newest SDKs, which may be larger.
+func (c *Capture) aiEventsV1(r *http.Request, now time.Time) (*api.Response, error) {
+	return c.acceptV1(r, now, c.aiLimits())
+}
+
+func (c *Capture) acceptV1(r *http.Request, now time.Time, limits capture.Limits) (*api.Response, error) {
 	headers, err := capture.ReadV1(func(name string) string { return r.Header.Get(name) })
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the message is complete
@@ -25,7 +34,7 @@ func (c *Capture) eventsV1(r *http.Request, now time.Time) (*api.Response, error
 		c.Counters.Of(project).count(err)
 		return nil, err
 	}
-	batch, err := capture.DecodeV1(&capture.Request{Body: body, IP: c.clientIP(r), Now: now, Limits: c.Limits, Memory: lent}, headers)
+	batch, err := capture.DecodeV1(&capture.Request{Body: body, IP: c.clientIP(r), Now: now, Limits: limits, Memory: lent}, headers)
 	if err != nil {
 		c.Counters.Of(project).count(err)
 		return nil, err //nolint:wrapcheck // the message is complete
