@@ -290,7 +290,7 @@ func TestDeliverPeople(t *testing.T) {
 
 // TestIllegalIDs merges nobody by ids that come from mistakes, on either side, whether the events are captured or imported.
 func TestIllegalIDs(t *testing.T) {
-	illegal := []string{"", "  ", "[object Object]", "NaN", "None", "none", "null", "0", "'null'", `"NaN"`, "'Guest'"}
+	illegal := []string{"", "  ", "[object Object]", "NaN", "None", "none", "null", "0", "$posthog_cookieless", "'null'", `"NaN"`, "'Guest'"}
 	for _, id := range []string{"anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email", "undefined", "true", "false"} {
 		illegal = append(illegal, id, strings.ToUpper(id), "'"+id+"'", `"`+id+`"`)
 	}

@@ -57,12 +57,13 @@ func cut(id string) string {
 	return id
 }
 
-// Distinct ids that many people have by mistake (contract capture.md section 9): compared without regard to case, and exactly.
+// Distinct ids that many people have by mistake (contract capture.md section 9), or in posthog-js's cookieless mode: compared without regard to case, and
+// exactly.
 var (
 	illegalInAnyCase = []string{
 		"anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email", "undefined", "true", "false",
 	}
-	illegalExactly = []string{"[object Object]", "NaN", "None", "none", "null", "0", "undefined"}
+	illegalExactly = []string{"[object Object]", "NaN", "None", "none", "null", "0", "undefined", "$posthog_cookieless"}
 
 	illegal, illegalLower = quotedToo(illegalExactly), quotedToo(illegalInAnyCase)
 )

@@ -135,7 +135,7 @@ var (
 	engineRestarts       = describe("engine_restarts_total", "Unexpected restarts of the embedded engine.")
 	engineMemory         = describe("engine_resident_memory_bytes", "Memory used by the embedded engine.")
 	captureAccepted      = describe("capture_accepted_events_total", "Captured events that were accepted and are stored.")
-	captureIgnored       = describe("capture_ignored_events_total", "Captured events that were accepted but are of a kind that is not stored.")
+	captureIgnored       = describe("capture_ignored_events_total", "Captured events that were accepted but are of a kind that is not stored, or of the cookieless mode.")
 	captureRefused       = describe("capture_refused_requests_total", "Refused requests of the capture routes, by the code of the response.", "reason")
 	captureDelivered     = describe("capture_delivered_events_total", "Captured events that were delivered to ClickHouse.")
 	captureSetAside      = describe("capture_set_aside_events_total", "Captured events that were set aside because ClickHouse does not take them.")

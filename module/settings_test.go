@@ -28,7 +28,7 @@ func TestSettings(t *testing.T) {
 		{"names of people", "/api/projects/1/", `{"person_display_name_properties": ["nick"]}`, "person_display_name_properties", `["nick"]`},
 		{"the usual names of people", "/api/projects/1/", `{"person_display_name_properties": null}`, "person_display_name_properties", `null`},
 		{"a setting that is kept", "/api/projects/1/", `{"heatmaps_opt_in": true, "app_urls": ["https://a.test"]}`, "heatmaps_opt_in", `true`},
-		{"another beside it", "/api/projects/1/", `{"cookieless_server_hash_mode": 2}`, "app_urls", `["https://a.test"]`},
+		{"another beside it", "/api/projects/1/", `{"cookieless_server_hash_mode": 0}`, "app_urls", `["https://a.test"]`},
 		{"null", "/api/projects/1/", `{"heatmaps_opt_in": null}`, "heatmaps_opt_in", `null`},
 		{"what cannot be changed", "/api/projects/1/", `{"id": 7, "uuid": "x", "api_token": "x", "organization": "x", "no_such_setting": {"a": 1}}`, "id", `1`},
 	} {
@@ -47,6 +47,19 @@ func TestSettings(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCookielessModeOfOld: a mode that an earlier version kept reads as what holds, so that the record can be written back as it was read.
+func TestCookielessModeOfOld(t *testing.T) {
+	w := newWorld(t)
+	change := registry.ProjectChange{At: began, Others: map[string]json.RawMessage{"cookieless_server_hash_mode": json.RawMessage("2")}}
+	if _, err := w.rt.registry.UpdateProject(t.Context(), w.project.ID, change); err != nil {
+		t.Fatal(err)
+	}
+	_, secret := w.newKey(t, w.project.ID, registry.Personal, "project:write")
+	if got := fieldOf(t, w.as(t, secret, "GET", "/api/projects/@current/", ""), "cookieless_server_hash_mode"); got != 0.0 {
+		t.Errorf("the mode is %v", got)
 	}
 }
 
@@ -69,6 +82,7 @@ func TestBadSettings(t *testing.T) {
 		{"names that are not strings", `{"person_display_name_properties": [1]}`, "400 person_display_name_properties invalid_input"},
 		{"an invalid switch", `{"name": "changed", "surveys_opt_in": "perhaps"}`, "400 surveys_opt_in invalid_input"},
 		{"addresses that are not a list", `{"name": "changed", "app_urls": "x"}`, "400 app_urls invalid_input"},
+		{"a cookieless mode", `{"name": "changed", "cookieless_server_hash_mode": 2}`, "400 cookieless_server_hash_mode not_supported"},
 		{"HogQL without the scope", `{"test_account_filters": [{"type": "hogql", "key": "1 = 1"}]}`, "403 <nil> permission_denied"},
 		{"HogQL among more filters than an override can have", `{"test_account_filters": [{"type": "hogql", "key": "1 = 1"}` + strings.Repeat(", {}", 600) + `]}`, "403 <nil> permission_denied"},
 		{"too much", `{"app_urls": ["` + strings.Repeat("x", 1<<20) + `"]}`, "400 <nil> record_too_large"},

@@ -291,9 +291,10 @@ func (d *decoder) tokensAt(start int) (fields, properties record.Object) {
 	return fields, properties
 }
 
-// write adds an event to the lines, unless it is not stored. size is its size in the request.
+// write adds an event to the lines, unless it is not stored. Events of the cookieless mode are not, as in a project of PostHog that does not use it: their
+// visitors would all become one person. size is the event's size in the request.
 func (d *decoder) write(r *record.Record, size int) error {
-	if notStored[r.Event] {
+	if notStored[r.Event] || isCookieless(r.Properties) {
 		d.batch.Ignored++
 		return nil
 	}

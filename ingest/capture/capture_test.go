@@ -245,6 +245,7 @@ func TestEventFields(t *testing.T) {
 		{"$unset with items that are no keys", one(`,"$unset":["a",null],"properties":{"$unset":[true,"b"]}`), line(`"$unset":["b","a"]`)},
 		{"a text for $unset", one(`,"$unset":"a"`), line("")},
 		{"$cookieless_mode", one(`,"properties":{"$cookieless_mode":false}`), line(`"$cookieless_mode":false`)},
+		{"in $cookieless_mode", one(`,"distinct_id":"$posthog_cookieless","properties":{"$cookieless_mode":true}`), ""},
 		{"a text for $cookieless_mode", one(`,"properties":{"$cookieless_mode":"true"}`), "invalid_event 0 properties.$cookieless_mode"},
 		{"other fields", one(`,"type":"capture","library":5,"library_version":{},"send_feature_flags":[]`), line("")},
 

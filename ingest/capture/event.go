@@ -20,6 +20,18 @@ const (
 	maxDistinctID = 200 // characters
 )
 
+// cookielessID is what posthog-js sends as the distinct id of every visitor in its cookieless mode: the server is to compute one.
+const cookielessID = "$posthog_cookieless"
+
+// isCookieless reports whether an event was sent in cookieless mode.
+func isCookieless(properties record.Object) bool {
+	switch string(properties.Get(cookielessMode)) {
+	case "", "false", "null", "0", `""`:
+		return false
+	}
+	return true
+}
+
 // Names of what is read from an event here.
 const (
 	setField        = "$set"

@@ -37,6 +37,7 @@ const (
 	badTime        = "invalid_event_timestamp"
 	badProperties  = "malformed_event_properties"
 	badOptions     = "invalid_options"
+	noCookieless   = "cookieless_mode_required"
 	tooBig         = "event_too_big"
 	withoutPersons = "person_processing_disabled"
 )
@@ -254,6 +255,9 @@ func (b *v1Batch) fillV1(r *record.Record) (Outcome, string) {
 	}
 	if !b.addOptions(b.fields.Get("options")) {
 		return Dropped, badOptions
+	}
+	if r.DistinctID == cookielessID && !isCookieless(b.properties) {
+		return Dropped, noCookieless
 	}
 	if b.library != nil {
 		b.properties = b.properties.Set("$lib", b.library).Set("$lib_version", b.libVersion)

@@ -118,6 +118,10 @@ func TestV1Events(t *testing.T) {
 			strings.TrimPrefix(v1Added, `"$lib":"posthog-node",`) + "}}"},
 		{"illegal id", `,"distinct_id":"Anonymous","properties":{"$process_person_profile":true}`, ok + " person_processing_disabled\n" + v1Line("Anonymous", corrected, `"$process_person_profile":false,`)},
 		{"not stored", `,"event":"$$heatmap"`, ok},
+		{"cookieless", `,"distinct_id":"$posthog_cookieless","options":{"cookieless_mode":true}`, ok},
+		{"cookieless after an identify", `,"options":{"cookieless_mode":"1"}`, ok},
+		{"cookieless as a property", `,"properties":{"$cookieless_mode":"yes"}`, ok},
+		{"not cookieless as a property", `,"properties":{"$cookieless_mode":null}`, ok + "\n" + v1Line("d", corrected, `"$cookieless_mode":null,`)},
 		{"future", `,"timestamp":"2030-01-01T00:00:00Z"`, ok + "\n" + v1Line("d", "2024-06-01T12:00:00Z", "")},
 
 		{"no name", `,"event":""`, "01 drop missing_event_name"},
@@ -136,6 +140,9 @@ func TestV1Events(t *testing.T) {
 		{"an option", `,"options":{"process_person_profile":"maybe"}`, "01 drop invalid_options"},
 		{"a list for an option", `,"options":{"cookieless_mode":[]}`, "01 drop invalid_options"},
 		{"a fraction for a tour", `,"options":{"product_tour_id":1.5}`, "01 drop invalid_options"},
+		{"the id of cookieless visitors", `,"distinct_id":" $posthog_cookieless"`, "01 drop cookieless_mode_required"},
+		{"the id of cookieless visitors, in another mode", `,"distinct_id":"$posthog_cookieless","options":{"cookieless_mode":false}`, "01 drop cookieless_mode_required"},
+		{"the id of cookieless visitors, with an invalid option", `,"distinct_id":"$posthog_cookieless","options":{"cookieless_mode":"x"}`, "01 drop invalid_options"},
 		{"size", `,"properties":{"a":"` + strings.Repeat("x", 100_000) + `"}`, "01 drop event_too_big"},
 	}
 	for _, tt := range tests {

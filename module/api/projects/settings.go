@@ -29,6 +29,9 @@ func keptOf(p *registry.Project) kept {
 	out := kept{CookielessMode: new(0), AppURLs: []string{}}
 	_ = json.Unmarshal([]byte(p.Others), &out) // readKept has checked it
 	out.AppURLs = api.OrEmpty(out.AppURLs)
+	if out.CookielessMode != nil {
+		*out.CookielessMode = 0 // earlier versions kept any
+	}
 	return out
 }
 
@@ -39,6 +42,9 @@ func readKept(f *api.Fields) map[string]json.RawMessage {
 	keep(f, out, "autocapture_exceptions_opt_in", api.Change[*bool])
 	keep(f, out, "session_recording_opt_in", api.Change[bool])
 	keep(f, out, "surveys_opt_in", api.Change[*bool])
+	if mode := api.Change[*int](f, "cookieless_server_hash_mode"); mode.Given && api.Deref(mode.Value) != 0 {
+		f.Fail("cookieless_server_hash_mode", "not_supported", "The cookieless mode is not supported: events that are sent in it are not stored.")
+	}
 	keep(f, out, "cookieless_server_hash_mode", api.Change[*int])
 	keep(f, out, "autocapture_web_vitals_opt_in", api.Change[*bool])
 	keep(f, out, "app_urls", api.Change[[]string])
