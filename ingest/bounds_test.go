@@ -31,7 +31,8 @@ func TestImportBoundsNames(t *testing.T) {
 	event := func(properties string) string {
 		return `{"event":"a","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","properties":` + properties + "}\n"
 	}
-	nested := `{"list":[` + strings.TrimSuffix(strings.Repeat(`{"a":1,"b":{"c":2}},`, 700), ",") + `]}`
+	similar := strings.Repeat(`{"a":1,"b":{"c":2}},`, 700) // the objects of a list share their names
+	nested := `{"list":[` + similar + `{"b":` + names(0, record.MaxNames) + `}]}`
 	lines := event(names(0, record.MaxNames)) + // as many as can be
 		event(names(0, record.MaxNames+1)) +
 		event(names(0, 400_000)) +
@@ -40,7 +41,8 @@ func TestImportBoundsNames(t *testing.T) {
 		`{"type":"person","distinct_ids":["x"],"properties":` + names(0, record.MaxNames+1) + "}\n" +
 		`{"type":"group","group_type":"org","group_key":"k","properties":` + names(0, record.MaxNames+1) + "}\n" +
 		`{"distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","event":"a",` + names(0, 100_000)[1:] + "\n" +
-		event(`{"ok":true}`)
+		event(`{"ok":true}`) +
+		event(`{"list":[`+similar+`{}]}`)
 	report, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now, LearnTypes: true, MaxTypes: 50}, ndjson.NewReader(strings.NewReader(lines)))
 	if err != nil {
 		t.Fatal(err)
@@ -54,10 +56,10 @@ func TestImportBoundsNames(t *testing.T) {
 	if diff := cmp.Diff(want, bad); diff != "" {
 		t.Errorf("bad lines (-want +got):\n%s", diff)
 	}
-	if report.Events != 2 || len(report.Learned) != 50 || !report.Untyped {
+	if report.Events != 3 || len(report.Learned) != 50 || !report.Untyped {
 		t.Errorf("%d events, %d types, more: %v", report.Events, len(report.Learned), report.Untyped)
 	}
-	if got := ask(t, c, p, "SELECT count() FROM events"); got[0] != "[2]" {
+	if got := ask(t, c, p, "SELECT count() FROM events"); got[0] != "[3]" {
 		t.Errorf("events: %v", got)
 	}
 }

@@ -256,6 +256,7 @@ func TestEventFields(t *testing.T) {
 		{"too deep, with its token in the properties after it", `{"event":"e","distinct_id":"d","properties":{"a":` + strings.Repeat("[", 70) +
 			strings.Repeat("]", 70) + `,"token":"` + token + `"}}`, "invalid_event 0"},
 		{"too many names", one(`,"properties":{"a":{` + names(2001) + `}}`), "invalid_event 0 properties"},
+		{"an exception with a deep stack", one(`,"properties":` + deepStack), line(strings.Trim(deepStack, "{}"))},
 		{"far too many names", one(`,"properties":{` + names(5000) + `}`), "invalid_event 0"},
 		{"too large a number", one(`,"properties":{"a":1e999}`), "invalid_event 0"},
 		{"the second of a batch", `{"api_key":"` + token + `","batch":[` + one("") + `,{"event":"x"},{"event":5}]}`, "missing_distinct_id 1 distinct_id"},
@@ -280,6 +281,10 @@ func TestEventFields(t *testing.T) {
 		})
 	}
 }
+
+// deepStack is what an SDK sends for an overflow of the stack.
+var deepStack = `{"$exception_list":[{"type":"StackOverflowError","stacktrace":{"type":"raw","frames":[` +
+	strings.TrimSuffix(strings.Repeat(`{"platform":"java","filename":"A.java","function":"f","lineno":7,"in_app":true,"module":"A"},`, 1024), ",") + `]}}],"$level":"error"}`
 
 func names(n int) string {
 	all := make([]string, n)

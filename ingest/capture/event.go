@@ -104,7 +104,7 @@ func (d *decoder) finish(r *record.Record) *RefusalError {
 	if given := d.properties.Get(ipProperty); d.ip != nil && (given == nil || string(given) == `""`) {
 		d.properties = d.properties.Set(ipProperty, d.ip)
 	}
-	if d.properties.Names() > record.MaxNames {
+	if d.properties.ManyNames() {
 		return invalid(InvalidEvent, propertiesField, "has more than %d property names.", record.MaxNames)
 	}
 	r.Properties = d.properties

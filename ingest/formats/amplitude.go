@@ -123,7 +123,7 @@ func amplitudeProperties(r *record.Record, f *fields) {
 		}
 	}
 	set(&p, "$groups", groups)
-	if p.Names() > record.MaxNames {
+	if p.ManyNames() {
 		f.fail("it has more than %d property names", record.MaxNames)
 	}
 	r.Properties = p

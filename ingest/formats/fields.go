@@ -95,7 +95,7 @@ func (f *fields) object(name string) record.Object {
 	case name != "properties":
 		o = v.Object()
 	}
-	if o.Names() > record.MaxNames {
+	if o.ManyNames() {
 		f.fail("it has more than %d property names", record.MaxNames)
 	}
 	return o

@@ -207,7 +207,7 @@ func (t *table) convert(f *fields, properties, person, groups record.Object) (re
 		set(&rec.Properties, "$set", given)
 		set(&rec.Properties, "$groups", groups)
 	}
-	if rec.Properties.Names() > record.MaxNames {
+	if rec.Properties.ManyNames() {
 		f.fail("it has more than %d property names", record.MaxNames)
 	}
 	return rec, f.err

@@ -1,6 +1,9 @@
 package record
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // BenchmarkParse reads page views one after another, as a delivery does.
 func BenchmarkParse(b *testing.B) {
@@ -14,6 +17,21 @@ func BenchmarkParse(b *testing.B) {
 	var parser Parser
 	for b.Loop() {
 		if _, err := parser.Parse(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkEventWithManyNames reads an exception with a deep stack, whose names are counted apart.
+func BenchmarkEventWithManyNames(b *testing.B) {
+	frame := `{"filename":"app.java","lineno":12,"function":"f","in_app":true,"module":"com.example.App"},`
+	text := []byte(`{"event":"$exception","properties":{"$exception_list":[{"stacktrace":{"frames":[` + strings.TrimSuffix(strings.Repeat(frame, 1024), ",") + `]}}]}}`)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	r := NewReader(text)
+	for b.Loop() {
+		r.Seek(0)
+		if _, _, err := r.Event(nil, nil, 1<<20); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -33,7 +33,7 @@ func (p *Parser) Fields(text []byte) (fields, properties Object, err error) {
 	if p.keys == nil {
 		p.keys = map[string]string{}
 	}
-	in := Reader{in: text, out: make([]byte, 0, len(text)), names: maxRecordNames, shared: true, keys: p.keys}
+	in := Reader{in: text, out: make([]byte, 0, len(text)), names: maxRecordNames, most: maxRecordNames, shared: true, keys: p.keys}
 	if in.Kind() != '{' {
 		return nil, nil, errNoObject
 	}
@@ -52,7 +52,7 @@ func propertiesOf(fields, properties Object) (Object, error) {
 		return nil, nil
 	case given[0] != '{':
 		return nil, errors.New("its properties are not a JSON object")
-	case properties.Names() > MaxNames:
+	case properties.ManyNames():
 		return nil, errManyNames
 	}
 	return properties, nil
@@ -61,7 +61,7 @@ func propertiesOf(fields, properties Object) (Object, error) {
 // ParseObject reads the text of a JSON object that becomes properties.
 func ParseObject(text []byte) (Object, error) {
 	o, err := parseObject(text)
-	if err == nil && o.Names() > MaxNames {
+	if err == nil && o.ManyNames() {
 		err = errManyNames
 	}
 	return o, err

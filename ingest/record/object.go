@@ -14,7 +14,8 @@ const maxDepth = 64
 
 // The limits of names: each becomes a path of a JSON column, which ClickHouse tracks in every part and merge.
 const (
-	// MaxNames is how many names the properties of an event, a person or a group may have, including those of nested objects.
+	// MaxNames is how many names the properties of an event, a person or a group may have, including those of nested objects. The objects of a list share
+	// theirs.
 	MaxNames = 2000
 	// maxRecordNames leaves room for the names of a record itself.
 	maxRecordNames = MaxNames + 50
@@ -46,15 +47,6 @@ func (o Object) Get(key string) Value {
 		}
 	}
 	return nil
-}
-
-// Names counts the names of the object and of all objects in it.
-func (o Object) Names() int {
-	n := len(o)
-	for _, m := range o {
-		n += m.Value.Names()
-	}
-	return n
 }
 
 // Set replaces the value of a key, or adds the key after the others.
@@ -111,9 +103,9 @@ func Properties(text []byte) (Object, error) { return parseNames(text, MaxNames)
 // integers beyond 64 bits as floats, limited nesting.
 func parseObject(text []byte) (Object, error) { return parseNames(text, maxRecordNames) }
 
-// parseNames is parseObject for an object with a given limit of names at all depths.
+// parseNames is parseObject for an object with a given limit of names at all depths, where the objects of a list share theirs.
 func parseNames(text []byte, most int) (Object, error) {
-	r := Reader{in: text, out: make([]byte, 0, len(text)), names: most}
+	r := Reader{in: text, out: make([]byte, 0, len(text)), names: most, most: most}
 	if r.Kind() != '{' {
 		return nil, errNoObject
 	}

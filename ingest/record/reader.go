@@ -16,7 +16,9 @@ type Reader struct {
 	pos   int
 	out   []byte
 	depth int
-	names int // how many more are allowed
+	start int // of the object that is read
+	names int // how many more are read without counting the different ones
+	most  int // how many different ones are allowed
 
 	shared  bool              // values are parts of out, valid until the next Event
 	texts   bool              // U+0000 becomes U+FFFD in values too
@@ -37,7 +39,7 @@ const (
 
 // NewReader returns a reader of events as clients send them: in texts, U+0000 becomes U+FFFD, and numbers among an event's own fields keep all their digits.
 func NewReader(in []byte) *Reader {
-	return &Reader{in: in, shared: true, texts: true, exact: true, keys: map[string]string{}}
+	return &Reader{in: in, most: maxRecordNames, shared: true, texts: true, exact: true, keys: map[string]string{}}
 }
 
 // Kind returns the first byte of the next value; 0 at the end.
@@ -143,22 +145,13 @@ func nextStructural(in []byte) int {
 }
 
 func (r *Reader) skipString() error {
-	for at := r.pos + 1; ; {
-		quote := bytes.IndexByte(r.in[at:], '"')
-		if quote < 0 {
-			r.pos = len(r.in)
-			return r.unexpected()
-		}
-		at += quote
-		slashes := 0
-		for r.in[at-1-slashes] == '\\' {
-			slashes++
-		}
-		if at++; slashes%2 == 0 {
-			r.pos = at
-			return nil
-		}
+	end := stringEnd(r.in, r.pos+1)
+	if end < 0 {
+		r.pos = len(r.in)
+		return r.unexpected()
 	}
+	r.pos = end
+	return nil
 }
 
 // Value reads a value. It is valid until the next Event.
@@ -177,7 +170,7 @@ func (r *Reader) Event(fields, properties Object, most int) (Object, Object, err
 		return nil, nil, r.unexpected()
 	}
 	r.out, r.spans = r.out[:0], r.spans[:0]
-	r.names, r.depth = maxRecordNames, 1 // one level is left for what moves from a field into the properties
+	r.start, r.names, r.depth = r.pos, maxRecordNames, 1 // one level is left for what moves from a field into the properties
 	whole, start := r.in, r.pos
 	if len(whole)-start > most {
 		r.in = whole[:start+most]
@@ -337,7 +330,7 @@ func (r *Reader) members(o Object, sub string, inner Object) (Object, Object, er
 			o[at].Value = value
 			continue
 		}
-		if r.names--; r.names < 0 {
+		if r.names--; r.names < 0 && !r.repeatNames() {
 			return nil, nil, errManyNames
 		}
 		if o = append(o, Member{key, value}); seen != nil {
@@ -352,6 +345,13 @@ func (r *Reader) members(o Object, sub string, inner Object) (Object, Object, er
 	r.pos++
 	r.depth--
 	return o, inner, nil
+}
+
+// repeatNames reports whether the many names of an object are few different ones, as in a list of similar objects. Then they are no longer counted.
+func (r *Reader) repeatNames() bool {
+	c := nameCounter{most: r.most}
+	r.names = math.MaxInt
+	return c.count(r.in[r.start:], 0)
 }
 
 // nested stands for a field that was read as an object of its own.
@@ -459,7 +459,7 @@ func (r *Reader) object() error {
 			r.spans[at].value, r.spans[at].valueEnd = s.value, s.valueEnd
 			continue
 		}
-		if r.names--; r.names < 0 {
+		if r.names--; r.names < 0 && !r.repeatNames() {
 			return errManyNames
 		}
 		if r.spans = append(r.spans, s); seen != nil {

@@ -64,6 +64,8 @@ func TestBounds(t *testing.T) {
 		{"depth of objects", strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000), "nested more than 64 deep"},
 		{"names", `{"properties":{` + manyNames(1_000_000) + "}}", "more than 2000 property names"},
 		{"names within a value", `{"properties":{"x":[{` + manyNames(3000) + "}]}}", "more than 2000 property names"},
+		{"names after repeated ones", `{"properties":{"x":[` + strings.Repeat(`{"a":1},`, 3000) + `{` + manyNames(3000) + "}]}}", "more than 2000 property names"},
+		{"depth after repeated names", `{"properties":{"x":[` + strings.Repeat(`{"a":1},`, 3000) + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + "]}}", "nested more than 64 deep"},
 		{"a number", `{"a":{"b":1e999}}`, "the number"},
 		{"length", `{"a":"` + strings.Repeat("x", 64<<20) + `"}`, "too long"},
 		{"length of a number", `{"a":` + strings.Repeat("1", 64<<20) + "}", "too long"},
@@ -86,6 +88,66 @@ func TestBounds(t *testing.T) {
 			}
 			if errs[0] == nil || !strings.Contains(errs[0].Error(), tt.want) {
 				t.Errorf("the error is %v, want one with %q", errs[0], tt.want)
+			}
+		})
+	}
+}
+
+// TestNames counts names: the objects of a list share theirs.
+func TestNames(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		want int
+	}{
+		{`1`, 0},
+		{`"a:b"`, 0},
+		{`[":",{}]`, 0},
+		{`{"a":":\\\":"}`, 1},
+		{`{"a":1,"b":{"a":1,"b":2}}`, 4},
+		{`[{"a":1},{"a":2,"b":3},[{"b":{"c":1}}]]`, 3},
+		{`{"x":[{"a":{"b":1}},{"a":{"c":"b"}}],"y":{"a":{"b":1}}}`, 7},
+		{`{"":{"":{"":1}}}`, 3},
+	} {
+		if got := Value(tt.in).Names(); got != tt.want {
+			t.Errorf("%s has %d names, want %d", tt.in, got, tt.want)
+		}
+	}
+}
+
+// TestRepeatedNames reads lists of similar objects, of which only the different names count.
+func TestRepeatedNames(t *testing.T) {
+	list := func(n int, item string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+	}
+	frames := list(10_000, `{"function":"f","in_app":true,"code":{"line":1,"text":"{\":\"}"}}`)
+	for _, tt := range []struct {
+		name, properties string
+		many             bool
+	}{
+		{"frames", `{"list":[{"stacktrace":{"frames":` + frames + `}}]}`, false},
+		{"frames, with blanks", strings.ReplaceAll(`{"list" : `+frames+`, "other": 1}`, `":`, `" : `), false},
+		{"with as many others as can be", `{"list":` + frames + `,` + manyNames(MaxNames-6) + `}`, false},
+		{"with one more", `{"list":` + frames + `,` + manyNames(MaxNames-5) + `}`, true},
+		{"within the list", `{"list":[` + strings.Trim(frames, "[]") + `,{` + manyNames(MaxNames-6) + `}]}`, false},
+		{"one more within the list", `{"list":[` + strings.Trim(frames, "[]") + `,{` + manyNames(MaxNames-5) + `}]}`, true},
+		{"under different names", `{"a":` + list(2000, `{"x":1}`) + `,"b":{` + manyNames(MaxNames-3) + `}}`, false},
+		{"one more under different names", `{"a":` + list(2000, `{"x":1}`) + `,"b":{` + manyNames(MaxNames-2) + `}}`, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := NewReader([]byte(`{"event":"e","properties":` + tt.properties + `} {"event":"next"}`))
+			_, properties, err := r.Event(nil, nil, 8<<20)
+			if err != nil || properties.ManyNames() != tt.many {
+				t.Errorf("Event: %v, many names: %v", err, properties.ManyNames())
+			}
+			if next, _, err := r.Event(nil, nil, 8<<20); err != nil || next.JSON() != `{"event":"next"}` {
+				t.Errorf("the next event is %s: %v", next.JSON(), err)
+			}
+			var p Parser
+			if _, err := p.Parse([]byte(`{"event":"e","distinct_id":"d","timestamp":"2024-01-01T00:00:00Z","properties":` + tt.properties + `}`)); (err != nil) != tt.many {
+				t.Errorf("Parse: %v", err)
+			}
+			if o := Value(tt.properties).Object(); o.ManyNames() != tt.many {
+				t.Errorf("Object: many names: %v", o.ManyNames())
 			}
 		})
 	}

@@ -70,8 +70,8 @@ func (v Value) Type() string {
 // IsNull reports whether the value is null.
 func (v Value) IsNull() bool { return string(v) == "null" }
 
-// Names counts the names of the objects in the value: the colons outside of strings.
-func (v Value) Names() (n int) {
+// colons counts the colons outside of strings: there are no more names than that.
+func (v Value) colons() (n int) {
 	if len(v) == 0 || v[0] != '{' && v[0] != '[' {
 		return 0
 	}
