@@ -133,13 +133,13 @@ func TestDeliverPeople(t *testing.T) {
 			persons: lines{`["<x>", "{\"a\":1,\"b\":2,\"c\":3}", "2024-03-04T10:00:00Z", 0]`},
 		},
 		{
-			name: "$exception, $$heatmap and $groupidentify change no person",
+			name: "$exception, $$heatmap and $groupidentify change no person, but record what they set",
 			in: `{"event":"a","distinct_id":"x","properties":{"$set":{"a":1}}}
 				{"event":"$exception","distinct_id":"x","properties":{"$set":{"a":2}}}
 				{"event":"$$heatmap","distinct_id":"x","properties":{"$set_once":{"b":2}}}
 				{"event":"$groupidentify","distinct_id":"x","properties":{"$unset":["a"],"$group_type":"org","$group_key":"o"}}`,
 			events: lines{
-				`["a", "x", "<x>", "full", "{\"a\":1}"]`, `["$exception", "x", "<x>", "full", "{\"a\":1}"]`,
+				`["a", "x", "<x>", "full", "{\"a\":1}"]`, `["$exception", "x", "<x>", "full", "{\"a\":2}"]`,
 				`["$$heatmap", "x", "<x>", "full", "{\"a\":1}"]`, `["$groupidentify", "x", "<x>", "full", "{\"a\":1}"]`,
 			},
 			persons: lines{`["<x>", "{\"a\":1}", "2024-03-04T10:00:00Z", 0]`},
@@ -152,13 +152,15 @@ func TestDeliverPeople(t *testing.T) {
 				`\"$initial_os\":\"mine\",\"$initial_utm_source\":\"ad\",\"$os\":\"own\",\"n\":1,\"utm_source\":\"ad\"}", "2024-03-04T10:00:00Z", 0]`},
 		},
 		{
-			name: "another page alone leaves the person, $set takes it along",
+			name: "another page alone leaves the person, its event records it, $set takes it along",
 			in: `{"event":"a","distinct_id":"x","properties":{"$current_url":"1"}}
 				{"event":"b","distinct_id":"x","properties":{"$current_url":"2"}}
+				{"event":"c","distinct_id":"x"}
 				{"event":"$set","distinct_id":"x","properties":{"$current_url":"3"}}`,
 			events: lines{
 				`["a", "x", "<x>", "full", "{\"$current_url\":\"1\",\"$initial_current_url\":\"1\"}"]`,
-				`["b", "x", "<x>", "full", "{\"$current_url\":\"1\",\"$initial_current_url\":\"1\"}"]`,
+				`["b", "x", "<x>", "full", "{\"$current_url\":\"2\",\"$initial_current_url\":\"1\"}"]`,
+				`["c", "x", "<x>", "full", "{\"$current_url\":\"1\",\"$initial_current_url\":\"1\"}"]`,
 				`["$set", "x", "<x>", "full", "{\"$current_url\":\"3\",\"$initial_current_url\":\"1\"}"]`,
 			},
 		},

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
@@ -18,6 +19,25 @@ func (p *profile) json() string {
 		p.text = p.properties.JSON()
 	}
 	return p.text
+}
+
+// jsonWith returns the properties as JSON, together with what an event sets although it left the profile as it was. What there is no room for is left out.
+func (p *profile) jsonWith(e *event) string {
+	own, changed := profile{size: p.size}, false
+	for _, m := range e.set {
+		if old := p.properties.Get(m.Key); old != nil && string(old) == string(m.Value) || slices.Contains(e.unset, m.Key) {
+			continue
+		}
+		if own.properties == nil {
+			own.properties = append(make(record.Object, 0, len(p.properties)+len(e.set)), p.properties...)
+		}
+		set, _ := own.set(m)
+		changed = changed || set
+	}
+	if !changed {
+		return p.json()
+	}
+	return own.json()
 }
 
 // set sets a property to a copy of its value, because the value itself would keep its whole record in memory. It reports whether the property changed, and

@@ -90,9 +90,11 @@ func (s *session) eventRow(e *event, p eventPerson, groups [physical.GroupTypes]
 	window, _ := e.Properties.Get("$window_id").Text()
 	createdAt, properties := noTime, noObject
 	if p.person != nil {
-		createdAt, properties = p.person.createdAt, p.person.json()
+		createdAt = p.person.createdAt
 		if e.PersonProperties != nil {
 			properties = e.PersonProperties.JSON()
+		} else {
+			properties = p.person.jsonWith(e)
 		}
 	}
 	values := make([]any, 0, 3+len(eventColumns))
