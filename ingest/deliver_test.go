@@ -165,6 +165,16 @@ func TestDeliverPeople(t *testing.T) {
 			},
 		},
 		{
+			name: "another version of an app, campaign or country changes the person, with all that is passing; another postal code does not",
+			in: `{"event":"a","distinct_id":"x","properties":{"$app_version":"1","utm_source":"s","$os":"iOS","$set":{"$geoip_country_name":"A","$geoip_postal_code":"1"}}}
+				{"event":"b","distinct_id":"x","properties":{"$app_version":"2","$os":"Linux"}}
+				{"event":"c","distinct_id":"x","properties":{"$os":"Windows","$set":{"$geoip_postal_code":"2"}}}
+				{"event":"d","distinct_id":"x","properties":{"utm_source":"t"}}
+				{"event":"e","distinct_id":"x","properties":{"$set":{"$geoip_country_name":"B"}}}`,
+			persons: lines{`["<x>", "{\"$app_version\":\"2\",\"$geoip_country_name\":\"B\",\"$geoip_postal_code\":\"1\",\"$initial_app_version\":\"1\",` +
+				`\"$initial_os\":\"iOS\",\"$initial_utm_source\":\"s\",\"$os\":\"Linux\",\"utm_source\":\"t\"}", "2024-03-04T10:00:00Z", 0]`},
+		},
+		{
 			name:    "a server's system is not its user's",
 			in:      `{"event":"a","distinct_id":"x","properties":{"$is_server":true,"$os":"Linux","$os_version":"6","$app_name":"api"}}`,
 			persons: lines{`["<x>", "{\"$app_name\":\"api\",\"$initial_app_name\":\"api\"}", "2024-03-04T10:00:00Z", 0]`},

@@ -42,8 +42,22 @@ func neverUpdates(event string) bool {
 	return event == "$exception" || event == "$$heatmap" || event == "$groupidentify"
 }
 
-// worthwhile reports whether an event changes more of a person than where it was last seen. Otherwise, the address of each page would write another row of the
-// person.
+// passing holds the properties of a person that change with each page or journey: another value alone is not worth another row of the person.
+var passing = func() map[string]bool {
+	set := map[string]bool{}
+	for name := range strings.FieldsSeq(`
+		$current_url $pathname $referring_domain $referrer $screen_height $screen_width $viewport_height $viewport_width
+		$browser $browser_version $device_type $raw_user_agent $os $os_name $os_version
+		$geoip_postal_code $geoip_time_zone $geoip_latitude $geoip_longitude $geoip_accuracy_radius $geoip_city_confidence
+		$geoip_country_confidence $geoip_postal_code_confidence $geoip_subdivision_1_code $geoip_subdivision_1_name
+		$geoip_subdivision_1_confidence $geoip_subdivision_2_code $geoip_subdivision_2_name $geoip_subdivision_2_confidence
+		$geoip_subdivision_3_code $geoip_subdivision_3_name`) {
+		set[name] = true
+	}
+	return set
+}()
+
+// worthwhile reports whether an event changes more of a person than passing properties.
 func worthwhile(of *person, e *event) bool {
 	switch e.Event {
 	case "$identify", "$set", "$create_alias", "$merge_dangerously":
@@ -59,7 +73,7 @@ func worthwhile(of *person, e *event) bool {
 		switch {
 		case old == nil && !m.Value.IsNull():
 			return true
-		case old != nil && string(old) != string(m.Value) && lifted[m.Key] == "" && !strings.HasPrefix(m.Key, "$geoip_"):
+		case old != nil && string(old) != string(m.Value) && !passing[m.Key]:
 			return true
 		}
 	}
