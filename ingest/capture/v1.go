@@ -3,6 +3,7 @@ package capture
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -321,7 +322,7 @@ func (b *v1Batch) addOptions(given record.Value) bool {
 	options := given.Object()
 	for _, option := range v1Options {
 		v := options.Get(option.name)
-		if v == nil || v.IsNull() {
+		if v == nil || v.IsNull() || isBlank(v) {
 			continue
 		}
 		read := boolOption
@@ -336,23 +337,29 @@ func (b *v1Batch) addOptions(given record.Value) bool {
 	return true
 }
 
-// boolOption reads a boolean, which may be a text or a number; nil if it is not one.
+// isBlank reports whether an option is a text without content, which counts as not given.
+func isBlank(v record.Value) bool {
+	text, ok := stringOf(v)
+	return ok && strings.TrimSpace(text) == ""
+}
+
+// boolOption reads a boolean, which may be a word or a number; nil if it is not one.
 func boolOption(v record.Value) record.Value {
 	if isBool(v) {
 		return v
 	}
+	number := string(v)
 	if text, ok := stringOf(v); ok {
-		switch strings.ToLower(strings.TrimSpace(text)) {
-		case "true", "1":
+		switch number = strings.ToLower(strings.TrimSpace(text)); number {
+		case "true", "t", "yes", "y", "on":
 			return trueValue
-		case "false", "0":
+		case "false", "f", "no", "n", "off":
 			return falseValue
 		}
-		return nil
 	}
-	f, err := strconv.ParseFloat(string(v), 64)
+	f, err := strconv.ParseFloat(number, 64)
 	switch {
-	case err != nil:
+	case err != nil || math.IsInf(f, 0) || math.IsNaN(f) || strings.ContainsRune(number, 'x'): // no hexadecimal numbers
 		return nil
 	case f == 0:
 		return falseValue

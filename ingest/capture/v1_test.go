@@ -113,6 +113,19 @@ func TestV1Events(t *testing.T) {
 			"options", `,"options":{"process_person_profile":"1","cookieless_mode":0,"product_tour_id":5,"x":[]}`,
 			ok + "\n" + v1Line("d", corrected, `"$cookieless_mode":false,"$process_person_profile":true,"$product_tour_id":"5",`),
 		},
+		{
+			"words for options", `,"options":{"process_person_profile":" Yes ","disable_skew_correction":"off"}`,
+			ok + "\n" + v1Line("d", corrected, `"$ignore_sent_at":false,"$process_person_profile":true,`),
+		},
+		{
+			"letters for options", `,"options":{"process_person_profile":"N","disable_skew_correction":"f"}`,
+			ok + "\n" + v1Line("d", corrected, `"$ignore_sent_at":false,"$process_person_profile":false,`),
+		},
+		{
+			"numbers as texts for options", `,"options":{"process_person_profile":"0.0","disable_skew_correction":"2e1"}`,
+			ok + "\n" + v1Line("d", "2024-06-01T11:00:05Z", `"$ignore_sent_at":true,"$process_person_profile":false,`),
+		},
+		{"blank options", `,"options":{"process_person_profile":"","cookieless_mode":" ","product_tour_id":"\t"}`, ok + "\n" + v1Line("d", corrected, "")},
 		{"no correction", `,"options":{"disable_skew_correction":"True"}`, ok + "\n" + v1Line("d", "2024-06-01T11:00:05Z", `"$ignore_sent_at":true,`)},
 		{"header before $lib", `,"properties":{"$lib":"x"}`, ok + "\n" + `{"event":"e","distinct_id":"d","timestamp":"2024-06-01T11:00:00Z","uuid":"` + id + `","properties":{"$lib":"posthog-node",` +
 			strings.TrimPrefix(v1Added, `"$lib":"posthog-node",`) + "}}"},
@@ -138,6 +151,9 @@ func TestV1Events(t *testing.T) {
 		{"names", `,"properties":{` + names(2000) + "}", "01 drop malformed_event_properties"},
 		{"options", `,"options":5`, "01 drop invalid_options"},
 		{"an option", `,"options":{"process_person_profile":"maybe"}`, "01 drop invalid_options"},
+		{"no number for an option", `,"options":{"process_person_profile":"nan"}`, "01 drop invalid_options"},
+		{"an infinite number for an option", `,"options":{"process_person_profile":"-Infinity"}`, "01 drop invalid_options"},
+		{"a hexadecimal number for an option", `,"options":{"process_person_profile":"0x1p4"}`, "01 drop invalid_options"},
 		{"a list for an option", `,"options":{"cookieless_mode":[]}`, "01 drop invalid_options"},
 		{"a fraction for a tour", `,"options":{"product_tour_id":1.5}`, "01 drop invalid_options"},
 		{"the id of cookieless visitors", `,"distinct_id":" $posthog_cookieless"`, "01 drop cookieless_mode_required"},
