@@ -49,6 +49,9 @@ func (j *Journal) copyTo(ctx context.Context, folder string, parts []part) error
 	if err := copyNew(filepath.Join(folder, positionFile), position); err != nil {
 		return err
 	}
+	if err := ignoreMissing(copyFile(j.progressPath(), filepath.Join(folder, progressFile))); err != nil {
+		return err
+	}
 	return j.copyAside(ctx, filepath.Join(folder, filepath.Base(j.AsideDir())))
 }
 

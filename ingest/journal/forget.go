@@ -35,10 +35,15 @@ func (j *Journal) forgetLocked(upTo uint64) error {
 	j.forgotten = max(before, min(upTo, j.lastID))
 	j.mu.Unlock()
 	err := j.skipForgotten()
+	j.uncount()
 	if j.forgotten == before {
 		return err
 	}
-	err = errors.Join(err, j.writePosition(j.forgotten))
+	if failed := j.writePosition(j.forgotten); failed != nil {
+		err = errors.Join(err, failed)
+	} else {
+		j.forgetProgress()
+	}
 	j.removeForgotten()
 	return err
 }
@@ -79,7 +84,7 @@ func (j *Journal) skipIn(s *segment) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if h.id > upTo && !s.damaged[h.id] {
+		if h.id > upTo && !s.damaged[h.id] && !j.progress.has(h) {
 			j.mu.Lock()
 			j.oldest = time.Unix(0, h.arrived).UTC()
 			j.mu.Unlock()
@@ -87,7 +92,9 @@ func (j *Journal) skipIn(s *segment) (bool, error) {
 		}
 		s.mark = sc.off
 		upTo = max(upTo, h.id)
-		gone.add(h)
+		if !j.counted.has(h) {
+			gone.add(h)
+		}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -62,13 +62,13 @@ type Options struct {
 type Stats struct {
 	Bytes    int64     // size of the segments, which is what MaxBytes limits
 	MaxBytes int64     //
-	Entries  int64     // entries that are not forgotten yet
+	Entries  int64     // entries that are not delivered yet
 	Events   int64     // events in them
 	Oldest   time.Time // when the first of them arrived; zero if there is none
 	Aside    int       // files set aside: entries that could not be delivered, and damaged parts of the log
 }
 
-// Journal is a log on disk. Its methods may be called concurrently; Read and Forget are meant for one reader.
+// Journal is a log on disk. Its methods may be called concurrently; those that read and forget are meant for one reader.
 type Journal struct {
 	dir         string
 	log         *zap.Logger
@@ -82,12 +82,16 @@ type Journal struct {
 	stopped     chan struct{} // closed when the committer has returned
 
 	// Taken in this order.
-	reading sync.Mutex // held by Read and Forget; guards cursor and place, and mark and damaged of segments
+	reading sync.Mutex // held by what reads or forgets; guards the fields up to place, and mark and damaged of segments
 	writing sync.Mutex // held while segments are written; guards active and buf
 	mu      sync.Mutex // guards the rest; never held during I/O
 
-	cursor cursor
-	place  int      // of the position file, the one written last
+	cursor   cursor
+	progress Progress // beyond forgotten; zero while no project is behind
+	counted  Progress // the one whose entries no longer count as waiting
+	taken    map[uint64]taken
+	place    int // of the position file, the one written last
+
 	active *segment // the one that is appended to; nil when the next group starts a new one
 	buf    []byte   // of the last write
 
@@ -110,6 +114,7 @@ func Open(dir string, o Options) (*Journal, error) {
 	j := &Journal{
 		dir: dir, log: cmp.Or(o.Logger, zap.NewNop()), maxBytes: cmp.Or(o.MaxBytes, defaultMaxBytes),
 		lock: flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600)), wake: make(chan struct{}, 1), stopped: make(chan struct{}), changed: make(chan struct{}),
+		taken: map[uint64]taken{},
 	}
 	j.segmentSize = min(max(j.maxBytes/16, minSegment), maxSegment)
 	if err := j.open(); err != nil {
@@ -139,10 +144,28 @@ func (j *Journal) open() (err error) {
 	if err := j.openPosition(); err != nil {
 		return err
 	}
+	if err := j.openProgress(); err != nil {
+		return err
+	}
 	if err := j.openSegments(); err != nil {
 		return err
 	}
+	if j.progress.Last > j.lastID {
+		if err := j.dropProgress(); err != nil {
+			return err
+		}
+	}
+	before := j.forgotten
 	if err := j.skipForgotten(); err != nil {
+		return err
+	}
+	if j.forgotten > before { // before what has these IDs is removed
+		if err := j.writePosition(j.forgotten); err != nil {
+			return err
+		}
+	}
+	j.forgetProgress()
+	if err := j.uncountAll(); err != nil {
 		return err
 	}
 	j.removeForgotten()
@@ -215,7 +238,7 @@ func (j *Journal) Stats() Stats {
 type Waiting struct {
 	Entries, Events int64
 	Bytes           int64     // size of the entries
-	Oldest          time.Time // no waiting entry arrived before this; zero if there is none
+	Oldest          time.Time // no waiting entry arrived before this, or hardly before; zero if there is none
 }
 
 // Waiting reports the waiting entries of a project. It does no I/O.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"time"
 )
 
@@ -16,16 +17,17 @@ type cursor struct {
 	id      uint64
 }
 
-// Read returns the entries after the given ID that are not forgotten, oldest first: as many as fit into maxBytes of data, and at least one. It waits until
+// Read returns the entries after the given ID that are not delivered, oldest first: as many as fit into maxBytes of data, and at least one. It waits until
 // there is one, until ctx ends or until the journal is closed. A damaged part of the log is reported, copied to the aside folder, and skipped.
 func (j *Journal) Read(ctx context.Context, after uint64, maxBytes int) ([]Entry, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		entries, changed, err := j.read(after, maxBytes)
-		if err != nil || len(entries) > 0 {
-			return entries, err
+		b := batch{after: after, upTo: math.MaxUint64, room: int64(maxBytes)}
+		changed, err := j.read(&b)
+		if err != nil || len(b.entries) > 0 {
+			return b.entries, err
 		}
 		select {
 		case <-changed:
@@ -34,38 +36,40 @@ func (j *Journal) Read(ctx context.Context, after uint64, maxBytes int) ([]Entry
 	}
 }
 
-// read returns what Read returns or, if that is nothing, what to wait for.
-func (j *Journal) read(after uint64, maxBytes int) ([]Entry, <-chan struct{}, error) {
+// read fills a batch, and returns what to wait for if there is nothing for it.
+func (j *Journal) read(b *batch) (changed <-chan struct{}, err error) {
 	j.reading.Lock()
 	defer j.reading.Unlock()
 	j.mu.Lock()
 	if j.closed {
 		j.mu.Unlock()
-		return nil, nil, ErrClosed
+		return nil, ErrClosed
 	}
-	changed := j.changed
-	after = max(after, j.forgotten)
+	changed = j.changed
+	b.after = max(b.after, j.forgotten)
 	var parts []part
 	for _, s := range j.segments {
-		if s.last > after {
+		if s.last > b.after && s.first <= b.upTo {
 			parts = append(parts, part{s, s.size})
 		}
 	}
 	j.mu.Unlock()
 
-	b := batch{after: after, room: int64(maxBytes)}
 	for _, p := range parts {
-		if err := j.readPart(p, &b); err != nil {
-			return nil, nil, fmt.Errorf("reading %s: %w", p.path, err)
+		if err := j.readPart(p, b); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", p.path, err)
 		}
 		if b.full {
 			break
 		}
 	}
-	if len(b.entries) == 0 && b.damaged {
-		return nil, changed, j.forgetLocked(0) // what is damaged will never be delivered
+	for _, t := range b.taken {
+		j.taken[t.id] = t
 	}
-	return b.entries, changed, nil
+	if len(b.entries) == 0 && b.damaged {
+		return changed, j.forgetLocked(0) // what is damaged will never be delivered
+	}
+	return changed, nil
 }
 
 // part is the part of a segment that was on disk when Read or Copy began.
@@ -77,10 +81,13 @@ type part struct {
 // batch collects the entries of one Read.
 type batch struct {
 	entries []Entry
-	after   uint64 // the last entry seen
-	room    int64  // bytes
+	after   uint64                              // the last entry seen
+	upTo    uint64                              // the last entry to look at
+	wanted  func(project int64, id uint64) bool // nil for Read
+	room    int64                               // bytes
 	full    bool
 	damaged bool
+	taken   []taken // the entries of Next, and those that are damaged
 }
 
 func (j *Journal) readPart(p part, b *batch) error {
@@ -102,6 +109,13 @@ func (j *Journal) readPart(p part, b *batch) error {
 		if h.id <= b.after {
 			continue
 		}
+		if h.id > b.upTo {
+			return nil
+		}
+		if j.progress.has(h) || b.wanted != nil && !b.wanted(h.project, h.id) {
+			j.passed(p.segment, sc.off, h.id, b)
+			continue
+		}
 		if len(b.entries) > 0 && int64(h.dataSize) > b.room {
 			b.full = true
 			return nil
@@ -110,15 +124,25 @@ func (j *Journal) readPart(p part, b *batch) error {
 		if err != nil {
 			return err
 		}
-		b.after = h.id
+		if b.wanted != nil {
+			b.taken = append(b.taken, taken{h, p.segment})
+		}
+		j.passed(p.segment, sc.off, h.id, b)
 		if data == nil {
 			p.noteDamaged(h.id)
 			j.skipDamage(p.segment, at, sc.off, b)
 			continue
 		}
-		j.cursor = cursor{p.segment, sc.off, h.id}
 		b.room -= int64(len(data))
 		b.entries = append(b.entries, Entry{ID: h.id, Project: h.project, Arrived: time.Unix(0, h.arrived).UTC(), Events: int(h.events), Data: data})
+	}
+}
+
+// passed notes that an entry was looked at.
+func (j *Journal) passed(s *segment, off int64, id uint64, b *batch) {
+	b.after = id
+	if b.upTo == math.MaxUint64 { // what reads an earlier part of the log does not come back to it
+		j.cursor = cursor{s, off, id}
 	}
 }
 
