@@ -1,6 +1,6 @@
 // Package delivery takes captured events from the journal to ClickHouse: in order, each once, however often ClickHouse is away or the process is killed in
-// between. The journal forgets a batch only when all of it is in ClickHouse; a batch that is delivered again after a crash adds nothing, because ingestion
-// skips events that are already there.
+// between. The journal forgets an entry only when it is in ClickHouse; one that is delivered again after a crash adds nothing, because ingestion skips events
+// that are already there. A project that is slow to deliver to holds up the others only for a moment.
 package delivery
 
 import (
@@ -78,7 +78,7 @@ func (d *Delivery) Close() error {
 
 // run delivers until ctx ends.
 func (d *Delivery) run(ctx context.Context) {
-	w := work{Delivery: d}
+	w := newWork(d)
 	for ctx.Err() == nil {
 		target, changed := d.target()
 		if target == nil {
@@ -88,7 +88,12 @@ func (d *Delivery) run(ctx context.Context) {
 			}
 			continue
 		}
+		done, ok := d.hold(target)
+		if !ok {
+			continue
+		}
 		d.until(ctx, changed, func(ctx context.Context) { w.deliver(ctx, target) })
+		done()
 	}
 }
 

@@ -4,109 +4,326 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"runtime/debug"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-// work is the batch that is being delivered. It survives a change of the target.
+// work is what is being delivered. It survives a change of the target.
+//
+// Batches are read at two places of the log. At its front are the new entries of all projects but those that are behind: what was read of these was not delivered
+// before the next batch was due. Their entries are read where the first of them continues, so that what they wait for holds up nobody else.
 type work struct {
 	*Delivery
 
-	parts []*part // what is still to be delivered
-	last  uint64  // the last entry of the batch
-	began time.Time
-	pause time.Duration // before the next try; 0 after a success
+	last   uint64           // the front of the log: up to here entries are in parts, delivered, or of projects that are behind
+	behind map[int64]uint64 // project → up to where its entries are read
+	parts  []*part          // what is still to be delivered, one for each project
+	front  reading
+	back   reading // of projects that are behind
+
+	running  int
+	ended    chan ended
+	fruitful bool // a part was delivered since the last batch from the front
+
+	noted time.Time // when the journal was last told what is delivered
+	news  bool      // more is delivered since
+
+	err    error // of the journal
+	pause  time.Duration
+	paused time.Time // the journal is not used before this
+
+	wake time.Time       // when to look again
+	more <-chan struct{} // closed when there is more to read; nil if it can't be read yet
 }
 
-// part is the part of a batch that belongs to one project, without what is delivered.
+// reading is a place at which batches are read.
+type reading struct{ began time.Time } // when its last batch was read
+
+// part is what was read of a project, without what is delivered.
 type part struct {
 	project  int64
 	entries  []journal.Entry
 	at       int      // bytes of the first entry that are delivered
 	rejected rejected // among these
 	refused  error    // why it can't be delivered
+
+	from    *reading // nil once the next batch is read there
+	first   uint64   // the first of the entries when it was last tried
+	size    int      // bytes of the entries at that time
+	running bool
+	err     error         // of the last try
+	pause   time.Duration // before the next
+	due     time.Time     // when that is
 }
 
-// deliver delivers the next batch, or tries again what failed of the last one.
-func (w *work) deliver(ctx context.Context, target *registered) {
-	if len(w.parts) == 0 {
-		if !w.next(ctx) {
-			return
+// ended is a try that has ended.
+type ended struct {
+	part *part
+	err  error
+}
+
+const (
+	// projectsAtOnce is how many projects are delivered to at the same time. They share their inserts.
+	projectsAtOnce = 64
+	// patience is how long the next batch waits for projects of the last one.
+	patience = 2 * time.Second
+	// maxParts is how many bytes of entries may wait in memory when the next batch is read.
+	maxParts = 48 << 20
+	// awayParts is how many projects must be stuck, and none be delivered, for ClickHouse to count as away.
+	awayParts = 3
+)
+
+func newWork(d *Delivery) *work {
+	p := d.journal.Progress()
+	return &work{Delivery: d, last: p.Last, behind: p.Behind, ended: make(chan ended), fruitful: true}
+}
+
+// deliver delivers to a target until ctx ends.
+func (w *work) deliver(ctx context.Context, target Target) {
+	w.paused, w.pause = time.Time{}, 0
+	for _, p := range w.parts {
+		p.due, p.pause = time.Time{}, 0
+	}
+	for ctx.Err() == nil {
+		w.wake, w.more = time.Now().Add(time.Hour), nil
+		if w.reached(w.paused) {
+			w.check(ctx, w.proceed(ctx))
 		}
-	} else if !sleep(ctx, w.pause) {
-		return
+		w.start(ctx, target)
+		w.await(ctx)
 	}
-	done, ok := w.hold(target)
-	if !ok {
-		return
+	for w.running > 0 {
+		w.end(ctx, <-w.ended)
 	}
-	defer done()
-	err := w.deliverParts(ctx, target)
-	if err == nil && len(w.parts) == 0 {
-		err = w.journal.Forget(ctx, w.last)
-	}
-	w.report(ctx, err)
 }
 
-// next reads a batch. It reports whether there is one.
-func (w *work) next(ctx context.Context) bool {
-	if !sleep(ctx, w.pause) || !sleep(ctx, time.Until(w.began.Add(interval))) {
+// await waits until there is something to do.
+func (w *work) await(ctx context.Context) {
+	timer := time.NewTimer(time.Until(w.wake))
+	defer timer.Stop()
+	select {
+	case e := <-w.ended:
+		w.end(ctx, e)
+	case <-w.more:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// reached reports whether a time has come. If not, await ends then.
+func (w *work) reached(at time.Time) bool {
+	if !time.Now().Before(at) {
+		return true
+	}
+	if at.Before(w.wake) {
+		w.wake = at
+	}
+	return false
+}
+
+// proceed tells the journal what is delivered, and reads what may be read.
+func (w *work) proceed(ctx context.Context) error {
+	w.rejoin()
+	if err := w.note(ctx); err != nil {
+		return err
+	}
+	if idle := w.idle(); len(idle) > 0 && w.mayRead(&w.back) {
+		if err := w.readBehind(idle); err != nil {
+			return err
+		}
+		w.rejoin()
+	}
+	if w.mayRead(&w.front) && (!w.away() || w.reached(w.front.began.Add(lastPause))) {
+		return w.readNew()
+	}
+	return nil
+}
+
+// waits reports whether the next batch of a place still waits for parts of the last one.
+func (w *work) waits(r *reading) bool {
+	return slices.ContainsFunc(w.parts, func(p *part) bool { return p.from == r && p.err == nil }) && !w.reached(r.began.Add(patience))
+}
+
+func (w *work) mayRead(r *reading) bool {
+	if w.waits(r) || !w.reached(r.began.Add(interval)) {
 		return false
 	}
-	entries, err := w.journal.Read(ctx, w.last, batchBytes)
-	if err != nil || len(entries) == 0 {
-		w.report(ctx, err)
-		return false
+	size := 0
+	for _, p := range w.parts {
+		size += p.size
 	}
-	w.began = time.Now()
-	w.last = entries[len(entries)-1].ID
-	w.parts = w.parts[:0]
+	return size < maxParts
+}
+
+// away reports whether ClickHouse seems to be away: nothing of the last batch was delivered, and several projects are stuck.
+func (w *work) away() bool {
+	stuck := 0
+	for _, p := range w.parts {
+		if p.err != nil || p.from == nil || time.Since(p.from.began) >= patience {
+			stuck++
+		}
+	}
+	return !w.fruitful && stuck >= awayParts
+}
+
+// readNew reads a batch at the front of the log.
+func (w *work) readNew() error {
+	behind := maps.Clone(w.behind)
+	for _, p := range w.parts {
+		if _, known := behind[p.project]; !known {
+			behind[p.project] = w.last
+		}
+	}
+	next, err := w.journal.Next(w.last, math.MaxUint64, batchBytes, func(project int64, _ uint64) bool {
+		_, known := behind[project]
+		return !known
+	})
+	if err != nil {
+		return err
+	}
+	w.more = next.More
+	if next.Last > w.last {
+		w.last, w.behind = next.Last, behind
+	}
+	if len(next.Entries) > 0 {
+		w.fruitful, w.more = false, nil
+		w.add(next.Entries, &w.front)
+	}
+	return nil
+}
+
+// idle returns the projects that are behind and of which nothing is being delivered, with up to where they are read.
+func (w *work) idle() map[int64]uint64 {
+	idle := maps.Clone(w.behind)
+	for _, p := range w.parts {
+		delete(idle, p.project)
+	}
+	return idle
+}
+
+// readBehind reads a batch of projects that are behind. If that is all that there is of them, the next batch at the front waits for them, so that they are part of
+// it unless they take too long again.
+func (w *work) readBehind(idle map[int64]uint64) error {
+	from := w.last
+	for _, upTo := range idle {
+		from = min(from, upTo)
+	}
+	next, err := w.journal.Next(from, w.last, batchBytes, func(project int64, id uint64) bool {
+		upTo, is := idle[project]
+		return is && id > upTo
+	})
+	if err != nil {
+		return err
+	}
+	for project, upTo := range idle {
+		w.behind[project] = max(upTo, next.Last)
+	}
+	to := &w.back
+	if next.Last >= w.last {
+		to = &w.front
+	}
+	w.add(next.Entries, to)
+	return nil
+}
+
+// rejoin takes projects from those that are behind that no longer are.
+func (w *work) rejoin() {
+	for project, upTo := range w.idle() {
+		if upTo >= w.last {
+			delete(w.behind, project)
+		}
+	}
+}
+
+// add makes parts of a batch.
+func (w *work) add(entries []journal.Entry, from *reading) {
+	if len(entries) == 0 {
+		return
+	}
+	for _, p := range w.parts {
+		if p.from == from {
+			p.from = nil
+		}
+	}
+	from.began = time.Now()
+	w.reached(from.began.Add(interval)) // to see how they do
+	parts := map[int64]*part{}
 	for _, entry := range entries {
-		w.add(entry)
+		p := parts[entry.Project]
+		if p == nil {
+			p = &part{project: entry.Project, from: from}
+			parts[entry.Project] = p
+			w.parts = append(w.parts, p)
+		}
+		p.entries = append(p.entries, entry)
 	}
-	return true
+	for _, p := range parts {
+		p.measure()
+	}
 }
 
-// add puts an entry into the part of its project.
-func (w *work) add(entry journal.Entry) {
-	at := slices.IndexFunc(w.parts, func(p *part) bool { return p.project == entry.Project })
-	if at < 0 {
-		at = len(w.parts)
-		w.parts = append(w.parts, &part{project: entry.Project})
+// measure notes what is left of a part.
+func (p *part) measure() {
+	p.first, p.size = p.entries[0].ID, 0
+	for _, entry := range p.entries {
+		p.size += len(entry.Data)
 	}
-	w.parts[at].entries = append(w.parts[at].entries, entry)
 }
 
-// projectsAtOnce is how many projects are delivered to at the same time. They share their inserts.
-const projectsAtOnce = 64
-
-// deliverParts delivers what is left. A project that can't be delivered to does not hold up the other projects of the batch, but it holds up the next batches.
-func (w *work) deliverParts(ctx context.Context, target Target) error {
-	failures := make([]error, len(w.parts))
-	var all errgroup.Group
-	all.SetLimit(projectsAtOnce)
-	for i, p := range w.parts {
-		all.Go(func() error {
-			failures[i] = w.deliverPart(ctx, target, p)
-			return nil
-		})
-	}
-	_ = all.Wait() // the errors are in failures
-	var left []*part
-	for i, p := range w.parts {
-		if failures[i] != nil {
-			left = append(left, p)
+// start starts to deliver what is due.
+func (w *work) start(ctx context.Context, target Target) {
+	for _, p := range w.parts {
+		if w.running < projectsAtOnce && !p.running && w.reached(p.due) {
+			w.running++
+			p.running = true
+			go func() { w.ended <- ended{p, w.deliverPart(ctx, target, p)} }()
 		}
 	}
-	w.parts = left
-	return joinDistinct(failures)
+}
+
+// end notes how a try has ended.
+func (w *work) end(ctx context.Context, e ended) {
+	p := e.part
+	w.running--
+	p.running = false
+	if e.err == nil {
+		w.news, w.fruitful = true, true
+		w.parts = slices.DeleteFunc(w.parts, func(other *part) bool { return other == p })
+	} else {
+		was := p.first
+		p.measure()
+		w.news = w.news || p.first > was
+		if ctx.Err() == nil { // otherwise it was stopped, or the target changed
+			p.err = e.err
+			p.pause = min(max(2*p.pause, firstPause), lastPause)
+			p.due = time.Now().Add(p.pause)
+		}
+	}
+	w.report(ctx)
+}
+
+// note tells the journal what is delivered: at once if that is all, and otherwise from time to time.
+func (w *work) note(ctx context.Context) error {
+	all := len(w.parts)+len(w.behind) == 0
+	if !w.news || !all && (w.waits(&w.front) || !w.reached(w.noted.Add(interval))) {
+		return nil
+	}
+	delivered := journal.Progress{Last: w.last, Behind: maps.Clone(w.behind)}
+	for _, p := range w.parts {
+		delivered.Behind[p.project] = p.first - 1
+	}
+	w.noted, w.news = time.Now(), false
+	err := w.journal.Advance(ctx, delivered)
+	w.news = err != nil
+	return err
 }
 
 // joinDistinct joins errors. Those with the same text count once: an outage fails every project in the same way.
@@ -231,21 +448,40 @@ func (w *work) asideRejected(ctx context.Context, entry journal.Entry, r rejecte
 	return w.aside(ctx, entry, joinDistinct(r.reasons))
 }
 
-// report notes how an attempt ended, and how long to wait before the next.
-func (w *work) report(ctx context.Context, err error) {
+// check notes how the use of the journal ended, and how long to wait before the next one.
+func (w *work) check(ctx context.Context, err error) {
 	switch {
-	case ctx.Err() != nil: // stopped, or the target changed
-		w.pause = 0
+	case ctx.Err() != nil:
+		return
 	case err == nil:
 		w.pause = 0
+	default:
+		w.pause = min(max(2*w.pause, firstPause), lastPause)
+		w.paused = time.Now().Add(w.pause)
+		w.reached(w.paused)
+	}
+	w.err = err
+	w.report(ctx)
+}
+
+// report notes what can't be delivered now, and why.
+func (w *work) report(ctx context.Context) {
+	if ctx.Err() != nil { // stopped, or the target changed
+		return
+	}
+	failures := []error{w.err}
+	for _, p := range w.parts {
+		failures = append(failures, p.err)
+	}
+	err := joinDistinct(failures)
+	if err == nil {
 		if w.failing.Swap(nil) != nil {
 			w.logger.Info("captured events are delivered again")
 		}
-	default:
-		w.pause = min(max(2*w.pause, firstPause), lastPause)
-		why := err.Error()
-		if was := w.failing.Swap(&why); was == nil {
-			w.logger.Warn("captured events can't be delivered now; trying again", zap.Error(err))
-		}
+		return
+	}
+	why := err.Error()
+	if was := w.failing.Swap(&why); was == nil {
+		w.logger.Warn("captured events can't be delivered now; trying again", zap.Error(err))
 	}
 }
