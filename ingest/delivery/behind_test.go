@@ -248,6 +248,40 @@ func TestBehindCatchesUp(t *testing.T) {
 	})
 }
 
+// slow is a target that takes longer for each project from 20 on.
+type slow struct{ target }
+
+func (s *slow) Deliver(ctx context.Context, project int64, records []record.Record) (ingest.Report, error) {
+	time.Sleep(time.Duration(max(0, project-20)) * 700 * time.Millisecond)
+	return s.target.Deliver(ctx, project, records)
+}
+
+// TestSlowProjects: however many projects are slow and catch up at one time or another, another one is delivered soon.
+func TestSlowProjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s := openLine(t, filepath.Join(t.TempDir(), "capture")), new(slow)
+		defer l.close()
+		l.Use(s)
+		for range 100 {
+			l.send(0)
+			for project := range int64(20) {
+				l.send(21 + project)
+			}
+			time.Sleep(time.Second) // for project 0 has an event each second
+			s.mu.Lock()
+			late := len(l.sent[0]) - len(s.got[0])
+			s.mu.Unlock()
+			if late > 5 {
+				t.Fatalf("%d events of project 0 are waiting", late)
+			}
+		}
+		time.Sleep(3 * time.Minute)
+		if diff := cmp.Diff(l.sent, s.delivered()); diff != "" {
+			t.Errorf("delivered (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestFailingProject: a project whose delivery fails is tried again with growing pauses, and does not slow down the others. The status says why it fails.
 func TestFailingProject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,8 @@ type work struct {
 
 	running  int
 	ended    chan ended
-	fruitful bool // a part was delivered since the last batch from the front
+	newest   time.Time // when a batch was last read at the front
+	fruitful bool      // a part was delivered since
 
 	noted time.Time // when the journal was last told what is delivered
 	news  bool      // more is delivered since
@@ -194,8 +195,8 @@ func (w *work) readNew() error {
 		w.last, w.behind = next.Last, behind
 	}
 	if len(next.Entries) > 0 {
-		w.fruitful, w.more = false, nil
 		w.add(next.Entries, &w.front)
+		w.newest, w.fruitful, w.more = w.front.began, false, nil
 	}
 	return nil
 }
@@ -210,7 +211,7 @@ func (w *work) idle() map[int64]uint64 {
 }
 
 // readBehind reads a batch of projects that are behind. If that is all that there is of them, the next batch at the front waits for them, so that they are part of
-// it unless they take too long again.
+// it unless they take too long again. It does not wait for one project after the other.
 func (w *work) readBehind(idle map[int64]uint64) error {
 	from := w.last
 	for _, upTo := range idle {
@@ -227,7 +228,7 @@ func (w *work) readBehind(idle map[int64]uint64) error {
 		w.behind[project] = max(upTo, next.Last)
 	}
 	to := &w.back
-	if next.Last >= w.last {
+	if next.Last >= w.last && time.Since(w.newest) < patience {
 		to = &w.front
 	}
 	w.add(next.Entries, to)
