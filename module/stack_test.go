@@ -34,8 +34,10 @@ func TestStackOfHit(t *testing.T) {
 	body := strings.NewReader("")
 	r := httptest.NewRequest(http.MethodPost, "/api/projects/1/endpoints/mine/run", io.NopCloser(body))
 	r.Header.Set("Authorization", "Bearer "+w.secret)
+	sent := r.Body
 	hit := func() {
 		body.Reset(`{"limit": 100}`)
+		r.Body = sent
 		clear(answer.header)
 		if err := w.ServeHTTP(answer, r, next); err != nil || answer.status != http.StatusOK {
 			t.Errorf("answers %d, %v", answer.status, err)

@@ -21,12 +21,17 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/queries"
 	"github.com/caddy-analytics/caddy-analytics/module/api/status"
 	"github.com/caddy-analytics/caddy-analytics/module/buildinfo"
+	"github.com/caddy-analytics/caddy-analytics/module/memory"
 )
+
+// requestMemory is shared by the whole process, whatever its config, like its memory.
+var requestMemory = memory.NewPool(memory.Default)
 
 // newAPI returns the API of a runtime.
 func (rt *runtime) newAPI() *api.API {
 	a := &api.API{
 		Registry: rt.registry, Tokens: rt.tokens, Logger: rt.logger, Origins: api.Origins{PublicURL: rt.publicURL, FromTrustedProxy: fromTrustedProxy},
+		Memory: requestMemory,
 	}
 	a.Serve((&projects.Projects{Registry: rt.registry}).Routes()...)
 	a.Serve(rt.queryRoute().Routes()...)

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/memory"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -24,6 +25,8 @@ type API struct {
 	Tokens   *Tokens
 	Logger   *zap.Logger
 	Origins  Origins
+	// Memory is shared by the large requests and responses of all projects. Default: they take as much as they want.
+	Memory *memory.Pool
 
 	routes map[string]names // by resource
 }
@@ -49,6 +52,8 @@ type Input struct {
 
 	At      Address
 	Origins Origins
+	// Memory is what the request takes for its body, and then for its response, if these are large.
+	Memory *memory.Loan
 }
 
 // Handler answers the requests of a route. If it returns no error, it returns a response. If it returns both, the error is answered with the headers and
@@ -60,8 +65,9 @@ type Handler func(ctx context.Context, c *Caller, in *Input) (*Response, error)
 type request struct {
 	Caller
 
-	in Input
-	id [1]string // the value of X-Request-Id
+	in   Input
+	id   [1]string // the value of X-Request-Id
+	loan memory.Loan
 }
 
 // ServeHTTP answers one request.
@@ -70,10 +76,20 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.Start, q.RequestID = time.Now(), RequestID(r)
 	q.in.Request, q.in.Origins, q.id[0] = r, a.Origins, q.RequestID
 	w.Header()["X-Request-Id"] = q.id[:]
+	if a.Memory != nil {
+		q.loan.Pool, q.in.Memory = a.Memory, &q.loan
+		defer q.loan.Return()
+		if r.ContentLength < 0 || r.ContentLength > memory.Large {
+			lendBody(w, r, &q.loan)
+		}
+	}
 	var res *Response
 	handler, err := a.admit(w.Header(), q)
 	if err == nil {
 		res, err = handler(r.Context(), &q.Caller, &q.in)
+	}
+	if err == nil && len(res.Body.Bytes) > memory.Large {
+		err = MemoryError(q.in.Memory.Hold(r.Context(), res.Body.Bytes))
 	}
 	WriteAnswer(w, r, &Asked{Start: q.Start, RequestID: q.RequestID, Logger: a.Logger}, res, err)
 }
@@ -135,6 +151,7 @@ func (a *API) admit(h http.Header, q *request) (Handler, error) {
 	if err := a.identify(h, r, &q.Caller); err != nil {
 		return nil, err
 	}
+	q.loan.Belong(q.Key.Project)
 	route, ok := methods.Of(r.Method)
 	if !ok {
 		return nil, MethodNotAllowed(r.Method, methods.Allow())

@@ -18,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/ingest/capture"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/memory"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -357,6 +358,18 @@ func Unavailable(code, detail string, wait time.Duration, cause error) *Error {
 	return e
 }
 
+// MemoryError returns what answers an error of a [memory.Loan]; nil for none.
+func MemoryError(err error) error {
+	if errors.Is(err, memory.ErrNone) {
+		return noMemory(err)
+	}
+	return err //nolint:wrapcheck // nil, or that of the request's context
+}
+
+func noMemory(cause error) *Error {
+	return Unavailable("server_busy", "The server is busy with other large requests and responses. Please try again later.", 2*time.Second, cause)
+}
+
 // ErrRunUnknown answers a request for a run that no server knows while one of them does not respond.
 var ErrRunUnknown = Unavailable("error", "A server that may know this query is not responding. Please try again later.", time.Second, nil)
 
@@ -378,6 +391,9 @@ func BodyError(err error) *Error {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return errStalled()
+	}
+	if errors.Is(err, memory.ErrNone) {
+		return noMemory(err)
 	}
 	return ParseError("The request body could not be read.")
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/module/memory"
 )
 
 // Form is a body of the type multipart/form-data or application/x-www-form-urlencoded.
@@ -126,6 +127,9 @@ func (f *formReader) encoded(r *http.Request) error {
 func badForm(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return bodyTooLarge(maxBody)
+	}
+	if errors.Is(err, memory.ErrNone) {
+		return noMemory(err)
 	}
 	return ParseError("Multipart form parse error - " + err.Error())
 }

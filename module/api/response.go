@@ -9,6 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/module/memory"
 )
 
 // Response is what a handler returns. Its headers and quotas are sent with an error too. The zero Response is an empty 200 that must not be stored.
@@ -86,9 +87,15 @@ func Header(r *http.Request, canonical string) string {
 func Write(w http.ResponseWriter, r *http.Request, start time.Time, res *Response) {
 	code := describe(w.Header(), r, start, res)
 	w.WriteHeader(code)
-	if code != http.StatusNotModified && res.Body.Bytes != nil {
-		_, _ = w.Write(res.Body.Bytes) // if the client is gone, there is nobody to tell
+	if code == http.StatusNotModified || res.Body.Bytes == nil {
+		return
 	}
+	if len(res.Body.Bytes) > memory.Large {
+		control := http.NewResponseController(w)
+		_ = control.SetWriteDeadline(memory.Deadline(time.Now(), len(res.Body.Bytes))) // fails if the connection supports none
+		defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+	}
+	_, _ = w.Write(res.Body.Bytes) // if the client is gone, there is nobody to tell
 }
 
 // describe sets the headers of a response, and returns its status: 304 if the client has it already.

@@ -17,18 +17,22 @@ const (
 	maxCompiling = 100 * time.Millisecond
 	// compilingPerQuery is the processor time of compiling that counts as one query on the key's rate. The first portion is free.
 	compilingPerQuery = 25 * time.Millisecond
-	// compilePatience is the longest that a compile waits for its turn. A compile itself takes a tenth of a second at most.
-	compilePatience = 30 * time.Second
-	// maxWaitingCompiles is how many compiles of one project may wait.
-	maxWaitingCompiles = 256
+	// processorPatience is the longest that a compile or an assembly waits for its turn. A compile itself takes a tenth of a second at most.
+	processorPatience = 30 * time.Second
+	// maxWaiting is how many compiles, and how many assemblies, of one project may wait.
+	maxWaiting = 256
 )
 
-// compilePlaces are shared by the whole process, whatever its config, because they stand for processor cores. Half of the cores are left to answers
-// from the cache.
-var compilePlaces = admission.New(compileLimits(max(1, goruntime.GOMAXPROCS(0)/2)))
+// compilePlaces and assemblyPlaces are shared by the whole process, whatever its config, because they stand for processor cores. They are apart, because an
+// assembly can take as long as many compiles. Half of the cores compile at most, and half of them assemble, so that there is something left for answers from
+// the cache.
+var (
+	compilePlaces  = admission.New(processorLimits(max(1, goruntime.GOMAXPROCS(0)/2)))
+	assemblyPlaces = admission.New(processorLimits(max(1, goruntime.GOMAXPROCS(0)/2)))
+)
 
-func compileLimits(places int) admission.Limits {
-	return admission.Limits{Places: places, Project: places, Queue: maxWaitingCompiles}
+func processorLimits(places int) admission.Limits {
+	return admission.Limits{Places: places, Project: places, Queue: maxWaiting}
 }
 
 // Compiles are the compiles of one request, which run one after the other.
@@ -104,9 +108,18 @@ func (c *Compiles) count(took time.Duration, now time.Time) {
 
 // takeCompilePlace waits for the project's turn to compile. The error is a 429 (contract api.md, section 7), or that of ctx.
 func takeCompilePlace(ctx context.Context, project int64) (*admission.Place, error) {
-	place, err := compilePlaces.Enter(ctx, admission.Request{Project: project, Awaited: admission.Awaited, Wait: compilePatience})
+	return takeProcessor(ctx, compilePlaces, project, "Too many queries are being prepared. Please try again later.")
+}
+
+// TakeAssemblyPlace waits for the project's turn to put a large answer together, from its rows or from its pieces. The error is that of a compile's.
+func TakeAssemblyPlace(ctx context.Context, project int64) (*admission.Place, error) {
+	return takeProcessor(ctx, assemblyPlaces, project, "Too many large responses are being prepared. Please try again later.")
+}
+
+func takeProcessor(ctx context.Context, of *admission.Scheduler, project int64, refusal string) (*admission.Place, error) {
+	place, err := of.Enter(ctx, admission.Request{Project: project, Awaited: admission.Awaited, Wait: processorPatience})
 	if errors.Is(err, admission.ErrQueueFull) || errors.Is(err, admission.ErrTooLong) {
-		return nil, &LimitError{Limit: LimitConcurrency, Detail: "Too many queries are being prepared. Please try again later.", Wait: time.Second}
+		return nil, &LimitError{Limit: LimitConcurrency, Detail: refusal, Wait: time.Second}
 	}
 	return place, err
 }

@@ -17,13 +17,13 @@ func TestTooManyCompiles(t *testing.T) {
 	before := compilePlaces
 	t.Cleanup(func() { compilePlaces = before })
 	synctest.Test(t, func(t *testing.T) {
-		compilePlaces = admission.New(compileLimits(1))
+		compilePlaces = admission.New(processorLimits(1))
 		held, err := takeCompilePlace(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		results := make(chan error, maxWaitingCompiles)
-		for range maxWaitingCompiles {
+		results := make(chan error, maxWaiting)
+		for range maxWaiting {
 			go func() {
 				_, err := takeCompilePlace(t.Context(), 1)
 				results <- err
@@ -33,9 +33,9 @@ func TestTooManyCompiles(t *testing.T) {
 		if _, err := takeCompilePlace(t.Context(), 1); !IsRefusal(err) {
 			t.Errorf("in a full queue: %v", err)
 		}
-		for range maxWaitingCompiles {
+		for range maxWaiting {
 			if err := <-results; !IsRefusal(err) {
-				t.Errorf("after %s: %v", compilePatience, err)
+				t.Errorf("after %s: %v", processorPatience, err)
 			}
 		}
 		held.Leave()

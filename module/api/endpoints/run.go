@@ -116,7 +116,10 @@ func (s *Runs) answer(ctx context.Context, c *api.Caller, in *api.Input, p *resu
 	s.log(c, p, got.Answer)
 	page := result.Stored(s.Executor.Cache, in, p, &got)
 	if page == nil {
-		page = result.Render(s.Executor.Cache, in, p, &got, s.Writer(c.Project, p.Format))
+		page, err = result.Render(ctx, s.Executor.Cache, in, p, &got, s.Writer(c.Project, p.Format))
+		if err != nil {
+			return &api.Response{Header: p.Notices, Quotas: got.Quotas}, err
+		}
 	}
 	res := result.Respond(p, &got, page)
 	if res.Header = p.Notices; p.Format.IsFile() {

@@ -158,6 +158,7 @@ func (s *Imports) create(_ context.Context, c *api.Caller, in *api.Input) (*api.
 		return nil, mistake(imports.ErrSize, s.MaxSize)
 	}
 	request.Project, request.CreatedBy = c.Project.ID, c.Key.ID
+	in.StreamBody()
 	one, err := s.Service.Add(request, in.Body, max(in.ContentLength, 0), s.MaxSize)
 	if err != nil {
 		return nil, mistake(err, s.MaxSize)

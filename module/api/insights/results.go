@@ -195,9 +195,12 @@ func (s *Results) answer(
 	}
 	body := result.Stored(s.Executor.Cache, in, got.plan, &got.Result)
 	if body == nil {
-		body = result.Render(s.Executor.Cache, in, got.plan, &got.Result, func(dst []byte, _ *result.Plan, _ cache.Answer) []byte {
+		body, err = result.Render(ctx, s.Executor.Cache, in, got.plan, &got.Result, func(dst []byte, _ *result.Plan, _ cache.Answer) []byte {
 			return s.append(dst, c, one, got, nil)
 		})
+		if err != nil {
+			return &api.Response{Quotas: got.Quotas}, err
+		}
 	}
 	res := result.Respond(got.plan, &got.Result, body)
 	if got.Run == nil {

@@ -96,7 +96,10 @@ func (q *Queries) answer(ctx context.Context, c *api.Caller, in *api.Input, body
 		if place != "" {
 			render = q.forMCP(w, c.RequestID)
 		}
-		page = result.Render(q.Executor.Cache, in, p, &got, render)
+		page, err = result.Render(ctx, q.Executor.Cache, in, p, &got, render)
+		if err != nil {
+			return &api.Response{Quotas: got.Quotas}, err
+		}
 	}
 	return result.Respond(p, &got, page), nil
 }

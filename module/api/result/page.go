@@ -1,12 +1,14 @@
 package result
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/memory"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -38,9 +40,22 @@ func Stored(c *cache.Cache, in *api.Input, p *Plan, got *execution.Result) *cach
 	return c.GetPage(got.Answer.Entry, p.Page, encoding(in))
 }
 
-// Render renders the body of an answer, and stores it if other requests can share it.
-func Render(c *cache.Cache, in *api.Input, p *Plan, got *execution.Result, render func([]byte, *Plan, cache.Answer) []byte) *cache.Body {
+// Render renders the body of an answer, and stores it if other requests can share it. A large one waits for memory and for the project's
+// turn first.
+func Render(
+	ctx context.Context, c *cache.Cache, in *api.Input, p *Plan, got *execution.Result, render func([]byte, *Plan, cache.Answer) []byte,
+) (*cache.Body, error) {
 	answer := got.Answer
+	if size := sizeOf(p, answer.Entry); size > memory.Large {
+		if err := in.Memory.Take(ctx, size); err != nil {
+			return nil, api.MemoryError(err)
+		}
+		place, err := execution.TakeAssemblyPlace(ctx, p.Key.Project())
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it is answered as it is
+		}
+		defer place.Leave()
+	}
 	draw := func(dst []byte) []byte { return render(dst, p, answer) }
 	var body cache.Body
 	if shared(p, got) {
@@ -48,7 +63,16 @@ func Render(c *cache.Cache, in *api.Input, p *Plan, got *execution.Result, rende
 	} else {
 		body = c.Render(encoding(in), draw)
 	}
-	return &body
+	return &body, nil
+}
+
+// sizeOf returns roughly how many bytes of an answer the page of a plan has.
+func sizeOf(p *Plan, e *cache.Entry) int64 {
+	size := e.Size()
+	if rows := e.Result.Len(); p.IsPage() && rows > 0 {
+		size = size * int64(e.Result.PageLen(p.Offset, p.Limit)) / int64(rows)
+	}
+	return size
 }
 
 func shared(p *Plan, got *execution.Result) bool {

@@ -1,0 +1,159 @@
+package module
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddy-analytics/caddy-analytics/module/memory"
+)
+
+// slowClient is a client that has not read anything of the body before it is released.
+type slowClient struct {
+	httptest.ResponseRecorder
+
+	reads, release chan struct{}
+}
+
+func (c *slowClient) Write(body []byte) (int, error) {
+	c.reads <- struct{}{}
+	<-c.release
+	return len(body), nil
+}
+
+func unhandled(w http.ResponseWriter, _ *http.Request) error {
+	w.WriteHeader(http.StatusTeapot)
+	return nil
+}
+
+// serves sends a request in the background, and returns a channel that is closed when it has been answered.
+func (w *world) serves(t *testing.T, to http.ResponseWriter, r *http.Request) <-chan struct{} {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := w.ServeHTTP(to, r, caddyhttp.HandlerFunc(unhandled)); err != nil {
+			t.Error(err)
+		}
+	}()
+	return done
+}
+
+// TestSlowClients: clients that do not read large pages hold no more than the project's share of memory, whether pages are in the cache or not. The same page
+// counts once. Small ones are not affected.
+func TestSlowClients(t *testing.T) {
+	const size = 4 << 20
+	w := newWorld(t)
+	pool := memory.NewPool(size)
+	w.rt.api.Memory = pool
+	e := w.newEndpoint(t, "mine", "select n from events")
+	plan, err := w.asks(http.MethodPost, "/").planRun(e, []byte(`{"limit": 100}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make([]string, 20)
+	for n := range rows {
+		rows[n] = fmt.Sprintf("[%d, %q]", n, strings.Repeat("x", 64<<10))
+	}
+	w.remember(t, plan, time.Now(), rows...)
+	ask := func(ctx context.Context, page string) *http.Request {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/projects/@current/endpoints/mine/run", strings.NewReader(page))
+		r.Header.Set("Authorization", "Bearer "+w.secret)
+		return r
+	}
+	var clients []*slowClient
+	var answered []<-chan struct{}
+	for _, page := range []string{`{"limit": 15}`, `{"limit": 16}`, `{"limit": 15}`, `{"limit": 16}`, `{"limit": 15}`} {
+		c := &slowClient{ResponseRecorder: *httptest.NewRecorder(), reads: make(chan struct{}), release: make(chan struct{})}
+		answered = append(answered, w.serves(t, c, ask(t.Context(), page)))
+		clients = append(clients, c)
+		<-c.reads
+	}
+	if lent := pool.Lent(); lent < 30*64<<10 || lent > size/2 {
+		t.Errorf("%d bytes are lent for two pages of 15 and 16 times 64 KiB", lent)
+	}
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	refused := httptest.NewRecorder()
+	<-w.serves(t, refused, ask(impatient, `{"limit": 17}`))
+	if refused.Body.Len() > 1<<10 || refused.Code == http.StatusOK {
+		t.Errorf("a third page is answered with %d and %d bytes", refused.Code, refused.Body.Len())
+	}
+	if answer := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/mine/run", `{"limit": 1}`); answer.Code != http.StatusOK {
+		t.Errorf("a small page: %d %.300s", answer.Code, answer.Body)
+	}
+	for n, c := range clients {
+		close(c.release)
+		<-answered[n]
+	}
+	if lent := pool.Lent(); lent != 0 {
+		t.Errorf("%d bytes are lent after all clients have read", lent)
+	}
+	if answer := w.send(t, http.MethodPost, "/api/projects/@current/endpoints/mine/run", `{"limit": 17}`); answer.Code != http.StatusOK {
+		t.Errorf("the third page, later: %d %.300s", answer.Code, answer.Body)
+	}
+}
+
+// TestSlowUploads: the bodies of requests count as they arrive, those of strangers too, and nothing is lent after the answer.
+func TestSlowUploads(t *testing.T) {
+	for name, tt := range map[string]struct {
+		key  bool
+		want int
+	}{
+		"with a key": {true, http.StatusBadRequest},
+		"a stranger": {false, http.StatusUnauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			pool := memory.NewPool(8 << 20)
+			w.rt.api.Memory = pool
+			body, client := io.Pipe()
+			r := httptest.NewRequest(http.MethodPost, "/api/projects/@current/query/", body)
+			r.ContentLength = -1
+			if tt.key {
+				r.Header.Set("Authorization", "Bearer "+w.secret)
+			}
+			answer := httptest.NewRecorder()
+			answered := w.serves(t, answer, r)
+			for range 3 {
+				if _, err := client.Write(bytes.Repeat([]byte(" "), memory.Large)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if lent := pool.Lent(); lent < 2*memory.Large || lent > 4<<20 {
+				t.Errorf("%d bytes are lent for %d that arrived", lent, 3*memory.Large)
+			}
+			if err := client.Close(); err != nil {
+				t.Fatal(err)
+			}
+			<-answered
+			if answer.Code != tt.want {
+				t.Errorf("answered %d %s, want %d", answer.Code, answer.Body, tt.want)
+			}
+			if lent := pool.Lent(); lent != 0 {
+				t.Errorf("%d bytes are lent after the answer", lent)
+			}
+		})
+	}
+}
+
+// TestUploadWithoutMemory: a body for which there is no memory is refused, and the client is told to come back.
+func TestUploadWithoutMemory(t *testing.T) {
+	w := newWorld(t)
+	w.rt.api.Memory = memory.NewPool(1) // no large body gets any
+	answer := w.send(t, http.MethodPost, "/api/projects/@current/query/", strings.Repeat(" ", memory.Large+1))
+	if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" || fieldOf(t, answer, "code") != "server_busy" {
+		t.Errorf("answered %d %s", answer.Code, answer.Body)
+	}
+	if answer := w.send(t, http.MethodPost, "/api/projects/@current/query/", "{}"); answer.Code != http.StatusBadRequest {
+		t.Errorf("a small body: %d %s", answer.Code, answer.Body)
+	}
+}
