@@ -168,6 +168,7 @@ func (x *Computation) run(
 		if done.Insight, err = x.shape(compiled, result); err != nil {
 			return nil, err
 		}
+		at.endAssembly()
 		done.over = x.query.isOver(done.Insight, began)
 		done.Warnings = x.warnings(ctx, at, done)
 		return cache.NewEntry(&cache.Result{}, began, done, done.Size()), nil
@@ -175,6 +176,7 @@ func (x *Computation) run(
 	if done.Missing, err = missing(compiled, result); err != nil {
 		return nil, err
 	}
+	at.endAssembly()
 	done.Columns = compiled.Columns
 	done.Head = x.appendHead(nil, compiled, result.Columns())
 	done.Warnings = x.warnings(ctx, at, done)
@@ -237,7 +239,9 @@ func (x *Computation) ask(
 type turn struct {
 	of    *Computation
 	place *admission.Place // nil until taken
-	data  *warehouse.Data  // the last data looked at; nil if none
+	// assembly is the place of an answer that is put together from kept pieces alone; nil if there is none.
+	assembly *admission.Place
+	data     *warehouse.Data // the last data looked at; nil if none
 	// elsewhere is set when a host other than that of data answered. Its rows may be older or newer.
 	elsewhere bool
 }
@@ -262,7 +266,25 @@ func (t *turn) takeSpare(ctx context.Context) (err error) {
 	return err
 }
 
+// assemble waits for the project's turn on the processors, unless the computation has its place.
+func (t *turn) assemble(ctx context.Context) (err error) {
+	if t.place == nil {
+		if t.assembly, err = TakeAssemblyPlace(ctx, t.of.Project.ID); err != nil {
+			t.of.query.refused(t.of.exec.Metrics, err)
+		}
+	}
+	return err
+}
+
+func (t *turn) endAssembly() {
+	if t.assembly != nil {
+		t.assembly.Leave()
+		t.assembly = nil
+	}
+}
+
 func (t *turn) leave() {
+	t.endAssembly()
 	if t.place != nil {
 		t.place.Leave()
 	}

@@ -105,7 +105,14 @@ func (x *Computation) stitched(ctx context.Context, at *turn, compiled *compiler
 			}
 		}
 	}
-	return s.put(compiled)
+	if err := at.assemble(ctx); err != nil {
+		return nil, err
+	}
+	result, err := s.put(compiled)
+	if err != nil {
+		at.endAssembly()
+	}
+	return result, err
 }
 
 // data returns the state of the data that the pieces of a query read.
