@@ -80,25 +80,75 @@ func (s *People) listEvents(ctx context.Context, c *api.Caller, in *api.Input) (
 	if err != nil {
 		return &api.Response{Quotas: got.Quotas}, err
 	}
-	body, shown := []byte(`"results":[`), 0
-	for ; shown < min(len(found), f.limit); shown++ {
-		one := found[shown]
-		one.Elements = elements.Of(one.ElementsChain)
-		record := jsontext.Append(nil, one)
-		if shown > 0 {
-			if len(body)+len(record) > api.MaxListBytes {
-				break
-			}
-			body = append(body, ',')
-		}
-		body = append(body, record...)
-	}
-	var next *string
+	shown := min(len(found), f.limit)
+	page := eventPage{events: found[:shown]}
 	if shown < len(found) || len(found) == maxEvents {
-		next = f.next(in, found, shown)
+		page.next = f.next(in, found, shown)
 	}
-	head := append(jsontext.Append([]byte(`{"next":`), next), ',')
-	return api.Raw(http.StatusOK, append(append(head, body...), `]}`...)).With(got.Quotas), nil
+	return page.response().With(got.Quotas), nil
+}
+
+// eventPage is a page of a list of events. It has as many as the caller asked for, however large they are, because clients that page by offset take a
+// shorter page for the last one.
+type eventPage struct {
+	next   *string
+	events []event
+}
+
+// response returns the page as a response. A page of more than api.MaxListBytes is encoded while it is sent: its elements can take many times the memory of
+// its events.
+func (p *eventPage) response() *api.Response {
+	body := append(jsontext.Append([]byte(`{"next":`), p.next), `,"results":[`...)
+	body, rest := p.append(body, 0, api.MaxListBytes)
+	if rest == len(p.events) {
+		return api.Raw(http.StatusOK, append(body, `]}`...))
+	}
+	return &api.Response{Stream: func(w http.ResponseWriter) error {
+		p.send(w, body, rest)
+		return nil
+	}}
+}
+
+// append appends events to dst, from a given one, until it has a size. It returns the number of the first event that it left out.
+func (p *eventPage) append(dst []byte, from, size int) (body []byte, rest int) {
+	for ; from < len(p.events) && len(dst) < size; from++ {
+		one := p.events[from]
+		one.Elements = elements.Of(one.ElementsChain)
+		if from > 0 {
+			dst = append(dst, ',')
+		}
+		dst = jsontext.Append(dst, one)
+	}
+	return dst, from
+}
+
+const (
+	pieceSize   = 64 << 10        // roughly how much of a page is encoded at a time, in bytes
+	sendTimeout = 2 * time.Minute // how long a client may take to receive a piece
+)
+
+// send sends the beginning of a page, and then the events from a given one. It ends early only if the client is gone.
+func (p *eventPage) send(w http.ResponseWriter, piece []byte, rest int) {
+	w.Header()["Content-Type"] = api.JSONType
+	w.Header()["Cache-Control"] = []string{"no-store"}
+	w.WriteHeader(http.StatusOK)
+	connection := http.NewResponseController(w)
+	for {
+		last := rest == len(p.events)
+		if last {
+			piece = append(piece, `]}`...)
+		}
+		_ = connection.SetWriteDeadline(time.Now().Add(sendTimeout)) // otherwise, the connection's own timeouts apply
+		if _, err := w.Write(piece); err != nil {
+			return
+		}
+		if last {
+			break
+		}
+		piece, rest = p.append(piece[:0], rest, pieceSize)
+	}
+	_ = connection.Flush() // buffered data would be sent without the deadline
+	_ = connection.SetWriteDeadline(time.Time{})
 }
 
 // getEvent answers GET events/:id/.
