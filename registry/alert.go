@@ -27,7 +27,8 @@ type Alert struct {
 	Config    json.RawMessage `json:"config"`
 	// Interval is how often the alert is checked. It is not checked on weekends if SkipWeekend is true, and never in QuietHours.
 	Interval    AlertInterval `json:"interval"`
-	SkipWeekend *bool         `json:"skip_weekend"` // nil: like false
+	StartTime   *int          `json:"start_time,omitempty"` // when on a day checks start, in minutes from midnight in the project's time zone; nil: by Interval
+	SkipWeekend *bool         `json:"skip_weekend"`         // nil: like false
 	QuietHours  []QuietHours  `json:"quiet_hours,omitempty"`
 	Enabled     bool          `json:"enabled"`
 	State       AlertState    `json:"state"`
@@ -178,20 +179,21 @@ type AlertFields struct {
 	Condition     Field[json.RawMessage]
 	Config        Field[json.RawMessage]
 	Interval      Field[AlertInterval]
+	StartTime     Field[*int]
 	SkipWeekend   Field[*bool]
 	QuietHours    Field[[]QuietHours]
 	Enabled       Field[bool]
 	SnoozedUntil  Field[time.Time] // zero: not any longer
 	WebhookURL    Field[string]    // empty: the operator's
 	WebhookSecret Field[string]
-	// Next returns when an alert whose quiet hours change is checked next. Nil: soon.
+	// Next returns when an alert whose quiet hours change is checked next, and when a new one with a start time is checked first. Nil: soon.
 	Next func(now *Snapshot, a *Alert) time.Time
 	// Check looks at the alert as it is going to be, and at the registry as it is at that moment; an error prevents the write. It may run more than once. Nil
 	// checks nothing.
 	Check func(now *Snapshot, a *Alert) error
 }
 
-// CreateAlert adds an alert, which is checked soon. Mistakes are *FieldError; an unknown project is ErrNotFound.
+// CreateAlert adds an alert, which is checked soon if it has no start time. Mistakes are *FieldError; an unknown project is ErrNotFound.
 func (r *Registry) CreateAlert(ctx context.Context, project int64, f AlertFields, by string, now time.Time) (*Alert, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
@@ -253,7 +255,7 @@ func (f *AlertFields) apply(now *Snapshot, a *Alert, isNew bool) {
 	}
 	a.Threshold.Name, a.Threshold.Configuration = f.ThresholdName.or(a.Threshold.Name), canonical(f.Threshold, a.Threshold.Configuration)
 	a.Condition, a.Config = canonical(f.Condition, a.Condition), canonical(f.Config, a.Config)
-	a.SkipWeekend, a.QuietHours = f.SkipWeekend.or(a.SkipWeekend), f.QuietHours.or(a.QuietHours)
+	a.SkipWeekend, a.QuietHours, a.StartTime = f.SkipWeekend.or(a.SkipWeekend), f.QuietHours.or(a.QuietHours), f.StartTime.or(a.StartTime)
 	a.Webhook = AlertWebhook{URL: f.WebhookURL.or(a.Webhook.URL), Secret: f.WebhookSecret.or(a.Webhook.Secret)}
 	if a.Webhook.URL == "" {
 		a.Webhook.Secret = ""
@@ -265,7 +267,7 @@ func (f *AlertFields) apply(now *Snapshot, a *Alert, isNew bool) {
 	if redefined || a.Interval != before.Interval {
 		a.NextCheckAt = time.Time{}
 	}
-	if !slices.Equal(a.QuietHours, before.QuietHours) && !isNew {
+	if isNew && a.StartTime != nil || !isNew && !slices.Equal(a.QuietHours, before.QuietHours) {
 		a.NextCheckAt = time.Time{}
 		if f.Next != nil {
 			a.NextCheckAt = moment(f.Next(now, a))

@@ -14,7 +14,8 @@ import (
 
 // NextCheck returns when an alert is checked next after now. Checks that are daily or rarer take their minute and second from now, so that not all
 // alerts are due at once: daily ones after one o'clock on the next day in the project's zone, weekly ones after three o'clock on Monday, monthly ones
-// after four o'clock on the first. The others keep their rhythm.
+// after four o'clock on the first. The others keep their rhythm. A start time sets another time of the day for daily and rarer checks, and the one that the
+// rhythm of the others starts from.
 func NextCheck(a *registry.Alert, now time.Time, zone *time.Location) time.Time {
 	return afterQuietHours(a.QuietHours, nominalCheck(a, now, zone), zone)
 }
@@ -25,6 +26,9 @@ var steps = map[registry.AlertInterval]time.Duration{
 }
 
 func nominalCheck(a *registry.Alert, now time.Time, zone *time.Location) time.Time {
+	if a.StartTime != nil {
+		return nextStart(a, *a.StartTime, now, zone)
+	}
 	if step := steps[a.Interval]; step > 0 {
 		if a.NextCheckAt.IsZero() || a.NextCheckAt.After(now) {
 			return now.Add(step)
@@ -44,6 +48,37 @@ func nominalCheck(a *registry.Alert, now time.Time, zone *time.Location) time.Ti
 		return at(month+1, 1, 4)
 	}
 	return at(month, day+1, 1)
+}
+
+// nextStart returns the next check of an alert whose checks start at a minute of the day. Frequent checks wait for that minute only before the first one.
+func nextStart(a *registry.Alert, minute int, now time.Time, zone *time.Location) time.Time {
+	year, month, day := now.In(zone).Date()
+	at := func(month time.Month, day int) time.Time {
+		return time.Date(year, month, day, 0, minute, 0, 0, zone).UTC()
+	}
+	start := at(month, day)
+	if step := steps[a.Interval]; step > 0 {
+		if start.After(now) && a.NextCheckAt.IsZero() && a.LastCheckedAt.IsZero() {
+			return start
+		}
+		next := start.Add(now.Sub(start) / step * step)
+		if !next.After(now) {
+			next = next.Add(step)
+		}
+		return next
+	}
+	following := at(month, day+1)
+	switch a.Interval { //nolint:exhaustive // the others are above
+	case registry.AlertWeekly:
+		monday := day + (8-int(now.In(zone).Weekday()))%7
+		start, following = at(month, monday), at(month, monday+7)
+	case registry.AlertMonthly:
+		start, following = at(month, 1), at(month+1, 1)
+	}
+	if start.After(now) {
+		return start
+	}
+	return following
 }
 
 // cadence returns the approximate time between two checks of an alert.
@@ -186,12 +221,31 @@ func readClock(text string) (minutes int, ok bool) {
 	return int(h)*60 + int(m), found && hoursErr == nil && minutesErr == nil && h < 24 && m < 60
 }
 
+// ReadStartTime reads the JSON of a start time, such as "07:30".
+func ReadStartTime(raw json.RawMessage) (minutes int, ok bool) {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return 0, false
+	}
+	return readClock(text)
+}
+
+// ShowStartTime returns a start time as text; nil for none.
+func ShowStartTime(minutes *int) *string {
+	if minutes == nil {
+		return nil
+	}
+	return new(clock(*minutes))
+}
+
+// clock returns a minute of a day as text.
+func clock(minutes int) string { return fmt.Sprintf("%02d:%02d", minutes/60, minutes%60) }
+
 // ShowQuietHours returns the JSON of quiet hours; null for none.
 func ShowQuietHours(hours []registry.QuietHours) any {
 	if len(hours) == 0 {
 		return nil
 	}
-	clock := func(minutes int) string { return fmt.Sprintf("%02d:%02d", minutes/60, minutes%60) }
 	windows := make([]map[string]string, len(hours))
 	for i, q := range hours {
 		windows[i] = map[string]string{"start": clock(q.Start), "end": clock(q.End)}

@@ -63,6 +63,58 @@ func TestNextCheck(t *testing.T) {
 	}
 }
 
+// TestStartTime: checks start at a time of the day in the project's zone.
+func TestStartTime(t *testing.T) {
+	const berlin = "Europe/Berlin"
+	for _, tt := range []struct {
+		name             string
+		interval         registry.AlertInterval
+		now, start, want string
+		checked          bool // it was checked before
+		quiet            string
+	}{
+		{"daily, later today", registry.AlertDaily, "2026-11-23 08:20:30", "09:15", "2026-11-23 09:15:00", true, ""},
+		{"daily, tomorrow", registry.AlertDaily, "2026-11-23 09:15:00", "09:15", "2026-11-24 09:15:00", true, ""},
+		{"daily, after the clocks went back", registry.AlertDaily, "2026-10-24 09:15:01", "09:15", "2026-10-25 09:15:00", true, ""},
+		{"daily, in quiet hours", registry.AlertDaily, "2026-11-23 10:00:00", "09:15", "2026-11-24 10:00:00", true, `[{"start":"09:00","end":"10:00"}]`},
+		{"weekly, on a Monday before it", registry.AlertWeekly, "2026-11-23 08:00:00", "09:15", "2026-11-23 09:15:00", true, ""},
+		{"weekly, on a Monday after it", registry.AlertWeekly, "2026-11-23 10:00:00", "09:15", "2026-11-30 09:15:00", true, ""},
+		{"weekly, on a Sunday", registry.AlertWeekly, "2026-11-29 10:00:00", "09:15", "2026-11-30 09:15:00", true, ""},
+		{"monthly, on the first before it", registry.AlertMonthly, "2026-12-01 00:00:00", "00:01", "2026-12-01 00:01:00", true, ""},
+		{"monthly", registry.AlertMonthly, "2026-12-31 10:05:00", "00:00", "2027-01-01 00:00:00", true, ""},
+		{"hourly, the first check", registry.AlertHourly, "2026-11-23 10:20:30", "22:45", "2026-11-23 22:45:00", false, ""},
+		{"hourly, the first check after it", registry.AlertHourly, "2026-11-23 10:20:30", "07:45", "2026-11-23 10:45:00", false, ""},
+		{"hourly, before it", registry.AlertHourly, "2026-11-23 10:20:30", "22:45", "2026-11-23 10:45:00", true, ""},
+		{"hourly, exactly then", registry.AlertHourly, "2026-11-23 10:45:00", "22:45", "2026-11-23 11:45:00", true, ""},
+		{"hourly, after it", registry.AlertHourly, "2026-11-23 10:50:00", "07:45", "2026-11-23 11:45:00", true, ""},
+		{"every 15 minutes", registry.AlertQuarterly, "2026-11-23 10:50:00", "07:05", "2026-11-23 11:05:00", true, ""},
+		{"real time", registry.AlertRealTime, "2026-11-23 10:50:00", "07:05", "2026-11-23 10:51:00", true, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			now := at(t, tt.now, berlin)
+			minutes, ok := alerts.ReadStartTime(json.RawMessage(`"` + tt.start + `"`))
+			if shown := alerts.ShowStartTime(&minutes); !ok || *shown != tt.start {
+				t.Fatalf("%s is %d minutes, shown as %s", tt.start, minutes, *shown)
+			}
+			a := &registry.Alert{Interval: tt.interval, StartTime: &minutes}
+			if tt.checked {
+				a.LastCheckedAt, a.NextCheckAt = now.Add(-time.Hour), now
+			}
+			if tt.quiet != "" {
+				a.QuietHours = quiet(t, tt.quiet)
+			}
+			if got, want := alerts.NextCheck(a, now, now.Location()), at(t, tt.want, berlin); !got.Equal(want) {
+				t.Errorf("%v, want %v", got.In(now.Location()), want)
+			}
+		})
+	}
+	for _, raw := range []string{`""`, `"24:00"`, `"7"`, `"07:60"`, `"07:30:00"`, `450`, `{"time": "07:30"}`} {
+		if minutes, ok := alerts.ReadStartTime(json.RawMessage(raw)); ok {
+			t.Errorf("%s is %d minutes", raw, minutes)
+		}
+	}
+}
+
 // TestQuietHoursOverAYear: in a zone whose clocks change, a check is never in quiet hours, and never earlier than without them.
 func TestQuietHoursOverAYear(t *testing.T) {
 	zone := at(t, "2026-01-01 00:00:00", "America/New_York").Location()

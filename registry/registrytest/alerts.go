@@ -50,6 +50,7 @@ func testAlerts(t exam) {
 
 	p.alertChecks(full)
 	p.alertStates(second)
+	p.alertStart(i.ID)
 	if err := p.DeleteAlert(ctx, shop.ID, full.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +142,7 @@ func (p pair) alertStates(a *registry.Alert) {
 			QuietHours: registry.To([]registry.QuietHours{{Start: 1, End: 60}}),
 			Next:       func(*registry.Snapshot, *registry.Alert) time.Time { return at.Add(time.Minute) },
 		}, registry.AlertFiring, at.Add(time.Minute)},
+		{"a start time", registry.AlertFields{StartTime: registry.To(new(540))}, registry.AlertFiring, at.Add(time.Hour)},
 		{"a snooze", registry.AlertFields{SnoozedUntil: registry.To(at.Add(time.Hour))}, registry.AlertSnoozed, at.Add(time.Hour)},
 		{"the end of a snooze", registry.AlertFields{SnoozedUntil: registry.To(time.Time{})}, registry.AlertNotFiring, at.Add(time.Hour)},
 		{"disabling", registry.AlertFields{Enabled: registry.To(false)}, registry.AlertNotFiring, at.Add(time.Hour)},
@@ -156,6 +158,19 @@ func (p pair) alertStates(a *registry.Alert) {
 	checks := must(p.AlertChecks(ctx, a.Project, a.ID, at.Add(time.Second)))(p.T)
 	if len(checks) != 2 || checks[0].State != registry.AlertNotFiring || checks[1].State != registry.AlertSnoozed {
 		p.Errorf("the checks that snoozing left are %+v", checks)
+	}
+}
+
+// alertStart creates and removes an alert with a start time, which is not checked before it.
+func (p pair) alertStart(insight int64) {
+	p.Helper()
+	f := alertOn(insight, "starts later")
+	f.StartTime, f.Next = registry.To(new(540)), func(*registry.Snapshot, *registry.Alert) time.Time { return at.Add(time.Hour) }
+	a := must(p.CreateAlert(p.Context(), 1, f, "key", at))(p.T)
+	same(p.exam, "an alert with a start time", []any{at.Add(time.Hour), 540}, []any{a.NextCheckAt, *a.StartTime})
+	p.settled()
+	if err := p.DeleteAlert(p.Context(), 1, a.ID); err != nil {
+		p.Error(err)
 	}
 }
 

@@ -37,7 +37,7 @@ func readAlert(c *api.Caller, in *api.Input, before *registry.Alert) (registry.A
 	f.Interval = api.Change[registry.AlertInterval](r, "calculation_interval")
 	f.SnoozedUntil = snoozeField(r, c.Start)
 	f.SkipWeekend = api.Change[*bool](r, "skip_weekend")
-	f.QuietHours = quietField(r)
+	f.QuietHours, f.StartTime = quietField(r), startField(r)
 	webhookFields(r, &f)
 	if r.Err != nil {
 		return f, r.Err
@@ -225,6 +225,22 @@ func quietField(r *api.Fields) registry.Field[[]registry.QuietHours] {
 		r.Fail("schedule_restriction", "invalid_input", "Invalid schedule restriction.")
 	}
 	return registry.To(hours)
+}
+
+func startField(r *api.Fields) registry.Field[*int] {
+	const name = "schedule_start_time"
+	raw, ok := r.Take(name, true)
+	switch {
+	case !ok:
+		return registry.Field[*int]{}
+	case api.IsNull(raw):
+		return registry.To[*int](nil)
+	}
+	minutes, ok := alerts.ReadStartTime(raw)
+	if !ok {
+		r.Fail(name, "invalid_input", "Invalid schedule start time.")
+	}
+	return registry.To(&minutes)
 }
 
 func webhookFields(r *api.Fields, f *registry.AlertFields) {

@@ -29,6 +29,7 @@ type record struct {
 	Config              json.RawMessage        `json:"config"`
 	DetectorConfig      *struct{}              `json:"detector_config"` // always null
 	CalculationInterval registry.AlertInterval `json:"calculation_interval"`
+	ScheduleStartTime   *string                `json:"schedule_start_time"`
 	SnoozedUntil        *time.Time             `json:"snoozed_until"`
 	SkipWeekend         *bool                  `json:"skip_weekend"`
 	ScheduleRestriction any                    `json:"schedule_restriction"`
@@ -68,7 +69,8 @@ func (s *Alerts) recordOf(c *api.Caller, a *registry.Alert) record {
 		Condition: a.Condition, State: a.State, Enabled: a.Enabled, LastNotifiedAt: api.OrNil(a.LastNotifiedAt), LastCheckedAt: api.OrNil(a.LastCheckedAt),
 		NextCheckAt: api.OrNil(a.NextCheckAt), Checks: []checkRecord{}, Config: a.Config, CalculationInterval: a.Interval,
 		SnoozedUntil: api.OrNil(a.SnoozedUntil), SkipWeekend: a.SkipWeekend, ScheduleRestriction: alerts.ShowQuietHours(a.QuietHours),
-		LastValue: a.LastValue, WebhookURL: api.OrNull(a.Webhook.URL),
+		ScheduleStartTime: alerts.ShowStartTime(a.StartTime),
+		LastValue:         a.LastValue, WebhookURL: api.OrNull(a.Webhook.URL),
 	}
 	if len(a.Subscribers) > 0 {
 		users := usersOf(c)

@@ -1,0 +1,97 @@
+package module
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// alertWorld returns a world whose key may save insights and alerts, with a trend that is insight 1.
+func alertWorld(tb testing.TB) *world {
+	tb.Helper()
+	w := newWorld(tb)
+	w.key, w.secret = w.newKey(tb, w.project.ID, registry.Personal, "alert:write", "dashboard:write", "insight:write", "query:read")
+	w.newTrend(tb, "watched")
+	return w
+}
+
+// newTrend saves a trend with a tag, and returns its number.
+func (w *world) newTrend(tb testing.TB, tags ...string) int64 {
+	tb.Helper()
+	i, err := w.rt.registry.CreateInsight(tb.Context(), w.project.ID, registry.InsightFields{
+		Query: registry.To(json.RawMessage(`{"kind": "InsightVizNode", "source": {"kind": "TrendsQuery", "series": [{"kind": "EventsNode", "event": "a"}]}}`)),
+		Tags:  registry.To(tags),
+	}, w.key.ID, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return i.ID
+}
+
+// newAlert creates an alert over the API, with more fields as JSON, and returns its id.
+func (w *world) newAlert(tb testing.TB, insight int64, more string) string {
+	tb.Helper()
+	answer := w.send(tb, http.MethodPost, "/api/projects/1/alerts/", fmt.Sprintf(`{"insight": %d, "subscribed_users": [], "condition": {"type": "absolute_value"},
+		"threshold": {"configuration": {"type": "absolute", "bounds": {"upper": 1}}}, "config": {"type": "TrendsAlertConfig", "series_index": 0}%s}`, insight, more))
+	id, ok := fieldOf(tb, answer, "id").(string)
+	if !ok || answer.Code != http.StatusCreated {
+		tb.Fatalf("%d %s", answer.Code, answer.Body)
+	}
+	return id
+}
+
+// TestStartTimeOfAlerts: a new alert waits for its start time; a change of it leaves the next check where it is.
+func TestStartTimeOfAlerts(t *testing.T) {
+	w := alertWorld(t)
+	type shown struct {
+		ScheduleStartTime *string    `json:"schedule_start_time"`
+		NextCheckAt       *time.Time `json:"next_check_at"`
+	}
+	path := "/api/projects/1/alerts/" + w.newAlert(t, 1, `, "schedule_start_time": " 7:05"`) + "/"
+	get := func(method, body string) (got shown) {
+		answer := w.send(t, method, path, body)
+		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", body, answer.Code, answer.Body)
+		}
+		return got
+	}
+	made := get(http.MethodGet, "")
+	if made.NextCheckAt == nil {
+		t.Fatal("the alert does not wait for its start time")
+	}
+	zone, err := time.LoadLocation(w.project.Timezone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := made.NextCheckAt.In(zone).Format("15:04:05"); api.Deref(made.ScheduleStartTime) != "07:05" || first != "07:05:00" {
+		t.Errorf("the alert that starts at %s is first checked at %s", api.Deref(made.ScheduleStartTime), first)
+	}
+	later := made
+	later.ScheduleStartTime = new("23:59")
+	if diff := cmp.Diff(later, get(http.MethodPatch, `{"schedule_start_time": "23:59"}`)); diff != "" {
+		t.Errorf("another start time (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(later, get(http.MethodPatch, `{"name": "x", "investigation_inconclusive_action": "suppress"}`)); diff != "" {
+		t.Errorf("another name (-want +got):\n%s", diff)
+	}
+	later.ScheduleStartTime = nil
+	if diff := cmp.Diff(later, get(http.MethodPatch, `{"schedule_start_time": null}`)); diff != "" {
+		t.Errorf("no start time (-want +got):\n%s", diff)
+	}
+	for _, given := range []string{`"24:00"`, `""`, `7`} {
+		answer := w.send(t, http.MethodPatch, path, `{"schedule_start_time": `+given+`}`)
+		if attr := fieldOf(t, answer, "attr"); answer.Code != http.StatusBadRequest || attr != "schedule_start_time" {
+			t.Errorf("%s: %d %s", given, answer.Code, answer.Body)
+		}
+	}
+	if answer := w.send(t, http.MethodGet, "/api/projects/1/alerts/"+w.newAlert(t, 1, "")+"/", ""); fieldOf(t, answer, "next_check_at") != nil {
+		t.Errorf("an alert without a start time: %s", answer.Body)
+	}
+}
