@@ -43,7 +43,14 @@ func readFilters(raw json.RawMessage) (*Definition, error) {
 		return nil, diag.Field(diag.InvalidInput, "filters", "Must contain a 'properties' key with type and values")
 	}
 	r := &reader{}
-	r.only(fields, "filters", "the filters of a cohort", "properties")
+	switch fields["filterTestAccounts"] {
+	case nil, false:
+	case true:
+		r.refuse("filters.filterTestAccounts", "A cohort cannot exclude test accounts. Add filters that exclude them to 'properties'")
+	default:
+		r.refuse("filters.filterTestAccounts", "filterTestAccounts must be a boolean")
+	}
+	r.only(fields, "filters", "the filters of a cohort", "properties", "filterTestAccounts")
 	return define(r, root, "filters.properties")
 }
 

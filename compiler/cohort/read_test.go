@@ -103,6 +103,24 @@ func TestReadNobody(t *testing.T) {
 	}
 }
 
+// TestReadTestAccounts: that test accounts are not excluded changes nothing.
+func TestReadTestAccounts(t *testing.T) {
+	t.Parallel()
+	want, err := cohort.Read(json.RawMessage(all(plan)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{"false", "null"} {
+		got, err := cohort.Read(json.RawMessage(`{"properties": `+group("AND", plan)+`, "filterTestAccounts": `+value+`}`), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", value, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", value, diff)
+		}
+	}
+}
+
 // TestReadGroups: groups, the older form, are converted to filters.
 func TestReadGroups(t *testing.T) {
 	t.Parallel()
@@ -167,6 +185,8 @@ func TestReadMistakes(t *testing.T) {
 		{"a list", `{"properties": []}`, "filters: Must contain a 'properties' key with type and values"},
 		{"broken", `{"properties": `, "JSON parse error - unexpected end of JSON input: line 1 column 16 (char 15)"},
 		{"an unknown key", `{"properties": ` + group("OR", plan) + `, "x": 1}`, "filters.x: Unknown key 'x' in the filters of a cohort"},
+		{"test accounts", `{"properties": ` + group("OR", plan) + `, "filterTestAccounts": true}`, "filters.filterTestAccounts: A cohort cannot exclude test accounts. Add filters that exclude them to 'properties'"},
+		{"test accounts that are no boolean", `{"properties": ` + group("OR", plan) + `, "filterTestAccounts": {}}`, "filters.filterTestAccounts: filterTestAccounts must be a boolean"},
 		{"the type of a group", tree("XOR", plan), "filters.properties.type: The type of a group of filters is 'AND' or 'OR'"},
 		{"an empty group", all(), "filters.properties.values: A group of filters needs at least one filter"},
 		{"an empty group below", all(group("OR")), first + ".values: A group of filters needs at least one filter"},
