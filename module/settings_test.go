@@ -29,6 +29,8 @@ func TestSettings(t *testing.T) {
 		{"the usual names of people", "/api/projects/1/", `{"person_display_name_properties": null}`, "person_display_name_properties", `null`},
 		{"a setting that is kept", "/api/projects/1/", `{"heatmaps_opt_in": true, "app_urls": ["https://a.test"]}`, "heatmaps_opt_in", `true`},
 		{"another beside it", "/api/projects/1/", `{"cookieless_server_hash_mode": 0}`, "app_urls", `["https://a.test"]`},
+		{"whether test accounts are excluded at first", "/api/projects/1/", `{"test_account_filters_default_checked": true}`, "test_account_filters_default_checked", `true`},
+		{"no such default", "/api/projects/1/", `{"test_account_filters_default_checked": null}`, "test_account_filters_default_checked", `null`},
 		{"null", "/api/projects/1/", `{"heatmaps_opt_in": null}`, "heatmaps_opt_in", `null`},
 		{"what cannot be changed", "/api/projects/1/", `{"id": 7, "uuid": "x", "api_token": "x", "organization": "x", "no_such_setting": {"a": 1}}`, "id", `1`},
 	} {

@@ -20,6 +20,7 @@ type kept struct {
 	Surveys          *bool    `json:"surveys_opt_in"`
 	CookielessMode   *int     `json:"cookieless_server_hash_mode"`
 	WebVitals        *bool    `json:"autocapture_web_vitals_opt_in"`
+	TestAccounts     *bool    `json:"test_account_filters_default_checked"`
 	AppURLs          []string `json:"app_urls"`
 	RecordingDomains []string `json:"recording_domains"`
 }
@@ -47,6 +48,7 @@ func readKept(f *api.Fields) map[string]json.RawMessage {
 	}
 	keep(f, out, "cookieless_server_hash_mode", api.Change[*int])
 	keep(f, out, "autocapture_web_vitals_opt_in", api.Change[*bool])
+	keep(f, out, "test_account_filters_default_checked", api.Change[*bool])
 	keep(f, out, "app_urls", api.Change[[]string])
 	keep(f, out, "recording_domains", api.Change[*[]string])
 	return out
