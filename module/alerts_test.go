@@ -2,8 +2,10 @@ package module
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,7 +40,10 @@ func (w *world) newTrend(tb testing.TB, tags ...string) int64 {
 // newAlert creates an alert over the API, with more fields as JSON, and returns its id.
 func (w *world) newAlert(tb testing.TB, insight int64, more string) string {
 	tb.Helper()
-	answer := w.send(tb, http.MethodPost, "/api/projects/1/alerts/", fmt.Sprintf(`{"insight": %d, "subscribed_users": [], "condition": {"type": "absolute_value"},
+	if !strings.Contains(more, "subscribed_users") {
+		more += `, "subscribed_users": []`
+	}
+	answer := w.send(tb, http.MethodPost, "/api/projects/1/alerts/", fmt.Sprintf(`{"insight": %d, "condition": {"type": "absolute_value"},
 		"threshold": {"configuration": {"type": "absolute", "bounds": {"upper": 1}}}, "config": {"type": "TrendsAlertConfig", "series_index": 0}%s}`, insight, more))
 	id, ok := fieldOf(tb, answer, "id").(string)
 	if !ok || answer.Code != http.StatusCreated {
@@ -93,5 +98,67 @@ func TestStartTimeOfAlerts(t *testing.T) {
 	}
 	if answer := w.send(t, http.MethodGet, "/api/projects/1/alerts/"+w.newAlert(t, 1, "")+"/", ""); fieldOf(t, answer, "next_check_at") != nil {
 		t.Errorf("an alert without a start time: %s", answer.Body)
+	}
+}
+
+// TestAlertsOfInsights: an insight comes with its alerts, on its own, in lists and on dashboards, for keys that may read them.
+func TestAlertsOfInsights(t *testing.T) {
+	w := alertWorld(t)
+	other := w.newTrend(t)
+	first, second := w.newAlert(t, 1, fmt.Sprintf(`, "name": "first", "subscribed_users": [%d]`, w.key.User)), w.newAlert(t, 1, "")
+	w.newAlert(t, other, "")
+	if answer := w.send(t, http.MethodPost, "/api/projects/1/dashboards/", `{"name": "d"}`); answer.Code != http.StatusCreated {
+		t.Fatalf("%d %s", answer.Code, answer.Body)
+	}
+	if answer := w.send(t, http.MethodPatch, "/api/projects/1/insights/1/", `{"dashboards": [1]}`); answer.Code != http.StatusOK {
+		t.Fatalf("%d %s", answer.Code, answer.Body)
+	}
+	type alert struct {
+		ID              string
+		Name            string
+		Insight         struct{ ID int64 }
+		SubscribedUsers []struct{ ID int64 } `json:"subscribed_users"`
+	}
+	type insight struct {
+		ID     int64
+		Alerts []alert
+	}
+	read := func(path string) []alert {
+		t.Helper()
+		answer := w.send(t, http.MethodGet, "/api/projects/1/"+path, "")
+		var got struct {
+			Results []insight
+			Tiles   []struct{ Insight insight }
+		}
+		var one insight
+		if err := errors.Join(json.Unmarshal(answer.Body.Bytes(), &got), json.Unmarshal(answer.Body.Bytes(), &one)); err != nil || answer.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", path, answer.Code, answer.Body)
+		}
+		all := append(got.Results, one)
+		for _, tile := range got.Tiles {
+			all = append(all, tile.Insight)
+		}
+		for _, one := range all {
+			if one.ID == 1 && len(one.Alerts) > 0 {
+				return one.Alerts
+			}
+		}
+		return nil
+	}
+	want := make([]alert, 2)
+	want[0].ID, want[0].Name, want[0].SubscribedUsers = first, "first", []struct{ ID int64 }{{w.key.User}}
+	want[1].ID, want[1].SubscribedUsers = second, []struct{ ID int64 }{}
+	want[0].Insight.ID, want[1].Insight.ID = 1, 1
+	paths := []string{"insights/1/", "insights/", "dashboards/1/"}
+	for _, path := range paths {
+		if diff := cmp.Diff(want, read(path)); diff != "" {
+			t.Errorf("%s: alerts (-want +got):\n%s", path, diff)
+		}
+	}
+	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "dashboard:read", "insight:read", "query:read")
+	for _, path := range paths {
+		if got := read(path); got != nil {
+			t.Errorf("%s: a key that may not read alerts gets %v", path, got)
+		}
 	}
 }

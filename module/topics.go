@@ -116,7 +116,7 @@ func (rt *runtime) files() *files.Files {
 
 // insights returns the routes of saved insights and dashboards.
 func (rt *runtime) insights() []api.Route {
-	results := &insights.Results{Executor: rt.Executor, Registry: rt.registry, Plans: rt.plans, Logger: rt.logger}
+	results := &insights.Results{Executor: rt.Executor, Registry: rt.registry, Plans: rt.plans, Alerts: alerts.Of, Logger: rt.logger}
 	return slices.Concat(
 		(&insights.Insights{Results: results, Registry: rt.registry}).Routes(),
 		(&insights.Activity{Registry: rt.registry, Executor: rt.Executor}).Routes(),

@@ -166,8 +166,35 @@ func (a *Alert) compare(other *Alert) int {
 	return cmp.Or(other.CreatedAt.Compare(a.CreatedAt), cmp.Compare(other.ID, a.ID))
 }
 
-func (a *Alert) put(_ *draft, p *projectState) (Stored, error) { return p.alerts.put(a), nil }
-func (a *Alert) remove(_ *draft, p *projectState) Stored       { return p.alerts.remove(a.ID) }
+func (a *Alert) put(_ *draft, p *projectState) (Stored, error) {
+	p.unplace(a.ID)
+	p.alertsOf = p.alertsOf.Set(alertPlace{a.Insight, a.ID}, a)
+	return p.alerts.put(a), nil
+}
+
+func (a *Alert) remove(_ *draft, p *projectState) Stored {
+	p.unplace(a.ID)
+	return p.alerts.remove(a.ID)
+}
+
+// alertPlace is where an alert is among those of all insights.
+type alertPlace struct {
+	insight int64
+	id      string
+}
+
+type alertPlaces struct{}
+
+func (alertPlaces) Compare(a, b alertPlace) int {
+	return cmp.Or(cmp.Compare(a.insight, b.insight), cmp.Compare(a.id, b.id))
+}
+
+// unplace takes an alert, if there is one, from those of its insight.
+func (p *projectState) unplace(id string) {
+	if was := p.alerts.get(id); was != nil {
+		p.alertsOf = p.alertsOf.Delete(alertPlace{was.Insight, id})
+	}
+}
 
 // AlertFields holds the fields of an alert that are to be set. A field that is not given stays as it is, or takes its default in a new alert.
 type AlertFields struct {
@@ -328,7 +355,7 @@ func (t *tx) removeAlert(a *Alert) {
 
 // removeAlertsOf removes the alerts of an insight.
 func (t *tx) removeAlertsOf(p *projectState, insight int64) {
-	for _, a := range valuesOf(p.alerts.byID, func(a *Alert) bool { return a.Insight == insight }) {
+	for _, a := range p.alertsWith(insight) {
 		t.removeAlert(a)
 	}
 }
@@ -482,6 +509,28 @@ func (s *Snapshot) Alerts(project int64) []*Alert {
 		return nil
 	}
 	return valuesOf(p.alerts.list, p.showsAlert)
+}
+
+// AlertsOf returns the alerts of an insight, oldest first; none if it is deleted. Its cost grows with their number alone.
+func (s *Snapshot) AlertsOf(project, insight int64) []*Alert {
+	if s.Insight(project, insight) == nil {
+		return nil
+	}
+	return s.project(project).alertsWith(insight)
+}
+
+// alertsWith returns the alerts of an insight, deleted or not.
+func (p *projectState) alertsWith(insight int64) []*Alert {
+	var all []*Alert
+	each := p.alertsOf.Iterator()
+	for each.Seek(alertPlace{insight: insight}); !each.Done(); {
+		place, a, _ := each.Next()
+		if place.insight != insight {
+			break
+		}
+		all = append(all, a)
+	}
+	return all
 }
 
 // Alert returns an alert; nil if there is none, or its insight is deleted.

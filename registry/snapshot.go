@@ -56,6 +56,8 @@ type projectState struct {
 	deletions   table[string, *Deletion]
 	properties  *immutable.SortedMap[PropertyDefinition, propertyState] // by the definition without its type
 
+	alertsOf *immutable.SortedMap[alertPlace, *Alert]
+
 	tiles  *immutable.SortedMap[int64, []*Tile] // by insight: tiles that are not deleted, on dashboards that are not
 	placed *immutable.SortedMap[int64, []int64] // by insight, or minus the number of a text: the dashboards that have a tile of it, deleted or not
 
@@ -72,6 +74,7 @@ func newProjectState() *projectState {
 		actions: newTable[int64, *Action](), alerts: newTable[string, *Alert](),
 		definitions: newTable[string, *Definition](), annotations: newTable[int64, *Annotation](), deletions: newTable[string, *Deletion](),
 		properties: immutable.NewSortedMap[PropertyDefinition, propertyState](propertyOrder{}),
+		alertsOf:   immutable.NewSortedMap[alertPlace, *Alert](alertPlaces{}),
 		tiles:      immutable.NewSortedMap[int64, []*Tile](ascending[int64]{}), placed: immutable.NewSortedMap[int64, []int64](ascending[int64]{}),
 	}
 	p.endpointsChanged()

@@ -51,6 +51,7 @@ func testAlerts(t exam) {
 	p.alertChecks(full)
 	p.alertStates(second)
 	p.alertStart(i.ID)
+	p.insightsOfAlerts(shop.ID)
 	if err := p.DeleteAlert(ctx, shop.ID, full.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -159,6 +160,44 @@ func (p pair) alertStates(a *registry.Alert) {
 	if len(checks) != 2 || checks[0].State != registry.AlertNotFiring || checks[1].State != registry.AlertSnoozed {
 		p.Errorf("the checks that snoozing left are %+v", checks)
 	}
+}
+
+// insightsOfAlerts moves an alert to another insight and back.
+func (p pair) insightsOfAlerts(project int64) {
+	p.Helper()
+	watched := p.insight(project, registry.InsightFields{Query: registry.To(trend)})
+	others := p.insight(project, registry.InsightFields{Query: registry.To(trend)})
+	full := must(p.CreateAlert(p.Context(), project, alertOn(watched.ID, "moves"), "key", at))(p.T)
+	second := must(p.CreateAlert(p.Context(), project, alertOn(watched.ID, "stays"), "key", at))(p.T)
+	ids := func(r *registry.Registry, insight int64) (ids []string) {
+		for _, a := range r.Snapshot().AlertsOf(project, insight) {
+			ids = append(ids, a.ID)
+		}
+		return ids
+	}
+	shown := func(what string, want, wantOthers []string) {
+		p.Helper()
+		p.settled()
+		for _, r := range []*registry.Registry{p.Registry, p.other} {
+			same(p.exam, what, [][]string{want, wantOthers}, [][]string{ids(r, watched.ID), ids(r, others.ID)})
+		}
+	}
+	move := func(to int64) {
+		p.Helper()
+		must(p.UpdateAlert(p.Context(), project, full.ID, registry.AlertFields{Insight: registry.To(to)}, at))(p.T)
+	}
+	both := []string{full.ID, second.ID}
+	shown("the alerts of the insight", both, nil)
+	move(others.ID)
+	shown("the alerts after one was moved", both[1:], both[:1])
+	move(watched.ID)
+	shown("the alerts after it was moved back", both, nil)
+	for _, id := range both {
+		if err := p.DeleteAlert(p.Context(), project, id); err != nil {
+			p.Error(err)
+		}
+	}
+	shown("the alerts after their deletion", nil, nil)
 }
 
 // alertStart creates and removes an alert with a start time, which is not checked before it.

@@ -87,9 +87,10 @@ func (s *Alerts) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Res
 		rows = append(rows, one)
 	}
 	slices.SortStableFunc(rows, func(a, b found) int { return strings.Compare(api.Deref(a.match), api.Deref(b.match)) })
+	users := lazyUsers(c)
 	return api.PageBy(in, rows, func(one found) record {
-		r := s.recordOf(c, one.Alert)
-		r.SearchMatchType = one.match
+		r := recordOf(c, one.Alert, users)
+		r.Insight, r.SearchMatchType = s.insightOf(c, one.Alert), one.match
 		return r
 	})
 }
@@ -245,7 +246,8 @@ func (s *Alerts) answer(ctx context.Context, c *api.Caller, status int, a *regis
 		checks = slices.DeleteFunc(checks, func(check registry.AlertCheck) bool { return check.At.After(p.to) })
 	}
 	c = c.Now(s.Registry)
-	r := s.recordOf(c, a)
+	r := recordOf(c, a, lazyUsers(c))
+	r.Insight = s.insightOf(c, a)
 	if p.counted && known {
 		r.ChecksTotal = new(len(checks))
 	}

@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/alerts"
@@ -61,10 +62,10 @@ func recordCheck(c *registry.AlertCheck) checkRecord {
 	}
 }
 
-// recordOf returns an alert without its checks.
-func (s *Alerts) recordOf(c *api.Caller, a *registry.Alert) record {
+// recordOf returns an alert without its checks and its insight.
+func recordOf(c *api.Caller, a *registry.Alert, users func() map[int64]*registry.Key) record {
 	r := record{
-		ID: a.ID, CreatedBy: c.User(a.CreatedBy), CreatedAt: a.CreatedAt, Insight: s.insightOf(c, a), Name: a.Name, SubscribedUsers: []*api.User{},
+		ID: a.ID, CreatedBy: c.User(a.CreatedBy), CreatedAt: a.CreatedAt, Name: a.Name, SubscribedUsers: []*api.User{},
 		Threshold: threshold{ID: a.Threshold.ID, CreatedAt: a.Threshold.CreatedAt, Name: a.Threshold.Name, Configuration: a.Threshold.Configuration},
 		Condition: a.Condition, State: a.State, Enabled: a.Enabled, LastNotifiedAt: api.OrNil(a.LastNotifiedAt), LastCheckedAt: api.OrNil(a.LastCheckedAt),
 		NextCheckAt: api.OrNil(a.NextCheckAt), Checks: []checkRecord{}, Config: a.Config, CalculationInterval: a.Interval,
@@ -72,15 +73,33 @@ func (s *Alerts) recordOf(c *api.Caller, a *registry.Alert) record {
 		ScheduleStartTime: alerts.ShowStartTime(a.StartTime),
 		LastValue:         a.LastValue, WebhookURL: api.OrNull(a.Webhook.URL),
 	}
-	if len(a.Subscribers) > 0 {
-		users := usersOf(c)
-		for _, number := range a.Subscribers {
-			if k := users[number]; k != nil {
-				r.SubscribedUsers = append(r.SubscribedUsers, api.UserOf(k))
-			}
+	for _, number := range a.Subscribers {
+		if k := users()[number]; k != nil {
+			r.SubscribedUsers = append(r.SubscribedUsers, api.UserOf(k))
 		}
 	}
 	return r
+}
+
+// Of returns the alerts of an insight for the responses of other routes, without their checks, and with no more of the insight than its ids. It returns none if
+// the caller may not read alerts.
+func Of(c *api.Caller, i *registry.Insight) []any {
+	out := []any{}
+	if !c.Key.Allows("alert:read") {
+		return out
+	}
+	users := lazyUsers(c)
+	for _, a := range c.Snapshot.AlertsOf(i.Project, i.ID) {
+		one := recordOf(c, a, users)
+		one.Insight = brief{ID: i.ID, ShortID: i.ShortID}
+		out = append(out, one)
+	}
+	return out
+}
+
+// lazyUsers returns usersOf for many alerts, few of which may have subscribers.
+func lazyUsers(c *api.Caller) func() map[int64]*registry.Key {
+	return sync.OnceValue(func() map[int64]*registry.Key { return usersOf(c) })
 }
 
 // usersOf returns the personal keys of the caller's project by user number.
@@ -94,10 +113,15 @@ func usersOf(c *api.Caller) map[int64]*registry.Key {
 	return users
 }
 
+// brief is the insight of an alert that comes with it.
+type brief struct {
+	ID      int64  `json:"id"`
+	ShortID string `json:"short_id"`
+}
+
 // nameless is an insight in the form for a caller who may not read it.
 type nameless struct {
-	ID              int64  `json:"id"`
-	ShortID         string `json:"short_id"`
+	brief
 	UserAccessLevel string `json:"user_access_level"`
 }
 
@@ -107,7 +131,7 @@ func (s *Alerts) insightOf(c *api.Caller, a *registry.Alert) any {
 	case i == nil:
 		return nil
 	case !c.Key.Allows(insightRead):
-		return nameless{ID: i.ID, ShortID: i.ShortID, UserAccessLevel: "none"}
+		return nameless{brief: brief{ID: i.ID, ShortID: i.ShortID}, UserAccessLevel: "none"}
 	}
 	return s.Insight(c, i)
 }

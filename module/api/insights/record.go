@@ -49,13 +49,13 @@ type basicInsight struct {
 // fullInsight is an insight without the members of its result, which Results adds.
 type fullInsight struct {
 	insightHead
-	Order                     *int       `json:"order"`
-	Deleted                   bool       `json:"deleted"`
-	LastModifiedBy            *api.User  `json:"last_modified_by"`
-	IsSample                  bool       `json:"is_sample"`
-	EffectiveRestrictionLevel int        `json:"effective_restriction_level"`
-	EffectivePrivilegeLevel   int        `json:"effective_privilege_level"`
-	Alerts                    []struct{} `json:"alerts"`
+	Order                     *int      `json:"order"`
+	Deleted                   bool      `json:"deleted"`
+	LastModifiedBy            *api.User `json:"last_modified_by"`
+	IsSample                  bool      `json:"is_sample"`
+	EffectiveRestrictionLevel int       `json:"effective_restriction_level"`
+	EffectivePrivilegeLevel   int       `json:"effective_privilege_level"`
+	Alerts                    []any     `json:"alerts"`
 	*insightOnDashboard
 }
 
@@ -112,7 +112,7 @@ func Basic(c *api.Caller, i *registry.Insight) any { return basicOf(c, i) }
 func fullOf(c *api.Caller, i *registry.Insight) fullInsight {
 	full := fullInsight{
 		insightHead: headOf(c, i), Order: i.Order, Deleted: i.Deleted, LastModifiedBy: c.User(i.LastModifiedBy),
-		EffectiveRestrictionLevel: anyoneMayEdit, Alerts: []struct{}{},
+		EffectiveRestrictionLevel: anyoneMayEdit,
 	}
 	_, full.EffectivePrivilegeLevel = access(c, "insight")
 	return full

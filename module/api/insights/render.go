@@ -15,6 +15,7 @@ import (
 // append appends an insight with its result. complete fills in the fields that the caller knows; it may be nil.
 func (s *Results) append(dst []byte, c *api.Caller, i shownInsight, res insightResult, complete func(*insightHead)) []byte {
 	full := fullOf(c, i.Insight)
+	full.Alerts = s.Alerts(c, i.Insight)
 	if res.query != nil {
 		full.Query = res.query
 	}

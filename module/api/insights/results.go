@@ -24,7 +24,9 @@ type Results struct {
 	Executor *execution.Executor
 	Registry *registry.Registry
 	Plans    *cache.Memo[*result.Plan] // plans of earlier requests
-	Logger   *zap.Logger
+	// Alerts returns the alerts of an insight that a caller may read, in the form for them.
+	Alerts func(c *api.Caller, i *registry.Insight) []any
+	Logger *zap.Logger
 }
 
 // plan returns the plan of the query of an insight. It does not plan a request again that it has seen before.
