@@ -162,3 +162,40 @@ func TestAlertsOfInsights(t *testing.T) {
 		}
 	}
 }
+
+// TestFiltersOfAlerts lists alerts by the tags of their insights, and by whether they detect anomalies.
+func TestFiltersOfAlerts(t *testing.T) {
+	w := alertWorld(t)
+	first, second := w.newAlert(t, 1, ""), w.newAlert(t, w.newTrend(t, "other"), "")
+	list := func(query string) string {
+		answer := w.send(t, http.MethodGet, "/api/projects/1/alerts/?"+query, "")
+		var got api.Page[struct{ ID string }]
+		if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK {
+			return fmt.Sprint(answer.Code, " ", fieldOf(t, answer, "attr"))
+		}
+		var ids []string
+		for _, a := range got.Results {
+			ids = append(ids, a.ID)
+		}
+		return strings.Join(ids, " ")
+	}
+	for query, want := range map[string]string{
+		"":                                      second + " " + first,
+		"insight_tag=watched":                   first,
+		"insight_tag=%20Other":                  second,
+		"insight_tag=none":                      "",
+		"has_detector=true":                     "",
+		"has_detector=false":                    second + " " + first,
+		"has_detector=0&insight_tag=watched":    first,
+		"has_detector=perhaps":                  "400 has_detector",
+		"insight_tag=watched&has_detector=True": "",
+	} {
+		if got := list(query); got != want {
+			t.Errorf("%s: %q, want %q", query, got, want)
+		}
+	}
+	_, w.secret = w.newKey(t, w.project.ID, registry.Personal, "alert:read")
+	if got := list("insight_tag=watched"); got != "403 <nil>" {
+		t.Errorf("a key that may not read insights gets %q", got)
+	}
+}

@@ -112,7 +112,21 @@ func wanted(c *api.Caller, in *api.Input) (func(*registry.Alert) bool, error) {
 	if by != "" && err != nil {
 		return nil, api.Invalid("created_by", "invalid_input", "Not a valid UUID.")
 	}
+	tag := strings.ToLower(strings.TrimSpace(in.URL.Query().Get("insight_tag")))
+	if tag != "" && !c.Key.Allows(insightRead) {
+		return nil, api.MissingScope(insightRead)
+	}
+	detectors, err := api.ParseFlag(in.URL.Query().Get("has_detector"), false)
+	if err != nil {
+		return nil, api.Invalid("has_detector", "invalid", "Must be a valid boolean.")
+	}
 	return func(a *registry.Alert) bool {
+		if detectors { // no alert has one
+			return false
+		}
+		if i := c.Snapshot.Insight(a.Project, a.Insight); tag != "" && (i == nil || !slices.Contains(i.Tags, tag)) {
+			return false
+		}
 		if slices.ContainsFunc(insights, func(id int64) bool { return a.Insight != id }) {
 			return false
 		}
