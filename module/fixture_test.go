@@ -17,6 +17,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
@@ -76,7 +77,7 @@ func newWorld(tb testing.TB) *world {
 	w.rt = &runtime{
 		Executor: &execution.Executor{
 			Cache: results, Runs: background, Metrics: execution.NewMetrics(), Databases: new(execution.Databases), Names: new(execution.Sightings),
-			Shards: warehouse.Only(nowhere(tb)),
+			Shards: warehouse.Only(nowhere(tb, nil)),
 			Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)), QueryFresh: 5 * time.Minute,
 			Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
 		},
@@ -111,14 +112,14 @@ func (w *world) newImports(tb testing.TB) *importing {
 	return &importing{one, service, 1 << 20}
 }
 
-// nowhere returns a ClickHouse that does not answer.
-func nowhere(tb testing.TB) *warehouse.Warehouse {
+// nowhere returns a ClickHouse that does not answer, with tables that are known if a layout is given.
+func nowhere(tb testing.TB, layout *schema.Layout) *warehouse.Warehouse {
 	tb.Helper()
 	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default"}, zap.NewNop())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	house := warehouse.With(client, nil)
+	house := warehouse.With(client, layout)
 	tb.Cleanup(func() {
 		if err := house.Close(); err != nil {
 			tb.Error(err)

@@ -10,10 +10,14 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -252,6 +256,51 @@ func TestEndpointWrites(t *testing.T) {
 	version := w.send(t, http.MethodGet, path+"?version=1", "").Body.String()
 	if answer := w.send(t, http.MethodPut, path, strings.Replace(version, `"query":{"kind":"HogQLQuery","query":"select 1"},`, "", 1)); answer.Code != 200 {
 		t.Errorf("a record that was read can't be sent back: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// TestUpdateOfMaterializedEndpoint: a new version inherits the table unless its query can't be materialized, which the answer says. A limit refuses the
+// update.
+func TestUpdateOfMaterializedEndpoint(t *testing.T) {
+	const reason = "Cannot materialize endpoint. Reason: Variables not supported: Variable not used in WHERE clause"
+	tests := []struct {
+		name, query string
+		more        string // fields of the update
+		left        int    // queries of the key's rate
+		status      int
+		version     int // afterwards, the current one
+		table       bool
+		impossible  any
+	}{
+		{"while ClickHouse is away", "select 2", "", 9, 200, 2, true, nil},
+		{"an impossible table", "select {variables.x} from events", "", 9, 200, 2, false, reason},
+		{"an impossible table of a draft, which inherits none", "select {variables.x} from events", `, "draft": true`, 9, 200, 1, true, nil},
+		{"the rate is used up before the table is planned", "select 2", "", 1, 429, 1, true, nil},
+		{"the rate is used up by one description", "select event from events where event = {variables.x}", `, "is_materialized": false`, 1, 429, 1, true, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.rt.Shards = warehouse.Only(nowhere(t, schema.NativeLayout()))
+			w.rt.Limits = execution.NewLimiter(Rate{Queries: tt.left, Per: time.Hour})
+			if _, err := w.rt.registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.project.ID, Name: "x", Type: registry.VariableString}, began); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.rt.registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
+				Project: w.project.ID, Name: "e", Query: []byte(`{"kind": "HogQLQuery", "query": "select 1"}`), Table: registry.TableUpdate{On: new(true)},
+			}, began); err != nil {
+				t.Fatal(err)
+			}
+			body := fmt.Sprintf(`{"query": {"kind": "HogQLQuery", "query": %q}%s}`, tt.query, tt.more)
+			answer := w.send(t, http.MethodPatch, "/api/projects/@current/endpoints/e/", body)
+			if answer.Code != tt.status || fieldOf(t, answer, "materialization_error") != tt.impossible {
+				t.Errorf("answered %d %s", answer.Code, answer.Body)
+			}
+			now := w.rt.registry.Snapshot().Endpoint(w.project.ID, "e").Current()
+			if now.Number != tt.version || (now.Table != nil) != tt.table {
+				t.Errorf("the current version is %d, with the table %v", now.Number, now.Table)
+			}
+		})
 	}
 }
 

@@ -38,7 +38,7 @@ var (
 	readable = []string{
 		"id", "endpoint_path", "url", "ui_url", "created_at", "updated_at", "created_by", "current_version", "current_version_id",
 		"versions_count", "last_executed_at", "materialization", "columns", "version_id", "endpoint_is_active", "version_created_at",
-		"version_updated_at", "version_created_by", "is_current", "is_draft", "published_at", "changes",
+		"version_updated_at", "version_created_by", "is_current", "is_draft", "published_at", "changes", "materialization_error",
 	}
 )
 

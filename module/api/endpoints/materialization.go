@@ -110,7 +110,7 @@ func (s *Endpoints) plan(ctx context.Context, c *api.Caller, of execution.Subjec
 }
 
 // refusal returns the error for a write that requires an impossible table.
-func refusal(reason string) error {
+func refusal(reason string) *api.Error {
 	return api.Invalid("", "invalid_input", "Cannot materialize endpoint. Reason: %s", reason)
 }
 

@@ -40,6 +40,8 @@ type record struct {
 	DeprecatedAt                *time.Time        `json:"deprecated_at"`
 	SunsetAt                    *time.Time        `json:"sunset_at"`
 	*versionRecord
+	// MaterializationError says why the new version that an update made is not materialized, unlike the one before.
+	MaterializationError string `json:"materialization_error,omitempty"`
 	// Changes lists what a write changed for callers or, in a response that only reads, what changed under the version.
 	Changes *changes.Changes `json:"changes,omitempty"`
 }

@@ -113,8 +113,9 @@ func (s *Endpoints) change(ctx context.Context, c *api.Caller, in *api.Input, e 
 		Table: registry.TableUpdate{On: f.materialized, Buckets: f.buckets},
 	}
 	node, quotas, err := s.setQuery(ctx, c, e, f, &update)
+	var impossible *api.Error
 	if err == nil {
-		err = s.setTable(ctx, c, e, node, &update)
+		impossible, err = s.setTable(ctx, c, e, node, &update)
 	}
 	if err != nil {
 		return record{}, quotas, err
@@ -138,6 +139,9 @@ func (s *Endpoints) change(ctx context.Context, c *api.Caller, in *api.Input, e 
 		shown = s.recordOf(ctx, c, in, updated)
 	}
 	shown.Changes = comparison.Found
+	if impossible != nil {
+		shown.MaterializationError = impossible.Detail
+	}
 	return shown, quotas, nil
 }
 
@@ -183,12 +187,15 @@ func (s *Endpoints) setQuery(
 	return node, nil, publish.CheckOptionalBreakdowns(node, *f.optionalBreakdowns)
 }
 
-// setTable refuses an update that requires an impossible table. A new version that would only inherit its table and can't have one gets none.
-func (s *Endpoints) setTable(ctx context.Context, c *api.Caller, e *registry.Endpoint, node query.Node, update *registry.EndpointUpdate) error {
+// setTable refuses an update that requires an impossible table. A new version that would only inherit its table and can't have one gets none; impossible
+// says why.
+func (s *Endpoints) setTable(
+	ctx context.Context, c *api.Caller, e *registry.Endpoint, node query.Node, update *registry.EndpointUpdate,
+) (impossible *api.Error, err error) {
 	before := e.Version(update.Version)
 	renewed := update.Query != nil && (update.Draft || !update.SameQuery(before.Query))
 	if update.Query != nil && !renewed && !before.Active && api.Deref(update.Table.On) {
-		return errInactive // the query is that of the version
+		return nil, errInactive // the query is that of the version
 	}
 	of := execution.Subject{Endpoint: e.Name, Version: before.Number, Node: node, Buckets: update.Table.Buckets, Optional: before.OptionalBreakdowns}
 	if renewed {
@@ -208,28 +215,41 @@ func (s *Endpoints) setTable(ctx context.Context, c *api.Caller, e *registry.End
 	}
 	switch {
 	case !on && update.Table.On == nil && len(update.Table.Buckets) > 0:
-		return errBuckets
-	case !on, update.Table.On == nil && !renewed && update.Table.Buckets == nil && !required:
-		return nil
+		return nil, errBuckets
+	case !on, update.Draft && update.Table.On == nil, update.Table.On == nil && !renewed && update.Table.Buckets == nil && !required:
+		return nil, nil
 	}
-	err := s.mayMaterialize(ctx, c, of)
-	if err != nil && renewed && update.Table.On == nil {
-		update.Table = registry.TableUpdate{Impossible: true} // the new version gets none
-		return nil
+	reason, err := s.whyImpossible(ctx, c, of)
+	inherits := renewed && update.Table.On == nil
+	switch {
+	case err != nil && inherits && execution.IsOutage(err):
+		return nil, nil // the version before it has a table, so the new one gets one as soon as ClickHouse answers
+	case err != nil:
+		return nil, err
+	case reason == "":
+		return nil, nil
+	case inherits:
+		update.Table = registry.TableUpdate{Impossible: true}
+		return refusal(reason), nil
 	}
-	return err
+	return nil, refusal(reason)
 }
 
 var errBuckets = api.Invalid("bucket_overrides", "invalid_input", "bucket_overrides are for versions that are materialized: set is_materialized too.")
 
 // mayMaterialize refuses a version that can't be materialized.
 func (s *Endpoints) mayMaterialize(ctx context.Context, c *api.Caller, of execution.Subject) error {
-	_, err := s.plan(ctx, c, of)
-	reason, err := whyNot(ctx, err, s.Executor.Shards.Of(c.Project.ID).CanMaterialize)
+	reason, err := s.whyImpossible(ctx, c, of)
 	if err == nil && reason != "" {
 		return refusal(reason)
 	}
 	return err
+}
+
+// whyImpossible returns the reason why a version can't be materialized; empty if it can be.
+func (s *Endpoints) whyImpossible(ctx context.Context, c *api.Caller, of execution.Subject) (reason string, err error) {
+	_, err = s.plan(ctx, c, of)
+	return whyNot(ctx, err, s.Executor.Shards.Of(c.Project.ID).CanMaterialize)
 }
 
 // leavesActive reports whether an endpoint, and the version that the fields change, are active after the change. Without a number, is_active is that of

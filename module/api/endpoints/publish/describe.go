@@ -50,8 +50,8 @@ func (d *describer) columns(ctx context.Context, node query.Node, now time.Time)
 		return columns, err
 	}
 	if filled := d.filled(node, typicalValue); filled != nil {
-		if typical, again := d.columnsOf(ctx, filled, now); again == nil {
-			return typical, nil
+		if typical, again := d.columnsOf(ctx, filled, now); again == nil || execution.IsRefusal(again) {
+			return typical, again
 		}
 	}
 	return nil, err

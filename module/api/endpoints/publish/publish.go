@@ -80,7 +80,9 @@ func (p *Publisher) Check(ctx context.Context, raw json.RawMessage, now time.Tim
 	if checked.Columns, err = d.columns(ctx, checked.Node, now); err != nil {
 		return nil, err
 	}
-	checked.Columns = d.widen(ctx, checked.Node, checked.Columns, now)
+	if checked.Columns, err = d.widen(ctx, checked.Node, checked.Columns, now); err != nil {
+		return nil, err
+	}
 	return checked, nil
 }
 

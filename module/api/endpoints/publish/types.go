@@ -8,19 +8,23 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // widen changes the types of a query's columns to ones that hold for all values of its variables: a variable may be NULL, a number may have a fraction, and
 // a variable without a default is never of the type that the first description assumed. A description that fails is ignored; a column whose types have
-// nothing in common gets none.
-func (d *describer) widen(ctx context.Context, node query.Node, columns []registry.Column, now time.Time) []registry.Column {
+// nothing in common gets none. The error is that of a limit.
+func (d *describer) widen(ctx context.Context, node query.Node, columns []registry.Column, now time.Time) ([]registry.Column, error) {
 	for _, fill := range []fillVariable{typicalValue, nullValue, fractionValue} {
 		filled := d.filled(node, fill)
 		if filled == nil {
-			return columns
+			return columns, nil
 		}
 		others, err := d.columnsOf(ctx, filled, now)
+		if execution.IsRefusal(err) {
+			return nil, err
+		}
 		if err != nil || len(others) != len(columns) {
 			continue
 		}
@@ -32,7 +36,7 @@ func (d *describer) widen(ctx context.Context, node query.Node, columns []regist
 			}
 		}
 	}
-	return columns
+	return columns, nil
 }
 
 // fillVariable returns a variable with a value that suits its definition.
