@@ -309,6 +309,27 @@ func TestMaterializedOptional(t *testing.T) {
 		}
 	}
 
+	// The breakdown of a funnel is never required.
+	must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{
+		"name": "funnel", "is_materialized": true, "query": map[string]any{
+			"kind": "FunnelsQuery", "breakdownFilter": map[string]any{"breakdown": "plan", "breakdown_type": "event"},
+			"dateRange": map[string]any{"date_from": "2024-02-01", "date_to": "2024-02-02"},
+			"series":    []any{map[string]any{"kind": "EventsNode", "event": "a"}, map[string]any{"kind": "EventsNode", "event": "b"}},
+		},
+	})
+	filled(t, c, "funnel")
+	table, direct := run("funnel", map[string]any{}), run("funnel", map[string]any{"refresh": "direct"})
+	if table["endpoint_materialized"] != true {
+		t.Errorf("a run of a funnel without its breakdown does not read the table: %v", table)
+	}
+	if diff := cmp.Diff(direct["results"], table["results"]); diff != "" {
+		t.Errorf("the funnel (-query +table):\n%s", diff)
+	}
+	document := must(t, c, http.StatusOK, http.MethodGet, "endpoints/funnel/openapi.json", nil)
+	if text := fmt.Sprint(document); !strings.Contains(text, "plan") || strings.Contains(text, "required:[plan]") || strings.Contains(text, "required:[variables]") {
+		t.Errorf("the document of a funnel says that its breakdown is required: %s", text)
+	}
+
 	// The list of a version can change. A table is filled anew for that after a minute.
 	must(t, c, http.StatusOK, http.MethodPatch, "endpoints/TrendsQuery/", map[string]any{"optional_breakdown_properties": []string{}})
 	must(t, c, http.StatusBadRequest, http.MethodPost, "endpoints/TrendsQuery/run", map[string]any{})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
@@ -108,6 +109,9 @@ func requiredVariables(v *registry.Version, node query.Node, plan *materialize.P
 			return nil
 		}
 		return plan.Required
+	}
+	if !compiler.KindOf(node).OptionalBreakdowns {
+		return nil
 	}
 	names := slices.DeleteFunc(query.VariableNames(insight), func(name string) bool {
 		return isDate(name) || slices.Contains(v.OptionalBreakdowns, name)
