@@ -27,9 +27,9 @@ func VariableNames(n Insight) []string {
 	return names
 }
 
-// Bind returns a copy of an insight with the values of variables applied: a date replaces its end of the range, the value of a breakdown
-// property restricts the events to those with that value, and "" or null to those without any. Each name must be one of VariableNames. The
-// error is a *diag.Error.
+// Bind returns a copy of an insight with the values of variables applied: a date replaces its end of the range, and "" or null keeps it; the value of a
+// breakdown property restricts the events to those with that value, and "" or null to those without any. Each name must be one of VariableNames.
+// The error is a *diag.Error.
 func Bind(n Insight, values map[string]any) (Insight, error) {
 	out := n.Clone()
 	parts := out.Parts()
@@ -40,9 +40,11 @@ func Bind(n Insight, values map[string]any) (Insight, error) {
 			if !ok && value != nil {
 				return nil, diag.Field(diag.InvalidInput, "variables."+name, "Input should be a valid string")
 			}
-			if name == "date_from" {
+			switch {
+			case text == "":
+			case name == "date_from":
 				parts.DateRange.From, parts.DateRange.FromAt = text, "variables.date_from"
-			} else {
+			default:
 				parts.DateRange.To, parts.DateRange.ToAt = text, "variables.date_to"
 			}
 			continue

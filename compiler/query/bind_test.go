@@ -34,6 +34,7 @@ func TestBind(t *testing.T) {
 		want   *query.Condition
 	}{
 		{"one end of the range", map[string]any{"date_to": "2020-01-01"}, query.DateRange{From: "-7d", To: "2020-01-01", ToAt: "variables.date_to"}, nil},
+		{"no date", map[string]any{"date_from": nil, "date_to": ""}, query.DateRange{From: "-7d", To: "-1d"}, nil},
 		{"a value", map[string]any{"plan": "pro"}, query.DateRange{From: "-7d", To: "-1d"}, leaf("plan", query.Property{Type: "person", Key: "plan", Operator: "exact", Value: "pro"})},
 		{"none", map[string]any{"size": ""}, query.DateRange{From: "-7d", To: "-1d"}, leaf("size", query.Property{Type: "group", Key: "size", Operator: "is_not_set", Group: 1})},
 		{"of an expression", map[string]any{"upper(event)": "A' or 1=1"}, query.DateRange{From: "-7d", To: "-1d"}, leaf("upper(event)", query.Property{Type: "hogql", Key: `toString(upper(event)) = 'A\' or 1=1'`})},
