@@ -222,6 +222,32 @@ func TestUpdateEndpoint(t *testing.T) {
 	}
 }
 
+// TestColumnsThatAreNotDescribed: a query that is sent again while ClickHouse is away keeps the known types of its columns.
+func TestColumnsThatAreNotDescribed(t *testing.T) {
+	r := openAt(t, sqlitetest.Path(t), quiet)
+	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "p"}, now))(t)
+	known := []registry.Column{{Name: "a", Type: "integer", ClickHouse: "Int64"}, {Name: "b", Type: "unknown"}}
+	must(r.CreateEndpoint(t.Context(), registry.NewEndpoint{Project: p.ID, Name: "e", Query: query("select 1"), Columns: known}, now))(t)
+	tests := []struct {
+		name        string
+		given, want []registry.Column
+	}{
+		{"unknown types", []registry.Column{{Name: "a", Type: "unknown"}, {Name: "b", Type: "unknown"}}, known},
+		{
+			"a known and an unknown one", []registry.Column{{Name: "a", Type: "unknown"}, {Name: "b", Type: "string", ClickHouse: "String"}},
+			[]registry.Column{known[0], {Name: "b", Type: "string", ClickHouse: "String"}},
+		},
+		{"another name", []registry.Column{{Name: "a", Type: "unknown"}, {Name: "c", Type: "unknown"}}, []registry.Column{known[0], {Name: "c", Type: "unknown"}}},
+		{"another number of columns", []registry.Column{{Name: "a", Type: "unknown"}}, []registry.Column{{Name: "a", Type: "unknown"}}},
+	}
+	for _, tt := range tests {
+		e := must(r.UpdateEndpoint(t.Context(), p.ID, "e", registry.EndpointUpdate{Query: query("select 1"), Columns: tt.given}, now))(t)
+		if diff := cmp.Diff(tt.want, e.Current().Columns); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
 // TestOptionalBreakdownsOfANewVersion: a new version keeps the optional breakdowns of the one before, as far as its query has them.
 func TestOptionalBreakdownsOfANewVersion(t *testing.T) {
 	r := openAt(t, sqlitetest.Path(t), quiet)

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// unknownType is the type of a column that ClickHouse did not describe.
+const unknownType = "unknown"
+
 // EndpointUpdate is a change of an endpoint; nil fields stay. Description, freshness, columns, times and optional breakdowns belong to a version: the named
 // one, else the current one, which is new if the query differs.
 type EndpointUpdate struct {
@@ -190,6 +193,20 @@ func (u EndpointUpdate) kept(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !u.HasBreakdown(name) })
 }
 
+// withTypes returns columns with the known types of columns of the same query where they have none.
+func withTypes(columns, known []Column) []Column {
+	out := slices.Clone(columns)
+	if len(known) != len(out) {
+		return out
+	}
+	for i := range out {
+		if c := &out[i]; c.ClickHouse == "" && c.Type == unknownType && known[i].Name == c.Name {
+			*c = known[i]
+		}
+	}
+	return out
+}
+
 // change changes the fields that belong to a version, and reports whether any is given.
 func (u EndpointUpdate) change(v *Version) bool {
 	set(&v.Description, u.Description)
@@ -204,7 +221,7 @@ func (u EndpointUpdate) change(v *Version) bool {
 		v.OptionalBreakdowns = once(*u.OptionalBreakdowns)
 	}
 	if u.Columns != nil {
-		v.Columns = slices.Clone(u.Columns)
+		v.Columns = withTypes(u.Columns, v.Columns)
 	}
 	if u.Version != 0 {
 		set(&v.Active, u.Active)
