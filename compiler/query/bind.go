@@ -88,10 +88,38 @@ func (b *Breakdown) filter(value any) (*Condition, error) {
 	default:
 		return &Condition{Filter: &p}, nil
 	}
-	p = Property{Type: "hogql", Key: hogql.PrintExpr(&hogql.Compare{
-		Op: hogql.Equals, Left: &hogql.Call{Name: "toString", Args: []hogql.Expr{x}}, Right: &hogql.Const{Value: textOf(value)},
-	})}
+	p = Property{Type: "hogql", Key: hogql.PrintExpr(equals(&hogql.Call{Name: "toString", Args: []hogql.Expr{x}}, value))}
 	return &Condition{Filter: &p}, nil
+}
+
+// equals returns the condition that a text is a value, or one of a list of values.
+func equals(x hogql.Expr, value any) hogql.Expr {
+	list, ok := value.([]any)
+	if !ok {
+		return &hogql.Compare{Op: hogql.Equals, Left: x, Right: &hogql.Const{Value: textOf(value)}}
+	}
+	texts, none := new(hogql.Tuple), false
+	for _, item := range list {
+		if text := textOf(item); text != nil {
+			texts.Items = append(texts.Items, &hogql.Const{Value: text})
+		} else {
+			none = true
+		}
+	}
+	var is []hogql.Expr
+	if len(texts.Items) > 0 {
+		is = append(is, &hogql.Compare{Op: hogql.In, Left: x, Right: texts})
+	}
+	if none {
+		is = append(is, &hogql.Compare{Op: hogql.Equals, Left: x, Right: &hogql.Const{}})
+	}
+	switch len(is) {
+	case 0:
+		return &hogql.Const{Value: false}
+	case 1:
+		return is[0]
+	}
+	return &hogql.Logic{Or: true, Args: is}
 }
 
 // textOf returns a plain value in the form of breakdown values; nil for none.

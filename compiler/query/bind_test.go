@@ -1,7 +1,9 @@
 package query_test
 
 import (
+	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,6 +40,24 @@ func TestBind(t *testing.T) {
 		{"a value", map[string]any{"plan": "pro"}, query.DateRange{From: "-7d", To: "-1d"}, leaf("plan", query.Property{Type: "person", Key: "plan", Operator: "exact", Value: "pro"})},
 		{"none", map[string]any{"size": ""}, query.DateRange{From: "-7d", To: "-1d"}, leaf("size", query.Property{Type: "group", Key: "size", Operator: "is_not_set", Group: 1})},
 		{"of an expression", map[string]any{"upper(event)": "A' or 1=1"}, query.DateRange{From: "-7d", To: "-1d"}, leaf("upper(event)", query.Property{Type: "hogql", Key: `toString(upper(event)) = 'A\' or 1=1'`})},
+	}
+	for list, want := range map[string]string{
+		`["A", 1]`:  "toString(upper(event)) IN ('A', '1')",
+		`["A"]`:     "toString(upper(event)) IN ('A',)",
+		`["A", ""]`: "toString(upper(event)) IN ('A',) OR toString(upper(event)) IS NULL",
+		`[null]`:    "toString(upper(event)) IS NULL",
+		`[]`:        "false",
+	} {
+		var values []any
+		d := json.NewDecoder(strings.NewReader(list))
+		d.UseNumber()
+		if err := d.Decode(&values); err != nil {
+			t.Fatal(err)
+		}
+		tests = append(tests, tests[0])
+		last := &tests[len(tests)-1]
+		last.name, last.values = "one of "+list, map[string]any{"upper(event)": values}
+		last.dates, last.want = query.DateRange{From: "-7d", To: "-1d"}, leaf("upper(event)", query.Property{Type: "hogql", Key: want})
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
