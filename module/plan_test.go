@@ -260,6 +260,28 @@ func TestPlanRunMistakes(t *testing.T) {
 	}
 }
 
+// TestDraftsAreHidden: to a secret key a draft does not exist, whatever else is wrong with the run.
+func TestDraftsAreHidden(t *testing.T) {
+	w := newWorld(t)
+	w.newEndpoint(t, "e", "select 1")
+	e, err := w.rt.registry.UpdateEndpoint(t.Context(), w.project.ID, "e", registry.EndpointUpdate{Query: []byte(`{"kind": "HogQLQuery", "query": "select 2"}`), Draft: true}, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, _ := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	for _, body := range []string{`{"version": 2}`, `{"version": 2, "variables": {"a": 1}}`, `{"version": 2, "refresh": "direct"}`, `{"version": 2, "limit": 0}`} {
+		rq := w.asks(http.MethodPost, "/")
+		rq.Key = secret
+		_, err := rq.planRun(e, []byte(body))
+		if err == nil {
+			t.Fatalf("%s: accepted", body)
+		}
+		if diff := cmp.Diff("404 not_found: Version 2 not found for endpoint 'e'", api.ErrorOf(err).Error()); diff != "" {
+			t.Errorf("%s: mistake (-want +got):\n%s", body, diff)
+		}
+	}
+}
+
 func FuzzQueryBody(f *testing.F) {
 	w := newWorld(f)
 	f.Add([]byte(`{"query": {"kind": "HogQLQuery", "query": "select 1"}, "refresh": "async", "variables_override": {"a": {"value": 1}}}`))

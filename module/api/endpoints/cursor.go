@@ -103,7 +103,7 @@ func (p *planner) follow(ctx context.Context, results *cache.Cache, text string)
 		return api.Invalid("version", "invalid_input", "The cursor pages through rows of version %d.", done.Version)
 	}
 	p.Rows, p.Paged, p.Refs = compiler.Pages, true, true
-	if p.Version, err = activeVersion(p.Endpoint, done.Version); err != nil {
+	if p.Version, err = p.activeVersion(done.Version); err != nil {
 		return err
 	}
 	if err := p.options(); err != nil {

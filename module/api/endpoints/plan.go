@@ -140,19 +140,24 @@ func (p *planner) version() (*registry.Version, error) {
 	if given && number == 0 { // Version(0) is the current one
 		return nil, noSuchVersion(p.Endpoint, number)
 	}
-	return activeVersion(p.Endpoint, number)
+	return p.activeVersion(number)
 }
 
-// activeVersion returns a version of an endpoint that can run; 0 means the current one.
-func activeVersion(e *registry.Endpoint, number int) (*registry.Version, error) {
-	v := e.Version(number)
-	if v == nil {
-		return nil, noSuchVersion(e, number)
+// activeVersion returns a version that the caller can run; 0 means the current one.
+func (p *planner) activeVersion(number int) (*registry.Version, error) {
+	v := p.Endpoint.Version(number)
+	if v == nil || hidden(p.c, v) {
+		return nil, noSuchVersion(p.Endpoint, number)
 	}
 	if !v.Active {
 		return nil, api.Invalid("", "invalid_input", "Version %d is inactive and cannot be executed.", v.Number)
 	}
 	return v, nil
+}
+
+// hidden reports whether a version does not exist for a caller: drafts are for the endpoint's authors, not for customers.
+func hidden(c *api.Caller, v *registry.Version) bool {
+	return v.Draft() && (c.Key.Kind == registry.Secret || c.Key.Bound())
 }
 
 func noSuchVersion(e *registry.Endpoint, number int) error {

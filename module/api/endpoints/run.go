@@ -94,8 +94,8 @@ func (s *Runs) planOfBody(ctx context.Context, c *api.Caller, in *api.Input, e *
 			s.Plans.Put(memo, p)
 		}
 	}
-	if p.Version.Draft() && (c.Key.Kind == registry.Secret || c.Key.Bound()) {
-		return nil, noSuchVersion(e, p.Version.Number) // drafts are for the endpoint's authors, not for customers
+	if hidden(c, p.Version) { // the plan may have been made for another caller
+		return nil, noSuchVersion(e, p.Version.Number)
 	}
 	return p, nil
 }
