@@ -304,6 +304,20 @@ func TestUpdateOfMaterializedEndpoint(t *testing.T) {
 	}
 }
 
+// TestNoOptionalBreakdowns: null stands for an empty list.
+func TestNoOptionalBreakdowns(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.rt.registry.CreateEndpoint(t.Context(), registry.NewEndpoint{
+		Project: w.project.ID, Name: "e", Query: []byte(`{"kind": "TrendsQuery", "series": [{"event": "a"}], "breakdownFilter": {"breakdown": "plan"}}`), OptionalBreakdowns: []string{"plan"},
+	}, began); err != nil {
+		t.Fatal(err)
+	}
+	answer := w.send(t, http.MethodPatch, "/api/projects/@current/endpoints/e/", `{"optional_breakdown_properties": null}`)
+	if left := w.rt.registry.Snapshot().Endpoint(w.project.ID, "e").Current().OptionalBreakdowns; answer.Code != 200 || len(left) != 0 {
+		t.Errorf("%v are left: %d %s", left, answer.Code, answer.Body)
+	}
+}
+
 // TestVariableDefaults checks defaults against the type of their variable, also when only the type changes.
 func TestVariableDefaults(t *testing.T) {
 	w := newWorld(t)

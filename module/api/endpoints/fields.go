@@ -54,6 +54,9 @@ func readFields(in *api.Input) (f fields, err error) {
 	if raw, ok := body["data_freshness_seconds"]; ok && api.IsNull(raw) {
 		f.freshness = new(registry.DefaultFreshness)
 	}
+	if raw, ok := body["optional_breakdown_properties"]; ok && api.IsNull(raw) {
+		f.optionalBreakdowns = new([]string)
+	}
 	if raw := body["query"]; !api.IsNull(raw) {
 		f.query = raw
 	}
