@@ -123,12 +123,13 @@ func requiredVariables(v *registry.Version, node query.Node, plan *materialize.P
 // isDate reports whether a variable of an insight is a bound of its date range.
 func isDate(name string) bool { return name == "date_from" || name == "date_to" }
 
-// breakdownOf returns the value that the first property of valid overrides gives to the only breakdown of an insight; name is empty if there is none. same
+// breakdownOf returns the value that the first property of valid overrides gives to the only breakdown of an insight; name is empty if it gives none. same
 // reports whether the overrides do nothing else, so that a variable with that value is equivalent.
 func breakdownOf(n query.Insight, overrides json.RawMessage) (name string, value any, same bool) {
 	names := slices.DeleteFunc(query.VariableNames(n), isDate)
 	var given struct {
 		Properties []struct {
+			Type     string `json:"type"`
 			Key      string `json:"key"`
 			Value    any    `json:"value"`
 			Operator string `json:"operator"`
@@ -139,6 +140,10 @@ func breakdownOf(n query.Insight, overrides json.RawMessage) (name string, value
 		return "", nil, false
 	}
 	first := given.Properties[0]
+	typed := slices.ContainsFunc((*n.Parts().Breakdowns).Fields, func(b query.Breakdown) bool { return b.Property == first.Key && b.Type == first.Type })
+	if first.Key != names[0] || first.Operator != "" && first.Operator != "exact" || first.Type != "" && !typed {
+		return "", nil, false
+	}
 	if list, ok := first.Value.([]any); ok {
 		first.Value = nil
 		if len(list) > 0 {
@@ -148,7 +153,7 @@ func breakdownOf(n query.Insight, overrides json.RawMessage) (name string, value
 	} else {
 		same = true
 	}
-	same = same && len(given.Properties) == 1 && len(all) == 1 && first.Key == names[0] && (first.Operator == "" || first.Operator == "exact")
+	same = same && len(given.Properties) == 1 && len(all) == 1
 	if text, ok := first.Value.(string); ok {
 		return names[0], text, same
 	}

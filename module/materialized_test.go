@@ -1,0 +1,88 @@
+package module
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// newMaterialized returns an endpoint with a table that was filled when the world began.
+func (w *world) newMaterialized(tb testing.TB, query string, fresh time.Duration) *registry.Endpoint {
+	tb.Helper()
+	w.rt.Shards = warehouse.Only(nowhere(tb, schema.NativeLayout()))
+	e, err := w.rt.registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{
+		Project: w.project.ID, Name: "e", Query: []byte(query), FreshnessSeconds: int(fresh.Seconds()), Table: registry.TableUpdate{On: new(true)},
+	}, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	node, err := api.StoredQuery(e, e.Current())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	of := execution.Subject{Project: w.project.ID, Endpoint: "e", Version: 1, Node: node}
+	plan, err := w.rt.PlanTable(tb.Context(), w.rt.registry.Snapshot(), w.rt.CompilesOf(nil, nil, w.project.ID), of, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	table, err := w.rt.registry.BeginFill(tb.Context(), w.project.ID, e.ID, 1, began)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if swapped, err := w.rt.registry.SwapFill(tb.Context(), w.project.ID, e.ID, 1, table.Pending, registry.Table{AsOf: began, Of: plan.Mark}); err != nil || !swapped {
+		tb.Fatalf("the table is filled: %t, %v", swapped, err)
+	}
+	return w.rt.registry.Snapshot().Endpoint(w.project.ID, "e")
+}
+
+const (
+	splitTrend  = `{"kind": "TrendsQuery", "series": [{"event": "a"}], "breakdownFilter": {"breakdown": "plan", "breakdown_type": "event"}}`
+	splitFunnel = `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "breakdownFilter": {"breakdown": "plan", "breakdown_type": "event"}}`
+)
+
+// TestRunsOfTables checks which runs of a materialized insight read its table, and which are refused for a breakdown that is not given.
+func TestRunsOfTables(t *testing.T) {
+	const missing = "400 invalid_input: Required variable(s) 'plan' not provided"
+	tests := []struct {
+		name, query, body string
+		reads             bool
+		want              string
+	}{
+		{"a variable", splitTrend, `{"variables": {"plan": "pro"}}`, true, ""},
+		{"nothing", splitTrend, `{}`, false, missing},
+		{"the breakdown of a funnel", splitFunnel, `{"variables": {"plan": "pro"}}`, false, ""},
+		{"a funnel without it", splitFunnel, `{}`, true, ""},
+		{"an override", splitTrend, `{"filters_override": {"properties": [{"key": "plan", "value": "pro"}]}}`, true, ""},
+		{"an override with its type", splitTrend, `{"filters_override": {"properties": [{"type": "event", "key": "plan", "value": ["pro"], "operator": "exact"}]}}`, true, ""},
+		{"one of several values", splitTrend, `{"filters_override": {"properties": [{"key": "plan", "value": ["pro", "free"]}]}}`, false, ""},
+		{"an override of something else", splitTrend, `{"filters_override": {"properties": [{"key": "path", "value": "pro"}]}}`, false, missing},
+		{"an override of a person's", splitTrend, `{"filters_override": {"properties": [{"type": "person", "key": "plan", "value": "pro"}]}}`, false, missing},
+		{"another operator", splitTrend, `{"filters_override": {"properties": [{"key": "plan", "value": "pro", "operator": "is_not"}]}}`, false, missing},
+		{"a date", splitTrend, `{"filters_override": {"date_from": "-3d"}}`, false, missing},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			e := w.newMaterialized(t, tt.query, time.Hour)
+			p, err := w.asks(http.MethodPost, "/").planRun(e, []byte(tt.body))
+			got := ""
+			if err != nil {
+				got = api.ErrorOf(err).Error()
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("mistake (-want +got):\n%s", diff)
+			}
+			if err == nil && (p.Stored != nil) != tt.reads {
+				t.Errorf("reads the table: %t, want %t", p.Stored != nil, tt.reads)
+			}
+		})
+	}
+}
