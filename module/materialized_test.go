@@ -2,13 +2,16 @@ package module
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -84,5 +87,33 @@ func TestRunsOfTables(t *testing.T) {
 				t.Errorf("reads the table: %t, want %t", p.Stored != nil, tt.reads)
 			}
 		})
+	}
+}
+
+// TestAgeOfTables: a result from a table is not fresh for longer than the table.
+func TestAgeOfTables(t *testing.T) {
+	w := newWorld(t)
+	e := w.newMaterialized(t, splitTrend, 5*time.Minute)
+	rq := w.asks(http.MethodPost, "/")
+	p, err := rq.planRun(e, []byte(`{"variables": {"plan": "pro"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := began.Add(5 * time.Minute)
+	if !p.Stored.Until.Equal(until) {
+		t.Errorf("the table is read until %s", p.Stored.Until)
+	}
+	entry := cache.NewEntry(nil, began.Add(time.Minute), new(execution.Details), 1)
+	shown := result.Writer{Project: w.project}
+	body := string(shown.AppendFreshness(nil, p, cache.Answer{Entry: entry}))
+	if want := `,"cache_target_age":"2026-01-10T12:05:00Z"`; !strings.Contains(body, want) {
+		t.Errorf("%s lacks %s", body, want)
+	}
+	got := p.Bounded(cache.Answer{FreshFor: 5 * time.Minute}, began.Add(time.Minute))
+	if got.FreshFor != 4*time.Minute {
+		t.Errorf("the answer stays fresh for %s", got.FreshFor)
+	}
+	if late := p.Bounded(cache.Answer{FreshFor: 5 * time.Minute}, until.Add(time.Second)); late.FreshFor != 0 {
+		t.Errorf("an answer from a table that is too old stays fresh for %s", late.FreshFor)
 	}
 }

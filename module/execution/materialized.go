@@ -29,6 +29,7 @@ type Stored struct {
 	Plan  *materialize.Plan
 	Table clickhouse.MaterializedTable
 	AsOf  time.Time // when the fill began
+	Until time.Time // when the table is too old to be read
 	// Values are the values of the variables; Plan.Serves holds for them.
 	Values map[string]any
 }

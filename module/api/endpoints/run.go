@@ -107,6 +107,7 @@ func (s *Runs) answer(ctx context.Context, c *api.Caller, in *api.Input, p *resu
 	}
 	got, err := s.Result(ctx, c, p)
 	if err == nil {
+		got.Answer = p.Bounded(got.Answer, c.Start)
 		err = checkPage(p, got.Answer.Entry)
 	}
 	if err != nil {

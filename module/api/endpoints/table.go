@@ -84,7 +84,7 @@ func storedTable(e *registry.Endpoint, v *registry.Version, plan *materialize.Pl
 	if err != nil {
 		return nil, err
 	}
-	return &execution.Stored{Plan: plan, Table: table, AsOf: v.Table.AsOf, Values: bound.values}, nil
+	return &execution.Stored{Plan: plan, Table: table, AsOf: v.Table.AsOf, Until: readUntil(v), Values: bound.values}, nil
 }
 
 // check refuses a run of a materialized version without a required variable; NULL counts as missing. plan is nil if the version has none.

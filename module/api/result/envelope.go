@@ -121,7 +121,11 @@ func (s *Writer) AppendFreshness(dst []byte, p *Plan, got cache.Answer) []byte {
 	dst = append(dst, `,"next_allowed_client_refresh":`...)
 	dst = jsontext.AppendTime(dst, at.Add(done.NextRefresh()))
 	dst = append(dst, `,"cache_target_age":`...)
-	dst = jsontext.AppendTime(dst, at.Add(p.Fresh))
+	target := at.Add(p.Fresh)
+	if p.Query != nil && p.Stored != nil && p.Stored.Until.Before(target) {
+		target = p.Stored.Until
+	}
+	dst = jsontext.AppendTime(dst, target)
 	dst = append(dst, `,"timezone":`...)
 	return jsontext.Append(dst, s.Project.Timezone)
 }

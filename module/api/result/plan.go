@@ -42,6 +42,14 @@ type View struct {
 	Notices    http.Header // nil if nothing is announced for the version
 }
 
+// Bounded returns an answer of a run at now, which is not fresh for longer than the table that the run reads.
+func (p *Plan) Bounded(got cache.Answer, now time.Time) cache.Answer {
+	if p.Stored != nil {
+		got.FreshFor = max(0, min(got.FreshFor, p.Stored.Until.Sub(now)))
+	}
+	return got
+}
+
 // IsPage reports whether only some of the rows are shown.
 func (v *View) IsPage() bool { return v.Limit >= 0 }
 
