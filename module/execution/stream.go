@@ -185,6 +185,9 @@ func (s *Stream) run(ctx context.Context, ask asking) error {
 	return err
 }
 
+// FromTable reports whether the rows are from the table of a materialized version. It is known once the query has run.
+func (s *Stream) FromTable() bool { return s.stored != nil }
+
 // again compiles and runs the query itself, when nothing has been sent.
 func (s *Stream) again(ctx context.Context, compile func(context.Context, time.Time) (*compiler.Compiled, error), ask asking) error {
 	s.ID = uuid.NewString() // ClickHouse may still be ending the previous one

@@ -166,6 +166,16 @@ type runSlot struct {
 	by    atomic.Pointer[Tally]
 }
 
+// Source is where the rows of a run are from.
+type Source uint8
+
+// The sources of rows.
+const (
+	Unrecorded   Source = iota // of a run read from ClickHouse
+	Inline                     // the query itself; refused runs too
+	Materialized               // the table of the version
+)
+
 // Run is one run of an endpoint: how it went, but not what it was about.
 type Run struct {
 	At        time.Time
@@ -175,6 +185,7 @@ type Run struct {
 	Rows      int       // negative: not counted
 	Status    int       // HTTP status
 	Cache     cache.Status
+	Source    Source
 	Code      *string // of the error; nil for none
 	Number    uint64  // within the log, from 1; set by Add
 	Key       string  // id
@@ -202,7 +213,7 @@ func (t *Tally) Add(r Run) {
 	}
 	for i, word := range [...]uint64{
 		uint64(at), uint64(r.Took), binary.BigEndian.Uint64(r.Execution[:8]), binary.BigEndian.Uint64(r.Execution[8:]), //nolint:gosec // bits, read back as they were
-		uint64(r.Version)<<32 | uint64(uint32(r.Rows)), uint64(r.Status)<<8 | uint64(r.Cache), //nolint:gosec // the same
+		uint64(r.Version)<<32 | uint64(uint32(r.Rows)), uint64(r.Source)<<32 | uint64(r.Status)<<8 | uint64(r.Cache), //nolint:gosec // the same
 	} {
 		slot.words[i].Store(word)
 	}
@@ -237,7 +248,7 @@ func (l *Log) read(newest, most uint64) []Run {
 		}
 		r := Run{
 			At: time.UnixMicro(int64(words[0])).UTC(), Took: time.Duration(words[1]), Version: int(words[4] >> 32), Rows: int(int32(words[4])), //nolint:gosec // as add wrote them
-			Status: int(words[5] >> 8), Cache: cache.Status(words[5] & 0xff), Code: code,
+			Status: int(words[5] >> 8 & 0xffffff), Cache: cache.Status(words[5] & 0xff), Source: Source(words[5] >> 32), Code: code,
 			Number: n, Key: by.Key, Customer: by.Customer,
 		}
 		binary.BigEndian.PutUint64(r.Execution[:8], words[2])

@@ -59,10 +59,10 @@ func (s *Runs) stream(ctx context.Context, c *api.Caller, in *api.Input, p *resu
 	switch {
 	case err == nil:
 		s.Registry.Executed(p.Endpoint, p.Version.Number, c.Start)
-		s.logExport(c, p, from.ID, http.StatusOK)
+		s.logExport(c, p, from, http.StatusOK)
 		return nil
 	case out.sent:
-		s.logExport(c, p, from.ID, http.StatusInternalServerError)
+		s.logExport(c, p, from, http.StatusInternalServerError)
 		if following.Err() == nil { // neither did the client leave, nor was the run cancelled
 			s.Logger.Error("an export broke off", zap.String("request_id", c.RequestID), zap.String("path", in.URL.Path), api.Logged(err))
 		}

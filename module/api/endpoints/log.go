@@ -18,9 +18,12 @@ import (
 
 // log records a run that was answered.
 func (s *Runs) log(c *api.Caller, p *result.Plan, got cache.Answer) {
-	run := runlog.Run{At: c.Start, Took: time.Since(c.Start), Version: p.Version.Number, Rows: -1, Status: http.StatusOK, Cache: got.Status}
+	run := runlog.Run{At: c.Start, Took: time.Since(c.Start), Version: p.Version.Number, Rows: -1, Status: http.StatusOK, Cache: got.Status, Source: runlog.Inline}
 	if done, ok := got.Entry.Meta.(*execution.Details); ok {
 		run.Execution = done.ExecutionID
+		if !done.Materialized.IsZero() {
+			run.Source = runlog.Materialized
+		}
 		if done.Insight == nil {
 			run.Rows = max(0, got.Entry.Result.Len()-p.Offset)
 			if p.Limit >= 0 {
@@ -45,9 +48,12 @@ func (s *Runs) tally(c *api.Caller, e *registry.Endpoint, version int) *runlog.T
 var brokenOff = "broken_off"
 
 // logExport records a run whose rows were streamed; they are not counted.
-func (s *Runs) logExport(c *api.Caller, p *result.Plan, execution string, status int) {
-	run := runlog.Run{At: c.Start, Took: time.Since(c.Start), Version: p.Version.Number, Rows: -1, Status: status, Cache: cache.Miss}
-	run.Execution, _ = uuid.Parse(execution) // made by uuid.NewString
+func (s *Runs) logExport(c *api.Caller, p *result.Plan, from *execution.Stream, status int) {
+	run := runlog.Run{At: c.Start, Took: time.Since(c.Start), Version: p.Version.Number, Rows: -1, Status: status, Cache: cache.Miss, Source: runlog.Inline}
+	run.Execution, _ = uuid.Parse(from.ID) // made by uuid.NewString
+	if from.FromTable() {
+		run.Source = runlog.Materialized
+	}
 	if status != http.StatusOK {
 		run.Code = &brokenOff
 	}
@@ -60,5 +66,7 @@ func (s *Runs) logRefusal(ctx context.Context, c *api.Caller, e *registry.Endpoi
 		return // nobody received an answer
 	}
 	answer := api.ErrorOf(err)
-	s.tally(c, e, version).Add(runlog.Run{At: c.Start, Took: time.Since(c.Start), Version: version, Rows: -1, Status: answer.Status, Code: &answer.Code})
+	s.tally(c, e, version).Add(runlog.Run{
+		At: c.Start, Took: time.Since(c.Start), Version: version, Rows: -1, Status: answer.Status, Source: runlog.Inline, Code: &answer.Code,
+	})
 }

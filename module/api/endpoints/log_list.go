@@ -34,11 +34,17 @@ type logEntry struct {
 	Customer    *string   `json:"customer"` // the variables that the key fixes, as JSON
 }
 
+// runPaths are the words for the sources of a run's rows.
+var runPaths = map[runlog.Source]string{runlog.Inline: "inline", runlog.Materialized: "materialized"}
+
 func logEntryOf(r *runlog.Run, endpoint string) logEntry {
 	e := logEntry{
 		LogSourceID: endpoint, Timestamp: r.At, Level: "INFO", Status: r.Status, DurationMS: float64(r.Took.Microseconds()) / 1000, ErrorCode: r.Code,
 	}
-	message := []string{"path=inline"}
+	var message []string
+	if path := runPaths[r.Source]; path != "" {
+		message = append(message, "path="+path)
+	}
 	if r.Execution != uuid.Nil {
 		e.InstanceID = r.Execution.String()
 	}
