@@ -18,8 +18,6 @@ type moment struct {
 	time.Time
 
 	date bool
-	// vague reports that ClickHouse may return a date or a time, which matters for what is computed from it.
-	vague bool
 }
 
 // Moments are computed from firstYear up to, but not including, lastYear.
@@ -124,7 +122,7 @@ func (m moments) call(c *hogql.Call) (moment, bool) {
 		return moment{}, false
 	}
 	of, ok := m.of(start.x)
-	if (of.date || of.vague) && !start.date { // the same
+	if of.date && !start.date { // the same
 		return moment{}, false
 	}
 	r := insight.SpanOf(m.world, start.interval, m.weekStart(start), of.Time, of.Time)
@@ -135,7 +133,7 @@ func (m moments) call(c *hogql.Call) (moment, bool) {
 			return moment{}, false
 		}
 	}
-	return moment{floor, start.date, start.vague}, ok
+	return moment{floor, start.date}, ok
 }
 
 func (m moments) weekStart(s start) int {
@@ -206,7 +204,7 @@ func (m moments) shift(of moment, n int64, unit string, back bool) (moment, bool
 	}
 	clock := map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour}
 	if length, ok := clock[unit]; ok {
-		if of.date || of.vague { // a date becomes a time in the session's zone
+		if of.date { // a date becomes a time in the session's zone
 			return moment{}, false
 		}
 		return moment{Time: of.Add(time.Duration(n) * length)}, true
@@ -225,7 +223,7 @@ func (m moments) shift(of moment, n int64, unit string, back bool) (moment, bool
 		return moment{}, false
 	}
 	at, ok := m.inZone(wall)
-	return moment{at, of.date, of.vague}, ok
+	return moment{at, of.date}, ok
 }
 
 func integer(e hogql.Expr) (int64, bool) {
@@ -276,7 +274,6 @@ type start struct {
 	interval query.Interval
 	monday   bool // weeks begin on Monday, whatever the project's setting
 	date     bool // it returns a date
-	vague    bool // it returns a date or a time
 	x        hogql.Expr
 }
 
@@ -324,6 +321,6 @@ func startOf(e hogql.Expr, ok func(hogql.Expr) bool) (start, bool) {
 		return start{}, false
 	}
 	s.interval = startUnits[unit]
-	s.vague = s.interval != query.Day
+	s.date = s.interval != query.Day
 	return s, known && s.interval != "" && ok(s.x)
 }

@@ -89,8 +89,10 @@ func (s *scope) rewrite(c *calling) resolved.Expr {
 		return s.ifCall(c)
 	case schema.RuleCoalesce:
 		return s.coalesce(c)
-	case schema.RuleInterval:
+	case schema.RuleInterval, schema.RuleTruncate:
 		return s.unitCall(c)
+	case schema.RuleIntervals:
+		return s.startOfInterval(c)
 	case schema.RuleDateAdd:
 		return s.dateAdd(c)
 	case schema.RuleDatePart:

@@ -98,6 +98,9 @@ func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) resolve
 	if oneTuple(left, items) {
 		items = []resolved.Expr{&resolved.Tuple{Pos: n.Right.At(), Items: items}}
 	}
+	if slices.ContainsFunc(items, func(item resolved.Expr) bool { return dateAndClock(left, item) }) {
+		left = s.r.instant(left)
+	}
 	if typeOf(left).Kind == hogql.DateTime {
 		s.r.spend.Nodes(len(items))
 		items = s.r.instants(items)

@@ -320,7 +320,7 @@ func (s *scope) between(n *hogql.Between, filter bool) resolved.Expr {
 	if !s.checkText(n.X, x, low) {
 		s.checkText(n.X, x, high)
 	}
-	if typeOf(low).Kind == hogql.DateTime || typeOf(high).Kind == hogql.DateTime {
+	if typeOf(low).Kind == hogql.DateTime || typeOf(high).Kind == hogql.DateTime || dateAndClock(x, low) || dateAndClock(x, high) {
 		x = s.r.instant(x)
 	}
 	fromX, low := s.r.comparands(x, low)

@@ -1,6 +1,8 @@
 package resolve
 
 import (
+	"strings"
+
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
@@ -29,7 +31,47 @@ func (s *scope) unitCall(c *calling) resolved.Expr {
 		return &resolved.Const{Pos: c.Pos}
 	}
 	args[0] = &resolved.Const{Pos: args[0].At(), Value: unit.Name}
+	if c.f.Rule == schema.RuleTruncate {
+		return s.truncated(c, args, args[1], unit)
+	}
 	return s.finish(c, args)
+}
+
+// truncated finishes a call that rounds x down to a unit: a long one gives a date. A date rounded to a shorter unit becomes a time in the server's zone,
+// which only ClickHouse knows.
+func (s *scope) truncated(c *calling, args []resolved.Expr, x resolved.Expr, unit schema.Unit) resolved.Expr {
+	out := s.finish(c, args)
+	switch {
+	case unit.Long:
+		return ofKind(out, hogql.Date)
+	case typeOf(x).Kind == hogql.Date:
+		return ofKind(out, hogql.Unknown)
+	}
+	return out
+}
+
+// startOfInterval resolves toStartOfInterval(time, interval[, zone or origin]). From an origin on, the result has the type of the time.
+func (s *scope) startOfInterval(c *calling) resolved.Expr {
+	args := s.arguments(c)
+	if len(args) > 2 && isTime(typeOf(args[2]).Kind) {
+		return ofKind(s.finish(c, args), typeOf(args[0]).Kind)
+	}
+	if unit, ok := unitOfInterval(args[1]); ok {
+		return s.truncated(c, args, args[0], unit)
+	}
+	return ofKind(s.finish(c, args), hogql.Unknown)
+}
+
+// unitOfInterval returns the unit of an interval that is written out.
+func unitOfInterval(e resolved.Expr) (schema.Unit, bool) {
+	if a, ok := e.(*resolved.Alias); ok {
+		return unitOfInterval(a.X)
+	}
+	n, ok := e.(*resolved.Native)
+	if !ok || n.Type.Kind != hogql.IntervalKind {
+		return schema.Unit{}, false
+	}
+	return schema.LookupUnit(strings.TrimPrefix(n.Name, "toInterval"))
 }
 
 // datePart resolves date_part('unit', x), for which each unit has its own function.

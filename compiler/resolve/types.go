@@ -200,4 +200,12 @@ func native(typ hogql.Type, at hogql.Span, name string, args ...resolved.Expr) *
 	return &resolved.Native{Pos: at, Name: name, Args: args, Type: typ}
 }
 
+// ofKind changes the kind of a call's result.
+func ofKind(e resolved.Expr, k hogql.Kind) resolved.Expr {
+	if n, ok := e.(*resolved.Native); ok {
+		n.Type.Kind = k
+	}
+	return e
+}
+
 func literal(v any) *resolved.Const { return &resolved.Const{Value: v} }

@@ -40,11 +40,11 @@ func isLeaf(e resolved.Expr) bool {
 	return is[*resolved.Column](e) || is[*resolved.AliasRef](e) || is[*resolved.LambdaParam](e)
 }
 
-// comparands prepares the sides of a comparison. Compared with a time, a text is a time in the project's zone, and a date is midnight there. Columns are
-// compared bare.
+// comparands prepares the sides of a comparison. Compared with a time, a text is a time in the project's zone, and a date is midnight there. A date is
+// also midnight when compared with a text that has a time of day. Columns are compared bare.
 func (r *resolver) comparands(left, right resolved.Expr) (resolved.Expr, resolved.Expr) {
 	l, t := typeOf(left).Kind, typeOf(right).Kind
-	if l != hogql.DateTime && t != hogql.DateTime {
+	if l != hogql.DateTime && t != hogql.DateTime && !dateAndClock(left, right) && !dateAndClock(right, left) {
 		return left, right
 	}
 	left, right = r.instant(left), r.instant(right)
@@ -52,6 +52,12 @@ func (r *resolver) comparands(left, right resolved.Expr) (resolved.Expr, resolve
 		return bare(left), bare(right)
 	}
 	return left, right
+}
+
+// dateAndClock reports whether a date is beside a constant text with a time of day, which ClickHouse does not read as a date.
+func dateAndClock(e, beside resolved.Expr) bool {
+	s, ok := text(beside)
+	return ok && typeOf(e).Kind == hogql.Date && clockTime.MatchString(s)
 }
 
 // instant converts a constant text or a date to a time, for comparison with a time.
@@ -79,6 +85,7 @@ func (r *resolver) instants(items []resolved.Expr) []resolved.Expr {
 var (
 	plainTime = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2})?$`)
 	fineTime  = regexp.MustCompile(`^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}\.\d{1,6}$`)
+	clockTime = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}[ T]\d`)
 	plainDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 )
 

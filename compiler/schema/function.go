@@ -230,7 +230,9 @@ const (
 	RuleParseTime   // f(x[, zone]) is Native(x, 6, zone)
 	RuleNow         // now64(6, zone)
 	RuleStartOfWeek // the project's first day of the week is the default mode
-	RuleInterval    // the first argument is a constant that names a Unit: dateDiff, dateTrunc, age, dateName
+	RuleInterval    // the first argument is a constant that names a Unit: dateDiff, age, dateName
+	RuleTruncate    // the same, and the result is a date if the unit is longer than a day: dateTrunc
+	RuleIntervals   // f(time, interval[, zone or origin]): the result is a date if the interval's unit is longer than a day, unless there is an origin
 	RuleDatePart    // date_part('unit', x) is the Part of the Unit: toYear(x)
 	RuleDateAdd     // f(time, interval) is Native(time, interval), f('unit', n, time) is Native(time, interval of n units)
 	RuleTumble      // the first argument is taken as plain DateTime; if it is the only one it is a window, and stays

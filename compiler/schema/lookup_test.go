@@ -195,7 +195,7 @@ func TestLookupUnit(t *testing.T) {
 	}{
 		{"day", schema.Unit{Name: "day", Interval: "toIntervalDay", Part: "toDayOfMonth"}, true},
 		{"DAYS", schema.Unit{Name: "day", Interval: "toIntervalDay", Part: "toDayOfMonth"}, true},
-		{"Week", schema.Unit{Name: "week", Interval: "toIntervalWeek", Part: "toISOWeek"}, true},
+		{"Week", schema.Unit{Name: "week", Interval: "toIntervalWeek", Part: "toISOWeek", Long: true}, true},
 		{"dow", schema.Unit{Name: "weekday", Part: "toDayOfWeek"}, true},
 		{"days ago", schema.Unit{}, false},
 		{"", schema.Unit{}, false},

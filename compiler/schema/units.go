@@ -11,20 +11,21 @@ type Unit struct {
 	Name     string // ClickHouse's name: second, day, …
 	Interval string // the ClickHouse function for an interval of a number of units
 	Part     string // the ClickHouse function for this part of a time
+	Long     bool   // longer than a day: times rounded down to it are dates
 }
 
 // units maps singular names in lower case to units.
 var units = map[string]Unit{
 	"microsecond": {Name: "microsecond", Interval: "toIntervalMicrosecond"},
 	"millisecond": {Name: "millisecond", Interval: "toIntervalMillisecond"},
-	"second":      {"second", "toIntervalSecond", "toSecond"},
-	"minute":      {"minute", "toIntervalMinute", "toMinute"},
-	"hour":        {"hour", "toIntervalHour", "toHour"},
-	"day":         {"day", "toIntervalDay", "toDayOfMonth"},
-	"week":        {"week", "toIntervalWeek", "toISOWeek"},
-	"month":       {"month", "toIntervalMonth", "toMonth"},
-	"quarter":     {"quarter", "toIntervalQuarter", "toQuarter"},
-	"year":        {"year", "toIntervalYear", "toYear"},
+	"second":      {"second", "toIntervalSecond", "toSecond", false},
+	"minute":      {"minute", "toIntervalMinute", "toMinute", false},
+	"hour":        {"hour", "toIntervalHour", "toHour", false},
+	"day":         {"day", "toIntervalDay", "toDayOfMonth", false},
+	"week":        {"week", "toIntervalWeek", "toISOWeek", true},
+	"month":       {"month", "toIntervalMonth", "toMonth", true},
+	"quarter":     {"quarter", "toIntervalQuarter", "toQuarter", true},
+	"year":        {"year", "toIntervalYear", "toYear", true},
 	"dow":         {Name: "weekday", Part: "toDayOfWeek"},
 	"weekday":     {Name: "weekday", Part: "toDayOfWeek"},
 	"doy":         {Name: "dayofyear", Part: "toDayOfYear"},

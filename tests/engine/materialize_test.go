@@ -259,6 +259,8 @@ var keptShapes = []string{
 	"select d, n from (select toDate(timestamp) as d, event, count() as n from events group by d, event) " +
 		"where d >= {variables.since} and event = {variables.ev} order by d, n limit 50",
 	"select toStartOfDay(timestamp) as day, count() from events where day >= {variables.since} group by day order by day limit 40",
+	"select dateTrunc('month', timestamp) as month, toStartOfInterval(timestamp, interval 1 week) as week, count() from events " +
+		"where event = {variables.ev} group by month, week order by month, week",
 	"select event as what, count() from events where what = {variables.ev} group by what order by 1 limit 5",
 	"with 3 as least select event, count() as n from events where properties.n > least and event = {variables.ev} group by event order by n limit 5",
 	"select count() as n from events where event = {variables.ev} having n > 30 order by n limit 10",
