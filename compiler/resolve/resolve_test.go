@@ -151,6 +151,9 @@ func TestExpressions(t *testing.T) {
 		{"tuple element", "(1, 'a').2", "tupleElement(tuple(1, 'a'), 2)"},
 		{"lambda", "arrayMap(x -> x + 1, [1])", "arrayMap(x -> x + 1, [1])"},
 		{"lambda over what can be NULL", "arrayExists(x -> x = 'a', [properties.x])", "arrayExists(x -> ifNull(x = 'a', 0), [P(x)])"},
+		{"sum of a lambda", "arraySum(x -> toFloatOrZero(x), splitByChar(',', event)) > 100", "arraySum(x -> toFloat64OrZero(x), splitByChar(',', event)) > 100"},
+		{"least of a lambda", "arrayMin(x -> length(x), elements_chain_texts) + 1", "arrayMin(x -> length(x), elements_chain_texts) + 1"},
+		{"number of elements by a lambda", "arraySum(x -> x = 'a', elements_chain_texts) = 2", "arraySum(x -> x = 'a', elements_chain_texts) = 2"},
 		{"lambda over what cannot", "arrayExists(x -> x = 'a', elements_chain_texts)", "arrayExists(x -> x = 'a', elements_chain_texts)"},
 
 		{"number of text", "toFloat(properties.x)", "multiIf(isNotNull(properties.x.:Float64), properties.x.:Float64, " +

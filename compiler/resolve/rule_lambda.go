@@ -30,6 +30,12 @@ func (s *scope) lambdaCall(c *calling) resolved.Expr {
 		elem := typeOf(lambda.Body)
 		typ.Elem = &elem
 	}
+	if c.f.LambdaValue {
+		typ = typeOf(lambda.Body)
+		if typ.Kind == hogql.Bool { // a sum of truths is their number
+			typ.Kind = hogql.Int
+		}
+	}
 	out := s.finish(c, append([]resolved.Expr{lambda}, arrays...))
 	if n, ok := out.(*resolved.Native); ok {
 		n.Type = typ

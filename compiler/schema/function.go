@@ -64,6 +64,8 @@ type Function struct {
 	// LambdaElems reports that the result is an array of the lambda's results, LambdaFolds that the lambda's first parameter is an accumulator,
 	// whose initial value is the last argument.
 	LambdaElems, LambdaFolds bool
+	// LambdaValue reports that the result has the type of the lambda's results, if there is a lambda.
+	LambdaValue bool
 	// Gathers says what an aggregate collects in an array, which may then have ORDER BY.
 	Gathers Gathers
 	// Conditional reports that the last argument is a condition: sumIf.

@@ -87,6 +87,7 @@ func (f Function) operator(o Operator) Function         { f.Operator = &o; retur
 func (f Function) wholeDays() Function                  { f.WholeDays = true; return f }
 func (f Function) reduces(chains ...string) Function    { f.Reduces = chains; return f }
 func (f Function) lambdaElems() Function                { f.LambdaElems = true; return f }
+func (f Function) lambdaValue() Function                { f.LambdaValue = true; return f }
 func (f Function) lambdaFolds() Function                { f.LambdaFolds = true; return f }
 func (f Function) missing(hogQL string) Function        { f.Missing = hogQL; return f }
 func (f Function) rule(r Rule) Function                 { f.Rule = r; return f }
