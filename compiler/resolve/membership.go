@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
@@ -104,12 +105,28 @@ func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) resolve
 	if typeOf(left).Kind == hogql.DateTime {
 		s.r.spend.Nodes(len(items))
 		items = s.r.instants(items)
-		left = bare(left)
+		left = s.fine(bare(left))
 	}
 	if !allConstant(items) {
 		return s.has(n.Pos, &resolved.Array{Pos: n.Right.At(), Items: items}, left, not)
 	}
 	return native(boolType, n.Pos, name, left, &resolved.Tuple{Pos: n.Right.At(), Items: items})
+}
+
+// fine converts a time that may be in whole seconds to microseconds, as the members of a set are: ClickHouse takes no finer ones.
+func (s *scope) fine(e resolved.Expr) resolved.Expr {
+	if n, ok := e.(*resolved.Native); ok && strings.Contains(n.Name, "64") {
+		return e
+	}
+	if c, ok := e.(*resolved.Column); ok && !s.ofQuery(c) {
+		return e
+	}
+	return native(typeOf(e), e.At(), "toDateTime64", e, literal(int64(6)))
+}
+
+// ofQuery reports whether a column is computed by a query in FROM.
+func (s *scope) ofQuery(c *resolved.Column) bool {
+	return slices.ContainsFunc(s.sources, func(src source) bool { q, ok := src.(*querySource); return ok && q.alias == c.Table })
 }
 
 // oneTuple reports whether the members of a set are the elements of a single tuple like the one on the left: (a, b) IN (1, 2).

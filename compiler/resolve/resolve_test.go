@@ -277,6 +277,7 @@ func TestConditionsStayBare(t *testing.T) {
 			"AND timestamp <= now64(6, 'America/New_York')"},
 		{"set of times", "timestamp in ('2024-03-01', '2024-03-02')", "timestamp IN (toDateTime64('2024-03-01', 6, 'America/New_York'), " +
 			"toDateTime64('2024-03-02', 6, 'America/New_York'))"},
+		{"set of days", "toStartOfDay(timestamp) in ('2024-03-15')", "toDateTime64(toStartOfDay(toTimeZone(timestamp, 'America/New_York')), 6) IN (toDateTime64('2024-03-15', 6, 'America/New_York'))"},
 		{"day in the zone", "toDate(timestamp) = '2024-03-01'", "toDate(toTimeZone(timestamp, 'America/New_York')) = '2024-03-01'"},
 		{"word", "properties.x = 'a'", "properties.x.:String = 'a'"},
 		{"order of a nullable", "toInt(event) > 5", "accurateCastOrNull(event, 'Int64') > 5"},
