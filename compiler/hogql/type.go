@@ -6,6 +6,8 @@ type Type struct {
 	Kind     Kind
 	Nullable bool
 	Elem     *Type // of an Array
+	// Zone is the time zone of a DateTime, if it is not the project's.
+	Zone string
 }
 
 // Kind is the family of a type.

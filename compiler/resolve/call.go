@@ -204,7 +204,7 @@ func (s *scope) toFloat(c *calling) resolved.Expr {
 func (s *scope) finish(c *calling, args []resolved.Expr) resolved.Expr {
 	f := c.f
 	s.constants(c, args)
-	typ := resultType(f, args)
+	typ := s.r.zonedResult(f, args)
 	for i, to := range f.Casts {
 		if to != "" && i < len(args) {
 			args[i] = native(typeOf(args[i]), args[i].At(), to, args[i])

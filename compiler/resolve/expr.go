@@ -151,7 +151,7 @@ func arithmetic(at hogql.Span, name string, left, right resolved.Expr) resolved.
 	case isTime(l.Kind) && isTime(r.Kind):
 		typ.Kind = hogql.Int
 	case isTime(l.Kind):
-		typ.Kind = l.Kind
+		typ = l
 	case numeric(l.Kind) && numeric(r.Kind):
 		typ.Kind = max(l.Kind, r.Kind, hogql.Int)
 	}

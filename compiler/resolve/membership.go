@@ -100,11 +100,11 @@ func (s *scope) inList(n *hogql.Compare, name string, list []hogql.Expr) resolve
 		items = []resolved.Expr{&resolved.Tuple{Pos: n.Right.At(), Items: items}}
 	}
 	if slices.ContainsFunc(items, func(item resolved.Expr) bool { return dateAndClock(left, item) }) {
-		left = s.r.instant(left)
+		left = s.r.instant(left, s.r.zone)
 	}
 	if typeOf(left).Kind == hogql.DateTime {
 		s.r.spend.Nodes(len(items))
-		items = s.r.instants(items)
+		items = s.r.instants(items, s.r.zoneOf(typeOf(left)))
 		left = s.fine(bare(left))
 	}
 	if !allConstant(items) {

@@ -320,8 +320,13 @@ func (s *scope) between(n *hogql.Between, filter bool) resolved.Expr {
 	if !s.checkText(n.X, x, low) {
 		s.checkText(n.X, x, high)
 	}
-	if typeOf(low).Kind == hogql.DateTime || typeOf(high).Kind == hogql.DateTime || dateAndClock(x, low) || dateAndClock(x, high) {
-		x = s.r.instant(x)
+	switch {
+	case typeOf(low).Kind == hogql.DateTime:
+		x = s.r.instant(x, s.r.zoneOf(typeOf(low)))
+	case typeOf(high).Kind == hogql.DateTime:
+		x = s.r.instant(x, s.r.zoneOf(typeOf(high)))
+	case dateAndClock(x, low), dateAndClock(x, high):
+		x = s.r.instant(x, s.r.zone)
 	}
 	fromX, low := s.r.comparands(x, low)
 	toX, high := s.r.comparands(x, high)

@@ -277,6 +277,16 @@ func TestConditionsStayBare(t *testing.T) {
 			"AND timestamp <= now64(6, 'America/New_York')"},
 		{"set of times", "timestamp in ('2024-03-01', '2024-03-02')", "timestamp IN (toDateTime64('2024-03-01', 6, 'America/New_York'), " +
 			"toDateTime64('2024-03-02', 6, 'America/New_York'))"},
+		{"day in another zone", "toStartOfDay(timestamp, 'Asia/Tokyo') = '2024-03-15'", "toStartOfDay(toTimeZone(timestamp, 'America/New_York'), 'Asia/Tokyo') = toDateTime64('2024-03-15', 6, 'Asia/Tokyo')"},
+		{"time moved to another zone", "toTimeZone(timestamp, 'Asia/Tokyo') >= '2024-03-15T00:00:00'", "toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'Asia/Tokyo') >= parseDateTime64BestEffort('2024-03-15T00:00:00', 6, 'Asia/Tokyo')"},
+		{
+			"computed of a time in another zone", "dateAdd(dateTrunc('hour', toTimeZone(timestamp, 'Asia/Tokyo')), interval 1 hour) - 1 > toDate(timestamp)",
+			"dateTrunc('hour', toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'Asia/Tokyo')) + toIntervalHour(1) - 1 > toDateTime(toDate(toTimeZone(timestamp, 'America/New_York')), 'Asia/Tokyo')",
+		},
+		{"set in another zone", "toDateTime(event, 'Asia/Tokyo') in ('2024-03-15')", "parseDateTime64BestEffortOrNull(event, 6, 'Asia/Tokyo') IN (toDateTime64('2024-03-15', 6, 'Asia/Tokyo'))"},
+		{"range in another zone", "now('Asia/Tokyo') between '2024-03-15' and toDate(timestamp)", "(now64(6, 'Asia/Tokyo') AS value) >= toDateTime64('2024-03-15', 6, 'Asia/Tokyo') AND value <= toDateTime(toDate(toTimeZone(timestamp, 'America/New_York')), 'Asia/Tokyo')"},
+		{"text between times in another zone", "'2024-03-15' between parseDateTimeBestEffort(event, 'Asia/Tokyo') and now()", "(toDateTime64('2024-03-15', 6, 'Asia/Tokyo') AS value) >= parseDateTime64BestEffortOrNull(event, 6, 'Asia/Tokyo') AND value <= now64(6, 'America/New_York')"},
+		{"back in the project's zone", "toTimeZone(toDateTime64(event, 3, 'Asia/Tokyo')) < '2024-03-15'", "toTimeZone(toDateTime64(event, 3, 'Asia/Tokyo'), 'America/New_York') < toDateTime64('2024-03-15', 6, 'America/New_York')"},
 		{"set of days", "toStartOfDay(timestamp) in ('2024-03-15')", "toDateTime64(toStartOfDay(toTimeZone(timestamp, 'America/New_York')), 6) IN (toDateTime64('2024-03-15', 6, 'America/New_York'))"},
 		{"day in the zone", "toDate(timestamp) = '2024-03-01'", "toDate(toTimeZone(timestamp, 'America/New_York')) = '2024-03-01'"},
 		{"word", "properties.x = 'a'", "properties.x.:String = 'a'"},

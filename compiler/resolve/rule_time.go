@@ -19,7 +19,7 @@ func (s *scope) toDateTimeCall(c *calling) resolved.Expr {
 // NULL.
 func (s *scope) toDateTime(at hogql.Span, x, zone resolved.Expr) resolved.Expr {
 	typ := typeOf(x)
-	result := hogql.Type{Kind: hogql.DateTime, Nullable: typ.MayBeNull()}
+	result := s.r.inZone(hogql.Type{Kind: hogql.DateTime, Nullable: typ.MayBeNull()}, zone)
 	if value, ok := text(x); ok {
 		switch {
 		case plainTime.MatchString(value):
@@ -64,7 +64,7 @@ func (s *scope) now(c *calling) resolved.Expr {
 	if len(c.args) > 0 {
 		zone = s.zoneName(c.f, s.expr(c.args[0]))
 	}
-	return native(timeType, c.Pos, c.f.ClickHouse(), literal(int64(6)), zone)
+	return native(s.r.inZone(timeType, zone), c.Pos, c.f.ClickHouse(), literal(int64(6)), zone)
 }
 
 // The modes of ClickHouse's week functions for weeks that start on Sunday and on Monday.
@@ -112,5 +112,5 @@ func (s *scope) parseTime(c *calling) resolved.Expr {
 	if len(args) > 1 {
 		zone = s.zoneName(c.f, args[1])
 	}
-	return native(nullable(timeType), c.Pos, c.f.ClickHouse(), args[0], literal(int64(6)), zone)
+	return native(nullable(s.r.inZone(timeType, zone)), c.Pos, c.f.ClickHouse(), args[0], literal(int64(6)), zone)
 }

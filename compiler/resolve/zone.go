@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -9,15 +10,50 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// zoned converts a time of a table to the project's zone. Computed times are already in it.
+// zoned converts a time of a table to the project's zone, or to the one that it was computed in. Times of queries are already in theirs.
 func (r *resolver) zoned(e resolved.Expr, shown string) resolved.Expr {
 	c, ok := e.(*resolved.Column)
 	if !ok || c.Type.Kind != hogql.DateTime || shown == r.zone {
 		return e
 	}
-	return native(c.Type, c.Pos, "toTimeZone", c, literal(r.zone))
+	return native(c.Type, c.Pos, "toTimeZone", c, literal(r.zoneOf(c.Type)))
+}
+
+// zoneOf returns the time zone that times of a type are in.
+func (r *resolver) zoneOf(t hogql.Type) string { return cmp.Or(t.Zone, r.zone) }
+
+// inZone returns the type of times in a zone, the name of which is a constant.
+func (r *resolver) inZone(t hogql.Type, zone resolved.Expr) hogql.Type {
+	t.Zone = ""
+	if name, _ := text(zone); name != r.zone {
+		t.Zone = name
+	}
+	return t
+}
+
+// zonedResult returns the type of a call, given its arguments as written: a time is in the zone that the call names, or else in the zone of the time
+// that it is computed from.
+func (r *resolver) zonedResult(f *schema.Function, args []resolved.Expr) hogql.Type {
+	t := resultType(f, args)
+	if t.Kind != hogql.DateTime || f.Aggregate {
+		return t
+	}
+	if at := f.ZoneAt; at > 0 && at <= len(args) && !isTime(typeOf(args[at-1]).Kind) {
+		return r.inZone(t, args[at-1])
+	}
+	if f.Zone > 0 && len(args) == f.Zone-1 {
+		return r.inZone(t, literal(r.zone))
+	}
+	for _, arg := range args {
+		if from := typeOf(arg); from.Kind == hogql.DateTime {
+			t.Zone = from.Zone
+			break
+		}
+	}
+	return t
 }
 
 // bare removes the zone conversion from a time of a table. The time is the same in any zone, and on the bare column ClickHouse can tell which rows a
@@ -40,14 +76,14 @@ func isLeaf(e resolved.Expr) bool {
 	return is[*resolved.Column](e) || is[*resolved.AliasRef](e) || is[*resolved.LambdaParam](e)
 }
 
-// comparands prepares the sides of a comparison. Compared with a time, a text is a time in the project's zone, and a date is midnight there. A date is
-// also midnight when compared with a text that has a time of day. Columns are compared bare.
+// comparands prepares the sides of a comparison. Compared with a time, a text is a time in its zone, and a date is midnight there. A date is also
+// midnight, in the project's zone, when compared with a text that has a time of day. Columns are compared bare.
 func (r *resolver) comparands(left, right resolved.Expr) (resolved.Expr, resolved.Expr) {
-	l, t := typeOf(left).Kind, typeOf(right).Kind
-	if l != hogql.DateTime && t != hogql.DateTime && !dateAndClock(left, right) && !dateAndClock(right, left) {
+	l, t := typeOf(left), typeOf(right)
+	if l.Kind != hogql.DateTime && t.Kind != hogql.DateTime && !dateAndClock(left, right) && !dateAndClock(right, left) {
 		return left, right
 	}
-	left, right = r.instant(left), r.instant(right)
+	left, right = r.instant(left, r.zoneOf(t)), r.instant(right, r.zoneOf(l))
 	if typeOf(left).Kind == hogql.DateTime && typeOf(right).Kind == hogql.DateTime {
 		return bare(left), bare(right)
 	}
@@ -60,23 +96,24 @@ func dateAndClock(e, beside resolved.Expr) bool {
 	return ok && typeOf(e).Kind == hogql.Date && clockTime.MatchString(s)
 }
 
-// instant converts a constant text or a date to a time, for comparison with a time.
-func (r *resolver) instant(e resolved.Expr) resolved.Expr {
+// instant converts a constant text or a date to a time, for comparison with a time in a zone.
+func (r *resolver) instant(e resolved.Expr, zone string) resolved.Expr {
 	if s, ok := text(e); ok {
-		return r.timeOf(s, e.At())
+		return r.timeOf(s, zone, e.At())
 	}
 	if t := typeOf(e); t.Kind == hogql.Date {
 		t.Kind = hogql.DateTime
-		return native(t, e.At(), "toDateTime", e, literal(r.zone))
+		in := literal(zone)
+		return native(r.inZone(t, in), e.At(), "toDateTime", e, in)
 	}
 	return e
 }
 
 // instants does the same for the members of a set.
-func (r *resolver) instants(items []resolved.Expr) []resolved.Expr {
+func (r *resolver) instants(items []resolved.Expr, zone string) []resolved.Expr {
 	out := make([]resolved.Expr, len(items))
 	for i, item := range items {
-		out[i] = r.instant(item)
+		out[i] = r.instant(item, zone)
 	}
 	return out
 }
@@ -89,8 +126,8 @@ var (
 	plainDate = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 )
 
-// timeOf converts a text to a time, in the project's zone unless the text names another.
-func (r *resolver) timeOf(s string, at hogql.Span) resolved.Expr {
+// timeOf converts a text to a time, in the given zone unless the text names another.
+func (r *resolver) timeOf(s, zone string, at hogql.Span) resolved.Expr {
 	if !readableTime(s) {
 		r.mistake(at, "The text '%s' cannot be read as a time. Write '2024-01-31' or '2024-01-31 12:00:00', or compute it: "+
 			"now() - interval 1 day, toStartOfDay(now())", clipped(s))
@@ -99,7 +136,8 @@ func (r *resolver) timeOf(s string, at hogql.Span) resolved.Expr {
 	if plainTime.MatchString(s) || fineTime.MatchString(s) {
 		name = "toDateTime64"
 	}
-	return native(timeType, at, name, &resolved.Const{Pos: at, Value: s}, literal(int64(6)), literal(r.zone))
+	in := literal(zone)
+	return native(r.inZone(timeType, in), at, name, &resolved.Const{Pos: at, Value: s}, literal(int64(6)), in)
 }
 
 var monthName = regexp.MustCompile(`(?i)jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec`)

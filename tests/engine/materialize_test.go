@@ -261,6 +261,7 @@ var keptShapes = []string{
 	"select toStartOfDay(timestamp) as day, count() from events where day >= {variables.since} group by day order by day limit 40",
 	"select dateTrunc('month', timestamp) as month, toStartOfInterval(timestamp, interval 1 week) as week, count() from events " +
 		"where event = {variables.ev} group by month, week order by month, week",
+	"select toStartOfDay(timestamp, 'Asia/Tokyo') as day, count() from events where day = {variables.day} group by day order by day",
 	"select event as what, count() from events where what = {variables.ev} group by what order by 1 limit 5",
 	"with 3 as least select event, count() as n from events where properties.n > least and event = {variables.ev} group by event order by n limit 5",
 	"select count() as n from events where event = {variables.ev} having n > 30 order by n limit 10",
