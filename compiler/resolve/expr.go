@@ -294,11 +294,16 @@ func fixedLength(from, to resolved.Expr) (int64, bool) {
 	return last - first + 1, ok1 && ok2 && first > 0 && last >= first-1
 }
 
-// subquery resolves a query used as a value. Of the outer query, it only sees the CTEs.
+// subquery resolves a query used as a value. Of the outer query, it only sees the CTEs. The type of a time is known, NULL if there is no row. That of
+// others is left to ClickHouse, which compares the text of a subquery with a number too.
 func (s *scope) subquery(e *hogql.Subquery) resolved.Expr {
 	s.r.reads.Beyond = true
 	rel := s.r.query(e.Query, s.env)
-	return &resolved.Subquery{Pos: e.Pos, Query: rel.tree}
+	out := &resolved.Subquery{Pos: e.Pos, Query: rel.tree}
+	if len(rel.columns) == 1 && isTime(rel.columns[0].typ.Kind) {
+		out.Type = nullable(rel.columns[0].typ)
+	}
+	return out
 }
 
 // caseOf resolves CASE.

@@ -45,7 +45,9 @@ func typeOf(e resolved.Expr) hogql.Type {
 		return hogql.Type{Kind: hogql.TupleKind}
 	case *resolved.Array:
 		return arrayType(e.Items)
-	case *resolved.Lambda, *resolved.Subquery: // unknown
+	case *resolved.Subquery:
+		return e.Type
+	case *resolved.Lambda: // unknown
 	}
 	return hogql.Type{}
 }

@@ -90,10 +90,11 @@ type (
 		Params []string
 		Body   Expr
 	}
-	// Subquery is a query used as a value or as the right side of IN.
+	// Subquery is a query used as a value or as the right side of IN. Type is that of the value; unknown for most.
 	Subquery struct {
 		Pos   hogql.Span
 		Query Query
+		Type  hogql.Type
 	}
 	// Alias is expr AS name.
 	Alias struct {
