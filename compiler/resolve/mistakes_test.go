@@ -41,6 +41,9 @@ func TestMistakes(t *testing.T) {
 			"'2024-01-31 12:00:00', or compute it: now() - interval 1 day, toStartOfDay(now())"},
 		{"words in a set of times", "select timestamp in ('2024-02-29', '') from events", "35:37: The text '' cannot be read as a time. Write '2024-01-31' or " +
 			"'2024-01-31 12:00:00', or compute it: now() - interval 1 day, toStartOfDay(now())"},
+		{"a filter of too few arguments", "select topK(2)() filter (where number = 1) from numbers(1)", "7:42: Aggregation 'topK' expects 1 argument, found 0"},
+		{"a filter without parameters", "select topK(number) filter (where number = 1) from numbers(1)", "7:45: Aggregation 'topK' requires parameters in addition to arguments"},
+		{"a filter of a state", "select sumForEachState([number]) filter (where number = 1) from numbers(1)", "7:22: FILTER is not supported for 'sumForEachState'"},
 		{"a percentage in a subquery", "select * from (select event from events limit 200 %)", "46:49: LIMIT % takes a number from 0 to 100"},
 		{
 			"a CTE inside of a recursive one that reads it",

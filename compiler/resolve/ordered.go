@@ -33,12 +33,27 @@ func (s *scope) filtered(c *hogql.Call) resolved.Expr {
 		with.Args[n-1] = &hogql.Logic{Pos: c.Filter.At(), Args: []hogql.Expr{c.Args[n-1], c.Filter}}
 		return s.call(&with)
 	}
-	with.Name = f.Name + "If"
-	if _, ok := schema.LookupFunction(with.Name); !ok {
-		with.Name = f.ClickHouse() + "If"
+	with.Args = s.spread(with.Args)
+	name, ok := nameOfIf(f)
+	if !ok {
+		s.r.mistake(functionAt(c), "FILTER is not supported for '%s'", f.Name)
 	}
+	if !ok || f.CheckArity(len(with.Args), len(c.Params)) != "" {
+		return s.call(&with)
+	}
+	with.Name = name
 	with.Args = append(slices.Clip(with.Args), c.Filter)
 	return s.call(&with)
+}
+
+// nameOfIf returns the name of an aggregate with a condition, which may be hidden.
+func nameOfIf(f *schema.Function) (string, bool) {
+	for _, name := range []string{f.Name, f.ClickHouse(), "_" + f.Name} {
+		if _, ok := schema.LookupFunction(name + "If"); ok {
+			return name + "If", true
+		}
+	}
+	return "", false
 }
 
 // forwardClauses returns a function that passes the clauses in a call of an aggregating macro, such as FILTER, on to an aggregation in the macro's

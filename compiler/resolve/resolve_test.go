@@ -161,6 +161,13 @@ func TestExpressions(t *testing.T) {
 		{"count all", "count(*)", "count()"},
 		{"count distinct", "count(distinct event)", "count(DISTINCT event)"},
 		{"filter", "count(*) filter (where properties.x = 'a')", "countIf(properties.x.:String = 'a')"},
+		{"filter of the most frequent", "topK(3)(event) filter (where properties.x = 'a')", "topKIf(3)(event, properties.x.:String = 'a')"},
+		{"filter of an exact quantile", "quantileExact(0.9)(length(event)) filter (where event = 'a')", "quantileExactIf(0.9)(length(event), event = 'a')"},
+		{
+			"filter of a funnel", "windowFunnel(60, 'strict_order')(timestamp, event = 'a', event = 'b') filter (where properties.x = 'a')",
+			"windowFunnelIf(60, 'strict_order')(timestamp, event = 'a', event = 'b', properties.x.:String = 'a')",
+		},
+		{"filter of listed columns", "argMax(*columns(event, distinct_id)) filter (where event = 'a')", "argMaxIf(event, distinct_id, event = 'a')"},
 		{"JSON function on a document", "JSONExtractString(properties, 'x')", "ifNull(properties.x.:String, '')"},
 		{"JSON function with a scalar", "JSONExtractInt(properties, 'x', 'y')", "JSONExtractInt(ifNull(toJSONString(properties.x.y), 'null'))"},
 		{"macro", "split_part(event, '-', 2)", "arrayElement(splitByString('-', event), 2)"},
