@@ -168,6 +168,8 @@ func TestExpressions(t *testing.T) {
 			"windowFunnelIf(60, 'strict_order')(timestamp, event = 'a', event = 'b', properties.x.:String = 'a')",
 		},
 		{"filter of listed columns", "argMax(*columns(event, distinct_id)) filter (where event = 'a')", "argMaxIf(event, distinct_id, event = 'a')"},
+		{"average of nothing", "avgArray([1.5]) is null", "isNull(avgArrayOrNull([1.5]))"},
+		{"median of nothing", "medianArray([1]) filter (where event = 'a') = 1", "ifNull(medianArrayOrNullIf([1], event = 'a') = 1, 0)"},
 		{"JSON function on a document", "JSONExtractString(properties, 'x')", "ifNull(properties.x.:String, '')"},
 		{"JSON function with a scalar", "JSONExtractInt(properties, 'x', 'y')", "JSONExtractInt(ifNull(toJSONString(properties.x.y), 'null'))"},
 		{"macro", "split_part(event, '-', 2)", "arrayElement(splitByString('-', event), 2)"},

@@ -55,9 +55,12 @@ func derive(base *Function, chain string) *Function {
 	if base.Native != "" {
 		f.Native = base.Native + chain
 	}
+	if rest, ok := strings.CutPrefix(chain, "Array"); ok && base.ArrayOrNull && (rest == "" || rest == "If") {
+		f.Native = base.ClickHouse() + "ArrayOrNull" + rest
+	}
 	f.Fold = false
 	f.Rule = RuleRename
-	f.Chains, f.Reduces = nil, nil
+	f.Chains, f.Reduces, f.ArrayOrNull = nil, nil, false
 	f.Conditional = strings.HasSuffix(chain, "If")
 	if chain != "If" {
 		f.Gathers = GathersNothing

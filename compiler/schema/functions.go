@@ -85,6 +85,7 @@ func (f Function) path(p Path) Function                 { f.Rule, f.Path = RuleJ
 func (f Function) lookup(l Lookup) Function             { f.Rule, f.Lookup = RuleLookup, l; return f }
 func (f Function) operator(o Operator) Function         { f.Operator = &o; return f }
 func (f Function) wholeDays() Function                  { f.WholeDays = true; return f }
+func (f Function) arrayOrNull() Function                { f.ArrayOrNull = true; return f }
 func (f Function) reduces(chains ...string) Function    { f.Reduces = chains; return f }
 func (f Function) lambdaElems() Function                { f.LambdaElems = true; return f }
 func (f Function) lambdaValue() Function                { f.LambdaValue = true; return f }
