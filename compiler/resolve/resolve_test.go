@@ -300,6 +300,12 @@ func TestConditionsStayBare(t *testing.T) {
 		{"date of a subquery", "timestamp >= (select today())", "timestamp >= toDateTime((SELECT today() AS today), 'America/New_York')"},
 		{"time of a subquery in another zone", "timestamp >= toDateTime((select now()), 'Asia/Tokyo')", "timestamp >= toDateTime((SELECT now64(6, 'America/New_York') AS now), 'Asia/Tokyo')"},
 		{"text of a subquery", "timestamp >= toDateTime((select '2024-03-15'), 'Asia/Tokyo') and (select '5') > 3", "timestamp >= parseDateTime64BestEffortOrNull(toString((SELECT '2024-03-15' AS value)), 6, 'Asia/Tokyo') AND (SELECT '5' AS value) > 3"},
+		{"window of days", "tumbleStart(timestamp, interval 1 day) = '2024-03-15'", "tumbleStart(toDateTime(timestamp, 'America/New_York'), toIntervalDay(1)) = toDateTime64('2024-03-15', 6, 'America/New_York')"},
+		{
+			"window of days in another zone", "hopEnd(toTimeZone(timestamp, 'UTC'), interval 1 day, interval 2 day) = '2024-03-15'",
+			"hopEnd(toDateTime(toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'UTC'), 'UTC'), toIntervalDay(1), toIntervalDay(2)) = toDateTime64('2024-03-15', 6, 'UTC')",
+		},
+		{"window of weeks", "tumbleEnd(timestamp, interval 1 week) = '2024-03-17'", "tumbleEnd(toDateTime(timestamp, 'America/New_York'), toIntervalWeek(1)) = '2024-03-17'"},
 		{"set of days", "toStartOfDay(timestamp) in ('2024-03-15')", "toDateTime64(toStartOfDay(toTimeZone(timestamp, 'America/New_York')), 6) IN (toDateTime64('2024-03-15', 6, 'America/New_York'))"},
 		{"day in the zone", "toDate(timestamp) = '2024-03-01'", "toDate(toTimeZone(timestamp, 'America/New_York')) = '2024-03-01'"},
 		{"word", "properties.x = 'a'", "properties.x.:String = 'a'"},

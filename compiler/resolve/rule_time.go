@@ -86,12 +86,17 @@ func (s *scope) startOfWeek(c *calling) resolved.Expr {
 	return s.finish(c, args)
 }
 
-// tumble resolves the functions of time windows. Their first argument is a plain time or, if it is the only one, a window.
+// tumble resolves the functions of time windows. Their first argument is a plain time, in whose zone the windows begin, or, if it is the only one, a
+// window.
 func (s *scope) tumble(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	if len(args) > 1 {
-		args[0] = native(hogql.Type{Kind: hogql.DateTime, Nullable: typeOf(args[0]).MayBeNull()}, args[0].At(), "toDateTime",
-			bare(args[0]), literal(s.r.zone))
+		typ := typeOf(args[0])
+		zone := literal(s.r.zoneOf(typ))
+		args[0] = native(s.r.inZone(hogql.Type{Kind: hogql.DateTime, Nullable: typ.MayBeNull()}, zone), args[0].At(), "toDateTime", bare(args[0]), zone)
+		if unit, ok := unitOfInterval(args[1]); ok && unit.Long && c.f.Result.Kind == hogql.DateTime {
+			return ofKind(s.finish(c, args), hogql.Date)
+		}
 	}
 	return s.finish(c, args)
 }
