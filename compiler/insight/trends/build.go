@@ -191,12 +191,13 @@ type scope struct {
 	periods []int
 }
 
-// scopes returns the parts of time to query. Periods share a part if the bucket of an event shows which of them it counts in.
+// scopes returns the parts of time to query. Periods share a part if the bucket of an event shows which of them it counts in, unless each has
+// a histogram with ranges of its own.
 func (b *builder) scopes() []scope {
 	if b.part != nil {
 		return []scope{*b.part}
 	}
-	if len(b.periods) == 1 || !b.total() && b.periods[0].Whole() && b.periods[1].Whole() {
+	if len(b.periods) == 1 || !b.bins() && !b.total() && b.periods[0].Whole() && b.periods[1].Whole() {
 		bounds := make([]hogql.Expr, len(b.periods))
 		all := make([]int, len(b.periods))
 		for i := range b.periods {

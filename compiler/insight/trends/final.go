@@ -275,9 +275,6 @@ func (b *builder) binned(src *source) *hogql.Select {
 			keep(seenName(c.index), false)
 			out.Columns = append(out.Columns, insight.As(insight.Call("sum", insight.Field(seenName(c.index))), seenName(c.index)))
 		}
-		if len(b.periods) > 1 && len(src.lanes) > 1 { // both periods share the column
-			break
-		}
 	}
 	cut.From = insight.From(ends)
 	out.From, out.GroupBy = insight.From(cut), insight.GroupBy(keys...)
