@@ -66,6 +66,8 @@ type Answer struct {
 	HasMore *bool
 	// Range is the span of time of the answer, Previous the one it is compared with; nil for none.
 	Range, Previous *Span
+	// Until is the time after which the answer no longer changes if that is not the end of Range; zero otherwise.
+	Until time.Time
 	// If the results are rows, Columns are the names of the columns, and Types the ClickHouse types of some of them; nil otherwise.
 	Columns []string
 	Types   [][2]string

@@ -20,7 +20,7 @@ type insightAnswer struct {
 	Error       []byte // the member error: contract section 1.5
 	Dates       []byte // resolved_date_range and related members
 	nextRefresh time.Duration
-	until       time.Time // the end of its range; zero when it has none
+	until       time.Time // after which it no longer changes; zero when it has no range
 	reversed    bool      // its range ends before it begins
 }
 
@@ -57,6 +57,9 @@ func (x *Computation) shape(compiled *compiler.Compiled, rows *cache.Result) (*i
 	out.Dates = appendRange(append(out.Dates, `,"resolved_date_range":`...), answer.Range)
 	if answer.Range != nil {
 		out.until = answer.Range.To
+		if !answer.Until.IsZero() {
+			out.until = answer.Until
+		}
 		out.reversed = answer.Range.To.Before(answer.Range.From)
 	}
 	if answer.Previous != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"iter"
 	"testing"
+	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
@@ -17,5 +18,26 @@ func TestLargeAnswer(t *testing.T) {
 	}}
 	if _, err := new(Computation).shape(compiled, new(cache.Result)); !errors.Is(err, cache.ErrTooLarge) {
 		t.Errorf("an answer that is too large: %v", err)
+	}
+}
+
+// TestUntil: an answer says itself until when it changes, if that is not the end of its range.
+func TestUntil(t *testing.T) {
+	node, err := compiler.Parse([]byte(`{"kind": "LifecycleQuery", "series": [{"event": "a"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, late := range []time.Time{{}, noon.Add(72 * time.Hour)} {
+		compiled := &compiler.Compiled{Shape: func(iter.Seq[[]byte]) (*insight.Answer, error) {
+			return &insight.Answer{Range: &insight.Span{From: noon, To: noon.Add(time.Hour)}, Until: late}, nil
+		}}
+		want := late
+		if late.IsZero() {
+			want = noon.Add(time.Hour)
+		}
+		answer, err := (&Computation{query: &Query{Node: node}}).shape(compiled, new(cache.Result))
+		if err != nil || !answer.until.Equal(want) {
+			t.Errorf("an answer that is final after %v: %v, %v", late, answer, err)
+		}
 	}
 }

@@ -110,7 +110,7 @@ func lasts(e *cache.Entry) bool {
 	return ok && done.over
 }
 
-// isOver reports whether the range of an answer had ended when its computation began.
+// isOver reports whether the range of an answer, with all that is counted of its last bucket, had ended when its computation began.
 func (q *Query) isOver(answer *insightAnswer, began time.Time) bool {
 	return endsAtDate(q.Node) && !answer.until.IsZero() && answer.until.Before(began.Add(-overMargin))
 }

@@ -150,6 +150,30 @@ func TestAllTime(t *testing.T) {
 	}
 }
 
+// TestUntil checks when trends that hide periods with an open window stop changing: some time after their range.
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	for filter, want := range map[string]time.Time{
+		`{"funnelVizType": "trends"}`: {},
+		`{"funnelVizType": "steps", "hideIncompleteConversionWindowPeriods": true}`:  {},
+		`{"funnelVizType": "trends", "hideIncompleteConversionWindowPeriods": true}`: time.Date(2020, time.January, 19, 0, 0, 0, 0, time.UTC),
+	} {
+		q := insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "interval": "week",
+			"dateRange": {"date_from": "2019-12-01", "date_to": "2020-01-01"}, "funnelsFilter": `+filter+`}`)
+		built, err := funnels.Build(q, insighttest.World())
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := `[[]]`
+		if q.Viz == funnels.VizSteps {
+			row = `[[], [], []]`
+		}
+		if got := insighttest.Shape(t, built, row).Until; !got.Equal(want) {
+			t.Errorf("%s: until %v, want %v", filter, got, want)
+		}
+	}
+}
+
 // TestForeignRows checks that rows that cannot be from the query are an error, not an answer.
 func TestForeignRows(t *testing.T) {
 	t.Parallel()

@@ -162,7 +162,11 @@ func (b *builder) shapeTrends(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		}
 		results = append(results, c)
 	}
-	return answer(results, &dates)
+	out, err := answer(results, &dates)
+	if err == nil && b.q.HideIncomplete {
+		out.Until = b.closes(&dates, dates.Floor(dates.To))
+	}
+	return out, err
 }
 
 // shownPeriods returns the starts of the periods. If HideIncomplete is set, it leaves out those whose window is still open.
@@ -172,6 +176,11 @@ func (b *builder) shownPeriods(dates *insight.Range) []time.Time {
 		return starts
 	}
 	return slices.DeleteFunc(starts, func(start time.Time) bool {
-		return dates.Next(start).Add(b.q.Window.Duration()).After(b.w.Now)
+		return b.closes(dates, start).After(b.w.Now)
 	})
+}
+
+// closes returns the end of the window of the period that starts at a time.
+func (b *builder) closes(dates *insight.Range, start time.Time) time.Time {
+	return dates.Next(start).Add(b.q.Window.Duration())
 }

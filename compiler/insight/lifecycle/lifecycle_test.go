@@ -52,6 +52,21 @@ func TestItems(t *testing.T) {
 	}
 }
 
+// TestUntil checks when a lifecycle stops changing: its last bucket counts as a whole, beyond the end of the range.
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	for interval, want := range map[string]time.Time{
+		"day":   time.Date(2020, time.January, 8, 23, 59, 59, 999_999_000, time.UTC),
+		"week":  time.Date(2020, time.January, 11, 23, 59, 59, 999_999_000, time.UTC),
+		"month": time.Date(2020, time.January, 31, 23, 59, 59, 999_999_000, time.UTC),
+	} {
+		answer := shape(t, `{"kind": "LifecycleQuery", "series": [{}], "interval": "`+interval+`", "dateRange": {"date_from": "2020-01-01", "date_to": "2020-01-08"}}`)
+		if !answer.Until.Equal(want) {
+			t.Errorf("by %s: until %v, want %v", interval, answer.Until, want)
+		}
+	}
+}
+
 // TestBuckets checks which buckets a range has, and which of them the number in a row stands for.
 func TestBuckets(t *testing.T) {
 	t.Parallel()

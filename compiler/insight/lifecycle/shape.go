@@ -68,7 +68,7 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		return nil, fmt.Errorf("encoding a lifecycle: %w", err)
 	}
 	span := dates.Span
-	return &insight.Answer{Results: results, Range: &span}, nil
+	return &insight.Answer{Results: results, Range: &span, Until: dates.Next(dates.Floor(dates.To)).Add(-time.Microsecond)}, nil
 }
 
 // items returns the four statuses, with a number for every bucket.
