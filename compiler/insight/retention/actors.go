@@ -81,8 +81,8 @@ func (b *builder) chosen(at *query.InsightActors) (hogql.Expr, error) {
 	switch {
 	case b.value == nil && insight.IsEverybody(value):
 		return nil, nil
-	case b.value == nil, b.cohort != nil:
-		cohort, err := insight.CohortValue(&b.q.Breakdowns.Fields[0], value, at.Field("breakdown"))
+	case b.cohort != nil:
+		cohort, err := insight.CohortValue(b.cohort, value, at.Field("breakdown"))
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,8 @@
 package retention
 
 import (
+	"slices"
+
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
@@ -114,7 +116,8 @@ func same(x, y hogql.Expr) bool {
 	return hogql.PrintExpr(insight.OrTrue(x)) == hogql.PrintExpr(insight.OrTrue(y))
 }
 
-// breakdown reads the property that splits the query. Only the first one counts (contract: retention.md, section 10).
+// breakdown reads the property that splits the query. Only the first one counts, or all cohorts if that is one (contract: retention.md,
+// section 10).
 func (b *builder) breakdown() error {
 	split := b.q.Breakdowns
 	if split == nil {
@@ -131,7 +134,8 @@ func (b *builder) breakdown() error {
 			b.limit, b.dates.rows*b.q.Columns(), maxShown)
 	}
 	field := split.Fields[0]
-	if field.Type == "cohort" {
+	if field.Type == query.CohortType {
+		field.Cohorts = cohortsOf(split)
 		return b.cohorts(&field)
 	}
 	field.Bins = 0 // values are texts here
@@ -157,8 +161,22 @@ func (b *builder) column(name string) bool {
 // currentPerson is the person of an event with its current properties, so that no actor is split by different values.
 const currentPerson = "_current_person"
 
+// cohortsOf returns the cohorts of all breakdowns by cohort, each once.
+func cohortsOf(split *query.Breakdowns) []query.Cohort {
+	var out []query.Cohort
+	for i := range split.Fields {
+		for _, c := range split.Fields[i].Cohorts {
+			if !slices.ContainsFunc(out, func(other query.Cohort) bool { return other.ID == c.ID }) {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
 // cohorts reads a breakdown by cohort. The cohort of all people alone is not a breakdown.
 func (b *builder) cohorts(field *query.Breakdown) error {
+	b.cohort = field
 	if len(field.Cohorts) == 1 && field.Cohorts[0].ID == schema.Everybody {
 		return nil
 	}
@@ -166,7 +184,7 @@ func (b *builder) cohorts(field *query.Breakdown) error {
 	if err != nil {
 		return err
 	}
-	b.common, b.cohort, b.limit = insight.And(b.common, members), field, len(field.Cohorts)
+	b.common, b.limit = insight.And(b.common, members), len(field.Cohorts)
 	b.value, err = b.w.Breakdown(field)
 	return err
 }

@@ -160,6 +160,12 @@ func TestShape(t *testing.T) {
 			"\"0\" Day 0 2020-01-02T00:00:00Z: Day 0=7\n\"7\" Day 0 2020-01-02T00:00:00Z: Day 0=3",
 		},
 		{
+			"cohorts in a list", `"dateRange": {"date_from": "2020-01-02", "date_to": "2020-01-02"}, "retentionFilter": {"totalIntervals": 1},
+				"breakdownFilter": {"breakdowns": [{"type": "cohort", "property": 7}, {"type": "cohort", "property": 8}, {"type": "cohort", "property": 7}], "breakdown_limit": 1}`,
+			[]string{`[1, "8", 0, 0, 7]`, `[2, "7", 0, 0, 3]`},
+			"\"8\" Day 0 2020-01-02T00:00:00Z: Day 0=7\n\"7\" Day 0 2020-01-02T00:00:00Z: Day 0=3",
+		},
+		{
 			"all time", `"dateRange": {"date_from": "all", "date_to": "2020-01-02"}, "retentionFilter": {"totalIntervals": 1}`,
 			[]string{"[0, 0, 2]", "[-1, 1577923200, 0]", "[2, 0, 9]"},
 			"Day 0 2020-01-02T00:00:00Z: Day 0=2",
@@ -288,6 +294,22 @@ func TestForeignRows(t *testing.T) {
 			if answer, err := built.Shape(slices.Values([][]byte{[]byte(row)})); err == nil {
 				t.Errorf("row %s gives %s", row, answer.Results)
 			}
+		}
+	}
+}
+
+// TestActorsOfCohorts checks that the actors of a row can be asked for by each cohort of the breakdown.
+func TestActorsOfCohorts(t *testing.T) {
+	t.Parallel()
+	for _, breakdown := range []string{`{"breakdown": [7, 8], "breakdown_type": "cohort"}`, `{"breakdowns": [{"type": "cohort", "property": 7}, {"type": "cohort", "property": 8}]}`} {
+		at := insighttest.Node[*query.InsightActors](t, `{"kind": "InsightActorsQuery", "interval": 0, "breakdown": ["8"],
+			"source": {"kind": "RetentionQuery", "retentionFilter": {}, "breakdownFilter": `+breakdown+`}}`)
+		q, ok := at.Source.(*retention.Query)
+		if !ok {
+			t.Fatalf("over a %T", at.Source)
+		}
+		if _, err := retention.Actors(q, at, insighttest.World()); err != nil {
+			t.Errorf("%s: %v", breakdown, err)
 		}
 	}
 }
