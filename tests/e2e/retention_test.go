@@ -128,7 +128,7 @@ func TestRetentionActors(t *testing.T) {
 func TestRetentionMistakes(t *testing.T) {
 	c := demoProject(t)
 	for attr, filter := range map[string]map[string]any{
-		"retentionFilter.totalIntervals":            {"totalIntervals": 0},
+		"retentionFilter.totalIntervals":            {"totalIntervals": -1},
 		"retentionFilter.period":                    {"period": "Decade"},
 		"retentionFilter.cumulative":                {"cumulative": true, "timeWindowMode": "24_hour_windows"},
 		"retentionFilter.retentionCustomBrackets.0": {"retentionCustomBrackets": []any{-1}},

@@ -129,15 +129,15 @@ func shownRetention(f *query.Object) {
 	f.Display()
 }
 
-// intervals reads the number of columns. An explicit null has a different default than a missing field (contract: retention.md, section 1).
+// intervals reads the number of columns. An explicit null or 0 has a different default than a missing field (contract: retention.md, section 1).
 func intervals(r *query.Reader, o *query.Object) int {
-	const whenAbsent, whenNull = 8, 7
+	const whenAbsent, whenNone = 8, 7
 	n, ok := o.Integer("totalIntervals")
 	switch {
 	case !ok && !o.Has("totalIntervals"):
 		return whenAbsent
-	case !ok:
-		return whenNull
+	case n == 0: // or null
+		return whenNone
 	case n < 1 || n > maxRetentionColumns:
 		r.Add(o.Field("totalIntervals"), "value_error", fmt.Sprintf("Input should be from 1 to %d", maxRetentionColumns))
 	}

@@ -29,6 +29,11 @@ func TestRead(t *testing.T) {
 			Return: query.Series{At: "retentionFilter.returningEntity", Kind: query.EventsNode, EventField: "id", Event: &view},
 			Type:   retention.Recurring, Period: query.Day, Intervals: 7, Minimum: 1,
 		}},
+		{"no intervals", `"retentionFilter": {"totalIntervals": 0}`, &retention.Query{
+			Start:  query.Series{At: "retentionFilter.targetEntity", Kind: query.EventsNode, EventField: "id", Event: &view},
+			Return: query.Series{At: "retentionFilter.returningEntity", Kind: query.EventsNode, EventField: "id", Event: &view},
+			Type:   retention.Recurring, Period: query.Day, Intervals: 7, Minimum: 1,
+		}},
 		{
 			"everything", `"dateRange": {"date_from": "-3m"}, "retentionFilter": {"retentionType": "retention_first_ever_occurrence", "period": "Month",
 				"totalIntervals": null, "minimumOccurrences": 3, "cumulative": true, "timeWindowMode": "24_hour_windows", "retentionCustomBrackets": [1, 2.9],
@@ -86,7 +91,6 @@ func TestReadMistakes(t *testing.T) {
 		{"no filter", `"interval": "day"`, "retentionFilter", "Field required"},
 		{"a filter that is no object", `"retentionFilter": []`, "retentionFilter", "Input should be a valid dictionary"},
 		{"an unknown field", filter(`"interval": "day"`), at + "interval", "Extra inputs are not permitted"},
-		{"no intervals", filter(`"totalIntervals": 0`), at + "totalIntervals", "Input should be from 1 to 1000"},
 		{"less than no intervals", filter(`"totalIntervals": -1`), at + "totalIntervals", "Input should be from 1 to 1000"},
 		{"too many intervals", filter(`"totalIntervals": 10000`), at + "totalIntervals", "Input should be from 1 to 1000"},
 		{"half an interval", filter(`"totalIntervals": 1.5`), at + "totalIntervals", "Input should be a valid integer"},
