@@ -211,9 +211,12 @@ func TestConsoleEditorMistake(t *testing.T) {
 	c := &editing{signedIn(t, d.Server, d.Project)}
 	c.expect("400")
 	c.visit(t, "insights/new?insight=TRENDS")
-	c.choose(t, "What Series A counts", "Average of a property")
-	c.reads(t, `.editor [aria-label="Series A"] [role=alert]`, "The math 'avg' needs a math_property")
-	c.reads(t, ".editor [role=alert]", "The math 'avg' needs a math_property")
+	c.choose(t, "What Series A counts", "SQL expression")
+	c.fill(t, "textbox", "SQL expression of Series A", "sum({x})")
+	c.key(t, kb.Enter)
+	const mistake = "The aggregate expression cannot hold placeholders"
+	c.reads(t, `.editor [aria-label="Series A"] [role=alert]`, mistake)
+	c.reads(t, ".editor [role=alert]", mistake)
 	c.choose(t, "What Series A counts", "Unique sessions")
 	c.reads(t, ".editor [role=alert]", "")
 }

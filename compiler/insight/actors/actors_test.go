@@ -208,7 +208,7 @@ func TestMistakes(t *testing.T) {
 		{"no such series", drill(`, "day": "2020-01-08", "series": 1`, trend), "source.series: The insight has no series 1"},
 		{"nothing before", drill(`, "day": "2020-01-08", "compare": "previous"`, groups), "source.compare: The insight is not compared with a previous period"},
 		{"half a value", drill(`, "day": "2020-01-08", "breakdown": ["x", "y"]`, trend), "source.breakdown: The insight has 1 breakdowns, this value has 2 parts"},
-		{"a mistake in the insight", drill(`, "day": "2020-01-08"`, `{"kind": "TrendsQuery", "series": [{"math": "hogql"}]}`), "source.source.series.0.math_hogql: The math 'hogql' needs a math_hogql"},
+		{"a mistake in the insight", drill(`, "day": "2020-01-08"`, `{"kind": "TrendsQuery", "series": [{"math": "hogql", "math_hogql": "sum({x})"}]}`), "source.source.series.0.math_hogql: The aggregate expression cannot hold placeholders"},
 		{"a lifecycle is not compared", drill(`, "compare": "previous"`, lifecycle), "source.compare: A lifecycle is not compared with a previous period"},
 		{"no day of a lifecycle", drill(`, "day": "soon"`, lifecycle), "source.day: The time 'soon' is not ISO 8601, such as 2026-01-31"},
 		{"no such series of a stickiness", stickiness(`, "series": 3`, `"series": [{}]`), "source.series: The insight has no series 3"},

@@ -64,18 +64,21 @@ type measure struct {
 
 var quantiles = map[string]float64{"median": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
+// eventCount is the number of events. A math that lacks its property, group type or expression counts events too.
+var eventCount = measure{function: "count", merge: mergeSum, counts: true, present: true}
+
 // measureOf reads the math of a series. The error is a *diag.Error.
 func (b *builder) measureOf(s *query.Series) (measure, error) {
 	m := s.Math
 	kind := b.mathKind(m.Kind)
 	switch kind {
 	case "", "total", "first_time_for_user_with_filters": // the last one is for funnels; here it is a plain count
-		return measure{function: "count", merge: mergeSum, counts: true, present: true}, nil
+		return eventCount, nil
 	case "dau", "weekly_active", "monthly_active":
 		return b.activeUsers(s, kind), nil
 	case "unique_group":
 		if m.Group == nil {
-			return measure{}, missing(s, "math_group_type_index", kind)
+			return eventCount, nil
 		}
 		return b.uniqueActors(m.Group), nil
 	case "unique_session":
@@ -83,7 +86,7 @@ func (b *builder) measureOf(s *query.Series) (measure, error) {
 	case "hogql":
 		return b.expression(s)
 	case "first_time_for_user", "first_matching_event_for_user", "first_time_for_group", "first_matching_event_for_group":
-		return firstTime(s, kind)
+		return firstTime(s, kind), nil
 	}
 	if stat, ok := strings.CutSuffix(kind, "_count_per_actor"); ok {
 		out := statistic(stat)
@@ -110,10 +113,6 @@ const (
 	smoothingCode diag.Code = "days_of_week_unsupported_with_smoothing"
 )
 
-func missing(s *query.Series, field, kind string) error {
-	return diag.Field(diag.InvalidInput, s.At+"."+field, "The math '%s' needs a %s", kind, field)
-}
-
 func (b *builder) activeUsers(s *query.Series, kind string) measure {
 	out := b.uniqueActors(s.Math.Group)
 	switch kind {
@@ -136,23 +135,21 @@ func (b *builder) uniqueActors(group *int) measure {
 	return out
 }
 
-func firstTime(s *query.Series, kind string) (measure, error) {
+func firstTime(s *query.Series, kind string) measure {
 	out := measure{way: firstEver, merge: mergeSum, counts: true, present: true}
 	if strings.HasPrefix(kind, "first_matching") {
 		out.way = firstMatch
 	}
 	if strings.HasSuffix(kind, "_group") {
-		if out.group = s.Math.Group; out.group == nil {
-			return out, missing(s, "math_group_type_index", kind)
-		}
+		out.group = s.Math.Group // without one, people
 	}
 	out.actor, out.named = insight.Actor(out.group)
-	return out, nil
+	return out
 }
 
 func (b *builder) expression(s *query.Series) (measure, error) {
 	if strings.TrimSpace(s.Math.HogQL) == "" {
-		return measure{}, missing(s, "math_hogql", "hogql")
+		return eventCount, nil
 	}
 	attr := s.At + ".math_hogql"
 	e, err := filter.UserValue(s.Math.HogQL, b.w.Spend)
@@ -188,7 +185,7 @@ func statistic(word string) measure {
 func (b *builder) propertyMath(s *query.Series, kind string) (measure, error) {
 	m := s.Math
 	if m.Property == "" {
-		return measure{}, missing(s, "math_property", kind)
+		return eventCount, nil
 	}
 	out := statistic(kind)
 	if out.level > 0 && b.bins() {

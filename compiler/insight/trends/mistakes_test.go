@@ -97,9 +97,6 @@ func TestMistakes(t *testing.T) {
 	tests := []struct{ name, fields, attr, want string }{
 		{"no series", `"interval": "day"`, "series", "Field required [type=missing]"},
 		{"an unknown math", `"series": [{"event": "a", "math": "mode"}]`, "series.0.math", "Input should be 'total', 'dau', "},
-		{"no math_property", `"series": [{"event": "a"}, {"event": "a", "math": "p90"}]`, "series.1.math_property", "The math 'p90' needs a math_property"},
-		{"no group type", `"series": [{"event": "a", "math": "unique_group"}]`, "series.0.math_group_type_index", "The math 'unique_group' needs a math_group_type_index"},
-		{"no expression", `"series": [{"event": "a", "math": "hogql"}]`, "series.0.math_hogql", "The math 'hogql' needs a math_hogql"},
 		{"half an expression", `"series": [{"event": "a", "math": "hogql", "math_hogql": "sum("}]`, "series.0.math_hogql", "The aggregate expression is invalid: "},
 		{"an expression with a name of ours", `"series": [{"event": "a", "math": "hogql", "math_hogql": "max(bucket)"}]`, "series.0.math_hogql", "Unable to resolve field: bucket"},
 		{"an expression with placeholders", `"series": [{"event": "a", "math": "hogql", "math_hogql": "sum({x})"}]`, "series.0.math_hogql", "The aggregate expression cannot hold placeholders"},
