@@ -331,7 +331,7 @@ func (s *shaper) compute(f formula, g *group) line {
 	for i := range out.points {
 		out.points[i] = at(func(l *line) float64 { return l.points[i] })
 	}
-	out.count = at(func(l *line) float64 { return l.count })
+	out.count = at(func(l *line) float64 { return sum(l.points) }) // of running totals too
 	return out
 }
 

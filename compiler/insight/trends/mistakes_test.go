@@ -193,6 +193,11 @@ func TestShape(t *testing.T) {
 			"[4,4,5] 5 a",
 		},
 		{
+			"a formula over running sums", `"series": [{"event": "a"}, {"event": "b"}], "trendsFilter": {"display": "ActionsLineGraphCumulative", "formula": "A / B"}, ` + days,
+			[]string{`["2020-01-01", 2, 1]`, `["2020-01-03", 0, 1]`},
+			"[2,2,1] 1.5 Formula (A / B)", // 2 + 2 + 2 by 1 + 1 + 2
+		},
+		{
 			"values by rank", `"series": [{"event": "a"}, {"event": "b"}], "breakdownFilter": {"breakdown": "p", "breakdown_limit": 3}, ` + days,
 			[]string{
 				`[0, 0, 4, ["x"], ["2020-01-01"], [9]]`, `[0, 0, 3, [""], ["2020-01-01"], [8]]`, `[0, 0, 2, ["128"], ["2020-01-02"], [1]]`,
