@@ -23,18 +23,37 @@ func ParseVariables(raw []byte) (map[string]Variable, error) {
 	return r.variableMap(given, at), r.err()
 }
 
-// WithVariables returns the query with its variables replaced by those in over. Variables that the query does not have are ignored. q is not
-// modified.
+// WithVariables returns the query with its variables replaced by those in over: by the one with the same key, or else by one of the same code
+// name whose key no variable of the query has. Other variables are ignored. q is not modified.
 func (q *HogQL) WithVariables(over map[string]Variable) *HogQL {
 	out := *q
 	out.Variables = maps.Clone(q.Variables)
-	for id, v := range out.Variables {
-		if given, ok := over[id]; ok {
-			given.VariableID, given.CodeName = v.VariableID, v.CodeName
-			out.Variables[id] = given
-		}
+	code := func(v Variable) string { return v.CodeName }
+	for id, by := range replacements(q.Variables, over, code) {
+		v, given := q.Variables[id], over[by]
+		given.VariableID, given.CodeName = v.VariableID, v.CodeName
+		out.Variables[id] = given
 	}
 	return &out
+}
+
+// replacements returns the keys of the variables that others replace, and for each the key of that other: see WithVariables. A variable that was
+// deleted and defined again has a new id, which is what a saved query shows; its stored text has the old one.
+func replacements[V any](own, over map[string]V, code func(V) string) map[string]string {
+	out := map[string]string{}
+	for _, by := range slices.Sorted(maps.Keys(over)) {
+		if _, same := own[by]; same {
+			out[by] = by
+			continue
+		}
+		for id, v := range own {
+			_, taken := over[id]
+			if name := code(v); !taken && name != "" && name == code(over[by]) {
+				out[id] = by
+			}
+		}
+	}
+	return out
 }
 
 // ApplyHogQL returns the query with the overrides applied to its filters, which take effect where its text says {filters}: properties are added

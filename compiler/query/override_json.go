@@ -264,15 +264,15 @@ func (m members) overlayVariables(given map[string]members) error {
 	if err != nil {
 		return err
 	}
-	changed := false
-	for id, v := range given {
-		if !variables.has(id) {
-			continue
-		}
-		own, err := variables.object(id)
-		if err != nil {
+	all := map[string]members{}
+	for id := range variables {
+		if all[id], err = variables.object(id); err != nil {
 			return err
 		}
+	}
+	changed := false
+	for id, by := range replacements(all, given, members.codeName) {
+		own, v := all[id], given[by]
 		for _, name := range []string{"value", "isNull"} {
 			if own[name] = v[name]; own[name] == nil {
 				delete(own, name)
@@ -287,4 +287,11 @@ func (m members) overlayVariables(given map[string]members) error {
 		return nil
 	}
 	return m.set("variables", variables)
+}
+
+// codeName returns the code name of a variable.
+func (m members) codeName() string {
+	var name string
+	_ = json.Unmarshal(m["code_name"], &name) // parsed before: a text
+	return name
 }

@@ -52,6 +52,11 @@ func TestOverlaid(t *testing.T) {
 				`"query":"select 1","variables":{"v":{"code_name":"c","isNull":true,"variableId":"v"},"w":{"variableId":"w","code_name":"d"}}}}`,
 		},
 		{
+			"a variable by its code name, as its id is another now", `{"kind":"HogQLQuery","query":"select 1","variables":{"v":{"variableId":"v","code_name":"c","value":1},"w":{"variableId":"w","code_name":"d"}}}`, ``,
+			`{"new":{"variableId":"new","code_name":"c","value":2},"w":{"variableId":"w","code_name":"c","value":3},"x":{"variableId":"x","code_name":"d","value":4}}`,
+			`{"kind":"HogQLQuery","query":"select 1","variables":{"v":{"code_name":"c","value":2,"variableId":"v"},"w":{"code_name":"d","value":3,"variableId":"w"}}}`,
+		},
+		{
 			"events", `{"kind":"DataTableNode","source":{"kind":"EventsQuery","select":["event"],"before":"-1d","properties":[{"key":"k"}]}}`,
 			`{"date_from":"-3d","properties":[{"key":"l"}],"interval":"week","filterTestAccounts":true}`, ``,
 			`{"kind":"DataTableNode","source":{"after":"-3d","filterTestAccounts":true,"kind":"EventsQuery",` +
