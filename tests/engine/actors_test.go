@@ -152,15 +152,13 @@ func (q *trendQuery) actors(items []trendItem, item *trendItem, place int, event
 	return out
 }
 
-// around is a range that has the whole interval of a point in it, also where the chart's begins or ends within: a point means its interval.
+// around is a range that has the whole interval of a point in it, also where the chart's begins or ends within: a point means its interval. One of a
+// running total has the chart's range only.
 func (q *trendQuery) around(r plainRange, place int) plainRange {
-	if q.total() {
+	if q.total() || q.display == "ActionsLineGraphCumulative" {
 		return r
 	}
 	first, end := r.starts[place], q.following(r.starts[place]).Add(-time.Microsecond)
-	if q.display == "ActionsLineGraphCumulative" {
-		first = r.starts[0]
-	}
 	if first.Before(r.lower) {
 		r.lower = first
 	}

@@ -98,7 +98,8 @@ func textOf(value any) string {
 // span returns the time in which events count: within r, the end of which is the last moment that counts, at or after from, and before end.
 // A zero end means that only r is the upper bound.
 //
-// A point covers the interval that starts at the given day, even beyond the range; but a range of explicit dates cuts off what is outside.
+// A point covers the interval that starts at the given day, even beyond the range; but a range of explicit dates cuts off what is outside, and
+// a running total has only what is in the range.
 func (d *drill) span() (r insight.Range, from, end time.Time, err error) {
 	r = d.periods[d.lane.period]
 	given := d.at.Day != nil && *d.at.Day != ""
@@ -127,7 +128,7 @@ func (d *drill) span() (r insight.Range, from, end time.Time, err error) {
 	if d.measure.way == window {
 		from, end = d.window(first, last)
 	}
-	if !d.q.DateRange.Explicit {
+	if !d.q.DateRange.Explicit && d.q.Display != CumulativeLine {
 		r.To = end.Add(-time.Microsecond)
 		if from.Before(r.Lower) {
 			r.Lower = from
