@@ -532,7 +532,7 @@ func (q *funnelQuery) plainTrends(events []funnelEvent, set int) []funnelCurve {
 			curve.Days = append(curve.Days, t.Format(layout))
 			rate := 0.0
 			if c := periods[t.UnixMicro()]; c != nil && c.reached > 0 {
-				rate = math.Round(10000*c.converted/c.reached) / 100
+				rate = math.RoundToEven(c.converted/c.reached*100*100) / 100
 			}
 			curve.Data = append(curve.Data, rate)
 		}

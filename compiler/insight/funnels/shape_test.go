@@ -93,6 +93,11 @@ func TestResults(t *testing.T) {
 			[]string{`[[["2020-01-01", 3, 1], ["2020-01-03", 2, 2]]]`},
 			`[{` + days + `, "data": [33.33, 0, 100]}]`,
 		},
+		{
+			"rates halfway between two", two + rates,
+			[]string{`[[["2020-01-01", 32, 1], ["2020-01-02", 32, 3], ["2020-01-03", 160, 1]]]`}, // 3.125, 9.375 and 0.625
+			`[{` + days + `, "data": [3.12, 9.38, 0.62]}]`,
+		},
 		{"no rates", two + rates, []string{`[[]]`}, `[{` + days + `, "data": [0, 0, 0]}]`},
 		{
 			"rates by value, sorted by it", two + rates + plan,

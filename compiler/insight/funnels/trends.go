@@ -111,6 +111,14 @@ type curve struct {
 // point is how many actors entered in a period, and how many of them converted.
 type point struct{ reached, converted float64 }
 
+// rate returns the conversion in percent with two decimals, halves rounded to the even one as ClickHouse's round does.
+func (p point) rate() number {
+	if p.reached == 0 {
+		return 0
+	}
+	return number(math.RoundToEven(p.converted/p.reached*100*100) / 100)
+}
+
 func (b *builder) shapeTrends(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	dates := b.dates
 	type series struct {
@@ -151,11 +159,7 @@ func (b *builder) shapeTrends(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		c := curve{Count: len(starts), Data: []number{}, Days: []string{}, Labels: []string{}}
 		for _, start := range starts {
 			p := s.points[dates.Key(start)]
-			rate := number(0)
-			if p.reached > 0 {
-				rate = number(math.Round(10000*p.converted/p.reached) / 100)
-			}
-			c.Data, c.Days, c.Labels = append(c.Data, rate), append(c.Days, dates.Day(start)), append(c.Labels, dates.Label(start))
+			c.Data, c.Days, c.Labels = append(c.Data, p.rate()), append(c.Days, dates.Day(start)), append(c.Labels, dates.Label(start))
 		}
 		if b.value != nil {
 			c.BreakdownValue = b.shown(s.values)
