@@ -3,6 +3,7 @@ package funnels
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
@@ -11,13 +12,13 @@ import (
 
 // Actors returns the query for the actors of a funnel. For steps, these are the actors that reached a step, those that reached the step
 // before it but not the step, or those whose furthest step is one of several; for trends, those that entered in a period and converted or
-// did not. The error is a *diag.Error.
+// did not. If the funnel counts sessions, they are the people of these sessions. The error is a *diag.Error.
 func Actors(q *Query, at *ActorsQuery, w *insight.World) (*insight.People, error) {
 	b, err := newBuilder(q, w)
 	if err != nil {
 		return nil, err
 	}
-	if b.text {
+	if b.text && strings.TrimSpace(q.AggregateBy) != sessions {
 		return nil, diag.Field(diag.InvalidInput, q.Field("funnelsFilter.funnelAggregateByHogQL"), "This funnel counts neither people nor groups, so its actors cannot be listed")
 	}
 	var s stage
@@ -40,7 +41,25 @@ func Actors(q *Query, at *ActorsQuery, w *insight.World) (*insight.People, error
 		Distinct: true, From: insight.From(s.query), Where: insight.And(condition, value),
 		Columns: []hogql.Expr{insight.As(insight.Field(actorName), insight.ActorID)},
 	}
+	if b.text {
+		return &insight.People{Query: b.peopleOf(people)}, nil
+	}
 	return &insight.People{Query: people, Group: q.Group}, nil
+}
+
+// sessions is the expression of a funnel that counts sessions.
+const sessions = "properties.$session_id"
+
+// peopleOf returns the query for the people of sessions: one for each session, even if several have events in it.
+func (b *builder) peopleOf(found hogql.Query) hogql.Query {
+	where := insight.And(b.where, insight.Compare(b.actor, hogql.In, &hogql.Subquery{Query: found}))
+	if !b.strict() {
+		where = insight.And(where, b.anySource())
+	}
+	return &hogql.Select{
+		Distinct: true, From: insight.Events(&b.q.Common), Where: where, GroupBy: insight.GroupBy(b.actor),
+		Columns: []hogql.Expr{insight.As(insight.Call("min", insight.Field("person_id")), insight.ActorID)},
+	}
 }
 
 // reached returns the condition on the steps of an attempt.
