@@ -71,8 +71,12 @@ func PeopleOf(events EventSet, group *int, recordings bool) *People {
 
 // matching returns the aggregate for MatchingEvents.
 func matching() hogql.Expr {
-	event := &hogql.Tuple{Items: []hogql.Expr{Field("timestamp"), Field("uuid"), Field("$session_id"), Field("$window_id")}}
-	return &hogql.Call{Name: "groupUniqArray", Params: []hogql.Expr{Const(int64(MostMatching))}, Args: []hogql.Expr{event}}
+	return &hogql.Call{Name: "groupUniqArray", Params: []hogql.Expr{Const(int64(MostMatching))}, Args: []hogql.Expr{MatchingEvent()}}
+}
+
+// MatchingEvent returns an event as an element of MatchingEvents.
+func MatchingEvent() hogql.Expr {
+	return &hogql.Tuple{Items: []hogql.Expr{Field("timestamp"), Field("uuid"), Field("$session_id"), Field("$window_id")}}
 }
 
 // ReadDay reads a time that identifies a bucket: ISO 8601, in the project's zone unless it has an offset of its own. The error is a

@@ -234,8 +234,22 @@ func (d *drill) byFirstEvent(r *insight.Range, from, end time.Time) (*insight.Pe
 		people.Columns = append(people.Columns, insight.Field(insight.EventDistinctIDs))
 		out.Extra, out.Always = append(out.Extra, insight.EventDistinctIDs), []string{insight.EventDistinctIDs}
 	}
+	if d.at.Recordings {
+		withIDs.Columns = append(slices.Clip(withIDs.Columns), insight.As(firstEvent(insight.And(condition, d.common)), insight.MatchingEvents))
+		people.Columns = append(people.Columns, insight.Field(insight.MatchingEvents))
+		out.Extra = append(out.Extra, insight.MatchingEvents)
+	}
 	out.Query = people
 	return out, nil
+}
+
+// firstEvent returns the aggregate for the matching events of an actor: its first event that satisfies the filters, which may be nil.
+func firstEvent(filters hogql.Expr) hogql.Expr {
+	args := []hogql.Expr{insight.Call("array", insight.MatchingEvent()), insight.Field("timestamp")}
+	if filters == nil {
+		return insight.Call("argMin", args...)
+	}
+	return insight.Call("argMinIf", append(args, filters)...)
 }
 
 // value returns the condition that a row has the breakdown value asked for; nil if none is. x returns a row's value of a breakdown.
