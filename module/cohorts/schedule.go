@@ -27,9 +27,9 @@ func (c *Calculator) follow() {
 				on[p.Shard] = append(on[p.Shard], p.ID)
 			}
 			for shard, projects := range on {
-				c.cleaning.Begin(shard, func() {
+				c.cleaning.Begin(c.Logger, shard, func() {
 					for _, project := range projects {
-						c.clean(snap, project, now)
+						_ = rescue.Do(c.Logger, func() error { c.clean(snap, project, now); return nil }, zap.Int64("project", project)) // it is logged
 					}
 				})
 			}

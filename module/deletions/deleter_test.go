@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -212,3 +215,63 @@ func TestForgetsWhateverTheClock(t *testing.T) {
 }
 
 var errBroken = errors.New("broken off")
+
+// TestPanics: deletions of a project that panic hold up no other project.
+func TestPanics(t *testing.T) {
+	s := start(t)
+	broken := s.project
+	projects.Add(1)
+	other, err := s.registry.CreateProject(t.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, project := range []int64{broken, other.ID} {
+		hidden, err := s.registry.AddDeletions(t.Context(), project, []registry.Deletion{{Person: uuid.NewString(), Gone: true, Version: 1}}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.registry.HideDeletions(t.Context(), project, hidden, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		aborted := []registry.Deletion{{Person: uuid.NewString(), Gone: true, Version: 1}}
+		if _, err := s.registry.AddDeletions(t.Context(), project, aborted, time.Now().Add(-time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var forgotten atomic.Int64
+	d := deletions.New(deletions.Config{
+		Registry: s.registry, Shards: warehouse.Only(s.warehouse), Logger: zap.NewNop(), Recount: noRecount,
+		Options: func(project int64) ingest.Options {
+			if project == broken {
+				panic("broken")
+			}
+			return s.options(project)
+		},
+		Forget: func(project int64, _ time.Time) {
+			if project == broken {
+				forgotten.Add(1)
+				panic("broken")
+			}
+		},
+		EraseCaptured: func(context.Context, string, func(int64, string) bool) error { panic("broken") },
+	})
+	defer func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := forgotten.Load(); n != 1 {
+			t.Errorf("what panics is forgotten %d times", n)
+		}
+	}()
+	if _, err := d.EraseNow(t.Context()); err == nil {
+		t.Error("an erasure that panics ends without an error")
+	}
+	complete := func() bool {
+		return forgotten.Load() > 0 && !slices.ContainsFunc(s.registry.Snapshot().Deletions(other.ID), func(one *registry.Deletion) bool { return one.HiddenAt.IsZero() })
+	}
+	for deadline := time.Now().Add(time.Minute); !complete(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the deletion in another project is not completed")
+		}
+	}
+}

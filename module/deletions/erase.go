@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -33,7 +34,7 @@ func (d *Deleter) eraseDue() {
 		case <-tick.C:
 		}
 		for shard := range d.dueAt(time.Now().Add(-d.Delay)) {
-			d.erasing.Begin(shard, func() {
+			d.erasing.Begin(d.Logger, shard, func() {
 				if _, err := d.erase(d.open, shard, time.Now().Add(-d.Delay)); err != nil && d.open.Err() == nil {
 					d.metrics.failures.Inc()
 					d.Logger.Warn("deleted rows are not erased from the disk yet; trying again", zap.String("shard", shard), clickhouse.Logged(err))
@@ -98,7 +99,7 @@ func (d *Deleter) erase(ctx context.Context, shard string, before time.Time) (er
 		return 0, nil
 	}
 	began := time.Now()
-	if err := e.run(ctx); err != nil {
+	if err := rescue.Do(d.Logger, func() error { return e.run(ctx) }, zap.String("shard", shard)); err != nil {
 		return 0, err
 	}
 	d.metrics.erased.Add(float64(e.all))

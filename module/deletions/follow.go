@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -24,7 +25,7 @@ func (d *Deleter) follow() {
 			}
 			if hidden[one.ID] = true; !known[shard][one.ID] && !forgotten[one.Project] {
 				forgotten[one.Project] = true
-				d.Forget(one.Project, time.Now())
+				_ = rescue.Do(d.Logger, func() error { d.Forget(one.Project, time.Now()); return nil }, zap.Int64("project", one.Project)) // it is logged
 			}
 		}
 		known[shard] = hidden
@@ -40,7 +41,7 @@ func (d *Deleter) completeDue() {
 			of = map[string]time.Time{}
 			retried[shard] = of
 		}
-		d.completing.Begin(shard, func() {
+		d.completing.Begin(d.Logger, shard, func() {
 			for _, one := range list {
 				if now := time.Now(); one.HiddenAt.IsZero() && now.Sub(one.RequestedAt) > completeAfter && now.Sub(of[one.ID]) > completeAfter {
 					d.complete(one)
@@ -77,9 +78,10 @@ func (d *Deleter) each(look func(shard string, list []*registry.Deletion)) {
 func (d *Deleter) complete(one *registry.Deletion) {
 	ctx, cancel := context.WithTimeout(d.open, maxTime)
 	defer cancel()
-	if err := d.hideAgain(ctx, one); err != nil && d.open.Err() == nil {
+	of := []zap.Field{zap.Int64("project", one.Project), zap.String("deletion", one.ID)}
+	if err := rescue.Do(d.Logger, func() error { return d.hideAgain(ctx, one) }, of...); err != nil && d.open.Err() == nil {
 		d.metrics.failures.Inc()
-		d.Logger.Warn("a deletion is not complete yet; trying again", zap.Int64("project", one.Project), zap.String("deletion", one.ID), clickhouse.Logged(err))
+		d.Logger.Warn("a deletion is not complete yet; trying again", append(of, clickhouse.Logged(err))...)
 	}
 }
 

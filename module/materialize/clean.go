@@ -22,7 +22,7 @@ func (f *Filler) follow() {
 			return
 		case now := <-tick.C:
 			for shard, house := range f.Executor.Shards.ByName() {
-				f.cleaning.Begin(shard, func() { f.clean(shard, house, now) })
+				f.cleaning.Begin(f.Logger, shard, func() { f.clean(shard, house, now) })
 			}
 		}
 	}

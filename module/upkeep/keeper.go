@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -110,15 +111,18 @@ func (k *Keeper) compare(last seen) seen {
 	now, snap := time.Now(), k.Registry.Snapshot()
 	next := shown(snap, now)
 	for project, was := range last.shown {
-		switch from, there := next[project]; {
-		case !there:
-			k.Forget(project)
-			k.wake()
-		case !from.Equal(was):
-			k.Outdated(project, now, from)
-			k.wake()
-		}
-		k.forgetEndpoints(project, last.snap, snap)
+		_ = rescue.Do(k.Logger, func() error {
+			switch from, there := next[project]; {
+			case !there:
+				k.wake()
+				k.Forget(project)
+			case !from.Equal(was):
+				k.wake()
+				k.Outdated(project, now, from)
+			}
+			k.forgetEndpoints(project, last.snap, snap)
+			return nil
+		}, zap.Int64("project", project)) // it is logged
 	}
 	return seen{snap, next}
 }
@@ -150,7 +154,7 @@ func (k *Keeper) work() {
 	defer tick.Stop()
 	for {
 		for shard := range shardsToKeep(k.Registry.Snapshot(), time.Now()) {
-			k.working.Begin(shard, func() {
+			k.working.Begin(k.Logger, shard, func() {
 				if err := k.round(shard); err != nil && k.open.Err() == nil {
 					k.Logger.Warn("old events and deleted projects are not removed yet; trying again", zap.String("shard", shard), clickhouse.Logged(err))
 				}
@@ -199,13 +203,14 @@ func (k *Keeper) round(shard string) error {
 	if err := k.Registry.Refresh(ctx); err != nil { // another server may have done it
 		return err
 	}
-	failed := k.dropOutdated(ctx, shard)
+	failed := rescue.Do(k.Logger, func() error { return k.dropOutdated(ctx, shard) }, zap.String("shard", shard))
 	for _, r := range pending(k.Registry.Snapshot(), time.Now()) {
 		if r.Shard != shard {
 			continue
 		}
-		if err := k.complete(ctx, r); err != nil && ctx.Err() == nil {
-			k.Logger.Warn("a deleted project is not removed from the disk yet; trying again", zap.Int64("project", r.Project), clickhouse.Logged(err))
+		of := zap.Int64("project", r.Project)
+		if err := rescue.Do(k.Logger, func() error { return k.complete(ctx, r) }, of); err != nil && ctx.Err() == nil {
+			k.Logger.Warn("a deleted project is not removed from the disk yet; trying again", of, clickhouse.Logged(err))
 		}
 	}
 	return failed

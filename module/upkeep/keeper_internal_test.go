@@ -1,6 +1,7 @@
 package upkeep
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"testing"
@@ -136,4 +137,41 @@ func TestForgetsEndpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	look("the project was deleted", "b", "c")
+}
+
+// TestPanics: a project whose data makes the work on it panic holds up no other, and what it makes panic each second is not tried again.
+func TestPanics(t *testing.T) {
+	k := still(t, connect(t, engine.DSN()))
+	broken, gone := create(t, k, "broken", 0), create(t, k, "gone", 0)
+	last := k.compare(seen{})
+	for _, p := range []*registry.Project{broken, gone} {
+		if _, err := k.Registry.DeleteProject(t.Context(), p.ID, p.Name, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var forgotten []int64
+	k.Forget = func(project int64) {
+		forgotten = append(forgotten, project)
+		if project == broken.ID {
+			panic("broken")
+		}
+	}
+	for range 2 {
+		last = k.compare(last)
+	}
+	if slices.Sort(forgotten); !slices.Equal(forgotten, []int64{broken.ID, gone.ID}) {
+		t.Errorf("forgotten are %d, want each of two projects once", forgotten)
+	}
+	k.EraseImports = func(_ context.Context, project int64) error {
+		if project == broken.ID {
+			panic("broken")
+		}
+		return nil
+	}
+	if err := k.round(""); err != nil {
+		t.Error(err)
+	}
+	if r := k.Registry.Snapshot().Removal(gone.ID); r == nil || r.ErasedAt.IsZero() {
+		t.Errorf("the removal of the other project is %+v", r)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -69,7 +70,7 @@ func (p *Prober) work() {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		if err := p.Round(p.open); err != nil && p.open.Err() == nil {
+		if err := rescue.Do(p.Logger, func() error { return p.Round(p.open) }); err != nil && p.open.Err() == nil {
 			p.Logger.Warn("kinds of earlier values are not known yet; trying again", clickhouse.Logged(err))
 		}
 		select {
@@ -94,7 +95,7 @@ func (p *Prober) Round(ctx context.Context) (failed error) {
 		return err
 	}
 	for _, project := range p.wanted(time.Now()) {
-		if err := p.probe(ctx, project); err != nil && !errors.Is(err, registry.ErrNotFound) {
+		if err := rescue.Do(p.Logger, func() error { return p.probe(ctx, project) }, zap.Int64("project", project)); err != nil && !errors.Is(err, registry.ErrNotFound) {
 			failed = errors.Join(failed, err)
 		}
 	}
@@ -114,7 +115,7 @@ func (p *Prober) wanted(now time.Time) (wanted []int64) {
 	return wanted
 }
 
-// probe finds out the kinds of values of a project. If ClickHouse can't answer within the usual limits, the project is not probed again soon.
+// probe finds out the kinds of values of a project. If the search fails while ClickHouse is there, the project is not probed again soon.
 func (p *Prober) probe(ctx context.Context, project int64) error {
 	began := time.Now()
 	snap := p.Registry.Snapshot()
@@ -129,14 +130,20 @@ func (p *Prober) probe(ctx context.Context, project int64) error {
 	if err != nil {
 		return err
 	}
-	stored, err := p.Shards.Of(project).StoredValues(ctx, p.Places, project)
+	var found []ingest.LearnedProperty
+	err = rescue.Do(p.Logger, func() error {
+		stored, err := p.Shards.Of(project).StoredValues(ctx, p.Places, project)
+		if err == nil {
+			found = stored.Of(known(p.Registry.Snapshot(), project))
+		}
+		return err
+	}, zap.Int64("project", project))
 	if err != nil {
 		if failed, ok := errors.AsType[*clickhouse.Error](err); ctx.Err() == nil && (!ok || failed.Kind != clickhouse.Unavailable) {
 			err = errors.Join(err, p.Registry.FailValuesProbe(ctx, project, number, time.Now()))
 		}
 		return err
 	}
-	found := stored.Of(known(p.Registry.Snapshot(), project))
 	list := make([]registry.PropertyValues, len(found))
 	for n, l := range found {
 		list[n].PropertyDefinition = registry.PropertyDefinition{Scope: registry.PropertyScope(l.Scope), GroupTypeIndex: l.GroupTypeIndex, Name: l.Name}

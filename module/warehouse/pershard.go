@@ -1,6 +1,12 @@
 package warehouse
 
-import "sync"
+import (
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/module/rescue"
+)
 
 // PerShard does background work for shards, one thing at a time for each, so that no shard waits for another. The zero value is ready to use.
 type PerShard struct {
@@ -13,8 +19,8 @@ type PerShard struct {
 type again struct{ do func() }
 
 // Begin starts work for a shard and returns at once. The work begins when that in progress for the shard has ended. If several are waiting, only the
-// last is done.
-func (p *PerShard) Begin(shard string, do func()) {
+// last is done. A panic goes to the log, and ends nothing but the work itself.
+func (p *PerShard) Begin(log *zap.Logger, shard string, do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if running := p.busy[shard]; running != nil {
@@ -28,7 +34,7 @@ func (p *PerShard) Begin(shard string, do func()) {
 	p.busy[shard] = next
 	p.done.Go(func() {
 		for do != nil {
-			do()
+			_ = rescue.Do(log, func() error { do(); return nil }, zap.String("shard", shard)) // it is logged
 			p.mu.Lock()
 			do, next.do = next.do, nil
 			if do == nil {

@@ -6,10 +6,13 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"go.uber.org/zap"
+
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 )
 
-// TestPerShard: a shard whose work does not end holds up no other, and work begun for it meanwhile is done once, afterwards.
+// TestPerShard: a shard whose work does not end holds up no other, and work begun for it meanwhile is done once, afterwards. That also holds for work that
+// panics.
 func TestPerShard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -33,14 +36,15 @@ func TestPerShard(t *testing.T) {
 			}
 		}
 		hang := make(chan struct{})
-		work.Begin("east", func() { <-hang })
-		work.Begin("east", note("overtaken"))
-		work.Begin("", note("main"))
-		work.Begin("east", note("east"))
+		work.Begin(zap.NewNop(), "east", func() { <-hang })
+		work.Begin(zap.NewNop(), "east", note("overtaken"))
+		work.Begin(zap.NewNop(), "", note("main"))
+		work.Begin(zap.NewNop(), "east", note("east"))
 		expect("main")
 		close(hang)
 		expect("main", "east")
-		work.Begin("east", note("once more"))
+		work.Begin(zap.NewNop(), "east", func() { panic("broken") })
+		work.Begin(zap.NewNop(), "east", note("once more"))
 		work.Wait()
 		expect("main", "east", "once more")
 	})

@@ -1,0 +1,67 @@
+package values_test
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/module/values"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+)
+
+// TestPanics: a project whose probe panics does not stop the probing of others.
+func TestPanics(t *testing.T) {
+	dir := t.TempDir()
+	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, err := registry.Open(t.Context(), store, registry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := reg.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default"}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	house := warehouse.With(client, schema.NativeLayout())
+	defer func() { _ = house.Close() }()
+	var all, probed []int64
+	for range 2 {
+		p, err := reg.CreateProject(t.Context(), registry.NewProject{Name: "p"}, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := reg.SetProperty(t.Context(), p.ID, registry.PropertyDefinition{Scope: registry.EventProperty, Name: "a", Type: registry.PropertyString}); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p.ID)
+	}
+	prober := values.New(values.Config{
+		Registry: reg, Shards: warehouse.Only(house), Logger: zap.NewNop(),
+		Options: func(_ *registry.Snapshot, project int64) ingest.Options {
+			probed = append(probed, project)
+			panic("broken")
+		},
+	})
+	if err := prober.Close(); err != nil { // the test begins the rounds
+		t.Fatal(err)
+	}
+	probed = nil
+	if err := prober.Round(t.Context()); err == nil || !slices.Equal(probed, all) {
+		t.Errorf("probed were %v, want %v; the error is %v", probed, all, err)
+	}
+}
