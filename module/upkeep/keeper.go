@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/module/background"
 	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -50,55 +50,29 @@ type Config struct {
 type Keeper struct {
 	Config
 
-	holder string        // the name under which it takes the lock
-	woken  chan struct{} // has an element when there is work
-	open   context.Context
-	end    context.CancelFunc
-	done   sync.WaitGroup
-
-	working      warehouse.PerShard
-	recalculated sync.Map // project → the time from which it showed events when its cohorts were last to be recomputed
+	worker       *background.Worker
+	open         context.Context      // ends with Close
+	bell         background.Bell      // rings when there is work
+	working      *background.PerShard // on the disk
+	recalculated sync.Map             // project → the time from which it showed events when its cohorts were last to be recomputed
 }
 
 // New returns a Keeper, which begins to look for work.
 func New(config Config) *Keeper {
-	k := &Keeper{Config: config, holder: uuid.NewString(), woken: make(chan struct{}, 1)}
-	k.open, k.end = context.WithCancel(context.Background())
-	k.done.Go(k.look)
-	k.done.Go(k.work)
+	k := newKeeper(config)
+	var last seen
+	k.worker.Look(pollInterval, nil, func() { last = k.compare(last) })
+	k.worker.Look(workEvery, k.bell, k.work)
 	return k
 }
 
+func newKeeper(config Config) *Keeper {
+	w := background.New(config.Registry, config.Logger)
+	return &Keeper{Config: config, worker: w, open: w.Context(), bell: background.NewBell(), working: w.PerShard()}
+}
+
 // Close stops work in progress. It continues after the next start.
-func (k *Keeper) Close() error {
-	k.end()
-	k.done.Wait()
-	k.working.Wait()
-	return nil
-}
-
-// wake makes the keeper look for work at once.
-func (k *Keeper) wake() {
-	select {
-	case k.woken <- struct{}{}:
-	default: // it will look anyway
-	}
-}
-
-// look forgets what this server computed from events that are no longer shown, and the counts of deleted endpoints.
-func (k *Keeper) look() {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	var last seen
-	for {
-		last = k.compare(last)
-		select {
-		case <-k.open.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
+func (k *Keeper) Close() error { return k.worker.Close() }
 
 // seen is a snapshot, with the times from which its projects showed their events.
 type seen struct {
@@ -106,7 +80,7 @@ type seen struct {
 	shown map[int64]time.Time
 }
 
-// compare looks once, and returns what it saw.
+// compare forgets what this server computed from events that are no longer shown, and the counts of deleted endpoints. It returns what it saw.
 func (k *Keeper) compare(last seen) seen {
 	now, snap := time.Now(), k.Registry.Snapshot()
 	next := shown(snap, now)
@@ -114,10 +88,10 @@ func (k *Keeper) compare(last seen) seen {
 		_ = rescue.Do(k.Logger, func() error {
 			switch from, there := next[project]; {
 			case !there:
-				k.wake()
+				k.bell.Ring()
 				k.Forget(project)
 			case !from.Equal(was):
-				k.wake()
+				k.bell.Ring()
 				k.Outdated(project, now, from)
 			}
 			k.forgetEndpoints(project, last.snap, snap)
@@ -150,22 +124,12 @@ func shown(snap *registry.Snapshot, now time.Time) map[int64]time.Time {
 
 // work removes data from the disk, on each shard independently.
 func (k *Keeper) work() {
-	tick := time.NewTicker(workEvery)
-	defer tick.Stop()
-	for {
-		for shard := range shardsToKeep(k.Registry.Snapshot(), time.Now()) {
-			k.working.Begin(k.Logger, shard, func() {
-				if err := k.round(shard); err != nil && k.open.Err() == nil {
-					k.Logger.Warn("old events and deleted projects are not removed yet; trying again", zap.String("shard", shard), clickhouse.Logged(err))
-				}
-			})
-		}
-		select {
-		case <-k.open.Done():
-			return
-		case <-k.woken:
-		case <-tick.C:
-		}
+	for shard := range shardsToKeep(k.Registry.Snapshot(), time.Now()) {
+		k.working.Begin(shard, func() {
+			if err := k.round(shard); err != nil && k.open.Err() == nil {
+				k.Logger.Warn("old events and deleted projects are not removed yet; trying again", zap.String("shard", shard), clickhouse.Logged(err))
+			}
+		})
 	}
 }
 
@@ -195,14 +159,11 @@ func ofShard(name, shard string) string {
 func (k *Keeper) round(shard string) error {
 	ctx, cancel := context.WithTimeout(k.open, maxWork)
 	defer cancel()
-	_, release, err := k.Registry.Lock(ctx, ofShard(lock, shard), k.holder)
+	release, err := k.worker.Lock(ctx, ofShard(lock, shard))
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := k.Registry.Refresh(ctx); err != nil { // another server may have done it
-		return err
-	}
 	failed := rescue.Do(k.Logger, func() error { return k.dropOutdated(ctx, shard) }, zap.String("shard", shard))
 	for _, r := range pending(k.Registry.Snapshot(), time.Now()) {
 		if r.Shard != shard {

@@ -39,14 +39,11 @@ func still(t *testing.T, house *warehouse.Warehouse) *Keeper {
 			t.Error(err)
 		}
 	})
-	return &Keeper{
-		Config: Config{
-			Registry: reg, Shards: warehouse.Only(house), Logger: zap.NewNop(), Forget: func(int64) {}, ForgetEndpoint: func(*registry.Endpoint) {},
-			EraseCaptured: func(context.Context, string) error { return nil },
-			EraseImports:  func(context.Context, int64) error { return nil },
-		},
-		holder: "test", woken: make(chan struct{}, 1), open: t.Context(),
-	}
+	return newKeeper(Config{
+		Registry: reg, Shards: warehouse.Only(house), Logger: zap.NewNop(), Forget: func(int64) {}, ForgetEndpoint: func(*registry.Endpoint) {},
+		EraseCaptured: func(context.Context, string) error { return nil },
+		EraseImports:  func(context.Context, int64) error { return nil },
+	})
 }
 
 // connect opens a warehouse.

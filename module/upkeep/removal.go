@@ -42,7 +42,7 @@ func (k *Keeper) Delete(ctx context.Context, project int64, name string) (Remove
 	}
 	ctx, cancel := context.WithTimeout(k.open, maxWork) // nobody may be waiting any more
 	defer cancel()
-	defer k.wake()
+	defer k.bell.Ring()
 	k.Forget(project)
 	k.forgetEndpoints(project, snap, k.Registry.Snapshot())
 	if err := k.remove(ctx, project); err != nil {

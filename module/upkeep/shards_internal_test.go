@@ -58,8 +58,7 @@ func TestShardAway(t *testing.T) {
 		}
 		gone = append(gone, p.ID)
 	}
-	k.open, k.end = context.WithCancel(t.Context())
-	k.done.Go(k.work)
+	k.worker.Go(k.work)
 	defer func() {
 		if err := k.Close(); err != nil {
 			t.Error(err)

@@ -1,0 +1,118 @@
+// Package background does the work of a server that nobody waits for, until it is closed. What panics there goes to the log, and ends nothing else.
+package background
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/module/rescue"
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// Worker does work in the background. Its methods are safe for concurrent use.
+type Worker struct {
+	// Holder is the name under which it takes locks of the registry.
+	Holder string
+
+	registry *registry.Registry
+	log      *zap.Logger
+	open     context.Context // ends with Close
+	end      context.CancelFunc
+
+	mu     sync.Mutex
+	closed bool
+	done   sync.WaitGroup
+}
+
+// New returns a worker that has nothing to do.
+func New(reg *registry.Registry, log *zap.Logger) *Worker {
+	w := &Worker{Holder: uuid.NewString(), registry: reg, log: log}
+	w.open, w.end = context.WithCancel(context.Background())
+	return w
+}
+
+// Context returns a context that lasts until the worker is closed.
+func (w *Worker) Context() context.Context { return w.open }
+
+// Close ends the worker's context, and waits until all work has ended.
+func (w *Worker) Close() error {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.end()
+	w.done.Wait()
+	return nil
+}
+
+// Go begins work that Close waits for. It reports false if the worker is closed.
+func (w *Worker) Go(do func()) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.done.Go(func() { w.try(do) })
+	}
+	return !w.closed
+}
+
+// try does something. It logs a panic with some fields.
+func (w *Worker) try(do func(), fields ...zap.Field) {
+	_ = rescue.Do(w.log, func() error { do(); return nil }, fields...)
+}
+
+// Every does something each time that an interval has passed, but not before the previous time has ended.
+func (w *Worker) Every(interval time.Duration, do func()) {
+	w.Go(func() { w.repeat(interval, nil, do) })
+}
+
+// Look does something at once, and then again when an interval has passed or the bell has rung; nil for no bell.
+func (w *Worker) Look(interval time.Duration, bell Bell, do func()) {
+	w.Go(func() {
+		w.try(do)
+		w.repeat(interval, bell, do)
+	})
+}
+
+func (w *Worker) repeat(interval time.Duration, bell Bell, do func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.open.Done():
+			return
+		case <-bell:
+		case <-tick.C:
+		}
+		w.try(do)
+	}
+}
+
+// Lock waits for a lock of the registry, and then refreshes the registry: whoever had the lock before may have done the work.
+func (w *Worker) Lock(ctx context.Context, name string) (release func(), err error) {
+	_, release, err = w.registry.Lock(ctx, name, w.Holder)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.registry.Refresh(ctx); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// Bell tells a worker that there may be work.
+type Bell chan struct{}
+
+// NewBell returns a bell.
+func NewBell() Bell { return make(Bell, 1) }
+
+// Ring rings the bell. It returns at once; who is busy hears it afterwards.
+func (b Bell) Ring() {
+	select {
+	case b <- struct{}{}:
+	default: // it has rung already
+	}
+}
