@@ -5,15 +5,14 @@ package values
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/background"
 	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -43,41 +42,25 @@ type Config struct {
 type Prober struct {
 	Config
 
-	holder string // the name under which it takes the lock
-	open   context.Context
-	end    context.CancelFunc
-	done   sync.WaitGroup
+	worker *background.Worker
 }
 
 // New returns a Prober, which begins to look for projects.
 func New(config Config) *Prober {
-	p := &Prober{Config: config, holder: uuid.NewString()}
-	p.open, p.end = context.WithCancel(context.Background())
+	p := &Prober{Config: config, worker: background.New(config.Registry, config.Logger)}
 	if config.Shards.Alone() {
-		p.done.Go(p.work)
+		p.worker.Look(pollInterval, nil, p.work)
 	}
 	return p
 }
 
 // Close stops a probe in progress. It starts afresh after the next start.
-func (p *Prober) Close() error {
-	p.end()
-	p.done.Wait()
-	return nil
-}
+func (p *Prober) Close() error { return p.worker.Close() }
 
 func (p *Prober) work() {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
-		if err := rescue.Do(p.Logger, func() error { return p.Round(p.open) }); err != nil && p.open.Err() == nil {
-			p.Logger.Warn("kinds of earlier values are not known yet; trying again", clickhouse.Logged(err))
-		}
-		select {
-		case <-p.open.Done():
-			return
-		case <-tick.C:
-		}
+	open := p.worker.Context()
+	if err := p.Round(open); err != nil && open.Err() == nil {
+		p.Logger.Warn("kinds of earlier values are not known yet; trying again", clickhouse.Logged(err))
 	}
 }
 
@@ -86,14 +69,11 @@ func (p *Prober) Round(ctx context.Context) (failed error) {
 	if len(p.wanted(time.Now())) == 0 {
 		return nil
 	}
-	_, release, err := p.Registry.Lock(ctx, lock, p.holder)
+	release, err := p.worker.Lock(ctx, lock)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := p.Registry.Refresh(ctx); err != nil { // another server may have done it
-		return err
-	}
 	for _, project := range p.wanted(time.Now()) {
 		if err := rescue.Do(p.Logger, func() error { return p.probe(ctx, project) }, zap.Int64("project", project)); err != nil && !errors.Is(err, registry.ErrNotFound) {
 			failed = errors.Join(failed, err)
