@@ -8,14 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/module/background"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -59,34 +58,26 @@ type Config struct {
 type Deleter struct {
 	Config
 
-	holder  string // the name under which it takes locks
 	metrics *metrics
+	worker  *background.Worker
 	open    context.Context // ends with Close
-	end     context.CancelFunc
-	done    sync.WaitGroup
 
-	completing, erasing warehouse.PerShard
+	completing, erasing *background.PerShard
 }
 
 // New returns a Deleter, which begins to look for deletions to complete and to erase.
 func New(config Config) *Deleter {
 	config.Delay = cmp.Or(config.Delay, defaultDelay)
-	d := &Deleter{Config: config, holder: uuid.NewString(), metrics: newMetrics()}
-	d.open, d.end = context.WithCancel(context.Background())
-	d.done.Go(d.follow)
-	d.done.Go(d.completeDue)
-	d.done.Go(d.eraseDue)
+	w := background.New(config.Registry, config.Logger)
+	d := &Deleter{Config: config, metrics: newMetrics(), worker: w, open: w.Context(), completing: w.PerShard(), erasing: w.PerShard()}
+	d.follow()
+	d.completeDue()
+	w.Every(min(eraseEvery, d.Delay), d.eraseDue)
 	return d
 }
 
 // Close stops work in progress. It continues after the next start.
-func (d *Deleter) Close() error {
-	d.end()
-	d.done.Wait()
-	d.completing.Wait()
-	d.erasing.Wait()
-	return nil
-}
+func (d *Deleter) Close() error { return d.worker.Close() }
 
 // RefusedError reports that rows can't be deleted here.
 type RefusedError struct{ Reason string }

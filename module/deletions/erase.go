@@ -25,22 +25,13 @@ const (
 
 // eraseDue erases what was deleted long enough ago, on each shard independently.
 func (d *Deleter) eraseDue() {
-	tick := time.NewTicker(min(eraseEvery, d.Delay))
-	defer tick.Stop()
-	for {
-		select {
-		case <-d.open.Done():
-			return
-		case <-tick.C:
-		}
-		for shard := range d.dueAt(time.Now().Add(-d.Delay)) {
-			d.erasing.Begin(d.Logger, shard, func() {
-				if _, err := d.erase(d.open, shard, time.Now().Add(-d.Delay)); err != nil && d.open.Err() == nil {
-					d.metrics.failures.Inc()
-					d.Logger.Warn("deleted rows are not erased from the disk yet; trying again", zap.String("shard", shard), clickhouse.Logged(err))
-				}
-			})
-		}
+	for shard := range d.dueAt(time.Now().Add(-d.Delay)) {
+		d.erasing.Begin(shard, func() {
+			if _, err := d.erase(d.open, shard, time.Now().Add(-d.Delay)); err != nil && d.open.Err() == nil {
+				d.metrics.failures.Inc()
+				d.Logger.Warn("deleted rows are not erased from the disk yet; trying again", zap.String("shard", shard), clickhouse.Logged(err))
+			}
+		})
 	}
 }
 
@@ -86,14 +77,11 @@ func (d *Deleter) erase(ctx context.Context, shard string, before time.Time) (er
 	if shard != "" {
 		lock += "-" + shard
 	}
-	_, release, err := d.Registry.Lock(ctx, lock, d.holder)
+	release, err := d.worker.Lock(ctx, lock)
 	if err != nil {
 		return 0, err
 	}
 	defer release()
-	if err := d.Registry.Refresh(ctx); err != nil { // another server may have done it
-		return 0, err
-	}
 	e := d.dueAt(before)[shard]
 	if e == nil {
 		return 0, nil

@@ -41,7 +41,7 @@ func (d *Deleter) completeDue() {
 			of = map[string]time.Time{}
 			retried[shard] = of
 		}
-		d.completing.Begin(d.Logger, shard, func() {
+		d.completing.Begin(shard, func() {
 			for _, one := range list {
 				if now := time.Now(); one.HiddenAt.IsZero() && now.Sub(one.RequestedAt) > completeAfter && now.Sub(of[one.ID]) > completeAfter {
 					d.complete(one)
@@ -52,11 +52,9 @@ func (d *Deleter) completeDue() {
 	})
 }
 
-// each repeatedly calls look with the deletions of each shard that are not erased yet.
+// each calls look again and again, with the deletions of each shard that are not erased yet.
 func (d *Deleter) each(look func(shard string, list []*registry.Deletion)) {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
+	d.worker.Look(pollInterval, nil, func() {
 		snap, of := d.Registry.Snapshot(), map[string][]*registry.Deletion{}
 		for _, p := range snap.Projects() {
 			of[p.Shard] = append(of[p.Shard], snap.PendingDeletions(p.ID)...)
@@ -66,12 +64,7 @@ func (d *Deleter) each(look func(shard string, list []*registry.Deletion)) {
 				look(shard, list)
 			}
 		}
-		select {
-		case <-d.open.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	})
 }
 
 // complete hides what an aborted deletion has left.
