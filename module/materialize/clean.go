@@ -12,19 +12,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// follow drops tables that nobody reads any more.
-func (f *Filler) follow() {
-	tick := time.NewTicker(min(cleanEvery, f.Keep))
-	defer tick.Stop()
-	for {
-		select {
-		case <-f.open.Done():
-			return
-		case now := <-tick.C:
-			for shard, house := range f.Executor.Shards.ByName() {
-				f.cleaning.Begin(f.Logger, shard, func() { f.clean(shard, house, now) })
-			}
-		}
+// cleanShards drops tables that nobody reads any more.
+func (f *Filler) cleanShards() {
+	now := time.Now()
+	for shard, house := range f.Executor.Shards.ByName() {
+		f.cleaning.Begin(shard, func() { f.clean(shard, house, now) })
 	}
 }
 

@@ -22,16 +22,12 @@ import (
 
 // fly fills the table of a version, if that is still due in its turn.
 func (f *Filler) fly(n name) {
-	_, release, err := f.Registry.Lock(f.open, lockOf(n), f.holder)
+	release, err := f.worker.Lock(f.open, lockOf(n))
 	if err != nil {
 		f.postponed(n, err)
 		return
 	}
 	defer release()
-	if err := f.Registry.Refresh(f.open); err != nil { // another server may have filled it
-		f.postponed(n, err)
-		return
-	}
 	place, err := f.enter(f.open, n.project)
 	if err != nil {
 		f.postponed(n, err)

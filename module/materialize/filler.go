@@ -9,15 +9,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/background"
 	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/rescue"
-	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -48,22 +47,18 @@ type Config struct {
 type Filler struct {
 	Config
 
-	holder  string // the name under which it takes locks
 	metrics *metrics
-	woken   chan struct{}
-
-	open context.Context // ends with Close
-	end  context.CancelFunc
-	done sync.WaitGroup
+	worker  *background.Worker
+	open    context.Context // ends with Close
+	bell    background.Bell
 
 	mu      sync.Mutex
-	closed  bool
 	flights map[name]bool
 
 	unread map[string]map[clickhouse.MaterializedTable]time.Time // by shard, when a table was first seen to be unread
 
 	pauses   backoff.Pauses[name] // for fills that an outage has ended
-	cleaning warehouse.PerShard
+	cleaning *background.PerShard
 }
 
 // name names a version.
@@ -78,58 +73,35 @@ func nameOf(m registry.Materialized) name { return name{m.Project, m.Endpoint.ID
 // New returns a Filler, which begins to look for tables to fill.
 func New(config Config) *Filler {
 	config.Keep = cmp.Or(config.Keep, defaultKeep)
+	w := background.New(config.Registry, config.Logger)
 	f := &Filler{
-		Config: config, holder: uuid.NewString(), metrics: newMetrics(), woken: make(chan struct{}, 1),
+		Config: config, metrics: newMetrics(), worker: w, open: w.Context(), bell: background.NewBell(), cleaning: w.PerShard(),
 		flights: map[name]bool{}, unread: map[string]map[clickhouse.MaterializedTable]time.Time{},
 	}
-	f.open, f.end = context.WithCancel(context.Background())
-	f.done.Go(f.look)
-	f.done.Go(f.follow)
+	w.Look(pollInterval, f.bell, f.look)
+	w.Every(min(cleanEvery, f.Keep), f.cleanShards)
 	return f
 }
 
 // Close stops the running fills. In the registry, their versions still wait for them.
-func (f *Filler) Close() error {
-	f.mu.Lock()
-	f.closed = true
-	f.mu.Unlock()
-	f.end()
-	f.done.Wait()
-	f.cleaning.Wait()
-	return nil
-}
+func (f *Filler) Close() error { return f.worker.Close() }
 
 // Wake makes the filler look at once. It returns before anything is filled.
-func (f *Filler) Wake() {
-	select {
-	case f.woken <- struct{}{}:
-	default: // it will look anyway
-	}
-}
+func (f *Filler) Wake() { f.bell.Ring() }
 
 // look begins the fills that are due.
 func (f *Filler) look() {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
-		snap, now := f.Registry.Snapshot(), time.Now()
-		f.pauses.Keep(func(n name) bool {
-			return slices.ContainsFunc(snap.Materialized(n.project), func(m registry.Materialized) bool { return nameOf(m) == n })
-		})
-		for _, p := range snap.Projects() {
-			for _, m := range snap.Materialized(p.ID) {
-				f.rescued(nameOf(m), func() {
-					if f.due(snap, m, now) {
-						f.begin(nameOf(m))
-					}
-				})
-			}
-		}
-		select {
-		case <-f.open.Done():
-			return
-		case <-f.woken:
-		case <-tick.C:
+	snap, now := f.Registry.Snapshot(), time.Now()
+	f.pauses.Keep(func(n name) bool {
+		return slices.ContainsFunc(snap.Materialized(n.project), func(m registry.Materialized) bool { return nameOf(m) == n })
+	})
+	for _, p := range snap.Projects() {
+		for _, m := range snap.Materialized(p.ID) {
+			f.rescued(nameOf(m), func() {
+				if f.due(snap, m, now) {
+					f.begin(nameOf(m))
+				}
+			})
 		}
 	}
 }
@@ -138,11 +110,10 @@ func (f *Filler) look() {
 func (f *Filler) begin(n name) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed || f.flights[n] {
+	if f.flights[n] {
 		return
 	}
-	f.flights[n] = true
-	f.done.Go(func() {
+	f.flights[n] = f.worker.Go(func() {
 		f.rescued(n, func() { f.fly(n) })
 		f.mu.Lock()
 		delete(f.flights, n)
