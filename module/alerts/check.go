@@ -42,7 +42,7 @@ const lockPatience = 10 * time.Second
 // before the next look. There are few lock names, because some stores keep them as files.
 func (c *Checker) locked(kind string, n name, do func() error) error {
 	ctx, cancel := context.WithTimeout(c.open, lockPatience)
-	_, release, err := c.Registry.TryLock(ctx, "alert-"+kind+"-"+n.alert[max(0, len(n.alert)-2):], c.holder)
+	_, release, err := c.Registry.TryLock(ctx, "alert-"+kind+"-"+n.alert[max(0, len(n.alert)-2):], c.worker.Holder)
 	cancel()
 	if errors.Is(err, registry.ErrHeld) {
 		return nil
@@ -166,7 +166,7 @@ func (c *Checker) record(a *registry.Alert, found *registry.CheckedAlert, failur
 		c.Logger.Info("an alert was checked", append(fields, zap.Bool("changed", a.State != found.State))...)
 	}
 	if found.Body != nil {
-		c.sending.wake()
+		c.sending.bell.Ring()
 	}
 	return nil
 }

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
+	"github.com/caddy-analytics/caddy-analytics/module/background"
 	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/rescue"
@@ -49,15 +49,12 @@ type Checker struct {
 	Config
 
 	every   time.Duration // how often to look for work that is due
-	holder  string        // the name under which it takes locks
 	metrics *metrics
+	worker  *background.Worker
+	open    context.Context // ends with Close
 	numbers func(context.Context, *registry.Snapshot, *registry.Alert, *Rule, time.Time) ([]Series, error)
 	public  http.RoundTripper // sends to webhooks that alerts name
 	own     http.RoundTripper // sends to the operator's webhook
-
-	open context.Context // ends with Close
-	end  context.CancelFunc
-	done sync.WaitGroup
 
 	checks, sending *desk
 }
@@ -71,32 +68,29 @@ func New(config Config) *Checker {
 
 func newChecker(config Config) *Checker {
 	config.Settle = cmp.Or(config.Settle, defaultSettle)
+	w := background.New(config.Registry, config.Logger)
 	c := &Checker{
-		Config: config, every: pollInterval, holder: uuid.NewString(), metrics: newMetrics(),
+		Config: config, every: pollInterval, metrics: newMetrics(), worker: w, open: w.Context(),
 		public: newTransport(config.PrivateWebhooks), own: newTransport(true),
 	}
 	c.numbers = c.ask
-	c.open, c.end = context.WithCancel(context.Background())
 	c.checks, c.sending = newDesk(maxChecks, maxChecksOfProject, c.dueChecks, c.check), newDesk(maxSending, maxSendingOfProject, c.dueMessages, c.send)
 	return c
 }
 
 func (c *Checker) begin() {
-	c.done.Go(func() { c.serve(c.checks) })
-	c.done.Go(func() { c.serve(c.sending) })
+	for _, d := range []*desk{c.checks, c.sending} {
+		c.worker.Look(c.every, d.bell, func() { c.serve(d) })
+	}
 }
 
 // Close stops running work. It is done again later, by this server or another.
-func (c *Checker) Close() error {
-	c.end()
-	c.done.Wait()
-	return nil
-}
+func (c *Checker) Close() error { return c.worker.Close() }
 
 // Look makes the checker look for due work at once.
 func (c *Checker) Look() {
-	c.checks.wake()
-	c.sending.wake()
+	c.checks.bell.Ring()
+	c.sending.bell.Ring()
 }
 
 // job names an alert, and when work on it was due.
@@ -121,7 +115,7 @@ type desk struct {
 	perProject int
 	find       func(*registry.Snapshot, int64, time.Time) []job // returns the due jobs of a project
 	do         func(name)
-	woken      chan struct{}
+	bell       background.Bell
 	pauses     backoff.Pauses[name] // for jobs that an outage has ended
 
 	mu      sync.Mutex
@@ -131,48 +125,31 @@ type desk struct {
 
 func newDesk(places, perProject int, find func(*registry.Snapshot, int64, time.Time) []job, do func(name)) *desk {
 	return &desk{
-		places: make(chan struct{}, places), perProject: perProject, find: find, do: do, woken: make(chan struct{}, 1), running: map[name]bool{}, busy: map[int64]int{},
+		places: make(chan struct{}, places), perProject: perProject, find: find, do: do, bell: background.NewBell(), running: map[name]bool{}, busy: map[int64]int{},
 	}
 }
 
-func (d *desk) wake() {
-	select {
-	case d.woken <- struct{}{}:
-	default: // it will look anyway
-	}
-}
-
-// serve does the work of a desk until the checker is closed.
+// serve begins the work of a desk that is due.
 func (c *Checker) serve(d *desk) {
-	tick := time.NewTicker(c.every)
-	defer tick.Stop()
-	for {
-		snap := c.Registry.Snapshot()
-		d.pauses.Keep(func(n name) bool { return snap.Alert(n.project, n.alert) != nil })
-		for _, j := range d.round(snap, time.Now()) {
-			select {
-			case d.places <- struct{}{}:
-			case <-c.open.Done():
-				return
-			}
-			if !d.enter(j.name) {
-				<-d.places
-				continue
-			}
-			c.done.Go(func() {
-				if err := rescue.Do(c.Logger, func() error { d.do(j.name); return nil }, j.fields()...); err != nil {
-					d.pauses.Failed(j.name, time.Now())
-				}
-				d.leave(j.name)
-				<-d.places
-			})
-		}
+	snap := c.Registry.Snapshot()
+	d.pauses.Keep(func(n name) bool { return snap.Alert(n.project, n.alert) != nil })
+	for _, j := range d.round(snap, time.Now()) {
 		select {
+		case d.places <- struct{}{}:
 		case <-c.open.Done():
 			return
-		case <-d.woken:
-		case <-tick.C:
 		}
+		if !d.enter(j.name) {
+			<-d.places
+			continue
+		}
+		c.worker.Go(func() {
+			if err := rescue.Do(c.Logger, func() error { d.do(j.name); return nil }, j.fields()...); err != nil {
+				d.pauses.Failed(j.name, time.Now())
+			}
+			d.leave(j.name)
+			<-d.places
+		})
 	}
 }
 
