@@ -9,15 +9,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
+	"github.com/caddy-analytics/caddy-analytics/module/background"
 	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/rescue"
-	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -51,22 +50,18 @@ type Config struct {
 type Calculator struct {
 	Config
 
-	holder  string // the name under which it takes locks
 	metrics *metrics
-	woken   chan struct{}
-
-	open context.Context // ends with Close
-	end  context.CancelFunc
-	done sync.WaitGroup
+	worker  *background.Worker
+	open    context.Context // ends with Close
+	bell    background.Bell
 
 	mu       sync.Mutex
-	closed   bool
 	flights  map[name]*flight
 	used     map[name]time.Time // when a query last used a cohort
 	versions map[name]*versions
 
 	pauses   backoff.Pauses[name] // for calculations that an outage has ended
-	cleaning warehouse.PerShard
+	cleaning *background.PerShard
 }
 
 // name names a cohort.
@@ -79,59 +74,34 @@ func (n name) fields() []zap.Field {
 // New returns a Calculator, which begins to look for what is to be computed.
 func New(config Config) *Calculator {
 	config.Keep = cmp.Or(config.Keep, defaultKeep)
+	w := background.New(config.Registry, config.Logger)
 	c := &Calculator{
-		Config: config, holder: uuid.NewString(), metrics: newMetrics(), woken: make(chan struct{}, 1),
+		Config: config, metrics: newMetrics(), worker: w, open: w.Context(), bell: background.NewBell(), cleaning: w.PerShard(),
 		flights: map[name]*flight{}, used: map[name]time.Time{}, versions: map[name]*versions{},
 	}
-	c.open, c.end = context.WithCancel(context.Background())
-	c.done.Go(c.look)
-	c.done.Go(c.follow)
+	w.Look(pollInterval, c.bell, c.look)
+	w.Every(min(scheduleEvery, c.Keep), c.follow)
 	return c
 }
 
 // Close stops the running calculations. In the registry, their cohorts still wait for them.
-func (c *Calculator) Close() error {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.end()
-	c.done.Wait()
-	c.cleaning.Wait()
-	return nil
-}
+func (c *Calculator) Close() error { return c.worker.Close() }
 
 // Calculate starts the calculation that a cohort waits for. It returns at once.
 func (c *Calculator) Calculate(project, cohort int64) {
 	c.pauses.End(name{project, cohort})
-	c.wake()
-}
-
-func (c *Calculator) wake() {
-	select {
-	case c.woken <- struct{}{}:
-	default: // it will look anyway
-	}
+	c.bell.Ring()
 }
 
 // look begins the calculations that cohorts wait for.
 func (c *Calculator) look() {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
-		snap := c.Registry.Snapshot()
-		c.pauses.Keep(func(n name) bool { return snap.Cohort(n.project, n.cohort) != nil })
-		for _, p := range snap.Projects() {
-			for _, known := range snap.Cohorts(p.ID) {
-				if n := (name{p.ID, known.ID}); known.Calculating() && !c.pauses.Holds(n, time.Now()) {
-					c.begin(n)
-				}
+	snap := c.Registry.Snapshot()
+	c.pauses.Keep(func(n name) bool { return snap.Cohort(n.project, n.cohort) != nil })
+	for _, p := range snap.Projects() {
+		for _, known := range snap.Cohorts(p.ID) {
+			if n := (name{p.ID, known.ID}); known.Calculating() && !c.pauses.Holds(n, time.Now()) {
+				c.begin(n)
 			}
-		}
-		select {
-		case <-c.open.Done():
-			return
-		case <-c.woken:
-		case <-tick.C:
 		}
 	}
 }
@@ -152,12 +122,8 @@ func (c *Calculator) begin(n name) *flight {
 	if f := c.flights[n]; f != nil {
 		return f
 	}
-	if c.closed {
-		return nil
-	}
 	f := &flight{awaited: make(chan struct{}), ended: make(chan struct{})}
-	c.flights[n] = f
-	c.done.Go(func() {
+	begun := c.worker.Go(func() {
 		f.err = rescue.Do(c.Logger, func() error { return c.fly(n, f) }, n.fields()...)
 		if _, panicked := errors.AsType[*cache.PanicError](f.err); panicked {
 			f.err = c.postponed(n, f.err)
@@ -166,16 +132,11 @@ func (c *Calculator) begin(n name) *flight {
 		delete(c.flights, n)
 		c.mu.Unlock()
 		close(f.ended)
-		c.wake() // the cohort may have been changed in the meantime
+		c.bell.Ring() // the cohort may have been changed in the meantime
 	})
-	return f
-}
-
-// inBackground does something in the background that Close waits for, unless the calculator is closed.
-func (c *Calculator) inBackground(do func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.done.Go(do)
+	if !begun {
+		return nil
 	}
+	c.flights[n] = f
+	return f
 }

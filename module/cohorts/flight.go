@@ -20,14 +20,11 @@ func (c *Calculator) fly(n name, f *flight) error {
 	if err := c.computeReferenced(n, f); err != nil {
 		return c.postponed(n, err)
 	}
-	_, release, err := c.Registry.Lock(c.open, lockOf(n), c.holder)
+	release, err := c.worker.Lock(c.open, lockOf(n))
 	if err != nil {
 		return c.postponed(n, err)
 	}
 	defer release()
-	if err := c.Registry.Refresh(c.open); err != nil { // another server may have computed it
-		return c.postponed(n, err)
-	}
 	if known := c.Registry.Snapshot().Cohort(n.project, n.cohort); known == nil || !known.Calculating() {
 		return nil
 	}

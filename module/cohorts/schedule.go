@@ -14,26 +14,17 @@ import (
 
 // follow recomputes cohorts while something uses them, and deletes versions that nobody reads any more.
 func (c *Calculator) follow() {
-	tick := time.NewTicker(min(scheduleEvery, c.Keep))
-	defer tick.Stop()
-	for {
-		select {
-		case <-c.open.Done():
-			return
-		case now := <-tick.C:
-			snap, on := c.Registry.Snapshot(), map[string][]int64{}
-			for _, p := range snap.Projects() {
-				_ = rescue.Do(c.Logger, func() error { c.schedule(snap, p.ID, now); return nil }, zap.Int64("project", p.ID)) // it is logged
-				on[p.Shard] = append(on[p.Shard], p.ID)
+	now, snap, on := time.Now(), c.Registry.Snapshot(), map[string][]int64{}
+	for _, p := range snap.Projects() {
+		_ = rescue.Do(c.Logger, func() error { c.schedule(snap, p.ID, now); return nil }, zap.Int64("project", p.ID)) // it is logged
+		on[p.Shard] = append(on[p.Shard], p.ID)
+	}
+	for shard, projects := range on {
+		c.cleaning.Begin(shard, func() {
+			for _, project := range projects {
+				_ = rescue.Do(c.Logger, func() error { c.clean(snap, project, now); return nil }, zap.Int64("project", project)) // it is logged
 			}
-			for shard, projects := range on {
-				c.cleaning.Begin(c.Logger, shard, func() {
-					for _, project := range projects {
-						_ = rescue.Do(c.Logger, func() error { c.clean(snap, project, now); return nil }, zap.Int64("project", project)) // it is logged
-					}
-				})
-			}
-		}
+		})
 	}
 }
 
@@ -119,7 +110,7 @@ func (c *Calculator) seen(n name, current uint64, now time.Time) *versions {
 // deletes versions known to be ours.
 func (c *Calculator) dropOld(n name, v *versions, foreign bool) error {
 	ctx, cancel := context.WithTimeout(c.open, time.Second)
-	_, release, err := c.Registry.Lock(ctx, lockOf(n), c.holder)
+	_, release, err := c.Registry.Lock(ctx, lockOf(n), c.worker.Holder)
 	cancel()
 	if err != nil {
 		return nil // it is being computed

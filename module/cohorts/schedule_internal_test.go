@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/module/background"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
@@ -65,7 +66,7 @@ func TestSchedule(t *testing.T) {
 	}
 	c := &Calculator{
 		Config: Config{Registry: reg, InUse: func(_ *registry.Snapshot, _, cohort int64) bool { return cohort == saved || cohort == static }},
-		open:   context.Background(), woken: make(chan struct{}, 1), used: map[name]time.Time{{1, queried}: now},
+		open:   context.Background(), bell: background.NewBell(), used: map[name]time.Time{{1, queried}: now},
 	}
 	for _, tt := range []struct {
 		after time.Duration

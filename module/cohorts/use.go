@@ -54,7 +54,7 @@ func (c *Calculator) Used(ctx context.Context, project int64, cohorts []int64) (
 			}
 			waited = true
 		case !known.Calculating() && now.Sub(known.LastCalculation) > usedAge && due(known, now):
-			c.inBackground(func() { c.ask(n) })
+			c.worker.Go(func() { c.ask(n) })
 		}
 	}
 	if !waited {
@@ -68,7 +68,7 @@ func (c *Calculator) ask(n name) {
 	ctx, cancel := context.WithTimeout(c.open, time.Minute)
 	defer cancel()
 	if _, err := c.Registry.AwaitCohort(ctx, n.project, n.cohort); err == nil {
-		c.wake()
+		c.bell.Ring()
 	}
 }
 
