@@ -61,7 +61,7 @@ func newWorld(tb testing.TB) *world {
 		}
 	})
 	results, err := cache.New(cache.Config{
-		MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: execution.IsOutage, IsRefusal: execution.IsRefusal, RefreshRetry: time.Hour, // not within a test
+		MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: execution.StaleIsBetter, IsRefusal: execution.IsRefusal, RefreshRetry: time.Hour, // not within a test
 	})
 	if err != nil {
 		tb.Fatal(err)

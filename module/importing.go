@@ -52,7 +52,7 @@ func (a *App) openImports(rt *runtime, cacheKey string) (*importing, error) {
 		one := &importer{rt: small, folder: folder}
 		one.spool.Store(int64(a.Limits.ImportSize)) // imports begin at once
 		service, err := imports.New(imports.Config{
-			Folder: folder, Logger: a.logger.Named("imports"), Run: one.file, Transient: execution.IsOutage,
+			Folder: folder, Logger: a.logger.Named("imports"), Run: one.file, Transient: execution.StaleIsBetter,
 			Gone: func(project int64) bool { return small.registry.Snapshot().Removal(project) != nil },
 		})
 		if err != nil {

@@ -56,7 +56,7 @@ func startServers(t *testing.T, n int) *servers {
 	folder := t.TempDir()
 	for i := range n {
 		reg, house := warehousetest.Open(t, folder, clickhouse.Config{DSN: engine.DSN(), Embedded: true})
-		results, err := cache.New(cache.Config{MaxBytes: 64 << 20, Stale: time.Hour, IsOutage: execution.IsOutage, IsRefusal: execution.IsRefusal})
+		results, err := cache.New(cache.Config{MaxBytes: 64 << 20, Stale: time.Hour, IsOutage: execution.StaleIsBetter, IsRefusal: execution.IsRefusal})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -363,7 +363,7 @@ type results struct {
 
 func openResults(ctx context.Context, a *App, shards *warehouse.Shards) (*results, func() error, error) {
 	c, err := cache.New(cache.Config{
-		MaxBytes: int64(a.Cache.MaxSize), Stale: time.Duration(*a.Cache.Stale), IsOutage: execution.IsOutage, IsRefusal: execution.IsRefusal,
+		MaxBytes: int64(a.Cache.MaxSize), Stale: time.Duration(*a.Cache.Stale), IsOutage: execution.StaleIsBetter, IsRefusal: execution.IsRefusal,
 		RefreshTimeout: time.Duration(a.Limits.MaxExecutionTime) + 10*time.Second, Report: a.reportLoad,
 	})
 	if err != nil {

@@ -171,9 +171,10 @@ func (c *Checker) record(a *registry.Alert, found *registry.CheckedAlert, failur
 	return nil
 }
 
-// isOutage reports whether an error says nothing about the alert, so that the same check may succeed later.
+// isOutage reports whether an error says nothing about the alert, so that the same check may succeed later. Even a query
+// that takes too long says nothing about it: at other times, or from the cache, the insight may have an answer.
 func isOutage(err error) bool {
-	return err != nil && (errors.Is(err, errStale) || execution.IsOutage(err) || execution.IsRefusal(err) || errors.Is(err, context.Canceled) ||
+	return err != nil && (errors.Is(err, errStale) || execution.StaleIsBetter(err) || execution.IsRefusal(err) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, execution.ErrStopped))
 }
 

@@ -1,5 +1,5 @@
-// Package backoff says which errors are outages, and how long to wait before work that an outage has ended is tried again: a second at first, and
-// twice as long after each failure, up to a minute.
+// Package backoff says how long to wait before work that an outage has ended is tried again: a second at first, and twice as long after each failure, up
+// to a minute.
 package backoff
 
 import (

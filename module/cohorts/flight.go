@@ -9,7 +9,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
-	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -127,7 +126,7 @@ func (c *Calculator) compute(n name, place *admission.Place) error {
 	case errors.Is(err, errSuperseded), errors.Is(context.Cause(ctx), errSuperseded) && !errors.Is(err, registry.ErrInDoubt):
 		c.metrics.calculations.WithLabelValues(superseded).Inc()
 		return nil
-	case backoff.IsOutage(err):
+	case execution.MayPass(err):
 		return c.postponed(n, err)
 	}
 	return r.fail(err)

@@ -13,7 +13,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
-	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -79,7 +78,7 @@ func (r *run) settle(ctx context.Context) error {
 	settled, err := settle(context.WithoutCancel(ctx), r.project, r.cohort, r.version, count, time.Now())
 	switch {
 	case err != nil:
-		return &backoff.OutageError{Err: err}
+		return &execution.OutageError{Err: err}
 	case !settled:
 		return errSuperseded
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
-	"github.com/caddy-analytics/caddy-analytics/module/backoff"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -52,7 +52,7 @@ func (r *run) settleStatic(ctx context.Context) error {
 	settled, err := r.Registry.SwapCohort(context.WithoutCancel(ctx), r.project, r.cohort, r.version, count, time.Now())
 	switch {
 	case err != nil:
-		return &backoff.OutageError{Err: err}
+		return &execution.OutageError{Err: err}
 	case !settled:
 		return errSuperseded
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
-	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
@@ -228,26 +227,6 @@ func (e *Executor) isPast(ctx context.Context, c *Caller, q *Query, entry *cache
 func (e *Executor) Forget(endpoint *registry.Endpoint) {
 	e.Metrics.forget(endpoint.Project, endpoint.Name)
 	e.Limits.Forget(endpoint.ID)
-}
-
-// IsRefusal reports whether an error is a refusal by a limit.
-func IsRefusal(err error) bool {
-	_, refused := refusedBy(err)
-	return refused
-}
-
-// IsOutage reports whether an error is a failure that is not the query's fault: a stale answer is better than such an error.
-func IsOutage(err error) bool {
-	var e *clickhouse.Error
-	if !errors.As(err, &e) {
-		return false
-	}
-	switch e.Kind {
-	case clickhouse.Unavailable, clickhouse.Busy, clickhouse.Timeout, clickhouse.Memory, clickhouse.Internal:
-		return true
-	case clickhouse.UserError, clickhouse.Unrunnable, clickhouse.TooSlow, clickhouse.TooLarge:
-	}
-	return false
 }
 
 // ForgetProject drops the counters of a deleted project, and what is cached about its schema.

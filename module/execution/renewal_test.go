@@ -56,7 +56,7 @@ func startWith(t *testing.T, config clickhouse.Config) *server {
 	t.Helper()
 	config.DSN, config.Embedded = engine.DSN(), true
 	reg, house := warehousetest.Open(t, t.TempDir(), config)
-	results, err := cache.New(cache.Config{MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: execution.IsOutage})
+	results, err := cache.New(cache.Config{MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: execution.StaleIsBetter})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
-	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -90,7 +89,7 @@ func (f *Filler) fill(n name, place *admission.Place) {
 	switch {
 	case errors.Is(err, errSuperseded), errors.Is(context.Cause(ctx), errSuperseded):
 		f.metrics.fills.WithLabelValues(superseded).Inc()
-	case backoff.IsOutage(err):
+	case execution.MayPass(err):
 		f.postponed(n, err)
 	default:
 		r.fail(err)
@@ -172,7 +171,7 @@ func (r *run) settle(ctx context.Context) error {
 		registry.Table{AsOf: r.began, Took: took, Rows: rows, Of: plan.Mark})
 	switch {
 	case err != nil:
-		return &backoff.OutageError{Err: err}
+		return &execution.OutageError{Err: err}
 	case !swapped:
 		return errSuperseded
 	}

@@ -222,7 +222,7 @@ func (s *Endpoints) setTable(
 	reason, err := s.whyImpossible(ctx, c, of)
 	inherits := renewed && update.Table.On == nil
 	switch {
-	case err != nil && inherits && execution.IsOutage(err):
+	case err != nil && inherits && execution.StaleIsBetter(err):
 		return nil, nil // the version before it has a table, so the new one gets one as soon as ClickHouse answers
 	case err != nil:
 		return nil, err

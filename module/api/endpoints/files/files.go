@@ -38,7 +38,7 @@ type Plan struct {
 
 // IsPassing reports whether an error says nothing about the files: ClickHouse can't be asked, or too many queries run.
 func IsPassing(err error) bool {
-	return execution.IsOutage(err) || execution.IsRefusal(err) || errors.Is(err, admission.ErrTooLong) || errors.Is(err, admission.ErrQueueFull)
+	return execution.StaleIsBetter(err) || execution.IsRefusal(err) || errors.Is(err, admission.ErrTooLong) || errors.Is(err, admission.ErrQueueFull)
 }
 
 // planner makes a Plan.

@@ -81,7 +81,7 @@ func (d *describer) describe(ctx context.Context, compiled *compiler.Compiled) (
 		answer := api.EngineError(failure)
 		answer.Attr = "query"
 		return nil, answer
-	case execution.IsOutage(err), errors.Is(err, context.DeadlineExceeded):
+	case execution.StaleIsBetter(err), errors.Is(err, context.DeadlineExceeded):
 		found = nil
 	case err != nil:
 		return nil, fmt.Errorf("describing a query: %w", err)
