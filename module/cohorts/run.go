@@ -2,7 +2,6 @@ package cohorts
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -142,8 +141,7 @@ func notComputed(c *registry.Cohort) string {
 
 // comment tells an operator what the query is for.
 func (r *run) comment() string {
-	text, _ := json.Marshal(map[string]any{"product": "caddy-analytics", "project": r.project, "cohort": r.cohort, "version": r.version})
-	return string(text)
+	return execution.Comment(r.project, map[string]any{"cohort": r.cohort, "version": r.version})
 }
 
 // failureError is the reason why a cohort can't be computed, in words for its author.

@@ -17,18 +17,15 @@ import (
 // are known, it assumes our own layout. readable reports whether the caller may read a held table.
 func (e *Executor) Complete(
 	ctx context.Context, c *Caller, asked *query.Autocomplete, readable func(table string) bool,
-) (found *complete.Completion, err error) {
+) (*complete.Completion, error) {
 	of := c.Snapshot.Schema(c.Project.ID)
 	db := *e.databaseWith(of, cmp.Or(e.Shards.Of(of.Project.ID).Known(), schema.NativeLayout()))
 	db.Readable = readable
 	env := e.compilerEnv(c.Snapshot, c.Project.ID, &db, c.Start)
 	catalog := compiler.Catalog{Properties: propertiesOf(of.Properties)}
-	err = e.CompilesOf(c.Key, c.Share, c.Project.ID).do(ctx, func(expired func() error) error {
-		env.Expired = expired
-		found, err = compiler.Complete(asked, env, catalog)
-		return err
+	return compileWith(ctx, e.CompilesOf(c.Key, c.Share, c.Project.ID), env, func(env compiler.Env) (*complete.Completion, error) {
+		return compiler.Complete(asked, env, catalog)
 	})
-	return found, err
 }
 
 // propertiesOf lists the property definitions of a scope. all is sorted by scope, group type index and name, so that the definitions of a scope are

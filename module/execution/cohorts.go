@@ -24,11 +24,5 @@ func (e *Executor) CompileCohort(ctx context.Context, snap *registry.Snapshot, p
 		return nil, err
 	}
 	env := e.compilerEnv(snap, project, db, now)
-	var compiled *compiler.Compiled
-	err = e.CompilesOf(nil, nil, project).do(ctx, func(expired func() error) error {
-		env.Expired = expired
-		compiled, err = compiler.CompileCohort(d, env)
-		return err
-	})
-	return compiled, err
+	return compileWith(ctx, e.CompilesOf(nil, nil, project), env, func(env compiler.Env) (*compiler.Compiled, error) { return compiler.CompileCohort(d, env) })
 }

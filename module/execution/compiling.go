@@ -88,6 +88,16 @@ func (c *Compiles) do(ctx context.Context, compile func(expired func() error) er
 	return compile(c.hasExpired)
 }
 
+// compileWith compiles something with an env, in its turn: see [Compiles.do].
+func compileWith[T any](ctx context.Context, c *Compiles, env compiler.Env, compile func(compiler.Env) (T, error)) (out T, err error) {
+	err = c.do(ctx, func(expired func() error) (err error) {
+		env.Expired = expired
+		out, err = compile(env)
+		return err
+	})
+	return out, err
+}
+
 // hasExpired asks the current compile: pieces are compiled in a turn of their own, but with the env of the query's compile.
 func (c *Compiles) hasExpired() error { return c.expired() }
 

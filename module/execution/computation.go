@@ -304,7 +304,7 @@ func (x *Computation) Admit(ctx context.Context, awaited <-chan struct{}, now ti
 // compiledQuery returns the compiled query as sent to ClickHouse. Its comment tells an operator who asked and the id that the query has here; of the
 // client's own text it holds only the label.
 func (x *Computation) compiledQuery(c *compiler.Compiled, id string, stored *Stored) clickhouse.Query {
-	comment := map[string]any{"product": "caddy-analytics", "project": x.Project.ID, "query_id": id}
+	comment := map[string]any{"query_id": id}
 	if x.Key != nil {
 		comment["key"] = x.Key.ID
 	}
@@ -314,12 +314,18 @@ func (x *Computation) compiledQuery(c *compiler.Compiled, id string, stored *Sto
 	if x.query.Endpoint != nil {
 		comment["endpoint"], comment["version"] = x.query.Endpoint.Name, x.query.Version.Number
 	}
-	q := QueryOf(c, x.Project.ID, string(jsontext.Append(nil, comment)))
+	q := QueryOf(c, x.Project.ID, Comment(x.Project.ID, comment))
 	q.ID = id
 	if stored != nil {
 		q.Tables = []string{stored.Table.Name()}
 	}
 	return q
+}
+
+// Comment returns the comment of a query of a project, which tells an operator what it is for. It adds to the fields, which hold no text of a client but names.
+func Comment(project int64, fields map[string]any) string {
+	fields["product"], fields["project"] = "caddy-analytics", project
+	return string(jsontext.Append(nil, fields))
 }
 
 // QueryOf returns a project's compiled query as sent to ClickHouse, with a comment in JSON; empty for none.
@@ -493,12 +499,7 @@ func (e *Executor) compileFor(
 	}
 	env := e.compilerEnv(snap, c.project, db, now)
 	env.Mode, env.PlainValues = q.Rows, q.Endpoint != nil
-	var compiled *compiler.Compiled
-	err = c.do(ctx, func(expired func() error) error {
-		env.Expired = expired
-		compiled, err = compiler.Compile(q.Node, env)
-		return err
-	})
+	compiled, err := compileWith(ctx, c, env, func(env compiler.Env) (*compiler.Compiled, error) { return compiler.Compile(q.Node, env) })
 	if err != nil {
 		return nil, &QueryError{Text: q.Text, Err: err}
 	}
@@ -521,7 +522,7 @@ func (m *QueryError) Unwrap() error { return m.Err }
 // table; nil if it may.
 func (e *Executor) Describe(
 	ctx context.Context, c *Caller, asked *query.Metadata, denied func(table string) error,
-) (about *compiler.Metadata, err error) {
+) (*compiler.Metadata, error) {
 	db, err := e.Database(ctx, c.Snapshot.Schema(c.Project.ID))
 	if err != nil {
 		return nil, err
@@ -530,10 +531,7 @@ func (e *Executor) Describe(
 	described.Held = func(table string) ([][]any, error) { return nil, denied(table) } // only the columns are needed
 	described.Readable = func(table string) bool { return denied(table) == nil }
 	env := e.compilerEnv(c.Snapshot, c.Project.ID, &described, c.Start)
-	err = e.CompilesOf(c.Key, c.Share, c.Project.ID).do(ctx, func(expired func() error) error {
-		env.Expired = expired
-		about, err = compiler.Describe(asked, env)
-		return err
+	return compileWith(ctx, e.CompilesOf(c.Key, c.Share, c.Project.ID), env, func(env compiler.Env) (*compiler.Metadata, error) {
+		return compiler.Describe(asked, env)
 	})
-	return about, err
 }

@@ -21,11 +21,8 @@ func (e *Executor) CompileListed(ctx context.Context, snap *registry.Snapshot, c
 		return clickhouse.Fill{}, err
 	}
 	env := e.compilerEnv(snap, c.Project, db, now)
-	var compiled *compiler.Compiled
-	err = e.CompilesOf(nil, nil, c.Project).do(ctx, func(expired func() error) error {
-		env.Expired = expired
-		compiled, err = compiler.CompileListed(node, env)
-		return err
+	compiled, err := compileWith(ctx, e.CompilesOf(nil, nil, c.Project), env, func(env compiler.Env) (*compiler.Compiled, error) {
+		return compiler.CompileListed(node, env)
 	})
 	if err != nil {
 		return clickhouse.Fill{}, err

@@ -65,13 +65,9 @@ func (e *Executor) PlanTable(ctx context.Context, snap *registry.Snapshot, c *Co
 	}
 	env := e.compilerEnv(snap, of.Project, db, now)
 	env.PlainValues = true
-	var plan *materialize.Plan
-	err = c.do(ctx, func(expired func() error) error {
-		env.Expired = expired
-		plan, err = materialize.New(of.Node, env, materialize.Options{Endpoint: of.Endpoint, Version: of.Version, Buckets: of.Buckets, Optional: of.Optional})
-		return err
+	return compileWith(ctx, c, env, func(env compiler.Env) (*materialize.Plan, error) {
+		return materialize.New(of.Node, env, materialize.Options{Endpoint: of.Endpoint, Version: of.Version, Buckets: of.Buckets, Optional: of.Optional})
 	})
-	return plan, err
 }
 
 // knownTable is a cached plan, or the reason why there is none, with its inputs besides the version.
@@ -134,11 +130,8 @@ func (x *Computation) compileStored(ctx context.Context, now time.Time) (*compil
 	}
 	env := x.exec.compilerEnv(x.Snapshot, x.Project.ID, db, now)
 	env.Mode, env.PlainValues = x.query.Rows, true
-	var compiled *compiler.Compiled
-	err = x.compiles.do(ctx, func(expired func() error) error {
-		env.Expired = expired
-		compiled, err = stored.Plan.Read(materialize.Run{Table: stored.Table.Name(), Filled: stored.AsOf, Values: stored.Values}, env)
-		return err
+	compiled, err := compileWith(ctx, x.compiles, env, func(env compiler.Env) (*compiler.Compiled, error) {
+		return stored.Plan.Read(materialize.Run{Table: stored.Table.Name(), Filled: stored.AsOf, Values: stored.Values}, env)
 	})
 	if x.compiles.counted > 0 {
 		x.counted.Store(true)

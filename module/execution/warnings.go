@@ -136,11 +136,8 @@ func (e *Executor) UnseenEvents(ctx context.Context, c *Caller, asked *query.Met
 		return nil
 	}
 	env := e.compilerEnv(c.Snapshot, c.Project.ID, db, c.Start)
-	var mentions []compiler.Mention
-	err = e.CompilesOf(c.Key, c.Share, c.Project.ID).do(ctx, func(expired func() error) (err error) {
-		env.Expired = expired
-		mentions, err = compiler.Mentions(asked.HogQL(), env)
-		return err
+	mentions, err := compileWith(ctx, e.CompilesOf(c.Key, c.Share, c.Project.ID), env, func(env compiler.Env) ([]compiler.Mention, error) {
+		return compiler.Mentions(asked.HogQL(), env)
 	})
 	mentions = slices.DeleteFunc(mentions, func(m compiler.Mention) bool { return !m.IsEvent() })
 	if mentions = e.Names.unseen(c.Project.ID, mentions); err != nil || len(mentions) == 0 {
@@ -151,7 +148,6 @@ func (e *Executor) UnseenEvents(ctx context.Context, c *Caller, asked *query.Met
 		return nil
 	}
 	defer place.Leave()
-	env.Expired = nil // the turn to compile is over
 	for _, w := range (lookup{e, c.Project.ID, place, env}).warnings(ctx, mentions, asked.Query) {
 		list = append(list, w.Notice)
 	}
@@ -245,8 +241,7 @@ func (l lookup) ask(ctx context.Context, node *query.HogQL) ([]string, error) {
 		return nil, err
 	}
 	rows := cache.NewBuilder(cache.Limits{MaxBytes: maxNameBytes})
-	comment := jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": l.project, "names": true})
-	q := QueryOf(compiled, l.project, string(comment))
+	q := QueryOf(compiled, l.project, Comment(l.project, map[string]any{"names": true}))
 	if _, err := l.exec.Shards.Of(l.project).Query(ctx, l.place, q, sink{rows: rows}); err != nil {
 		return nil, fmt.Errorf("looking for names: %w", err)
 	}

@@ -2,7 +2,6 @@ package materialize
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -244,8 +243,7 @@ func subject(m registry.Materialized) (execution.Subject, error) {
 
 // comment tells an operator what the query is for.
 func (r *run) comment(m registry.Materialized) string {
-	text, _ := json.Marshal(map[string]any{"product": "caddy-analytics", "project": r.project, "endpoint": m.Name, "version": r.version, "fill": r.fill})
-	return string(text)
+	return execution.Comment(r.project, map[string]any{"endpoint": m.Name, "version": r.version, "fill": r.fill})
 }
 
 // fail records why the table can't be filled.

@@ -13,7 +13,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/columntype"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
-	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -73,8 +72,8 @@ func (d *describer) describe(ctx context.Context, compiled *compiler.Compiled) (
 	}
 	ctx, cancel := context.WithDeadline(ctx, d.until)
 	defer cancel()
-	comment := jsontext.Append(nil, map[string]any{"product": "caddy-analytics", "project": d.project.ID, "describe": true})
-	found, err := d.exec.Shards.Of(d.project.ID).Describe(ctx, d.place, execution.QueryOf(compiled, d.project.ID, string(comment)))
+	comment := execution.Comment(d.project.ID, map[string]any{"describe": true})
+	found, err := d.exec.Shards.Of(d.project.ID).Describe(ctx, d.place, execution.QueryOf(compiled, d.project.ID, comment))
 	var failure *clickhouse.Error
 	switch {
 	case errors.As(err, &failure) && failure.ByQuery():
