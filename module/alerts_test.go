@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,7 +135,7 @@ func TestAlertsOfInsights(t *testing.T) {
 		if err := errors.Join(json.Unmarshal(answer.Body.Bytes(), &got), json.Unmarshal(answer.Body.Bytes(), &one)); err != nil || answer.Code != http.StatusOK {
 			t.Fatalf("%s: %d %s", path, answer.Code, answer.Body)
 		}
-		all := append(got.Results, one)
+		all := append(slices.Clone(got.Results), one)
 		for _, tile := range got.Tiles {
 			all = append(all, tile.Insight)
 		}

@@ -234,7 +234,8 @@ func TestColumnsThatAreNotDescribed(t *testing.T) {
 	}{
 		{"unknown types", []registry.Column{{Name: "a", Type: "unknown"}, {Name: "b", Type: "unknown"}}, known},
 		{
-			"a known and an unknown one", []registry.Column{{Name: "a", Type: "unknown"}, {Name: "b", Type: "string", ClickHouse: "String"}},
+			"a known and an unknown one",
+			[]registry.Column{{Name: "a", Type: "unknown"}, {Name: "b", Type: "string", ClickHouse: "String"}},
 			[]registry.Column{known[0], {Name: "b", Type: "string", ClickHouse: "String"}},
 		},
 		{"another name", []registry.Column{{Name: "a", Type: "unknown"}, {Name: "c", Type: "unknown"}}, []registry.Column{known[0], {Name: "c", Type: "unknown"}}},

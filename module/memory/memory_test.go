@@ -12,6 +12,7 @@ import (
 
 // now returns a context that gives up at once where a loan would have to wait.
 func now(t *testing.T) context.Context {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx

@@ -248,7 +248,7 @@ func (l *Log) read(newest, most uint64) []Run {
 		}
 		r := Run{
 			At: time.UnixMicro(int64(words[0])).UTC(), Took: time.Duration(words[1]), Version: int(words[4] >> 32), Rows: int(int32(words[4])), //nolint:gosec // as add wrote them
-			Status: int(words[5] >> 8 & 0xffffff), Cache: cache.Status(words[5] & 0xff), Source: Source(words[5] >> 32), Code: code,
+			Status: int(words[5] >> 8 & 0xffffff), Cache: cache.Status(words[5] & 0xff), Source: Source(words[5] >> 32 & 0xff), Code: code,
 			Number: n, Key: by.Key, Customer: by.Customer,
 		}
 		binary.BigEndian.PutUint64(r.Execution[:8], words[2])
