@@ -10,6 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/module/memory"
 )
 
 // event is an event in JSON.
@@ -85,7 +86,11 @@ func (s *People) listEvents(ctx context.Context, c *api.Caller, in *api.Input) (
 	if shown < len(found) || len(found) == maxEvents {
 		page.next = f.next(in, found, shown)
 	}
-	return page.response().With(got.Quotas), nil
+	res := page.response().With(got.Quotas)
+	if res.Stream != nil { // the events stay in memory until the client has them
+		err = api.MemoryError(in.Memory.Take(ctx, int64(page.size())))
+	}
+	return res, err
 }
 
 // eventPage is a page of a list of events. It has as many as the caller asked for, however large they are, because clients that page by offset take a
@@ -109,6 +114,14 @@ func (p *eventPage) response() *api.Response {
 	}}
 }
 
+// size returns roughly how many bytes the events take.
+func (p *eventPage) size() (bytes int) {
+	for _, one := range p.events {
+		bytes += len(one.Properties) + len(one.ElementsChain)
+	}
+	return bytes
+}
+
 // append appends events to dst, from a given one, until it has a size. It returns the number of the first event that it left out.
 func (p *eventPage) append(dst []byte, from, size int) (body []byte, rest int) {
 	for ; from < len(p.events) && len(dst) < size; from++ {
@@ -122,10 +135,8 @@ func (p *eventPage) append(dst []byte, from, size int) (body []byte, rest int) {
 	return dst, from
 }
 
-const (
-	pieceSize   = 64 << 10        // roughly how much of a page is encoded at a time, in bytes
-	sendTimeout = 2 * time.Minute // how long a client may take to receive a piece
-)
+// pieceSize is roughly how much of a page is encoded at a time, in bytes.
+const pieceSize = 64 << 10
 
 // send sends the beginning of a page, and then the events from a given one. It ends early only if the client is gone.
 func (p *eventPage) send(w http.ResponseWriter, piece []byte, rest int) {
@@ -133,12 +144,12 @@ func (p *eventPage) send(w http.ResponseWriter, piece []byte, rest int) {
 	w.Header()["Cache-Control"] = []string{"no-store"}
 	w.WriteHeader(http.StatusOK)
 	connection := http.NewResponseController(w)
+	_ = connection.SetWriteDeadline(memory.Deadline(time.Now(), p.size())) // otherwise, the connection's own timeouts apply
 	for {
 		last := rest == len(p.events)
 		if last {
 			piece = append(piece, `]}`...)
 		}
-		_ = connection.SetWriteDeadline(time.Now().Add(sendTimeout)) // otherwise, the connection's own timeouts apply
 		if _, err := w.Write(piece); err != nil {
 			return
 		}
