@@ -2,6 +2,7 @@ package module
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -236,5 +237,56 @@ func TestActionList(t *testing.T) {
 	}
 	if got := w.send(t, http.MethodGet, actionsPath+"?limit=x", ""); got.Code != http.StatusBadRequest {
 		t.Errorf("a limit that is not a number: %d %s", got.Code, got.Body)
+	}
+}
+
+// TestListOfActions: the list has the actions that its parameters name, in the order that they name.
+func TestListOfActions(t *testing.T) {
+	w := actionsWorld(t)
+	w.newAction(t, `{"name": "beta", "tags": ["x", "y"], "pinned_at": "2026-01-02T00:00:00Z"}`)
+	w.newAction(t, `{"name": "Alpha", "tags": ["y"]}`)
+	first := w.key.User
+	w.key, w.secret = w.newKey(t, w.project.ID, registry.Personal, "action:write")
+	w.newAction(t, `{"name": "gamma"}`)
+	for _, tt := range []struct{ query, want string }{
+		{"", "gamma Alpha beta"},
+		{"search=A", "gamma Alpha beta"},
+		{"search=alp", "Alpha"},
+		{`tags=["x","z"]`, "beta"},
+		{`tags=["y"]`, "Alpha beta"},
+		{`tags=[]`, "gamma Alpha beta"},
+		{fmt.Sprintf("created_by=%d", first), "Alpha beta"},
+		{fmt.Sprintf("created_by=%d,%d", first, w.key.User), "gamma Alpha beta"},
+		{"created_by=99", ""},
+		{"ordering=name", "Alpha beta gamma"},
+		{"ordering=-name", "gamma beta Alpha"},
+		{"ordering=created_at", "beta Alpha gamma"},
+		{"ordering=-created_by", "gamma Alpha beta"},
+		{"ordering=-pinned_at&limit=1", "beta"},
+		{"created_by=me", "400 created_by"},
+		{"tags=x", "400 tags"},
+		{"ordering=steps", "400 ordering"},
+	} {
+		t.Run(tt.query, func(t *testing.T) {
+			answer := w.send(t, http.MethodGet, actionsPath+"?"+strings.ReplaceAll(tt.query, `"`, "%22"), "")
+			var list struct {
+				Results []struct{ Name string }
+				Attr    string
+			}
+			if err := json.Unmarshal(answer.Body.Bytes(), &list); err != nil {
+				t.Fatalf("%v: %s", err, answer.Body)
+			}
+			var names []string
+			for _, one := range list.Results {
+				names = append(names, one.Name)
+			}
+			got := strings.Join(names, " ")
+			if answer.Code != http.StatusOK {
+				got = fmt.Sprint(answer.Code, " ", list.Attr)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/references"
@@ -42,40 +41,6 @@ func find(c *api.Caller, in *api.Input) (*registry.Action, error) {
 		}
 	}
 	return nil, api.NotFound("Not found.")
-}
-
-// list answers GET actions/: actions that are not deleted, newest first. They are all on one page unless the caller sets a limit.
-func (s *Actions) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
-	limit, offset, err := in.PageParams()
-	if err != nil {
-		return nil, err
-	}
-	found := matching(c.Snapshot.Actions(c.Project.ID), in.URL.Query().Get("search"))
-	if in.URL.Query().Get("limit") == "" {
-		limit = len(found)
-	}
-	out, uses := api.NewList(len(found), limit, offset), s.References.Of(c.Snapshot, c.Project.ID)
-	part := found[min(offset, len(found)):]
-	for _, a := range part[:min(limit, len(part))] {
-		if !out.Add(recordOf(c, a, uses).json()) {
-			break
-		}
-	}
-	return out.Response(in), nil
-}
-
-// matching returns the actions whose names contain search, ignoring case.
-func matching(all []*registry.Action, search string) []*registry.Action {
-	if search == "" {
-		return all
-	}
-	var found []*registry.Action
-	for _, a := range all {
-		if strings.Contains(strings.ToLower(api.Deref(a.Name)), strings.ToLower(search)) {
-			found = append(found, a)
-		}
-	}
-	return found
 }
 
 func (s *Actions) get(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -75,8 +76,11 @@ func listMembers(_ context.Context, c *api.Caller, in *api.Input) (*api.Response
 		}
 	}
 	email, search := given.Get("email"), strings.ToLower(given.Get("search"))
+	domain, levels := strings.ToLower(given.Get("email_domain")), given.Get("levels")
 	all = slices.DeleteFunc(all, func(m memberRecord) bool {
 		return email != "" && !strings.EqualFold(m.User.Email, email) || m.UpdatedAt.Before(since) ||
+			domain != "" && !strings.HasSuffix(strings.ToLower(m.User.Email), "@"+strings.TrimPrefix(domain, "@")) ||
+			levels != "" && !slices.Contains(strings.Split(levels, ","), strconv.Itoa(m.Level)) ||
 			!strings.Contains(strings.ToLower(m.User.Email), search) && !strings.Contains(strings.ToLower(m.User.FirstName), search)
 	})
 	slices.SortStableFunc(all, func(a, b memberRecord) int {
