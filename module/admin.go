@@ -310,7 +310,7 @@ func adminCreateKey(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, e
 	return recordKey(rt.registry.Snapshot(), key, secret), nil
 }
 
-// createKey creates an operator's key. The labels of a project's secret keys are unique (contract section 6.3), but an operator's label is only a
+// createKey creates an operator's key. The labels of a project's secret keys are unique (contract api.md, section 6.3), but an operator's label is only a
 // note: if it is taken, it gets a number.
 func createKey(ctx context.Context, keys *registry.Registry, wanted registry.NewKey, now time.Time) (*registry.Key, string, error) {
 	label := strings.TrimSpace(wanted.Label)

@@ -19,7 +19,7 @@ import (
 // broken puts each member of an answer on its own line, for a readable difference.
 func broken(body string) string { return strings.ReplaceAll(body, `,"`, ",\n\"") }
 
-// TestRunBody pins the whole body of a run: fields, order and forms (contract section 5.4).
+// TestRunBody pins the whole body of a run: fields, order and forms (contract api.md, section 5.4).
 func TestRunBody(t *testing.T) {
 	w := newWorld(t)
 	e := w.newEndpoint(t, "daily", "select n from events")
@@ -47,7 +47,7 @@ func TestRunBody(t *testing.T) {
 	}
 }
 
-// TestQueryBody pins the whole body of the query route (contract section 1.5), the debug fields with it.
+// TestQueryBody pins the whole body of the query route (contract api.md, section 1.5), the debug fields with it.
 func TestQueryBody(t *testing.T) {
 	w := newWorld(t)
 	const body = `{"query": {"kind": "HogQLQuery", "query": "select n from events"}}`

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestKeyInBody checks where a key is looked for, and that only the first one found is tried: contract section 6.1.
+// TestKeyInBody checks where a key is looked for, and that only the first one found is tried: contract api.md, section 6.1.
 func TestKeyInBody(t *testing.T) {
 	w := newWorld(t)
 	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")

@@ -21,7 +21,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestAuthorizeOrder checks which refusal takes precedence: contract section 6.4.
+// TestAuthorizeOrder checks which refusal takes precedence: contract api.md, section 6.4.
 func TestAuthorizeOrder(t *testing.T) {
 	w := newWorld(t)
 	other := w.newProject(t)

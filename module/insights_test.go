@@ -154,7 +154,7 @@ func TestInsightsSideBySide(t *testing.T) {
 }
 
 // TestInsightWithoutClickHouse: an insight is shown whatever happens to its query, unless the query itself is wrong or the key's rate is spent
-// (contract section 4.4).
+// (contract api.md, section 4.4).
 func TestInsightWithoutClickHouse(t *testing.T) {
 	w, i := insightWorld(t)
 	w.loseClickHouse(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 )
 
-// TestQueryActions tests the addresses besides POST query/: contract section 1.1.
+// TestQueryActions tests the addresses besides POST query/: contract api.md, section 1.1.
 func TestQueryActions(t *testing.T) {
 	w := newWorld(t)
 	const unknown = "400 parse_error: JSON parse error - 1 validation error for QueryRequest\n"

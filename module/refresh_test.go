@@ -72,7 +72,7 @@ func told(tb testing.TB, answer *httptest.ResponseRecorder) string {
 	return out
 }
 
-// TestRefreshModes goes through the table of contract section 1.3. ClickHouse is down, so an answer computed while the caller waits is a 503, or a
+// TestRefreshModes goes through the table of contract api.md, section 1.3. ClickHouse is down, so an answer computed while the caller waits is a 503, or a
 // stale answer marked as such.
 func TestRefreshModes(t *testing.T) {
 	const (

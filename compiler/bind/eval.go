@@ -250,7 +250,7 @@ func (b *binder) evalCompare(c *hogql.Compare) (any, bool) {
 				return order >= 0, true
 			}
 		}
-		if left == nil || right == nil { // contract: section 10
+		if left == nil || right == nil { // contract: hogql.md, section 10
 			return false, true
 		}
 	case hogql.InCohort, hogql.NotInCohort, hogql.Like, hogql.NotLike, hogql.ILike, hogql.NotILike,

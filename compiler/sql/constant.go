@@ -19,7 +19,7 @@ func (p *printer) value(v any, at hogql.Span) {
 	switch v := v.(type) {
 	case nil:
 		p.str("NULL")
-	case bool: // contract: section 17, 12
+	case bool: // contract: hogql.md, section 17, 12
 		if v {
 			p.byte('1')
 		} else {

@@ -15,7 +15,7 @@ const (
 	inBody   = "body"
 )
 
-// identify finds the caller's key, or the token that stands for one: contract section 6.1. It looks in the Authorization header and, without one, for a
+// identify finds the caller's key, or the token that stands for one: contract api.md, section 6.1. It looks in the Authorization header and, without one, for a
 // personal key in the body. Query strings are ignored: a key in one would end up in access logs.
 func (a *API) identify(h http.Header, r *http.Request, c *Caller) (err error) {
 	secret, ok := strings.CutPrefix(Header(r, "Authorization"), "Bearer ")
@@ -69,7 +69,7 @@ func invalidKey(place string) *Error {
 // errSecretKeyQueries tells the holder of a project secret key what it is for.
 var errSecretKeyQueries = Forbidden("This is a project secret API key, which runs endpoints and does nothing else. Use a personal API key with the scope query:read.")
 
-// ErrNoAccess refuses a key that is not meant for the endpoint: contract section 5.7.
+// ErrNoAccess refuses a key that is not meant for the endpoint: contract api.md, section 5.7.
 var ErrNoAccess = Forbidden("You do not have access to this endpoint.")
 
 // Authorize checks that key may call the route for the project named in the path, and returns that project. It checks in the order of contract api.md

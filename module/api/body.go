@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
 
-// maxBody is the largest request body, in bytes: contract section 0.
+// maxBody is the largest request body, in bytes: contract api.md, section 0.
 const maxBody = 20 << 20
 
 // Body is a request's body as read, in a pooled buffer.

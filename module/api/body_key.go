@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// keyField is the field of a JSON body that may hold a personal key: contract section 6.1.
+// keyField is the field of a JSON body that may hold a personal key: contract api.md, section 6.1.
 const keyField = "personal_api_key"
 
 // MaxKeyBody is how much of a body is read, in bytes, before the caller is known. It is far above what a query takes and far below maxBody, so that

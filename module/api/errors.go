@@ -99,8 +99,8 @@ func serverError(status int, code, detail string, cause error) *Error {
 	return &Error{Status: status, Type: "server_error", Code: code, Detail: detail, Cause: cause}
 }
 
-// NewRunError returns a failure of an endpoint run in the form of contract section 5.7: {"error": …} next to the standard fields, so that clients of either
-// form understand it.
+// NewRunError returns a failure of an endpoint run in the form of contract api.md, section 5.7: {"error": …} next to the standard fields, so that clients of
+// either form understand it.
 func NewRunError(status int, typ, code, message string) *Error {
 	return &Error{Status: status, Type: typ, Code: code, Detail: message, Run: &runMistake{Error: message}}
 }
@@ -146,7 +146,7 @@ func unsupportedMedia(detail string) *Error {
 // Statuses without a name in HTTP.
 const (
 	StatusClientGone  = 499 // for the access log: the caller left before the response
-	statusTooSlow     = 512 // 512 and 513: contract section 7
+	statusTooSlow     = 512 // 512 and 513: contract api.md, section 7
 	statusOutOfMemory = 513
 )
 

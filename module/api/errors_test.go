@@ -20,7 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestErrorBodies pins the status, body and Retry-After of every kind of failure (contract section 7), wrapped as in the code.
+// TestErrorBodies pins the status, body and Retry-After of every kind of failure (contract api.md, section 7), wrapped as in the code.
 func TestErrorBodies(t *testing.T) {
 	engine := func(kind clickhouse.ErrorKind) error {
 		return &clickhouse.Error{Kind: kind, Code: 1, Name: "no_common_type", Message: "There is no supertype"}
@@ -75,7 +75,7 @@ func TestErrorBodies(t *testing.T) {
 	}
 }
 
-// TestRunFailures pins the errors of endpoint runs that have another status on the query route (contract section 5.7).
+// TestRunFailures pins the errors of endpoint runs that have another status on the query route (contract api.md, section 5.7).
 func TestRunFailures(t *testing.T) {
 	const typ, validationTyp = "server_error", "validation_error"
 	for kind, want := range map[clickhouse.ErrorKind]Error{

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
-// Page is the envelope of a list: contract section 0.
+// Page is the envelope of a list: contract api.md, section 0.
 type Page[T any] struct {
 	Count    int     `json:"count"`
 	Next     *string `json:"next"`

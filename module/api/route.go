@@ -12,7 +12,7 @@ type Route struct {
 	Method  string
 	Pattern string // the path after the project, such as endpoints/:name/run
 	Scope   string // what a key needs, such as endpoint:read; AnyScope if every personal key may call it
-	// SecretKeys reports whether project secret keys may call it: contract section 6.3 allows them the run only.
+	// SecretKeys reports whether project secret keys may call it: contract api.md, section 6.3 allows them the run only.
 	SecretKeys bool
 	Handler    Handler
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// User is the author of a record or of a change: contract section 4.3. There are no accounts here: each personal key is its own user, named after the key's
-// label. It has a number and a mail address because clients insist on them; the address receives no mail.
+// User is the author of a record or of a change: contract api.md, section 4.3. There are no accounts here: each personal key is its own user, named after the
+// key's label. It has a number and a mail address because clients insist on them; the address receives no mail.
 type User struct {
 	ID                 int64           `json:"id"`
 	UUID               string          `json:"uuid"`

@@ -30,8 +30,8 @@ func VariablesField(fields map[string]json.RawMessage) (map[string]json.RawMessa
 	return given, nil
 }
 
-// OnlyItem returns the value for a List variable that takes a single value: the OpenAPI document declares every List as an array (contract section 5.6), so
-// a list of one value stands for that value.
+// OnlyItem returns the value for a List variable that takes a single value: the OpenAPI document declares every List as an array (contract api.md, section
+// 5.6), so a list of one value stands for that value.
 func OnlyItem(def *registry.Variable, value any) any {
 	if items, ok := value.([]any); ok && len(items) == 1 && def != nil && def.Type == registry.VariableList && !def.IsMulti {
 		return items[0]

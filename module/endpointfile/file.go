@@ -34,7 +34,7 @@ type File struct {
 	text textPlace
 }
 
-// Variable is an insight variable that a file defines for its project: contract section 4.6.
+// Variable is an insight variable that a file defines for its project: contract api.md, section 4.6.
 type Variable struct {
 	Name    string // the x of {variables.x}
 	Type    registry.VariableType

@@ -392,7 +392,7 @@ func missing(compiled *compiler.Compiled, rows *cache.Result) (*int, error) {
 	return &n, nil
 }
 
-// appendHead appends the columns and types of an answer. For lists of events and actors the types are bare: contract section 1.6.
+// appendHead appends the columns and types of an answer. For lists of events and actors the types are bare: contract api.md, section 1.6.
 func (x *Computation) appendHead(dst []byte, compiled *compiler.Compiled, columns []cache.Column) []byte {
 	if _, ok := x.query.Node.(*query.HogQL); ok {
 		return AppendColumns(dst, compiled.Columns, columns)

@@ -17,7 +17,7 @@ type insightAnswer struct {
 	Head        []byte // the members columns and types; nil for results that are not rows
 	More        []byte // further members, each preceded by a comma
 	HasMore     *bool  // nil for kinds whose answers are never truncated
-	Error       []byte // the member error: contract section 1.5
+	Error       []byte // the member error: contract api.md, section 1.5
 	Dates       []byte // resolved_date_range and related members
 	nextRefresh time.Duration
 	until       time.Time // after which it no longer changes; zero when it has no range
@@ -76,7 +76,7 @@ func appendRange(dst []byte, r *insight.Span) []byte {
 	return jsontext.Append(dst, map[string]string{"date_from": r.From.Format(form), "date_to": r.To.Format(form)})
 }
 
-// refreshAfter returns how long after a run a client should leave the refresh button alone: contract section 1.3.
+// refreshAfter returns how long after a run a client should leave the refresh button alone: contract api.md, section 1.3.
 func refreshAfter(node query.Node, answer *insight.Answer) time.Duration {
 	short := answer.Range != nil && answer.Range.To.Sub(answer.Range.From) <= 7*24*time.Hour
 	if query.IntervalOf(node) == query.Hour || short {
@@ -85,7 +85,7 @@ func refreshAfter(node query.Node, answer *insight.Answer) time.Duration {
 	return 15 * time.Minute
 }
 
-// clientRefresh is how long clients should leave the refresh button alone after a run of any other query: contract section 1.3.
+// clientRefresh is how long clients should leave the refresh button alone after a run of any other query: contract api.md, section 1.3.
 const clientRefresh = time.Minute
 
 // NextRefresh returns how long after a run a client should leave the refresh button alone, for any kind of query.

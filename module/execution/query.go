@@ -54,7 +54,7 @@ func (q *Query) Size() int { return q.texts() + 512 }
 // texts returns about how many bytes the texts of a query take, without those of its key.
 func (q *Query) texts() int { return 2*len(q.Text) + 2*len(q.Marks) + q.Recipe.Size() }
 
-// MaxRows is how many rows one result holds at most: contract section 8.
+// MaxRows is how many rows one result holds at most: contract api.md, section 8.
 const MaxRows = 50_000
 
 // Details are what a result holds besides its rows; cached answers show them again.

@@ -24,7 +24,7 @@ import (
 const (
 	queriesOfProject = 256
 	queriesOfAll     = 8192
-	queryLogged      = 24 * time.Hour // contract section 1.1
+	queryLogged      = 24 * time.Hour // contract api.md, section 1.1
 	queryLogText     = 2048           // bytes
 	QueryLogRows     = 100            // with one id, in an answer
 )

@@ -9,7 +9,7 @@ import (
 )
 
 // RefreshMode says when the answer of a query or an insight is computed, and whether the caller waits for it: contract
-// section 1.3.
+// api.md, section 1.3.
 type RefreshMode string
 
 const (

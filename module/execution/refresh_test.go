@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// TestThresholds pins the ages of contract section 1.3.
+// TestThresholds pins the ages of contract api.md, section 1.3.
 func TestThresholds(t *testing.T) {
 	const hour = time.Hour
 	tests := []struct {

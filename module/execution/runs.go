@@ -48,7 +48,7 @@ type ledger struct {
 }
 
 const (
-	// RunKept is how long the state of a run is kept after its end: contract section 1.4.
+	// RunKept is how long the state of a run is kept after its end: contract api.md, section 1.4.
 	RunKept = 10 * time.Minute
 	// maxEndedRuns is how many ended runs of a project are kept; older ones are forgotten.
 	maxEndedRuns = 1000

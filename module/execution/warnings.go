@@ -77,7 +77,7 @@ func (s *Sightings) note(project int64, m *compiler.Mention) {
 	s.of(project).seen[sightingOf(m)] = true
 }
 
-// warnings returns what the author of a query should know although it ran: contract section 1.6 has the format. It is called while the query still
+// warnings returns what the author of a query should know although it ran: contract api.md, section 1.6 has the format. It is called while the query still
 // holds its place on ClickHouse, if it took one, and asks ClickHouse only about names never found before.
 func (x *Computation) warnings(ctx context.Context, at *turn, done *Details) []byte {
 	db, err := x.exec.Database(ctx, x.Snapshot.Schema(x.Project.ID))

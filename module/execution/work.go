@@ -23,7 +23,7 @@ func (rs *Runs) Work(key cache.Key) *work {
 	return w
 }
 
-// Progress says how far a query is: contract section 1.4. TimeElapsed is in seconds. The other figures are always 0: ClickHouse reads in granules,
+// Progress says how far a query is: contract api.md, section 1.4. TimeElapsed is in seconds. The other figures are always 0: ClickHouse reads in granules,
 // which projects share, so what a query has read would reveal something about the rows of others.
 type Progress struct {
 	BytesRead          uint64 `json:"bytes_read"`

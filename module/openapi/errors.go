@@ -2,7 +2,7 @@ package openapi
 
 import "github.com/getkin/kin-openapi/openapi3"
 
-// errorSchemas returns the bodies of errors: contract sections 5.7 and 7. RunError is a superset of Error, so that one schema covers both formats of
+// errorSchemas returns the bodies of errors: contract api.md, sections 5.7 and 7. RunError is a superset of Error, so that one schema covers both formats of
 // a run's mistakes.
 func errorSchemas() openapi3.Schemas {
 	standard := object(map[string]*openapi3.Schema{

@@ -168,7 +168,7 @@ func propertyFilter() *openapi3.Schema {
 	return object(members{"key": text(), "value?": anything(), "operator?": text(), "type?": text()})
 }
 
-// answer returns the schema of a run's body: contract section 5.4.
+// answer returns the schema of a run's body: contract api.md, section 5.4.
 func (w *writer) answer(results *openapi3.SchemaRef) *openapi3.Schema {
 	all := members{
 		"name": text(), "endpoint_version": int32s(), "endpoint_version_created_at": moment(), "execution_id": openapi3.NewUUIDSchema(),

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAuthErrors checks each refusal of contract section 6.5.
+// TestAuthErrors checks each refusal of contract api.md, section 6.5.
 func TestAuthErrors(t *testing.T) {
 	c := newProject(t)
 	reader := server.Key(t, c.Project, "insight:read", "personal")

@@ -39,7 +39,7 @@ func pick(body map[string]any, names ...string) map[string]any {
 	return out
 }
 
-// TestEndpointRecords checks the fields of records: contract section 5.3.
+// TestEndpointRecords checks the fields of records: contract api.md, section 5.3.
 func TestEndpointRecords(t *testing.T) {
 	c := newProject(t)
 	made := must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{

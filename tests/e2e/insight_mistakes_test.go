@@ -68,7 +68,7 @@ func TestInsightMistakes(t *testing.T) {
 					a := c.Do(t, http.MethodPost, "query/", map[string]any{"query": asked})
 					detail, _ := a.Body["detail"].(string)
 					named := a.Body["attr"] == below+tt.attr
-					if a.Body["code"] == "parse_error" { // names its fields in its text: contract section 7
+					if a.Body["code"] == "parse_error" { // names its fields in its text: contract api.md, section 7
 						named = strings.Contains(detail, "."+kind+"."+tt.attr+"\n")
 					}
 					if a.Status != http.StatusBadRequest || !named {

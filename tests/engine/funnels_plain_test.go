@@ -143,7 +143,7 @@ type run struct {
 	only   string
 }
 
-// runsOf splits the events of an actor by the breakdown (contract: section 9).
+// runsOf splits the events of an actor by the breakdown (contract: funnels.md, section 9).
 func (q *funnelQuery) runsOf(events []*marked) []run {
 	var given []*marked
 	for _, e := range events {
@@ -203,7 +203,7 @@ type attempt struct {
 	ids     []int
 }
 
-// matcher is the state machine of ordered and strict funnels (contract: sections 3, 5, 6 and 7).
+// matcher is the state machine of ordered and strict funnels (contract: funnels.md, sections 3, 5, 6 and 7).
 type matcher struct {
 	q    *funnelQuery
 	r    *run
@@ -283,7 +283,7 @@ func (m *matcher) take(e *marked, k int, mixed bool) {
 	}
 }
 
-// walk goes over all events, with those that are simultaneous taken together (contract: section 4).
+// walk goes over all events, with those that are simultaneous taken together (contract: funnels.md, section 4).
 func (m *matcher) walk() {
 	const tie = 50_000
 	events := m.r.events
@@ -354,7 +354,7 @@ func median(of []float64) float64 {
 	return (of[(len(of)-1)/2] + of[len(of)/2]) / 2
 }
 
-// plainSteps answers with the rows of steps of one set (contract: sections 9 and 10).
+// plainSteps answers with the rows of steps of one set (contract: funnels.md, sections 9 and 10).
 func (q *funnelQuery) plainSteps(events []funnelEvent, set int) []funnelRow {
 	n := len(q.steps)
 	type tally struct {
@@ -427,7 +427,7 @@ func (q *funnelQuery) plainSteps(events []funnelEvent, set int) []funnelRow {
 	return out
 }
 
-// plainTimes answers with the histogram of times to convert: pairs of seconds and actors (contract: section 12).
+// plainTimes answers with the histogram of times to convert: pairs of seconds and actors (contract: funnels.md, section 12).
 func (q *funnelQuery) plainTimes(events []funnelEvent, set int) (bins [][2]float64, average float64) {
 	var took []float64
 	for _, journey := range q.actorsOf(events, set) {
@@ -462,7 +462,7 @@ type funnelCurve struct {
 	Data  []float64 `json:"data"`
 }
 
-// plainTrends answers with rates over time (contract: section 11).
+// plainTrends answers with rates over time (contract: funnels.md, section 11).
 func (q *funnelQuery) plainTrends(events []funnelEvent, set int) []funnelCurve {
 	type counts struct{ reached, converted float64 }
 	byValue := map[string]map[int64]*counts{}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// queues is the state machine of unordered funnels (contract: section 8).
+// queues is the state machine of unordered funnels (contract: funnels.md, section 8).
 type queues struct {
 	q      *funnelQuery
 	r      *run

@@ -36,7 +36,7 @@ const (
 )
 
 // The number of signs of each kind that are shown, and how many actors must have a sign: minFound, or minShare of all actors if that is
-// fewer (contract: section 8).
+// fewer (contract: clients-queries.md, section 8).
 const (
 	maxShown = 10
 	minFound = 25

@@ -69,7 +69,7 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	if b.dates, err = insight.Resolve(w, &q.Common, q.Interval); err != nil {
 		return nil, err
 	}
-	b.dates.Lower = b.dates.From // a funnel begins at the time of date_from (contract: section 2), even if its day or hour began before
+	b.dates.Lower = b.dates.From // a funnel begins at the time of date_from (contract: funnels.md, section 2), even if its day or hour began before
 	b.guard()
 	if err := b.conditions(); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func newBuilder(q *Query, w *insight.World) (*builder, error) {
 	if err := b.actors(); err != nil {
 		return nil, err
 	}
-	if q.Breakdowns != nil && q.Viz != VizTimeToConvert { // it has no effect on times (contract: section 12)
+	if q.Breakdowns != nil && q.Viz != VizTimeToConvert { // it has no effect on times (contract: funnels.md, section 12)
 		if b.value, err = b.breakdown(); err != nil {
 			return nil, err
 		}
@@ -176,7 +176,7 @@ func (b *builder) names(s *query.Series) []string {
 	return out
 }
 
-// actors sets what is counted: groups take precedence over the expression (contract: section 2).
+// actors sets what is counted: groups take precedence over the expression (contract: funnels.md, section 2).
 func (b *builder) actors() error {
 	own := strings.TrimSpace(b.q.AggregateBy)
 	if b.q.Group != nil || own == "" || own == "person_id" {

@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// The maximum numbers of steps and exclusions of a funnel (contract: section 13).
+// The maximum numbers of steps and exclusions of a funnel (contract: funnels.md, section 13).
 const (
 	maxSteps      = 32
 	maxExclusions = 15
@@ -25,7 +25,7 @@ const (
 	optionalCode   diag.Code = "funnel_optional_steps_invalid"
 )
 
-// checker finds mistakes that make a funnel impossible (contract: section 1).
+// checker finds mistakes that make a funnel impossible (contract: funnels.md, section 1).
 type checker struct {
 	q *Query
 	n int

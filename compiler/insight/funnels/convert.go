@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// The maximum number of ranges of times to convert: if the query has a number, and by default (contract: section 12).
+// The maximum number of ranges of times to convert: if the query has a number, and by default (contract: funnels.md, section 12).
 const (
 	maxBins     = 90
 	maxAutoBins = 60

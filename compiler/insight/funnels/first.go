@@ -11,7 +11,7 @@ const firstEvent = `SELECT argMin(uuid, (timestamp, uuid)) FROM events WHERE {co
 
 // step returns the condition on the events of a step; nil for none. With first_time_for_user it must be the first event of that name in all
 // of history and satisfy the filters; with …_with_filters it must be the first event with the name that satisfies the filters (contract:
-// section 2).
+// funnels.md, section 2).
 func (b *builder) step(s *query.Series) (hogql.Expr, error) {
 	whole, err := b.w.Series(s)
 	if err != nil {

@@ -16,7 +16,7 @@ const (
 // outcome adds level, began and, if there are exclusions, passed.
 //
 // An actor's best attempt is the first to reach the furthest step. If it is spoiled, the next one that reaches that step replaces it; a
-// spoiled attempt that meets a later step replaces it for good (contract: sections 3 and 6). So an attempt is final if no exclusion that
+// spoiled attempt that meets a later step replaces it for good (contract: funnels.md, sections 3 and 6). So an attempt is final if no exclusion that
 // guards the next move comes within the window, and the outcome is spoiled if there is no such attempt or a later step was met.
 func (b *builder) outcome(s stage, last int) stage {
 	var level, best, guard, passed []hogql.Expr // passed is an array, the others are the arguments of multiIf

@@ -33,7 +33,7 @@ func (b *builder) runOfEachValue(s stage) stage {
 }
 
 // openedByValue makes a run for each value of any event. In an unordered funnel, an event with another value only counts while there are
-// others in the window (contract: section 9). So a part of the events begins after each exclusion, and after each gap longer than the
+// others in the window (contract: funnels.md, section 9). So a part of the events begins after each exclusion, and after each gap longer than the
 // window, and each part keeps its events from the first one with the run's value on.
 func (b *builder) openedByValue(s stage) stage {
 	v := values{"steps": b.marks.allSteps(), "all": b.marks.all(), "window": b.marks.span(b.marks.window)}

@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
 
-// item is a step of the answer (contract: section 10).
+// item is a step of the answer (contract: funnels.md, section 10).
 type item struct {
 	ActionID   any      `json:"action_id"`
 	Name       *string  `json:"name"`

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// The matching of ordered and strict funnels (contract: sections 3, 5, 6 and 7). A slot holds the attempt that reached its step last.
+// The matching of ordered and strict funnels (contract: funnels.md, sections 3, 5, 6 and 7). A slot holds the attempt that reached its step last.
 // Columns beside the items say, for each step k, what is in slot k after each event:
 //
 //	entry_k    the time at which its attempt began, in the unit of items; 0 or less for none

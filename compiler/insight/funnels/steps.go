@@ -25,7 +25,7 @@ func (b *builder) attempts() stage {
 	return b.times(b.kept(b.outcome(b.slots(b.runs(b.ties(s)), n), n)))
 }
 
-// timed reports whether a step has a time: the first step and optional ones have none (contract: section 7).
+// timed reports whether a step has a time: the first step and optional ones have none (contract: funnels.md, section 7).
 func (b *builder) timed(k int) bool { return k > 1 && !b.optional(k) }
 
 // gaps adds the time, in microseconds, that the attempt took for each step; 0 or less for none.
@@ -103,7 +103,7 @@ func (b *builder) ranking(attempts stage) *hogql.Select {
 	return ranking
 }
 
-// limit returns how many values have a row of their own, and whether the rest share one (contract: section 9).
+// limit returns how many values have a row of their own, and whether the rest share one (contract: funnels.md, section 9).
 func (b *builder) limit() (most int, rest bool) {
 	for _, f := range b.q.Breakdowns.Fields {
 		switch f.Type {

@@ -5,7 +5,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// tie is the time in microseconds within which events count as simultaneous (contract: section 4).
+// tie is the time in microseconds within which events count as simultaneous (contract: funnels.md, section 4).
 const tie = 50_000
 
 // idsName is the column that tells the events of an actor apart, beside the items; 0 for an event that is simultaneous with no other.

@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// maxPoints is the maximum number of points of a breakdown's series together (contract: section 11).
+// maxPoints is the maximum number of points of a breakdown's series together (contract: funnels.md, section 11).
 const maxPoints = 1000
 
 // entries has a row for each actor, breakdown value and period that counts, with the furthest step.
@@ -42,7 +42,7 @@ func (b *builder) entries() stage {
 }
 
 // continued returns the condition that the best attempt of a run went on after it was spoiled: it met a step that no other reached, or it
-// replaced the best attempt at its own step, which was spoiled (contract: sections 3 and 11).
+// replaced the best attempt at its own step, which was spoiled (contract: funnels.md, sections 3 and 11).
 func (b *builder) continued(to int) hogql.Expr {
 	further := expr("passed > level", nil)
 	var replaced []hogql.Expr
@@ -98,7 +98,7 @@ func (b *builder) trends() (*insight.Built, error) {
 	return &insight.Built{Query: q, Shape: b.shapeTrends}, nil
 }
 
-// curve is a series of rates (contract: section 11).
+// curve is a series of rates (contract: funnels.md, section 11).
 type curve struct {
 	Count  int      `json:"count"`
 	Data   []number `json:"data"`

@@ -7,7 +7,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// The matching of unordered funnels (contract: section 8). The queues hold the events of the window in order, so what counts for an event
+// The matching of unordered funnels (contract: funnels.md, section 8). The queues hold the events of the window in order, so what counts for an event
 // is which steps come from it on, before its window ends. The columns beside the items are
 //
 //	next_k     the next event of step k, this one included; 0 for none

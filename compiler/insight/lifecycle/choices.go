@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// Choices returns the days and statuses that a drill-down can ask for (contract: section 7). The error is a *diag.Error.
+// Choices returns the days and statuses that a drill-down can ask for (contract: lifecycle.md, section 7). The error is a *diag.Error.
 func Choices(q *Query, w *insight.World) (*insight.Built, error) {
 	dates, err := rangeOf(q, w)
 	if err != nil {

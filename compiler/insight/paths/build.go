@@ -19,7 +19,7 @@ const (
 	// visits numbers the sessions: a new one begins after a gap.
 	visits = `SELECT person_id, names, times, arrayCumSum(gap -> gap >= {gap}, arrayDifference({clock})) AS visits FROM {sorted}`
 	// runs keeps the last event of each run of equal names. The name after a session's last one counts as empty, so that a run of empty
-	// names at its end is removed entirely (contract: section 5).
+	// names at its end is removed entirely (contract: paths.md, section 5).
 	runs = `SELECT person_id, names, times, visits, arrayMap(
 		(name, visit, next, later) -> name != if(visit = later, next, ''),
 		names, visits, arrayPopFront(arrayPushBack(names, '')), arrayPopFront(arrayPushBack(visits, 0))
@@ -32,7 +32,7 @@ const (
 	sessions = `SELECT person_id, tupleElement(session, 1) AS names, tupleElement(session, 2) AS times FROM {split}`
 )
 
-// The parts of a session that are kept (contract: section 5).
+// The parts of a session that are kept (contract: paths.md, section 5).
 const (
 	first = `SELECT person_id, arraySlice(names, 1, {most}) AS names, arraySlice(times, 1, {most}) AS times FROM {sessions}`
 	from  = `SELECT person_id, arraySlice(names, place, {most}) AS names, arraySlice(times, place, {most}) AS times FROM (

@@ -6,7 +6,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
 )
 
-// The events around a step of a funnel. Each is joined with its actor in the funnel, which does not have to be a person (contract: section
+// The events around a step of a funnel. Each is joined with its actor in the funnel, which does not have to be a person (contract: paths.md, section
 // 8).
 const (
 	rawOfActors = `SELECT person_id, {moment} AS moment, event, {own} AS own, {page} AS page, {screen} AS screen,

@@ -11,7 +11,7 @@ import (
 )
 
 // cleaned applies all cleaning rules to a name, the project's first, each to the result of the one before; nil if there are none (contract:
-// section 3).
+// paths.md, section 3).
 func (b *builder) cleaned(name hogql.Expr) hogql.Expr {
 	var rules []query.PathCleaning
 	if b.query.Replacements {
@@ -25,7 +25,7 @@ func (b *builder) cleaned(name hogql.Expr) hogql.Expr {
 }
 
 // grouped returns a name, or the pattern that matches it. If several match, the one whose match ends first wins; the order of the list only
-// decides between matches that end at the same place (contract: section 3).
+// decides between matches that end at the same place (contract: paths.md, section 3).
 func grouped(name hogql.Expr, patterns []string) hogql.Expr {
 	if len(patterns) == 1 {
 		matches := insight.Call("match", name, insight.Const(`(?s)`+expression(patterns[0], `.*`)))

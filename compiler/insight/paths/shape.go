@@ -10,7 +10,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
 
-// edge is one item of the answer (contract: section 7).
+// edge is one item of the answer (contract: paths.md, section 7).
 type edge struct {
 	Source string `json:"source"`
 	Target string `json:"target"`

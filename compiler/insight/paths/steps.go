@@ -21,7 +21,7 @@ const (
 	address = `if(endsWith(page, '/') AND length(page) > 1, substring(page, 1, length(page) - 1), page)`
 )
 
-// counted returns the condition that an event counts in paths (contract: section 2).
+// counted returns the condition that an event counts in paths (contract: paths.md, section 2).
 func (b *builder) counted() hogql.Expr {
 	return insight.And(b.dates.Bounds(), b.filters, b.included())
 }
@@ -43,7 +43,7 @@ func (b *builder) included() hogql.Expr {
 	return insight.Or(kinds...)
 }
 
-// on reports whether steps take their names from a kind of events (contract: section 3).
+// on reports whether steps take their names from a kind of events (contract: paths.md, section 3).
 func (b *builder) on(kind EventKind) bool {
 	if len(b.query.Include) == 0 {
 		return !slices.Contains(b.query.Exclude, string(kind))

@@ -36,7 +36,7 @@ func TestMetric(t *testing.T) {
 	}
 }
 
-// TestPreviousOfTotals checks which time one number is compared with (contract: section 9). Now is 15:30 on 9 January.
+// TestPreviousOfTotals checks which time one number is compared with (contract: trends.md, section 9). Now is 15:30 on 9 January.
 func TestPreviousOfTotals(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, fields, want string }{

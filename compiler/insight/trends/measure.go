@@ -107,7 +107,7 @@ func (b *builder) mathKind(kind string) string {
 	return kind
 }
 
-// The codes of combinations that are not supported (contract: section 1.6).
+// The codes of combinations that are not supported (contract: trends.md, section 1).
 const (
 	histogramCode diag.Code = "property_math_unsupported_with_histogram_breakdown"
 	smoothingCode diag.Code = "days_of_week_unsupported_with_smoothing"

@@ -142,7 +142,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestCodes checks the codes of mistakes that have one of their own (contract: section 1.6).
+// TestCodes checks the codes of mistakes that have one of their own (contract: trends.md, section 1).
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	for want, fields := range map[diag.Code]string{

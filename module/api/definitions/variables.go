@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// variableRecord is an insight variable in JSON: contract section 4.6.
+// variableRecord is an insight variable in JSON: contract api.md, section 4.6.
 type variableRecord struct {
 	ID           string    `json:"id"`
 	Name         string    `json:"name"`

@@ -68,7 +68,7 @@ func bind(c *api.Caller, node query.Node, given map[string]json.RawMessage, over
 	return out, nil
 }
 
-// bindVariables binds the variables of a run to a stored query: contract section 5.5. Runs with different values have different marks.
+// bindVariables binds the variables of a run to a stored query: contract api.md, section 5.5. Runs with different values have different marks.
 func bindVariables(
 	c *api.Caller, node query.Node, given map[string]json.RawMessage,
 ) (bound query.Node, marks string, values map[string]any, err error) {
@@ -147,7 +147,7 @@ func unknownVariables(names []string) error {
 	return api.Invalid("variables", "invalid_input", "Unknown variable(s): %s", strings.Join(names, ", "))
 }
 
-// override applies the filters_override of a run to its query: contract sections 5.4 and 5.7. Runs with different overrides have different marks.
+// override applies the filters_override of a run to its query: contract api.md, sections 5.4 and 5.7. Runs with different overrides have different marks.
 func override(node query.Node, raw json.RawMessage) (out query.Node, mark string, err error) {
 	if len(raw) == 0 || api.IsNull(raw) {
 		return node, "", nil

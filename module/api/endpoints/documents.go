@@ -19,7 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// Documents describes endpoints in OpenAPI documents: contract section 5.6.
+// Documents describes endpoints in OpenAPI documents: contract api.md, section 5.6.
 type Documents struct {
 	Runs *Runs // for examples
 }
@@ -161,7 +161,7 @@ func (s *Documents) requireVariables(ctx context.Context, c *api.Caller, d *open
 	}
 }
 
-// describeVariables lists the variables of SQL: contract section 5.5. A variable without a definition takes any text.
+// describeVariables lists the variables of SQL: contract api.md, section 5.5. A variable without a definition takes any text.
 func describeVariables(c *api.Caller, n *query.HogQL) []openapi.Variable {
 	var all []openapi.Variable
 	for _, v := range n.Variables {

@@ -15,7 +15,7 @@ const maxNames = 1000
 
 var errNames = api.Invalid("names", "invalid_input", "Ask about at most %d endpoints at once.", maxNames)
 
-// lastExecutions answers POST endpoints/last_execution_times/: contract section 5.1. It leaves out endpoints that never ran or do not exist.
+// lastExecutions answers POST endpoints/last_execution_times/: contract api.md, section 5.1. It leaves out endpoints that never ran or do not exist.
 func lastExecutions(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	fields, err := in.ReadFields("names")
 	if err != nil {
@@ -51,7 +51,7 @@ func lastExecutions(_ context.Context, c *api.Caller, in *api.Input) (*api.Respo
 	return api.JSON(http.StatusOK, map[string]lastTimes{"query_status": status}), nil
 }
 
-// lastTimes is the status object of a completed query (contract section 1.4), whose rows are names and times.
+// lastTimes is the status object of a completed query (contract api.md, section 1.4), whose rows are names and times.
 type lastTimes struct {
 	ID             string              `json:"id"`
 	QueryAsync     bool                `json:"query_async"`

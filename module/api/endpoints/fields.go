@@ -14,7 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// fields are the writable fields of contract section 5.2, and this project's own for drafts and deprecation; nil means not given.
+// fields are the writable fields of contract api.md, section 5.2, and this project's own for drafts and deprecation; nil means not given.
 type fields struct {
 	name, description, derivedFrom *string
 	freshness, version             *int

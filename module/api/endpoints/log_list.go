@@ -86,7 +86,7 @@ var levelStatuses = map[string]querylog.Statuses{
 	"ERROR": {From: http.StatusInternalServerError, Before: math.MaxInt32},
 }
 
-// list answers GET endpoints/:name/logs/: contract section 5.1.
+// list answers GET endpoints/:name/logs/: contract api.md, section 5.1.
 func (s *Runs) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	e, err := find(c, in.At.Name)
 	if err != nil {

@@ -202,7 +202,7 @@ func (p *planner) page(node query.Node) error {
 	return nil
 }
 
-// badPage refuses a limit or an offset that is too small: contract section 5.7.
+// badPage refuses a limit or an offset that is too small: contract api.md, section 5.7.
 func badPage(name string, value int) error {
 	refused := api.NewRunError(http.StatusBadRequest, "validation_error", "invalid_input", fmt.Sprintf("Invalid %s parameter: %d", name, value))
 	refused.Attr = name

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// record is an endpoint in JSON: contract section 5.3. Its version fields are those of the current version or, in a version record, of that version.
+// record is an endpoint in JSON: contract api.md, section 5.3. Its version fields are those of the current version or, in a version record, of that version.
 type record struct {
 	ID                          string            `json:"id"`
 	Name                        string            `json:"name"`

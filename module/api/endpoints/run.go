@@ -44,7 +44,7 @@ func (s *Runs) Routes() []api.Route {
 	return all
 }
 
-// run answers a run: contract section 5.4.
+// run answers a run: contract api.md, section 5.4.
 func (s *Runs) run(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	e, err := find(c, in.At.Name)
 	if err != nil {

@@ -37,7 +37,7 @@ type activityDetail struct {
 	Changes []registry.FieldChange `json:"changes"`
 }
 
-// activityPage is the envelope of an activity log: contract section 4.1.
+// activityPage is the envelope of an activity log: contract api.md, section 4.1.
 type activityPage struct {
 	Results    []activityRecord `json:"results"`
 	Next       *string          `json:"next"`
@@ -130,7 +130,7 @@ func pageParam(in *api.Input, name string, byDefault, most int) (int, error) {
 	return n, nil
 }
 
-// maxViewed is the most insights that one request can report as viewed: contract section 8.
+// maxViewed is the most insights that one request can report as viewed: contract api.md, section 8.
 const maxViewed = 2500
 
 // view answers POST insights/viewed/.

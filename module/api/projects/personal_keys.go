@@ -9,7 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// projectKeyRecord is a personal key in the list of its project's keys: the record of contract section 6.2, and the fields that only this server has.
+// projectKeyRecord is a personal key in the list of its project's keys: the record of contract api.md, section 6.2, and the fields that only this server has.
 type projectKeyRecord struct {
 	personalKeyRecord
 

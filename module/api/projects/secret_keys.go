@@ -8,7 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// secretKeyRecord is a project secret key in JSON: contract section 6.3, and what it is bound to.
+// secretKeyRecord is a project secret key in JSON: contract api.md, section 6.3, and what it is bound to.
 type secretKeyRecord struct {
 	ID           string     `json:"id"`
 	Label        string     `json:"label"`
@@ -35,7 +35,7 @@ func recordSecretKey(c *api.Caller, k *registry.Key, value string) secretKeyReco
 	return record
 }
 
-// secretKeys returns the routes of project secret keys: contract section 6.3.
+// secretKeys returns the routes of project secret keys: contract api.md, section 6.3.
 func (p *Projects) secretKeys() *keyRoutes {
 	return &keyRoutes{
 		registry: p.Registry, kind: registry.Secret, fields: secretKeyFields, find: secretKey, findToWrite: secretKey,

@@ -34,7 +34,7 @@ func getUser(_ context.Context, c *api.Caller, in *api.Input) (*api.Response, er
 	}), nil
 }
 
-// personalKeyRecord is a personal key in JSON: contract section 6.2.
+// personalKeyRecord is a personal key in JSON: contract api.md, section 6.2.
 type personalKeyRecord struct {
 	ID                  string     `json:"id"`
 	Label               string     `json:"label"`

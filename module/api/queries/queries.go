@@ -39,7 +39,7 @@ func (q *Queries) Routes() []api.Route {
 	}
 }
 
-// run answers POST query/: contract section 1.
+// run answers POST query/: contract api.md, section 1.
 func (q *Queries) run(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	body, err := api.ReadBody(in.Request)
 	if err != nil {
@@ -109,7 +109,7 @@ func (q *Queries) writer(c *api.Caller, run *execution.Run) *result.Writer {
 	return &result.Writer{Project: c.Project, Runs: q.Executor.Runs, Run: run}
 }
 
-// running returns the response while there is no result yet: contract section 1.3.
+// running returns the response while there is no result yet: contract api.md, section 1.3.
 func (q *Queries) running(c *api.Caller, p *result.Plan, got execution.Result) *api.Response {
 	body := []byte{'{'}
 	if p.Refresh != execution.RefreshForceAsync {

@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
-// queryFields are the fields of QueryRequest: contract section 1.2.
+// queryFields are the fields of QueryRequest: contract api.md, section 1.2.
 var queryFields = []string{
 	"query", "refresh", "async", "client_query_id", "name", "variables_override", "limit_context", "filters_override",
 }

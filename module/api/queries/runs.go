@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/peers"
 )
 
-// status answers GET query/{id}/: contract section 1.4. If this server doesn't know the run, it asks the others.
+// status answers GET query/{id}/: contract api.md, section 1.4. If this server doesn't know the run, it asks the others.
 func (q *Queries) status(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	asked := in.URL.Query()
 	poll := execution.PeerPoll{ID: in.At.Name, Progress: asked.Get("show_progress") == "true" || asked.Get("showProgress") == "true"}
@@ -119,8 +119,8 @@ func (q *Queries) cancel(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 	return api.JSON(http.StatusOK, map[string]string{"message": message}), nil
 }
 
-// log answers GET query/{id}/log/: contract section 1.1. Like PostHog's response, which is that of a HogQLQuery on the log, it has no rows for an unknown
-// id.
+// log answers GET query/{id}/log/: contract api.md, section 1.1. Like PostHog's response, which is that of a HogQLQuery on the log, it has no rows for an
+// unknown id.
 func (q *Queries) log(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	zone, err := time.LoadLocation(c.Project.Timezone)
 	if err != nil {

@@ -24,7 +24,7 @@ type Writer struct {
 	Inspected Inspection
 }
 
-// Extras are what a query asks to see besides its rows, by its modifiers and by explain: contract sections 1.5, 2.10 and 3.
+// Extras are what a query asks to see besides its rows, by its modifiers and by explain: contract api.md, sections 1.5, 2.10 and 3.
 type Extras struct {
 	Modifiers json.RawMessage // as given; nil for none
 	Timings   bool            // how long each part took
@@ -147,7 +147,7 @@ func (s *Writer) AppendDebug(dst []byte, p *Plan, done *execution.Details) []byt
 	return append(dst, `,"resolved_date_range":null`...)
 }
 
-// RenderQuery writes the body of an answer of the query route: contract section 1.5.
+// RenderQuery writes the body of an answer of the query route: contract api.md, section 1.5.
 func (s *Writer) RenderQuery(dst []byte, p *Plan, got cache.Answer) []byte {
 	done, _ := got.Entry.Meta.(*execution.Details)
 	if done.Insight != nil {

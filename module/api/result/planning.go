@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/texttable"
 )
 
-// Overrides are applied to a query before it runs: contract sections 1.2 and 4.4. Either may be empty.
+// Overrides are applied to a query before it runs: contract api.md, sections 1.2 and 4.4. Either may be empty.
 type Overrides struct{ Variables, Filters json.RawMessage }
 
 // Check reports mistakes in the overrides that don't depend on the query.
@@ -141,7 +141,7 @@ func VariableMarks(c *execution.Caller, node query.Node) string {
 	return string(jsontext.Append(nil, values)) // map keys are encoded in sorted order
 }
 
-// overrideFilters applies a request's filters_override to a query: contract section 2.4.
+// overrideFilters applies a request's filters_override to a query: contract api.md, section 2.4.
 func overrideFilters(node query.Node, raw json.RawMessage) (query.Node, error) {
 	if len(raw) == 0 || api.IsNull(raw) {
 		return node, nil
