@@ -200,3 +200,24 @@ func TestFiltersOfAlerts(t *testing.T) {
 		t.Errorf("a key that may not read insights gets %q", got)
 	}
 }
+
+// TestAlertsOfCachedInsights: keys that may read alerts share no page of a cached insight with those that may not, whichever asks first.
+func TestAlertsOfCachedInsights(t *testing.T) {
+	for _, order := range [][]bool{{true, false, true}, {false, true, false}} {
+		w := alertWorld(t)
+		w.newAlert(t, 1, `, "name": "secret"`)
+		w.cacheInsight(t, w.rt.registry.Snapshot().Insight(w.project.ID, 1), time.Now(), `[1,"x"]`)
+		secrets := map[bool]string{true: w.secret}
+		_, secrets[false] = w.newKey(t, w.project.ID, registry.Personal, "insight:write", "query:read")
+		for _, may := range order {
+			w.secret = secrets[may]
+			answer := w.send(t, http.MethodGet, "/api/projects/1/insights/1/?refresh=force_cache", "")
+			if shown := strings.Contains(answer.Body.String(), "secret"); answer.Code != http.StatusOK || shown != may {
+				t.Errorf("order %v: a key that may read alerts (%t) gets %d %s", order, may, answer.Code, answer.Body)
+			}
+			if !strings.Contains(answer.Header().Get("Cache-Status"), "hit") {
+				t.Fatalf("the answer does not come from the cache: %v", answer.Header())
+			}
+		}
+	}
+}

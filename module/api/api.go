@@ -88,8 +88,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		res, err = handler(r.Context(), &q.Caller, &q.in)
 	}
-	if err == nil && len(res.Body.Bytes) > memory.Large {
-		err = MemoryError(q.in.Memory.Hold(r.Context(), res.Body.Bytes))
+	if err == nil && len(res.Body.Bytes) > memory.Large && !res.isKnown(r) {
+		if err = MemoryError(q.in.Memory.Hold(r.Context(), res.Body.Bytes)); err != nil {
+			res = &Response{Quotas: res.Quotas}
+		}
 	}
 	WriteAnswer(w, r, &Asked{Start: q.Start, RequestID: q.RequestID, Logger: a.Logger}, res, err)
 }

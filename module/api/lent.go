@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/memory"
@@ -20,6 +21,7 @@ type lentBody struct {
 	ctx     context.Context //nolint:containedctx // that of the request
 	control *http.ResponseController
 	loan    *memory.Loan
+	rest    int // bytes that are announced beyond those of usual requests; 0 if unknown
 	free    int // bytes that are not lent, or lent already
 	large   bool
 }
@@ -27,7 +29,10 @@ type lentBody struct {
 // lendBody has a loan pay for the body of a request.
 func lendBody(w http.ResponseWriter, r *http.Request, loan *memory.Loan) {
 	if r.Body != nil {
-		r.Body = &lentBody{ReadCloser: r.Body, ctx: r.Context(), control: http.NewResponseController(w), loan: loan, free: memory.Large}
+		rest := int(min(r.ContentLength, maxBody)) - memory.Large
+		r.Body = &lentBody{
+			ReadCloser: r.Body, ctx: r.Context(), control: http.NewResponseController(w), loan: loan, rest: max(0, rest), free: memory.Large,
+		}
 	}
 }
 
@@ -53,15 +58,35 @@ func (in *Input) StreamBody() {
 	}
 }
 
-// lend takes memory for the next part.
+// lend takes memory for the next part. If the size is known, this is all the rest: of several bodies that arrive at once, some wait then, rather than all of
+// them in the midst.
 func (b *lentBody) lend() error {
 	if !b.large { // nothing can be done if the connection supports no deadlines
 		_ = b.control.SetReadDeadline(memory.Deadline(time.Now(), maxBody))
 		b.large = true
 	}
-	if err := b.loan.Take(b.ctx, perByte*memory.Large); err != nil {
+	next := memory.Large
+	if b.rest > 0 {
+		next, b.rest = b.rest, 0
+	}
+	if err := b.loan.Take(b.ctx, perByte*int64(next)); err != nil {
 		return err //nolint:wrapcheck // BodyError looks at it
 	}
-	b.free = memory.Large
+	b.free = next
 	return nil
+}
+
+// Parts lends memory for a response that consists of several parts, which may be added concurrently.
+type Parts struct {
+	Loan *memory.Loan
+
+	bytes atomic.Int64
+}
+
+// Add lends the bytes of a part, unless all parts together are no larger than usual responses. The error is a response.
+func (p *Parts) Add(ctx context.Context, bytes int64) error {
+	if p.bytes.Add(bytes) <= memory.Large {
+		return nil
+	}
+	return MemoryError(p.Loan.Take(ctx, bytes))
 }

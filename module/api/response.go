@@ -91,11 +91,25 @@ func Write(w http.ResponseWriter, r *http.Request, start time.Time, res *Respons
 		return
 	}
 	if len(res.Body.Bytes) > memory.Large {
-		control := http.NewResponseController(w)
-		_ = control.SetWriteDeadline(memory.Deadline(time.Now(), len(res.Body.Bytes))) // fails if the connection supports none
-		defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+		writeLarge(w, res.Body.Bytes)
+		return
 	}
 	_, _ = w.Write(res.Body.Bytes) // if the client is gone, there is nobody to tell
+}
+
+// writeLarge writes a body that the client has to read in time.
+func writeLarge(w http.ResponseWriter, body []byte) {
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(memory.Deadline(time.Now(), len(body))) // fails if the connection supports none
+	_, _ = w.Write(body)
+	_ = control.Flush() // what is buffered has no deadline after this
+	_ = control.SetWriteDeadline(time.Time{})
+}
+
+// isKnown reports whether the client has the body already.
+func (r *Response) isKnown(to *http.Request) bool {
+	match := Header(to, "If-None-Match")
+	return match != "" && r.Body.ETag != "" && cache.MatchETag(match, r.Body.ETag)
 }
 
 // describe sets the headers of a response, and returns its status: 304 if the client has it already.
@@ -147,7 +161,7 @@ func describe(h http.Header, r *http.Request, start time.Time, res *Response) (c
 	}
 	if values[0] != "" {
 		h["Etag"] = values[0:1:1]
-		if match := Header(r, "If-None-Match"); match != "" && cache.MatchETag(match, values[0]) {
+		if res.isKnown(r) {
 			setType(h, res)
 			return http.StatusNotModified
 		}

@@ -1,5 +1,5 @@
 // Package memory bounds how much memory the large requests and responses of all projects take together. Clients may send and read slowly and have many
-// connections, so the number of running requests does not bound it. No project can take all of it.
+// connections, so the number of running requests does not bound it. No project can take more than half of what the others leave.
 package memory
 
 import (
@@ -19,6 +19,7 @@ const (
 
 	grace   = 30 * time.Second
 	slowest = 16 << 10 // bytes a second
+	longest = 15 * time.Minute
 )
 
 // ErrNone is returned if no memory was free in time.
@@ -26,7 +27,7 @@ var ErrNone = errors.New("too much memory is lent to other large requests and re
 
 // Deadline returns when a body of that many bytes must have been received or sent: a client that is slower keeps memory from others.
 func Deadline(now time.Time, bytes int) time.Time {
-	return now.Add(grace + time.Duration(bytes/slowest)*time.Second)
+	return now.Add(min(grace+time.Duration(bytes/slowest)*time.Second, longest))
 }
 
 // Pool is the memory that is lent. Its methods may be called concurrently.
@@ -58,24 +59,33 @@ func (p *Pool) Lent() int64 {
 	return p.lent
 }
 
-// lend lends bytes to a project if it may have them: at most half of what the others leave, so that there is always some left for one more, but any project may have
-// one loan of what is free. The caller holds mu.
+// lend lends bytes to a project if it may have them: at most half of what the others leave, so that there is always some left for one more. The caller holds mu.
 func (p *Pool) lend(project, bytes int64) bool {
 	own := p.projects[project]
-	if free := p.size - p.lent; bytes > free || own > 0 && own+bytes > (free+own)/2 {
+	if own+bytes > (p.size-p.lent+own)/2 {
 		return false
 	}
-	p.projects[project] = own + bytes
-	p.lent += bytes
+	p.keep(project, bytes)
 	return true
 }
 
-// takeBack is the reverse of lend. The caller holds mu.
+func (p *Pool) keep(project, bytes int64) {
+	p.lent += bytes
+	if bytes > 0 {
+		p.projects[project] += bytes
+	}
+}
+
+// takeBack is the reverse of lend. The caller holds mu, and calls tell.
 func (p *Pool) takeBack(project, bytes int64) {
 	p.lent -= bytes
 	if p.projects[project] -= bytes; p.projects[project] == 0 {
 		delete(p.projects, project)
 	}
+}
+
+// tell wakes up who waits for memory. The caller holds mu.
+func (p *Pool) tell() {
 	close(p.returned)
 	p.returned = make(chan struct{})
 }
@@ -105,7 +115,8 @@ func (p *Pool) try(ctx context.Context, lend func() bool) error {
 	}
 }
 
-// Loan is the memory that is lent to one request of a project. A nil Loan has all the memory it wants. A Loan is used by one goroutine at a time.
+// Loan is the memory that is lent to one request of a project. A nil Loan has all the memory it wants. Take may be called concurrently; the other methods are
+// called by the goroutine that answers the request.
 type Loan struct {
 	Pool    *Pool
 	Project int64 // 0 for callers that are not known
@@ -141,19 +152,22 @@ func (l *Loan) Hold(ctx context.Context, body []byte) error {
 	if l == nil {
 		return nil
 	}
-	l.Return()
 	first, bytes := &body[0], int64(len(body))
 	return l.Pool.try(ctx, func() bool {
+		before := l.bytes
+		l.Pool.takeBack(l.Project, before)
 		known := l.Pool.bodies[first]
 		if known == nil {
 			if !l.Pool.lend(l.Project, bytes) {
+				l.Pool.keep(l.Project, before)
 				return false
 			}
 			known = &response{project: l.Project, bytes: bytes}
 			l.Pool.bodies[first] = known
 		}
 		known.clients++
-		l.body = body
+		l.body, l.bytes = body, 0
+		l.Pool.tell()
 		return true
 	})
 }
@@ -165,10 +179,9 @@ func (l *Loan) Return() {
 	}
 	l.Pool.mu.Lock()
 	defer l.Pool.mu.Unlock()
-	if l.bytes > 0 {
-		l.Pool.takeBack(l.Project, l.bytes)
-		l.bytes = 0
-	}
+	defer l.Pool.tell()
+	l.Pool.takeBack(l.Project, l.bytes)
+	l.bytes = 0
 	if l.body == nil {
 		return
 	}

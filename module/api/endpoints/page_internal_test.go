@@ -24,7 +24,7 @@ func TestLongNames(t *testing.T) {
 		}
 	}
 	kept := built.Result()
-	const refusal = "400 query_too_large: The names of the columns take 400010 bytes in each of the 1000 rows, and may take 256 MiB in a page. " +
+	const refusal = "400 query_too_large: The names of the columns take 400010 bytes in each of the 1000 rows, and may take 128 MiB in a page. " +
 		"Ask for fewer rows, or give the columns shorter names."
 	for _, tt := range []struct {
 		name   string

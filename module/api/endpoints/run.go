@@ -113,8 +113,6 @@ func (s *Runs) answer(ctx context.Context, c *api.Caller, in *api.Input, p *resu
 	if err != nil {
 		return &api.Response{Header: p.Notices, Quotas: got.Quotas}, err
 	}
-	s.Registry.Executed(p.Endpoint, p.Version.Number, c.Start)
-	s.log(c, p, got.Answer)
 	page := result.Stored(s.Executor.Cache, in, p, &got)
 	if page == nil {
 		page, err = result.Render(ctx, s.Executor.Cache, in, p, &got, s.Writer(c.Project, p.Format))
@@ -122,6 +120,8 @@ func (s *Runs) answer(ctx context.Context, c *api.Caller, in *api.Input, p *resu
 			return &api.Response{Header: p.Notices, Quotas: got.Quotas}, err
 		}
 	}
+	s.Registry.Executed(p.Endpoint, p.Version.Number, c.Start)
+	s.log(c, p, got.Answer)
 	res := result.Respond(p, &got, page)
 	if res.Header = p.Notices; p.Format.IsFile() {
 		res.Header = s.fileHeaders(p, got.Answer)
@@ -148,7 +148,7 @@ func (s *Runs) snapshot(c *api.Caller, p *result.Plan) (cache.Answer, error) {
 }
 
 // maxNameBytes is how many bytes the names of columns may take in all rows of a page together.
-const maxNameBytes = 4 * execution.MaxResultBytes
+const maxNameBytes = 2 * execution.MaxResultBytes
 
 // checkPage refuses a page beyond the rows that a result can hold, since an empty page would mean that there are no more, and one whose rows repeat long names.
 func checkPage(p *result.Plan, e *cache.Entry) error {

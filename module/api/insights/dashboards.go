@@ -104,6 +104,7 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 	readable := c.Key.Allows("insight:read")
 	params = params.several()
 	var space room
+	lent := api.Parts{Loan: in.Memory}
 	wanted := func(i int) bool {
 		return tiles[i].Text == nil && (params.only == nil || slices.Contains(params.only, tiles[i].ID))
 	}
@@ -144,6 +145,9 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 			if reserved = entry.Size(); !space.reserve(reserved) {
 				res = insightResult{plan: res.plan, query: res.query, Result: execution.Result{Quotas: res.Quotas}, failure: errTooMuchAtOnce}
 				reserved, out[i].LastRefresh, out[i].IsCached = 0, nil, false
+			}
+			if err := lent.Add(ctx, 2*reserved); err != nil { // once in the tile, and once in the response
+				return res.Quotas, err
 			}
 		}
 		if params.tables != nil {

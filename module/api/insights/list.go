@@ -131,7 +131,7 @@ func (s *Results) addTo(ctx context.Context, c *api.Caller, in *api.Input, to *a
 	if err != nil {
 		return nil, err
 	}
-	out := make([]json.RawMessage, len(rows))
+	out, lent := make([]json.RawMessage, len(rows)), api.Parts{Loan: in.Memory}
 	var size atomic.Int64
 	quotas, err := forEachConcurrently(ctx, len(rows), func(ctx context.Context, i int) (execution.Quotas, error) {
 		if size.Load() > api.MaxListBytes {
@@ -139,6 +139,9 @@ func (s *Results) addTo(ctx context.Context, c *api.Caller, in *api.Input, to *a
 		}
 		one := shownIn(c, in, rows[i].Insight)
 		res, err := s.result(ctx, c, in, one, params.several())
+		if err == nil && res.Answer.Entry != nil {
+			err = lent.Add(ctx, res.Answer.Entry.Size())
+		}
 		if err == nil {
 			out[i] = s.append(nil, c, one, res, rows[i].complete)
 			size.Add(int64(len(out[i])))

@@ -36,8 +36,8 @@ func (s *Results) plan(c *api.Caller, in *api.Input, i shownInsight, params resu
 	if i.tile != nil {
 		tile = i.tile.ID
 	}
-	// The response shows the insight, its dashboards, variables and users: anything in the project can affect it.
-	place := fmt.Sprintf("insight %d tile %d %s %d %s", i.ID, tile, level, c.Snapshot.Serial(c.Project.ID), params.clientID)
+	// The response shows the insight, its dashboards, variables, users and alerts: anything in the project can affect it.
+	place := fmt.Sprintf("insight %d tile %d %s %d %t %s", i.ID, tile, level, c.Snapshot.Serial(c.Project.ID), c.Key.Allows("alert:read"), params.clientID)
 	if s.Executor.Peers != nil { // whether they may answer depends on the caller
 		place += fmt.Sprint(" ", c.Key.Allows("insight:read"))
 	}

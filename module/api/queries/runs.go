@@ -21,13 +21,13 @@ import (
 func (q *Queries) status(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	asked := in.URL.Query()
 	poll := execution.PeerPoll{ID: in.At.Name, Progress: asked.Get("show_progress") == "true" || asked.Get("showProgress") == "true"}
-	status, write := q.find(c, &poll)
+	status, size, write := q.find(c, &poll)
 	if write == nil {
 		all := q.Executor.Poll(ctx, &c.Caller, poll, func(other *execution.Polled) bool {
 			if !runStatuses[other.Status] {
 				return false
 			}
-			status, write = other.Status, func(dst []byte) []byte { return append(dst, other.Body...) }
+			status, size, write = other.Status, int64(len(other.Body)), func(dst []byte) []byte { return append(dst, other.Body...) }
 			return true
 		})
 		switch {
@@ -39,6 +39,11 @@ func (q *Queries) status(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 			return nil, api.NotFound(runNotFound(in.At.Name, c.Project.ID))
 		}
 	}
+	done, err := result.Reserve(ctx, in, c.Project.ID, size)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	body := q.Executor.Cache.Render(cache.Negotiate(in.Header.Get("Accept-Encoding")), write)
 	body.ETag = "" // the next response differs
 	return &api.Response{Status: status, Body: body}, nil
@@ -47,12 +52,15 @@ func (q *Queries) status(ctx context.Context, c *api.Caller, in *api.Input) (*ap
 // runStatuses are the statuses of responses about a run.
 var runStatuses = map[int]bool{http.StatusOK: true, http.StatusAccepted: true, http.StatusBadRequest: true, http.StatusInternalServerError: true}
 
-// find returns the status of the response about a run, and the function that writes its body; write is nil if this server does not know the run, or
-// the caller may not see its result.
-func (q *Queries) find(c *api.Caller, poll *execution.PeerPoll) (status int, write func(dst []byte) []byte) {
+// find returns the status of the response about a run, roughly its size in bytes, and the function that writes its body; write is nil if this server does not
+// know the run, or the caller may not see its result.
+func (q *Queries) find(c *api.Caller, poll *execution.PeerPoll) (status int, size int64, write func(dst []byte) []byte) {
 	r, ended := q.Executor.Runs.Find(c.Project.ID, poll.ID)
 	if r == nil || !result.MaySee(c, r.Query) {
-		return 0, nil
+		return 0, 0, nil
+	}
+	if ended && r.Answer.Entry != nil {
+		size = r.Answer.Entry.Size()
 	}
 	var read *execution.Progress
 	if !ended && poll.Progress {
@@ -67,7 +75,7 @@ func (q *Queries) find(c *api.Caller, poll *execution.PeerPoll) (status int, wri
 	case ended:
 		status = http.StatusInternalServerError
 	}
-	return status, func(dst []byte) []byte {
+	return status, size, func(dst []byte) []byte {
 		return append(q.writer(c, nil).AppendStatus(append(dst, `{"query_status":`...), r, ended, read), '}')
 	}
 }
@@ -86,7 +94,7 @@ func (q *Queries) PolledByPeer(c *api.Caller, asked *execution.PeerRequest) peer
 	var out execution.Polled
 	if poll.Cancel {
 		out.Cancelled = q.Executor.Runs.Cancel(asked.Project, poll.ID, poll.QueuedOnly)
-	} else if status, write := q.find(c, poll); write != nil {
+	} else if status, _, write := q.find(c, poll); write != nil {
 		out.Status, out.Body = status, write(nil)
 	}
 	return out.Answer(asked)

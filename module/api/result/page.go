@@ -9,6 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/memory"
+	"github.com/caddy-analytics/caddy-analytics/module/rows"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -46,16 +47,11 @@ func Render(
 	ctx context.Context, c *cache.Cache, in *api.Input, p *Plan, got *execution.Result, render func([]byte, *Plan, cache.Answer) []byte,
 ) (*cache.Body, error) {
 	answer := got.Answer
-	if size := sizeOf(p, answer.Entry); size > memory.Large {
-		if err := in.Memory.Take(ctx, size); err != nil {
-			return nil, api.MemoryError(err)
-		}
-		place, err := execution.TakeAssemblyPlace(ctx, p.Key.Project())
-		if err != nil {
-			return nil, err //nolint:wrapcheck // it is answered as it is
-		}
-		defer place.Leave()
+	done, err := Reserve(ctx, in, p.Key.Project(), sizeOf(p, answer.Entry))
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	draw := func(dst []byte) []byte { return render(dst, p, answer) }
 	var body cache.Body
 	if shared(p, got) {
@@ -66,11 +62,32 @@ func Render(
 	return &body, nil
 }
 
-// sizeOf returns roughly how many bytes of an answer the page of a plan has.
+// Reserve waits for the memory of a large response, and then for the project's turn on the processors, which ends with done. A response of usual size needs
+// neither. The error is a response.
+func Reserve(ctx context.Context, in *api.Input, project, size int64) (done func(), err error) {
+	if size <= memory.Large {
+		return func() {}, nil
+	}
+	if err := in.Memory.Take(ctx, size); err != nil {
+		return nil, api.MemoryError(err)
+	}
+	place, err := execution.TakeAssemblyPlace(ctx, project)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it is answered as it is
+	}
+	return place.Leave, nil
+}
+
+// sizeOf returns roughly how many bytes the page of a plan has.
 func sizeOf(p *Plan, e *cache.Entry) int64 {
-	size := e.Size()
-	if rows := e.Result.Len(); p.IsPage() && rows > 0 {
-		size = size * int64(e.Result.PageLen(p.Offset, p.Limit)) / int64(rows)
+	size, shown := e.Size(), int64(e.Result.Len())
+	if p.IsPage() && shown > 0 {
+		all := shown
+		shown = int64(e.Result.PageLen(p.Offset, p.Limit))
+		size = size * shown / all
+	}
+	if done, ok := e.Meta.(*execution.Details); ok && (p.Format == AsObjects || p.Format == AsNDJSON) {
+		size += shown * int64(rows.NewObjects(done.Columns).NameBytes())
 	}
 	return size
 }
