@@ -312,6 +312,45 @@ func TestFailingProject(t *testing.T) {
 	})
 }
 
+// TestProgressCannotBeWritten: while the file of what is behind can't be written, as on a full disk, events go on, and delivered ones free their space.
+func TestProgressCannotBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, g := openLine(t, filepath.Join(t.TempDir(), "capture")), new(gates)
+		defer l.close()
+		inTheWay := filepath.Join(l.dir, "behind.tmp")
+		if err := os.Mkdir(inTheWay, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		g.hold(1)
+		l.Use(g)
+		l.send(2, 1)
+		for range 30 {
+			l.send(2, 3)
+			time.Sleep(5 * time.Second)
+			l.expect(g, map[int64]int{1: 0})
+			if t.Failed() {
+				return
+			}
+		}
+		if s := l.Status(); !strings.Contains(s.Failing, "behind.tmp") {
+			t.Errorf("the status is %+v", s)
+		}
+		if p := l.Progress(); p.Behind[1] != 1 {
+			t.Errorf("the progress is %+v", p)
+		}
+		if err := os.Remove(inTheWay); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		if s := l.Status(); s.Failing != "" {
+			t.Errorf("in the end the status is %+v", s)
+		}
+		g.release(1)
+		time.Sleep(5 * time.Second)
+		l.expect(g, nil)
+	})
+}
+
 // TestClickHouseIsAway: while all projects fail, hardly anything more is read. Then everything is delivered, in order and once.
 func TestClickHouseIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -34,22 +34,42 @@ type work struct {
 	newest   time.Time // when a batch was last read at the front
 	fruitful bool      // a part was delivered since
 
-	noted time.Time // when the journal was last told what is delivered
-	news  bool      // more is delivered since
-
-	err    error // of the journal
-	pause  time.Duration
-	paused time.Time // the journal is not used before this
+	noted  time.Time // when the journal was last told what is delivered
+	noting retry     // that
+	news   bool      // more is delivered since
 
 	wake time.Time       // when to look again
 	more <-chan struct{} // closed when there is more to read; nil if it can't be read yet
 }
 
 // reading is a place at which batches are read.
-type reading struct{ began time.Time } // when its last batch was read
+type reading struct {
+	retry
+
+	began time.Time // when its last batch was read
+}
+
+// retry is how something failed, and when it is tried again.
+type retry struct {
+	err   error         // of the last try
+	pause time.Duration // before the next
+	due   time.Time     // when that is
+}
+
+// failed notes a failure.
+func (r *retry) failed(err error) {
+	r.err = err
+	r.pause = min(max(2*r.pause, firstPause), lastPause)
+	r.due = time.Now().Add(r.pause)
+}
+
+// hurry has the next try at once.
+func (r *retry) hurry() { r.pause, r.due = 0, time.Time{} }
 
 // part is what was read of a project, without what is delivered.
 type part struct {
+	retry
+
 	project  int64
 	entries  []journal.Entry
 	at       int      // bytes of the first entry that are delivered
@@ -60,9 +80,6 @@ type part struct {
 	first   uint64   // the first of the entries when it was last tried
 	size    int      // bytes of the entries at that time
 	running bool
-	err     error         // of the last try
-	pause   time.Duration // before the next
-	due     time.Time     // when that is
 }
 
 // ended is a try that has ended.
@@ -89,15 +106,13 @@ func newWork(d *Delivery) *work {
 
 // deliver delivers to a target until ctx ends.
 func (w *work) deliver(ctx context.Context, target Target) {
-	w.paused, w.pause = time.Time{}, 0
-	for _, p := range w.parts {
-		p.due, p.pause = time.Time{}, 0
+	for _, r := range w.retries() {
+		r.hurry()
 	}
+	w.report(ctx)
 	for ctx.Err() == nil {
 		w.wake, w.more = time.Now().Add(time.Hour), nil
-		if w.reached(w.paused) {
-			w.check(ctx, w.proceed(ctx))
-		}
+		w.proceed(ctx)
 		w.start(ctx, target)
 		w.await(ctx)
 	}
@@ -130,22 +145,42 @@ func (w *work) reached(at time.Time) bool {
 	return false
 }
 
-// proceed tells the journal what is delivered, and reads what may be read.
-func (w *work) proceed(ctx context.Context) error {
+// proceed tells the journal what is delivered, and reads what may be read. What fails does not keep it from the rest: on a full disk, events must go on.
+func (w *work) proceed(ctx context.Context) {
 	w.rejoin()
-	if err := w.note(ctx); err != nil {
-		return err
-	}
+	w.note(ctx)
 	if idle := w.idle(); len(idle) > 0 && w.mayRead(&w.back) {
-		if err := w.readBehind(idle); err != nil {
-			return err
-		}
+		w.used(ctx, &w.back.retry, w.readBehind(idle))
 		w.rejoin()
 	}
 	if w.mayRead(&w.front) && (!w.away() || w.reached(w.front.began.Add(lastPause))) {
-		return w.readNew()
+		w.used(ctx, &w.front.retry, w.readNew())
 	}
-	return nil
+}
+
+// used notes how a use of the journal has ended.
+func (w *work) used(ctx context.Context, r *retry, err error) {
+	switch {
+	case ctx.Err() != nil: // stopped, or the target changed
+		return
+	case err != nil:
+		r.failed(err)
+		w.reached(r.due)
+	case r.err == nil:
+		return
+	default:
+		*r = retry{}
+	}
+	w.report(ctx)
+}
+
+// retries returns the uses of the journal, and the parts.
+func (w *work) retries() []*retry {
+	all := []*retry{&w.noting, &w.front.retry, &w.back.retry}
+	for _, p := range w.parts {
+		all = append(all, &p.retry)
+	}
+	return all
 }
 
 // waits reports whether the next batch of a place still waits for parts of the last one.
@@ -154,7 +189,7 @@ func (w *work) waits(r *reading) bool {
 }
 
 func (w *work) mayRead(r *reading) bool {
-	if w.waits(r) || !w.reached(r.began.Add(interval)) {
+	if w.waits(r) || !w.reached(r.began.Add(interval)) || !w.reached(r.due) {
 		return false
 	}
 	size := 0
@@ -303,19 +338,17 @@ func (w *work) end(ctx context.Context, e ended) {
 		p.measure()
 		w.news = w.news || p.first > was
 		if ctx.Err() == nil { // otherwise it was stopped, or the target changed
-			p.err = e.err
-			p.pause = min(max(2*p.pause, firstPause), lastPause)
-			p.due = time.Now().Add(p.pause)
+			p.failed(e.err)
 		}
 	}
 	w.report(ctx)
 }
 
 // note tells the journal what is delivered: at once if that is all, and otherwise from time to time.
-func (w *work) note(ctx context.Context) error {
+func (w *work) note(ctx context.Context) {
 	all := len(w.parts)+len(w.behind) == 0
-	if !w.news || !all && (w.waits(&w.front) || !w.reached(w.noted.Add(interval))) {
-		return nil
+	if !w.news || !all && (w.waits(&w.front) || !w.reached(w.noted.Add(interval))) || !w.reached(w.noting.due) {
+		return
 	}
 	delivered := journal.Progress{Last: w.last, Behind: maps.Clone(w.behind)}
 	for _, p := range w.parts {
@@ -324,7 +357,7 @@ func (w *work) note(ctx context.Context) error {
 	w.noted, w.news = time.Now(), false
 	err := w.journal.Advance(ctx, delivered)
 	w.news = err != nil
-	return err
+	w.used(ctx, &w.noting, err)
 }
 
 // joinDistinct joins errors. Those with the same text count once: an outage fails every project in the same way.
@@ -449,30 +482,14 @@ func (w *work) asideRejected(ctx context.Context, entry journal.Entry, r rejecte
 	return w.aside(ctx, entry, joinDistinct(r.reasons))
 }
 
-// check notes how the use of the journal ended, and how long to wait before the next one.
-func (w *work) check(ctx context.Context, err error) {
-	switch {
-	case ctx.Err() != nil:
-		return
-	case err == nil:
-		w.pause = 0
-	default:
-		w.pause = min(max(2*w.pause, firstPause), lastPause)
-		w.paused = time.Now().Add(w.pause)
-		w.reached(w.paused)
-	}
-	w.err = err
-	w.report(ctx)
-}
-
 // report notes what can't be delivered now, and why.
 func (w *work) report(ctx context.Context) {
 	if ctx.Err() != nil { // stopped, or the target changed
 		return
 	}
-	failures := []error{w.err}
-	for _, p := range w.parts {
-		failures = append(failures, p.err)
+	var failures []error
+	for _, r := range w.retries() {
+		failures = append(failures, r.err)
 	}
 	err := joinDistinct(failures)
 	if err == nil {

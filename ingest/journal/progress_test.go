@@ -291,3 +291,25 @@ func TestProgressPastDamage(t *testing.T) {
 		t.Errorf("there wait %+v", s)
 	}
 }
+
+// TestProgressCannotBeWritten: entries before the first that waits free their space all the same, also after a restart.
+func TestProgressCannotBeWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "capture")
+	j := open(t, dir, journal.Options{})
+	appendOf(t, j, 2, 2, 1, 2)
+	takeAll(t, j, math.MaxUint64)
+	if err := os.Mkdir(filepath.Join(dir, "behind.tmp"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Advance(t.Context(), journal.Progress{Last: 4, Behind: map[int64]uint64{1: 0}}); err == nil {
+		t.Fatal("there is no error")
+	}
+	if s := j.Stats(); s.Entries != 1 {
+		t.Errorf("there wait %+v", s)
+	}
+	_ = j.Close()
+	j = open(t, dir, journal.Options{})
+	if got := texts(readAll(t, j, 0)); got != "1 2" {
+		t.Errorf("after a restart there wait %q, want what comes after the second entry", got)
+	}
+}
