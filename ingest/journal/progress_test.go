@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 )
@@ -311,5 +314,40 @@ func TestProgressCannotBeWritten(t *testing.T) {
 	j = open(t, dir, journal.Options{})
 	if got := texts(readAll(t, j, 0)); got != "1 2" {
 		t.Errorf("after a restart there wait %q, want what comes after the second entry", got)
+	}
+}
+
+// TestDamageThatWasPassed: of two damaged entries the second is read first, because the project of the first is behind. Both are reported, once.
+func TestDamageThatWasPassed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "capture")
+	j := open(t, dir, journal.Options{})
+	var ends []int64
+	for _, project := range []int64{1, 2, 1, 2} {
+		appendOf(t, j, project)
+		ends = append(ends, j.Stats().Bytes)
+	}
+	_ = j.Close()
+	file := segments(t, dir)[0]
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[ends[0]-1]++
+	raw[ends[1]-1]++
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	logged, logs := observer.New(zapcore.InfoLevel)
+	j = open(t, dir, journal.Options{Logger: zap.New(logged)})
+	for range 2 {
+		for project := int64(2); project >= 1; project-- {
+			next, err := j.Next(0, 4, 100, func(of int64, _ uint64) bool { return of == project })
+			if err != nil || len(next.Entries) != 1 {
+				t.Fatalf("of project %d there is %v, %v", project, next.Entries, err)
+			}
+		}
+	}
+	if s := j.Stats(); logs.Len() != 2 || s.Aside != 2 {
+		t.Errorf("%d files are aside, and the log has %v", s.Aside, logs.All())
 	}
 }

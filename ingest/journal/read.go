@@ -129,8 +129,8 @@ func (j *Journal) readPart(p part, b *batch) error {
 		}
 		j.passed(p.segment, sc.off, h.id, b)
 		if data == nil {
-			p.noteDamaged(h.id)
-			j.skipDamage(p.segment, at, sc.off, b)
+			b.damaged = true
+			j.skipEntry(p.segment, h.id, at, sc.off)
 			continue
 		}
 		b.room -= int64(len(data))
@@ -162,6 +162,7 @@ func (j *Journal) readData(p part, h header, at int64) ([]byte, error) {
 	return data, nil
 }
 
+// skipDamage skips what is damaged between headers. Each Read or Next comes by it, in order.
 func (j *Journal) skipDamage(s *segment, from, to int64, b *batch) {
 	if from == to {
 		return
@@ -173,9 +174,14 @@ func (j *Journal) skipDamage(s *segment, from, to int64, b *batch) {
 	}
 }
 
-func (s *segment) noteDamaged(id uint64) {
+// skipEntry skips an entry whose data is damaged. Later ones may have been read before, of projects that are not behind.
+func (j *Journal) skipEntry(s *segment, id uint64, from, to int64) {
+	if s.damaged[id] {
+		return
+	}
 	if s.damaged == nil {
 		s.damaged = map[uint64]bool{}
 	}
 	s.damaged[id] = true
+	_ = j.reportDamage(s, from, to-from) // it is logged; the rest is delivered all the same
 }

@@ -27,9 +27,9 @@ type segment struct {
 	waiting counts
 
 	// Guarded by Journal.reading.
-	mark     int64 // offset of the first entry that is not forgotten
-	reported int64 // damage before this offset has been reported
-	damaged  map[uint64]bool
+	mark     int64           // offset of the first entry that is not forgotten
+	reported int64           // damage between headers before this offset has been reported
+	damaged  map[uint64]bool // entries whose data is, which has been reported
 }
 
 // counts are entries, in all and by project.
