@@ -381,6 +381,65 @@ func TestClickHouseIsAway(t *testing.T) {
 	})
 }
 
+// large returns an event of more than a size.
+func large(name string, size int) string {
+	return `{"event":"` + name + `","distinct_id":"u","timestamp":"2026-01-01T00:00:00Z","uuid":"0190f3c2-aaaa-7abc-8def-000000000001","properties":{"a":"` +
+		strings.Repeat("a", size) + `"}}` + "\n"
+}
+
+// TestLargeEntry: an entry that is larger than all that may wait in memory holds up its project only.
+func TestLargeEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, g := openLine(t, filepath.Join(t.TempDir(), "capture")), new(gates)
+		defer l.close()
+		g.hold(1)
+		l.Use(g)
+		addText(t, l.Journal, 1, large("large", 49<<20), 1)
+		time.Sleep(5 * time.Second)
+		add(t, l.Journal, 2, "small")
+		time.Sleep(5 * time.Second)
+		if diff := cmp.Diff(map[int64][]string{2: {"small"}}, g.delivered()); diff != "" {
+			t.Errorf("delivered (-want +got):\n%s", diff)
+		}
+		g.release(1)
+		time.Sleep(5 * time.Second)
+		if diff := cmp.Diff(map[int64][]string{1: {"large"}, 2: {"small"}}, g.delivered()); diff != "" {
+			t.Errorf("in the end delivered (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestFailingParts: what failed takes no memory from others until it is tried again, and is delivered in order and once.
+func TestFailingParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, g := openLine(t, filepath.Join(t.TempDir(), "capture")), new(gates)
+		defer l.close()
+		g.fail(1, 2, 3, 4)
+		l.Use(g)
+		want := map[int64][]string{5: {"small", "small"}}
+		for project := int64(1); project <= 4; project++ {
+			addText(t, l.Journal, project, large("large", 16<<20), 1)
+			add(t, l.Journal, project, "after it")
+			want[project] = []string{"large", "after it"}
+		}
+		for range want[5] {
+			add(t, l.Journal, 5, "small")
+			time.Sleep(20 * time.Second)
+		}
+		if diff := cmp.Diff(map[int64][]string{5: want[5]}, g.delivered()); diff != "" {
+			t.Errorf("delivered (-want +got):\n%s", diff)
+		}
+		g.fail()
+		time.Sleep(time.Minute)
+		if diff := cmp.Diff(want, g.delivered()); diff != "" {
+			t.Errorf("in the end delivered (-want +got):\n%s", diff)
+		}
+		if s := l.Stats(); s.Entries != 0 {
+			t.Errorf("in the end there wait %+v", s)
+		}
+	})
+}
+
 // TestBehindIsBounded: when the parts of projects that are held take much memory, nothing more is read until one is delivered.
 func TestBehindIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -388,10 +447,8 @@ func TestBehindIsBounded(t *testing.T) {
 		defer l.close()
 		g.hold(1, 2, 3, 4)
 		l.Use(g)
-		large := `{"event":"%d","distinct_id":"u","timestamp":"2026-01-01T00:00:00Z","uuid":"0190f3c2-aaaa-7abc-8def-000000000001","properties":{"a":"` +
-			strings.Repeat("a", 13<<20) + `"}}` + "\n"
 		for project := range int64(4) {
-			addText(t, l.Journal, 1+project, fmt.Sprintf(large, project), 1)
+			addText(t, l.Journal, 1+project, large(fmt.Sprint(project), 13<<20), 1)
 		}
 		time.Sleep(time.Minute)
 		add(t, l.Journal, 5, "small")

@@ -71,14 +71,16 @@ type part struct {
 	retry
 
 	project  int64
-	entries  []journal.Entry
-	at       int      // bytes of the first entry that are delivered
-	rejected rejected // among these
-	refused  error    // why it can't be delivered
+	entries  []journal.Entry // nil if they are to be read again before the next try
+	at       int             // bytes of the first entry that are delivered
+	rejected rejected        // among these
+	refused  error           // why it can't be delivered
 
 	from    *reading // nil once the next batch is read there
 	first   uint64   // the first of the entries when it was last tried
+	last    uint64   // the last of them
 	size    int      // bytes of the entries at that time
+	dropped bool     // the entries take no memory
 	running bool
 }
 
@@ -192,11 +194,46 @@ func (w *work) mayRead(r *reading) bool {
 	if w.waits(r) || !w.reached(r.began.Add(interval)) || !w.reached(r.due) {
 		return false
 	}
+	return w.hasRoom()
+}
+
+// hasRoom reports whether more entries may be in memory. Those of parts that wait for their next try are dropped if need be.
+func (w *work) hasRoom() bool {
 	size := 0
 	for _, p := range w.parts {
-		size += p.size
+		size += p.counts()
+	}
+	for _, p := range w.parts {
+		if size < maxParts {
+			break
+		}
+		if !p.running && p.err != nil && time.Now().Before(p.due) {
+			size -= p.counts()
+			p.entries, p.dropped = nil, true
+		}
 	}
 	return size < maxParts
+}
+
+// counts returns how many bytes of the memory for parts a part takes. An entry that is larger than a batch takes no more than the batch would have.
+func (p *part) counts() int {
+	if p.dropped {
+		return 0
+	}
+	return min(p.size, batchBytes)
+}
+
+// load reads the entries of a part again.
+func (w *work) load(p *part) error {
+	again, err := w.journal.Next(p.first-1, p.last, math.MaxInt, func(project int64, _ uint64) bool { return project == p.project })
+	if err != nil {
+		return err
+	}
+	p.entries = slices.Grow(again.Entries, 1)              // not nil
+	if len(p.entries) == 0 || p.entries[0].ID != p.first { // it is damaged by now
+		p.at, p.rejected = 0, rejected{}
+	}
+	return nil
 }
 
 // away reports whether ClickHouse seems to be away: nothing of the last batch was delivered, and several projects are stuck.
@@ -308,20 +345,26 @@ func (w *work) add(entries []journal.Entry, from *reading) {
 
 // measure notes what is left of a part.
 func (p *part) measure() {
-	p.first, p.size = p.entries[0].ID, 0
+	p.first, p.last, p.size = p.entries[0].ID, p.entries[len(p.entries)-1].ID, 0
 	for _, entry := range p.entries {
 		p.size += len(entry.Data)
 	}
 }
 
-// start starts to deliver what is due.
+// start starts to deliver what is due: what was not tried yet first, and then what has waited longest.
 func (w *work) start(ctx context.Context, target Target) {
-	for _, p := range w.parts {
-		if w.running < projectsAtOnce && !p.running && w.reached(p.due) {
-			w.running++
-			p.running = true
-			go func() { w.ended <- ended{p, w.deliverPart(ctx, target, p)} }()
+	due := slices.Clone(w.parts)
+	slices.SortStableFunc(due, func(a, b *part) int { return a.due.Compare(b.due) })
+	for _, p := range due {
+		if w.running >= projectsAtOnce {
+			return
 		}
+		if p.running || !w.reached(p.due) || p.dropped && !w.hasRoom() {
+			continue
+		}
+		w.running++
+		p.running, p.dropped = true, false
+		go func() { w.ended <- ended{p, w.deliverPart(ctx, target, p)} }()
 	}
 }
 
@@ -335,7 +378,9 @@ func (w *work) end(ctx context.Context, e ended) {
 		w.parts = slices.DeleteFunc(w.parts, func(other *part) bool { return other == p })
 	} else {
 		was := p.first
-		p.measure()
+		if p.dropped = p.entries == nil; !p.dropped {
+			p.measure()
+		}
 		w.news = w.news || p.first > was
 		if ctx.Err() == nil { // otherwise it was stopped, or the target changed
 			p.failed(e.err)
@@ -374,6 +419,11 @@ func joinDistinct(errs []error) error {
 func (w *work) deliverPart(ctx context.Context, target Target, p *part) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if p.entries == nil {
+		if err := w.load(p); err != nil {
+			return err
+		}
 	}
 	var parser record.Parser
 	for p.refused == nil && len(p.entries) > 0 {
