@@ -222,7 +222,7 @@ func (i *Ingester) Deliver(ctx context.Context, options Options, records []recor
 	}()
 	for batch := range slices.Chunk(records, deliveredRecords) {
 		if err := room.inTurn(ctx, s, func(ctx context.Context) error { return s.write(ctx, batch) }); err != nil {
-			return s.result(), fmt.Errorf("delivering events of project %d: %w", options.Project, err)
+			return s.result(), fmt.Errorf("delivering events: %w", err)
 		}
 	}
 	written = true

@@ -49,7 +49,7 @@ func (g *gates) Deliver(ctx context.Context, project int64, records []record.Rec
 		}
 	}
 	if fails {
-		return ingest.Report{}, fmt.Errorf("project %d fails", project)
+		return ingest.Report{}, fmt.Errorf("it fails%s", strings.Repeat(" for a reason of its own", int(max(0, project-100)/10)))
 	}
 	return g.target.Deliver(ctx, project, records)
 }
@@ -297,7 +297,7 @@ func TestFailingProject(t *testing.T) {
 				return
 			}
 		}
-		if s := l.Status(); s.Failing != "project 1 fails" {
+		if s := l.Status(); s.Failing != "project 1: it fails" {
 			t.Errorf("the status is %+v", s)
 		}
 		if tries := g.triesOf(1); tries < 10 || tries > 14 { // five within 15 s, and then one every 15 s
@@ -347,6 +347,35 @@ func TestProgressCannotBeWritten(t *testing.T) {
 		}
 		g.release(1)
 		time.Sleep(5 * time.Second)
+		l.expect(g, nil)
+	})
+}
+
+// TestReasons: the status names a reason once, however many projects it has, and not more than ten.
+func TestReasons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, g := openLine(t, filepath.Join(t.TempDir(), "capture")), new(gates)
+		defer l.close()
+		var projects []int64
+		for project := range int64(150) {
+			projects = append(projects, 100+project)
+		}
+		g.fail(projects...)
+		l.send(projects...)
+		l.Use(g)
+		time.Sleep(time.Minute)
+		lines := strings.Split(l.Status().Failing, "\n")
+		if len(lines) != 11 || lines[10] != "and 5 other reasons" {
+			t.Fatalf("the status has %q", lines)
+		}
+		if lines[0] != "it fails" {
+			t.Errorf("the status has %q", lines)
+		}
+		g.fail()
+		time.Sleep(time.Minute)
+		if s := l.Status(); s.Failing != "" {
+			t.Errorf("in the end the status is %+v", s)
+		}
 		l.expect(g, nil)
 	})
 }

@@ -38,6 +38,9 @@ type work struct {
 	noting retry     // that
 	news   bool      // more is delivered since
 
+	changed  bool      // the errors are others than those that were reported
+	reported time.Time // when that was
+
 	wake time.Time       // when to look again
 	more <-chan struct{} // closed when there is more to read; nil if it can't be read yet
 }
@@ -108,14 +111,19 @@ func newWork(d *Delivery) *work {
 
 // deliver delivers to a target until ctx ends.
 func (w *work) deliver(ctx context.Context, target Target) {
-	for _, r := range w.retries() {
+	for _, r := range []*retry{&w.noting, &w.front.retry, &w.back.retry} {
 		r.hurry()
 	}
-	w.report(ctx)
+	for _, p := range w.parts {
+		p.hurry()
+	}
 	for ctx.Err() == nil {
 		w.wake, w.more = time.Now().Add(time.Hour), nil
 		w.proceed(ctx)
 		w.start(ctx, target)
+		if w.changed && w.reached(w.reported.Add(time.Second)) {
+			w.report()
+		}
 		w.await(ctx)
 	}
 	for w.running > 0 {
@@ -166,23 +174,13 @@ func (w *work) used(ctx context.Context, r *retry, err error) {
 	case ctx.Err() != nil: // stopped, or the target changed
 		return
 	case err != nil:
+		w.changed = w.changed || !same(r.err, err)
 		r.failed(err)
 		w.reached(r.due)
-	case r.err == nil:
-		return
-	default:
+	case r.err != nil:
+		w.changed = true
 		*r = retry{}
 	}
-	w.report(ctx)
-}
-
-// retries returns the uses of the journal, and the parts.
-func (w *work) retries() []*retry {
-	all := []*retry{&w.noting, &w.front.retry, &w.back.retry}
-	for _, p := range w.parts {
-		all = append(all, &p.retry)
-	}
-	return all
 }
 
 // waits reports whether the next batch of a place still waits for parts of the last one.
@@ -374,7 +372,7 @@ func (w *work) end(ctx context.Context, e ended) {
 	w.running--
 	p.running = false
 	if e.err == nil {
-		w.news, w.fruitful = true, true
+		w.news, w.fruitful, w.changed = true, true, w.changed || p.err != nil
 		w.parts = slices.DeleteFunc(w.parts, func(other *part) bool { return other == p })
 	} else {
 		was := p.first
@@ -383,10 +381,10 @@ func (w *work) end(ctx context.Context, e ended) {
 		}
 		w.news = w.news || p.first > was
 		if ctx.Err() == nil { // otherwise it was stopped, or the target changed
+			w.changed = w.changed || !same(p.err, e.err)
 			p.failed(e.err)
 		}
 	}
-	w.report(ctx)
 }
 
 // note tells the journal what is delivered: at once if that is all, and otherwise from time to time.
@@ -405,16 +403,28 @@ func (w *work) note(ctx context.Context) {
 	w.used(ctx, &w.noting, err)
 }
 
-// joinDistinct joins errors. Those with the same text count once: an outage fails every project in the same way.
+// joinDistinct joins errors, the first ten of different texts.
 func joinDistinct(errs []error) error {
+	const most = 10
 	var distinct []error
+	seen := map[string]bool{}
 	for _, err := range errs {
-		if err != nil && !slices.ContainsFunc(distinct, func(known error) bool { return known.Error() == err.Error() }) {
+		if err == nil || seen[err.Error()] {
+			continue
+		}
+		seen[err.Error()] = true
+		if len(seen) <= most {
 			distinct = append(distinct, err)
 		}
 	}
+	if more := len(seen) - most; more > 0 {
+		distinct = append(distinct, fmt.Errorf("and %d other reasons", more))
+	}
 	return errors.Join(distinct...)
 }
+
+// same reports whether errors have the same text, of which the first may be nil.
+func same(a, b error) bool { return a != nil && a.Error() == b.Error() }
 
 func (w *work) deliverPart(ctx context.Context, target Target, p *part) error {
 	if err := ctx.Err(); err != nil {
@@ -533,15 +543,9 @@ func (w *work) asideRejected(ctx context.Context, entry journal.Entry, r rejecte
 }
 
 // report notes what can't be delivered now, and why.
-func (w *work) report(ctx context.Context) {
-	if ctx.Err() != nil { // stopped, or the target changed
-		return
-	}
-	var failures []error
-	for _, r := range w.retries() {
-		failures = append(failures, r.err)
-	}
-	err := joinDistinct(failures)
+func (w *work) report() {
+	w.changed, w.reported = false, time.Now()
+	err := joinDistinct(append([]error{w.noting.err, w.front.err, w.back.err}, w.failures()...))
 	if err == nil {
 		if w.failing.Swap(nil) != nil {
 			w.logger.Info("captured events are delivered again")
@@ -552,4 +556,24 @@ func (w *work) report(ctx context.Context) {
 	if was := w.failing.Swap(&why); was == nil {
 		w.logger.Warn("captured events can't be delivered now; trying again", zap.Error(err))
 	}
+}
+
+// failures returns why parts can't be delivered. A project is named if no other has the same reason: an outage fails all in the same way.
+func (w *work) failures() (all []error) {
+	projects := map[string]int{}
+	for _, p := range w.parts {
+		if p.err != nil {
+			projects[p.err.Error()]++
+		}
+	}
+	for _, p := range w.parts {
+		switch {
+		case p.err == nil:
+		case projects[p.err.Error()] == 1:
+			all = append(all, fmt.Errorf("project %d: %w", p.project, p.err))
+		default:
+			all = append(all, p.err)
+		}
+	}
+	return all
 }
