@@ -351,6 +351,28 @@ func TestProgressCannotBeWritten(t *testing.T) {
 	})
 }
 
+// TestNotedAtTheEnd: what was delivered when the process ends is not delivered again by the next one.
+func TestNotedAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, g := openLine(t, filepath.Join(t.TempDir(), "capture")), new(gates)
+		defer func() { l.close() }()
+		g.hold(1)
+		l.send(1, 2, 3)
+		l.Use(g)
+		time.Sleep(time.Second) // the next batch still waits, and nothing is noted
+		l.close()
+		next := openLine(t, l.dir)
+		next.sent, l = l.sent, next
+		if p := l.Progress(); p.Last != 3 || p.Behind[1] != 0 || len(p.Behind) != 1 {
+			t.Errorf("the progress is %+v", p)
+		}
+		g.hold()
+		l.Use(g)
+		time.Sleep(5 * time.Second)
+		l.expect(g, nil)
+	})
+}
+
 // TestReasons: the status names a reason once, however many projects it has, and not more than ten.
 func TestReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -100,6 +100,8 @@ const (
 	patience = 2 * time.Second
 	// maxParts is how many bytes of entries may wait in memory when the next batch is read.
 	maxParts = 48 << 20
+	// lastNote is how long telling the journal what is delivered may take when the delivery ends.
+	lastNote = 3 * time.Second
 	// awayParts is how many projects must be stuck, and none be delivered, for ClickHouse to count as away.
 	awayParts = 3
 )
@@ -128,6 +130,12 @@ func (w *work) deliver(ctx context.Context, target Target) {
 	}
 	for w.running > 0 {
 		w.end(ctx, <-w.ended)
+	}
+	if w.news { // so that the next start of the process does not deliver it again
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastNote)
+		defer cancel()
+		w.rejoin()
+		w.advance(ctx)
 	}
 }
 
@@ -393,6 +401,10 @@ func (w *work) note(ctx context.Context) {
 	if !w.news || !all && (w.waits(&w.front) || !w.reached(w.noted.Add(interval))) || !w.reached(w.noting.due) {
 		return
 	}
+	w.advance(ctx)
+}
+
+func (w *work) advance(ctx context.Context) {
 	delivered := journal.Progress{Last: w.last, Behind: maps.Clone(w.behind)}
 	for _, p := range w.parts {
 		delivered.Behind[p.project] = p.first - 1
