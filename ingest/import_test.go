@@ -325,7 +325,7 @@ func TestImportBadLines(t *testing.T) {
 		`{"type":"group","group_type":"u","group_key":"k","group_type_index":0}`,
 		`{"event":"a","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z"} x`,
 		`{"event":"deep","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","properties":{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}}`,
-		`{"event":"long","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","properties":{"a":"` + strings.Repeat("x", 9<<20) + `"}}`,
+		`{"event":"long","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","properties":{"a":"` + strings.Repeat("x", 34<<20) + `"}}`,
 		`{"event":"last","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z"}`,
 	}
 	want := []ingest.BadLine{
@@ -349,7 +349,7 @@ func TestImportBadLines(t *testing.T) {
 		{20, `its group_type_index "5" is not a number from 0 to 4`},
 		{24, "there is more after its JSON object, at byte 68"},
 		{25, "its JSON is nested more than 64 deep"},
-		{26, "the line is longer than 8 MiB"},
+		{26, "the line is longer than 33 MiB"},
 		{22, `the group type "t" has the index 0`},
 		{23, `the group type index 0 belongs to "t"`},
 	}

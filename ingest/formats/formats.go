@@ -254,14 +254,14 @@ func (r *Reader) openText(text *textReader, start []byte) (source, error) {
 	case Parquet:
 		return nil, errors.New("the file is not Parquet: it does not begin with PAR1")
 	case PostHog:
-		return &objectLines{lines: lines{in: text}, r: r, convert: postHog}, nil
+		return &objectLines{lines: lines{in: text, most: maxLine}, r: r, convert: postHog}, nil
 	case Mixpanel:
-		return &objectLines{lines: lines{in: text}, r: r, convert: mixpanel}, nil
+		return &objectLines{lines: lines{in: text, most: maxLine}, r: r, convert: mixpanel}, nil
 	case MixpanelPeople:
-		return &objectLines{lines: lines{in: text}, r: r, convert: mixpanelPeople}, nil
+		return &objectLines{lines: lines{in: text, most: maxLine}, r: r, convert: mixpanelPeople}, nil
 	case Amplitude:
-		return &objectLines{lines: lines{in: text}, r: r, convert: amplitude}, nil
+		return &objectLines{lines: lines{in: text, most: maxLine}, r: r, convert: amplitude}, nil
 	case NDJSON:
 	}
-	return &ownLines{lines: lines{in: text}, parser: &r.parser}, nil
+	return &ownLines{lines: lines{in: text, most: maxOwnLine}, parser: &r.parser}, nil
 }

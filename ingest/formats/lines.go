@@ -10,13 +10,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
-const maxLine = 8 << 20 // bytes of one line
+const (
+	maxLine = 8 << 20 // bytes of one line
+	// maxOwnLine is that of a line of this product: events that were captured and set aside can be imported, with what capture added to them.
+	maxOwnLine = 33 << 20
+)
 
-var errLongLine = fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
+var errLongLine = errors.New("the line is too long")
 
 // lines splits a text into lines that are not empty.
 type lines struct {
 	in   *textReader
+	most int   // bytes of a line
 	line int   // how many were read
 	err  error // the end
 }
@@ -39,7 +44,7 @@ func (l *lines) next() ([]byte, error) {
 		}
 		switch {
 		case long:
-			return nil, &record.Error{Line: l.line, Reason: errLongLine}
+			return nil, &record.Error{Line: l.line, Reason: fmt.Errorf("the line is longer than %d MiB", l.most>>20)}
 		case len(text) > 0:
 			return text, nil
 		}
@@ -55,7 +60,7 @@ func (l *lines) read() ([]byte, error) {
 	tooLong := false
 	for {
 		part, err := l.in.ReadSlice('\n')
-		if tooLong = tooLong || len(line)+len(part) > maxLine; tooLong {
+		if tooLong = tooLong || len(line)+len(part) > l.most; tooLong {
 			line = nil
 		} else {
 			line = append(line, part...)
