@@ -40,17 +40,19 @@ func (q *HogQL) WithVariables(over map[string]Variable) *HogQL {
 // replacements returns the keys of the variables that others replace, and for each the key of that other: see WithVariables. A variable that was
 // deleted and defined again has a new id, which is what a saved query shows; its stored text has the old one.
 func replacements[V any](own, over map[string]V, code func(V) string) map[string]string {
-	out := map[string]string{}
+	byName := map[string]string{} // of several with one code name, the last
 	for _, by := range slices.Sorted(maps.Keys(over)) {
-		if _, same := own[by]; same {
-			out[by] = by
-			continue
+		if _, same := own[by]; !same {
+			byName[code(over[by])] = by
 		}
-		for id, v := range own {
-			_, taken := over[id]
-			if name := code(v); !taken && name != "" && name == code(over[by]) {
-				out[id] = by
-			}
+	}
+	delete(byName, "")
+	out := map[string]string{}
+	for id, v := range own {
+		if _, same := over[id]; same {
+			out[id] = id
+		} else if by, given := byName[code(v)]; given {
+			out[id] = by
 		}
 	}
 	return out
