@@ -289,7 +289,11 @@ func (b *builder) direct() hogql.Query {
 func (u *usage) condition(column hogql.Expr) hogql.Expr {
 	value := u.value
 	if u.bucket != "" {
-		value = call(u.bucket, call("toDateTime", value))
+		args := []hogql.Expr{value}
+		if u.zone != "" {
+			args = append(args, &hogql.Const{Value: u.zone})
+		}
+		value = call(u.bucket, call("toDateTime", args...))
 	}
 	return &hogql.Compare{Op: u.op, Left: column, Right: value}
 }
@@ -400,7 +404,7 @@ func (b *builder) buckets(overrides map[string]string) error {
 				c.use.column = &hogql.Binary{Op: hogql.Plus, Left: c.use.column, Right: &hogql.Const{Value: int64(0)}}
 			}
 		case kind == hogql.DateTime, kind == hogql.Date && wholeDays(c.bucket):
-			c.use.bucket = bucketFunctions[c.bucket]
+			c.use.bucket, c.use.zone = bucketFunctions[c.bucket], columns[i].Type.Zone
 		case c.asked && kind == hogql.Date:
 			return unsupported("Column '%s' is a date, which cannot be kept by %s", columnName(c.use.shown), c.bucket)
 		case c.asked:

@@ -16,6 +16,7 @@ type usage struct {
 	value  hogql.Expr // with its placeholders
 	codes  []string   // of its variables, in text order
 	bucket string     // the function that truncates times; empty if values are stored as they are
+	zone   string     // in which the column's times are truncated, if it is not the project's
 	name   string     // of the column in the table
 }
 
