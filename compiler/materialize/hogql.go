@@ -293,14 +293,18 @@ func (u *usage) condition(column hogql.Expr) hogql.Expr {
 		if u.zone != "" {
 			args = append(args, &hogql.Const{Value: u.zone})
 		}
-		value = call(u.bucket, call("toDateTime", args...))
+		bucket := u.bucket
+		if u.date {
+			bucket = "toDate"
+		}
+		value = call(bucket, call("toDateTime", args...))
 	}
 	return &hogql.Compare{Op: u.op, Left: column, Right: value}
 }
 
 // cut truncates a time as it is stored in the table.
 func (u *usage) cut(column hogql.Expr) hogql.Expr {
-	if u.bucket == "" {
+	if u.bucket == "" || u.date {
 		return column
 	}
 	return call(u.bucket, column)
@@ -405,6 +409,7 @@ func (b *builder) buckets(overrides map[string]string) error {
 			}
 		case kind == hogql.DateTime, kind == hogql.Date && wholeDays(c.bucket):
 			c.use.bucket, c.use.zone = bucketFunctions[c.bucket], columns[i].Type.Zone
+			c.use.date = kind == hogql.Date && c.bucket == "day"
 		case c.asked && kind == hogql.Date:
 			return unsupported("Column '%s' is a date, which cannot be kept by %s", columnName(c.use.shown), c.bucket)
 		case c.asked:

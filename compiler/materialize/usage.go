@@ -17,6 +17,7 @@ type usage struct {
 	codes  []string   // of its variables, in text order
 	bucket string     // the function that truncates times; empty if values are stored as they are
 	zone   string     // in which the column's times are truncated, if it is not the project's
+	date   bool       // the column is a date, bounded by days: it is stored as it is
 	name   string     // of the column in the table
 }
 

@@ -298,8 +298,11 @@ var keptShapes = []string{
 // keptAtCuts are queries whose columns and values are at the cuts of the table, so that the table has what the query itself returns.
 var keptAtCuts = []string{
 	"select toStartOfDay(timestamp, 'Asia/Tokyo') as day, count() from events where day >= {variables.day} group by day order by day limit 40",
-	"select toStartOfDay(timestamp, 'America/New_York') as day, count() from events where day < {variables.day} group by day order by day limit 40",
+	"select toStartOfDay(timestamp, 'Asia/Tokyo') as day, count() from events where day < {variables.day} group by day order by day limit 40",
 	"select toStartOfDay(timestamp) as day, count() from events where day > {variables.day} group by day order by day limit 40",
+	"select toDate(timestamp) as date, count() from events where date >= {variables.day} group by date order by date limit 40",
+	"select toDate(timestamp) as date, count() from events where date <= {variables.day} group by date order by date limit 40",
+	"select d, n from (select toDate(timestamp) as d, event, count() as n from events group by d, event) where d < toDate({variables.day}) order by d, n limit 50",
 }
 
 // keptNested asks for a query whose variables are in a common table expression.
@@ -391,7 +394,11 @@ func TestMaterializedQueries(t *testing.T) {
 	for i := range count {
 		q := randomKept(random)
 		if shapes := slices.Concat(keptShapes, keptAtCuts); i < len(shapes) { // each at least once
-			q = (&keptQuery{text: shapes[i], zone: q.zone, ordered: true}).withValues(random)
+			zone := q.zone
+			if i >= len(keptShapes) { // on both sides of UTC
+				zone = []string{"America/New_York", "Asia/Kolkata"}[i%2]
+			}
+			q = (&keptQuery{text: shapes[i], zone: zone, ordered: true}).withValues(random)
 		}
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			env := keptEnv(t, q.zone)
