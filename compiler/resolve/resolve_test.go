@@ -305,6 +305,13 @@ func TestConditionsStayBare(t *testing.T) {
 			"window of days in another zone", "hopEnd(toTimeZone(timestamp, 'UTC'), interval 1 day, interval 2 day) = '2024-03-15'",
 			"hopEnd(toDateTime(toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'UTC'), 'UTC'), toIntervalDay(1), toIntervalDay(2)) = toDateTime64('2024-03-15', 6, 'UTC')",
 		},
+		{"bound of a window", "tumbleStart(tumble(timestamp, interval 1 day)) = '2024-03-15'", "tumbleStart(tumble(toDateTime(timestamp, 'America/New_York'), toIntervalDay(1))) = toDateTime64('2024-03-15', 6, 'America/New_York')"},
+		{
+			"bound of a window in another zone", "hopEnd(hop(toTimeZone(timestamp, 'UTC'), interval 1 day, interval 2 day)) = '2024-03-15'",
+			"hopEnd(hop(toDateTime(toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'UTC'), 'UTC'), toIntervalDay(1), toIntervalDay(2))) = toDateTime64('2024-03-15', 6, 'UTC')",
+		},
+		{"bound of a window of weeks", "tumbleEnd(tumble(timestamp, interval 1 week)) = '2024-03-17'", "tumbleEnd(tumble(toDateTime(timestamp, 'America/New_York'), toIntervalWeek(1))) = '2024-03-17'"},
+		{"bound of a window from elsewhere", "tumbleEnd((tumble(timestamp, interval 1 week) as w)) = '2024-03-17'", "tumbleEnd((tumble(toDateTime(timestamp, 'America/New_York'), toIntervalWeek(1)) AS w)) = '2024-03-17'"},
 		{"window of weeks", "tumbleEnd(timestamp, interval 1 week) = '2024-03-17'", "tumbleEnd(toDateTime(timestamp, 'America/New_York'), toIntervalWeek(1)) = '2024-03-17'"},
 		{"set of days", "toStartOfDay(timestamp) in ('2024-03-15')", "toDateTime64(toStartOfDay(toTimeZone(timestamp, 'America/New_York')), 6) IN (toDateTime64('2024-03-15', 6, 'America/New_York'))"},
 		{"day in the zone", "toDate(timestamp) = '2024-03-01'", "toDate(toTimeZone(timestamp, 'America/New_York')) = '2024-03-01'"},

@@ -87,18 +87,32 @@ func (s *scope) startOfWeek(c *calling) resolved.Expr {
 }
 
 // tumble resolves the functions of time windows. Their first argument is a plain time, in whose zone the windows begin, or, if it is the only one, a
-// window.
+// window. The type of a window's bounds is known only where the window is written.
 func (s *scope) tumble(c *calling) resolved.Expr {
 	args := s.arguments(c)
-	if len(args) > 1 {
-		typ := typeOf(args[0])
-		zone := literal(s.r.zoneOf(typ))
-		args[0] = native(s.r.inZone(hogql.Type{Kind: hogql.DateTime, Nullable: typ.MayBeNull()}, zone), args[0].At(), "toDateTime", bare(args[0]), zone)
-		if unit, ok := unitOfInterval(args[1]); ok && unit.Long && c.f.Result.Kind == hogql.DateTime {
-			return ofKind(s.finish(c, args), hogql.Date)
+	if len(args) == 1 {
+		out := s.finish(c, args)
+		window, ok := args[0].(*resolved.Native)
+		if !ok || window.Name != "tumble" && window.Name != "hop" {
+			return ofKind(out, hogql.Unknown)
 		}
+		if n, ok := out.(*resolved.Native); ok {
+			n.Type.Zone = typeOf(window.Args[0]).Zone
+		}
+		return ofWindow(out, window.Args[1])
 	}
-	return s.finish(c, args)
+	typ := typeOf(args[0])
+	zone := literal(s.r.zoneOf(typ))
+	args[0] = native(s.r.inZone(hogql.Type{Kind: hogql.DateTime, Nullable: typ.MayBeNull()}, zone), args[0].At(), "toDateTime", bare(args[0]), zone)
+	return ofWindow(s.finish(c, args), args[1])
+}
+
+// ofWindow makes the bound of a window of weeks or longer a date.
+func ofWindow(bound, interval resolved.Expr) resolved.Expr {
+	if unit, ok := unitOfInterval(interval); ok && unit.Long && typeOf(bound).Kind == hogql.DateTime {
+		return ofKind(bound, hogql.Date)
+	}
+	return bound
 }
 
 // dateTime64 resolves toDateTime64(x[, scale[, zone]]).
