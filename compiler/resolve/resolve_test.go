@@ -292,6 +292,10 @@ func TestConditionsStayBare(t *testing.T) {
 			"computed of a time in another zone", "dateAdd(dateTrunc('hour', toTimeZone(timestamp, 'Asia/Tokyo')), interval 1 hour) - 1 > toDate(timestamp)",
 			"dateTrunc('hour', toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'Asia/Tokyo')) + toIntervalHour(1) - 1 > toDateTime(toDate(toTimeZone(timestamp, 'America/New_York')), 'Asia/Tokyo')",
 		},
+		{
+			"times in two zones", "if(event = 'a', toTimeZone(timestamp, 'Asia/Tokyo'), timestamp) = '2024-03-15 10:00:00'",
+			"if(event = 'a', toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'Asia/Tokyo'), toTimeZone(timestamp, 'America/New_York')) = '2024-03-15 10:00:00'",
+		},
 		{"set in another zone", "toDateTime(event, 'Asia/Tokyo') in ('2024-03-15')", "parseDateTime64BestEffortOrNull(event, 6, 'Asia/Tokyo') IN (toDateTime64('2024-03-15', 6, 'Asia/Tokyo'))"},
 		{"range in another zone", "now('Asia/Tokyo') between '2024-03-15' and toDate(timestamp)", "(now64(6, 'Asia/Tokyo') AS value) >= toDateTime64('2024-03-15', 6, 'Asia/Tokyo') AND value <= toDateTime(toDate(toTimeZone(timestamp, 'America/New_York')), 'Asia/Tokyo')"},
 		{"text between times in another zone", "'2024-03-15' between parseDateTimeBestEffort(event, 'Asia/Tokyo') and now()", "(toDateTime64('2024-03-15', 6, 'Asia/Tokyo') AS value) >= parseDateTime64BestEffortOrNull(event, 6, 'Asia/Tokyo') AND value <= now64(6, 'America/New_York')"},

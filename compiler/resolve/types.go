@@ -97,12 +97,14 @@ func common(values ...resolved.Expr) hogql.Type {
 	return t
 }
 
-// merged returns the type that can hold the values of both.
+// merged returns the type that can hold the values of both. Of times in two zones, ClickHouse chooses the zone by their precision and order.
 func merged(a, b hogql.Type) hogql.Type {
 	null := a.Nullable || b.Nullable
 	switch {
 	case a.Kind == hogql.Null:
 		a = b
+	case a.Kind == hogql.DateTime && b.Kind == hogql.DateTime && a.Zone != b.Zone:
+		a = hogql.Type{}
 	case b.Kind == hogql.Null || a.Kind == b.Kind:
 	case numeric(a.Kind) && numeric(b.Kind):
 		a = hogql.Type{Kind: max(a.Kind, b.Kind)}
