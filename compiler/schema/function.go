@@ -80,7 +80,7 @@ type Function struct {
 	Chains []string
 	// Reduces are the chains, "" for none, that arrayReduce accepts after the name of an aggregate.
 	Reduces []string
-	// ArrayOrNull reports that the aggregate of no elements, with Array, is NULL: it would be NaN.
+	// ArrayOrNull reports that the aggregate of no rows, with Array, is NULL: it would be NaN.
 	ArrayOrNull bool
 	// Base is the aggregate that this one is derived from by combinators: sum for sumIf; empty for entries that are not derived.
 	Base string
