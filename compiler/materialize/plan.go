@@ -126,11 +126,16 @@ func plan(n query.Node, env compiler.Env, o Options) (*Plan, error) {
 // numbers matches the numbers in SQL.
 var numbers = regexp.MustCompile(`[0-9]+`)
 
+// meaning is part of the marks of all plans. Raise it with a change of what tables hold that is only in the values of their query, which marks leave
+// out: another zone or mode of a function.
+const meaning = 1
+
 // mark hashes the query that fills the table and how it is read. Values are left out, because they follow from the version and the time. The
 // project's time zone and first day of the week are included, because times are truncated by them, and so is the time from which the project
 // keeps events, and whether the table has every value of the breakdowns: in the SQL, that is only a number.
 func (p *Plan) mark(db *schema.Database) string {
-	text := fmt.Sprintf("%s\n%v\n%s\n%s %d", numbers.ReplaceAllLiteralString(p.Fill.SQL, "0"), fieldsText(p.fields), p.Execution, db.Zone(), db.WeekStart)
+	sql := numbers.ReplaceAllLiteralString(p.Fill.SQL, "0")
+	text := fmt.Sprintf("%d\n%s\n%v\n%s\n%s %d", meaning, sql, fieldsText(p.fields), p.Execution, db.Zone(), db.WeekStart)
 	if !db.EventsFrom.IsZero() {
 		text += " " + db.EventsFrom.String()
 	}
@@ -149,13 +154,13 @@ func fieldsText(fields []schema.KeptColumn) string {
 	return "[" + strings.Join(texts, " ") + "]"
 }
 
-// typeText returns a type as text, with the type of its elements, to which it has a pointer.
+// typeText returns a type as text, with its zone, and with the type of its elements, to which it has a pointer.
 func typeText(t hogql.Type) string {
 	elem := "<nil>"
 	if t.Elem != nil {
 		elem = typeText(*t.Elem)
 	}
-	return fmt.Sprintf("{%v %t %s}", t.Kind, t.Nullable, elem)
+	return fmt.Sprintf("{%v %s %t %s}", t.Kind, t.Zone, t.Nullable, elem)
 }
 
 // Run is a run that reads the table.

@@ -82,6 +82,8 @@ func TestMark(t *testing.T) {
 		{"a", "select event from events where timestamp > {variables.since}", "day"},
 		{"another bucket", "select event from events where timestamp > {variables.since}", "hour"},
 		{"another query", "select event, uuid from events where timestamp > {variables.since}", "day"},
+		{"days of a zone", "select toStartOfDay(timestamp, 'Asia/Tokyo') as day from events", "day"},
+		{"days of another zone", "select toStartOfDay(timestamp, 'Asia/Seoul') as day from events", "day"},
 	} {
 		p, err := materialize.New(hogqlNode(tt.text), env(), materialize.Options{Endpoint: "a", Version: 1, Buckets: map[string]string{"timestamp": tt.bucket}})
 		if err != nil {
