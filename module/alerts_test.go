@@ -164,6 +164,41 @@ func TestAlertsOfInsights(t *testing.T) {
 	}
 }
 
+// TestManyAlertsOfInsight: an insight comes with its oldest alerts, as many as 256 KiB hold; the list of alerts has them all.
+func TestManyAlertsOfInsight(t *testing.T) {
+	const most = 256 << 10
+	w := alertWorld(t)
+	rule := registry.AlertFields{
+		Insight: registry.To[int64](1), Interval: registry.To(registry.AlertDaily),
+		Config: registry.To(json.RawMessage(`{"type": "TrendsAlertConfig", "more": "` + strings.Repeat("x", 30<<10) + `"}`)),
+	}
+	var want []string
+	for range 10 {
+		a, err := w.rt.registry.CreateAlert(t.Context(), w.project.ID, rule, w.key.ID, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, a.ID)
+	}
+	answer := w.send(t, http.MethodGet, "/api/projects/1/insights/1/", "")
+	var got struct{ Alerts json.RawMessage }
+	var alerts []struct{ ID string }
+	if err := errors.Join(json.Unmarshal(answer.Body.Bytes(), &got), json.Unmarshal(got.Alerts, &alerts)); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(alerts); n < 7 || n > 8 || len(got.Alerts) > most {
+		t.Errorf("%d alerts, in %d bytes", n, len(got.Alerts))
+	}
+	for i, a := range alerts {
+		if a.ID != want[i] {
+			t.Errorf("alert %d is %s, want %s", i, a.ID, want[i])
+		}
+	}
+	if answer := w.send(t, http.MethodGet, "/api/projects/1/alerts/?insight=1", ""); fieldOf(t, answer, "count") != 10.0 {
+		t.Errorf("the list has %v alerts", fieldOf(t, answer, "count"))
+	}
+}
+
 // TestFiltersOfAlerts lists alerts by the tags of their insights, and by whether they detect anomalies.
 func TestFiltersOfAlerts(t *testing.T) {
 	w := alertWorld(t)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/module/alerts"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -81,18 +82,26 @@ func recordOf(c *api.Caller, a *registry.Alert, users func() map[int64]*registry
 	return r
 }
 
-// Of returns the alerts of an insight for the responses of other routes, without their checks, and with no more of the insight than its ids. It returns none if
-// the caller may not read alerts.
+// maxOfInsight limits the alerts that come with an insight, in bytes of their JSON.
+const maxOfInsight = 256 << 10
+
+// Of returns the alerts of an insight for the responses of other routes, without their checks, and with no more of the insight than its ids: the oldest that
+// take maxOfInsight together. It returns none if the caller may not read alerts.
 func Of(c *api.Caller, i *registry.Insight) []any {
 	out := []any{}
 	if !c.Key.Allows("alert:read") {
 		return out
 	}
 	users := lazyUsers(c)
+	size := 0
 	for _, a := range c.Snapshot.AlertsOf(i.Project, i.ID) {
 		one := recordOf(c, a, users)
 		one.Insight = brief{ID: i.ID, ShortID: i.ShortID}
-		out = append(out, one)
+		text := json.RawMessage(jsontext.Append(nil, one))
+		if size += len(text); size > maxOfInsight {
+			break
+		}
+		out = append(out, text)
 	}
 	return out
 }
