@@ -49,6 +49,7 @@ func (w *world) newMaterialized(tb testing.TB, query string, fresh time.Duration
 const (
 	splitTrend  = `{"kind": "TrendsQuery", "series": [{"event": "a"}], "breakdownFilter": {"breakdown": "plan", "breakdown_type": "event"}}`
 	splitFunnel = `{"kind": "FunnelsQuery", "series": [{"event": "a"}, {"event": "b"}], "breakdownFilter": {"breakdown": "plan", "breakdown_type": "event"}}`
+	splitPeople = `{"kind": "TrendsQuery", "series": [{"event": "a"}], "breakdownFilter": {"breakdown": "plan", "breakdown_type": "person"}}`
 )
 
 // TestRunsOfTables checks which runs of a materialized insight read its table, and which are refused for a breakdown that is not given.
@@ -68,6 +69,8 @@ func TestRunsOfTables(t *testing.T) {
 		{"one of several values", splitTrend, `{"filters_override": {"properties": [{"key": "plan", "value": ["pro", "free"]}]}}`, false, ""},
 		{"an override of something else", splitTrend, `{"filters_override": {"properties": [{"key": "path", "value": "pro"}]}}`, false, missing},
 		{"an override of a person's", splitTrend, `{"filters_override": {"properties": [{"type": "person", "key": "plan", "value": "pro"}]}}`, false, missing},
+		{"an untyped override, of events, where people are split", splitPeople, `{"filters_override": {"properties": [{"key": "plan", "value": "pro"}]}}`, false, missing},
+		{"an override of people", splitPeople, `{"filters_override": {"properties": [{"type": "person", "key": "plan", "value": "pro"}]}}`, true, ""},
 		{"another operator", splitTrend, `{"filters_override": {"properties": [{"key": "plan", "value": "pro", "operator": "is_not"}]}}`, false, missing},
 		{"a date", splitTrend, `{"filters_override": {"date_from": "-3d"}}`, false, missing},
 	}

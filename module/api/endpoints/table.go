@@ -1,6 +1,7 @@
 package endpoints
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -130,6 +131,7 @@ func breakdownOf(n query.Insight, overrides json.RawMessage) (name string, value
 	var given struct {
 		Properties []struct {
 			Type     string `json:"type"`
+			Group    any    `json:"group_type_index"`
 			Key      string `json:"key"`
 			Value    any    `json:"value"`
 			Operator string `json:"operator"`
@@ -140,8 +142,10 @@ func breakdownOf(n query.Insight, overrides json.RawMessage) (name string, value
 		return "", nil, false
 	}
 	first := given.Properties[0]
-	typed := slices.ContainsFunc((*n.Parts().Breakdowns).Fields, func(b query.Breakdown) bool { return b.Property == first.Key && b.Type == first.Type })
-	if first.Key != names[0] || first.Operator != "" && first.Operator != "exact" || first.Type != "" && !typed {
+	split := slices.ContainsFunc((*n.Parts().Breakdowns).Fields, func(b query.Breakdown) bool {
+		return b.Property == first.Key && b.Type == cmp.Or(first.Type, "event") && (b.Type != "group" || first.Group == float64(b.Group))
+	})
+	if first.Key != names[0] || first.Operator != "" && first.Operator != "exact" || !split {
 		return "", nil, false
 	}
 	if list, ok := first.Value.([]any); ok {
