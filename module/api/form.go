@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-	"github.com/caddy-analytics/caddy-analytics/module/memory"
 )
 
 // Form is a body of the type multipart/form-data or application/x-www-form-urlencoded.
@@ -124,12 +123,10 @@ func (f *formReader) encoded(r *http.Request) error {
 	return nil
 }
 
+// badForm returns the error for a form that did not arrive, or else is malformed.
 func badForm(err error) error {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return bodyTooLarge(maxBody)
-	}
-	if errors.Is(err, memory.ErrNone) {
-		return noMemory(err)
+	if missed := BodyError(err); missed.Status != http.StatusBadRequest {
+		return missed
 	}
 	return ParseError("Multipart form parse error - " + err.Error())
 }

@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/caddy-analytics/caddy-analytics/module/memory"
 )
 
 // formOf returns a request with a form of texts and files, in this order.
@@ -97,6 +102,25 @@ func TestReadForm(t *testing.T) {
 				t.Errorf("form (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestFormThatDoesNotArrive: a form whose rest does not arrive, or may not, is refused like any other body.
+func TestFormThatDoesNotArrive(t *testing.T) {
+	typ, body := formOf(t, [][2]string{{"name", "Beta"}}, [][2]string{{"csv", "u1\r\nu2"}})
+	for failure, want := range map[error]int{
+		os.ErrDeadlineExceeded:         http.StatusRequestTimeout,
+		&http.MaxBytesError{Limit: 10}: http.StatusRequestEntityTooLarge,
+		memory.ErrNone:                 http.StatusServiceUnavailable,
+		io.ErrUnexpectedEOF:            http.StatusBadRequest,
+	} {
+		for name, part := range map[string][]byte{"between parts": before(body, "csv"), "in a part": before(body, "\r\nu2")} {
+			r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(bytes.NewReader(part), iotest.ErrReader(failure)))
+			r.Header.Set("Content-Type", typ)
+			if _, _, err := (&Input{Request: r}).ReadForm("csv"); err == nil || ErrorOf(err).Status != want {
+				t.Errorf("%s, %v: the error is %v, want %d", name, failure, err, want)
+			}
+		}
 	}
 }
 
