@@ -56,7 +56,19 @@ func createPerson(context.Context, *api.Caller, *api.Input) (*api.Response, erro
 
 // rows runs a query on the current data, and calls each with the values of every row.
 func (s *People) rows(ctx context.Context, c *api.Caller, q query.Node, each func(row []json.RawMessage) error) (execution.Result, error) {
-	got, err := result.Compute(ctx, s.Executor, c, q)
+	return s.namedRows(ctx, c, q, "", each)
+}
+
+// namedRows is rows for a query that the caller has named, so that it can be cancelled while it runs.
+func (s *People) namedRows(
+	ctx context.Context, c *api.Caller, q query.Node, clientID string, each func(row []json.RawMessage) error,
+) (execution.Result, error) {
+	p, err := result.PlanNode(s.Executor, &c.Caller, q, result.Overrides{}, execution.RefreshForceBlocking)
+	if err != nil {
+		return execution.Result{}, mistakeOf(err)
+	}
+	p.ClientID = clientID
+	got, err := s.Executor.Refresh(ctx, &c.Caller, p.Query, &p.Freshness, execution.Origin{}, p)
 	if err != nil {
 		return got, mistakeOf(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
+	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
@@ -57,6 +58,10 @@ func (s *People) listPersons(ctx context.Context, c *api.Caller, in *api.Input) 
 	if err := mayFilter(c, properties); err != nil {
 		return nil, err
 	}
+	clientID := in.URL.Query().Get("client_query_id")
+	if !result.ValidQueryID(clientID) {
+		clientID = "" // no path can name it, so nobody can ask for it
+	}
 	asked := actors(properties, personConditions(in))
 	offset = min(offset, maxOffset)
 	q, err := asked.page(limit, offset)
@@ -70,7 +75,7 @@ func (s *People) listPersons(ctx context.Context, c *api.Caller, in *api.Input) 
 		Results  []listed `json:"results"`
 	}{Results: []listed{}}
 	rows, size := 0, 0
-	got, err := s.rows(ctx, c, q, func(row []json.RawMessage) error {
+	got, err := s.namedRows(ctx, c, q, clientID, func(row []json.RawMessage) error {
 		if rows++; size > api.MaxListBytes {
 			return nil
 		}
@@ -88,7 +93,7 @@ func (s *People) listPersons(ctx context.Context, c *api.Caller, in *api.Input) 
 		if q, err = asked.count(); err != nil {
 			return &api.Response{Quotas: quotas}, err
 		}
-		got, err = s.rows(ctx, c, q, func(row []json.RawMessage) error { return into(row, &count) })
+		got, err = s.namedRows(ctx, c, q, clientID, func(row []json.RawMessage) error { return into(row, &count) })
 		if err != nil {
 			return &api.Response{Quotas: got.Quotas}, err
 		}
