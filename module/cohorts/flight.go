@@ -110,7 +110,9 @@ func (c *Calculator) compute(n name, place *admission.Place) error {
 	r := &run{Calculator: c, name: n, version: known.PendingVersion, place: place, known: known, began: time.Now()}
 	ctx, cancel := context.WithCancelCause(c.open)
 	defer cancel(nil)
-	go r.follow(ctx, cancel)
+	go func() { // if it panics, the work goes on, and the registry decides at its end
+		_ = rescue.Do(c.Logger, func() error { r.follow(ctx, cancel); return nil }, r.fields()...)
+	}()
 	err = rescue.Do(c.Logger, func() error { return r.settle(ctx) }, r.fields()...)
 	switch {
 	case err == nil:

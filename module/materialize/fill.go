@@ -73,7 +73,9 @@ func (f *Filler) fill(n name, place *admission.Place) {
 	defer func() { r.place.Leave() }() // it may be another one by then
 	ctx, cancel := context.WithCancelCause(f.open)
 	defer cancel(nil)
-	go r.follow(ctx, cancel)
+	go func() { // if it panics, the work goes on, and the registry decides at its end
+		_ = rescue.Do(f.Logger, func() error { r.follow(ctx, cancel); return nil }, r.fields()...)
+	}()
 	err = rescue.Do(f.Logger, func() error { return r.settle(ctx) }, r.fields()...)
 	switch {
 	case err == nil:
