@@ -23,9 +23,23 @@ func ParseVariables(raw []byte) (map[string]Variable, error) {
 	return r.variableMap(given, at), r.err()
 }
 
-// WithVariables returns the query with its variables replaced by those in over: by the one with the same key, or else by one of the same code
-// name whose key no variable of the query has. Other variables are ignored. q is not modified.
+// WithVariables returns the query with its variables replaced by those in over with the same keys. Other variables are ignored: contract api.md,
+// section 1.2. q is not modified.
 func (q *HogQL) WithVariables(over map[string]Variable) *HogQL {
+	out := *q
+	out.Variables = maps.Clone(q.Variables)
+	for id, given := range over {
+		if v, known := out.Variables[id]; known {
+			given.VariableID, given.CodeName = v.VariableID, v.CodeName
+			out.Variables[id] = given
+		}
+	}
+	return &out
+}
+
+// WithSavedVariables is WithVariables for the query of a saved insight, where a variable is also replaced by one of the same code name whose key
+// no variable of the query has.
+func (q *HogQL) WithSavedVariables(over map[string]Variable) *HogQL {
 	out := *q
 	out.Variables = maps.Clone(q.Variables)
 	code := func(v Variable) string { return v.CodeName }
@@ -37,7 +51,7 @@ func (q *HogQL) WithVariables(over map[string]Variable) *HogQL {
 	return &out
 }
 
-// replacements returns the keys of the variables that others replace, and for each the key of that other: see WithVariables. A variable that was
+// replacements returns the keys of the variables that others replace, and for each the key of that other: see WithSavedVariables. A variable that was
 // deleted and defined again has a new id, which is what a saved query shows; its stored text has the old one.
 func replacements[V any](own, over map[string]V, code func(V) string) map[string]string {
 	byName := map[string]string{} // of several with one code name, the last

@@ -136,7 +136,7 @@ func applied(t *testing.T, in, filters, variables string) []byte {
 		}
 	}
 	if q, ok := node.(*query.HogQL); ok {
-		node = q.WithVariables(given)
+		node = q.WithSavedVariables(given)
 	}
 	return node.Canonical()
 }

@@ -107,6 +107,7 @@ func (s shownInsight) origin() execution.Origin {
 // overrides returns the overrides for the insight's query: the request's are merged over the dashboard's; a tile's filters replace both. As in PostHog, a
 // query that takes no filters is not affected by those of a dashboard or tile.
 func (s shownInsight) overrides(node query.Node, given result.Overrides) (result.Overrides, error) {
+	given.Saved = true
 	if s.tile == nil {
 		return given, nil
 	}

@@ -18,7 +18,10 @@ import (
 )
 
 // Overrides are applied to a query before it runs: contract api.md, sections 1.2 and 4.4. Either may be empty.
-type Overrides struct{ Variables, Filters json.RawMessage }
+type Overrides struct {
+	Variables, Filters json.RawMessage
+	Saved              bool // the query is that of a saved insight
+}
 
 // Check reports mistakes in the overrides that don't depend on the query.
 func (o Overrides) Check() error {
@@ -49,7 +52,10 @@ func (o Overrides) apply(node query.Node) (query.Node, error) {
 		if err != nil {
 			return nil, err // a mistake in the request, passed on as it is
 		}
-		if isHogQL {
+		switch {
+		case isHogQL && o.Saved:
+			node = q.WithSavedVariables(variables)
+		case isHogQL:
 			node = q.WithVariables(variables)
 		}
 	}
