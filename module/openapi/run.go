@@ -180,7 +180,10 @@ func (w *writer) answer(results *openapi3.SchemaRef) *openapi3.Schema {
 		"endpoint_materialized_at?": described(moment(), "When the table that the rows come from was filled."),
 		"hogql?":                    orNull(text()), "clickhouse?": orNull(text()), "cache_key?": orNull(text()),
 	}
-	if w.e.Results == nil {
+	if w.e.Results != nil {
+		all["error?"] = described(orNull(text()), "What is wrong with the results, though there are some; empty or null if nothing is.")
+		all["query_metadata?"], all["query_status?"] = anything(), anything()
+	} else {
 		pair := texts()
 		two := uint64(2)
 		pair.MinItems, pair.MaxItems = two, &two
