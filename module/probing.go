@@ -8,6 +8,7 @@ func (a *App) openValues(rt *runtime, keys string) error {
 		p := values.New(values.Config{
 			Registry: rt.registry, Shards: rt.Shards, Places: rt.Places, Logger: a.logger.Named("values"), Options: rt.ingestOptions,
 		})
+		p.Begin()
 		return p, p.Close, nil
 	})
 	return err

@@ -45,13 +45,16 @@ type Prober struct {
 	worker *background.Worker
 }
 
-// New returns a Prober, which begins to look for projects.
+// New returns a Prober.
 func New(config Config) *Prober {
-	p := &Prober{Config: config, worker: background.New(config.Registry, config.Logger)}
-	if config.Shards.Alone() {
+	return &Prober{Config: config, worker: background.New(config.Registry, config.Logger)}
+}
+
+// Begin begins to look for projects, until Close.
+func (p *Prober) Begin() {
+	if p.Shards.Alone() {
 		p.worker.Look(pollInterval, nil, p.work)
 	}
-	return p
 }
 
 // Close stops a probe in progress. It starts afresh after the next start.

@@ -57,10 +57,11 @@ func TestPanics(t *testing.T) {
 			panic("broken")
 		},
 	})
-	if err := prober.Close(); err != nil { // the test begins the rounds
-		t.Fatal(err)
-	}
-	probed = nil
+	defer func() {
+		if err := prober.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	if err := prober.Round(t.Context()); err == nil || !slices.Equal(probed, all) {
 		t.Errorf("probed were %v, want %v; the error is %v", probed, all, err)
 	}

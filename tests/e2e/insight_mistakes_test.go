@@ -35,8 +35,6 @@ func TestInsightMistakes(t *testing.T) {
 		attr   string
 	}{
 		{"an unknown math", all, series(event("math", "mode")), "series.0.math"},
-		{"no math_property", trends, series(event("math", "p90"), event()), "series.0.math_property"},
-		{"no group type", trends, series(event("math", "unique_group")), "series.0.math_group_type_index"},
 		{"a formula over a missing series", trends, object("trendsFilter", object("formula", "A/Z")), "trendsFilter.formula"},
 		{"half a formula", trends, object("trendsFilter", object("formulaNodes", []any{object("formula", "A"), object("formula", "A +")})), "trendsFilter.formulaNodes.1.formula"},
 		{"four breakdowns", trends, object("breakdownFilter", object("breakdowns", four)), "breakdownFilter.breakdowns"},

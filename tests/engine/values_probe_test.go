@@ -51,10 +51,16 @@ func (s *server) deliverUnnoted(value string) {
 
 // prober probes the projects of a server when it is told to.
 func (s *server) prober() *values.Prober {
-	return &values.Prober{Config: values.Config{
+	p := values.New(values.Config{
 		Registry: s.reg, Shards: warehouse.Only(s.house), Places: s.exec.Places, Logger: zap.NewNop(),
 		Options: func(*registry.Snapshot, int64) ingest.Options { return s.options() },
-	}}
+	})
+	s.t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			s.t.Error(err)
+		}
+	})
+	return p
 }
 
 func (s *server) probe() {
