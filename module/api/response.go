@@ -91,19 +91,19 @@ func Write(w http.ResponseWriter, r *http.Request, start time.Time, res *Respons
 		return
 	}
 	if len(res.Body.Bytes) > memory.Large {
-		writeLarge(w, res.Body.Bytes)
-		return
+		defer LimitSending(w, len(res.Body.Bytes))()
 	}
 	_, _ = w.Write(res.Body.Bytes) // if the client is gone, there is nobody to tell
 }
 
-// writeLarge writes a body that the client has to read in time.
-func writeLarge(w http.ResponseWriter, body []byte) {
+// LimitSending gives the client time to receive that many bytes: see [memory.Deadline]. end is called when they are written.
+func LimitSending(w http.ResponseWriter, bytes int) (end func()) {
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(memory.Deadline(time.Now(), len(body))) // fails if the connection supports none
-	_, _ = w.Write(body)
-	_ = control.Flush() // what is buffered has no deadline after this
-	_ = control.SetWriteDeadline(time.Time{})
+	_ = control.SetWriteDeadline(memory.Deadline(time.Now(), bytes)) // fails if the connection supports none
+	return func() {
+		_ = control.Flush() // what is buffered has no deadline after this
+		_ = control.SetWriteDeadline(time.Time{})
+	}
 }
 
 // isKnown reports whether the client has the body already.

@@ -84,7 +84,7 @@ func (p *Pool) takeBack(project, bytes int64) {
 	}
 }
 
-// tell wakes up who waits for memory. The caller holds mu.
+// tell wakes those who wait for memory. The caller holds mu.
 func (p *Pool) tell() {
 	close(p.returned)
 	p.returned = make(chan struct{})

@@ -10,7 +10,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
-	"github.com/caddy-analytics/caddy-analytics/module/memory"
 )
 
 // event is an event in JSON.
@@ -143,23 +142,17 @@ func (p *eventPage) send(w http.ResponseWriter, piece []byte, rest int) {
 	w.Header()["Content-Type"] = api.JSONType
 	w.Header()["Cache-Control"] = []string{"no-store"}
 	w.WriteHeader(http.StatusOK)
-	connection := http.NewResponseController(w)
-	_ = connection.SetWriteDeadline(memory.Deadline(time.Now(), p.size())) // otherwise, the connection's own timeouts apply
+	defer api.LimitSending(w, p.size())()
 	for {
 		last := rest == len(p.events)
 		if last {
 			piece = append(piece, `]}`...)
 		}
-		if _, err := w.Write(piece); err != nil {
+		if _, err := w.Write(piece); err != nil || last {
 			return
-		}
-		if last {
-			break
 		}
 		piece, rest = p.append(piece[:0], rest, pieceSize)
 	}
-	_ = connection.Flush() // buffered data would be sent without the deadline
-	_ = connection.SetWriteDeadline(time.Time{})
 }
 
 // getEvent answers GET events/:id/.
