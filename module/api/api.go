@@ -89,11 +89,17 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		res, err = handler(r.Context(), &q.Caller, &q.in)
 	}
 	if err == nil && len(res.Body.Bytes) > memory.Large && !res.isKnown(r) {
-		if err = MemoryError(q.in.Memory.Hold(r.Context(), res.Body.Bytes)); err != nil {
-			res = &Response{Quotas: res.Quotas}
-		}
+		res, err = q.hold(res)
 	}
 	WriteAnswer(w, r, &Asked{Start: q.Start, RequestID: q.RequestID, Logger: a.Logger}, res, err)
+}
+
+// hold has the request's loan pay for a large response. Without memory for it, it returns the error, and what is sent with errors.
+func (q *request) hold(res *Response) (*Response, error) {
+	if err := MemoryError(q.in.Memory.Hold(q.in.Context(), res.Body.Bytes)); err != nil {
+		return &Response{Quotas: res.Quotas}, err
+	}
+	return res, nil
 }
 
 // Refuse answers a request with an error, whatever its path.
