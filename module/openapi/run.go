@@ -182,7 +182,7 @@ func (w *writer) answer(results *openapi3.SchemaRef) *openapi3.Schema {
 	}
 	if w.e.Results != nil {
 		all["error?"] = described(orNull(text()), "What is wrong with the results, though there are some; empty or null if nothing is.")
-		all["query_metadata?"], all["query_status?"] = orNull(anything()), orNull(anything())
+		all["query_metadata?"], all["query_status?"] = orNull(openapi3.NewObjectSchema()), orNull(openapi3.NewObjectSchema())
 	} else {
 		pair := texts()
 		two := uint64(2)
