@@ -282,6 +282,30 @@ func TestSlowProjects(t *testing.T) {
 	})
 }
 
+// TestSlowLargeProjects: projects that are slow and have much to catch up with leave memory for the events of others.
+func TestSlowLargeProjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, s := openLine(t, filepath.Join(t.TempDir(), "capture")), new(slow)
+		defer l.close()
+		l.Use(s)
+		for n := range 10 {
+			for project := range int64(4) {
+				addText(t, l.Journal, 35+project, large(fmt.Sprint(n), 12<<20), 1)
+			}
+		}
+		for second := range 120 {
+			l.send(0)
+			time.Sleep(time.Second)
+			s.mu.Lock()
+			late := len(l.sent[0]) - len(s.got[0])
+			s.mu.Unlock()
+			if second > 60 && late > 5 { // the first of the large ones take 13 seconds each
+				t.Fatalf("%d events of project 0 are waiting", late)
+			}
+		}
+	})
+}
+
 // TestFailingProject: a project whose delivery fails is tried again with growing pauses, and does not slow down the others. The status says why it fails.
 func TestFailingProject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

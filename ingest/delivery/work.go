@@ -100,8 +100,6 @@ const (
 	patience = 2 * time.Second
 	// maxParts is how many bytes of entries may wait in memory when the next batch is read.
 	maxParts = 48 << 20
-	// lastNote is how long telling the journal what is delivered may take when the delivery ends.
-	lastNote = 3 * time.Second
 	// awayParts is how many projects must be stuck, and none be delivered, for ClickHouse to count as away.
 	awayParts = 3
 )
@@ -132,10 +130,8 @@ func (w *work) deliver(ctx context.Context, target Target) {
 		w.end(ctx, <-w.ended)
 	}
 	if w.news { // so that the next start of the process does not deliver it again
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastNote)
-		defer cancel()
 		w.rejoin()
-		w.advance(ctx)
+		w.advance(context.WithoutCancel(ctx))
 	}
 }
 
@@ -200,17 +196,20 @@ func (w *work) mayRead(r *reading) bool {
 	if w.waits(r) || !w.reached(r.began.Add(interval)) || !w.reached(r.due) {
 		return false
 	}
-	return w.hasRoom()
+	if r == &w.back {
+		return w.hasRoom(maxParts - batchBytes) // the front must not wait for projects that are behind
+	}
+	return w.hasRoom(maxParts)
 }
 
-// hasRoom reports whether more entries may be in memory. Those of parts that wait for their next try are dropped if need be.
-func (w *work) hasRoom() bool {
+// hasRoom reports whether the entries in memory take less than so many bytes. Those of parts that wait for their next try are dropped if need be.
+func (w *work) hasRoom(most int) bool {
 	size := 0
 	for _, p := range w.parts {
 		size += p.counts()
 	}
 	for _, p := range w.parts {
-		if size < maxParts {
+		if size < most {
 			break
 		}
 		if !p.running && p.err != nil && time.Now().Before(p.due) {
@@ -218,7 +217,7 @@ func (w *work) hasRoom() bool {
 			p.entries, p.dropped = nil, true
 		}
 	}
-	return size < maxParts
+	return size < most
 }
 
 // counts returns how many bytes of the memory for parts a part takes. An entry that is larger than a batch takes no more than the batch would have.
@@ -365,7 +364,7 @@ func (w *work) start(ctx context.Context, target Target) {
 		if w.running >= projectsAtOnce {
 			return
 		}
-		if p.running || !w.reached(p.due) || p.dropped && !w.hasRoom() {
+		if p.running || !w.reached(p.due) || p.dropped && !w.hasRoom(maxParts) {
 			continue
 		}
 		w.running++
