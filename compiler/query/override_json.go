@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Overlaid returns the JSON of a query with overrides applied: what Apply, ApplyHogQL and WithVariables make of the parsed query, in a form that
+// Overlaid returns the JSON of a query with overrides applied: what Apply, ApplyHogQL and WithSavedVariables make of the parsed query, in a form that
 // clients can send. raw must be a query that k.Parse accepts; filters and variables are a filters_override and a variables_override, either of
 // which may be empty. Kinds that take no overrides are returned unchanged. Mistakes in the overrides are a *diag.Error.
 func (k Kinds) Overlaid(raw, filters, variables []byte) ([]byte, error) {
@@ -258,7 +258,7 @@ func leaves(raw json.RawMessage) []json.RawMessage {
 	return out
 }
 
-// overlayVariables changes the JSON of a HogQLQuery as WithVariables changes the query.
+// overlayVariables changes the JSON of a HogQLQuery as WithSavedVariables changes the query.
 func (m members) overlayVariables(given map[string]members) error {
 	variables, err := m.object("variables")
 	if err != nil {

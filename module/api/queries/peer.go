@@ -21,7 +21,7 @@ func (q *Queries) ForPeer(ctx context.Context, c *api.Caller, asked *execution.P
 	if err != nil || describes(node) || len(compiler.HeldTables(node)) > 0 {
 		return peers.Declined("the query can't be read")
 	}
-	p, err := result.PlanNode(q.Executor, &c.Caller, node, result.Overrides{Variables: r.Variables, Filters: r.Filters}, execution.RefreshBlocking)
+	p, err := result.PlanNode(q.Executor, &c.Caller, node, result.Overrides{Variables: r.Variables, Filters: r.Filters, Saved: r.Insight != 0}, execution.RefreshBlocking)
 	if err != nil {
 		return peers.Declined("the query can't be planned")
 	}
