@@ -8,6 +8,8 @@ type Type struct {
 	Elem     *Type // of an Array
 	// Zone is the time zone of a DateTime, if it is not the project's.
 	Zone string
+	// Time says of an Unknown that it is a date or a time, in a zone that only ClickHouse knows.
+	Time bool
 }
 
 // Kind is the family of a type.

@@ -296,6 +296,11 @@ func TestConditionsStayBare(t *testing.T) {
 			"times in two zones", "if(event = 'a', toTimeZone(timestamp, 'Asia/Tokyo'), timestamp) = '2024-03-15 10:00:00'",
 			"if(event = 'a', toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'Asia/Tokyo'), toTimeZone(timestamp, 'America/New_York')) = '2024-03-15 10:00:00'",
 		},
+		{
+			"times in two zones as a time", "toDateTime(if(event = 'a', toTimeZone(timestamp, 'Asia/Tokyo'), if(event = 'b', toTimeZone(timestamp, 'UTC'), timestamp)))",
+			"toDateTime(if(event = 'a', toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'Asia/Tokyo'), " +
+				"if(event = 'b', toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'UTC'), toTimeZone(timestamp, 'America/New_York'))), 'America/New_York')",
+		},
 		{"set in another zone", "toDateTime(event, 'Asia/Tokyo') in ('2024-03-15')", "parseDateTime64BestEffortOrNull(event, 6, 'Asia/Tokyo') IN (toDateTime64('2024-03-15', 6, 'Asia/Tokyo'))"},
 		{"range in another zone", "now('Asia/Tokyo') between '2024-03-15' and toDate(timestamp)", "(now64(6, 'Asia/Tokyo') AS value) >= toDateTime64('2024-03-15', 6, 'Asia/Tokyo') AND value <= toDateTime(toDate(toTimeZone(timestamp, 'America/New_York')), 'Asia/Tokyo')"},
 		{"text between times in another zone", "'2024-03-15' between parseDateTimeBestEffort(event, 'Asia/Tokyo') and now()", "(toDateTime64('2024-03-15', 6, 'Asia/Tokyo') AS value) >= parseDateTime64BestEffortOrNull(event, 6, 'Asia/Tokyo') AND value <= now64(6, 'America/New_York')"},
@@ -316,6 +321,7 @@ func TestConditionsStayBare(t *testing.T) {
 		},
 		{"bound of a window of weeks", "tumbleEnd(tumble(timestamp, interval 1 week)) = '2024-03-17'", "tumbleEnd(tumble(toDateTime(timestamp, 'America/New_York'), toIntervalWeek(1))) = '2024-03-17'"},
 		{"bound of a window from elsewhere", "tumbleEnd((tumble(timestamp, interval 1 week) as w)) = '2024-03-17'", "tumbleEnd((tumble(toDateTime(timestamp, 'America/New_York'), toIntervalWeek(1)) AS w)) = '2024-03-17'"},
+		{"bound of a window from elsewhere as a time", "toDateTime(tumbleEnd((tumble(timestamp, interval 1 hour) as w)))", "toDateTime(tumbleEnd((tumble(toDateTime(timestamp, 'America/New_York'), toIntervalHour(1)) AS w)), 'America/New_York')"},
 		{"window of weeks", "tumbleEnd(timestamp, interval 1 week) = '2024-03-17'", "tumbleEnd(toDateTime(timestamp, 'America/New_York'), toIntervalWeek(1)) = '2024-03-17'"},
 		{"set of days", "toStartOfDay(timestamp) in ('2024-03-15')", "toDateTime64(toStartOfDay(toTimeZone(timestamp, 'America/New_York')), 6) IN (toDateTime64('2024-03-15', 6, 'America/New_York'))"},
 		{"day in the zone", "toDate(timestamp) = '2024-03-01'", "toDate(toTimeZone(timestamp, 'America/New_York')) = '2024-03-01'"},

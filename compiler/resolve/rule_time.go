@@ -29,10 +29,10 @@ func (s *scope) toDateTime(at hogql.Span, x, zone resolved.Expr) resolved.Expr {
 		}
 		return native(result, at, "parseDateTime64BestEffort", x, literal(int64(6)), zone)
 	}
-	switch typ.Kind {
-	case hogql.String, hogql.JSON:
+	switch {
+	case typ.Kind == hogql.String || typ.Kind == hogql.JSON:
 		return native(nullable(result), at, "parseDateTime64BestEffortOrNull", x, literal(int64(6)), zone)
-	case hogql.Unknown: // the text of a time converts back to it
+	case typ.Kind == hogql.Unknown && !typ.Time: // the text of a time in the project's zone converts back to it
 		x = native(nullable(stringType), at, "toString", x)
 		return native(nullable(result), at, "parseDateTime64BestEffortOrNull", x, literal(int64(6)), zone)
 	default:
@@ -92,14 +92,16 @@ func (s *scope) tumble(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	if len(args) == 1 {
 		out := s.finish(c, args)
+		bound, ok := out.(*resolved.Native)
+		if !ok {
+			return out
+		}
 		window, ok := args[0].(*resolved.Native)
 		if !ok || window.Name != "tumble" && window.Name != "hop" {
-			return ofKind(out, hogql.Unknown)
+			return ofSomeTime(bound)
 		}
-		if n, ok := out.(*resolved.Native); ok {
-			n.Type.Zone = typeOf(window.Args[0]).Zone
-		}
-		return ofWindow(out, window.Args[1])
+		bound.Type.Zone = typeOf(window.Args[0]).Zone
+		return ofWindow(bound, window.Args[1])
 	}
 	typ := typeOf(args[0])
 	zone := literal(s.r.zoneOf(typ))

@@ -103,8 +103,8 @@ func merged(a, b hogql.Type) hogql.Type {
 	switch {
 	case a.Kind == hogql.Null:
 		a = b
-	case a.Kind == hogql.DateTime && b.Kind == hogql.DateTime && a.Zone != b.Zone:
-		a = hogql.Type{}
+	case isMoment(a) && isMoment(b) && (a.Kind != b.Kind || a.Zone != b.Zone):
+		a = hogql.Type{Time: true}
 	case b.Kind == hogql.Null || a.Kind == b.Kind:
 	case numeric(a.Kind) && numeric(b.Kind):
 		a = hogql.Type{Kind: max(a.Kind, b.Kind)}
@@ -114,6 +114,8 @@ func merged(a, b hogql.Type) hogql.Type {
 	a.Nullable = null
 	return a
 }
+
+func isMoment(t hogql.Type) bool { return t.Kind == hogql.DateTime || t.Time }
 
 func numeric(k hogql.Kind) bool {
 	return k == hogql.Bool || k == hogql.Int || k == hogql.Float || k == hogql.Decimal
@@ -208,6 +210,14 @@ func native(typ hogql.Type, at hogql.Span, name string, args ...resolved.Expr) *
 func ofKind(e resolved.Expr, k hogql.Kind) resolved.Expr {
 	if n, ok := e.(*resolved.Native); ok {
 		n.Type.Kind = k
+	}
+	return e
+}
+
+// ofSomeTime makes the type of a call that of a date or a time in a zone that only ClickHouse knows.
+func ofSomeTime(e resolved.Expr) resolved.Expr {
+	if n, ok := e.(*resolved.Native); ok {
+		n.Type = hogql.Type{Nullable: n.Type.Nullable, Time: true}
 	}
 	return e
 }
