@@ -8,17 +8,12 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
-	"github.com/caddy-analytics/caddy-analytics/ingest"
 	wire "github.com/caddy-analytics/caddy-analytics/ingest/capture"
 	"github.com/caddy-analytics/caddy-analytics/ingest/delivery"
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
-	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
-	"github.com/caddy-analytics/caddy-analytics/module/deletions"
-	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // capturing is what takes in events. There is one for each data folder, whatever the config: when a reload changes the connection to ClickHouse,
@@ -72,7 +67,7 @@ func (a *App) newCapture(rt *runtime) *capture.Capture {
 
 // deliver makes a runtime's ClickHouse the target of captured events.
 func (*App) deliver(rt *runtime) (release func() error) {
-	stop := rt.capturing.logs.Use(deliverTo{rt})
+	stop := rt.capturing.logs.Use(rt.intake)
 	return func() error {
 		stop()
 		return nil
@@ -118,45 +113,4 @@ func (l *limiter) take(events int, now time.Time) (wait time.Duration) {
 		l.ReserveN(now, min(left, period))
 	}
 	return 0
-}
-
-// deliverTo is the target of captured events while a config is running.
-type deliverTo struct{ *runtime }
-
-// Deliver implements delivery.Target.
-func (rt deliverTo) Deliver(ctx context.Context, project int64, records []record.Record) (ingest.Report, error) {
-	snap := rt.registry.Snapshot()
-	if snap.Removal(project) != nil {
-		return ingest.Report{Dropped: len(records)}, nil
-	}
-	if snap.Project(project) == nil {
-		return ingest.Report{}, &delivery.RefusedError{Reason: fmt.Errorf("project %d: %w", project, registry.ErrNotFound)}
-	}
-	house := rt.Shards.Of(project)
-	if _, err := house.Layout(ctx); err != nil {
-		return ingest.Report{}, err
-	}
-	report, err := house.Deliver(ctx, rt.ingestOptions(snap, project), records)
-	learnErr := rt.learn(ctx, project, &report)
-	if full, ok := errors.AsType[*registry.FieldError](learnErr); ok { // trying again would keep all events waiting
-		rt.logger.Warn("types of captured properties are not recorded", zap.Int64("project", project), zap.String("reason", full.Message))
-		learnErr = nil
-	}
-	return report, errors.Join(err, learnErr)
-}
-
-// ingestOptions returns the options for records that come in now, whose types are learned.
-func (rt *runtime) ingestOptions(snap *registry.Snapshot, project int64) ingest.Options {
-	static, computed := cohortIDs(snap, project)
-	now := time.Now()
-	var from time.Time
-	of := snap.Schema(project)
-	if of != nil {
-		from = of.EventsFrom(now)
-	}
-	return ingest.Options{
-		Project: project, LearnTypes: true, Now: now, EventsFrom: from, KnownTypes: knownTypes(of), MaxTypes: registry.MaxProperties,
-		Deletions: func() ingest.Deletions { return deletions.DeletionsOf(rt.registry.Snapshot(), project) },
-		Values:    &propertyValues{rt.registry, project, of}, GroupTypes: groupTypes(snap, project), KeepGroupTypes: rt.keepGroupTypes(project), Cohorts: static, Computed: computed,
-	}
 }

@@ -2,13 +2,11 @@ package module
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
-	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // openDeleter takes a share of the deleter of people. keys identify what it uses that a config may change.
@@ -16,36 +14,17 @@ func (a *App) openDeleter(rt *runtime, keys string) (*deletions.Deleter, error) 
 	return keep(a, "deletions "+keys+" "+a.DataDir, func() (*deletions.Deleter, func() error, error) {
 		d := deletions.New(deletions.Config{
 			Registry: rt.registry, Shards: rt.Shards, Logger: a.logger.Named("deletions"),
-			Options: func(project int64) ingest.Options { return rt.ingestOptions(rt.registry.Snapshot(), project) },
+			Options: func(project int64) ingest.Options { return rt.intake.Options(rt.registry.Snapshot(), project) },
 			Forget: func(project int64, before time.Time) {
 				rt.Cache.Erase(project, before)
 				rt.Runs.Erase(project, before)
 			},
-			Recount:       rt.recount,
+			Recount:       rt.intake.Recount,
 			EraseCaptured: rt.capturing.erase,
 			EraseImports:  rt.imports.service.EraseReasons,
 		})
 		return d, d.Close, nil
 	})
-}
-
-// recount recounts the members of cohorts; it recomputes those of computed cohorts.
-func (rt *runtime) recount(ctx context.Context, project int64, ids []int64) error {
-	static := map[int64]bool{}
-	for _, id := range ids {
-		known := rt.registry.Snapshot().Cohort(project, id)
-		switch {
-		case known == nil:
-		case known.Static:
-			static[id] = true
-		default:
-			if _, err := rt.registry.AwaitCohort(ctx, project, id); err != nil && !errors.Is(err, registry.ErrNotFound) {
-				return err
-			}
-			rt.cohorts.Calculate(project, id)
-		}
-	}
-	return rt.countMembers(ctx, project, static)
 }
 
 // eraseProjects waits until the events captured so far for a shard are off the disk, and removes set-aside events of deleted projects.

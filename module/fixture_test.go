@@ -24,6 +24,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/signin"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/imports"
+	"github.com/caddy-analytics/caddy-analytics/module/intake"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
@@ -84,6 +85,7 @@ func newWorld(tb testing.TB) *world {
 		tables:   new(materialize.Filler),
 		registry: reg, logs: runlog.New(began), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(), logger: zap.NewNop(),
 	}
+	w.rt.intake = &intake.Intake{Registry: reg, Shards: w.rt.Shards, Places: w.rt.Places, Cache: results, Logger: zap.NewNop()}
 	w.rt.imports = w.newImports(tb)
 	w.rt.probe = w.rt.newProbe()
 	w.rt.api = w.rt.newAPI()
@@ -98,7 +100,7 @@ func newWorld(tb testing.TB) *world {
 // newImports returns a service that stores files in a folder of the test.
 func (w *world) newImports(tb testing.TB) *importing {
 	tb.Helper()
-	one := &importer{rt: w.rt, folder: tb.TempDir()}
+	one := &importer{intake: w.rt.intake, folder: tb.TempDir()}
 	one.spool.Store(1 << 20)
 	service, err := imports.New(imports.Config{Folder: one.folder, Logger: zap.NewNop(), Run: one.file, Pause: 10 * time.Millisecond})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/imports"
+	"github.com/caddy-analytics/caddy-analytics/module/intake"
 )
 
 // importing is what imports files, with the settings of a config.
@@ -28,8 +29,8 @@ type importing struct {
 
 // importer imports files. It survives config reloads.
 type importer struct {
-	rt     *runtime // only with what an import needs
-	folder string   // for files that have to be read from their end
+	intake *intake.Intake
+	folder string // for files that have to be read from their end
 	runs   importRuns
 	// The size limit for a file over HTTP that is compressed and has to be read from its end.
 	spool atomic.Int64
@@ -41,19 +42,18 @@ const maxSpool = 16 << 30
 // openImports takes a share of what imports files.
 func (a *App) openImports(rt *runtime, cacheKey string) (*importing, error) {
 	folder := filepath.Join(a.DataDir, "imports")
-	small := &runtime{
-		Executor: &execution.Executor{Shards: rt.Shards, Places: rt.Places, Cache: rt.Cache}, registry: rt.registry, logger: rt.logger,
-	}
 	type kept struct {
 		*importer
 		*imports.Service
 	}
 	found, err := keep(a, "imports "+cacheKey, func() (kept, func() error, error) {
-		one := &importer{rt: small, folder: folder}
+		one := &importer{
+			intake: &intake.Intake{Registry: rt.registry, Shards: rt.Shards, Places: rt.Places, Cache: rt.Cache, Logger: a.logger}, folder: folder,
+		}
 		one.spool.Store(int64(a.Limits.ImportSize)) // imports begin at once
 		service, err := imports.New(imports.Config{
 			Folder: folder, Logger: a.logger.Named("imports"), Run: one.file, Transient: execution.StaleIsBetter,
-			Gone: func(project int64) bool { return small.registry.Snapshot().Removal(project) != nil },
+			Gone: func(project int64) bool { return one.intake.Registry.Snapshot().Removal(project) != nil },
 		})
 		if err != nil {
 			return kept{}, nil, err
@@ -71,7 +71,7 @@ var errNoProject = errors.New("the project was deleted")
 
 // file imports a file that was uploaded over HTTP.
 func (i *importer) file(ctx context.Context, request imports.Request, in *os.File, progress func(line, events int)) (*adminapi.Import, error) {
-	if i.rt.registry.Snapshot().Project(request.Project) == nil {
+	if i.intake.Registry.Snapshot().Project(request.Project) == nil {
 		return nil, &imports.FileError{Err: errNoProject}
 	}
 	return i.runWithin(ctx, request, in, progress, i.spool.Load())
@@ -87,17 +87,17 @@ func (i *importer) run(ctx context.Context, request imports.Request, in io.Reade
 func (i *importer) runWithin(
 	ctx context.Context, request imports.Request, in io.Reader, progress func(line, events int), most int64,
 ) (*adminapi.Import, error) {
-	rt, start := i.rt, time.Now()
+	start := time.Now()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	house := rt.Shards.Of(request.Project)
+	house := i.intake.Shards.Of(request.Project)
 	if _, err := house.Layout(ctx); err != nil {
 		return nil, err
 	}
-	options := rt.ingestOptions(rt.registry.Snapshot(), request.Project)
+	options := i.intake.Options(i.intake.Registry.Snapshot(), request.Project)
 	options.LearnTypes, options.DryRun = request.LearnTypes, request.DryRun
 	options.Progress = func(r ingest.Report) {
-		if rt.registry.Snapshot().Project(request.Project) == nil {
+		if i.intake.Registry.Snapshot().Project(request.Project) == nil {
 			stop(errNoProject)
 		}
 		progress(r.Line, r.Events)
@@ -107,12 +107,12 @@ func (i *importer) runWithin(
 		Spool: func() (*os.File, error) { return os.CreateTemp(i.folder, imports.SpoolPattern) },
 	})
 	defer func() { _ = reader.Close() }()
-	report, err := house.Import(ctx, rt.Places, options, reader)
+	report, err := house.Import(ctx, i.intake.Places, options, reader)
 	if errors.Is(context.Cause(ctx), errNoProject) {
 		return nil, &imports.FileError{Err: errNoProject}
 	}
 	if !request.DryRun {
-		err = errors.Join(err, rt.keepLearned(ctx, request.Project, &report))
+		err = errors.Join(err, i.intake.Learned(ctx, request.Project, &report))
 	}
 	out := importReport(request, &report, reader.Summary(), time.Since(start))
 	if reason := reader.Err(); err != nil && reason != nil {
@@ -127,14 +127,6 @@ func interruptedText(report *ingest.Report) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%d events are in, up to line %d: importing again passes over them)", report.Events, report.Line)
-}
-
-// keepLearned records what an import learned, and makes caches forget what it changed.
-func (rt *runtime) keepLearned(ctx context.Context, project int64, report *ingest.Report) error {
-	err := rt.learn(ctx, project, report)
-	err = errors.Join(err, rt.countMembers(ctx, project, report.Filled))
-	rt.Cache.Outdate(project)
-	return err
 }
 
 func importReport(request imports.Request, report *ingest.Report, summary formats.Summary, took time.Duration) *adminapi.Import {

@@ -25,6 +25,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/intake"
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/querylog"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
@@ -56,6 +57,7 @@ type runtime struct {
 	alerts  *alerts.Checker
 	keeper  *upkeep.Keeper
 	deleter *deletions.Deleter
+	intake  *intake.Intake
 	imports *importing
 	fleet   *fleet // nil if the registry belongs to this server alone
 
@@ -190,7 +192,8 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 			WholeOnly: !*a.Cache.SettledPast, ReportPieces: a.reportPieces, Hops: results.hops, Source: source,
 		},
 		registry: reg, engine: engine, cohorts: calculator, tables: tables, plans: plans, tokens: believed, logs: log.Runs, logger: a.logger, publicURL: a.PublicURL,
-		fleet: others,
+		fleet:  others,
+		intake: &intake.Intake{Registry: reg, Shards: shards, Places: places, Cache: results.cache, Calculate: calculator.Calculate, Logger: a.logger},
 	}
 	if others != nil && others.peers != nil {
 		rt.Peers = others

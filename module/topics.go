@@ -41,7 +41,7 @@ func (rt *runtime) newAPI() *api.API {
 	}).Routes()...)
 	a.Serve((&definitions.Definitions{Executor: rt.Executor, Registry: rt.registry}).Routes()...)
 	a.Serve((&annotations.Annotations{Registry: rt.registry}).Routes()...)
-	a.Serve((&people.People{Executor: rt.Executor, Deleter: rt.deleter, Change: rt.changePerson}).Routes()...)
+	a.Serve((&people.People{Executor: rt.Executor, Deleter: rt.deleter, Change: rt.intake.Change}).Routes()...)
 	a.Serve(rt.importRoutes().Routes()...)
 	a.Serve(rt.endpoints()...)
 	a.Serve(rt.insights()...)

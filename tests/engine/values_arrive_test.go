@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -21,51 +20,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/intake"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
-// registryValues keeps the kinds of values in a registry. It implements ingest.Values.
-type registryValues struct {
-	*registry.Registry
-	project int64
-}
-
-func (v registryValues) Known() bool { return v.Snapshot().Project(v.project).ValuesKnown }
-
-func (v registryValues) Changed() []ingest.LearnedProperty {
-	return properties(v.Snapshot(), v.project)
-}
-
-func (v registryValues) Begin(ctx context.Context) error { return v.KnowValues(ctx, v.project) }
-
-func (v registryValues) Widen(ctx context.Context, found []ingest.LearnedProperty, lost bool) error {
-	list := make([]registry.PropertyValues, len(found))
-	for n, l := range found {
-		list[n].PropertyDefinition = registry.PropertyDefinition{
-			Scope: registry.PropertyScope(l.Scope), GroupTypeIndex: l.GroupTypeIndex, Name: l.Name, Type: registry.PropertyType(l.Type),
-		}
-		list[n].Kinds = l.Kinds
-	}
-	return v.Registry.Widen(ctx, v.project, list, lost)
-}
-
-// properties lists the properties of a project.
-func properties(snap *registry.Snapshot, project int64) (list []ingest.LearnedProperty) {
-	for _, d := range snap.PropertyDefinitions(project) {
-		list = append(list, ingest.LearnedProperty{
-			Scope: string(d.Scope), GroupTypeIndex: d.GroupTypeIndex, Name: d.Name, Type: string(d.Type), Kinds: snap.ValuesOf(project, d),
-		})
-	}
-	return list
-}
-
 // server is what executes queries, and takes in events, as a server does that has ClickHouse to itself.
 type server struct {
 	t       *testing.T
 	exec    *execution.Executor
+	intake  *intake.Intake
 	reg     *registry.Registry
 	house   *warehouse.Warehouse
 	project *registry.Project
@@ -103,23 +69,17 @@ func newServer(t *testing.T, path string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &server{t: t, reg: reg, house: house, exec: &execution.Executor{
-		Cache: results, Shards: warehouse.Only(house), Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases),
+	shards, places := warehouse.Only(house), admission.New(admission.Limits{Places: 1, Project: 1, Queue: 10})
+	taking := &intake.Intake{Registry: reg, Shards: shards, Places: places, Cache: results, Logger: zap.NewNop()}
+	return &server{t: t, reg: reg, house: house, intake: taking, exec: &execution.Executor{
+		Cache: results, Shards: shards, Places: places, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases),
 		Names: new(execution.Sightings), Limits: execution.NewLimiter(rate), Registry: reg, QueryFresh: time.Minute,
-		Places: admission.New(admission.Limits{Places: 1, Project: 1, Queue: 10}),
 		Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
 	}}
 }
 
 // options are those of what comes in now.
-func (s *server) options() ingest.Options {
-	return ingest.Options{
-		Project: s.project.ID, LearnTypes: true, Now: time.Now(), Values: registryValues{s.reg, s.project.ID}, KnownTypes: properties(s.reg.Snapshot(), s.project.ID),
-		KeepGroupTypes: func(ctx context.Context, _ []ingest.GroupType) ([]ingest.GroupType, error) {
-			return nil, s.reg.Refresh(ctx)
-		},
-	}
-}
+func (s *server) options() ingest.Options { return s.intake.Options(s.reg.Snapshot(), s.project.ID) }
 
 // event is a line of an event with a property x.
 func event(value string) string {
@@ -134,7 +94,7 @@ func (s *server) deliver(value string) {
 		s.t.Fatal(err)
 	}
 	r.Arrived = time.Now()
-	if report, err := s.house.Deliver(s.t.Context(), s.options(), []record.Record{r}); err != nil || report.Bad > 0 {
+	if report, err := s.intake.Deliver(s.t.Context(), s.project.ID, []record.Record{r}); err != nil || report.Bad > 0 {
 		s.t.Fatal(err, report.BadLines)
 	}
 }

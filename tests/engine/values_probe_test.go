@@ -53,7 +53,7 @@ func (s *server) deliverUnnoted(value string) {
 func (s *server) prober() *values.Prober {
 	p := values.New(values.Config{
 		Registry: s.reg, Shards: warehouse.Only(s.house), Places: s.exec.Places, Logger: zap.NewNop(),
-		Options: func(*registry.Snapshot, int64) ingest.Options { return s.options() },
+		Options: s.intake.Options,
 	})
 	s.t.Cleanup(func() {
 		if err := p.Close(); err != nil {
@@ -89,7 +89,7 @@ func (s *server) beginProbe() (end func()) {
 		}
 		s.deliver(`[1]`) // not seen by the probe
 		var list []registry.PropertyValues
-		for _, l := range stored.Of(properties(s.reg.Snapshot(), s.project.ID)) {
+		for _, l := range stored.Of(s.options().KnownTypes) {
 			list = append(list, registry.PropertyValues{PropertyDefinition: registry.PropertyDefinition{
 				Scope: registry.PropertyScope(l.Scope), GroupTypeIndex: l.GroupTypeIndex, Name: l.Name,
 			}, Kinds: l.Kinds})
