@@ -13,6 +13,7 @@ import (
 	wire "github.com/caddy-analytics/caddy-analytics/ingest/capture"
 	"github.com/caddy-analytics/caddy-analytics/ingest/delivery"
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
+	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
 )
 
@@ -113,4 +114,36 @@ func (l *limiter) take(events int, now time.Time) (wait time.Duration) {
 		l.ReserveN(now, min(left, period))
 	}
 	return 0
+}
+
+// eraseProjects waits until the events captured so far for a shard are off the disk, and removes set-aside events of deleted projects.
+func (c *capturing) eraseProjects(ctx context.Context, shard string, gone func(project int64) bool) error {
+	return c.eraseLines(ctx, shard, func(project int64, _ []byte) bool { return gone(project) })
+}
+
+// deliveredPollInterval is how often to check whether captured events are delivered.
+const deliveredPollInterval = 100 * time.Millisecond
+
+// erase waits until the events captured so far for a shard are delivered and off the disk, and removes set-aside events for which gone returns true.
+func (c *capturing) erase(ctx context.Context, shard string, gone func(project int64, distinctID string) bool) error {
+	var parser record.Parser
+	return c.eraseLines(ctx, shard, func(project int64, line []byte) bool {
+		r, err := parser.Parse(line)
+		return err == nil && gone(project, r.DistinctID)
+	})
+}
+
+func (c *capturing) eraseLines(ctx context.Context, shard string, gone func(project int64, line []byte) bool) error {
+	one := c.logs.Of(shard)
+	if one == nil { // nothing was ever captured for it
+		return nil
+	}
+	for upTo := one.Journal.Rotate(); !one.Journal.Gone(upTo); {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(deliveredPollInterval):
+		}
+	}
+	return one.Journal.EraseAside(ctx, gone)
 }

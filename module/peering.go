@@ -93,7 +93,7 @@ type board struct {
 }
 
 // openFleet takes a share of the fleet; nil if the registry belongs to this server alone.
-func (a *App) openFleet(reg *registry.Registry, registryKey, source string) (*fleet, error) {
+func (a *App) openFleet(reg *registry.Registry, key, source string) (*fleet, error) {
 	sharer, shared := reg.Sharer()
 	switch {
 	case !shared && a.Peers != nil:
@@ -101,7 +101,7 @@ func (a *App) openFleet(reg *registry.Registry, registryKey, source string) (*fl
 	case !shared:
 		return nil, nil
 	}
-	return keep(a, a.fleetKey(registryKey, source), func() (*fleet, func() error, error) {
+	return keep(a, key, func() (*fleet, func() error, error) {
 		identity, err := processIdentity()
 		if err != nil {
 			return nil, nil, err

@@ -82,3 +82,12 @@ func lease[T any](key string, open func() (T, func() error, error)) (T, func() e
 		return err
 	}, nil
 }
+
+// keep takes a share and records that Cleanup has to give it back.
+func keep[T any](a *App, key string, open func() (T, func() error, error)) (T, error) {
+	value, release, err := lease(key, open)
+	if err == nil {
+		a.leases, a.kept = append(a.leases, release), append(a.kept, key)
+	}
+	return value, err
+}
