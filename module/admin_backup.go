@@ -18,12 +18,12 @@ import (
 )
 
 // openBackups takes a share of Backups.
-func (a *App) openBackups(rt *runtime, cacheKey string) (*backups.Backups, error) {
-	gate, err := keep(a, "gate "+a.DataDir, func() (*backups.Gate, func() error, error) { return new(backups.Gate), nil, nil })
+func (a *App) openBackups(rt *runtime, k *keys) (*backups.Backups, error) {
+	gate, err := keep(a, k.gate, func() (*backups.Gate, func() error, error) { return new(backups.Gate), nil, nil })
 	if err != nil {
 		return nil, err
 	}
-	b, err := keep(a, "backups "+cacheKey, func() (*backups.Backups, func() error, error) {
+	b, err := keep(a, k.backups, func() (*backups.Backups, func() error, error) {
 		logger := a.logger.Named("backup")
 		config := backups.Config{
 			Registry: rt.registry, Shards: rt.Shards, Journal: rt.capturing.logs.Of("").Journal, DataDir: a.DataDir, Program: buildinfo.Read().Version,

@@ -28,8 +28,8 @@ type capturing struct {
 }
 
 // openCapture takes a share of what takes in events.
-func (a *App) openCapture() (*capturing, error) {
-	return keep(a, "capture "+a.DataDir, func() (*capturing, func() error, error) {
+func (a *App) openCapture(key string) (*capturing, error) {
+	return keep(a, key, func() (*capturing, func() error, error) {
 		logger := a.logger.Named("capture")
 		logs, err := delivery.OpenLogs(filepath.Join(a.DataDir, "capture"), int64(a.Capture.Buffer), logger)
 		if err != nil {

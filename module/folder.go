@@ -2,7 +2,6 @@ package module
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 
 	"go.uber.org/zap"
@@ -14,8 +13,8 @@ import (
 )
 
 // openFolder takes a share of the data folder, before anything in it is opened.
-func (a *App) openFolder(ctx context.Context) (*datafolder.Folder, error) {
-	return keep(a, "folder "+a.DataDir, func() (*datafolder.Folder, func() error, error) {
+func (a *App) openFolder(ctx context.Context, key string) (*datafolder.Folder, error) {
+	return keep(a, key, func() (*datafolder.Folder, func() error, error) {
 		reg, err := registry.InspectStore(ctx, a.Registry, a.DataDir)
 		if err != nil {
 			return nil, nil, err
@@ -32,11 +31,11 @@ func (a *App) openFolder(ctx context.Context) (*datafolder.Folder, error) {
 func (a *App) engineDir() string { return filepath.Join(a.DataDir, "engine") }
 
 // startEngine takes a share of the embedded engine, unless the config names a server.
-func (a *App) startEngine(ctx context.Context, folder *datafolder.Folder) (*embedded.Engine, error) {
+func (a *App) startEngine(ctx context.Context, key string, folder *datafolder.Folder) (*embedded.Engine, error) {
 	if a.ClickHouse != "" {
 		return nil, nil
 	}
-	return keep(a, fmt.Sprintf("engine %s %s", a.DataDir, a.EngineLibrary), func() (*embedded.Engine, func() error, error) {
+	return keep(a, key, func() (*embedded.Engine, func() error, error) {
 		logger := a.logger.Named("engine")
 		path, library, err := embedded.FindLibrary(a.EngineLibrary)
 		if err != nil {

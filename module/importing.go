@@ -40,13 +40,13 @@ type importer struct {
 const maxSpool = 16 << 30
 
 // openImports takes a share of what imports files.
-func (a *App) openImports(rt *runtime, cacheKey string) (*importing, error) {
+func (a *App) openImports(rt *runtime, key string) (*importing, error) {
 	folder := filepath.Join(a.DataDir, "imports")
 	type kept struct {
 		*importer
 		*imports.Service
 	}
-	found, err := keep(a, "imports "+cacheKey, func() (kept, func() error, error) {
+	found, err := keep(a, key, func() (kept, func() error, error) {
 		one := &importer{
 			intake: &intake.Intake{Registry: rt.registry, Shards: rt.Shards, Places: rt.Places, Cache: rt.Cache, Logger: a.logger}, folder: folder,
 		}

@@ -40,8 +40,7 @@ type stores struct {
 	shards   *warehouse.Shards
 	places   *admission.Scheduler
 	log      *querylog.Log
-
-	registryKey, warehouseKey, fleetKey string
+	keys     *keys
 }
 
 // serving is what requests for results work with, besides the stores.
@@ -55,10 +54,8 @@ type serving struct {
 	runs     *execution.Runs
 	cohorts  *cohorts.Calculator
 	tables   *materialize.Filler
-	// kept are the keys of what a background run holds its own shares of: all of the above but the runs and what follows them.
+	// kept are the keys of all that was opened before the runs. A background run takes shares of its own of that, but not of the runs.
 	kept []string
-
-	cacheKey, limitsKey string
 }
 
 // open takes a share of everything that the config names, from the bottom up.
@@ -72,7 +69,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 		return nil, err
 	}
 	rt := a.newRuntime(below, with)
-	if err := a.openServices(rt, with.cacheKey, with.limitsKey); err != nil {
+	if err := a.openServices(rt, below.keys); err != nil {
 		return nil, err
 	}
 	rt.probe = rt.newProbe()
@@ -82,7 +79,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if err := a.upgraded(below.folder, below.engine); err != nil {
 		return nil, err
 	}
-	if rt.backups, err = a.openBackups(rt, with.cacheKey); err != nil {
+	if rt.backups, err = a.openBackups(rt, below.keys); err != nil {
 		return nil, err
 	}
 	return rt, nil
@@ -91,49 +88,45 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 // openStores takes shares of what holds the data.
 func (a *App) openStores(ctx context.Context) (*stores, error) {
 	var (
-		s   stores
-		err error
+		s    stores
+		err  error
+		base = a.baseKeys()
 	)
-	if s.folder, err = a.openFolder(ctx); err != nil {
+	if s.folder, err = a.openFolder(ctx, base.folder); err != nil {
 		return nil, err
 	}
-	if s.engine, err = a.startEngine(ctx, s.folder); err != nil {
+	if s.engine, err = a.startEngine(ctx, base.engine, s.folder); err != nil {
 		return nil, err
 	}
 	dsn := a.ClickHouse
 	if s.engine != nil {
 		dsn = s.engine.DSN()
 	}
-	s.registryKey = fmt.Sprintf("registry %s %s", a.Registry, a.DataDir)
-	if s.registry, err = a.openRegistry(ctx, s.registryKey); err != nil {
+	if s.registry, err = a.openRegistry(ctx, base.registry); err != nil {
 		return nil, err
 	}
 	if s.source, err = a.source(); err != nil {
 		return nil, err
 	}
-	s.fleetKey = a.fleetKey(s.registryKey, s.source)
-	if s.fleet, err = a.openFleet(s.registry, s.fleetKey, s.source); err != nil {
+	s.keys = a.keys(dsn, s.source)
+	if s.fleet, err = a.openFleet(s.registry, s.keys.fleet, s.source); err != nil {
 		return nil, err
 	}
-	// Independent of the limits: after a reload that changes one, requests in progress still write through the old connections.
-	common, err := keep(a, "common "+s.registryKey, func() (*warehouse.Common, func() error, error) { return warehouse.NewCommon(), nil, nil })
+	common, err := keep(a, s.keys.common, func() (*warehouse.Common, func() error, error) { return warehouse.NewCommon(), nil, nil })
 	if err != nil {
 		return nil, err
 	}
-	s.warehouseKey = fmt.Sprintf("clickhouse %s %q %s %d %d %d %s",
-		dsn, a.Shards, a.Cluster, a.Limits.MaxExecutionTime, a.Limits.MaxMemory, a.placeLimits().Places, s.registryKey)
-	if s.shards, err = a.openShards(ctx, s.warehouseKey, dsn, s.registry, common); err != nil {
+	if s.shards, err = a.openShards(ctx, s.keys.warehouse, dsn, s.registry, common); err != nil {
 		return nil, err
 	}
 	reg := s.registry // all that the places may hold on to: they survive reloads
-	// Independent of the other limits, so that a reload does not hand out a place twice.
-	s.places, err = keep(a, fmt.Sprintf("places %s %s", dsn, s.registryKey), func() (*admission.Scheduler, func() error, error) {
+	s.places, err = keep(a, s.keys.places, func() (*admission.Scheduler, func() error, error) {
 		return admission.NewSharded(a.placeLimits(), func(project int64) string { return reg.Snapshot().ShardOf(project) }), nil, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.log, err = keep(a, "log "+s.warehouseKey, func() (*querylog.Log, func() error, error) {
+	s.log, err = keep(a, s.keys.log, func() (*querylog.Log, func() error, error) {
 		l := querylog.New(querylog.Config{Shards: s.shards, Runs: runlog.New(time.Now()), Logger: a.logger.Named("querylog")})
 		return l, l.Close, nil
 	})
@@ -148,42 +141,41 @@ func (a *App) openServing(ctx context.Context, below *stores) (*serving, error) 
 	var (
 		s   serving
 		err error
+		k   = below.keys
 	)
-	s.cacheKey = fmt.Sprintf("cache %d %d %t %s %s", a.Cache.MaxSize, *a.Cache.Stale, a.Cache.SettledPastOnDisk, below.warehouseKey, below.registryKey)
-	s.results, err = keep(a, s.cacheKey, func() (*results, func() error, error) { return openResults(ctx, a, below.shards) })
+	s.results, err = keep(a, k.cache, func() (*results, func() error, error) { return openResults(ctx, a, below.shards) })
 	if err != nil {
 		return nil, err
 	}
-	// A plan says how long its answer is fresh, and with peers how other servers plan it, so a config that differs in these has its own plans.
-	s.plans, err = keep(a, fmt.Sprintf("plans %d %t %s", a.Cache.TTL, a.Peers != nil, s.cacheKey), func() (*cache.Memo[*result.Plan], func() error, error) {
+	s.plans, err = keep(a, k.plans, func() (*cache.Memo[*result.Plan], func() error, error) {
 		return cache.NewMemo(result.PlanMemory, (*result.Plan).Size), nil, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if s.limits, s.tokens, s.limitsKey, err = a.openRates(below.registry, below.fleet, below.fleetKey); err != nil {
+	if s.limits, s.tokens, err = a.openRates(below.registry, below.fleet, k); err != nil {
 		return nil, err
 	}
-	s.sessions, err = keep(a, "signin "+below.registryKey, func() (*signin.State, func() error, error) { return signin.NewState(below.registry), nil, nil })
+	s.sessions, err = keep(a, k.signin, func() (*signin.State, func() error, error) { return signin.NewState(below.registry), nil, nil })
 	if err != nil {
 		return nil, err
 	}
-	if _, err := keep(a, "collector", tuneCollector); err != nil {
+	if _, err := keep(a, k.collector, tuneCollector); err != nil {
 		return nil, err
 	}
 	s.kept = slices.Clone(a.kept)
-	// Last, so that they are closed first, while what they use still exists.
-	s.runs, err = keep(a, "runs "+below.registryKey, func() (*execution.Runs, func() error, error) {
+	// After all that, so that they are closed first, while what they use still exists.
+	s.runs, err = keep(a, k.runs, func() (*execution.Runs, func() error, error) {
 		rs := execution.NewRuns()
 		return rs, rs.Close, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	if s.cohorts, err = a.openCohorts(below.registry, below.shards, below.places, below.warehouseKey); err != nil {
+	if s.cohorts, err = a.openCohorts(below, k.cohorts); err != nil {
 		return nil, err
 	}
-	if s.tables, err = a.openTables(below.registry, below.shards, below.places, s.cohorts, below.warehouseKey); err != nil {
+	if s.tables, err = a.openTables(below, s.cohorts, k.tables); err != nil {
 		return nil, err
 	}
 	s.runs.Budget.Store(int64(a.Cache.MaxSize) / runsShare)
@@ -287,36 +279,35 @@ func openResults(ctx context.Context, a *App, shards *warehouse.Shards) (*result
 	return found, func() error { save(); c.Close(); return nil }, nil
 }
 
-// openRates takes a share of the rate limiter and of the checked tokens, and returns the key of the limiter.
-func (a *App) openRates(reg *registry.Registry, others *fleet, fleetKey string) (limits *execution.Limiter, tokens *api.Tokens, limitsKey string, err error) {
-	sharing, sharingKey, err := a.openSharing(reg, others, fleetKey)
+// openRates takes a share of the rate limiter and of the checked tokens.
+func (a *App) openRates(reg *registry.Registry, others *fleet, k *keys) (limits *execution.Limiter, tokens *api.Tokens, err error) {
+	sharing, err := a.openSharing(reg, others, k.sharing)
 	if err != nil {
-		return nil, nil, "", err
+		return nil, nil, err
 	}
-	limitsKey = fmt.Sprintf("limits %s %s", a.Limits.Rate, sharingKey)
-	limits, err = keep(a, limitsKey, func() (*execution.Limiter, func() error, error) {
+	limits, err = keep(a, k.limits, func() (*execution.Limiter, func() error, error) {
 		l := execution.NewLimiter(a.Limits.Rate)
 		l.Sharing = sharing
 		return l, nil, nil
 	})
 	if err != nil {
-		return nil, nil, "", err
+		return nil, nil, err
 	}
-	tokens, err = keep(a, "tokens "+sharingKey, func() (*api.Tokens, func() error, error) {
+	tokens, err = keep(a, k.tokens, func() (*api.Tokens, func() error, error) {
 		t := api.NewTokens()
 		t.Sharing = sharing
 		return t, nil, nil
 	})
-	return limits, tokens, limitsKey, err
+	return limits, tokens, err
 }
 
 // openCohorts takes a share of what computes cohorts.
-func (a *App) openCohorts(reg *registry.Registry, shards *warehouse.Shards, places *admission.Scheduler, warehouseKey string) (*cohorts.Calculator, error) {
-	return keep(a, "cohorts "+warehouseKey, func() (*cohorts.Calculator, func() error, error) {
+func (a *App) openCohorts(below *stores, key string) (*cohorts.Calculator, error) {
+	return keep(a, key, func() (*cohorts.Calculator, func() error, error) {
 		var uses references.Index
 		c := cohorts.New(cohorts.Config{
-			Registry: reg, Logger: a.logger.Named("cohorts"),
-			Executor: &execution.Executor{Shards: shards, Places: places, Databases: new(execution.Databases)},
+			Registry: below.registry, Logger: a.logger.Named("cohorts"),
+			Executor: &execution.Executor{Shards: below.shards, Places: below.places, Databases: new(execution.Databases)},
 			InUse: func(snap *registry.Snapshot, project, cohort int64) bool {
 				return len(uses.Of(snap, project).OfCohort(cohort)) > 0
 			},
@@ -326,11 +317,11 @@ func (a *App) openCohorts(reg *registry.Registry, shards *warehouse.Shards, plac
 }
 
 // openTables takes a share of what fills the tables of materialized endpoints.
-func (a *App) openTables(reg *registry.Registry, shards *warehouse.Shards, places *admission.Scheduler, of *cohorts.Calculator, warehouseKey string) (*materialize.Filler, error) {
-	return keep(a, "tables "+warehouseKey, func() (*materialize.Filler, func() error, error) {
+func (a *App) openTables(below *stores, of *cohorts.Calculator, key string) (*materialize.Filler, error) {
+	return keep(a, key, func() (*materialize.Filler, func() error, error) {
 		f := materialize.New(materialize.Config{
-			Registry: reg, Logger: a.logger.Named("materialized"),
-			Executor: &execution.Executor{Shards: shards, Places: places, Databases: new(execution.Databases), Cohorts: of},
+			Registry: below.registry, Logger: a.logger.Named("materialized"),
+			Executor: &execution.Executor{Shards: below.shards, Places: below.places, Databases: new(execution.Databases), Cohorts: of},
 		})
 		return f, f.Close, nil
 	})

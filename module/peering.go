@@ -120,15 +120,6 @@ func (a *App) openFleet(reg *registry.Registry, key, source string) (*fleet, err
 // same address shows that the process has ended.
 var processIdentity = sync.OnceValues(peers.NewIdentity)
 
-// fleetKey returns the key of the fleet among the shared values. With another source, a server counts as another server.
-func (a *App) fleetKey(registryKey, source string) string {
-	config := a.peersConfig()
-	if config.Listen == "" {
-		source = ""
-	}
-	return fmt.Sprintf("fleet %s %q %q %s", registryKey, config.Listen, config.Advertise, source)
-}
-
 // source returns a digest of what results depend on besides the registry: where the rows are, and the build of the program.
 func (a *App) source() (string, error) {
 	build := buildinfo.Read()
@@ -162,10 +153,9 @@ func (a *App) peersConfig() PeersConfig {
 	return *a.Peers
 }
 
-// openSharing takes a share of the Sharing of rates among nodes, and returns its key; nil if the registry belongs to this server alone.
-func (a *App) openSharing(reg *registry.Registry, others *fleet, fleetKey string) (sharing *execution.Sharing, key string, err error) {
-	key = "sharing " + fleetKey // the fleet counts the nodes
-	sharing, err = keep(a, key, func() (*execution.Sharing, func() error, error) {
+// openSharing takes a share of the Sharing of rates among nodes; nil if the registry belongs to this server alone.
+func (a *App) openSharing(reg *registry.Registry, others *fleet, key string) (*execution.Sharing, error) {
+	return keep(a, key, func() (*execution.Sharing, func() error, error) {
 		sharer, ok := reg.Sharer()
 		if !ok {
 			return nil, nil, nil
@@ -173,7 +163,6 @@ func (a *App) openSharing(reg *registry.Registry, others *fleet, fleetKey string
 		s := execution.NewSharing(sharer, others.Nodes)
 		return s, s.Close, nil
 	})
-	return sharing, key, err
 }
 
 // fleetConfig configures a fleet.

@@ -2,7 +2,6 @@ package module
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
@@ -13,32 +12,31 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// openServices takes shares of what works beside the requests. cacheKey and limitsKey identify what the services work with.
-func (a *App) openServices(rt *runtime, cacheKey, limitsKey string) (err error) {
-	if rt.alerts, err = a.openAlerts(rt, cacheKey, limitsKey); err != nil {
+// openServices takes shares of what works beside the requests.
+func (a *App) openServices(rt *runtime, k *keys) (err error) {
+	if rt.alerts, err = a.openAlerts(rt, k.alerts); err != nil {
 		return err
 	}
-	if rt.imports, err = a.openImports(rt, cacheKey); err != nil {
+	if rt.imports, err = a.openImports(rt, k.imports); err != nil {
 		return err
 	}
-	if rt.capturing, err = a.openCapture(); err != nil {
+	if rt.capturing, err = a.openCapture(k.capture); err != nil {
 		return err
 	}
-	if rt.deleter, err = a.openDeleter(rt, cacheKey); err != nil {
+	if rt.deleter, err = a.openDeleter(rt, k.deletions); err != nil {
 		return err
 	}
-	if rt.keeper, err = a.openKeeper(rt, cacheKey); err != nil {
+	if rt.keeper, err = a.openKeeper(rt, k.upkeep); err != nil {
 		return err
 	}
-	return a.openValues(rt, cacheKey)
+	return a.openValues(rt, k.values)
 }
 
-// openAlerts takes a share of the checker of alerts, with the runtime's executor. keys identify what the executor works with. The executor's settings
-// are part of the checker's own key, so a config with other settings gets another checker.
-func (a *App) openAlerts(rt *runtime, keys ...string) (*alerts.Checker, error) {
+// openAlerts takes a share of the checker of alerts, with the runtime's executor. The key holds the executor's settings, so a config with other settings gets
+// another checker.
+func (a *App) openAlerts(rt *runtime, key string) (*alerts.Checker, error) {
 	executor := *rt.Executor
 	executor.Retain = nil // what it uses exists for as long as the checker
-	key := fmt.Sprintf("alerts %q %v whole %t fresh %s rate %v", keys, a.Alerts, executor.WholeOnly, executor.QueryFresh, executor.EndpointRate)
 	return keep(a, key, func() (*alerts.Checker, func() error, error) {
 		c := alerts.New(alerts.Config{
 			Registry: rt.registry, Executor: &executor, Logger: a.logger.Named("alerts"),
@@ -49,9 +47,9 @@ func (a *App) openAlerts(rt *runtime, keys ...string) (*alerts.Checker, error) {
 	})
 }
 
-// openDeleter takes a share of the deleter of people. keys identify what it uses that a config may change.
-func (a *App) openDeleter(rt *runtime, keys string) (*deletions.Deleter, error) {
-	return keep(a, "deletions "+keys+" "+a.DataDir, func() (*deletions.Deleter, func() error, error) {
+// openDeleter takes a share of the deleter of people.
+func (a *App) openDeleter(rt *runtime, key string) (*deletions.Deleter, error) {
+	return keep(a, key, func() (*deletions.Deleter, func() error, error) {
 		d := deletions.New(deletions.Config{
 			Registry: rt.registry, Shards: rt.Shards, Logger: a.logger.Named("deletions"),
 			Options: func(project int64) ingest.Options { return rt.intake.Options(rt.registry.Snapshot(), project) },
@@ -67,9 +65,9 @@ func (a *App) openDeleter(rt *runtime, keys string) (*deletions.Deleter, error) 
 	})
 }
 
-// openKeeper takes a share of what removes old events and deleted projects. keys identify what it uses that a config may change.
-func (a *App) openKeeper(rt *runtime, keys string) (*upkeep.Keeper, error) {
-	return keep(a, "upkeep "+keys+" "+a.DataDir, func() (*upkeep.Keeper, func() error, error) {
+// openKeeper takes a share of what removes old events and deleted projects.
+func (a *App) openKeeper(rt *runtime, key string) (*upkeep.Keeper, error) {
+	return keep(a, key, func() (*upkeep.Keeper, func() error, error) {
 		k := upkeep.New(upkeep.Config{
 			Registry: rt.registry, Shards: rt.Shards, Logger: a.logger.Named("upkeep"),
 			Outdated: func(project int64, before, from time.Time) {
@@ -86,8 +84,8 @@ func (a *App) openKeeper(rt *runtime, keys string) (*upkeep.Keeper, error) {
 }
 
 // openValues takes a share of the prober, which finds out the kinds of values that properties had before kinds were recorded.
-func (a *App) openValues(rt *runtime, keys string) error {
-	_, err := keep(a, "values "+keys+" "+a.DataDir, func() (*values.Prober, func() error, error) {
+func (a *App) openValues(rt *runtime, key string) error {
+	_, err := keep(a, key, func() (*values.Prober, func() error, error) {
 		p := values.New(values.Config{
 			Registry: rt.registry, Shards: rt.Shards, Places: rt.Places, Logger: a.logger.Named("values"), Options: rt.intake.Options,
 		})

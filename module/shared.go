@@ -51,7 +51,7 @@ func retain(keys []string) (release func(), ok bool) {
 
 // joinLog makes everything that is opened from now on log to the logs of the newest config: it may be shared with later ones.
 func (a *App) joinLog() error {
-	log, err := keep(a, "sharedlog "+a.DataDir, func() (*sharedlog.Log, func() error, error) { return new(sharedlog.Log), nil, nil })
+	log, err := keep(a, a.baseKeys().sharedlog, func() (*sharedlog.Log, func() error, error) { return new(sharedlog.Log), nil, nil })
 	if err != nil {
 		return err
 	}
