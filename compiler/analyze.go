@@ -9,6 +9,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/compiler/resolved"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
 // analysis is what the stages after the parser found out about a query.
@@ -18,7 +19,7 @@ type analysis struct {
 	cut      bind.Cut
 	resolved resolved.Query
 	outputs  []resolve.Output
-	reads    resolve.Reads
+	reads    schema.Reads
 	uses     []resolve.PropertyUse // only when asked for
 }
 

@@ -78,15 +78,18 @@ func (e *Env) resolving() resolve.World {
 	return resolve.World{Database: e.Database, Now: e.Now, Actions: e.world(), Spend: e.spend}
 }
 
+// Param is a value that Compiled.SQL refers to: see sql.Param.
+type Param = sql.Param
+
 // Compiled is a query ready to run.
 type Compiled struct {
 	// SQL is the text for ClickHouse, with {name:Type} in place of Params.
 	SQL    string
-	Params []sql.Param
+	Params []Param
 	// HogQL is the query printed back, with placeholders filled in and limit set.
 	HogQL string
 	// Reads is the data that the rows depend on. Reading the members of all cohorts counts for no single cohort.
-	Reads resolve.Reads
+	Reads schema.Reads
 	// EventsFrom is the earliest event time that the query reads; zero for all events.
 	EventsFrom time.Time
 	// Columns are the column names of the result.
@@ -108,6 +111,10 @@ type Compiled struct {
 	Row func(row []byte) ([]byte, error)
 	// Types are the column types in the answer, by index, where they differ from the result's.
 	Types map[int]string
+	// BareTypes reports whether the answer gives the column types without the names (contract: api.md, section 1.6).
+	BareTypes bool
+	// Moment reports whether the clock decides which rows are shown.
+	Moment bool
 	// Missing reports whether a row of the answer is about an unknown actor; nil for answers without actors.
 	Missing func(row []byte) (bool, error)
 }
@@ -175,7 +182,7 @@ func (found *analysis) types() []hogql.Type {
 }
 
 // compiled assembles the result of Compile.
-func (found *analysis) compiled(t tree, text string, params []sql.Param, env Env) *Compiled {
+func (found *analysis) compiled(t tree, text string, params []Param, env Env) *Compiled {
 	out := new(Compiled)
 	*out = t.answer
 	out.Reads, out.EventsFrom = found.reads, env.Database.EventsFrom

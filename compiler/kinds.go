@@ -33,6 +33,8 @@ type Kind struct {
 	Endpoint bool
 	// Materialized reports whether the rows of an endpoint of this kind can be stored in a table.
 	Materialized bool
+	// Listed reports whether a static cohort can be filled with the people in its rows.
+	Listed bool
 	// OptionalBreakdowns reports whether an endpoint of this kind may let callers leave breakdowns out.
 	OptionalBreakdowns bool
 	// HasMore reports whether answers say if values were cut off.
@@ -51,9 +53,9 @@ type Kind struct {
 // kinds are all kinds, in the order in which error messages list them.
 var kinds = []Kind{
 	{
-		Kind: query.Kind{Name: "HogQLQuery", Read: query.ReadHogQL}, Wrapper: "DataVisualizationNode", ListName: "SQL", HogQL: true, Endpoint: true,
-		Materialized: true,
-		build:        buildHogQL,
+		Kind: query.Kind{Name: "HogQLQuery", Read: query.ReadHogQL}, Wrapper: query.SQLWrapper, ListName: "SQL", HogQL: true, Endpoint: true,
+		Materialized: true, Listed: true,
+		build: buildHogQL,
 	},
 	insightRow[*trends.Query, *query.InsightActors]{
 		Kind: Kind{Materialized: true, OptionalBreakdowns: true, HasMore: true, EmptyError: true}, name: "TrendsQuery", read: trends.Read,
@@ -85,7 +87,7 @@ var kinds = []Kind{
 		Kind: Kind{HasMore: true}, name: "WebStatsTableQuery", read: webstats.Read, build: webstats.Build, form: webstats.Form, table: webstats.Table,
 	}.kind(),
 	{Kind: query.Kind{Name: "EventsQuery", Read: events.Read}, build: buildEvents},
-	{Kind: query.Kind{Name: "ActorsQuery", Read: actors.Read}, build: buildActors},
+	{Kind: query.Kind{Name: "ActorsQuery", Read: actors.Read}, Listed: true, build: buildActors},
 	{Kind: query.Kind{Name: "InsightActorsQuery", Read: query.ReadActorsOf(), Drills: true, Unlisted: true}, build: buildPeople},
 	{Kind: query.Kind{Name: "FunnelsActorsQuery", Read: query.ReadActorsOf("FunnelsQuery"), Drills: true, Unlisted: true}, build: buildPeople},
 	{
@@ -131,7 +133,7 @@ func (r insightRow[Q, A]) kind() Kind {
 		if err != nil {
 			return tree{}, err
 		}
-		return tree{query: b.Query, pieces: b.Pieces, answer: Compiled{Shape: b.Shape}}, nil
+		return tree{query: b.Query, pieces: b.Pieces, answer: Compiled{Shape: b.Shape, Moment: b.Moment}}, nil
 	}
 	if r.choices != nil {
 		k.choices = func(q query.Insight, w *insight.World) (*insight.Built, error) { return r.choices(q.(Q), w) }
@@ -174,7 +176,7 @@ func (r answerRow[Q]) kind() Kind {
 			if err != nil {
 				return tree{}, err
 			}
-			return tree{query: b.Query, answer: Compiled{Shape: b.Shape}}, nil
+			return tree{query: b.Query, answer: Compiled{Shape: b.Shape, Moment: b.Moment}}, nil
 		},
 		table: func(_ query.Node, results []byte) ([][]string, error) { return r.table(results) },
 	}

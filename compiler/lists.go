@@ -75,7 +75,7 @@ func listing(built *insight.Listing, err error) (tree, error) {
 	}
 	return tree{query: built.Query, answer: Compiled{
 		Columns: built.Columns, Limit: built.Limit, Offset: built.Offset, Probe: true, DefaultLimit: true,
-		Row: built.Row, Types: built.Types, Missing: built.Missing,
+		Row: built.Row, Types: built.Types, BareTypes: true, Missing: built.Missing,
 	}}, nil
 }
 

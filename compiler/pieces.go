@@ -9,7 +9,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
-	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 )
@@ -24,7 +23,7 @@ type Pieces struct {
 	// same, whatever types the properties have.
 	Text string
 	// Reads is the data that the rows of pieces depend on, as in Compiled.
-	Reads resolve.Reads
+	Reads schema.Reads
 	// Pieces are the pieces of this query, in order of time.
 	Pieces []Piece
 	// Compile compiles the query for the rows of some pieces, given by their index in Pieces. The first column of each row is the index of its

@@ -22,9 +22,12 @@ type Node interface {
 	Canonical() []byte
 }
 
+// SQLWrapper is the kind that displays the answer of HogQL text.
+const SQLWrapper = "DataVisualizationNode"
+
 // wrappers are the kinds that display the answer of their source, with their display fields.
 var wrappers = map[string][]string{
-	"DataVisualizationNode": {"display", "chartSettings", "tableSettings"},
+	SQLWrapper: {"display", "chartSettings", "tableSettings"},
 	"InsightVizNode": {
 		"full", "showHeader", "showTable", "showFilters", "showResults", "showCorrelationTable", "showLastComputation",
 		"showLastComputationRefresh", "embedded", "suppressSessionAnalysisWarning", "hidePersonsModal", "hideTooltipOnScroll",

@@ -70,32 +70,8 @@ func (w World) resolver() *resolver {
 // with every mistake, not only the first.
 func Query(q hogql.Query, w World) (resolved.Query, []Output, error) { return run(q, w.resolver()) }
 
-// Reads is the data that the rows of a query depend on.
-type Reads struct {
-	// Cohorts are the ids of the cohorts whose members are read, in order.
-	Cohorts []int64
-	// Tables are the physical tables that are read, in order.
-	Tables []string
-	// Volatile reports whether the rows may differ even if no table changes, because of a function such as now or rand.
-	Volatile bool
-	// Beyond reports whether a row may depend on events that do not satisfy the condition of its SELECT: on whole sessions, or on the events of a
-	// query inside an expression.
-	Beyond bool
-	// Overrides reports whether the reassigned distinct ids are read directly, and not only to find the persons of events.
-	Overrides bool
-	// Persons is how many times the table of persons is read.
-	Persons int
-	// Created reports whether persons are only read for when those with events in the span, sent with a profile, were created.
-	Created bool
-	// Types are the property types that the query was resolved with.
-	Types schema.PropertyTypes
-	// Values are the kinds of values that properties were assumed to have; see schema.Database.Values. The query misses values of a property that
-	// has had other kinds since.
-	Values schema.PropertyValues
-}
-
 // WithReads is Query that also returns what the query reads.
-func WithReads(q hogql.Query, w World) (out resolved.Query, columns []Output, reads Reads, err error) {
+func WithReads(q hogql.Query, w World) (out resolved.Query, columns []Output, reads schema.Reads, err error) {
 	r := w.resolver()
 	out, columns, err = run(q, r)
 	slices.Sort(r.reads.Cohorts)
@@ -139,7 +115,7 @@ type resolver struct {
 	probe    *probe  // nil when not asked for
 	actions  Actions // nil for none
 	matching []*matching
-	reads    Reads // not sorted yet
+	reads    schema.Reads // not sorted yet
 	held     heldTables
 	relies   schema.PropertyValues // the kinds of values that properties are assumed to have had; nil for none
 

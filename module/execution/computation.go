@@ -178,7 +178,7 @@ func (x *Computation) run(
 	}
 	at.endAssembly()
 	done.Columns = compiled.Columns
-	done.Head = x.appendHead(nil, compiled, result.Columns())
+	done.Head = appendHead(nil, compiled, result.Columns())
 	done.Warnings = x.warnings(ctx, at, done)
 	return cache.NewEntry(result, began, done, done.Size()), nil
 }
@@ -392,9 +392,9 @@ func missing(compiled *compiler.Compiled, rows *cache.Result) (*int, error) {
 	return &n, nil
 }
 
-// appendHead appends the columns and types of an answer. For lists of events and actors the types are bare: contract api.md, section 1.6.
-func (x *Computation) appendHead(dst []byte, compiled *compiler.Compiled, columns []cache.Column) []byte {
-	if _, ok := x.query.Node.(*query.HogQL); ok {
+// appendHead appends the columns and types of an answer.
+func appendHead(dst []byte, compiled *compiler.Compiled, columns []cache.Column) []byte {
+	if !compiled.BareTypes {
 		return AppendColumns(dst, compiled.Columns, columns)
 	}
 	types := make([]string, len(columns))

@@ -9,8 +9,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
-	"github.com/caddy-analytics/caddy-analytics/compiler/insight/funnels"
-	"github.com/caddy-analytics/caddy-analytics/compiler/sql"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
@@ -29,7 +27,7 @@ type Renewal struct {
 
 // basisOf returns the basis, still without the data, of a query compiled at a given time; nil if the rows may change while the data stay the same.
 func (x *Computation) basisOf(ctx context.Context, compiled *compiler.Compiled, at time.Time) *basis {
-	if compiled.Reads.Volatile || x.query.Held != nil || hidesOpenPeriods(x.query) {
+	if compiled.Reads.Volatile || x.query.Held != nil || compiled.Moment {
 		return nil
 	}
 	params, err := x.timeless(ctx, compiled, at)
@@ -61,7 +59,7 @@ func (x *Computation) basisOf(ctx context.Context, compiled *compiler.Compiled, 
 
 // timeless returns the values of a query compiled at a given time, without the time of day. Queries of persons leave out those created more than a
 // day ahead. Only the day of that limit is kept, so such a person may show up a day late if nothing else happens to any person.
-func (x *Computation) timeless(ctx context.Context, compiled *compiler.Compiled, at time.Time) ([]sql.Param, error) {
+func (x *Computation) timeless(ctx context.Context, compiled *compiler.Compiled, at time.Time) ([]compiler.Param, error) {
 	if !slices.Contains(compiled.Reads.Tables, physical.Persons) {
 		return compiled.Params, nil
 	}
@@ -78,12 +76,6 @@ func (x *Computation) timeless(ctx context.Context, compiled *compiler.Compiled,
 		}
 	}
 	return params, nil
-}
-
-// hidesOpenPeriods reports whether the clock decides which rows of a query are shown.
-func hidesOpenPeriods(q *Query) bool {
-	funnel, ok := q.Node.(*funnels.Query)
-	return ok && funnel.HideIncomplete
 }
 
 // unchanged looks at the data and returns the stored result if the computation would give the same; else nil.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
-	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 )
 
@@ -23,7 +23,7 @@ type Stream struct {
 
 	x      *Computation
 	query  clickhouse.Query
-	reads  resolve.Reads
+	reads  schema.Reads
 	stored *Stored // the table that query reads; nil for none
 	place  *admission.Place
 	ended  func()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
@@ -126,13 +126,13 @@ func TestHour(t *testing.T) {
 }
 
 var (
-	ofEvents  = resolve.Reads{Tables: []string{physical.Events}}
-	ofPersons = resolve.Reads{Tables: []string{physical.Events, "person"}}
+	ofEvents  = schema.Reads{Tables: []string{physical.Events}}
+	ofPersons = schema.Reads{Tables: []string{physical.Events, "person"}}
 	noon      = time.Date(2024, 3, 4, 12, 0, 0, 0, time.UTC)
 )
 
 // version returns the version of all events of a project; 0 while it is unknown.
-func (c *changes) version(project int64, reads resolve.Reads, from, to time.Time) uint64 {
+func (c *changes) version(project int64, reads schema.Reads, from, to time.Time) uint64 {
 	version, ok := c.now(project).Version(reads, from, to)
 	if !ok {
 		return 0
@@ -150,7 +150,7 @@ func TestVersionOfWrites(t *testing.T) {
 	c := newChanges()
 	type asked struct {
 		project  int64
-		reads    resolve.Reads
+		reads    schema.Reads
 		from, to time.Time
 	}
 	hit := asked{1, ofEvents, noon, noon.Add(time.Minute)}
@@ -160,9 +160,9 @@ func TestVersionOfWrites(t *testing.T) {
 		{1, ofEvents, time.Time{}, time.Time{}},
 		{1, ofEvents, noon.Add(-time.Hour), noon},
 		{1, ofEvents, noon.Add(time.Hour), time.Time{}},
-		{1, resolve.Reads{Tables: []string{"person"}}, time.Time{}, time.Time{}},
+		{1, schema.Reads{Tables: []string{"person"}}, time.Time{}, time.Time{}},
 		{2, ofEvents, noon, noon.Add(time.Minute)},
-		{1, resolve.Reads{}, noon, noon.Add(time.Minute)},
+		{1, schema.Reads{}, noon, noon.Add(time.Minute)},
 	}
 	const touched = 3 // the first ones
 	versions := func() (out []uint64) {
@@ -184,7 +184,7 @@ func TestVersionOfWrites(t *testing.T) {
 			t.Errorf("%+v has version %d after the write, %d before", all[n], v, before[n])
 		}
 	}
-	if _, ok := c.now(1).Version(resolve.Reads{Tables: []string{"elsewhere"}}, time.Time{}, time.Time{}); ok {
+	if _, ok := c.now(1).Version(schema.Reads{Tables: []string{"elsewhere"}}, time.Time{}, time.Time{}); ok {
 		t.Error("the version of a table that nobody watches is known")
 	}
 }
@@ -203,10 +203,10 @@ func TestVersionsOfPeople(t *testing.T) {
 		{"nobody knows which events", nil, true, true},
 	} {
 		for _, table := range []string{physical.Overrides, physical.Persons} {
-			all := resolve.Reads{Tables: []string{physical.Events, table}, Overrides: true}
-			ofPeople := resolve.Reads{Tables: all.Tables, Created: true}
+			all := schema.Reads{Tables: []string{physical.Events, table}, Overrides: true}
+			ofPeople := schema.Reads{Tables: all.Tables, Created: true}
 			c := newChanges()
-			read := func(reads resolve.Reads, at time.Time) uint64 { return c.version(1, reads, at, at.Add(time.Hour)) }
+			read := func(reads schema.Reads, at time.Time) uint64 { return c.version(1, reads, at, at.Add(time.Hour)) }
 			write(c, noon)(nil)
 			before := [...]uint64{read(ofPeople, noon), read(ofPeople, later), read(all, later), read(ofEvents, noon)}
 			end := c.Begin(1, table, tt.times)
@@ -309,7 +309,7 @@ func TestForgottenHistory(t *testing.T) {
 	}
 	second := read()
 	write(c, noon.AddDate(1, 0, 0))(nil)
-	if third := c.version(1, resolve.Reads{Tables: []string{"person"}}, time.Time{}, time.Time{}); second <= first+1 || third != second {
+	if third := c.version(1, schema.Reads{Tables: []string{"person"}}, time.Time{}, time.Time{}); second <= first+1 || third != second {
 		t.Errorf("versions %d, %d after it was forgotten, %d of people after an event", first, second, third)
 	}
 }
@@ -344,7 +344,7 @@ func TestFutureEvent(t *testing.T) {
 func TestDoubtfulStatement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChanges()
-		reads := resolve.Reads{Tables: []string{physical.ComputedMembers}}
+		reads := schema.Reads{Tables: []string{physical.ComputedMembers}}
 		read := func() uint64 { return c.version(1, reads, time.Time{}, time.Time{}) }
 		before := read()
 		c.begin(1, &change{table: physical.ComputedMembers, kind: statement})(errors.New("the connection broke"))

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
@@ -26,7 +26,7 @@ type Data struct {
 
 // Version identifies what a query that reads these tables finds in them; of events, only those from from until before to, where a zero time is
 // unbounded. Equal versions mean equal data. ok is false if the version is unknown, such as while a batch is being written or is in doubt.
-func (d *Data) Version(reads resolve.Reads, from, to time.Time) (version uint64, ok bool) {
+func (d *Data) Version(reads schema.Reads, from, to time.Time) (version uint64, ok bool) {
 	if d.unknown {
 		return 0, false
 	}
@@ -93,7 +93,7 @@ func (o *change) concerns(table string, asked span) bool {
 
 // Data returns the state of a project's data. What is read later is at least as new. Where others write to the tables too, it asks ClickHouse what
 // the tables hold, which needs the place; elsewhere the place may be nil.
-func (w *Warehouse) Data(ctx context.Context, at *admission.Place, project int64, reads resolve.Reads) (*Data, error) {
+func (w *Warehouse) Data(ctx context.Context, at *admission.Place, project int64, reads schema.Reads) (*Data, error) {
 	switch {
 	case w.ingest.Alone:
 		if slices.Contains(reads.Tables, physical.Overrides) {

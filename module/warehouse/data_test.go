@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
-	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
@@ -95,11 +95,11 @@ func (h *house) person(t *testing.T, name string) uuid.UUID {
 // version returns the version of tables; "unknown" if it is unknown.
 func (h *house) version(t *testing.T, from, to time.Time, tables ...string) string {
 	t.Helper()
-	return h.versionOf(t, from, to, resolve.Reads{Tables: tables})
+	return h.versionOf(t, from, to, schema.Reads{Tables: tables})
 }
 
 // versionOf returns the version of what a query reads; "unknown" if it is unknown.
-func (h *house) versionOf(t *testing.T, from, to time.Time, reads resolve.Reads) string {
+func (h *house) versionOf(t *testing.T, from, to time.Time, reads schema.Reads) string {
 	t.Helper()
 	place, err := h.places.Enter(t.Context(), admission.Request{Project: h.project})
 	if err != nil {
@@ -247,7 +247,7 @@ func TestVersionsMove(t *testing.T) {
 // creation time has changed. New persons have no earlier events with a profile.
 func TestCreationsMove(t *testing.T) {
 	h := build(t, true)
-	reads := resolve.Reads{Tables: []string{physical.Persons, physical.Overrides}, Created: true}
+	reads := schema.Reads{Tables: []string{physical.Persons, physical.Overrides}, Created: true}
 	line := func(name, person, at, properties string) string {
 		return fmt.Sprintf(`{"event":%q,"distinct_id":%q,"timestamp":%q,"uuid":%q,"properties":%s}`, name, person, at, uuid.NewString(), properties)
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
@@ -21,7 +21,7 @@ func TestLogsHaveNoVersion(t *testing.T) {
 		{[]string{physical.RunLog}, false},
 		{[]string{physical.Events, "person"}, true},
 	} {
-		if _, known := c.now(1).Version(resolve.Reads{Tables: tt.tables}, time.Time{}, time.Time{}); known != tt.known {
+		if _, known := c.now(1).Version(schema.Reads{Tables: tt.tables}, time.Time{}, time.Time{}); known != tt.known {
 			t.Errorf("the version of %v is known: %t", tt.tables, known)
 		}
 	}

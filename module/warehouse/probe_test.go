@@ -14,7 +14,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
-	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/physical"
@@ -103,7 +103,7 @@ func TestProbeGoesOn(t *testing.T) {
 // TestProbeNeedsAPlace: ClickHouse is not asked about a project without a place of it.
 func TestProbeNeedsAPlace(t *testing.T) {
 	h := build(t, false)
-	reads := resolve.Reads{Tables: []string{physical.Events}}
+	reads := schema.Reads{Tables: []string{physical.Events}}
 	strange := &house{h.Warehouse, h.places, clickhousetest.Project()}
 	for name, place := range map[string]*admission.Place{"none": nil, "another project's": strange.place(t)} {
 		if _, err := h.Data(t.Context(), place, h.project, reads); err == nil || !strings.Contains(err.Error(), "BUG") {
@@ -177,7 +177,7 @@ func BenchmarkProbe(b *testing.B) {
 		"['a', 'b', 'c'][1 + number %% 3], toDateTime('2024-01-01', 'UTC') + intDiv(number * 90 * 86400, 1000000), %d, toString(number %% 1000), now() FROM numbers(1000000)", project)); err != nil {
 		b.Fatal(err)
 	}
-	reads := resolve.Reads{Tables: []string{physical.Events}}
+	reads := schema.Reads{Tables: []string{physical.Events}}
 	places := admission.New(admission.Limits{Places: 2, Project: 2})
 	place, err := places.Enter(b.Context(), admission.Request{Project: project})
 	if err != nil {

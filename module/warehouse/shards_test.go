@@ -10,7 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
-	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
@@ -90,7 +90,7 @@ func TestChangesOfReload(t *testing.T) {
 		return &house{s.Main(), places, 0}
 	}
 	before, after, elsewhere := open(engine.DSN()), open(engine.DSN()), open("http://127.0.0.1:1/default")
-	project, ofEvents := clickhousetest.Project(), resolve.Reads{Tables: []string{physical.Events}}
+	project, ofEvents := clickhousetest.Project(), schema.Reads{Tables: []string{physical.Events}}
 	before.project = project
 	version := func(h *house) uint64 {
 		t.Helper()

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/compiler/resolve"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/physical"
@@ -75,7 +75,7 @@ func probes(ctx context.Context, config clickhouse.Config, place *admission.Plac
 	if _, err := house.Prepare(ctx); err != nil {
 		return 0, 0, err
 	}
-	reads := resolve.Reads{Tables: []string{physical.Events}}
+	reads := schema.Reads{Tables: []string{physical.Events}}
 	look := func() (float64, error) {
 		began := time.Now()
 		data, err := house.Data(ctx, place, benchProject, reads)

@@ -155,7 +155,7 @@ func TestAllTime(t *testing.T) {
 	}
 }
 
-// TestUntil checks when trends that hide periods with an open window stop changing: some time after their range.
+// TestUntil checks when trends that hide periods with an open window stop changing: some time after their range. Until then the clock decides.
 func TestUntil(t *testing.T) {
 	t.Parallel()
 	for filter, want := range map[string]time.Time{
@@ -175,6 +175,9 @@ func TestUntil(t *testing.T) {
 		}
 		if got := insighttest.Shape(t, built, row).Until; !got.Equal(want) {
 			t.Errorf("%s: until %v, want %v", filter, got, want)
+		}
+		if built.Moment == want.IsZero() {
+			t.Errorf("%s: the clock decides about rows: %v", filter, built.Moment)
 		}
 	}
 }

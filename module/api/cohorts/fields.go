@@ -122,7 +122,7 @@ func (g *given) checkQuery() error {
 	if err := json.Unmarshal(g.Query.Value, &kind); err != nil {
 		return api.Invalid("query", "invalid_input", "The query must be an object.")
 	}
-	if kind.Kind != "HogQLQuery" && kind.Kind != "ActorsQuery" {
+	if k := compiler.KindNamed(kind.Kind); k == nil || !k.Listed {
 		return api.Invalid("query", "invalid_input", "Query must be an ActorsQuery or HogQLQuery. Got: %s", kind.Kind)
 	}
 	_, err := compiler.Parse(g.Query.Value)

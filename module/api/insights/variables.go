@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
@@ -19,7 +20,7 @@ func currentVariables(c *api.Caller, raw json.RawMessage) json.RawMessage {
 	var node, source map[string]json.RawMessage
 	var stored map[string]map[string]json.RawMessage
 	var kind string
-	if json.Unmarshal(raw, &node) != nil || json.Unmarshal(node["kind"], &kind) != nil || kind != "DataVisualizationNode" ||
+	if json.Unmarshal(raw, &node) != nil || json.Unmarshal(node["kind"], &kind) != nil || kind != query.SQLWrapper ||
 		json.Unmarshal(node["source"], &source) != nil || json.Unmarshal(source["variables"], &stored) != nil {
 		return raw
 	}
