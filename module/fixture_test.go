@@ -77,10 +77,10 @@ func newWorld(tb testing.TB) *world {
 	})
 	w.rt = &runtime{
 		Executor: &execution.Executor{
-			Cache: results, Runs: background, Metrics: execution.NewMetrics(), Databases: new(execution.Databases), Names: new(execution.Sightings),
-			Shards: warehouse.Only(nowhere(tb, nil)),
-			Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)), QueryFresh: 5 * time.Minute,
-			Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
+			Cache: results, Runs: background, Metrics: execution.NewMetrics(), Names: new(execution.Sightings),
+			Compiler: &execution.Compiler{Shards: warehouse.Only(nowhere(tb, nil))}, Settings: execution.Settings{QueryFresh: 5 * time.Minute},
+			Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)),
+			Retain: func() (func(), bool) { return func() {}, true }, Reports: execution.Reports{Run: func(cache.Key, error) {}},
 		},
 		tables:   new(materialize.Filler),
 		registry: reg, logs: runlog.New(began), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(), logger: zap.NewNop(),

@@ -32,7 +32,7 @@ func (w *world) newMaterialized(tb testing.TB, query string, fresh time.Duration
 		tb.Fatal(err)
 	}
 	of := execution.Subject{Project: w.project.ID, Endpoint: "e", Version: 1, Node: node}
-	plan, err := w.rt.PlanTable(tb.Context(), w.rt.registry.Snapshot(), w.rt.CompilesOf(nil, nil, w.project.ID), of, began)
+	plan, err := w.rt.PlanTable(tb.Context(), w.rt.registry.Snapshot(), execution.Uncounted(w.project.ID), of, began)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -143,7 +143,7 @@ func (a *App) openServing(ctx context.Context, below *stores) (*serving, error) 
 		err error
 		k   = below.keys
 	)
-	s.results, err = keep(a, k.cache, func() (*results, func() error, error) { return openResults(ctx, a, below.shards) })
+	s.results, err = keep(a, k.cache, func() (*results, func() error, error) { return openResults(ctx, a, below.shards, below.registry) })
 	if err != nil {
 		return nil, err
 	}
@@ -186,11 +186,12 @@ func (a *App) openServing(ctx context.Context, below *stores) (*serving, error) 
 func (a *App) newRuntime(below *stores, with *serving) *runtime {
 	rt := &runtime{
 		Executor: &execution.Executor{
-			Cache: with.cache, Shards: below.shards, Places: below.places, Limits: with.limits, Runs: with.runs, Metrics: with.metrics,
-			Databases: with.databases, Names: with.names, Cohorts: with.cohorts, Registry: below.registry, Log: below.log,
-			QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate,
-			Retain: func() (func(), bool) { return retain(with.kept) }, Report: a.reportRun, ReportTable: a.reportTable,
-			WholeOnly: !*a.Cache.SettledPast, ReportPieces: a.reportPieces, Hops: with.hops, Source: below.source,
+			Compiler: with.compiler, Peering: execution.Peering{Hops: with.hops, Source: below.source},
+			Settings: execution.Settings{QueryFresh: time.Duration(a.Cache.TTL), EndpointRate: a.Limits.EndpointRate, WholeOnly: !*a.Cache.SettledPast},
+			Cache:    with.cache, Places: below.places, Limits: with.limits, Runs: with.runs, Metrics: with.metrics, Names: with.names, Cohorts: with.cohorts,
+			Log:     below.log,
+			Retain:  func() (func(), bool) { return retain(with.kept) },
+			Reports: execution.Reports{Run: a.reportRun, Table: a.reportTable, Pieces: a.reportPieces},
 		},
 		registry: below.registry, engine: below.engine, cohorts: with.cohorts, tables: with.tables, plans: with.plans, tokens: with.tokens,
 		logs: below.log.Runs, logger: a.logger, publicURL: a.PublicURL, fleet: below.fleet,
@@ -259,14 +260,14 @@ func (a *App) openShards(ctx context.Context, key, dsn string, reg *registry.Reg
 
 // results is the cache of answers, with the cached schemas of projects and the counters.
 type results struct {
-	cache     *cache.Cache
-	databases *execution.Databases
-	names     *execution.Sightings
-	hops      *execution.Hops
-	metrics   *execution.Metrics
+	cache    *cache.Cache
+	compiler *execution.Compiler
+	names    *execution.Sightings
+	hops     *execution.Hops
+	metrics  *execution.Metrics
 }
 
-func openResults(ctx context.Context, a *App, shards *warehouse.Shards) (*results, func() error, error) {
+func openResults(ctx context.Context, a *App, shards *warehouse.Shards, reg *registry.Registry) (*results, func() error, error) {
 	c, err := cache.New(cache.Config{
 		MaxBytes: int64(a.Cache.MaxSize), Stale: time.Duration(*a.Cache.Stale), IsOutage: execution.StaleIsBetter, IsRefusal: execution.IsRefusal,
 		RefreshTimeout: time.Duration(a.Limits.MaxExecutionTime) + 10*time.Second, Report: a.reportLoad,
@@ -275,7 +276,9 @@ func openResults(ctx context.Context, a *App, shards *warehouse.Shards) (*result
 		return nil, nil, fmt.Errorf("setting up the cache: %w", err)
 	}
 	save := a.loadBuckets(ctx, c, shards)
-	found := &results{cache: c, databases: new(execution.Databases), names: new(execution.Sightings), hops: execution.NewHops(), metrics: execution.NewMetrics()}
+	found := &results{
+		cache: c, compiler: &execution.Compiler{Shards: shards, Registry: reg}, names: new(execution.Sightings), hops: execution.NewHops(), metrics: execution.NewMetrics(),
+	}
 	return found, func() error { save(); c.Close(); return nil }, nil
 }
 
@@ -307,7 +310,7 @@ func (a *App) openCohorts(below *stores, key string) (*cohorts.Calculator, error
 		var uses references.Index
 		c := cohorts.New(cohorts.Config{
 			Registry: below.registry, Logger: a.logger.Named("cohorts"),
-			Executor: &execution.Executor{Shards: below.shards, Places: below.places, Databases: new(execution.Databases)},
+			Compiler: &execution.Compiler{Shards: below.shards}, Shards: below.shards, Places: below.places,
 			InUse: func(snap *registry.Snapshot, project, cohort int64) bool {
 				return len(uses.Of(snap, project).OfCohort(cohort)) > 0
 			},
@@ -321,7 +324,7 @@ func (a *App) openTables(below *stores, of *cohorts.Calculator, key string) (*ma
 	return keep(a, key, func() (*materialize.Filler, func() error, error) {
 		f := materialize.New(materialize.Config{
 			Registry: below.registry, Logger: a.logger.Named("materialized"),
-			Executor: &execution.Executor{Shards: below.shards, Places: below.places, Databases: new(execution.Databases), Cohorts: of},
+			Compiler: &execution.Compiler{Shards: below.shards}, Shards: below.shards, Places: below.places, Cohorts: of,
 		})
 		return f, f.Close, nil
 	})

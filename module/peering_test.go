@@ -69,9 +69,10 @@ func startServers(t *testing.T, n int) *servers {
 		}
 		rt := &runtime{
 			Executor: &execution.Executor{
-				Cache: results, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases), Names: new(execution.Sightings),
-				Shards: warehouse.Only(house), Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)), QueryFresh: 5 * time.Minute,
-				Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {}, Peers: others, Hops: execution.NewHops(), Registry: reg,
+				Cache: results, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Names: new(execution.Sightings),
+				Compiler: &execution.Compiler{Shards: warehouse.Only(house), Registry: reg}, Peering: execution.Peering{Peers: others, Hops: execution.NewHops()},
+				Settings: execution.Settings{QueryFresh: 5 * time.Minute}, Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)),
+				Retain: func() (func(), bool) { return func() {}, true }, Reports: execution.Reports{Run: func(cache.Key, error) {}},
 			},
 			tables: new(materialize.Filler), registry: reg, logs: runlog.New(time.Now()), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(),
 			logger: zap.NewNop(), fleet: others, imports: endlessImports(t),

@@ -17,6 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/rescue"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -36,8 +37,9 @@ const (
 // Config configures a Calculator.
 type Config struct {
 	Registry *registry.Registry
-	// Executor compiles queries, and has the shards and the places.
-	Executor *execution.Executor
+	Compiler *execution.Compiler
+	Shards   *warehouse.Shards
+	Places   *admission.Scheduler
 	Logger   *zap.Logger
 	// InUse reports whether something saved uses a cohort: an insight, an endpoint, another cohort. Nil: nothing does.
 	InUse func(snap *registry.Snapshot, project, cohort int64) bool

@@ -208,13 +208,13 @@ func TestCloseLeavesItWaiting(t *testing.T) {
 
 // TestPanic: a calculation that panics fails, and one that cannot even begin is put off; neither ends the process.
 func TestPanic(t *testing.T) {
-	s := start(t, t.TempDir(), func(c *cohorts.Config) { c.Executor.Databases = nil })
+	s := start(t, t.TempDir(), func(c *cohorts.Config) { c.Compiler = nil })
 	id := s.create(t, person("a"))
 	if c := s.settled(t, id); c.LastError != "The calculation failed." || c.Errors != 1 {
 		t.Errorf("the cohort is %+v", c)
 	}
 	core, logs := observer.New(zap.WarnLevel)
-	s = start(t, t.TempDir(), func(c *cohorts.Config) { c.Executor.Places, c.Logger = nil, zap.New(core) })
+	s = start(t, t.TempDir(), func(c *cohorts.Config) { c.Places, c.Logger = nil, zap.New(core) })
 	id = s.create(t, person("a"))
 	for deadline := time.Now().Add(time.Minute); logs.FilterMessage("the calculation of a cohort is tried again later").Len() == 0; {
 		if time.Now().After(deadline) {

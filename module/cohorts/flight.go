@@ -27,7 +27,7 @@ func (c *Calculator) fly(n name, f *flight) error {
 	if known := c.Registry.Snapshot().Cohort(n.project, n.cohort); known == nil || !known.Calculating() {
 		return nil
 	}
-	place, err := c.Executor.Places.Enter(c.open, admission.Request{Project: n.project, Awaited: f.awaited, Uncounted: true, Class: &calculations})
+	place, err := c.Places.Enter(c.open, admission.Request{Project: n.project, Awaited: f.awaited, Uncounted: true, Class: &calculations})
 	if err != nil {
 		return c.postponed(n, err)
 	}

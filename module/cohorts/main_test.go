@@ -54,11 +54,10 @@ func start(t *testing.T, dir string, change func(*cohorts.Config)) *server {
 func startOn(t *testing.T, store registry.Store, change func(*cohorts.Config)) *server {
 	t.Helper()
 	reg, house := warehousetest.OpenOn(t, store, clickhouse.Config{DSN: engine.DSN()})
+	shards := warehouse.Only(house)
 	config := cohorts.Config{
 		Registry: reg, Logger: zap.NewNop(),
-		Executor: &execution.Executor{
-			Shards: warehouse.Only(house), Databases: new(execution.Databases), Places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 10}),
-		},
+		Compiler: &execution.Compiler{Shards: shards}, Shards: shards, Places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 10}),
 	}
 	if change != nil {
 		change(&config)

@@ -59,7 +59,7 @@ func (r *run) settle(ctx context.Context) error {
 	if err := r.fill(ctx); err != nil {
 		return err
 	}
-	house := r.Executor.Shards.Of(r.project)
+	house := r.Shards.Of(r.project)
 	count, same, err := house.CompareVersions(ctx, r.place, r.project, r.cohort, r.version, r.known.Version)
 	if err != nil {
 		return err
@@ -107,11 +107,11 @@ func (r *run) fill(ctx context.Context) error {
 	if err := checkBelow(snap, r.project, d); err != nil {
 		return err
 	}
-	compiled, err := r.Executor.CompileCohort(ctx, snap, r.project, d, r.began)
+	compiled, err := r.Compiler.CompileCohort(ctx, snap, r.project, d, r.began)
 	if err != nil {
 		return err
 	}
-	return r.Executor.Shards.Of(r.project).Fill(ctx, r.place, clickhouse.Fill{
+	return r.Shards.Of(r.project).Fill(ctx, r.place, clickhouse.Fill{
 		Query: execution.QueryOf(compiled, r.project, r.comment()),
 		Table: physical.ComputedMembers, Columns: []string{cohort.PersonID},
 		Fixed: []clickhouse.FixedColumn{
@@ -192,7 +192,7 @@ func (r *run) note(count int64, same bool) {
 
 // drop deletes the members of a version that no query will read. If ClickHouse is away, they are deleted later with the old versions.
 func (r *run) drop() {
-	if err := r.Executor.Shards.Of(r.project).DropVersion(r.open, r.place, r.project, r.cohort, r.version); err != nil && r.open.Err() == nil {
+	if err := r.Shards.Of(r.project).DropVersion(r.open, r.place, r.project, r.cohort, r.version); err != nil && r.open.Err() == nil {
 		r.Logger.Debug("members of an unused version are not deleted yet", append(r.fields(), clickhouse.Logged(err))...)
 	}
 }

@@ -62,7 +62,7 @@ type versions struct {
 // clean deletes the versions of a project's cohorts that nobody has read for long enough: old ones, those of aborted calculations, and all versions
 // of cohorts that were deleted or are static now.
 func (c *Calculator) clean(snap *registry.Snapshot, project int64, now time.Time) {
-	layout := c.Executor.Shards.Of(project).Known()
+	layout := c.Shards.Of(project).Known()
 	if layout == nil {
 		return
 	}
@@ -123,17 +123,17 @@ func (c *Calculator) dropOld(n name, v *versions, foreign bool) error {
 		readVersion(&registry.SchemaCohort{Static: known.Static, Deleted: known.Deleted, Version: known.Version}) != v.current {
 		return nil // another server has just computed it
 	}
-	place, err := c.Executor.Places.Enter(c.open, admission.Request{Project: n.project, Uncounted: true})
+	place, err := c.Places.Enter(c.open, admission.Request{Project: n.project, Uncounted: true})
 	if err != nil {
 		return err
 	}
 	defer place.Leave()
 	if !foreign {
-		err = c.Executor.Shards.Of(n.project).DropOtherVersions(c.open, place, n.project, n.cohort, v.current)
+		err = c.Shards.Of(n.project).DropOtherVersions(c.open, place, n.project, n.cohort, v.current)
 	}
 	for _, version := range v.before {
 		if foreign && err == nil && version > 0 {
-			err = c.Executor.Shards.Of(n.project).DropVersion(c.open, place, n.project, n.cohort, version)
+			err = c.Shards.Of(n.project).DropVersion(c.open, place, n.project, n.cohort, version)
 		}
 	}
 	if err == nil {

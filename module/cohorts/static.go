@@ -37,15 +37,15 @@ func CountStatic(ctx context.Context, reg *registry.Registry, in Members, at *ad
 
 // settleStatic adds the people listed by a static cohort's query to the cohort, once. Existing members stay.
 func (r *run) settleStatic(ctx context.Context) error {
-	fill, err := r.Executor.CompileListed(ctx, r.Registry.Snapshot(), r.known, r.began)
+	fill, err := r.Compiler.CompileListed(ctx, r.Registry.Snapshot(), r.known, r.began)
 	if err != nil {
 		return err
 	}
 	fill.Comment = r.comment()
-	if err := r.Executor.Shards.Of(r.project).Fill(ctx, r.place, fill); err != nil {
+	if err := r.Shards.Of(r.project).Fill(ctx, r.place, fill); err != nil {
 		return err
 	}
-	count, err := r.Executor.Shards.Of(r.project).CountMembers(ctx, r.place, r.project, r.cohort)
+	count, err := r.Shards.Of(r.project).CountMembers(ctx, r.place, r.project, r.cohort)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (e *Executor) Complete(
 	db.Readable = readable
 	env := e.compilerEnv(c.Snapshot, c.Project.ID, &db, c.Start)
 	catalog := compiler.Catalog{Properties: propertiesOf(of.Properties)}
-	return compileWith(ctx, e.CompilesOf(c.Key, c.Share, c.Project.ID), env, func(env compiler.Env) (*complete.Completion, error) {
+	return compileWith(ctx, e.CompilesOf(c), env, func(env compiler.Env) (*complete.Completion, error) {
 		return compiler.Complete(asked, env, catalog)
 	})
 }

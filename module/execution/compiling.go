@@ -8,7 +8,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
-	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 const (
@@ -38,26 +37,20 @@ func processorLimits(places int) admission.Limits {
 // Compiles are the compiles of one request, which run one after the other.
 type Compiles struct {
 	project int64
-	quotas  Quotas        // that their time counts on; empty for an operator's
+	quotas  Quotas        // that their time counts on; empty for Uncounted
 	used    time.Duration // processor time
 	counted int           // queries spent for it
 
 	expired func() error // of the current compile
 }
 
-// CompilesOf returns the compiles of a request with a key. Compiling an endpoint does not count on the endpoint's rate: the key that publishes or
-// runs it pays.
-func (e *Executor) CompilesOf(key *registry.Key, part *Share, project int64) *Compiles {
-	c := &Compiles{project: project}
-	if key == nil {
-		return c
-	}
-	c.quotas = append(c.quotas, quota{e.Limits.OfKey(key.Payer()), LimitKey, key.Payer(), ""})
-	if part != nil {
-		c.quotas = append(c.quotas, quota{part.allowance, LimitToken, part.id, ""})
-	}
-	return c
+// CompilesOf returns the compiles of a request. Compiling an endpoint does not count on the endpoint's rate: the key that publishes or runs it pays.
+func (e *Executor) CompilesOf(c *Caller) *Compiles {
+	return &Compiles{project: c.Project.ID, quotas: c.quotas(e.Limits)}
 }
+
+// Uncounted returns the compiles of work in a project that counts on no key's rate.
+func Uncounted(project int64) *Compiles { return &Compiles{project: project} }
 
 // do runs a compile in its turn and counts the time that it takes, even if it fails. The compile calls expired to learn whether it must stop. The
 // error is that of the compile, the contract's 429, or that of ctx.

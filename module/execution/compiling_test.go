@@ -55,7 +55,7 @@ func TestCompileTimeCounts(t *testing.T) {
 		a := e.Limits.OfKey(key.ID)
 		return a.Left(noon)
 	}
-	c := e.CompilesOf(key, nil, 1)
+	c := e.CompilesOf(&Caller{Key: key, Project: &registry.Project{ID: 1}})
 	for i, tt := range []struct {
 		took time.Duration
 		left int
@@ -70,17 +70,17 @@ func TestCompileTimeCounts(t *testing.T) {
 			t.Errorf("compile %d: %d queries are left, want %d", i+1, left(), tt.left)
 		}
 	}
-	e.CompilesOf(key, nil, 1).count(90*time.Millisecond, noon)
+	e.CompilesOf(&Caller{Key: key, Project: &registry.Project{ID: 1}}).count(90*time.Millisecond, noon)
 	if left() != 0 {
 		t.Errorf("%d queries are left", left())
 	}
-	e.CompilesOf(nil, nil, 1).count(time.Second, noon) // an operator's
+	Uncounted(1).count(time.Second, noon) // an operator's
 }
 
 // TestCompileDeadline: the time limit of a compile covers its own work, not that of others.
 func TestCompileDeadline(t *testing.T) {
 	e, key := newExecutor(t), &registry.Key{ID: "k"}
-	c := e.CompilesOf(key, nil, 1)
+	c := e.CompilesOf(&Caller{Key: key, Project: &registry.Project{ID: 1}})
 	work := func(end time.Time) func(expired func() error) error {
 		return func(expired func() error) error {
 			for time.Now().Before(end) {
@@ -101,7 +101,7 @@ func TestCompileDeadline(t *testing.T) {
 	if err := c.do(t.Context(), work(time.Now().Add(time.Minute))); !errors.Is(err, compiler.ErrTooSlow) {
 		t.Errorf("the second compile of the request: %v", err)
 	}
-	again := e.CompilesOf(key, nil, 1)
+	again := e.CompilesOf(&Caller{Key: key, Project: &registry.Project{ID: 1}})
 	if err := again.do(t.Context(), func(expired func() error) error {
 		time.Sleep(2 * maxCompiling)
 		return expired()

@@ -419,7 +419,7 @@ func AppendColumns(dst []byte, names []string, columns []cache.Column) []byte {
 
 // Computation returns a new computation for a caller that waits for it.
 func (e *Executor) Computation(c *Caller, q *Query) *Computation {
-	return &Computation{exec: e, Caller: *c, query: q, patience: e.Limits.Wait, renews: true, compiles: e.CompilesOf(c.Key, c.Share, c.Project.ID)}
+	return &Computation{exec: e, Caller: *c, query: q, patience: e.Limits.Wait, renews: true, compiles: e.CompilesOf(c)}
 }
 
 // ErrSetQuery refuses pages of a query that combines several queries.
@@ -474,38 +474,6 @@ func (x *Computation) withMembers(
 	return x.exec.compileFor(ctx, later, x.compiles, x.query, now, values)
 }
 
-// Compile compiles a query in its turn. A mistake in the query is returned as a *QueryError, with the query's text.
-func (e *Executor) Compile(ctx context.Context, snap *registry.Snapshot, c *Compiles, q *Query, now time.Time) (*compiler.Compiled, error) {
-	return e.compileFor(ctx, snap, c, q, now, nil)
-}
-
-// compileFor is Compile for properties that have only had the known values; nil for any. The caller must check kindsUnchanged before it uses the rows.
-func (e *Executor) compileFor(
-	ctx context.Context, snap *registry.Snapshot, c *Compiles, q *Query, now time.Time, known *knownValues,
-) (*compiler.Compiled, error) {
-	db, err := e.Database(ctx, snap.Schema(c.project))
-	if err != nil {
-		return nil, err
-	}
-	if q.Held != nil || known != nil {
-		own := *db
-		if known != nil {
-			own.Values, own.ValuesComplete = known.values, known.complete
-		}
-		if q.Held != nil {
-			own.Held, own.Readable = q.Held.Rows, q.Held.Readable
-		}
-		db = &own
-	}
-	env := e.compilerEnv(snap, c.project, db, now)
-	env.Mode, env.PlainValues = q.Rows, q.Endpoint != nil
-	compiled, err := compileWith(ctx, c, env, func(env compiler.Env) (*compiler.Compiled, error) { return compiler.Compile(q.Node, env) })
-	if err != nil {
-		return nil, &QueryError{Text: q.Text, Err: err}
-	}
-	return compiled, nil
-}
-
 // QueryError is the reason why a query can't be compiled, with the query's text, which the positions of mistakes refer to.
 type QueryError struct {
 	Text string
@@ -531,7 +499,7 @@ func (e *Executor) Describe(
 	described.Held = func(table string) ([][]any, error) { return nil, denied(table) } // only the columns are needed
 	described.Readable = func(table string) bool { return denied(table) == nil }
 	env := e.compilerEnv(c.Snapshot, c.Project.ID, &described, c.Start)
-	return compileWith(ctx, e.CompilesOf(c.Key, c.Share, c.Project.ID), env, func(env compiler.Env) (*compiler.Metadata, error) {
+	return compileWith(ctx, e.CompilesOf(c), env, func(env compiler.Env) (*compiler.Metadata, error) {
 		return compiler.Describe(asked, env)
 	})
 }

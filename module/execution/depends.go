@@ -28,8 +28,8 @@ type knownSchema struct {
 }
 
 // schemaOf returns what derives from the schema of a project.
-func (d *Databases) schemaOf(of *registry.ProjectSchema) *knownSchema {
-	if found, ok := d.schemas.Load(of.Project.ID); ok {
+func (k *known) schemaOf(of *registry.ProjectSchema) *knownSchema {
+	if found, ok := k.schemas.Load(of.Project.ID); ok {
 		if known, _ := found.(*knownSchema); known.of == of {
 			return known
 		}
@@ -48,13 +48,13 @@ func (d *Databases) schemaOf(of *registry.ProjectSchema) *knownSchema {
 	for i := range of.Actions {
 		known.actionMarks[of.Actions[i].ID] = digest(&of.Actions[i])
 	}
-	d.schemas.Store(of.Project.ID, known)
+	k.schemas.Store(of.Project.ID, known)
 	return known
 }
 
 // mark returns the mark of a query in a project with this schema and these default variables.
-func (d *Databases) mark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
-	known := d.schemaOf(of)
+func (k *known) mark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
+	known := k.schemaOf(of)
 	mark := known.mark + known.used(of, variables, node)
 	if from := of.EventsFrom(time.Now()); !from.IsZero() {
 		mark += " from " + from.Format(time.RFC3339)
@@ -64,8 +64,8 @@ func (d *Databases) mark(of *registry.ProjectSchema, variables map[string]any, n
 
 // pieceMark is mark without the types of properties, which are in the texts of pieces, and without the part that changes daily in a project that does
 // not keep its events forever.
-func (d *Databases) pieceMark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
-	known := d.schemaOf(of)
+func (k *known) pieceMark(of *registry.ProjectSchema, variables map[string]any, node query.Node) string {
+	known := k.schemaOf(of)
 	return known.untyped + known.used(of, variables, node)
 }
 
@@ -84,8 +84,8 @@ func (k *knownSchema) used(of *registry.ProjectSchema, variables map[string]any,
 // filters, path cleaning rules, names of people, property definitions and group types, and what the query depends on: names and steps of actions,
 // members of cohorts, and the names of the cohorts that label its answer. In a project that does not keep its events forever it also changes with
 // each of the project's days.
-func (e *Executor) Mark(snap *registry.Snapshot, project int64, node query.Node) string {
-	return e.Databases.mark(snap.Schema(project), snap.VariableDefaults(project), node)
+func (c *Compiler) Mark(snap *registry.Snapshot, project int64, node query.Node) string {
+	return c.known.mark(snap.Schema(project), snap.VariableDefaults(project), node)
 }
 
 // depends returns a digest of what a query depends on: the name and steps of actions, the version of the members of cohorts, and a cohort's name

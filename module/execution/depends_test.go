@@ -65,7 +65,7 @@ func TestMark(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				changed := new(Databases).mark(world(nil), nil, node) != new(Databases).mark(world(tt.change), nil, node)
+				changed := new(known).mark(world(nil), nil, node) != new(known).mark(world(tt.change), nil, node)
 				want := false
 				for _, other := range tt.changed {
 					want = want || other == text
@@ -81,13 +81,13 @@ func TestMark(t *testing.T) {
 // TestMarkIsKept: the schema of a project is processed once, as long as it stays the same.
 func TestMarkIsKept(t *testing.T) {
 	t.Parallel()
-	var d Databases
+	var k known
 	first, second := &registry.ProjectSchema{Project: registry.Project{ID: 1}}, &registry.ProjectSchema{Project: registry.Project{ID: 1}}
-	known := d.schemaOf(first)
-	if d.schemaOf(first) != known {
+	found := k.schemaOf(first)
+	if k.schemaOf(first) != found {
 		t.Error("the same schema was looked at again")
 	}
-	if d.schemaOf(second) == known {
+	if k.schemaOf(second) == found {
 		t.Error("another schema has what follows from the first")
 	}
 }

@@ -13,45 +13,56 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/querylog"
-	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // Executor gets results: from the cache, or else from ClickHouse. Everything it works with outlives a config, except its settings.
 type Executor struct {
-	Cache     *cache.Cache
-	Shards    *warehouse.Shards
-	Places    *admission.Scheduler
-	Limits    *Limiter
-	Runs      *Runs
-	Metrics   *Metrics
-	Databases *Databases
-	Names     *Sightings
-	Cohorts   Cohorts // nil: the members of cohorts are used as they are
+	*Compiler
+	Peering
+	Settings
+
+	Cache   *cache.Cache
+	Places  *admission.Scheduler
+	Limits  *Limiter
+	Runs    *Runs
+	Metrics *Metrics
+	Names   *Sightings
+	Cohorts Cohorts // nil: the members of cohorts are used as they are
+	// Log stores the queries that ran in ClickHouse. Nil: they are only in memory.
+	Log *querylog.Log
+	// Retain takes shares of everything the executor works with, for a run that may outlive its config. ok is false if any of it is closed already.
+	Retain  func() (release func(), ok bool)
+	Reports Reports
+}
+
+// Peering is what results are shared with other servers by.
+type Peering struct {
 	// Peers are the other servers that results are asked of; nil for none. Hops tracks the requests in flight.
 	Peers Peers
 	Hops  *Hops
 	// Source identifies what results depend on besides the registry: the available rows and the program that reads them. A result of another server
 	// is only used if its source is the same.
 	Source string
-	// Registry knows which kinds of values properties have had. Nil: assume any.
-	Registry *registry.Registry
-	// Log stores the queries that ran in ClickHouse. Nil: they are only in memory.
-	Log *querylog.Log
+}
 
+// Settings are those of a config.
+type Settings struct {
 	QueryFresh   time.Duration // how long an answer of the query route is fresh
 	EndpointRate registry.Rate // what runs of an endpoint without a rate of its own may cause; zero: no limit
-	// Retain takes shares of everything the executor works with, for a run that may outlive its config. ok is false if any of it is closed already.
-	Retain func() (release func(), ok bool)
-	// ReportTable logs that a run could not read the table of its version; nil: it is not logged.
-	ReportTable func(q *Query, err error)
 	// WholeOnly makes every query run in one piece. Otherwise, where possible, a query is put together from pieces of time, and computed pieces are
 	// kept.
 	WholeOnly bool
-	// ReportPieces logs that a query could not be put together from pieces and ran in one piece; nil: it is not logged.
-	ReportPieces func(q *Query, err error)
-	// Report logs the failure of a background run that is not its caller's fault.
-	Report func(key cache.Key, err error)
+}
+
+// Reports log what callers are not told of.
+type Reports struct {
+	// Run logs the failure of a background run that is not its caller's fault.
+	Run func(key cache.Key, err error)
+	// Table logs that a run could not read the table of its version; nil: it is not logged.
+	Table func(q *Query, err error)
+	// Pieces logs that a query could not be put together from pieces and ran in one piece; nil: it is not logged.
+	Pieces func(q *Query, err error)
 }
 
 // Caller is for whom a query is executed. It is immutable.
@@ -192,7 +203,7 @@ func (e *Executor) begin(ctx context.Context, c *Caller, q *Query, f *Freshness,
 				return err
 			})
 			if err != nil && ctx.Err() == nil {
-				e.Report(q.Key, err)
+				e.Reports.Run(q.Key, err)
 			}
 			return got, err
 		},
@@ -232,7 +243,5 @@ func (e *Executor) Forget(endpoint *registry.Endpoint) {
 // ForgetProject drops the counters of a deleted project, and what is cached about its schema.
 func (e *Executor) ForgetProject(project int64) {
 	e.Metrics.forgetProject(project)
-	e.Databases.byProject.Delete(project)
-	e.Databases.schemas.Delete(project)
-	e.Databases.values.Delete(project)
+	e.known.forgetProject(project)
 }

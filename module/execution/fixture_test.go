@@ -25,8 +25,8 @@ func newExecutor(tb testing.TB) *Executor {
 	}
 	tb.Cleanup(results.Close)
 	return &Executor{
-		Cache: results, Runs: NewRuns(), Metrics: NewMetrics(), Databases: new(Databases), Names: new(Sightings),
-		Limits: NewLimiter(plenty), Places: admission.New(testPlaces(10)), QueryFresh: 5 * time.Minute,
-		Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
+		Cache: results, Runs: NewRuns(), Metrics: NewMetrics(), Compiler: new(Compiler), Names: new(Sightings),
+		Limits: NewLimiter(plenty), Places: admission.New(testPlaces(10)), Settings: Settings{QueryFresh: 5 * time.Minute},
+		Retain: func() (func(), bool) { return func() {}, true }, Reports: Reports{Run: func(cache.Key, error) {}},
 	}
 }

@@ -58,14 +58,14 @@ type Subject struct {
 
 // PlanTable plans the table of a version in the project's turn to compile. The error is a *materialize.Refusal if it can't have one, or that of a
 // limit or of a ClickHouse that can't be asked.
-func (e *Executor) PlanTable(ctx context.Context, snap *registry.Snapshot, c *Compiles, of Subject, now time.Time) (*materialize.Plan, error) {
-	db, err := e.Database(ctx, snap.Schema(of.Project))
+func (c *Compiler) PlanTable(ctx context.Context, snap *registry.Snapshot, by *Compiles, of Subject, now time.Time) (*materialize.Plan, error) {
+	db, err := c.Database(ctx, snap.Schema(of.Project))
 	if err != nil {
 		return nil, err
 	}
-	env := e.compilerEnv(snap, of.Project, db, now)
+	env := c.compilerEnv(snap, of.Project, db, now)
 	env.PlainValues = true
-	return compileWith(ctx, c, env, func(env compiler.Env) (*materialize.Plan, error) {
+	return compileWith(ctx, by, env, func(env compiler.Env) (*materialize.Plan, error) {
 		return materialize.New(of.Node, env, materialize.Options{Endpoint: of.Endpoint, Version: of.Version, Buckets: of.Buckets, Optional: of.Optional})
 	})
 }
@@ -109,14 +109,14 @@ func (k *knownTables) put(id string, t *knownTable) {
 }
 
 // KnownTable is PlanTable for an existing version, whose plan is cached. Do not use the plan's Fill: its times are those of another moment.
-func (e *Executor) KnownTable(ctx context.Context, snap *registry.Snapshot, c *Compiles, id string, of Subject, now time.Time) (*materialize.Plan, error) {
-	mark := e.Mark(snap, of.Project, of.Node)
-	if known := e.Databases.tables.get(id); known != nil && known.fits(mark, of) {
+func (c *Compiler) KnownTable(ctx context.Context, snap *registry.Snapshot, by *Compiles, id string, of Subject, now time.Time) (*materialize.Plan, error) {
+	mark := c.Mark(snap, of.Project, of.Node)
+	if known := c.known.tables.get(id); known != nil && known.fits(mark, of) {
 		return known.plan, known.refused
 	}
-	plan, err := e.PlanTable(ctx, snap, c, of, now)
+	plan, err := c.PlanTable(ctx, snap, by, of, now)
 	if err == nil || errors.As(err, new(*materialize.Refusal)) {
-		e.Databases.tables.put(id, &knownTable{mark, of.Buckets, of.Optional, plan, err})
+		c.known.tables.put(id, &knownTable{mark, of.Buckets, of.Optional, plan, err})
 	}
 	return plan, err
 }
@@ -152,7 +152,7 @@ func byTable(ctx context.Context, err error) bool {
 // reportTableFailure records that a run could not use its table.
 func (x *Computation) reportTableFailure(err error) {
 	x.query.meter(x.exec.Metrics).table(fellBack)
-	if x.exec.ReportTable != nil {
-		x.exec.ReportTable(x.query, err)
+	if x.exec.Reports.Table != nil {
+		x.exec.Reports.Table(x.query, err)
 	}
 }

@@ -48,8 +48,8 @@ func (x *Computation) settle(ctx context.Context, at *turn, compiled *compiler.C
 	if !byPieces(ctx, err) {
 		return nil, false, err
 	}
-	if x.exec.ReportPieces != nil && !errors.Is(err, errNoPieces) {
-		x.exec.ReportPieces(x.query, err)
+	if x.exec.Reports.Pieces != nil && !errors.Is(err, errNoPieces) {
+		x.exec.Reports.Pieces(x.query, err)
 	}
 	return nil, false, nil
 }
@@ -154,7 +154,7 @@ func (x *Computation) pieceKey(compiled *compiler.Compiled) cache.Key {
 	parts := cache.KeyParts{
 		Project: x.Project.ID, Query: string(text[:]), Zone: x.Project.Timezone,
 		Extra: "pieces " + strconv.Itoa(int(x.query.Rows)) + " " + strconv.FormatBool(x.query.Endpoint != nil) + " " +
-			x.exec.Databases.pieceMark(x.world.Schema(x.Project.ID), x.world.VariableDefaults(x.Project.ID), x.query.Node),
+			x.exec.known.pieceMark(x.world.Schema(x.Project.ID), x.world.VariableDefaults(x.Project.ID), x.query.Node),
 	}
 	if x.Key != nil {
 		parts.RowFilter = x.Key.Fixed

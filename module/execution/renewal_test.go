@@ -61,10 +61,11 @@ func startWith(t *testing.T, config clickhouse.Config) *server {
 		t.Fatal(err)
 	}
 	s := &server{registry: reg, Executor: &execution.Executor{
-		Cache: results, Shards: warehouse.Only(house), Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases),
+		Compiler: &execution.Compiler{Shards: warehouse.Only(house)}, Settings: execution.Settings{QueryFresh: 5 * time.Minute},
+		Cache: results, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(),
 		Names: new(execution.Sightings), Limits: execution.NewLimiter(registry.Rate{Queries: 10_000, Per: time.Minute}),
-		Places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 100}), QueryFresh: 5 * time.Minute,
-		Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
+		Places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 100}),
+		Retain: func() (func(), bool) { return func() {}, true }, Reports: execution.Reports{Run: func(cache.Key, error) {}},
 	}}
 	for last := projects.Add(1); s.project == nil || s.project.ID < last; { // each test has a project of another number
 		if s.project, err = reg.CreateProject(t.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now()); err != nil {

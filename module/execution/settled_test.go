@@ -60,15 +60,19 @@ func newSettledWorld(tb testing.TB, alone bool) *settledWorld {
 		}
 	}
 	w := &settledWorld{t: tb, reg: reg, house: house, places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 32}), counts: map[string]int{}}
+	shards := warehouse.Only(house)
 	executor := func(results *cache.Cache) *execution.Executor {
 		return &execution.Executor{
-			Cache: results, Shards: warehouse.Only(house), Places: w.places, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases),
-			Names: new(execution.Sightings), Limits: execution.NewLimiter(registry.Rate{Queries: 1 << 30, Per: time.Minute}), QueryFresh: time.Hour,
-			Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
-			ReportPieces: func(_ *execution.Query, err error) { tb.Errorf("pieces: %v", err) },
+			Compiler: &execution.Compiler{Shards: shards}, Settings: execution.Settings{QueryFresh: time.Hour},
+			Cache: results, Places: w.places, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(),
+			Names: new(execution.Sightings), Limits: execution.NewLimiter(registry.Rate{Queries: 1 << 30, Per: time.Minute}),
+			Retain: func() (func(), bool) { return func() {}, true },
+			Reports: execution.Reports{
+				Run: func(cache.Key, error) {}, Pieces: func(_ *execution.Query, err error) { tb.Errorf("pieces: %v", err) },
+			},
 		}
 	}
-	w.members = cohorts.New(cohorts.Config{Registry: reg, Logger: zap.NewNop(), Executor: executor(caches[0])})
+	w.members = cohorts.New(cohorts.Config{Registry: reg, Logger: zap.NewNop(), Compiler: &execution.Compiler{Shards: shards}, Shards: shards, Places: w.places})
 	w.stitches, w.whole, w.renews = executor(caches[0]), executor(caches[0]), executor(caches[1])
 	w.stitches.Cohorts, w.whole.Cohorts, w.renews.Cohorts, w.whole.WholeOnly = w.members, w.members, w.members, true
 	w.deleter = deletions.New(deletions.Config{

@@ -52,14 +52,14 @@ func TestStreamWithoutTable(t *testing.T) {
 	q := s.query(t, `{"kind":"HogQLQuery","query":"select event from events order by event"}`)
 	q.Endpoint, q.Version = &registry.Endpoint{Project: s.project.ID, Name: "e"}, &registry.Version{Number: 1}
 	caller := s.caller()
-	plan, err := s.PlanTable(t.Context(), caller.Snapshot, s.CompilesOf(nil, nil, s.project.ID), execution.Subject{Project: s.project.ID, Endpoint: "e", Version: 1, Node: q.Node}, time.Now())
+	plan, err := s.PlanTable(t.Context(), caller.Snapshot, execution.Uncounted(s.project.ID), execution.Subject{Project: s.project.ID, Endpoint: "e", Version: 1, Node: q.Node}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	q.Stored = &execution.Stored{Plan: plan, Table: clickhouse.MaterializedTable{Project: s.project.ID, Endpoint: uuid.New(), Version: 1, Fill: 1}, AsOf: time.Now()}
 	clickhousetest.Execute(t, engine, fmt.Sprintf("CREATE VIEW `%s` AS SELECT toString(sleepEachRow(3)) AS c0, toInt64(%d) AS team_id FROM numbers(1)", q.Stored.Table.Name(), s.project.ID))
 	var passedOver error
-	s.ReportTable = func(_ *execution.Query, err error) { passedOver = err }
+	s.Reports.Table = func(_ *execution.Query, err error) { passedOver = err }
 
 	stream := s.export(t, q)
 	id, until := stream.ID, stream.Until()

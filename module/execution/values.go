@@ -24,15 +24,15 @@ type knownValues struct {
 // A batch records the kinds before it is written. So a query that has read a value, or should have, finds the value's kind in the registry when it
 // asks again afterwards, whatever was known when it was compiled: see kindsUnchanged. A result computed earlier is right for the data of its time, so no
 // part of the cache has to know.
-func (e *Executor) valuesOf(project int64) *knownValues {
-	if e.Registry == nil || !e.Shards.Alone() {
+func (c *Compiler) valuesOf(project int64) *knownValues {
+	if c.Registry == nil || !c.Shards.Alone() {
 		return nil
 	}
-	of := e.Registry.Snapshot().Schema(project)
+	of := c.Registry.Snapshot().Schema(project)
 	if of == nil {
 		return nil
 	}
-	if found, ok := e.Databases.values.Load(project); ok {
+	if found, ok := c.known.values.Load(project); ok {
 		if known, _ := found.(*knownValues); known.of == of {
 			return known
 		}
@@ -47,20 +47,20 @@ func (e *Executor) valuesOf(project int64) *knownValues {
 		}
 		known.values[schema.PropertyKey{Scope: propertyScopes[d.Scope], Group: d.GroupTypeIndex, Name: d.Name}] = kinds
 	}
-	e.Databases.values.Store(project, known)
+	c.known.values.Store(project, known)
 	return known
 }
 
 // kindsUnchanged reports whether properties have had no other kinds of values so far. It asks the store of the registry, where the servers that share it
 // record theirs. If the store does not answer, the result is false.
-func (e *Executor) kindsUnchanged(ctx context.Context, project int64, values schema.PropertyValues) bool {
+func (c *Compiler) kindsUnchanged(ctx context.Context, project int64, values schema.PropertyValues) bool {
 	if len(values) == 0 {
 		return true
 	}
-	if err := e.Registry.Refresh(ctx); err != nil {
+	if err := c.Registry.Refresh(ctx); err != nil {
 		return false
 	}
-	now := e.valuesOf(project)
+	now := c.valuesOf(project)
 	if now == nil {
 		return false
 	}

@@ -136,7 +136,7 @@ func (e *Executor) UnseenEvents(ctx context.Context, c *Caller, asked *query.Met
 		return nil
 	}
 	env := e.compilerEnv(c.Snapshot, c.Project.ID, db, c.Start)
-	mentions, err := compileWith(ctx, e.CompilesOf(c.Key, c.Share, c.Project.ID), env, func(env compiler.Env) ([]compiler.Mention, error) {
+	mentions, err := compileWith(ctx, e.CompilesOf(c), env, func(env compiler.Env) ([]compiler.Mention, error) {
 		return compiler.Mentions(asked.HogQL(), env)
 	})
 	mentions = slices.DeleteFunc(mentions, func(m compiler.Mention) bool { return !m.IsEvent() })

@@ -15,7 +15,7 @@ import (
 // cleanShards drops tables that nobody reads any more.
 func (f *Filler) cleanShards() {
 	now := time.Now()
-	for shard, house := range f.Executor.Shards.ByName() {
+	for shard, house := range f.Shards.ByName() {
 		f.cleaning.Begin(shard, func() { f.clean(shard, house, now) })
 	}
 }
@@ -72,12 +72,12 @@ func wantedTables(snap *registry.Snapshot) map[clickhouse.MaterializedTable]bool
 }
 
 func (f *Filler) drop(t clickhouse.MaterializedTable) error {
-	place, err := f.Executor.Places.Enter(f.open, admission.Request{Project: t.Project, Uncounted: true})
+	place, err := f.Places.Enter(f.open, admission.Request{Project: t.Project, Uncounted: true})
 	if err != nil {
 		return err
 	}
 	defer place.Leave()
-	if err := f.Executor.Shards.Of(t.Project).DropMaterialized(f.open, place, t); err != nil {
+	if err := f.Shards.Of(t.Project).DropMaterialized(f.open, place, t); err != nil {
 		f.notDropped(err, zap.String("table", t.Name()))
 		return err
 	}

@@ -40,7 +40,7 @@ func (f *Filler) fly(n name) {
 
 // enter waits for a place, for as long as ctx is valid.
 func (f *Filler) enter(ctx context.Context, project int64) (*admission.Place, error) {
-	return f.Executor.Places.Enter(ctx, admission.Request{Project: project, Uncounted: true, Class: &fills})
+	return f.Places.Enter(ctx, admission.Request{Project: project, Uncounted: true, Class: &fills})
 }
 
 // lockOf returns the name of the lock that is held while a version's table is filled.
@@ -159,7 +159,7 @@ func (r *run) settle(ctx context.Context) error {
 	if r.table, err = execution.TableOf(m.Endpoint, m.Version, r.fill); err != nil {
 		return err
 	}
-	rows, err := r.Executor.Shards.Of(r.project).Materialize(ctx, r.place, clickhouse.Materialization{
+	rows, err := r.Shards.Of(r.project).Materialize(ctx, r.place, clickhouse.Materialization{
 		Query: execution.QueryOf(plan.Fill, r.project, r.comment(m)),
 		Table: r.table, Order: plan.Keys,
 	})
@@ -189,15 +189,15 @@ func (r *run) plan(ctx context.Context, snap *registry.Snapshot, m registry.Mate
 	if err != nil {
 		return nil, err
 	}
-	plan, err := r.Executor.PlanTable(ctx, snap, r.Executor.CompilesOf(nil, nil, r.project), of, r.began)
-	if err != nil || len(plan.Fill.Reads.Cohorts) == 0 || r.Executor.Cohorts == nil {
+	plan, err := r.Compiler.PlanTable(ctx, snap, execution.Uncounted(r.project), of, r.began)
+	if err != nil || len(plan.Fill.Reads.Cohorts) == 0 || r.Cohorts == nil {
 		return plan, err
 	}
 	later, err := r.computeCohorts(ctx, snap, plan.Fill.Reads.Cohorts)
 	if err != nil || later == nil {
 		return plan, err
 	}
-	return r.Executor.PlanTable(ctx, later, r.Executor.CompilesOf(nil, nil, r.project), of, r.began)
+	return r.Compiler.PlanTable(ctx, later, execution.Uncounted(r.project), of, r.began)
 }
 
 // computeCohorts calls [execution.Cohorts.Used]. A calculation needs a place of the project, and there may be only one, so the fill leaves its own when
@@ -208,10 +208,10 @@ func (r *run) computeCohorts(ctx context.Context, snap *registry.Snapshot, cohor
 		return c != nil && !c.Static && c.Version == 0
 	})
 	if !waits {
-		return r.Executor.Cohorts.Used(ctx, r.project, cohorts)
+		return r.Cohorts.Used(ctx, r.project, cohorts)
 	}
 	r.place.Leave()
-	later, err := r.Executor.Cohorts.Used(ctx, r.project, cohorts)
+	later, err := r.Cohorts.Used(ctx, r.project, cohorts)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +229,7 @@ func (f *Filler) known(snap *registry.Snapshot, m registry.Materialized, now tim
 	if err != nil {
 		return nil, err
 	}
-	return f.Executor.KnownTable(f.open, snap, f.Executor.CompilesOf(nil, nil, m.Project), m.Version.ID, of, now)
+	return f.Compiler.KnownTable(f.open, snap, execution.Uncounted(m.Project), m.Version.ID, of, now)
 }
 
 // subject returns a version in the form for planning its table.
@@ -277,7 +277,7 @@ func (r *run) drop() {
 	if r.table.Fill == 0 {
 		return
 	}
-	if err := r.Executor.Shards.Of(r.table.Project).DropMaterialized(r.open, r.place, r.table); err != nil && r.open.Err() == nil {
+	if err := r.Shards.Of(r.table.Project).DropMaterialized(r.open, r.place, r.table); err != nil && r.open.Err() == nil {
 		r.Logger.Debug("an unused table is not dropped yet", append(r.fields(), clickhouse.Logged(err))...)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/backoff"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/rescue"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -35,8 +36,10 @@ const (
 // Config configures a Filler.
 type Config struct {
 	Registry *registry.Registry
-	// Executor compiles queries, and has the shards and the places.
-	Executor *execution.Executor
+	Compiler *execution.Compiler
+	Shards   *warehouse.Shards
+	Places   *admission.Scheduler
+	Cohorts  execution.Cohorts // nil: the members of cohorts are used as they are
 	Logger   *zap.Logger
 	// Keep is how long a replaced table stays. Default: a quarter of an hour.
 	Keep time.Duration

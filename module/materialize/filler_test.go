@@ -12,7 +12,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
-	"github.com/caddy-analytics/caddy-analytics/module/execution"
+	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -84,7 +84,7 @@ func TestFailure(t *testing.T) {
 
 // TestPanic: a fill that panics has failed.
 func TestPanic(t *testing.T) {
-	s := startChanged(t, t.TempDir(), time.Hour, admission.Limits{Places: 8, Project: 4, Queue: 10}, func(e *execution.Executor) { e.Databases = nil })
+	s := startChanged(t, t.TempDir(), time.Hour, admission.Limits{Places: 8, Project: 4, Queue: 10}, func(c *materialize.Config) { c.Compiler = nil })
 	s.create(t, "broken", byEvent)
 	until(t, func() bool { return s.registry.Snapshot().Endpoint(s.project, "broken").Current().Table.Errors > 0 })
 	if table := s.registry.Snapshot().Endpoint(s.project, "broken").Current().Table; table.LastError != "The fill failed." {
@@ -99,7 +99,7 @@ func TestInDoubt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := startOn(t, warehousetest.InDoubt{Store: store, Text: `"fill":`}, time.Hour, admission.Limits{Places: 8, Project: 4, Queue: 10}, func(*execution.Executor) {})
+	s := startOn(t, warehousetest.InDoubt{Store: store, Text: `"fill":`}, time.Hour, admission.Limits{Places: 8, Project: 4, Queue: 10}, func(*materialize.Config) {})
 	load(t, s.project, "a")
 	e := s.create(t, "doubtful", byEvent)
 	table := s.settled(t, "doubtful", 1)
@@ -186,7 +186,7 @@ func TestSuperseded(t *testing.T) {
 func TestBusyProject(t *testing.T) {
 	s := startLimited(t, t.TempDir(), time.Hour, admission.Limits{Places: 4, Project: 1, Queue: 10})
 	load(t, s.project+1, "a")
-	busy, err := s.Executor.Places.Enter(t.Context(), admission.Request{Project: s.project})
+	busy, err := s.Places.Enter(t.Context(), admission.Request{Project: s.project})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestBusyProject(t *testing.T) {
 		s.create(t, fmt.Sprint("waits-", n), byEvent)
 	}
 	until(t, func() bool {
-		_, waiting := s.Executor.Places.Of(s.project)
+		_, waiting := s.Places.Of(s.project)
 		return waiting == more
 	})
 	other := &server{registry: s.registry, Filler: s.Filler, project: s.project + 1}

@@ -51,10 +51,10 @@ func start(t *testing.T, dir string, keep time.Duration) *server {
 
 func startLimited(t *testing.T, dir string, keep time.Duration, limits admission.Limits) *server {
 	t.Helper()
-	return startChanged(t, dir, keep, limits, func(*execution.Executor) {})
+	return startChanged(t, dir, keep, limits, func(*materialize.Config) {})
 }
 
-func startChanged(t *testing.T, dir string, keep time.Duration, limits admission.Limits, change func(*execution.Executor)) *server {
+func startChanged(t *testing.T, dir string, keep time.Duration, limits admission.Limits, change func(*materialize.Config)) *server {
 	t.Helper()
 	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
 	if err != nil {
@@ -63,15 +63,15 @@ func startChanged(t *testing.T, dir string, keep time.Duration, limits admission
 	return startOn(t, store, keep, limits, change)
 }
 
-func startOn(t *testing.T, store registry.Store, keep time.Duration, limits admission.Limits, change func(*execution.Executor)) *server {
+func startOn(t *testing.T, store registry.Store, keep time.Duration, limits admission.Limits, change func(*materialize.Config)) *server {
 	t.Helper()
 	reg, house := warehousetest.OpenOn(t, store, clickhouse.Config{DSN: engine.DSN()})
-	executor := execution.Executor{Shards: warehouse.Only(house), Databases: new(execution.Databases), Places: admission.New(limits)}
-	computing := executor
-	calculator := cohorts.New(cohorts.Config{Registry: reg, Logger: zap.NewNop(), Executor: &computing})
-	executor.Cohorts = calculator
-	change(&executor)
-	s := &server{registry: reg, Filler: materialize.New(materialize.Config{Registry: reg, Logger: zap.NewNop(), Keep: keep, Executor: &executor})}
+	shards, places := warehouse.Only(house), admission.New(limits)
+	compiler := &execution.Compiler{Shards: shards}
+	calculator := cohorts.New(cohorts.Config{Registry: reg, Logger: zap.NewNop(), Compiler: compiler, Shards: shards, Places: places})
+	config := materialize.Config{Registry: reg, Logger: zap.NewNop(), Keep: keep, Compiler: compiler, Shards: shards, Places: places, Cohorts: calculator}
+	change(&config)
+	s := &server{registry: reg, Filler: materialize.New(config)}
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), calculator.Close()); err != nil {
 			t.Error(err)

@@ -49,7 +49,7 @@ func mayRetry(t *registry.Table, now time.Time) bool {
 
 // outdated reports whether a table was filled by a different query than would fill it now: the project's time zone or the type of a property has changed.
 func (f *Filler) outdated(snap *registry.Snapshot, m registry.Materialized, now time.Time) bool {
-	if now.Sub(m.Table.AsOf) < minFillInterval || f.Executor.Shards.Of(m.Endpoint.Project).Known() == nil {
+	if now.Sub(m.Table.AsOf) < minFillInterval || f.Shards.Of(m.Endpoint.Project).Known() == nil {
 		return false
 	}
 	plan, err := f.known(snap, m, now)

@@ -72,9 +72,9 @@ func newServer(t *testing.T, path string) *server {
 	shards, places := warehouse.Only(house), admission.New(admission.Limits{Places: 1, Project: 1, Queue: 10})
 	taking := &intake.Intake{Registry: reg, Shards: shards, Places: places, Cache: results, Logger: zap.NewNop()}
 	return &server{t: t, reg: reg, house: house, intake: taking, exec: &execution.Executor{
-		Cache: results, Shards: shards, Places: places, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Databases: new(execution.Databases),
-		Names: new(execution.Sightings), Limits: execution.NewLimiter(rate), Registry: reg, QueryFresh: time.Minute,
-		Retain: func() (func(), bool) { return func() {}, true }, Report: func(cache.Key, error) {},
+		Compiler: &execution.Compiler{Shards: shards, Registry: reg}, Settings: execution.Settings{QueryFresh: time.Minute},
+		Cache: results, Places: places, Runs: execution.NewRuns(), Metrics: execution.NewMetrics(), Names: new(execution.Sightings), Limits: execution.NewLimiter(rate),
+		Retain: func() (func(), bool) { return func() {}, true }, Reports: execution.Reports{Run: func(cache.Key, error) {}},
 	}}
 }
 

@@ -20,7 +20,7 @@ const autocapture = "$autocapture"
 
 // checkSteps refuses steps that no query could use: it compiles their filters and selectors as those of an events query.
 func (s *Actions) checkSteps(ctx context.Context, c *api.Caller, steps []registry.ActionStep) error {
-	compiles := s.Executor.CompilesOf(c.Key, c.Share, c.Project.ID)
+	compiles := s.Executor.CompilesOf(&c.Caller)
 	for i := range steps {
 		condition, err := conditionOf(&steps[i])
 		if err == nil && condition != nil {

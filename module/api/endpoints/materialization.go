@@ -106,7 +106,7 @@ func (s *Endpoints) lastTrial(project int64) func(context.Context) (string, erro
 // plan plans the table of a version of the caller's project, which may not exist yet.
 func (s *Endpoints) plan(ctx context.Context, c *api.Caller, of execution.Subject) (*materialize.Plan, error) {
 	of.Project = c.Project.ID
-	return s.Executor.PlanTable(ctx, c.Snapshot, s.Executor.CompilesOf(c.Key, c.Share, c.Project.ID), of, c.Start)
+	return s.Executor.PlanTable(ctx, c.Snapshot, s.Executor.CompilesOf(&c.Caller), of, c.Start)
 }
 
 // refusal returns the error for a write that requires an impossible table.

@@ -39,7 +39,7 @@ func shownTable(
 	if exec.Shards.Of(c.Project.ID).Known() == nil {
 		return nil, errNotNow
 	}
-	return tableOf(ctx, exec, exec.CompilesOf(nil, nil, c.Project.ID), c, e, v, node)
+	return tableOf(ctx, exec, execution.Uncounted(c.Project.ID), c, e, v, node)
 }
 
 // stored finds the table that a run of a materialized version reads. It refuses a run without a required variable, which would read the whole table
@@ -51,7 +51,7 @@ func (p *planner) stored(ctx context.Context, node query.Node, bound *binding) (
 	var plan *materialize.Plan
 	var err error
 	if p.exec.Shards.Of(p.c.Project.ID).Known() != nil {
-		by := p.exec.CompilesOf(p.c.Key, p.c.Share, p.c.Project.ID)
+		by := p.exec.CompilesOf(&p.c.Caller)
 		if plan, err = tableOf(ctx, p.exec, by, p.c, p.Endpoint, p.Version, node); execution.IsRefusal(err) || ctx.Err() != nil {
 			return nil, err
 		}

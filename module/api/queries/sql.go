@@ -36,7 +36,7 @@ func (q *Queries) sql(ctx context.Context, c *api.Caller, in *api.Input) (*api.R
 	if describes(p.Node) {
 		return nil, api.Invalid("query", "invalid_input", "A query of the kind %s runs no SQL.", p.Node.Kind())
 	}
-	compiled, err := q.Executor.Compile(ctx, c.Snapshot, q.Executor.CompilesOf(c.Key, c.Share, c.Project.ID), p.Query, c.Start)
+	compiled, err := q.Executor.Compile(ctx, c.Snapshot, q.Executor.CompilesOf(&c.Caller), p.Query, c.Start)
 	if err != nil {
 		return nil, err
 	}

@@ -213,7 +213,7 @@ func (p *planner) table(ctx context.Context, f *endpointfile.File, known *regist
 		}
 		version = len(known.Versions) + 1
 	}
-	_, err := p.exec.PlanTable(ctx, p.preview, p.exec.CompilesOf(nil, nil, p.project.ID), execution.Subject{
+	_, err := p.exec.PlanTable(ctx, p.preview, execution.Uncounted(p.project.ID), execution.Subject{
 		Project: p.project.ID, Endpoint: f.Name, Version: version, Node: checked.Node, Buckets: f.Buckets, Optional: f.OptionalBreakdowns,
 	}, p.now)
 	reason := ""

@@ -62,8 +62,8 @@ func TestBusyProject(t *testing.T) {
 	for name, queue := range map[string]int{"no place becomes free": 10, "the queue is full": 0} {
 		t.Run(name, func(t *testing.T) {
 			exec := &execution.Executor{
-				Shards: warehouse.Only(warehouse.With(client, schema.NativeLayout())), Databases: new(execution.Databases), Registry: reg,
-				Places: admission.New(admission.Limits{Places: 2, Project: 1, Queue: queue}), Limits: execution.NewLimiter(registry.Rate{}),
+				Compiler: &execution.Compiler{Shards: warehouse.Only(warehouse.With(client, schema.NativeLayout())), Registry: reg},
+				Places:   admission.New(admission.Limits{Places: 2, Project: 1, Queue: queue}), Limits: execution.NewLimiter(registry.Rate{}),
 			}
 			exec.Limits.Wait = 50 * time.Millisecond
 			place, err := exec.Places.Enter(t.Context(), admission.Request{Project: project.ID})

@@ -35,7 +35,7 @@ type Publisher struct {
 func Check(ctx context.Context, exec *execution.Executor, c *api.Caller, raw json.RawMessage) (*Query, execution.Quotas, error) {
 	x := exec.Computation(&c.Caller, &execution.Query{Key: cache.KeyParts{Project: c.Project.ID}.Key()})
 	p := &Publisher{
-		exec: exec, snap: c.Snapshot, project: c.Project, compiles: exec.CompilesOf(c.Key, c.Share, c.Project.ID),
+		exec: exec, snap: c.Snapshot, project: c.Project, compiles: exec.CompilesOf(&c.Caller),
 		admit: func(ctx context.Context) (*admission.Place, error) {
 			return x.Admit(ctx, admission.Awaited, time.Now())
 		},
@@ -48,7 +48,7 @@ func Check(ctx context.Context, exec *execution.Executor, c *api.Caller, raw jso
 // for.
 func ForOperator(exec *execution.Executor, snap *registry.Snapshot, project *registry.Project) *Publisher {
 	return &Publisher{
-		exec: exec, snap: snap, project: project, compiles: exec.CompilesOf(nil, nil, project.ID),
+		exec: exec, snap: snap, project: project, compiles: execution.Uncounted(project.ID),
 		admit: func(ctx context.Context) (*admission.Place, error) {
 			return exec.Places.Enter(ctx, admission.Request{Project: project.ID, Wait: exec.Limits.Wait, Uncounted: true})
 		},
