@@ -338,3 +338,59 @@ func TestActorsMistakes(t *testing.T) {
 		})
 	}
 }
+
+// TestManyValues checks how many values of a breakdown endpoints show: as many as they can, and fewer only if there would be too many cells.
+func TestManyValues(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, fields, limit string
+		rest                int // the place of the rest
+	}{
+		{"a week", `"retentionFilter": {"totalIntervals": 8}`, "", 10_001},
+		{"with a limit", `"retentionFilter": {"totalIntervals": 8}`, `, "breakdown_limit": 3`, 10_001},
+		{"30 days", `"retentionFilter": {"totalIntervals": 30}`, "", 1111},
+		{"a year", `"dateRange": {"date_from": "-364d"}, "retentionFilter": {"totalIntervals": 30}`, "", 91},
+		{"all time", `"dateRange": {"date_from": "all"}, "retentionFilter": {"period": "Month"}`, "", 2049},
+		{"all time in days", `"dateRange": {"date_from": "all"}, "retentionFilter": {}`, "", 68},
+		{"all time in days with a limit", `"dateRange": {"date_from": "all"}, "retentionFilter": {}`, `, "breakdown_limit": 100`, 101},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := world(t, "UTC", 0)
+			w.ManyValues = true
+			built, err := build(t, w, tt.fields+`, "breakdownFilter": {"breakdown": "k"`+tt.limit+`}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, want := hogql.Print(built.Query), fmt.Sprintf(", %d) AS place", tt.rest); !strings.Contains(text, want) {
+				t.Errorf("there is no %q in\n%s", want, text)
+			}
+		})
+	}
+}
+
+// TestCellsOfAllTime: if only the rows show that an answer would have too many cells, it is refused before they are made.
+func TestCellsOfAllTime(t *testing.T) {
+	t.Parallel()
+	w := world(t, "UTC", 0)
+	built, err := build(t, w, `"dateRange": {"date_from": "all"}, "retentionFilter": {"totalIntervals": 30}, "breakdownFilter": {"breakdown": "k", "breakdown_limit": 1000}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := []string{fmt.Sprintf(`[0, "", -1, %d, 0]`, insighttest.Now.AddDate(0, 0, -3000).Unix())}
+	for place := range 12 {
+		rows = append(rows, fmt.Sprintf(`[%d, "v%d", 0, 0, 1]`, place+1, place))
+	}
+	_, err = built.Shape(func(yield func([]byte) bool) {
+		for _, row := range rows {
+			if !yield([]byte(row)) {
+				return
+			}
+		}
+	})
+	const want = "breakdownFilter.breakdown_limit: The answer has 1080360 cells; it may have 1000000. Ask for fewer values, fewer intervals or a shorter range."
+	if diff := cmp.Diff(want, insighttest.Mistake(t, err)); diff != "" {
+		t.Errorf("mistake (-want +got):\n%s", diff)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
@@ -75,6 +76,10 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		var err error
 		if dates, err = dates.from(earliest); err != nil {
 			return nil, err
+		}
+		if cells := dates.rows * dates.columns * len(all); s.split && cells > maxShown {
+			return nil, diag.Field(diag.InvalidInput, s.q.Breakdowns.At+".breakdown_limit",
+				"The answer has %d cells; it may have %d. Ask for fewer values, fewer intervals or a shorter range.", cells, maxShown)
 		}
 	}
 	results, err := s.results(dates, all)
