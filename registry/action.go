@@ -254,7 +254,7 @@ func (f *ActionFields) apply(a *Action, at time.Time) {
 	a.Name, a.Description, a.PostToSlack = f.Name.or(a.Name), f.Description.or(a.Description), f.PostToSlack.or(a.PostToSlack)
 	a.SlackMessageFormat = f.SlackMessageFormat.or(a.SlackMessageFormat)
 	if f.Tags.Given {
-		a.Tags = once(f.Tags.Value)
+		a.Tags = PlainTags(f.Tags.Value)
 	}
 	if f.Steps.Given {
 		a.Steps = compactSteps(f.Steps.Value)

@@ -129,3 +129,20 @@ func TestActionsAndSchema(t *testing.T) {
 		t.Errorf("updating what was purged: %v", err)
 	}
 }
+
+func TestTags(t *testing.T) {
+	r, p := fresh(t)
+	a := must(r.CreateAction(t.Context(), p.ID, registry.ActionFields{Name: registry.To(new("a")), Tags: registry.To([]string{" Team A ", "team a", "", "b"})}, "k", now))(t)
+	if diff := cmp.Diff([]string{"team a", "b"}, a.Tags); diff != "" {
+		t.Errorf("tags (-want +got):\n%s", diff)
+	}
+	stored := []string{"Old ", "b"} // by a release that stored tags as they were sent
+	for _, tt := range []struct {
+		wanted []string
+		want   bool
+	}{{[]string{"old"}, true}, {[]string{" OLD", "c"}, true}, {[]string{"B"}, true}, {[]string{"c"}, false}, {[]string{""}, false}, {nil, false}} {
+		if got := registry.Tagged(stored, registry.PlainTags(tt.wanted)); got != tt.want {
+			t.Errorf("Tagged() of %q is %t", tt.wanted, got)
+		}
+	}
+}

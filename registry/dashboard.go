@@ -516,7 +516,7 @@ func (f *DashboardFields) apply(d *Dashboard, at time.Time) {
 		d.BreakdownColor = compact(f.BreakdownColor.Value)
 	}
 	if f.Tags.Given {
-		d.Tags = once(f.Tags.Value)
+		d.Tags = PlainTags(f.Tags.Value)
 	}
 }
 

@@ -17,7 +17,7 @@ func TestDashboards(t *testing.T) {
 	i, j := createInsight(t, r, p.ID, named("i")), createInsight(t, r, p.ID, named("j"))
 	layout := json.RawMessage(`{"sm":{"x":0,"y":1}}`)
 	d := createDashboard(t, r, p.ID, registry.DashboardFields{
-		Name: registry.To(new("Board")), Filters: registry.To(json.RawMessage(`{ "date_from": "-7d" }`)), Tags: registry.To([]string{"t", "t"}),
+		Name: registry.To(new("Board")), Filters: registry.To(json.RawMessage(`{ "date_from": "-7d" }`)), Tags: registry.To([]string{"t", "T "}),
 		Tiles: []registry.TileFields{{Insight: i.ID, Layouts: registry.To(layout)}},
 	})
 	empty := json.RawMessage(`{}`)

@@ -134,7 +134,9 @@ func (r *Registry) define(ctx context.Context, subject Definition, f DefinitionF
 func (f *DefinitionFields) apply(d *Definition, by string, at time.Time) {
 	d.Description, d.UpdatedBy, d.UpdatedAt = f.Description.or(d.Description), by, at
 	if f.Tags.Given {
-		d.Tags = plainTags(f.Tags.Value)
+		if d.Tags = PlainTags(f.Tags.Value); len(d.Tags) == 0 {
+			d.Tags = nil
+		}
 	}
 	verified := f.Verified.or(d.Verified) && !f.Hidden.Value
 	d.Hidden = f.Hidden.or(d.Hidden) && !f.Verified.Value
@@ -160,20 +162,6 @@ func (f *DefinitionFields) putType(t *tx, p *projectState, d *Definition) error 
 		return err
 	}
 	return t.putProperties(p, []PropertyDefinition{def}, false)
-}
-
-// plainTags returns tags in lower case without blanks around them, each once.
-func plainTags(given []string) []string {
-	var tags []string
-	for _, tag := range given {
-		if tag = strings.ToLower(strings.TrimSpace(tag)); tag != "" {
-			tags = append(tags, tag)
-		}
-	}
-	if tags == nil {
-		return nil
-	}
-	return once(tags)
 }
 
 // Definition returns what people wrote about an event or a property; nil if nobody did.

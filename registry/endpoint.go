@@ -362,7 +362,7 @@ func (n NewEndpoint) endpoint(at time.Time) Endpoint {
 		Name:               n.Name,
 		Active:             !n.Inactive,
 		DerivedFromInsight: n.DerivedFromInsight,
-		Tags:               once(n.Tags),
+		Tags:               PlainTags(n.Tags),
 		RateLimit:          n.RateLimit,
 		CurrentVersion:     1,
 		CreatedAt:          at,
@@ -448,6 +448,25 @@ func validateTags(tags []string, most int) error {
 		}
 	}
 	return nil
+}
+
+// PlainTag returns a tag as it is stored: in lower case without blanks around it, as in PostHog. Those that older releases stored may differ.
+func PlainTag(tag string) string { return strings.ToLower(strings.TrimSpace(tag)) }
+
+// PlainTags returns tags as they are stored, each once, and without empty ones.
+func PlainTags(given []string) []string {
+	tags := make([]string, 0, len(given))
+	for _, tag := range given {
+		if tag = PlainTag(tag); tag != "" {
+			tags = append(tags, tag)
+		}
+	}
+	return once(tags)
+}
+
+// Tagged reports whether a record with these tags has one of the wanted ones, which are plain: see PlainTags.
+func Tagged(tags, wanted []string) bool {
+	return slices.ContainsFunc(tags, func(tag string) bool { return slices.Contains(wanted, PlainTag(tag)) })
 }
 
 // once returns the texts in the order given, each once. It never returns nil.

@@ -17,7 +17,7 @@ import (
 func TestCreateEndpoint(t *testing.T) {
 	r, p := fresh(t)
 	given := registry.NewEndpoint{
-		Project: p.ID, Name: "daily-n_1", Query: []byte(` { "kind": "HogQLQuery",  "query": "select 1" } `), Description: "What", Tags: []string{"b", "a", "b"},
+		Project: p.ID, Name: "daily-n_1", Query: []byte(` { "kind": "HogQLQuery",  "query": "select 1" } `), Description: "What", Tags: []string{" B", "a", "b", " "},
 		DerivedFromInsight: "AbCd1234", Columns: []registry.Column{{Name: "1", Type: "integer"}}, CreatedBy: "key",
 		RateLimit: registry.Rate{Queries: 60, Per: time.Minute},
 	}
@@ -141,7 +141,7 @@ func TestUpdateEndpoint(t *testing.T) {
 		want   func(*registry.Endpoint)
 	}{
 		{"nothing", registry.EndpointUpdate{}, nil},
-		{"tags", registry.EndpointUpdate{Tags: &[]string{"c", "b", "c"}}, func(e *registry.Endpoint) { e.Tags = []string{"c", "b"} }},
+		{"tags", registry.EndpointUpdate{Tags: &[]string{"C ", "b", "", "c"}}, func(e *registry.Endpoint) { e.Tags = []string{"c", "b"} }},
 		{"no tags", registry.EndpointUpdate{Tags: &[]string{}}, func(e *registry.Endpoint) { e.Tags = []string{} }},
 		{"a rate", registry.EndpointUpdate{RateLimit: &registry.Rate{Queries: 5, Per: time.Hour}}, func(e *registry.Endpoint) {
 			e.RateLimit = registry.Rate{Queries: 5, Per: time.Hour}

@@ -136,7 +136,7 @@ func (u EndpointUpdate) apply(t *tx, e *Endpoint, at time.Time) error {
 		e.Active = *u.Active
 	}
 	if u.Tags != nil {
-		e.Tags = once(*u.Tags)
+		e.Tags = PlainTags(*u.Tags)
 	}
 	set(&e.RateLimit, u.RateLimit)
 	e.UpdatedAt = at

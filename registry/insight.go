@@ -299,7 +299,7 @@ func (f *InsightFields) apply(i *Insight, at time.Time) {
 	i.Order, i.Deleted, i.Favorited = f.Order.or(i.Order), f.Deleted.or(i.Deleted), f.Favorited.or(i.Favorited)
 	i.Saved = f.Saved.or(true)
 	if f.Tags.Given {
-		i.Tags = once(f.Tags.Value)
+		i.Tags = PlainTags(f.Tags.Value)
 	}
 	i.UpdatedAt = at
 }

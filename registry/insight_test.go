@@ -64,7 +64,7 @@ func TestCreateInsight(t *testing.T) {
 	d := createDashboard(t, r, p.ID, registry.DashboardFields{})
 	f := named("Daily")
 	f.Query.Value = json.RawMessage(` {"kind": "HogQLQuery", "query": "select '<'"} `)
-	f.Tags, f.Dashboards = registry.To([]string{"b", "a", "b"}), registry.To([]int64{d.ID})
+	f.Tags, f.Dashboards = registry.To([]string{"b", " A\n", "B", ""}), registry.To([]int64{d.ID})
 	got := createInsight(t, r, p.ID, f)
 	want := &registry.Insight{
 		ID: 1, Project: p.ID, Name: new("Daily"), Query: json.RawMessage(`{"kind":"HogQLQuery","query":"select '<'"}`), Filters: json.RawMessage(`{}`),

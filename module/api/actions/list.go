@@ -47,6 +47,7 @@ func wanted(c *api.Caller, in *api.Input) ([]*registry.Action, error) {
 	if _, err := in.JSONParam("tags", &tags); err != nil {
 		return nil, err
 	}
+	wanted := registry.PlainTags(tags)
 	name, descending := strings.CutPrefix(given.Get("ordering"), "-")
 	compare, ok := orders[name]
 	if name != "" && !ok {
@@ -57,7 +58,7 @@ func wanted(c *api.Caller, in *api.Input) ([]*registry.Action, error) {
 		switch {
 		case !strings.Contains(strings.ToLower(api.Deref(a.Name)), search),
 			len(authors) > 0 && !slices.Contains(authors, c.UserNumber(a.CreatedBy)),
-			len(tags) > 0 && !slices.ContainsFunc(tags, func(tag string) bool { return slices.Contains(a.Tags, tag) }):
+			len(tags) > 0 && !registry.Tagged(a.Tags, wanted):
 		default:
 			found = append(found, a)
 		}

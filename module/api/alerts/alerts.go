@@ -112,7 +112,7 @@ func wanted(c *api.Caller, in *api.Input) (func(*registry.Alert) bool, error) {
 	if by != "" && err != nil {
 		return nil, api.Invalid("created_by", "invalid_input", "Not a valid UUID.")
 	}
-	tag := strings.ToLower(strings.TrimSpace(in.URL.Query().Get("insight_tag")))
+	tag := registry.PlainTag(in.URL.Query().Get("insight_tag"))
 	if tag != "" && !c.Key.Allows(insightRead) {
 		return nil, api.MissingScope(insightRead)
 	}
@@ -124,7 +124,7 @@ func wanted(c *api.Caller, in *api.Input) (func(*registry.Alert) bool, error) {
 		if detectors { // no alert has one
 			return false
 		}
-		if i := c.Snapshot.Insight(a.Project, a.Insight); tag != "" && (i == nil || !slices.Contains(i.Tags, tag)) {
+		if i := c.Snapshot.Insight(a.Project, a.Insight); tag != "" && (i == nil || !registry.Tagged(i.Tags, []string{tag})) {
 			return false
 		}
 		if slices.ContainsFunc(insights, func(id int64) bool { return a.Insight != id }) {

@@ -195,7 +195,7 @@ func (s *Dashboards) list(ctx context.Context, c *api.Caller, in *api.Input) (*a
 	if err != nil {
 		return nil, err
 	}
-	term := trigram.New(search)
+	term, tags := trigram.New(search), registry.PlainTags(given["tags"])
 	type row struct {
 		*registry.Dashboard
 
@@ -207,7 +207,7 @@ func (s *Dashboards) list(ctx context.Context, c *api.Caller, in *api.Input) (*a
 			return nil, fmt.Errorf("searching dashboards: %w", context.Cause(ctx))
 		}
 		one := row{Dashboard: d}
-		if tags := given["tags"]; len(tags) > 0 && !slices.ContainsFunc(d.Tags, func(tag string) bool { return slices.Contains(tags, tag) }) {
+		if len(given["tags"]) > 0 && !registry.Tagged(d.Tags, tags) {
 			continue
 		}
 		if pinned := given.Get("pinned"); pinned != "" && api.IsTrue(pinned) != d.Pinned {

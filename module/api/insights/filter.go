@@ -157,9 +157,8 @@ func authorFilter(c *api.Caller, users []int64) rowFilter {
 }
 
 func tagFilter(_ *api.Caller, tags []string) rowFilter {
-	return func(row *insightRow) bool {
-		return slices.ContainsFunc(row.Tags, func(tag string) bool { return slices.Contains(tags, tag) })
-	}
+	wanted := registry.PlainTags(tags)
+	return func(row *insightRow) bool { return registry.Tagged(row.Tags, wanted) }
 }
 
 func dashboardFilter(c *api.Caller, ids []int64) rowFilter {

@@ -167,7 +167,7 @@ func (p *planner) change(f *endpointfile.File, known *registry.Endpoint, checked
 	changeField(&planned, "data_freshness_seconds", now.FreshnessSeconds, int(f.Freshness/time.Second), &update.FreshnessSeconds)
 	changeField(&planned, "is_active", known.Active, f.Active, &update.Active)
 	changeField(&planned, "rate_limit", known.RateLimit, f.RateLimit, &update.RateLimit)
-	changeList(&planned, "tags", known.Tags, f.Tags, &update.Tags)
+	changeList(&planned, "tags", known.Tags, registry.PlainTags(f.Tags), &update.Tags)
 	changeList(&planned, "optional_breakdown_properties", next.OptionalBreakdowns, f.OptionalBreakdowns, &update.OptionalBreakdowns)
 	p.changeTable(&planned, f, now.Table)
 	if len(planned.Fields) > 0 {
