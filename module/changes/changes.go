@@ -138,6 +138,14 @@ func (c *Changes) breaks(code Code, name, before, after, format string, args ...
 	c.Breaking = append(c.Breaking, Change{code, name, before, after, fmt.Sprintf(format, args...)})
 }
 
+// wireType returns the type of a column on the wire. The one that is stored with a version may be that of an older release.
+func wireType(c *registry.Column) string {
+	if c.ClickHouse == "" {
+		return c.Type
+	}
+	return columntype.Wire(c.ClickHouse)
+}
+
 // columns compares by name, and also by place because rows are arrays. It needs the columns of both versions.
 func (c *Changes) columns(before, after []registry.Column) {
 	if before == nil || after == nil {
@@ -158,8 +166,8 @@ func (c *Changes) columns(before, after []registry.Column) {
 			if j != i && place(before, old.Name) == i { // of several columns with one name, only the first is compared
 				c.breaks(ColumnMoved, old.Name, strconv.Itoa(i+1), strconv.Itoa(j+1), "column %s moves from place %d to %d", old.Name, i+1, j+1)
 			}
-			if typ := after[j].Type; typ != old.Type && typ != columntype.Unknown && old.Type != columntype.Unknown {
-				c.breaks(ColumnRetyped, old.Name, old.Type, typ, "column %s is %s, before it was %s", old.Name, typ, old.Type)
+			if was, typ := wireType(&old), wireType(&after[j]); typ != was && typ != columntype.Unknown && was != columntype.Unknown {
+				c.breaks(ColumnRetyped, old.Name, was, typ, "column %s is %s, before it was %s", old.Name, typ, was)
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// columns reads names and types such as "n integer, day date".
+// columns reads names and types such as "n integer, day date=Date32", with the type in ClickHouse if it is known.
 func columns(text string) []registry.Column {
 	if text == "" {
 		return nil
@@ -19,7 +19,8 @@ func columns(text string) []registry.Column {
 	var out []registry.Column
 	for column := range strings.SplitSeq(text, ", ") {
 		name, typ, _ := strings.Cut(column, " ")
-		out = append(out, registry.Column{Name: name, Type: typ})
+		typ, stored, _ := strings.Cut(typ, "=")
+		out = append(out, registry.Column{Name: name, Type: typ, ClickHouse: stored})
 	}
 	return out
 }
@@ -84,6 +85,11 @@ func TestBetween(t *testing.T) {
 		{
 			name: "another type", from: plain, to: plain, fromColumns: "a integer, b unknown, c date", toColumns: "a float, b date, c unknown",
 			breaking: []string{"column_retyped a (integer → float): column a is float, before it was integer"},
+		},
+		{name: "a type that an older release named otherwise", from: plain, to: plain, fromColumns: "a array=Tuple(UInt8)", toColumns: "a json=Tuple(UInt8)"},
+		{
+			name: "another type in ClickHouse", from: plain, to: plain, fromColumns: "a array=Tuple(UInt8)", toColumns: "a array=Array(UInt8)",
+			breaking: []string{"column_retyped a (json → array): column a is array, before it was json"},
 		},
 		{name: "columns with one name", from: plain, to: plain, fromColumns: "a integer, a integer", toColumns: "a integer, a integer"},
 		{name: "columns that are not known", from: plain, to: plain, toColumns: "a integer"},

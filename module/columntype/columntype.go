@@ -18,7 +18,7 @@ var wireNames = []struct{ prefix, name string }{
 	{"DateTime", "datetime"},
 	{"Date", "date"},
 	{"Array", "array"},
-	{"Tuple", "array"},
+	{"Tuple", "json"},
 	{"Map", "json"},
 	{"JSON", "json"},
 	{"String", "string"},
@@ -31,6 +31,9 @@ var wireNames = []struct{ prefix, name string }{
 // Wire returns the name that records of endpoints use for a ClickHouse type (contract: api.md, section 5.3).
 func Wire(typ string) string {
 	bare, _ := withoutNull(typ)
+	if name, args := Parts(bare); name == "SimpleAggregateFunction" && len(args) > 1 {
+		return Wire(args[1])
+	}
 	for _, t := range wireNames {
 		if strings.HasPrefix(bare, t.prefix) {
 			return t.name

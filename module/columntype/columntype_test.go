@@ -10,7 +10,8 @@ func TestWire(t *testing.T) {
 	t.Parallel()
 	for typ, want := range map[string]string{
 		"UInt64": "integer", "Nullable(Float64)": "float", "LowCardinality(String)": "string", "LowCardinality(Nullable(String))": "string",
-		"DateTime64(6, 'UTC')": "datetime", "Date": "date", "Bool": "boolean", "Array(String)": "array", "Tuple(UInt8, String)": "array",
+		"DateTime64(6, 'UTC')": "datetime", "Date": "date", "Bool": "boolean", "Array(String)": "array", "Tuple(UInt8, String)": "json",
+		"SimpleAggregateFunction(sum, UInt64)": "integer", "SimpleAggregateFunction(anyLast, Nullable(Tuple(UInt8, String)))": "json",
 		"Map(String, UInt8)": "json", "JSON": "json", "UUID": "string", "IntervalDay": "unknown", "Nothing": "unknown", "": "unknown",
 	} {
 		if got := columntype.Wire(typ); got != want {
