@@ -52,7 +52,7 @@ func TestEndpointRecords(t *testing.T) {
 		"ui_url": nil, "is_materialized": false, "current_version": 1.0, "versions_count": 1.0, "derived_from_insight": "AbCd1234",
 		"last_executed_at": nil, "bucket_overrides": nil, "tags": []any{"b", "a"}, "optional_breakdown_properties": []any{},
 		"rate_limit": nil, "materialization": map[string]any{
-			"enabled": false, "ready": false, "can_materialize": true, "reason": nil,
+			"enabled": false, "ready": false, "can_materialize": true, "hibernated": false, "reason": nil,
 		},
 		"columns": []any{
 			map[string]any{"name": "n", "type": "integer"},

@@ -21,7 +21,8 @@ type materialization struct {
 	Enabled        bool    `json:"enabled"`
 	Ready          bool    `json:"ready"` // runs can read it now
 	CanMaterialize bool    `json:"can_materialize"`
-	Reason         *string `json:"reason"` // why the version can't be materialized
+	Hibernated     bool    `json:"hibernated"` // never: tables are filled whether they are read or not
+	Reason         *string `json:"reason"`     // why the version can't be materialized
 	*tableState
 }
 
