@@ -96,7 +96,7 @@ func mergeOf(c *hogql.Call) (merge, bool) {
 	switch base {
 	case "count", "sum":
 		return merge{function: sum}, true
-	case "countarray", "sumarray", "sumornull":
+	case "countarray", "sumarray", "sumornull", "countordefault", "sumordefault":
 		return merge{function: sum}, true
 	case "minornull", "maxornull": // NULL for no rows, which min and max skip
 		return merge{function: base[:len("min")]}, true

@@ -199,3 +199,24 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}
 }
+
+func TestDefaultsAreAddedUp(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"sumOrDefault(properties.price)": "sum", "countOrDefault()": "sum", "sumOrDefaultIf(properties.price, event = 'a')": "sum",
+		"minOrDefault(properties.price)": "", "maxOrDefaultIf(properties.price, event = 'a')": "",
+	} {
+		p, err := materialize.New(hogqlNode("select event, "+name+" as x from events where timestamp >= {variables.since} group by event"), env(),
+			materialize.Options{Endpoint: "a", Version: 1})
+		got := ""
+		switch {
+		case err == nil:
+			got = *p.Aggregates[0].ReaggregateFn
+		case !errors.As(err, new(*materialize.Refusal)):
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Errorf("%s is merged by %q, want %q (%v)", name, got, want, err)
+		}
+	}
+}

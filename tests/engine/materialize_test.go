@@ -131,6 +131,7 @@ var keptAggregates = []string{
 	"count() filter (where event = 'a')", "sum(properties.n) / count()", "countIf(event = 'a') * 100 / count()", "round(sum(properties.n), 1)",
 	"max(timestamp) - min(timestamp)", "if(count() > 3, 'many', 'few')", "sum(length(event))", "max(length(event))", "countIf(properties.n > 3 and event = 'b')",
 	"minOrNull(properties.n)", "sumOrNull(properties.n)", "ifNull(sum(properties.n), -1)", "min(event)", "count(distinct_id)", "min(toDate(timestamp))",
+	"sumOrDefault(properties.n)", "countOrDefault()", "countOrDefaultIf(event = 'a')", "sumOrDefaultIf(toFloat(properties.n), event = 'b')",
 }
 
 // keptOthers are aggregates that cannot be put together.
