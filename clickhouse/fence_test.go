@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // TestFence runs SQL without a project filter. It may only return rows of the query's project.
@@ -27,7 +27,7 @@ func TestFence(t *testing.T) {
 			{"event":"e","distinct_id":"c","timestamp":"2024-01-02T00:00:00Z","properties":{"of":"%[1]d"}}
 			{"type":"person","distinct_ids":["a","c"],"properties":{}}
 			{"type":"cohort","cohort_id":5,"distinct_ids":["a"]}`, p)
-		if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now, Cohorts: []int64{5}}, ndjson.NewReader(strings.NewReader(lines))); err != nil {
+		if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now, Cohorts: []int64{5}}, ingesttest.Lines(lines)); err != nil {
 			t.Fatal(err)
 		}
 		computed := fmt.Sprintf("INSERT INTO cohortpeople SELECT person_id, cohort_id, team_id, 1, 1 FROM person_static_cohort WHERE team_id = %d", p)
@@ -153,7 +153,7 @@ func TestCollectOf(t *testing.T) {
 	projects := []int64{project(), project(), project(), project()}
 	for _, p := range projects {
 		line := `{"event":"e","distinct_id":"a","timestamp":"2024-01-01T00:00:00Z"}`
-		if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now}, ndjson.NewReader(strings.NewReader(line))); err != nil {
+		if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now}, ingesttest.Lines(line)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // members is a fill of a cohort's members.
@@ -29,7 +29,7 @@ func TestFill(t *testing.T) {
 	mine, other := project(), project()
 	for _, p := range []int64{mine, other} {
 		lines := `{"type":"person","distinct_ids":["a"],"properties":{}}` + "\n" + `{"event":"e","distinct_id":"b","timestamp":"2024-01-01T00:00:00Z"}`
-		if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now}, ndjson.NewReader(strings.NewReader(lines))); err != nil {
+		if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now}, ingesttest.Lines(lines)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // foreignTables are tables like those of a PostHog: JSON in String columns, group keys made from it, whole seconds, no column that reports whether
@@ -95,7 +95,7 @@ func TestImportIntoForeignTables(t *testing.T) {
 	}
 	lines.WriteString(`{"type":"group","group_type":"org","group_key":"o","properties":{"size":3}}` + "\n")
 	options := ingest.Options{Project: p, Now: now}
-	report, err := ingest.New(c).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines.String())))
+	report, err := ingest.New(c).Import(t.Context(), options, ingesttest.Lines(lines.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +108,8 @@ func TestImportIntoForeignTables(t *testing.T) {
 	}
 	options.GroupTypes = report.GroupTypes
 	for range 2 {
-		if report, err = ingest.New(c).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(`{"type":"person","distinct_ids":["x","y"],"properties":{"new":1}}
-			{"type":"group","group_type":"org","group_key":"o","properties":{"more":4}}`))); err != nil {
+		if report, err = ingest.New(c).Import(t.Context(), options, ingesttest.Lines(`{"type":"person","distinct_ids":["x","y"],"properties":{"new":1}}`,
+			`{"type":"group","group_type":"org","group_key":"o","properties":{"more":4}}`)); err != nil {
 			t.Fatal(err)
 		}
 	}

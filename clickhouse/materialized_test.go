@@ -12,7 +12,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 func materialization(project int64, sql string, order ...string) clickhouse.Materialization {
@@ -28,7 +28,7 @@ func TestMaterialize(t *testing.T) {
 	mine, other := project(), project()
 	for i, p := range []int64{mine, other} {
 		lines := strings.Repeat(`{"event":"e","distinct_id":"b","timestamp":"2024-01-01T00:00:00Z"}`+"\n", i+2)
-		if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now}, ndjson.NewReader(strings.NewReader(lines))); err != nil {
+		if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now}, ingesttest.Lines(lines)); err != nil {
 			t.Fatal(err)
 		}
 	}

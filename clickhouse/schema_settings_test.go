@@ -12,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // TestTablesBoundPaths: the tables that we create keep rare paths in buckets and sync inserted rows, and so do those of an earlier version. Another
@@ -62,7 +62,7 @@ func TestTablesBoundPaths(t *testing.T) {
 			fmt.Fprintf(&properties, `,"name_%06d":1`, n)
 		}
 		line := fmt.Sprintf(`{"event":%q,"distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","properties":{%s}}`, event, properties.String()[1:])
-		if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: 1, Now: now}, ndjson.NewReader(strings.NewReader(line))); err != nil {
+		if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: 1, Now: now}, ingesttest.Lines(line)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // staticPeople imports ann and people with hostile names into a project, and returns the id of ann.
@@ -21,7 +21,7 @@ func staticPeople(t *testing.T, c *clickhouse.Client, of int64, own string) (ann
 	lines := fmt.Sprintf(`{"type":"person","distinct_ids":["ann",%[1]q],"properties":{"email":"ann@x.io"}}
 {"type":"person","distinct_ids":["%[1]s-bob"],"properties":{"email":"%[1]s@x.io"}}
 `, own)
-	if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: of, Now: now}, ndjson.NewReader(strings.NewReader(lines))); err != nil {
+	if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: of, Now: now}, ingesttest.Lines(lines)); err != nil {
 		t.Fatal(err)
 	}
 	found := ask(t, c, of, "SELECT argMax(person_id, version) FROM person_distinct_id2 WHERE distinct_id = 'ann'")
@@ -115,7 +115,7 @@ func TestStaticMembersByHostileNames(t *testing.T) {
 	for _, name := range names {
 		fmt.Fprintf(&lines, "{\"type\":\"person\",\"distinct_ids\":[%s],\"properties\":{\"email\":%[1]s}}\n", quoted(t, name))
 	}
-	if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: mine, Now: now}, ndjson.NewReader(strings.NewReader(lines.String()))); err != nil {
+	if _, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: mine, Now: now}, ingesttest.Lines(lines.String())); err != nil {
 		t.Fatal(err)
 	}
 	for by, cohort := range map[clickhouse.Naming]int64{clickhouse.ByDistinctID: 1, clickhouse.ByEmail: 2} {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
@@ -24,7 +24,7 @@ func BenchmarkImport(b *testing.B) {
 	b.SetBytes(int64(lines.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := ingest.New(c).Import(b.Context(), ingest.Options{Project: project(), Now: now, LearnTypes: true}, ndjson.NewReader(bytes.NewReader(lines.Bytes()))); err != nil {
+		if _, err := ingest.New(c).Import(b.Context(), ingest.Options{Project: project(), Now: now, LearnTypes: true}, ingesttest.Lines(lines.String())); err != nil {
 			b.Fatal(err)
 		}
 	}

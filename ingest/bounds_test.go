@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
@@ -43,7 +43,7 @@ func TestImportBoundsNames(t *testing.T) {
 		`{"distinct_id":"x","timestamp":"2024-01-01T00:00:00Z","event":"a",` + names(0, 100_000)[1:] + "\n" +
 		event(`{"ok":true}`) +
 		event(`{"list":[`+similar+`{}]}`)
-	report, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now, LearnTypes: true, MaxTypes: 50}, ndjson.NewReader(strings.NewReader(lines)))
+	report, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now, LearnTypes: true, MaxTypes: 50}, ingesttest.Lines(lines))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // membersToday are the members of cohorts by all their distinct ids; storedMembers counts the rows behind them.
@@ -106,14 +106,14 @@ func TestImportCohortsReport(t *testing.T) {
 			{6, `no person has the distinct ids "a", "b", "c", "d", "e" and 2 more`},
 		},
 	}
-	report, err := ingest.New(c).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(strings.Join(lines, "\n"))))
+	report, err := ingest.New(c).Import(t.Context(), options, ingesttest.Lines(lines...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, report, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
-	if report, err = ingest.New(c).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines[2]))); err != nil || report.Cohorts != 1 || report.Members != 0 {
+	if report, err = ingest.New(c).Import(t.Context(), options, ingesttest.Lines(lines[2])); err != nil || report.Cohorts != 1 || report.Members != 0 {
 		t.Errorf("report of a line that was imported before: %+v, %v", report, err)
 	}
 	if diff := cmp.Diff([]string{`[5, "x"]`}, ask(t, c, options.Project, membersToday)); diff != "" {

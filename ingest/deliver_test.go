@@ -20,7 +20,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded/embeddedtest"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
@@ -332,7 +332,7 @@ func TestIllegalIDs(t *testing.T) {
 				return ingest.New(c).Deliver(t.Context(), o, captured(t, in))
 			},
 			"lines": func(o ingest.Options) (ingest.Report, error) {
-				return ingest.New(c).Import(t.Context(), o, ndjson.NewReader(strings.NewReader(in)))
+				return ingest.New(c).Import(t.Context(), o, ingesttest.Lines(in))
 			},
 			"another format": func(o ingest.Options) (ingest.Report, error) {
 				return ingest.New(c).Import(t.Context(), o, &given{others})
@@ -635,7 +635,7 @@ func TestDeliverAfterOthers(t *testing.T) {
 	i.Forget(options.Project)
 	deliver(t, i, options, lines[2:3])
 	options.Now = now
-	if _, err := i.Import(t.Context(), options, ndjson.NewReader(strings.NewReader(`{"type":"person","distinct_ids":["user"],"properties":{"n":2}}`))); err != nil {
+	if _, err := i.Import(t.Context(), options, ingesttest.Lines(`{"type":"person","distinct_ids":["user"],"properties":{"n":2}}`)); err != nil {
 		t.Fatal(err)
 	}
 	deliver(t, i, options, lines[3:])
@@ -688,7 +688,7 @@ func TestDeliverRefusedElsewhere(t *testing.T) {
 	i := ingest.New(c) // the cause is gone
 	i.Intents = intents
 	line := fmt.Sprintf(`{"event":"poison","distinct_id":"x","timestamp":"2024-03-04T10:00:00Z","uuid":%q}`, records[0].UUID)
-	report, err := i.Import(t.Context(), options, ndjson.NewReader(strings.NewReader(line)))
+	report, err := i.Import(t.Context(), options, ingesttest.Lines(line))
 	if err != nil || report.Events != 1 || report.Duplicates+report.Bad != 0 {
 		t.Errorf("importing the event: %+v, %v", report, err)
 	}

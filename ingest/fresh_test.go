@@ -14,7 +14,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // TestImportAlone imports the same into two projects, into one of them by an ingester that does not look up what is surely new. Batches break off, events are
@@ -90,7 +90,7 @@ func (to *target) run(t *testing.T, r *rand.Rand) {
 		switch r.IntN(8) {
 		case 0:
 			to.fails = r.IntN(8)
-			if _, err := to.one.Import(t.Context(), options, ndjson.NewReader(strings.NewReader(text))); err != nil && !errors.Is(err, errBreaksOff) {
+			if _, err := to.one.Import(t.Context(), options, ingesttest.Lines(text)); err != nil && !errors.Is(err, errBreaksOff) {
 				t.Fatal(err)
 			}
 			to.fails = -1
@@ -112,7 +112,7 @@ func (to *target) run(t *testing.T, r *rand.Rand) {
 
 func (to *target) take(t *testing.T, i *ingest.Ingester, options ingest.Options, text string) {
 	t.Helper()
-	report, err := i.Import(t.Context(), options, ndjson.NewReader(strings.NewReader(text)))
+	report, err := i.Import(t.Context(), options, ingesttest.Lines(text))
 	if err != nil || report.Bad > 0 {
 		t.Fatal(err, report.BadLines)
 	}

@@ -10,7 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // TestGroupTypesAreKeptFirst: ingesters that keep group types in one place give each of them one index, even if a batch breaks off after it was given; and
@@ -68,7 +68,7 @@ func TestGroupTypesAreKeptFirst(t *testing.T) {
 // TestImportRefusesGroupTypes: a record whose group type has too long a name is left out, without affecting the others.
 func TestImportRefusesGroupTypes(t *testing.T) {
 	lines := `{"type":"group","group_type":"` + strings.Repeat("g", 401) + `","group_key":"k"}` + "\n" + `{"type":"group","group_type":"org","group_key":"k"}`
-	report, err := ingest.New(client(t)).Import(t.Context(), ingest.Options{Project: project(), Now: now}, ndjson.NewReader(strings.NewReader(lines)))
+	report, err := ingest.New(client(t)).Import(t.Context(), ingest.Options{Project: project(), Now: now}, ingesttest.Lines(lines))
 	if err != nil || report.Bad != 1 || report.Groups != 1 || len(report.GroupTypes) != 1 {
 		t.Errorf("the report is %+v, %v", report, err)
 	}

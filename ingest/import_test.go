@@ -15,7 +15,8 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/formats"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
@@ -25,7 +26,7 @@ func load(t *testing.T, c *clickhouse.Client, options ingest.Options, lines stri
 	if options.Now.IsZero() {
 		options.Now = now
 	}
-	report, err := ingest.New(c).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines)))
+	report, err := ingest.New(c).Import(t.Context(), options, ingesttest.Lines(lines))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +356,7 @@ func TestImportBadLines(t *testing.T) {
 	}
 	c := client(t)
 	p := project()
-	report, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now}, ndjson.NewReader(strings.NewReader(strings.Join(lines, "\n"))))
+	report, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now}, ingesttest.Lines(lines...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -458,14 +459,14 @@ func TestImportBroken(t *testing.T) {
 	c := client(t)
 	p := project()
 	options := ingest.Options{Project: p, Now: now}
-	report, err := ingest.New(c).Import(t.Context(), options, ndjson.NewReader(bytes.NewReader(packed.Bytes()[:packed.Len()*2/3])))
+	report, err := ingest.New(c).Import(t.Context(), options, formats.New(bytes.NewReader(packed.Bytes()[:packed.Len()*2/3]), formats.Options{Format: formats.NDJSON}))
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %v, want an unexpected end", err)
 	}
 	if report.Events < 10_000 || report.Events >= 20_000 {
 		t.Errorf("%d events", report.Events)
 	}
-	report, err = ingest.New(c).Import(t.Context(), options, ndjson.NewReader(&packed))
+	report, err = ingest.New(c).Import(t.Context(), options, formats.New(&packed, formats.Options{Format: formats.NDJSON}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -506,7 +507,7 @@ func TestImportDemo(t *testing.T) {
 	}()
 	c := client(t)
 	p := project()
-	report, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, LearnTypes: true, Now: now}, ndjson.NewReader(f))
+	report, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, LearnTypes: true, Now: now}, formats.New(f, formats.Options{Format: formats.NDJSON}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -596,7 +597,7 @@ func TestImportAhead(t *testing.T) {
 		{"event":"ahead","distinct_id":"by event","timestamp":"2027-01-01T00:00:00Z"}
 		{"event":"nearly","distinct_id":"by near event","timestamp":"2026-11-22T11:00:00Z"}
 		{"event":"past","distinct_id":"by past event","timestamp":"2026-01-01T00:00:00Z"}`
-	report, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now}, punctual{ndjson.NewReader(strings.NewReader(file))})
+	report, err := ingest.New(c).Import(t.Context(), ingest.Options{Project: p, Now: now}, punctual{ingesttest.Lines(file)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
@@ -114,7 +114,7 @@ func (p *players) importing(t *testing.T, r *rand.Rand, text string) {
 
 func (p *players) take(t *testing.T, i *ingest.Ingester, options ingest.Options, text string) ingest.Report {
 	t.Helper()
-	report, err := i.Import(t.Context(), options, naming{ndjson.NewReader(strings.NewReader(text)), p.project})
+	report, err := i.Import(t.Context(), options, naming{ingesttest.Lines(text), p.project})
 	if err != nil || report.Bad > 0 {
 		t.Fatal(err, report.BadLines)
 	}

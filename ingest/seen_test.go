@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
@@ -91,7 +91,7 @@ func TestDeliverAlone(t *testing.T) {
 			fails = false
 			deliver(i, options, batch)
 		case 1:
-			if _, err := i.Import(t.Context(), options, ndjson.NewReader(strings.NewReader(strings.Join(lines, "\n")))); err != nil {
+			if _, err := i.Import(t.Context(), options, ingesttest.Lines(lines...)); err != nil {
 				t.Fatal(err)
 			}
 		case 2:

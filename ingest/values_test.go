@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
@@ -153,7 +153,7 @@ func TestValuesFromTheFirst(t *testing.T) {
 	load := func(i *ingest.Ingester, options ingest.Options, lines string) {
 		t.Helper()
 		options.Now = now
-		if _, err := i.Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines))); err != nil {
+		if _, err := i.Import(t.Context(), options, ingesttest.Lines(lines)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -211,9 +211,9 @@ func TestValuesOfALateImport(t *testing.T) {
 		meanwhile := ingest.Options{Project: tt.options.Project, LearnTypes: true, Values: noted}
 		deliver(t, i, meanwhile, captured(t, `{"event":"a","distinct_id":"x","properties":{"p":"x"}}`))
 		noted.known = tt.all
-		if _, err := i.Import(t.Context(), tt.options, ndjson.NewReader(strings.NewReader(
+		if _, err := i.Import(t.Context(), tt.options, ingesttest.Lines(
 			`{"event":"a","distinct_id":"x","timestamp":"2024-01-01","properties":{"p":5}}`,
-		))); err != nil {
+		)); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"p 0 0000011"}, noted.of("event")); diff != "" || noted.lost {

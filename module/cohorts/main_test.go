@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -86,7 +86,7 @@ var projects atomic.Int64
 func (s *server) load(t *testing.T, lines string) {
 	t.Helper()
 	options := ingest.Options{Project: s.project, Now: time.Now()}
-	if report, err := ingest.New(client).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines))); err != nil || report.Bad > 0 {
+	if report, err := ingest.New(client).Import(t.Context(), options, ingesttest.Lines(lines)); err != nil || report.Bad > 0 {
 		t.Fatal(err, report)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -88,7 +88,7 @@ func (s *server) options() ingest.Options {
 // load imports lines.
 func (s *server) load(t *testing.T, lines ...string) {
 	t.Helper()
-	report, err := s.Shards.Main().Import(t.Context(), s.Places, s.options(), ndjson.NewReader(strings.NewReader(strings.Join(lines, "\n"))))
+	report, err := s.Shards.Main().Import(t.Context(), s.Places, s.options(), ingesttest.Lines(lines...))
 	if err != nil || report.Bad > 0 {
 		t.Fatal(err, report)
 	}

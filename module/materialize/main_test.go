@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/clickhousetest"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/cohorts"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -98,7 +98,7 @@ func load(t *testing.T, project int64, names ...string) {
 		fmt.Fprintf(&lines, `{"event":%q,"distinct_id":"d","timestamp":"2024-01-01T00:00:00Z","uuid":%q}`+"\n", name, uuid.New())
 	}
 	options := ingest.Options{Project: project, Now: time.Now()}
-	if report, err := ingest.New(client).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines.String()))); err != nil || report.Bad > 0 {
+	if report, err := ingest.New(client).Import(t.Context(), options, ingesttest.Lines(lines.String())); err != nil || report.Bad > 0 {
 		t.Fatal(err, report)
 	}
 }

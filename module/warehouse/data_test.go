@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
@@ -60,7 +60,7 @@ func (h *house) place(t *testing.T) *admission.Place {
 
 func (h *house) load(t *testing.T, lines ...string) {
 	t.Helper()
-	report, err := h.Import(t.Context(), h.places, h.options(), ndjson.NewReader(strings.NewReader(strings.Join(lines, "\n"))))
+	report, err := h.Import(t.Context(), h.places, h.options(), ingesttest.Lines(lines...))
 	if err != nil || report.Bad > 0 {
 		t.Fatal(err, report)
 	}

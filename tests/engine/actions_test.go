@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // The project of the events that random actions are asked of, and its cohort.
@@ -285,7 +285,7 @@ func importActionEvents(t *testing.T, events []actionEvent) {
 		write(e)
 	}
 	options := ingest.Options{Project: actionProject, Now: time.Now(), Cohorts: []int64{actionCohort}}
-	report, err := ingest.New(client).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines.String())))
+	report, err := ingest.New(client).Import(t.Context(), options, ingesttest.Lines(lines.String()))
 	if err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // correlationProject is the project of the events that random correlations are asked of.
@@ -137,7 +137,7 @@ func importTraits(t *testing.T, events []funnelEvent) map[string]map[string]any 
 		traits[group] = map[string]any{"plan": plans[i]}
 		fmt.Fprintf(&lines, `{"type":"group","group_type":"organization","group_type_index":0,"group_key":%q,"properties":%s}`+"\n", group, marshal(t, traits[group]))
 	}
-	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: correlationProject, Now: time.Now()}, ndjson.NewReader(strings.NewReader(lines.String())))
+	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: correlationProject, Now: time.Now()}, ingesttest.Lines(lines.String()))
 	if err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // The events that random funnels are asked of: so many projects from funnelProject on, each with so many sets of people
@@ -438,7 +438,7 @@ func importJourneys(t *testing.T, project int, events []funnelEvent) {
 		}
 		lines.Write(append(raw, '\n'))
 	}
-	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: int64(project), Now: time.Now()}, ndjson.NewReader(strings.NewReader(lines.String())))
+	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: int64(project), Now: time.Now()}, ingesttest.Lines(lines.String()))
 	if err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // membersProject is the project of the people among whom random cohorts are looked for.
@@ -297,7 +297,7 @@ func (w *memberWorld) fill(t *testing.T) {
 		}
 		write(map[string]any{"event": e.name, "distinct_id": e.id, "timestamp": e.at.UTC().Format(time.RFC3339Nano), "properties": properties})
 	}
-	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: w.project, Now: time.Now()}, ndjson.NewReader(strings.NewReader(lines.String())))
+	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: w.project, Now: time.Now()}, ingesttest.Lines(lines.String()))
 	if err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // Two projects whose events lie in the same granules: ours are all numbers, theirs all words.
@@ -100,7 +100,7 @@ func fill(t *testing.T) {
 			fmt.Fprintf(&lines, `{"event":%[1]q,"distinct_id":%[1]q,"timestamp":"2024-01-01T00:00:00Z","properties":{"v":%[1]q}}`+"\n", value)
 		}
 		options := ingest.Options{Project: p.project, Now: time.Now()}
-		if report, err := ingest.New(client).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines.String()))); err != nil || report.Bad > 0 {
+		if report, err := ingest.New(client).Import(t.Context(), options, ingesttest.Lines(lines.String())); err != nil || report.Bad > 0 {
 			t.Fatalf("importing: %v: %+v", err, report)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // piecesProject is the project of the events that queries in pieces are asked of.
@@ -480,7 +480,7 @@ func TestLifecyclesInPieces(t *testing.T) {
 			write(trendEvent{Event: []string{"a", "b"}[random.IntN(2)], DistinctID: id, Timestamp: at, Properties: map[string]any{"n": random.IntN(9)}})
 		}
 	}
-	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: piecesProject + 2, Now: time.Now()}, ndjson.NewReader(strings.NewReader(lines.String())))
+	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: piecesProject + 2, Now: time.Now()}, ingesttest.Lines(lines.String()))
 	if err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}

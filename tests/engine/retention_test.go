@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // retentionProject is the first of the projects of the events that random retentions are asked of.
@@ -129,7 +129,7 @@ func changePeople(t *testing.T, project int64, events []trendEvent) (plans map[s
 	for person, id := range ids {
 		fmt.Fprintf(&lines, `{"type": "person", "distinct_ids": [%q], "properties": {"plan": %q, "seats": %v}}`+"\n", id, plans[person], seats[person])
 	}
-	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: project, Now: time.Now()}, ndjson.NewReader(strings.NewReader(lines.String())))
+	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: project, Now: time.Now()}, ingesttest.Lines(lines.String()))
 	if err != nil || report.Bad > 0 {
 		t.Fatalf("changing people: %v: %+v", err, report)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // tenant shares every table of one database with strangers, whose rows lie before and behind its own. It has a second
@@ -202,7 +202,7 @@ func settle(t *testing.T, c *clickhouse.Client, project int64) {
 		write(map[string]any{"type": "cohort", "cohort_id": cohort, "distinct_ids": []string{word(int(cohort)), word(7), word(8)}})
 	}
 	options := ingest.Options{Project: project, Now: day.Add(24 * time.Hour), Cohorts: []int64{5, 6}}
-	if report, err := ingest.New(c).Import(t.Context(), options, ndjson.NewReader(strings.NewReader(lines.String()))); err != nil || report.Bad > 0 {
+	if report, err := ingest.New(c).Import(t.Context(), options, ingesttest.Lines(lines.String())); err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 )
 
 // trendsProject is the project of the events that random trends are asked of.
@@ -266,7 +266,7 @@ func importEvents(t *testing.T, project int64, events []trendEvent) {
 	for _, e := range events {
 		write(e)
 	}
-	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: project, Now: time.Now()}, ndjson.NewReader(strings.NewReader(lines.String())))
+	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: project, Now: time.Now()}, ingesttest.Lines(lines.String()))
 	if err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}

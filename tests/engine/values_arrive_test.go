@@ -16,7 +16,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -141,7 +141,7 @@ func TestValuesOfALateImport(t *testing.T) {
 	began := s.options()
 	began.LearnTypes = false
 	s.deliver(`"text"`)
-	if report, err := s.house.Import(t.Context(), s.exec.Places, began, ndjson.NewReader(strings.NewReader(event("5")))); err != nil || report.Bad > 0 {
+	if report, err := s.house.Import(t.Context(), s.exec.Places, began, ingesttest.Lines(event("5"))); err != nil || report.Bad > 0 {
 		t.Fatal(err, report.BadLines)
 	}
 	if rows, sql, err := s.ask(); err != nil || !slices.Equal(rows, []string{"5", "text"}) {

@@ -17,7 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/ingesttest"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/physical"
@@ -106,7 +106,7 @@ func TestKnownValues(t *testing.T) {
 	options := ingest.Options{Project: of, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), LearnTypes: true, Values: noted}
 	in := ingest.New(client)
 	in.Alone = true
-	if report, err := in.Import(t.Context(), options, ndjson.NewReader(strings.NewReader(file.String()))); err != nil || report.Bad > 0 {
+	if report, err := in.Import(t.Context(), options, ingesttest.Lines(file.String())); err != nil || report.Bad > 0 {
 		t.Fatal(err, report.BadLines)
 	}
 	for n, kind := range kinds {
@@ -119,7 +119,7 @@ func TestKnownValues(t *testing.T) {
 
 	unnoted := clickhousetest.Project()
 	options.Project, options.Values = unnoted, nil
-	report, err := in.Import(t.Context(), options, ndjson.NewReader(strings.NewReader(file.String())))
+	report, err := in.Import(t.Context(), options, ingesttest.Lines(file.String()))
 	if err != nil || report.Bad > 0 {
 		t.Fatal(err, report.BadLines)
 	}
@@ -166,7 +166,7 @@ func TestNamesThatAreNotNoted(t *testing.T) {
 		fmt.Fprintf(&line, `,%q:12`, name)
 	}
 	file := `{"event":"e","distinct_id":"u","timestamp":"2024-03-01T00:00:00Z","properties":{"x":"y"` + line.String() + `}}`
-	if report, err := in.Import(t.Context(), options, ndjson.NewReader(strings.NewReader(file))); err != nil || report.Bad > 0 {
+	if report, err := in.Import(t.Context(), options, ingesttest.Lines(file)); err != nil || report.Bad > 0 {
 		t.Fatal(err, report.BadLines)
 	}
 	db := schema.Database{Project: of, Location: time.UTC, Values: noted.kinds, ValuesComplete: true}

@@ -1,8 +1,7 @@
-package ndjson_test
+package formats_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/ingest/ndjson"
+	"github.com/caddy-analytics/caddy-analytics/ingest/formats"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
 )
 
@@ -21,7 +20,7 @@ const event = `{"event":"a","distinct_id":"x","timestamp":"2024-01-01T00:00:00Z"
 func outcome(tb testing.TB, in io.Reader) string {
 	tb.Helper()
 	var got []string
-	for r := ndjson.NewReader(in); ; {
+	for r := formats.New(in, formats.Options{Format: formats.NDJSON}); ; {
 		read, err := r.Read()
 		var bad *record.Error
 		switch {
@@ -38,20 +37,7 @@ func outcome(tb testing.TB, in io.Reader) string {
 	}
 }
 
-func gzipped(tb testing.TB, text string) string {
-	tb.Helper()
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	if _, err := io.WriteString(w, text); err != nil {
-		tb.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	return b.String()
-}
-
-func TestReader(t *testing.T) {
+func TestNDJSON(t *testing.T) {
 	packed := gzipped(t, event+"\n"+event)
 	tests := []struct{ name, in, want string }{
 		{"nothing", "", "EOF"},
@@ -75,8 +61,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// FuzzReader reads any bytes: there is an end, and gzip changes nothing.
-func FuzzReader(f *testing.F) {
+// FuzzNDJSON reads any bytes: there is an end, and gzip changes nothing.
+func FuzzNDJSON(f *testing.F) {
 	for _, seed := range []string{event, event + "\n\n[]\n", "\x1f\x8b\x08", gzipped(f, event), "{"} {
 		f.Add([]byte(seed))
 	}
