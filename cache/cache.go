@@ -43,7 +43,7 @@ type Config struct {
 	// refresh was refused stays in use. Default: none does.
 	IsRefusal func(error) bool
 	// Called with errors that no caller gets, those of background refreshes, and with every
-	// *PanicError. Default: errors are only counted.
+	// *panics.Error. Default: errors are only counted.
 	Report func(Key, error)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/internal/panics"
 )
 
 const fresh = 10 * time.Second
@@ -474,7 +475,7 @@ func TestPanicsReachAllWaiters(t *testing.T) {
 		w.end("A1", crash)
 		const text = "BUG: a panic: load A1"
 		wantCallers(t, callers, text, text)
-		var crash *cache.PanicError
+		var crash *panics.Error
 		if !errors.As(callers[0].err, &crash) || !strings.Contains(string(crash.Stack), "world_test.go") {
 			t.Errorf("%#v has no stack of the panic", callers[0].err)
 		}
@@ -482,12 +483,6 @@ func TestPanicsReachAllWaiters(t *testing.T) {
 			t.Errorf("reported (-want +got):\n%s", diff)
 		}
 	})
-}
-
-func TestPanicWithAnErrorUnwraps(t *testing.T) {
-	if err := (&cache.PanicError{Value: errOutage}); !errors.Is(err, errOutage) {
-		t.Errorf("%v does not wrap %v", err, errOutage)
-	}
 }
 
 func TestLoadWithoutEntry(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/panics"
 )
 
 // A flight is one computation of a key and the calls that wait for it.
@@ -42,37 +44,10 @@ type flight struct {
 	done  chan struct{}
 }
 
-// Try does something. If that panics, the error is a *PanicError.
-func Try(do func() error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = &PanicError{Value: value, Stack: debug.Stack()}
-		}
-	}()
-	return do()
-}
-
-// PanicError is the error of a load that panicked or exited its goroutine, or of something else that panicked.
-type PanicError struct {
-	Value any    // the value passed to panic; nil if the load exited its goroutine
-	Stack []byte // the stack of the load
-}
-
-// Error returns a message with the panic's value, without the stack.
-func (e *PanicError) Error() string {
-	if e.Value == nil {
-		return "BUG: the load of a result exited its goroutine"
-	}
-	return fmt.Sprintf("BUG: a panic: %v", e.Value)
-}
-
-// Unwrap returns the panic's value if it is an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
-
-var errNoEntry = errors.New("BUG: the load of a result returned neither an entry nor an error")
+var (
+	errNoEntry = errors.New("BUG: the load of a result returned neither an entry nor an error")
+	errGoexit  = errors.New("the load of a result exited its goroutine")
+)
 
 // joined is the result of join: a flight to wait for, or an entry that has arrived in the meantime.
 type joined struct {
@@ -197,7 +172,11 @@ func (c *Cache) run(f *flight) {
 	returned := false
 	defer func() {
 		if !returned {
-			err = &PanicError{Value: recover(), Stack: debug.Stack()}
+			value := recover()
+			if value == nil {
+				value = errGoexit
+			}
+			err = &panics.Error{Value: value, Stack: debug.Stack()}
 			c.stats.panics.Add(1)
 			c.report(f.key, err)
 		}
@@ -259,7 +238,7 @@ func (c *Cache) refreshFailed(f *flight, err error, expired bool, took time.Dura
 		return
 	}
 	c.stats.refreshFailures.Add(1)
-	if _, crash := errors.AsType[*PanicError](err); !crash { // run has already reported a panic
+	if _, crash := errors.AsType[*panics.Error](err); !crash { // run has already reported a panic
 		c.report(f.key, err)
 	}
 	if !expired && !c.isOutage(err) && !c.isRefusal(err) {

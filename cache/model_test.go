@@ -158,7 +158,7 @@ func (m *model) end(f *modelFlight, o outcome, expired bool) {
 		fail:   fmt.Sprintf("load %s: %v", f.name, errOutage),
 		refuse: fmt.Sprintf("load %s: %v", f.name, errMistake), turnAway: fmt.Sprintf("load %s: %v", f.name, errFull),
 		crash:  "BUG: a panic: load " + f.name,
-		vanish: "BUG: the load of a result exited its goroutine",
+		vanish: "BUG: a panic: the load of a result exited its goroutine",
 	}[o]
 	if expired {
 		text = fmt.Sprintf("load %s: context deadline exceeded", f.name)

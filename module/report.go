@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/internal/panics"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
@@ -14,7 +15,7 @@ import (
 // reportLoad logs failures that callers are not told of: a panic, with its stack, and a failed background refresh. A refresh that a limit refused is
 // only counted.
 func (a *App) reportLoad(key cache.Key, err error) {
-	if crash, ok := errors.AsType[*cache.PanicError](err); ok {
+	if crash, ok := errors.AsType[*panics.Error](err); ok {
 		a.logger.Error("computing a result panicked", zap.Stringer("key", key), zap.Error(err), zap.ByteString("stack", crash.Stack))
 	} else if !execution.IsRefusal(err) {
 		a.logger.Warn("a background refresh failed", zap.Stringer("key", key), api.Logged(err))
@@ -25,7 +26,7 @@ func (a *App) reportLoad(key cache.Key, err error) {
 func (a *App) reportRun(key cache.Key, err error) {
 	if failure := api.ErrorOf(err); failure.Status >= http.StatusInternalServerError {
 		fields := []zap.Field{zap.Int("status", failure.Status), zap.String("code", failure.Code), zap.Stringer("key", key), api.Logged(failure.Cause)}
-		if crash, ok := errors.AsType[*cache.PanicError](err); ok {
+		if crash, ok := errors.AsType[*panics.Error](err); ok {
 			fields = append(fields, zap.ByteString("stack", crash.Stack))
 		}
 		a.logger.Error("a background run failed", fields...)

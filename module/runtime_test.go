@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/internal/panics"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestReportLoad(t *testing.T) {
 	core, logged := observer.New(zapcore.DebugLevel)
 	app := &App{logger: zap.New(core)}
-	app.reportLoad(cache.Key{}, &cache.PanicError{Value: "no such bucket", Stack: []byte("here")})
+	app.reportLoad(cache.Key{}, &panics.Error{Value: "no such bucket", Stack: []byte("here")})
 	app.reportLoad(cache.Key{}, errors.New("the server is gone"))
 	app.reportLoad(cache.Key{}, &execution.LimitError{Detail: "no"})
 	var got []string

@@ -17,6 +17,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/ingest/capture"
+	"github.com/caddy-analytics/caddy-analytics/internal/panics"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/memory"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -435,7 +436,7 @@ func (e *Error) Log(logger *zap.Logger, r *http.Request, requestID string) {
 		zap.Int("status", e.Status), zap.String("code", e.Code), zap.String("request_id", requestID),
 		zap.String("method", r.Method), zap.String("path", r.URL.Path), Logged(e.Cause),
 	}
-	if crash, ok := errors.AsType[*cache.PanicError](e.Cause); ok {
+	if crash, ok := errors.AsType[*panics.Error](e.Cause); ok {
 		fields = append(fields, zap.ByteString("stack", crash.Stack))
 	}
 	logger.Error("request failed", fields...)

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/internal/panics"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/background"
 	"github.com/caddy-analytics/caddy-analytics/module/backoff"
@@ -127,7 +127,7 @@ func (c *Calculator) begin(n name) *flight {
 	f := &flight{awaited: make(chan struct{}), ended: make(chan struct{})}
 	begun := c.worker.Go(func() {
 		f.err = rescue.Do(c.Logger, func() error { return c.fly(n, f) }, n.fields()...)
-		if _, panicked := errors.AsType[*cache.PanicError](f.err); panicked {
+		if _, panicked := errors.AsType[*panics.Error](f.err); panicked {
 			f.err = c.postponed(n, f.err)
 		}
 		c.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/internal/panics"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/querylog"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -198,7 +199,7 @@ func (e *Executor) begin(ctx context.Context, c *Caller, q *Query, f *Freshness,
 		Answer: func(ctx context.Context) (got cache.Answer, err error) {
 			policy := f.Policy(time.Now())
 			policy.Background = true
-			err = cache.Try(func() error {
+			err = panics.Try(func() error {
 				got, err = x.answer(ctx, policy)
 				return err
 			})

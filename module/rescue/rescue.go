@@ -6,16 +6,16 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/internal/panics"
 )
 
-// Do does some work. If it panics, Do logs that with the stack and the fields, and returns a *cache.PanicError.
+// Do does some work. If it panics, Do logs that with the stack and the fields, and returns a *panics.Error.
 func Do(log *zap.Logger, do func() error, fields ...zap.Field) (err error) {
-	panicked := cache.Try(func() error {
+	panicked := panics.Try(func() error {
 		err = do()
 		return nil
 	})
-	if crash, ok := errors.AsType[*cache.PanicError](panicked); ok {
+	if crash, ok := errors.AsType[*panics.Error](panicked); ok {
 		log.Error("work in the background panicked", append(fields, zap.Any("panic", crash.Value), zap.ByteString("stack", crash.Stack))...)
 		return crash
 	}

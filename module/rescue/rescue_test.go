@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/internal/panics"
 	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 )
 
@@ -22,7 +22,7 @@ func TestDo(t *testing.T) {
 	}
 	var list []int
 	err := rescue.Do(log, func() error { list[0] = 1; return nil }, zap.Int64("project", 7))
-	if _, ok := errors.AsType[*cache.PanicError](err); !ok || !strings.Contains(err.Error(), "index out of range") {
+	if _, ok := errors.AsType[*panics.Error](err); !ok || !strings.Contains(err.Error(), "index out of range") {
 		t.Errorf("the error is %v", err)
 	}
 	entries := logs.All()

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/internal/panics"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
@@ -171,7 +171,7 @@ func forEachConcurrently(ctx context.Context, n int, do func(ctx context.Context
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return cache.Try(func() error {
+			return panics.Try(func() error {
 				quotas, err := do(ctx, i)
 				if quotas != nil {
 					mu.Lock()

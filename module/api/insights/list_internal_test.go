@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddy-analytics/caddy-analytics/cache"
+	"github.com/caddy-analytics/caddy-analytics/internal/panics"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
@@ -26,7 +26,7 @@ func TestForEachConcurrentlyStops(t *testing.T) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		})
-		if crash, ok := errors.AsType[*cache.PanicError](err); !errors.Is(err, failure) || ok != (name == "a panic") || ok && len(crash.Stack) == 0 {
+		if crash, ok := errors.AsType[*panics.Error](err); !errors.Is(err, failure) || ok != (name == "a panic") || ok && len(crash.Stack) == 0 {
 			t.Errorf("after %s: %v", name, err)
 		}
 		if calls.Load() > resultsAtOnce {
