@@ -3,6 +3,8 @@ package clickhouse
 import (
 	"strings"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/chtype"
 )
 
 // chType is a ClickHouse type, as far as needed to decode its values: Array(T), Tuple(T, …), Map(K, V), Nested(…)
@@ -16,20 +18,14 @@ type chType struct {
 
 // parseType parses the text of a type. An unknown type is a name without arguments.
 func parseType(text string) chType {
-	text = strings.TrimSpace(text)
-	name, inner, ok := strings.Cut(text, "(")
-	inner = strings.TrimSuffix(inner, ")")
-	if !ok {
-		return chType{name: name, location: locationOf(name, nil)}
-	}
-	args := splitArguments(inner)
+	name, args := chtype.Parts(text)
 	switch name {
 	case "Nullable":
-		t := parseType(inner)
+		t := parseType(args[0])
 		t.nullable = true
 		return t
 	case "LowCardinality":
-		return parseType(inner)
+		return parseType(args[0])
 	case "SimpleAggregateFunction":
 		if len(args) == 2 {
 			return parseType(args[1])
@@ -38,7 +34,7 @@ func parseType(text string) chType {
 	case "Array", "Map", "Variant":
 		return chType{name: name, args: parseAll(args)}
 	case "Tuple", "Nested":
-		t := chType{name: "Tuple", args: parseAll(withoutLabels(args))}
+		t := chType{name: "Tuple", args: parseAll(chtype.Fields(args))}
 		if name == "Nested" {
 			return chType{name: "Array", args: []chType{t}}
 		}
@@ -67,66 +63,6 @@ func locationOf(name string, args []string) *time.Location {
 		}
 	}
 	return time.UTC
-}
-
-// splitArguments splits at the commas outside brackets and quotes.
-func splitArguments(text string) []string {
-	var args []string
-	depth, start := 0, 0
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; c {
-		case '\'', '`', '"':
-			for i++; i < len(text) && text[i] != c; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-		case '(', '[':
-			depth++
-		case ')', ']':
-			depth--
-		case ',':
-			if depth == 0 {
-				args = append(args, strings.TrimSpace(text[start:i]))
-				start = i + 1
-			}
-		}
-	}
-	if last := strings.TrimSpace(text[start:]); last != "" {
-		args = append(args, last)
-	}
-	return args
-}
-
-// withoutLabels removes the element names of Tuple(name T, …).
-func withoutLabels(args []string) []string {
-	types := make([]string, len(args))
-	for i, arg := range args {
-		types[i] = arg
-		if strings.HasPrefix(arg, "`") {
-			if end := closingQuote(arg); end > 0 {
-				types[i] = strings.TrimSpace(arg[end+1:])
-			}
-			continue
-		}
-		label, typ, ok := strings.Cut(arg, " ")
-		if ok && !strings.ContainsAny(label, "('") {
-			types[i] = strings.TrimSpace(typ)
-		}
-	}
-	return types
-}
-
-func closingQuote(s string) int {
-	for i := 1; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			i++
-		case s[0]:
-			return i
-		}
-	}
-	return -1
 }
 
 // hasTime reports whether values of the type contain times to convert.

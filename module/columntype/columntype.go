@@ -1,7 +1,11 @@
 // Package columntype names ClickHouse types on the wire, and finds the type that holds the values of two types.
 package columntype
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/chtype"
+)
 
 // Unknown is the wire type of a column that ClickHouse was not available to describe, or whose type has no name on the wire.
 const Unknown = "unknown"
@@ -31,7 +35,7 @@ var wireNames = []struct{ prefix, name string }{
 // Wire returns the name that records of endpoints use for a ClickHouse type (contract: api.md, section 5.3).
 func Wire(typ string) string {
 	bare, _ := withoutNull(typ)
-	if name, args := Parts(bare); name == "SimpleAggregateFunction" && len(args) > 1 {
+	if name, args := chtype.Parts(bare); name == "SimpleAggregateFunction" && len(args) > 1 {
 		return Wire(args[1])
 	}
 	for _, t := range wireNames {
@@ -91,12 +95,12 @@ func Widest(a, b string) string {
 	case (isInteger(x) || isFloat(x)) && (isInteger(y) || isFloat(y)):
 		x = "Float64"
 	default:
-		itemX, listX := strings.CutPrefix(x, "Array(")
-		itemY, listY := strings.CutPrefix(y, "Array(")
-		if !listX || !listY {
+		nameX, itemX := chtype.Parts(x)
+		nameY, itemY := chtype.Parts(y)
+		if nameX != "Array" || nameY != "Array" {
 			return ""
 		}
-		item := Widest(strings.TrimSuffix(itemX, ")"), strings.TrimSuffix(itemY, ")"))
+		item := Widest(itemX[0], itemY[0])
 		if item == "" {
 			return ""
 		}
@@ -111,11 +115,11 @@ func Widest(a, b string) string {
 // withoutNull removes LowCardinality and Nullable from a type. NULL itself has the type Nothing.
 func withoutNull(typ string) (bare string, null bool) {
 	bare = strings.TrimSpace(typ)
-	if inner, ok := strings.CutPrefix(bare, "LowCardinality("); ok {
-		bare = strings.TrimSuffix(inner, ")")
+	if name, args := chtype.Parts(bare); name == "LowCardinality" {
+		bare = args[0]
 	}
-	if inner, ok := strings.CutPrefix(bare, "Nullable("); ok {
-		return strings.TrimSuffix(inner, ")"), true
+	if name, args := chtype.Parts(bare); name == "Nullable" {
+		return args[0], true
 	}
 	return bare, bare == "Nothing"
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"github.com/caddy-analytics/caddy-analytics/module/columntype"
+	"github.com/caddy-analytics/caddy-analytics/internal/chtype"
 	"github.com/caddy-analytics/caddy-analytics/module/rows"
 )
 
@@ -43,7 +43,7 @@ func (w *writer) cellOf(c Column) cell {
 
 // typed returns the cell of a ClickHouse type.
 func (w *writer) typed(text string) cell {
-	name, args := columntype.Parts(text)
+	name, args := chtype.Parts(text)
 	switch name {
 	case "Nullable":
 		return nullable(w.typed(args[0]))
@@ -55,10 +55,10 @@ func (w *writer) typed(text string) cell {
 		item := w.typed(args[0])
 		return cell{listOf(inline(item.schema)), []any{item.sample}}
 	case "Nested":
-		item := w.tuple(columntype.Fields(args))
+		item := w.tuple(chtype.Fields(args))
 		return cell{listOf(inline(item.schema)), []any{item.sample}}
 	case "Tuple":
-		return w.tuple(columntype.Fields(args))
+		return w.tuple(chtype.Fields(args))
 	case "Map":
 		value := w.typed(args[1])
 		return cell{openapi3.NewObjectSchema().WithAdditionalProperties(value.schema), map[string]any{"key": value.sample}}
@@ -127,7 +127,7 @@ func nullable(c cell) cell {
 // enum returns the names in Enum8('a' = 1, 'b' = 2).
 func enum(args []string) cell {
 	var names []any
-	for _, name := range columntype.Words(args) {
+	for _, name := range chtype.Words(args) {
 		names = append(names, name)
 	}
 	if len(names) == 0 {

@@ -3,7 +3,7 @@ package rows
 import (
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/module/columntype"
+	"github.com/caddy-analytics/caddy-analytics/internal/chtype"
 )
 
 // Wide writes the integers of columns that may exceed 53 bits as strings, for readers that parse every JSON number as a float64, such as JavaScript.
@@ -38,7 +38,7 @@ var wideIntegers = map[string]bool{
 func IsWide(name string) bool { return wideIntegers[name] || strings.HasPrefix(name, "Interval") }
 
 func wideOf(typ string) wide {
-	name, args := columntype.Parts(typ)
+	name, args := chtype.Parts(typ)
 	switch name {
 	case "Nullable", "LowCardinality":
 		return wideOf(args[0])
@@ -49,9 +49,9 @@ func wideOf(typ string) wide {
 	case "Map":
 		return eachOf(wideOf(args[1]))
 	case "Nested":
-		return eachOf(placesOf(columntype.Fields(args)))
+		return eachOf(placesOf(chtype.Fields(args)))
 	case "Tuple":
-		return placesOf(columntype.Fields(args))
+		return placesOf(chtype.Fields(args))
 	}
 	return wide{integer: IsWide(name)}
 }

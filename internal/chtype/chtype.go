@@ -1,22 +1,28 @@
-package columntype
+// Package chtype takes the texts of ClickHouse types apart.
+package chtype
 
 import "strings"
 
-// Parts splits Name(arg, arg) into its parts. A type that lacks required arguments is returned as the unknown name "?".
+// Parts splits Name(arg, arg) into its parts. A type that lacks an argument that its kind requires is returned as the unknown name "?": the first one of
+// Nullable, LowCardinality, SimpleAggregateFunction, Array and Map, and the second one of Map.
 func Parts(typ string) (name string, args []string) {
-	name, inner, ok := strings.Cut(strings.TrimSpace(typ), "(")
-	if !ok {
-		switch name {
-		case "Nullable", "LowCardinality", "SimpleAggregateFunction", "Array", "Map":
-			return "?", nil
-		}
-		return name, nil
-	}
+	name, inner, _ := strings.Cut(strings.TrimSpace(typ), "(")
 	args = split(strings.TrimSuffix(inner, ")"))
-	if len(args) == 0 || name == "Map" && len(args) < 2 {
+	if len(args) < required(name) {
 		return "?", nil
 	}
 	return name, args
+}
+
+// required returns the number of arguments that a type at least has.
+func required(name string) int {
+	switch name {
+	case "Nullable", "LowCardinality", "SimpleAggregateFunction", "Array":
+		return 1
+	case "Map":
+		return 2
+	}
+	return 0
 }
 
 // split splits at the commas outside brackets and quotes.
@@ -24,16 +30,16 @@ func split(list string) []string {
 	var args []string
 	depth, start := 0, 0
 	for i := 0; i < len(list); i++ {
-		switch c := list[i]; c {
+		switch list[i] {
 		case '\'', '`', '"':
 			if end := quoteEnd(list[i:]); end > 0 {
 				i += end
 			} else {
 				i = len(list)
 			}
-		case '(':
+		case '(', '[':
 			depth++
-		case ')':
+		case ')', ']':
 			depth--
 		case ',':
 			if depth == 0 {
@@ -41,7 +47,7 @@ func split(list string) []string {
 			}
 		}
 	}
-	if last := strings.TrimSpace(list[min(start, len(list)):]); last != "" {
+	if last := strings.TrimSpace(list[start:]); last != "" {
 		args = append(args, last)
 	}
 	return args
@@ -63,7 +69,7 @@ func quoteEnd(text string) int {
 	return -1
 }
 
-// Fields removes the names from the arguments of Tuple(name T, …).
+// Fields removes the names from the arguments of Tuple(name T, …) or Nested(name T, …).
 func Fields(args []string) []string {
 	types := make([]string, len(args))
 	for i, arg := range args {
@@ -71,7 +77,7 @@ func Fields(args []string) []string {
 		if end := quoteEnd(arg); end > 0 {
 			types[i] = strings.TrimSpace(arg[end+1:])
 		} else if name, typ, ok := strings.Cut(arg, " "); ok && !strings.ContainsAny(name, "('") {
-			types[i] = typ
+			types[i] = strings.TrimSpace(typ)
 		}
 	}
 	return types
