@@ -345,15 +345,6 @@ func (s *Snapshot) Actions(project int64) []*Action {
 	return nil
 }
 
-// ActionPage returns a part of the actions of a project that are not deleted, newest first, and their total number. Its cost grows with offset and limit, not
-// with the number of actions.
-func (s *Snapshot) ActionPage(project int64, offset, limit int) (page []*Action, total int) {
-	if p := s.project(project); p != nil {
-		return p.actions.page(offset, limit), p.actions.list.Len()
-	}
-	return nil, 0
-}
-
 // AnyAction returns an action, deleted or not; nil if there is none.
 func (s *Snapshot) AnyAction(project, id int64) *Action {
 	if p := s.project(project); p != nil {

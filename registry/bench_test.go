@@ -263,7 +263,6 @@ func costs(t *testing.T, many int) map[string]float64 {
 	r, other := openAt(t, path, quiet), openAt(t, path, quiet)
 	measured := map[string]float64{
 		"a page of insights":  bytesOf(func() { r.Snapshot().InsightPage(1, 0, 10) }),
-		"a page of actions":   bytesOf(func() { r.Snapshot().ActionPage(1, 0, 10) }),
 		"a page of variables": bytesOf(func() { r.Snapshot().VariablePage(1, 0, 10) }),
 	}
 	for _, w := range writesOf {

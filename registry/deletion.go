@@ -224,15 +224,6 @@ func (s *Snapshot) Deletions(project int64) []*Deletion {
 	return nil
 }
 
-// DeletionPage returns a part of Deletions, and how many there are.
-func (s *Snapshot) DeletionPage(project int64, offset, limit int) ([]*Deletion, int) {
-	p := s.project(project)
-	if p == nil {
-		return nil, 0
-	}
-	return p.deletions.page(offset, limit), p.deletions.list.Len()
-}
-
 // PendingDeletions returns the deletions of a project that are not erased yet. Its cost grows with their number.
 func (s *Snapshot) PendingDeletions(project int64) []*Deletion {
 	p := s.project(project)

@@ -130,14 +130,6 @@ func (a *Actions) Names(yield func(string) bool) {
 	maps.Keys(a.byName)(yield)
 }
 
-// IDs returns the numbers of all actions, sorted.
-func (a *Actions) IDs() []int64 {
-	if a == nil {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(a.byID))
-}
-
 // ParseActionProperties parses the field properties of an action step: a list of property filters that must all hold. It returns nil for an empty
 // list. The error is a *diag.Error.
 func ParseActionProperties(raw []byte) (*Condition, error) {

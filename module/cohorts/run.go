@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -163,14 +162,11 @@ func (r *run) fail(err error) error {
 
 // messageOf returns the reason why a cohort can't be computed, in words that its author may see.
 func messageOf(err error) string {
-	if known, ok := errors.AsType[*clickhouse.Error](err); ok {
-		return known.Message
+	if reason, ok := execution.Reason(err); ok {
+		return reason
 	}
 	if known, ok := errors.AsType[*failureError](err); ok {
 		return known.message
-	}
-	if all := compiler.Mistakes(err); len(all) > 0 {
-		return all[0].Detail
 	}
 	return "The calculation failed."
 }

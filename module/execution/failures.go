@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler"
 )
 
 // IsRefusal reports whether an error is a refusal by a limit.
@@ -36,6 +37,18 @@ func MayPass(err error) bool {
 	}
 	known, ok := errors.AsType[*clickhouse.Error](err)
 	return ok && (known.Kind == clickhouse.Unavailable || known.Kind == clickhouse.Busy)
+}
+
+// Reason returns what ClickHouse or the compiler says about why a query failed, in words that its author may see: of several mistakes, the first. It
+// reports false for other errors.
+func Reason(err error) (string, bool) {
+	if known, ok := errors.AsType[*clickhouse.Error](err); ok {
+		return known.Message, true
+	}
+	if all := compiler.Mistakes(err); len(all) > 0 {
+		return all[0].Detail, true
+	}
+	return "", false
 }
 
 // OutageError is the failure of something else that work needs, such as the registry. It says nothing about the work itself.

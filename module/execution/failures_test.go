@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 )
 
@@ -38,6 +39,23 @@ func TestFailures(t *testing.T) {
 		}
 		if got := execution.IsRefusal(tt.err); got != tt.limit {
 			t.Errorf("%s: it is a refusal: %t", tt.name, got)
+		}
+	}
+}
+
+func TestReason(t *testing.T) {
+	mistakes := diag.Errors{{Detail: "first"}, {Detail: "second"}}
+	for _, tt := range []struct {
+		name, want string
+		err        error
+	}{
+		{"ClickHouse", "Division by zero", fmt.Errorf("asking: %w", &clickhouse.Error{Message: "Division by zero"})},
+		{"the compiler", "first", fmt.Errorf("compiling: %w", mistakes)},
+		{"something else", "", errors.New("broken")},
+		{"none", "", nil},
+	} {
+		if got, ok := execution.Reason(tt.err); got != tt.want || ok != (tt.want != "") {
+			t.Errorf("%s: the reason is %q, %t, want %q", tt.name, got, ok, tt.want)
 		}
 	}
 }

@@ -260,14 +260,11 @@ func (r *run) fail(err error) {
 
 // messageOf returns the reason why a table can't be filled, in words that the endpoint's author may see.
 func messageOf(err error) string {
-	if known, ok := errors.AsType[*clickhouse.Error](err); ok {
-		return known.Message
+	if reason, ok := execution.Reason(err); ok {
+		return reason
 	}
 	if refused, ok := errors.AsType[*materialize.Refusal](err); ok {
 		return refused.Reason
-	}
-	if all := compiler.Mistakes(err); len(all) > 0 {
-		return all[0].Detail
 	}
 	return "The fill failed."
 }
