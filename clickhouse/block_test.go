@@ -14,7 +14,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/block"
-	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/internal/chjson"
 )
 
 // randomJSON makes JSON values like those of events.
@@ -29,7 +29,7 @@ var hardTexts = []string{
 }
 
 func (r *randomJSON) text() {
-	r.b = jsontext.AppendString(r.b, hardTexts[r.IntN(len(hardTexts))])
+	r.b = chjson.AppendString(r.b, hardTexts[r.IntN(len(hardTexts))])
 }
 
 func (r *randomJSON) number() {
@@ -113,7 +113,7 @@ func (r *randomJSON) object(depth int) {
 			r.b = append(r.b, ',')
 		}
 		taken[key] = true
-		r.b = append(jsontext.AppendString(r.b, key), ':')
+		r.b = append(chjson.AppendString(r.b, key), ':')
 		r.value(depth)
 	}
 	r.b = append(r.b, '}')

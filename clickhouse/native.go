@@ -14,7 +14,7 @@ import (
 	"github.com/shopspring/decimal"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/internal/chjson"
 )
 
 // queryNative runs a query over the native protocol and turns its blocks into the rows that the server would send
@@ -202,13 +202,13 @@ func newCell(t chType) (any, func([]byte) ([]byte, error)) {
 	case "Bool":
 		return scalar(t, strconv.AppendBool)
 	case "String", "FixedString", "Enum8", "Enum16":
-		return scalar(t, jsontext.AppendString)
+		return scalar(t, chjson.AppendString)
 	case "UUID":
-		return scalar(t, func(b []byte, v uuid.UUID) []byte { return jsontext.AppendString(b, v.String()) })
+		return scalar(t, func(b []byte, v uuid.UUID) []byte { return chjson.AppendString(b, v.String()) })
 	case "IPv4", "IPv6":
-		return scalar(t, func(b []byte, v netip.Addr) []byte { return jsontext.AppendString(b, v.String()) })
+		return scalar(t, func(b []byte, v netip.Addr) []byte { return chjson.AppendString(b, v.String()) })
 	case "Decimal", "Decimal32", "Decimal64", "Decimal128", "Decimal256":
-		return scalar(t, func(b []byte, v decimal.Decimal) []byte { return jsontext.AppendString(b, v.String()) })
+		return scalar(t, func(b []byte, v decimal.Decimal) []byte { return chjson.AppendString(b, v.String()) })
 	case "Date", "Date32":
 		return scalar(t, appendDate)
 	case "DateTime", "DateTime32", "DateTime64":

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
 
-	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/internal/chjson"
 )
 
 // orderedMap scans a Map column and keeps the order of its entries.
@@ -66,7 +66,7 @@ func appendValue(b []byte, t chType, value any) ([]byte, error) {
 	case nil:
 		return append(b, "null"...), nil
 	case string:
-		return jsontext.AppendString(b, v), nil
+		return chjson.AppendString(b, v), nil
 	case time.Time:
 		if t.location == nil {
 			return appendDate(b, v), nil
@@ -79,9 +79,9 @@ func appendValue(b []byte, t chType, value any) ([]byte, error) {
 	case float32:
 		return appendFloat(b, float64(v), 32), nil
 	case uuid.UUID:
-		return jsontext.AppendString(b, v.String()), nil
+		return chjson.AppendString(b, v.String()), nil
 	case decimal.Decimal:
-		return jsontext.AppendString(b, v.String()), nil
+		return chjson.AppendString(b, v.String()), nil
 	case big.Int:
 		return v.Append(b, 10), nil
 	case *big.Int:
@@ -94,7 +94,7 @@ func appendValue(b []byte, t chType, value any) ([]byte, error) {
 		if t.name == "IPv4" {
 			address = address.Unmap()
 		}
-		return jsontext.AppendString(b, address.String()), nil
+		return chjson.AppendString(b, address.String()), nil
 	}
 	return appendReflected(b, t, reflect.ValueOf(value))
 }

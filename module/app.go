@@ -1,5 +1,5 @@
 // Package module adds the analytics API to Caddy: the app that owns the connections, the registry snapshot and the cache, the handler that answers
-// requests, the admin API and the operator's commands. It contains no query logic.
+// requests, and the admin API. It contains no query logic.
 package module
 
 import (

@@ -150,7 +150,7 @@ var (
 	captureShardLag      = describe("capture_shard_lag_seconds", "How long the oldest of the captured events for a shard has been waiting; 0 if none waits.", "shard")
 	nodesAlive           = describe("nodes", "Live servers that share the registry, including this one.")
 	queriesRunning       = describe("queries_running", "Queries that run on ClickHouse.", "project")
-	queriesWaiting       = describe("queries_waiting", "Queries that are waiting for a free slot.", "project")
+	queriesWaiting       = describe("queries_waiting", "Queries that are waiting for a place.", "project")
 )
 
 // collector exposes the metrics of an app in its config's metrics registry. What it collects outlives the config.

@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
-	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/internal/chjson"
 )
 
 // csvRows reads the rows of CSV after its header.
@@ -104,7 +104,7 @@ func (c *csvRows) append(out []byte, i int, cell string) []byte {
 	case isNumber(cell):
 		return append(out, cell...)
 	}
-	return jsontext.AppendString(out, cell)
+	return chjson.AppendString(out, cell)
 }
 
 // isNumber reports whether a text is a number as JSON writes it, with so few digits that none are lost.

@@ -14,7 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
-	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/internal/chjson"
 )
 
 // parquetRows reads the rows of a Parquet file.
@@ -222,7 +222,7 @@ func converter(c *parquet.Column) func([]byte, parquet.Value) []byte {
 				if err != nil {
 					return b
 				}
-				return jsontext.AppendString(b, id.String())
+				return chjson.AppendString(b, id.String())
 			}
 		}
 	}
@@ -233,7 +233,7 @@ func appendText(b, text []byte) []byte {
 	if !utf8.Valid(text) {
 		text = []byte(string([]rune(string(text))))
 	}
-	return jsontext.AppendString(b, string(text))
+	return chjson.AppendString(b, string(text))
 }
 
 // appendFloat appends a number; nothing for NaN and infinities.

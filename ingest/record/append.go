@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/internal/chjson"
 )
 
 // Append appends the record as a line of JSON, without its end, which Parse reads back as the same record. It leaves out the line number, the source, and what
@@ -16,11 +16,11 @@ func Append(dst []byte, r *Record) []byte {
 	case Person:
 		dst = appendTexts(append(dst, `{"type":"person","distinct_ids":`...), r.DistinctIDs)
 	case Group:
-		dst = jsontext.AppendString(append(dst, `{"type":"group","group_type":`...), r.GroupType)
+		dst = chjson.AppendString(append(dst, `{"type":"group","group_type":`...), r.GroupType)
 		if r.GroupIndex >= 0 {
 			dst = strconv.AppendInt(append(dst, `,"group_type_index":`...), int64(r.GroupIndex), 10)
 		}
-		dst = jsontext.AppendString(append(dst, `,"group_key":`...), r.GroupKey)
+		dst = chjson.AppendString(append(dst, `,"group_key":`...), r.GroupKey)
 	case Cohort:
 		dst = strconv.AppendInt(append(dst, `{"type":"cohort","cohort_id":`...), r.Cohort, 10)
 		dst = appendTexts(append(dst, `,"distinct_ids":`...), r.DistinctIDs)
@@ -40,14 +40,14 @@ func Append(dst []byte, r *Record) []byte {
 }
 
 func (r *Record) appendEvent(dst []byte) []byte {
-	dst = jsontext.AppendString(append(dst, `{"event":`...), r.Event)
-	dst = jsontext.AppendString(append(dst, `,"distinct_id":`...), r.DistinctID)
+	dst = chjson.AppendString(append(dst, `{"event":`...), r.Event)
+	dst = chjson.AppendString(append(dst, `,"distinct_id":`...), r.DistinctID)
 	dst = appendTime(append(dst, `,"timestamp":`...), r.Timestamp)
 	if r.HasUUID {
 		dst = append(appendUUID(append(dst, `,"uuid":"`...), r.UUID), '"')
 	}
 	if r.Elements != "" {
-		dst = jsontext.AppendString(append(dst, `,"elements_chain":`...), r.Elements)
+		dst = chjson.AppendString(append(dst, `,"elements_chain":`...), r.Elements)
 	}
 	return dst
 }
@@ -58,7 +58,7 @@ func appendTexts(dst []byte, texts []string) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = jsontext.AppendString(dst, text)
+		dst = chjson.AppendString(dst, text)
 	}
 	return append(dst, ']')
 }

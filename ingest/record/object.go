@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/internal/chjson"
 )
 
 // maxDepth is how deeply the objects and arrays of a record may be nested.
@@ -86,7 +86,7 @@ func (o Object) Append(b []byte) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = jsontext.AppendString(b, m.Key)
+		b = chjson.AppendString(b, m.Key)
 		b = append(b, ':')
 		b = append(b, m.Value...)
 	}

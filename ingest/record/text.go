@@ -8,7 +8,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/internal/chjson"
 )
 
 var (
@@ -77,7 +77,7 @@ func (r *Reader) quoted() (raw []byte, form textForm, err error) {
 	return nil, form, errEndsEarly
 }
 
-// text reads a string and appends it as jsontext.AppendString does.
+// text reads a string and appends it as chjson.AppendString does.
 func (r *Reader) text() error {
 	raw, form, err := r.quoted()
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *Reader) text() error {
 		}
 		raw = r.scratch
 	}
-	r.out = jsontext.AppendString(r.out, string(raw))
+	r.out = chjson.AppendString(r.out, string(raw))
 	return nil
 }
 

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/caddy-analytics/caddy-analytics/internal/jsontext"
+	"github.com/caddy-analytics/caddy-analytics/internal/chjson"
 )
 
 // Value is a JSON value in the form that ClickHouse's JSON columns accept: valid UTF-8, without blanks, each key of an object once. Nil means no value.
 type Value []byte
 
 // TextValue returns a text as a value.
-func TextValue(s string) Value { return jsontext.AppendString(nil, s) }
+func TextValue(s string) Value { return chjson.AppendString(nil, s) }
 
 // Text returns a string, or the digits of a number.
 func (v Value) Text() (string, bool) {

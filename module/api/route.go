@@ -139,31 +139,31 @@ func (a *API) Methods(at *Address) Methods {
 	return named[anyName][at.Action]
 }
 
-// ApiPrefix begins all paths of the API but one; a site may serve other things beside it.
-const ApiPrefix = "/api/"
+// pathPrefix begins all paths of the API but one; a site may serve other things beside it.
+const pathPrefix = "/api/"
 
-// flagDefinitions is the path at which newer SDKs request what older ones request below ApiPrefix at FlagsResource.
+// flagDefinitions is the path at which newer SDKs request what older ones request below pathPrefix at FlagsResource.
 const flagDefinitions = "/flags/definitions"
 
 // Serves reports whether a path belongs to the API.
 func Serves(path string) bool {
-	return strings.HasPrefix(path, ApiPrefix) || strings.TrimSuffix(path, "/") == flagDefinitions
+	return strings.HasPrefix(path, pathPrefix) || strings.TrimSuffix(path, "/") == flagDefinitions
 }
 
 // parsePath parses /api/{projects|environments}/{project}/{resource}[/{name}[/{action}]][/], and the paths of parseDiscovery.
 func parsePath(path string) (project string, at Address, ok bool) {
-	rest, ok := strings.CutPrefix(path, ApiPrefix)
+	rest, ok := strings.CutPrefix(path, pathPrefix)
 	if !ok {
 		return CurrentAlias, Address{Resource: FlagsResource, Name: "local_evaluation"}, strings.TrimSuffix(path, "/") == flagDefinitions
 	}
 	prefix, rest, ok := strings.Cut(rest, "/")
 	if !ok || prefix != "projects" && prefix != "environments" {
-		return parseDiscovery(path[len(ApiPrefix):])
+		return parseDiscovery(path[len(pathPrefix):])
 	}
 	rest = strings.TrimSuffix(rest, "/")
 	project, rest, ok = strings.Cut(rest, "/")
 	if !ok {
-		return parseDiscovery(path[len(ApiPrefix):])
+		return parseDiscovery(path[len(pathPrefix):])
 	}
 	at.Resource, rest, ok = strings.Cut(rest, "/")
 	if !ok {

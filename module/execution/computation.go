@@ -481,10 +481,10 @@ type QueryError struct {
 }
 
 // Error returns what is wrong.
-func (m *QueryError) Error() string { return m.Err.Error() }
+func (e *QueryError) Error() string { return e.Err.Error() }
 
 // Unwrap returns what is wrong without the text.
-func (m *QueryError) Unwrap() error { return m.Err }
+func (e *QueryError) Unwrap() error { return e.Err }
 
 // Describe reports what a query is and what is wrong with it. It takes its turn like any compile. denied returns why the caller may not read a held
 // table; nil if it may.

@@ -69,7 +69,7 @@ type Reports struct {
 // Caller is for whom a query is executed. It is immutable.
 type Caller struct {
 	Project  *registry.Project
-	Key      *registry.Key      // nil: nobody asked, and the execution counts on no rate
+	Key      *registry.Key      // nil: nobody asked, and the computation counts on no rate
 	Share    *Share             // of the key's rate; nil for all of it
 	Snapshot *registry.Snapshot // the registry when the request arrived
 	Start    time.Time          // when the request arrived

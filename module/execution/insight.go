@@ -89,9 +89,9 @@ func refreshAfter(node query.Node, answer *insight.Answer) time.Duration {
 const clientRefresh = time.Minute
 
 // NextRefresh returns how long after a run a client should leave the refresh button alone, for any kind of query.
-func (o *Details) NextRefresh() time.Duration {
-	if o.Insight != nil {
-		return o.Insight.nextRefresh
+func (d *Details) NextRefresh() time.Duration {
+	if d.Insight != nil {
+		return d.Insight.nextRefresh
 	}
 	return clientRefresh
 }

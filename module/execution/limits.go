@@ -111,7 +111,7 @@ type LimitError struct {
 }
 
 // Error returns what the caller is told.
-func (r *LimitError) Error() string { return r.Detail }
+func (e *LimitError) Error() string { return e.Detail }
 
 // refusedBy returns the limit that refused a query; refused is false for other errors.
 func refusedBy(err error) (limit LimitName, refused bool) {

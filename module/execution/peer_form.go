@@ -101,13 +101,13 @@ func sendResult(got cache.Answer, key cache.Key, asked *PeerRequest, arrived tim
 }
 
 // sent converts the details to the format in which they are sent.
-func (o *Details) sent() peerDetails {
+func (d *Details) sent() peerDetails {
 	out := peerDetails{
-		ExecutionID: o.ExecutionID, HogQL: o.HogQL, SQL: o.SQL, Limit: o.Limit, Offset: o.Offset, OwnLimit: o.OwnLimit, Columns: o.Columns, Head: o.Head,
-		Compile: o.Compile, Stats: o.Stats, Over: o.over, Missing: o.Missing, Marks: o.Marks, Warnings: o.Warnings, Probe: o.Probe, Renewal: o.Renewal,
-		Materialized: o.Materialized, Buckets: o.Buckets, Asked: o.asked, Version: o.Version,
+		ExecutionID: d.ExecutionID, HogQL: d.HogQL, SQL: d.SQL, Limit: d.Limit, Offset: d.Offset, OwnLimit: d.OwnLimit, Columns: d.Columns, Head: d.Head,
+		Compile: d.Compile, Stats: d.Stats, Over: d.over, Missing: d.Missing, Marks: d.Marks, Warnings: d.Warnings, Probe: d.Probe, Renewal: d.Renewal,
+		Materialized: d.Materialized, Buckets: d.Buckets, Asked: d.asked, Version: d.Version,
 	}
-	if a := o.Insight; a != nil {
+	if a := d.Insight; a != nil {
 		out.Insight = &peerInsight{
 			Results: a.Results, Head: a.Head, More: a.More, HasMore: a.HasMore, Error: a.Error, Dates: a.Dates, NextRefresh: a.nextRefresh, Until: a.until,
 			Reversed: a.reversed,

@@ -90,8 +90,8 @@ type Details struct {
 }
 
 // Size returns about how many bytes of memory the details take.
-func (o *Details) Size() int {
-	return len(o.HogQL) + len(o.SQL) + len(o.Head) + len(o.Marks) + len(o.Warnings) + o.Insight.size() + 256
+func (d *Details) Size() int {
+	return len(d.HogQL) + len(d.SQL) + len(d.Head) + len(d.Marks) + len(d.Warnings) + d.Insight.size() + 256
 }
 
 // meter returns the counters of the query. It looks them up once.

@@ -34,7 +34,7 @@ type quota struct {
 // from several locks them in this order.
 type Quotas []quota
 
-// quotas returns what the execution's queries count on: the allowance of its endpoint, whoever sends the runs, that of its key, and the token's own
+// quotas returns what the computation's queries count on: the allowance of its endpoint, whoever sends the runs, that of its key, and the token's own
 // share of it.
 func (x *Computation) quotas() Quotas {
 	qs := make(Quotas, 0, 3)

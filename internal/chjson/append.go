@@ -1,5 +1,5 @@
-// Package jsontext writes JSON as ClickHouse does.
-package jsontext
+// Package chjson writes JSON as ClickHouse does.
+package chjson
 
 import "unicode/utf8"
 
