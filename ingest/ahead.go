@@ -1,10 +1,8 @@
 package ingest
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"sync/atomic"
 
@@ -75,48 +73,4 @@ func (a *ahead) stop() {
 	for b := range a.full {
 		a.empty <- b
 	}
-}
-
-// readAll takes in all records of a reader.
-func (s *session) readAll(ctx context.Context, in Reader, room *room) error {
-	a := readAhead(s.options.Project, in, s.most)
-	for b := range a.full {
-		err := s.take(ctx, b, room)
-		a.empty <- b
-		if err != nil {
-			a.stop()
-			return err
-		}
-	}
-	if a.failed != "" {
-		panic(a.failed)
-	}
-	return nil
-}
-
-// take reports the bad records of a batch and writes the others.
-func (s *session) take(ctx context.Context, b *batch, room *room) error {
-	for _, bad := range b.bad {
-		s.bad(bad.Line, bad.Reason)
-	}
-	err := s.flush(ctx, b, room)
-	if b.end != nil && !errors.Is(b.end, io.EOF) {
-		return errors.Join(b.end, err)
-	}
-	return err
-}
-
-// flush writes a batch when it is its turn.
-func (s *session) flush(ctx context.Context, b *batch, room *room) error {
-	if len(b.records) == 0 {
-		return nil
-	}
-	if err := room.write(ctx, s, b.records); err != nil {
-		return fmt.Errorf("importing lines %d to %d: %w", b.records[0].Line, b.records[len(b.records)-1].Line, err)
-	}
-	s.noteTimes(b.records)
-	if s.options.Progress != nil {
-		s.options.Progress(s.report)
-	}
-	return nil
 }

@@ -35,19 +35,19 @@ func (i *Ingester) Change(ctx context.Context, options Options, c Change) (Repor
 	if err := options.check(); err != nil {
 		return Report{}, err
 	}
-	room := i.room(options.Project)
-	done, err := room.placedTurn(ctx, &options)
+	state := i.project(options.Project)
+	done, err := state.placedTurn(ctx, &options)
 	if err != nil {
 		return Report{}, err
 	}
 	defer done()
-	s, err := i.delivery(ctx, room, options)
+	s, err := i.delivery(ctx, state, options)
 	if err != nil {
 		return Report{}, err
 	}
-	defer room.measure(s)
+	defer state.measure(s)
 	var refused error // why nothing was written
-	err = room.writeNow(ctx, s, func(ctx context.Context) error {
+	err = state.writeNow(ctx, s, func(ctx context.Context) error {
 		err := s.change(ctx, c)
 		if errors.Is(err, ErrNoPerson) || errors.Is(err, ErrNoRoom) {
 			refused, err = err, nil
@@ -55,7 +55,7 @@ func (i *Ingester) Change(ctx context.Context, options Options, c Change) (Repor
 		return err
 	})
 	if err != nil {
-		room.delivery = nil
+		state.delivery = nil
 		i.layout.Store(nil)
 		return s.result(), fmt.Errorf("changing a person of project %d: %w", options.Project, err)
 	}

@@ -61,8 +61,8 @@ func (i *Ingester) Delete(ctx context.Context, options Options, who Named, gone 
 	if err := options.check(); err != nil {
 		return err
 	}
-	room := i.room(options.Project)
-	done, err := room.placedTurn(ctx, &options)
+	state := i.project(options.Project)
+	done, err := state.placedTurn(ctx, &options)
 	if err != nil {
 		return err
 	}
@@ -72,25 +72,25 @@ func (i *Ingester) Delete(ctx context.Context, options Options, who Named, gone 
 		return err
 	}
 	s.people.captured = true // their created_at may be unknown, and nothing else depends on it
-	if err := s.complete(ctx, room); err != nil {
+	if err := s.complete(ctx, state); err != nil {
 		return err
 	}
-	room.last, room.settled, room.delivery = nil, false, nil
+	state.last, state.settled, state.delivery = nil, false, nil
 	if err := s.delete(ctx, who, gone, found, hide); err != nil {
 		i.layout.Store(nil)
 		return fmt.Errorf("deleting people of project %d: %w", options.Project, err)
 	}
-	room.settled = true
+	state.settled = true
 	return nil
 }
 
 // complete finishes what an earlier batch left, and forgets which events ClickHouse refused, because their keys contain distinct ids.
-func (s *session) complete(ctx context.Context, room *room) error {
-	s.refusals = room.refused
+func (s *session) complete(ctx context.Context, state *projectState) error {
+	s.refusals = state.refused
 	s.lookAtDeletions()
-	if room.changed.Swap(false) || !room.settled {
-		if room.seen != nil {
-			room.seen.forget()
+	if state.changed.Swap(false) || !state.settled {
+		if state.seen != nil {
+			state.seen.forget()
 		}
 		if err := s.resume(ctx); err != nil {
 			return err

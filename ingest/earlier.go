@@ -12,14 +12,14 @@ import (
 // BeginNotes starts to note the values of a project that already has some. It calls note in turn with all other writes to the project, when everything written
 // before is in the tables and nothing is being written. What note changes has all later values noted.
 func (i *Ingester) BeginNotes(ctx context.Context, options Options, note func(context.Context) error) error {
-	room, s, done, err := i.captured(ctx, options)
+	state, s, done, err := i.captured(ctx, options)
 	if err != nil {
 		return err
 	}
 	defer done()
-	room.settled = false // so that an insert whose answer was lost is waited for
-	if err := room.inTurn(ctx, s, note); err != nil {
-		room.delivery = nil
+	state.settled = false // so that an insert whose answer was lost is waited for
+	if err := state.inTurn(ctx, s, note); err != nil {
+		state.delivery = nil
 		i.layout.Store(nil)
 		return fmt.Errorf("beginning to note values of project %d: %w", options.Project, err)
 	}

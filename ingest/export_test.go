@@ -32,12 +32,12 @@ func PersonUUID(project int64, distinctID string) uuid.UUID { return personUUID(
 
 // SurelyNew reports whether an event of a project would be written without a lookup.
 func (i *Ingester) SurelyNew(project int64, id uuid.UUID, at time.Time) bool {
-	return i.room(project).seen.surelyNew(id, dayOf(at))
+	return i.project(project).seen.surelyNew(id, dayOf(at))
 }
 
 // KeptTypes is how many types of properties are remembered for a project although nothing is delivered.
 func (i *Ingester) KeptTypes(project int64) int {
-	s := i.room(project).delivery
+	s := i.project(project).delivery
 	return len(s.types.known) + len(s.types.found) + len(s.options.KnownTypes)
 }
 

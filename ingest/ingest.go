@@ -137,9 +137,9 @@ type Ingester struct {
 	rows      int               // see session; maxBlock by default
 	state     int               // see session
 	mu        sync.Mutex
-	rooms     map[int64]*room // by project
+	projects  map[int64]*projectState // by project
 	layout    atomic.Pointer[layout]
-	recent    []*room // rooms with deliveries, the one used last at the end
+	recent    []*projectState // those with deliveries, the one used last at the end
 	gathering gathering
 	reading   chan struct{} // see store
 
@@ -151,7 +151,7 @@ const maxReading = 4
 
 // New returns an ingester that writes with a client. There must be only one for each database.
 func New(client *clickhouse.Client) *Ingester {
-	i := &Ingester{client: client, rooms: map[int64]*room{}, reading: make(chan struct{}, maxReading)}
+	i := &Ingester{client: client, projects: map[int64]*projectState{}, reading: make(chan struct{}, maxReading)}
 	i.gathering.run = func(ctx context.Context, all []*gathered) error {
 		if all[0].asked != nil {
 			return askAll(ctx, client, all, true)
@@ -160,41 +160,6 @@ func New(client *clickhouse.Client) *Ingester {
 	}
 	i.seenBudget.Store(seenBytes)
 	return i
-}
-
-// Import writes what records say, in batches (the operator's documentation describes the form of lines). A bad record is left out and reported.
-//
-// Importing the same records again adds nothing: an event without uuid gets one derived from its text and from how often the same text occurs before it within
-// about 10,000 records; events that are already there are skipped. An interrupted import is completed by running it again.
-//
-// Imports into one project wait for each other. The report is valid even with an error: it says what was done before.
-func (i *Ingester) Import(ctx context.Context, options Options, in Reader) (Report, error) {
-	if err := options.check(); err != nil {
-		return Report{}, err
-	}
-	room := i.room(options.Project)
-	done, err := room.importing.lock(ctx)
-	if err != nil {
-		return Report{}, fmt.Errorf("waiting for another import into the project: %w", err)
-	}
-	defer done()
-	s, err := i.newSession(ctx, options)
-	if err != nil {
-		return Report{}, err
-	}
-	defer func() { // the room may remember the session for long
-		s.forget()
-		s.end()
-		i.use(room)
-	}()
-	if i.Alone {
-		s.people.fresh = newFresh(&i.seenBudget)
-		defer s.people.fresh.forget()
-	}
-	if err = s.readAll(ctx, in, room); err != nil {
-		i.layout.Store(nil)
-	}
-	return s.result(), err
 }
 
 func (o *Options) check() error {

@@ -24,8 +24,8 @@ func (t turn) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// room is where the sessions of one project take turns.
-type room struct {
+// projectState is what the sessions of one project share, and where they take turns.
+type projectState struct {
 	importing turn // for a whole import
 	writing   turn // for a batch; it guards the following fields
 	delivery  *session
@@ -43,23 +43,24 @@ type room struct {
 	used          atomic.Int64 // when something was last written, in seconds since 1970
 }
 
-func (i *Ingester) room(project int64) *room {
+// project returns the state of a project.
+func (i *Ingester) project(id int64) *projectState {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	r := i.rooms[project]
-	if r == nil {
-		r = &room{alone: i.Alone, importing: newTurn(), writing: newTurn(), types: map[string]int{}, refused: newRefusals()}
+	p := i.projects[id]
+	if p == nil {
+		p = &projectState{alone: i.Alone, importing: newTurn(), writing: newTurn(), types: map[string]int{}, refused: newRefusals()}
 		if i.Alone {
-			r.seen = newSeen(&i.seenBudget)
+			p.seen = newSeen(&i.seenBudget)
 		}
-		i.rooms[project] = r
+		i.projects[id] = p
 	}
-	return r
+	return p
 }
 
 // turn waits for its turn among all that write to the project.
-func (r *room) turn(ctx context.Context, o *Options) (done func(), err error) {
-	unlock, err := r.writing.lock(ctx)
+func (p *projectState) turn(ctx context.Context, o *Options) (done func(), err error) {
+	unlock, err := p.writing.lock(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("waiting for another batch of the project: %w", err)
 	}
@@ -82,9 +83,9 @@ const (
 )
 
 // placedTurn waits for a place and for a turn. It has no turn while it waits long for a place, and no place while it waits long for a turn.
-func (r *room) placedTurn(ctx context.Context, o *Options) (done func(), err error) {
+func (p *projectState) placedTurn(ctx context.Context, o *Options) (done func(), err error) {
 	if o.Enter == nil {
-		return r.turn(ctx, o)
+		return p.turn(ctx, o)
 	}
 	for {
 		leave, err := o.Enter(ctx)
@@ -92,7 +93,7 @@ func (r *room) placedTurn(ctx context.Context, o *Options) (done func(), err err
 			return nil, err
 		}
 		soon, cancel := context.WithTimeout(ctx, patience)
-		end, err := r.turn(soon, o)
+		end, err := p.turn(soon, o)
 		late := soon.Err() != nil && ctx.Err() == nil
 		cancel()
 		if err == nil {
@@ -102,7 +103,7 @@ func (r *room) placedTurn(ctx context.Context, o *Options) (done func(), err err
 		if !late {
 			return nil, err
 		}
-		if end, err = r.turn(ctx, o); err != nil {
+		if end, err = p.turn(ctx, o); err != nil {
 			return nil, err
 		}
 		soon, cancel = context.WithTimeout(ctx, grace)
@@ -120,17 +121,17 @@ func (r *room) placedTurn(ctx context.Context, o *Options) (done func(), err err
 }
 
 // write lets a session write a batch. The session reads the state of people anew if another one has written since, or broke off.
-func (r *room) write(ctx context.Context, s *session, records []record.Record) error {
-	done, err := r.placedTurn(ctx, &s.options)
+func (p *projectState) write(ctx context.Context, s *session, records []record.Record) error {
+	done, err := p.placedTurn(ctx, &s.options)
 	if err != nil {
 		return err
 	}
 	defer done()
-	return r.writeNow(ctx, s, func(ctx context.Context) error { return s.write(ctx, records) })
+	return p.writeNow(ctx, s, func(ctx context.Context) error { return s.write(ctx, records) })
 }
 
 // inTurn lets a delivery write when it is its turn among all that query ClickHouse.
-func (r *room) inTurn(ctx context.Context, s *session, write func(context.Context) error) error {
+func (p *projectState) inTurn(ctx context.Context, s *session, write func(context.Context) error) error {
 	if s.options.Turn != nil {
 		done, err := s.options.Turn(ctx)
 		if err != nil {
@@ -138,130 +139,57 @@ func (r *room) inTurn(ctx context.Context, s *session, write func(context.Contex
 		}
 		defer done()
 	}
-	return r.writeNow(ctx, s, write)
+	return p.writeNow(ctx, s, write)
 }
 
-func (r *room) writeNow(ctx context.Context, s *session, write func(context.Context) error) error {
+func (p *projectState) writeNow(ctx context.Context, s *session, write func(context.Context) error) error {
 	if s.store.gathering != nil {
 		defer s.store.gathering.enter()()
 	}
 	if s.options.DryRun {
-		return s.rehearse(ctx, write) // it leaves nothing in the room
+		return s.rehearse(ctx, write) // it leaves nothing behind
 	}
-	if r.changed.Swap(false) {
-		r.last, r.settled = nil, false
+	if p.changed.Swap(false) {
+		p.last, p.settled = nil, false
 	}
-	s.refusals = r.refused
-	s.store.seen = r.seen
-	if r.seen != nil {
-		defer func() { r.filter.Store(r.seen.bytes()) }()
+	s.refusals = p.refused
+	s.store.seen = p.seen
+	if p.seen != nil {
+		defer func() { p.filter.Store(p.seen.bytes()) }()
 	}
-	r.used.Store(time.Now().Unix())
+	p.used.Store(time.Now().Unix())
 	s.lookAtDeletions()
-	if !r.settled {
-		if r.seen != nil {
-			r.seen.forget()
+	if !p.settled {
+		if p.seen != nil {
+			p.seen.forget()
 		}
 		if err := s.resume(ctx); err != nil {
 			return err
 		}
-		r.last = nil
+		p.last = nil
 	}
-	if r.last != s {
+	if p.last != s {
 		s.forget()
 		s.people.fresh.forget()
 	}
 	if err := s.loadGroupTypes(ctx); err != nil {
 		return err
 	}
-	if err := s.beginValues(ctx, r); err != nil {
+	if err := s.beginValues(ctx, p); err != nil {
 		return err
 	}
-	s.groups.share(r.types)
-	r.last, r.settled = nil, false
+	s.groups.share(p.types)
+	p.last, p.settled = nil, false
 	if err := write(ctx); err != nil {
 		return err
 	}
-	r.last, r.settled = s, true
-	s.groups.share(r.types)
+	p.last, p.settled = s, true
+	s.groups.share(p.types)
 	return nil
 }
 
-// lookAtDeletions starts a batch with the current deletions. They also apply to an unfinished batch that is completed first.
-func (s *session) lookAtDeletions() {
-	if s.options.Deletions != nil {
-		s.deletions = s.options.Deletions()
-		s.store.epoch = s.deletions.Epoch
-	}
-}
-
 // Forget says that another process may have changed the people of a project, so that they are looked up again.
-func (i *Ingester) Forget(project int64) { i.room(project).changed.Store(true) }
-
-// Deliver writes captured events in their order, and what they say about people and groups. It sets Options.Captured. Batches of one project follow each other;
-// different projects may be delivered to at once. Lines in the report are the places of the records, counted from 1. The properties of the records may be
-// changed.
-//
-// After an error, some of the records may have been written. Delivering the same records again, in batches of any size, completes them: each event is there
-// once, and changed its person once. This needs Ingester.Intents.
-func (i *Ingester) Deliver(ctx context.Context, options Options, records []record.Record) (Report, error) {
-	room, s, done, err := i.captured(ctx, options)
-	if err != nil {
-		return Report{}, err
-	}
-	defer done()
-	for n := range records {
-		records[n].Line = n + 1
-	}
-	written := false
-	defer func() { // also if it panics
-		if !written {
-			room.delivery = nil
-			i.layout.Store(nil)
-		}
-	}()
-	for batch := range slices.Chunk(records, deliveredRecords) {
-		if err := room.inTurn(ctx, s, func(ctx context.Context) error { return s.write(ctx, batch) }); err != nil {
-			return s.result(), fmt.Errorf("delivering events: %w", err)
-		}
-	}
-	written = true
-	return s.result(), nil
-}
-
-// captured takes the turn of a project's deliveries and holds it until done is called.
-func (i *Ingester) captured(ctx context.Context, options Options) (r *room, s *session, done func(), err error) {
-	options.Captured = true
-	if err := options.check(); err != nil {
-		return nil, nil, nil, err
-	}
-	r = i.room(options.Project)
-	unlock, err := r.writing.lock(ctx)
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("waiting for another batch of the project: %w", err)
-	}
-	if s, err = i.delivery(ctx, r, options); err != nil {
-		unlock()
-		return nil, nil, nil, err
-	}
-	return r, s, func() { r.measure(s); unlock() }, nil
-}
-
-// delivery is the session of a project's deliveries.
-func (i *Ingester) delivery(ctx context.Context, room *room, options Options) (*session, error) {
-	i.use(room)
-	if room.delivery != nil {
-		room.delivery.begin(options)
-		return room.delivery, nil
-	}
-	s, err := i.newSession(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	s.store.gathering, s.store.reading = &i.gathering, i.reading
-	room.delivery = s
-	return s, nil
-}
+func (i *Ingester) Forget(project int64) { i.project(project).changed.Store(true) }
 
 // How much of people and groups all deliveries together keep: see maxState.
 const (
@@ -269,57 +197,57 @@ const (
 	maxKeptBytes = 4 * maxStateBytes
 )
 
-// use marks a room as the one used last. While all deliveries together keep too much, those least recently used are forgotten.
-func (i *Ingester) use(used *room) {
+// use marks a project as the one used last. While all deliveries together keep too much, those least recently used are forgotten.
+func (i *Ingester) use(used *projectState) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.recent = append(slices.DeleteFunc(i.recent, func(r *room) bool { return r == used }), used)
+	i.recent = append(slices.DeleteFunc(i.recent, func(p *projectState) bool { return p == used }), used)
 	things, bytes := 0, 0
-	for n, r := range slices.Backward(i.recent) {
-		things, bytes = things+int(r.things.Load()), bytes+int(r.bytes.Load())
-		if r != used && (things > maxKept || bytes > maxKeptBytes) && r.empty() {
+	for n, p := range slices.Backward(i.recent) {
+		things, bytes = things+int(p.things.Load()), bytes+int(p.bytes.Load())
+		if p != used && (things > maxKept || bytes > maxKeptBytes) && p.empty() {
 			i.recent = slices.Delete(i.recent, n, n+1)
 		}
 	}
 	i.reclaim(time.Now().Add(-seenIdle))
 }
 
-// reclaim takes filters of seen events from rooms that were last used before a time, those least recently used first, until there is room for others. The caller
-// holds mu.
+// reclaim takes filters of seen events from projects that were last used before a time, those least recently used first, until there is room for others. The
+// caller holds mu.
 func (i *Ingester) reclaim(before time.Time) {
-	for _, r := range i.recent {
+	for _, p := range i.recent {
 		if i.seenBudget.Load() >= seenSpare {
 			return
 		}
-		if r.filter.Load() > 0 && r.used.Load() < before.Unix() {
-			r.unfilter()
+		if p.filter.Load() > 0 && p.used.Load() < before.Unix() {
+			p.unfilter()
 		}
 	}
 }
 
-// unfilter forgets which events were seen, unless the room is in use.
-func (r *room) unfilter() {
+// unfilter forgets which events were seen, unless the project is in use.
+func (p *projectState) unfilter() {
 	select {
-	case r.writing <- struct{}{}:
-		r.seen.forget()
-		r.filter.Store(0)
-		<-r.writing
+	case p.writing <- struct{}{}:
+		p.seen.forget()
+		p.filter.Store(0)
+		<-p.writing
 	default:
 	}
 }
 
 // empty forgets what a delivery knows, unless it is in use.
-func (r *room) empty() bool {
+func (p *projectState) empty() bool {
 	select {
-	case r.writing <- struct{}{}:
-		r.delivery, r.last = nil, nil
-		if r.seen != nil {
-			r.seen.forget()
-			r.filter.Store(0)
+	case p.writing <- struct{}{}:
+		p.delivery, p.last = nil, nil
+		if p.seen != nil {
+			p.seen.forget()
+			p.filter.Store(0)
 		}
-		r.things.Store(0)
-		r.bytes.Store(0)
-		<-r.writing
+		p.things.Store(0)
+		p.bytes.Store(0)
+		<-p.writing
 		return true
 	default:
 		return false
@@ -327,9 +255,9 @@ func (r *room) empty() bool {
 }
 
 // measure notes how much a delivery keeps until the next one.
-func (r *room) measure(s *session) {
+func (p *projectState) measure(s *session) {
 	s.end()
 	things, bytes := s.kept()
-	r.things.Store(int64(things))
-	r.bytes.Store(int64(bytes))
+	p.things.Store(int64(things))
+	p.bytes.Store(int64(bytes))
 }

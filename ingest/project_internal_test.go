@@ -8,28 +8,28 @@ import (
 // TestKeptDeliveries delivers to many projects: the people of the most recently used ones are kept, as far as there is room.
 func TestKeptDeliveries(t *testing.T) {
 	i := New(nil)
-	use := func(project int64, things, bytes int64) *room {
-		r := i.room(project)
-		i.use(r)
-		r.delivery = &session{}
-		r.things.Store(things)
-		r.bytes.Store(bytes)
-		return r
+	use := func(project int64, things, bytes int64) *projectState {
+		p := i.project(project)
+		i.use(p)
+		p.delivery = &session{}
+		p.things.Store(things)
+		p.bytes.Store(bytes)
+		return p
 	}
 	busy := use(1000, maxKept/2, 0)
 	busy.writing <- struct{}{}
-	rooms := make([]*room, 100)
-	for n := range rooms {
+	states := make([]*projectState, 100)
+	for n := range states {
 		things, bytes := int64(maxKept/8), int64(0)
 		if n%2 == 0 {
 			things, bytes = 1, maxKeptBytes/8
 		}
-		rooms[n] = use(int64(n+1), things, bytes)
+		states[n] = use(int64(n+1), things, bytes)
 	}
-	i.use(rooms[99])
+	i.use(states[99])
 	var kept []int
-	for n, r := range rooms {
-		if r.delivery != nil {
+	for n, p := range states {
+		if p.delivery != nil {
 			kept = append(kept, n)
 		}
 	}
@@ -40,7 +40,7 @@ func TestKeptDeliveries(t *testing.T) {
 		t.Error("one that is in use is forgotten")
 	}
 	<-busy.writing
-	i.use(rooms[99])
+	i.use(states[99])
 	if busy.delivery != nil {
 		t.Error("one that is not used any more is kept")
 	}
@@ -54,32 +54,32 @@ func TestReclaim(t *testing.T) {
 	i := New(nil)
 	i.Alone = true
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	rooms := make([]*room, 1024)
-	for n := range rooms {
-		r := i.room(int64(n + 1))
-		if !r.seen.grow() {
+	states := make([]*projectState, 1024)
+	for n := range states {
+		p := i.project(int64(n + 1))
+		if !p.seen.grow() {
 			t.Fatalf("there is no room for filter %d", n)
 		}
-		r.filter.Store(r.seen.bytes())
-		r.used.Store(began.Add(time.Duration(n) * time.Minute).Unix())
-		i.recent, rooms[n] = append(i.recent, r), r
+		p.filter.Store(p.seen.bytes())
+		p.used.Store(began.Add(time.Duration(n) * time.Minute).Unix())
+		i.recent, states[n] = append(i.recent, p), p
 	}
 	if i.seenBudget.Load() != 0 {
 		t.Errorf("%d bytes are left", i.seenBudget.Load())
 	}
-	rooms[3].writing <- struct{}{} // it is in use
+	states[3].writing <- struct{}{} // it is in use
 	check := func(when string, want int) {
 		t.Helper()
 		kept := 0
-		for n, r := range rooms {
+		for n, p := range states {
 			idle := n <= want && n != 3
-			if has := len(r.seen.filters) > 0; has == idle || has != (r.filter.Load() > 0) {
+			if has := len(p.seen.filters) > 0; has == idle || has != (p.filter.Load() > 0) {
 				t.Errorf("%s: project %d has a filter: %t", when, n, has)
 			} else if has {
 				kept++
 			}
 		}
-		if left := seenBytes - i.seenBudget.Load(); left != int64(kept)*rooms[3].seen.bytes() {
+		if left := seenBytes - i.seenBudget.Load(); left != int64(kept)*states[3].seen.bytes() {
 			t.Errorf("%s: %d bytes are taken by %d filters", when, left, kept)
 		}
 	}

@@ -25,7 +25,7 @@ type session struct {
 	rows     int          // bytes of text of the rows of events that are made at once
 	state    int          // limit in place of maxState; 0 by default
 	refused  map[int]bool // lines that ClickHouse refused
-	refusals *refusals    // of the room
+	refusals *refusals    // of the project
 	// What was deleted of the project, as of this batch.
 	deletions Deletions
 	intents   Intents
@@ -102,7 +102,7 @@ func (s *session) bad(line int, reason error) {
 	}
 }
 
-// leftOut counts a property for which its person or group has no room.
+// leftOut counts a property for which its person or group has no state.
 func (s *session) leftOut(line int) {
 	s.report.LeftOut++
 	if s.report.LeftOutAt == 0 {

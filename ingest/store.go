@@ -22,7 +22,7 @@ type store struct {
 	// Shared by the deliveries; nil for an import.
 	gathering *gathering
 	reading   chan struct{} // has an element for each running query of a delivery
-	seen      *seen         // of the room whose turn it is; nil if events are always looked up
+	seen      *seen         // of the project whose turn it is; nil if events are always looked up
 	// Lookups fail with a tooLarge error if they find more than maxFound bytes. It is set while they can be divided.
 	bounded bool
 	// Called before each insert if it is set: tests break off with it.

@@ -23,11 +23,11 @@ func (c *counted) take(ctx context.Context) (func(), error) {
 }
 
 // begin lets a batch wait for its place and its turn, and yields what ends the batch.
-func begin(t *testing.T, r *room, o *Options) <-chan func() {
+func begin(t *testing.T, p *projectState, o *Options) <-chan func() {
 	t.Helper()
 	begun := make(chan func())
 	go func() {
-		done, err := r.placedTurn(t.Context(), o)
+		done, err := p.placedTurn(t.Context(), o)
 		if err != nil {
 			t.Error(err)
 		}
@@ -39,24 +39,24 @@ func begin(t *testing.T, r *room, o *Options) <-chan func() {
 // TestWaitForPlace: a batch that waits for a place keeps nobody from writing.
 func TestWaitForPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places, turns, r := newCounted(), newCounted(), &room{writing: newTurn()}
+		places, turns, p := newCounted(), newCounted(), &projectState{writing: newTurn()}
 		query, err := places.take(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		begun := begin(t, r, &Options{Enter: places.take, Turn: turns.take})
+		begun := begin(t, p, &Options{Enter: places.take, Turn: turns.take})
 		synctest.Wait()
 		if places.waiting != 1 {
 			t.Fatal("the batch does not wait for a place")
 		}
-		end, err := r.turn(t.Context(), &Options{Turn: turns.take})
+		end, err := p.turn(t.Context(), &Options{Turn: turns.take})
 		if err != nil {
 			t.Fatal(err)
 		}
 		end()
 		query()
 		(<-begun)()
-		if len(places.turn)+len(turns.turn)+len(r.writing) > 0 {
+		if len(places.turn)+len(turns.turn)+len(p.writing) > 0 {
 			t.Error("after the batch something is held")
 		}
 	})
@@ -65,12 +65,12 @@ func TestWaitForPlace(t *testing.T) {
 // TestWaitForTurn: a batch whose turn does not come soon, as during a backup, leaves its place to queries, and enters again when the turn has come.
 func TestWaitForTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places, turns, r := newCounted(), newCounted(), &room{writing: newTurn()}
+		places, turns, p := newCounted(), newCounted(), &projectState{writing: newTurn()}
 		backup, err := turns.take(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		begun := begin(t, r, &Options{Enter: places.take, Turn: turns.take})
+		begun := begin(t, p, &Options{Enter: places.take, Turn: turns.take})
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		query, err := places.take(t.Context())
@@ -85,7 +85,7 @@ func TestWaitForTurn(t *testing.T) {
 		}
 		query()
 		(<-begun)()
-		if len(places.turn)+len(turns.turn)+len(r.writing) > 0 {
+		if len(places.turn)+len(turns.turn)+len(p.writing) > 0 {
 			t.Error("after the batch something is held")
 		}
 	})
@@ -94,7 +94,7 @@ func TestWaitForTurn(t *testing.T) {
 // TestTurnWon: a batch that waited long for its turn, and then finds a place, keeps the turn.
 func TestTurnWon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		places, r := newCounted(), &room{writing: newTurn()}
+		places, p := newCounted(), &projectState{writing: newTurn()}
 		given := 0
 		slow := func(ctx context.Context) (func(), error) { // takes longer than a batch with a place waits
 			select {
@@ -105,7 +105,7 @@ func TestTurnWon(t *testing.T) {
 				return nil, context.Cause(ctx)
 			}
 		}
-		done, err := r.placedTurn(t.Context(), &Options{Enter: places.take, Turn: slow})
+		done, err := p.placedTurn(t.Context(), &Options{Enter: places.take, Turn: slow})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,12 +124,12 @@ func TestNoTurn(t *testing.T) {
 		"no place": func(take func(context.Context) (func(), error)) Options { return Options{Enter: refuse, Turn: take} },
 		"no turn":  func(take func(context.Context) (func(), error)) Options { return Options{Enter: take, Turn: refuse} },
 	} {
-		other, r := newCounted(), &room{writing: newTurn()}
+		other, p := newCounted(), &projectState{writing: newTurn()}
 		options := o(other.take)
-		if _, err := r.placedTurn(t.Context(), &options); !errors.Is(err, refused) {
+		if _, err := p.placedTurn(t.Context(), &options); !errors.Is(err, refused) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if len(other.turn)+len(r.writing) > 0 {
+		if len(other.turn)+len(p.writing) > 0 {
 			t.Errorf("%s: something is held", name)
 		}
 	}
@@ -139,16 +139,16 @@ func TestNoTurn(t *testing.T) {
 func TestGoneWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, after := range []time.Duration{patience / 2, time.Minute} {
-			places, turns, r := newCounted(), newCounted(), &room{writing: newTurn()}
+			places, turns, p := newCounted(), newCounted(), &projectState{writing: newTurn()}
 			if _, err := turns.take(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), after)
-			if _, err := r.placedTurn(ctx, &Options{Enter: places.take, Turn: turns.take}); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := p.placedTurn(ctx, &Options{Enter: places.take, Turn: turns.take}); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("gone after %v: %v", after, err)
 			}
 			cancel()
-			if len(places.turn)+len(r.writing) > 0 {
+			if len(places.turn)+len(p.writing) > 0 {
 				t.Errorf("gone after %v: something is held", after)
 			}
 		}

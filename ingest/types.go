@@ -133,14 +133,14 @@ type Values interface {
 
 // beginValues starts a batch with what others noted, and with whether all values are noted. They are not in a project that already has some, written by an
 // earlier version or another program. An ingester that does not write alone cannot know what others write.
-func (s *session) beginValues(ctx context.Context, r *room) error {
+func (s *session) beginValues(ctx context.Context, p *projectState) error {
 	values := s.options.Values
-	s.types.all = values != nil && r.alone && values.Known()
-	if values == nil || !r.alone {
+	s.types.all = values != nil && p.alone && values.Known()
+	if values == nil || !p.alone {
 		return nil
 	}
 	s.types.know(values.Changed())
-	if s.types.all || r.old {
+	if s.types.all || p.old {
 		return nil
 	}
 	empty, err := s.store.empty(ctx)
@@ -148,7 +148,7 @@ func (s *session) beginValues(ctx context.Context, r *room) error {
 		return fmt.Errorf("looking whether the project has anything: %w", err)
 	}
 	if !empty {
-		r.old = true
+		p.old = true
 		return nil
 	}
 	if err := values.Begin(ctx); err != nil {
