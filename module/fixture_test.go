@@ -16,8 +16,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
-	"github.com/caddy-analytics/caddy-analytics/clickhouse"
-	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
@@ -29,6 +27,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/materialize"
 	"github.com/caddy-analytics/caddy-analytics/module/runlog"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
@@ -78,7 +77,7 @@ func newWorld(tb testing.TB) *world {
 	w.rt = &runtime{
 		Executor: &execution.Executor{
 			Cache: results, Runs: background, Metrics: execution.NewMetrics(), Names: new(execution.Sightings),
-			Compiler: &execution.Compiler{Shards: warehouse.Only(nowhere(tb, nil))}, Settings: execution.Settings{QueryFresh: 5 * time.Minute},
+			Compiler: &execution.Compiler{Shards: warehouse.Only(warehousetest.Nowhere(tb, nil))}, Settings: execution.Settings{QueryFresh: 5 * time.Minute},
 			Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)),
 			Retain: func() (func(), bool) { return func() {}, true }, Reports: execution.Reports{Run: func(cache.Key, error) {}},
 		},
@@ -112,22 +111,6 @@ func (w *world) newImports(tb testing.TB) *importing {
 		}
 	})
 	return &importing{one, service, 1 << 20}
-}
-
-// nowhere returns a ClickHouse that does not answer, with tables that are known if a layout is given.
-func nowhere(tb testing.TB, layout *schema.Layout) *warehouse.Warehouse {
-	tb.Helper()
-	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default"}, zap.NewNop())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	house := warehouse.With(client, layout)
-	tb.Cleanup(func() {
-		if err := house.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return house
 }
 
 // placesFor returns the limits of places for a project's concurrency.

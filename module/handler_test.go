@@ -18,6 +18,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -281,7 +282,7 @@ func TestUpdateOfMaterializedEndpoint(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
-			w.rt.Shards = warehouse.Only(nowhere(t, schema.NativeLayout()))
+			w.rt.Shards = warehouse.Only(warehousetest.Nowhere(t, schema.NativeLayout()))
 			w.rt.Limits = execution.NewLimiter(Rate{Queries: tt.left, Per: time.Hour})
 			if _, err := w.rt.registry.CreateVariable(t.Context(), registry.NewVariable{Project: w.project.ID, Name: "x", Type: registry.VariableString}, began); err != nil {
 				t.Fatal(err)

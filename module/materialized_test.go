@@ -14,13 +14,14 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
 // newMaterialized returns an endpoint with a table that was filled when the world began.
 func (w *world) newMaterialized(tb testing.TB, query string, fresh time.Duration) *registry.Endpoint {
 	tb.Helper()
-	w.rt.Shards = warehouse.Only(nowhere(tb, schema.NativeLayout()))
+	w.rt.Shards = warehouse.Only(warehousetest.Nowhere(tb, schema.NativeLayout()))
 	e, err := w.rt.registry.CreateEndpoint(tb.Context(), registry.NewEndpoint{
 		Project: w.project.ID, Name: "e", Query: []byte(query), FreshnessSeconds: int(fresh.Seconds()), Table: registry.TableUpdate{On: new(true)},
 	}, began)

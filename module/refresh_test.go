@@ -12,13 +12,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
-	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 )
 
 // loseClickHouse gives the world a ClickHouse that is down, so that computing an answer fails with a 503.
@@ -30,16 +29,7 @@ func (w *world) loseClickHouse(tb testing.TB) {
 // loseTables is loseClickHouse for one whose tables are known.
 func (w *world) loseTables(tb testing.TB, known *schema.Layout) {
 	tb.Helper()
-	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default", DialTimeout: time.Second}, zap.NewNop())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	w.rt.Shards = warehouse.Only(warehouse.With(client, known))
+	w.rt.Shards = warehouse.Only(warehousetest.Nowhere(tb, known))
 }
 
 // told summarizes an answer of the query route.

@@ -69,13 +69,8 @@ func startOn(t *testing.T, store registry.Store, change func(*cohorts.Config)) *
 		}
 	})
 	s.project = int64(len(reg.Snapshot().Projects()))
-	if s.project > 0 {
-		return s
-	}
-	for last := projects.Add(1); s.project < last; s.project++ { // each test has a project of another number
-		if _, err := reg.CreateProject(t.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+	if s.project == 0 {
+		s.project = warehousetest.Projects(t, reg, &projects, 1)
 	}
 	return s
 }

@@ -45,13 +45,7 @@ var projects atomic.Int64
 func start(t *testing.T) *server {
 	t.Helper()
 	reg, house := warehousetest.Open(t, t.TempDir(), clickhouse.Config{DSN: engine.DSN()})
-	s := &server{registry: reg, warehouse: house}
-	for last := projects.Add(1); s.project < last; s.project++ { // each test has a project of another number
-		if _, err := reg.CreateProject(t.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return s
+	return &server{registry: reg, warehouse: house, project: warehousetest.Projects(t, reg, &projects, 1)}
 }
 
 // run starts the deleter of a server.

@@ -67,11 +67,8 @@ func startWith(t *testing.T, config clickhouse.Config) *server {
 		Places: admission.New(admission.Limits{Places: 8, Project: 4, Queue: 100}),
 		Retain: func() (func(), bool) { return func() {}, true }, Reports: execution.Reports{Run: func(cache.Key, error) {}},
 	}}
-	for last := projects.Add(1); s.project == nil || s.project.ID < last; { // each test has a project of another number
-		if s.project, err = reg.CreateProject(t.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	id := warehousetest.Projects(t, reg, &projects, 1)
+	s.project = reg.Snapshot().Project(id)
 	t.Cleanup(func() {
 		results.Close()
 		if err := s.Runs.Close(); err != nil {

@@ -93,14 +93,8 @@ func newSettledWorld(tb testing.TB, alone bool) *settledWorld {
 			}
 		}
 	})
-	last := projects.Add(2)
-	for w.other < last { // each test has projects of other numbers
-		p, err := reg.CreateProject(tb.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now())
-		if err != nil {
-			tb.Fatal(err)
-		}
-		w.project, w.other = w.other, p.ID
-	}
+	w.other = warehousetest.Projects(tb, reg, &projects, 2)
+	w.project = w.other - 1
 	return w
 }
 

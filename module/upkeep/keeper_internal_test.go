@@ -7,11 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
-	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
-	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -36,13 +33,7 @@ func TestRoundGoesOn(t *testing.T) {
 
 // TestCohortsAreRecalculatedOnce: while old events can't be removed, the cohorts of their project are not recomputed repeatedly.
 func TestCohortsAreRecalculatedOnce(t *testing.T) {
-	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default"}, zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	house := warehouse.With(client, schema.NativeLayout())
-	defer func() { _ = house.Close() }()
-	k := still(t, house)
+	k := still(t, warehousetest.Nowhere(t, schema.NativeLayout()))
 	p := create(t, k, "keeps events for 30 days", 30)
 	c, err := k.Registry.CreateCohort(t.Context(), registry.NewCohort{
 		Project: p.ID, CohortFields: registry.CohortFields{Filters: registry.To(json.RawMessage(`{"properties":{}}`))},

@@ -8,11 +8,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/values"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
@@ -33,12 +33,7 @@ func TestPanics(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default"}, zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	house := warehouse.With(client, schema.NativeLayout())
-	defer func() { _ = house.Close() }()
+	house := warehousetest.Nowhere(t, schema.NativeLayout())
 	var all, probed []int64
 	for range 2 {
 		p, err := reg.CreateProject(t.Context(), registry.NewProject{Name: "p"}, time.Now())

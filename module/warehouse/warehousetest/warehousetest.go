@@ -5,12 +5,14 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
@@ -56,6 +58,34 @@ func closeLater(tb testing.TB, closeIt func() error) {
 			tb.Error(err)
 		}
 	})
+}
+
+// Nowhere returns a warehouse whose ClickHouse does not answer, with tables that are known if a layout is given. It is closed when the test ends.
+func Nowhere(tb testing.TB, layout *schema.Layout) *warehouse.Warehouse {
+	tb.Helper()
+	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default", DialTimeout: time.Second}, zap.NewNop())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	house := warehouse.With(client, layout)
+	closeLater(tb, house.Close)
+	return house
+}
+
+// Projects creates projects in an empty registry until the last of them has a number that no other test with the same counter uses, so that tests share an
+// engine. It returns that number; the test may also use the n-1 before it.
+func Projects(tb testing.TB, reg *registry.Registry, used *atomic.Int64, n int64) int64 {
+	tb.Helper()
+	last := used.Add(n)
+	for {
+		p, err := reg.CreateProject(tb.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now())
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if p.ID >= last {
+			return p.ID
+		}
+	}
 }
 
 // InDoubt is a store that does each write of a record whose data contain Text, and then says that the write is in doubt.

@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
-	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api/endpoints/files"
@@ -17,6 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
+	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
@@ -42,15 +40,7 @@ func TestBusyProject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := clickhouse.Open(clickhouse.Config{DSN: "http://127.0.0.1:1/default"}, zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	house := warehousetest.Nowhere(t, schema.NativeLayout())
 	var sources []endpointfile.Source
 	for n := range 20 {
 		sources = append(sources, endpointfile.Source{Path: fmt.Sprintf("%d.yaml", n), Text: fmt.Sprintf("name: e%d\nquery: select %d as n\n", n, n)})
@@ -62,7 +52,7 @@ func TestBusyProject(t *testing.T) {
 	for name, queue := range map[string]int{"no place becomes free": 10, "the queue is full": 0} {
 		t.Run(name, func(t *testing.T) {
 			exec := &execution.Executor{
-				Compiler: &execution.Compiler{Shards: warehouse.Only(warehouse.With(client, schema.NativeLayout())), Registry: reg},
+				Compiler: &execution.Compiler{Shards: warehouse.Only(house), Registry: reg},
 				Places:   admission.New(admission.Limits{Places: 2, Project: 1, Queue: queue}), Limits: execution.NewLimiter(registry.Rate{}),
 			}
 			exec.Limits.Wait = 50 * time.Millisecond
