@@ -198,6 +198,9 @@ func (found *analysis) compiled(t tree, text string, params []Param, env Env) *C
 			out.Columns[i] = output.Name
 		}
 	}
+	if t.text != nil && env.PlainValues {
+		out.Row = insight.PlainRow(out.Columns)
+	}
 	return out
 }
 

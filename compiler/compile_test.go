@@ -54,6 +54,27 @@ func TestCompiledFacts(t *testing.T) {
 }
 
 // TestCompiledCohorts: a query reports the cohorts whose members it reads, wherever it uses them.
+// TestPlainRows: only rows of endpoints that have a column of breakdown values are changed.
+func TestPlainRows(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text        string
+		plain, want bool
+	}{
+		{"select event as breakdown_value from events", true, true},
+		{"select event as breakdown_value from events", false, false},
+		{"select event from events", true, false},
+	} {
+		compiled, err := compiler.Compile(&query.HogQL{Query: tt.text}, compiler.Env{Database: &schema.Database{Project: 7}, PlainValues: tt.plain})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := compiled.Row != nil; got != tt.want {
+			t.Errorf("rows of %q, plain %t, are changed: %t", tt.text, tt.plain, got)
+		}
+	}
+}
+
 func TestCompiledCohorts(t *testing.T) {
 	cohorts := schema.NewCohorts([]schema.Cohort{{ID: 5, Name: "a", Version: 1}, {ID: 6, Name: "b"}, {ID: 7, Static: true}, {ID: 8}}, false)
 	env := compiler.Env{Database: &schema.Database{Project: 1, Location: time.UTC, Cohorts: cohorts}, Now: compileNow}

@@ -1,7 +1,10 @@
 package insight
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,6 +56,56 @@ func plainList[T any](values []T) []any {
 		out[i] = PlainValue(values[i])
 	}
 	return out
+}
+
+// PlainRow returns a function that makes the values of the columns breakdown_value plain in a row of HogQL, a JSON array; nil if there is no such
+// column. Other than in insights, a value may be empty.
+func PlainRow(columns []string) func(row []byte) ([]byte, error) {
+	const column = "breakdown_value"
+	if !slices.Contains(columns, column) {
+		return nil
+	}
+	return func(row []byte) ([]byte, error) {
+		if !bytes.Contains(row, []byte(NullValue)) && !bytes.Contains(row, []byte(OtherValue)) {
+			return row, nil
+		}
+		var cells []json.RawMessage
+		if err := json.Unmarshal(row, &cells); err != nil {
+			return nil, fmt.Errorf("reading a row with breakdown values: %w", err)
+		}
+		for i := range min(len(cells), len(columns)) {
+			if columns[i] == column {
+				cells[i] = plainCell(cells[i])
+			}
+		}
+		out, err := json.Marshal(cells)
+		if err != nil {
+			return nil, fmt.Errorf("writing a row with breakdown values: %w", err)
+		}
+		return out, nil
+	}
+}
+
+// plainCell makes a text, and the texts in a list, plain.
+func plainCell(cell json.RawMessage) json.RawMessage {
+	var (
+		text string
+		list []json.RawMessage
+	)
+	switch {
+	case json.Unmarshal(cell, &text) == nil && text == NullValue:
+		return json.RawMessage("null")
+	case text == OtherValue:
+		return json.RawMessage(`"Other"`)
+	case json.Unmarshal(cell, &list) == nil && list != nil:
+		for i := range list {
+			list[i] = plainCell(list[i])
+		}
+		if out, err := json.Marshal(list); err == nil {
+			return out
+		}
+	}
+	return cell
 }
 
 // PlainLabel returns the label of a result in the form that endpoints show.

@@ -29,3 +29,28 @@ func TestPlainValue(t *testing.T) {
 		t.Errorf("the label is %q, want %q", got, want)
 	}
 }
+
+func TestPlainRow(t *testing.T) {
+	t.Parallel()
+	if insight.PlainRow([]string{"event", "breakdown_values"}) != nil {
+		t.Error("rows without breakdown values are changed")
+	}
+	plain := insight.PlainRow([]string{"event", "breakdown_value", "n", "breakdown_value"})
+	for _, tt := range []struct{ row, want string }{
+		{`["a", "", 1, "b"]`, `["a", "", 1, "b"]`},
+		{
+			`["` + insight.NullValue + `", "` + insight.NullValue + `", 18446744073709551615, "` + insight.OtherValue + `"]`,
+			`["` + insight.NullValue + `",null,18446744073709551615,"Other"]`,
+		},
+		{`["a", ["` + insight.OtherValue + `", "x", ["` + insight.NullValue + `", 2]], null, null]`, `["a",["Other","x",[null,2]],null,null]`},
+		{`["a", "is ` + insight.NullValue + `", 1.50, ""]`, `["a","is ` + insight.NullValue + `",1.50,""]`},
+	} {
+		got, err := plain([]byte(tt.row))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, string(got)); diff != "" {
+			t.Errorf("row %s (-want +got):\n%s", tt.row, diff)
+		}
+	}
+}
