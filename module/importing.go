@@ -7,12 +7,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/formats"
+	"github.com/caddy-analytics/caddy-analytics/module/admin"
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/imports"
@@ -31,7 +31,7 @@ type importing struct {
 type importer struct {
 	intake *intake.Intake
 	folder string // for files that have to be read from their end
-	runs   importRuns
+	runs   admin.ImportRuns
 	// The size limit for a file over HTTP that is compressed and has to be read from its end.
 	spool atomic.Int64
 }
@@ -153,49 +153,4 @@ func importReport(request imports.Request, report *ingest.Report, summary format
 		out.Learned = append(out.Learned, adminapi.Property{Project: request.Project, Type: l.Scope, Group: l.GroupTypeIndex, Name: l.Name, As: l.Type})
 	}
 	return out
-}
-
-// importRuns remembers the progress of recent imports by commands, for a command that is interrupted.
-type importRuns struct {
-	mu    sync.Mutex
-	byRun map[string]adminapi.ImportProgress
-	order []string
-}
-
-const (
-	maxRuns    = 100 // imports that are remembered
-	maxRunName = 100 // bytes of the name of one
-)
-
-// begin begins to remember an import by the name that its command gave it.
-func (r *importRuns) begin(name string) (progress func(line, events int), end func()) {
-	if name == "" || len(name) > maxRunName {
-		return func(int, int) {}, func() {}
-	}
-	set := func(change func(*adminapi.ImportProgress)) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.byRun == nil {
-			r.byRun = map[string]adminapi.ImportProgress{}
-		}
-		one, ok := r.byRun[name]
-		if !ok {
-			if r.order = append(r.order, name); len(r.order) > maxRuns {
-				delete(r.byRun, r.order[0])
-				r.order = r.order[1:]
-			}
-		}
-		change(&one)
-		r.byRun[name] = one
-	}
-	set(func(p *adminapi.ImportProgress) { p.Running = true })
-	return func(line, events int) { set(func(p *adminapi.ImportProgress) { p.Line, p.Events = line, events }) },
-		func() { set(func(p *adminapi.ImportProgress) { p.Running = false }) }
-}
-
-func (r *importRuns) of(name string) (adminapi.ImportProgress, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	one, ok := r.byRun[name]
-	return one, ok
 }

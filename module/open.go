@@ -82,6 +82,7 @@ func (a *App) open(ctx context.Context) (*runtime, error) {
 	if rt.backups, err = a.openBackups(rt, below.keys); err != nil {
 		return nil, err
 	}
+	rt.admin = rt.newAdmin()
 	return rt, nil
 }
 

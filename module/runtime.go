@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
+	"github.com/caddy-analytics/caddy-analytics/module/admin"
 	"github.com/caddy-analytics/caddy-analytics/module/alerts"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/capture"
@@ -51,6 +52,7 @@ type runtime struct {
 	fleet   *fleet // nil if the registry belongs to this server alone
 
 	backups   *backups.Backups
+	admin     *admin.Server
 	capturing *capturing
 	capture   *capture.Capture // the routes of SDKs
 

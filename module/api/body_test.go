@@ -2,11 +2,14 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 // TestReadBody checks what is refused before it is parsed as JSON.
@@ -95,5 +98,14 @@ func TestReadObjectOwnsItsFields(t *testing.T) {
 	}
 	if got := string(first["name"]); got != `"first"` {
 		t.Errorf("the name became %s", got)
+	}
+}
+
+// TestStalledBodyIsRefused: when the server gives up waiting for a body, it does not tell the client that its JSON is invalid.
+func TestStalledBodyIsRefused(t *testing.T) {
+	r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(strings.NewReader(`{"query"`), iotest.ErrReader(fmt.Errorf("reading: %w", os.ErrDeadlineExceeded))))
+	_, err := ReadBody(r)
+	if answer := ErrorOf(err); answer.Status != http.StatusRequestTimeout || answer.Code != "request_timeout" || answer.Header["Connection"] != "close" {
+		t.Errorf("answered %d %s", answer.Status, answer.Detail)
 	}
 }

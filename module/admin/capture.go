@@ -1,4 +1,4 @@
-package module
+package admin
 
 import (
 	"net/http"
@@ -8,50 +8,49 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-func adminListCaptureTokens(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	snap := rt.registry.Snapshot()
-	project, err := adminProject(snap, r.PathValue("id"))
+func (s *Server) listCaptureTokens(_ http.ResponseWriter, r *http.Request) (any, error) {
+	snap := s.Registry.Snapshot()
+	project, err := projectOf(snap, r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
 	return recordCaptureTokens(snap, project.ID), nil
 }
 
-func adminRotateCaptureToken(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	project, err := adminProject(rt.registry.Snapshot(), r.PathValue("id"))
+func (s *Server) rotateCaptureToken(_ http.ResponseWriter, r *http.Request) (any, error) {
+	project, err := projectOf(s.Registry.Snapshot(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	if _, err := rt.registry.RotateCaptureToken(r.Context(), project.ID, time.Now()); err != nil {
+	if _, err := s.Registry.RotateCaptureToken(r.Context(), project.ID, time.Now()); err != nil {
 		return nil, err
 	}
-	return recordCaptureTokens(rt.registry.Snapshot(), project.ID), nil
+	return recordCaptureTokens(s.Registry.Snapshot(), project.ID), nil
 }
 
-func adminRevokeCaptureToken(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	project, err := adminProject(rt.registry.Snapshot(), r.PathValue("id"))
+func (s *Server) revokeCaptureToken(_ http.ResponseWriter, r *http.Request) (any, error) {
+	project, err := projectOf(s.Registry.Snapshot(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	if err := rt.registry.RevokeCaptureToken(r.Context(), project.ID, r.PathValue("token")); err != nil {
+	if err := s.Registry.RevokeCaptureToken(r.Context(), project.ID, r.PathValue("token")); err != nil {
 		return nil, err
 	}
-	return recordCaptureTokens(rt.registry.Snapshot(), project.ID), nil
+	return recordCaptureTokens(s.Registry.Snapshot(), project.ID), nil
 }
 
-func adminCaptureStatus(rt *runtime, _ http.ResponseWriter, _ *http.Request) (any, error) {
-	c := rt.capturing
-	waiting, delivered := c.logs.Stats(), c.logs.Status()
+func (s *Server) captureStatus(_ http.ResponseWriter, _ *http.Request) (any, error) {
+	waiting, delivered := s.Captured.Stats(), s.Captured.Status()
 	status := adminapi.CaptureStatus{
 		Waiting: waiting.Events, Bytes: waiting.Bytes, MaxBytes: waiting.MaxBytes, Lag: delivered.Lag.Seconds(), Failing: delivered.Failing,
-		Accepted: c.counters.Events.Load(), Refused: map[string]int64{}, Delivered: delivered.Delivered, SetAside: delivered.SetAside,
+		Accepted: s.Counters.Events.Load(), Refused: map[string]int64{}, Delivered: delivered.Delivered, SetAside: delivered.SetAside,
 	}
-	c.counters.Refused(func(reason string, requests int64) {
+	s.Counters.Refused(func(reason string, requests int64) {
 		if requests > 0 {
 			status.Refused[reason] = requests
 		}
 	})
-	for _, one := range c.logs.All() {
+	for _, one := range s.Captured.All() {
 		waiting, delivered := one.Journal.Stats(), one.Delivery.Status()
 		aside := ""
 		if waiting.Aside > 0 {

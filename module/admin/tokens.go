@@ -1,4 +1,4 @@
-package module
+package admin
 
 import (
 	"net/http"
@@ -7,12 +7,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/adminapi"
 )
 
-func adminRotateTokens(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	body, err := readAdmin[adminapi.RotateTokens](r)
+func (s *Server) rotateTokens(_ http.ResponseWriter, r *http.Request) (any, error) {
+	body, err := readBody[adminapi.RotateTokens](r)
 	if err != nil {
 		return nil, err
 	}
-	secret, err := rt.registry.RotateTokenSecret(r.Context(), body.Project, body.Revoke, time.Now())
+	secret, err := s.Registry.RotateTokenSecret(r.Context(), body.Project, body.Revoke, time.Now())
 	if err != nil {
 		return nil, err // the error says what was being done
 	}

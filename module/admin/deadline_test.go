@@ -1,4 +1,4 @@
-package module
+package admin
 
 import (
 	"bufio"
@@ -9,22 +9,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
-
-	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
-
-// TestStalledBodyIsRefused: when the server gives up waiting for a body, it does not tell the client that its JSON is invalid.
-func TestStalledBodyIsRefused(t *testing.T) {
-	r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(strings.NewReader(`{"query"`), iotest.ErrReader(fmt.Errorf("reading: %w", os.ErrDeadlineExceeded))))
-	_, err := api.ReadBody(r)
-	if answer := api.ErrorOf(err); answer.Status != http.StatusRequestTimeout || answer.Code != "request_timeout" || answer.Header["Connection"] != "close" {
-		t.Errorf("answered %d %s", answer.Status, answer.Detail)
-	}
-}
 
 // TestStallLimitedBody sends stalling and slow bodies over a connection of their own.
 func TestStallLimitedBody(t *testing.T) {

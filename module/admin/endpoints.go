@@ -1,4 +1,4 @@
-package module
+package admin
 
 import (
 	"context"
@@ -10,18 +10,18 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/endpointfile"
 )
 
-// adminEndpointFiles plans the changes of files, and with the action apply makes them.
-func adminEndpointFiles(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
+// endpointFiles plans the changes of files, and with the action apply makes them.
+func (s *Server) endpointFiles(_ http.ResponseWriter, r *http.Request) (any, error) {
 	action := r.PathValue("action")
 	if action != "plan" && action != "apply" {
 		return nil, badRequest("endpoint files can be planned or applied, not %q", action)
 	}
-	body, err := readAdmin[adminapi.EndpointFiles](r)
+	body, err := readBody[adminapi.EndpointFiles](r)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	plan, err := rt.readAndPlan(r.Context(), body, now)
+	plan, err := s.readAndPlan(r.Context(), body, now)
 	if mistakes := endpointfile.Mistakes(err); mistakes != nil {
 		return adminapi.FilesReport{Mistakes: mistakes}, nil
 	}
@@ -33,21 +33,21 @@ func adminEndpointFiles(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 		return report, nil
 	}
 	report.Applied = true
-	return report, rt.files().Apply(r.Context(), plan, now)
+	return report, s.Files.Apply(r.Context(), plan, now)
 }
 
-func (rt *runtime) readAndPlan(ctx context.Context, body adminapi.EndpointFiles, now time.Time) (*files.Plan, error) {
+func (s *Server) readAndPlan(ctx context.Context, body adminapi.EndpointFiles, now time.Time) (*files.Plan, error) {
 	parsed, err := endpointfile.ParseAll(body.Files)
 	if err != nil {
 		return nil, err // mistakes in files, which name the files
 	}
-	return rt.files().Plan(ctx, body.Project, parsed, body.Prune, now)
+	return s.Files.Plan(ctx, body.Project, parsed, body.Prune, now)
 }
 
-// adminExportEndpoints returns the endpoints of a project as files.
-func adminExportEndpoints(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	snap := rt.registry.Snapshot()
-	project, err := adminProject(snap, r.URL.Query().Get("project"))
+// exportEndpoints returns the endpoints of a project as files.
+func (s *Server) exportEndpoints(_ http.ResponseWriter, r *http.Request) (any, error) {
+	snap := s.Registry.Snapshot()
+	project, err := projectOf(snap, r.URL.Query().Get("project"))
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package module
+package admin
 
 import (
 	"fmt"
@@ -23,9 +23,9 @@ func recordAlert(a *registry.Alert) adminapi.Alert {
 	return r
 }
 
-func adminListAlerts(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	snap := rt.registry.Snapshot()
-	project, err := adminProject(snap, r.URL.Query().Get("project"))
+func (s *Server) listAlerts(_ http.ResponseWriter, r *http.Request) (any, error) {
+	snap := s.Registry.Snapshot()
+	project, err := projectOf(snap, r.URL.Query().Get("project"))
 	if err != nil {
 		return nil, err
 	}
@@ -36,23 +36,23 @@ func adminListAlerts(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, 
 	return map[string]any{"alerts": records}, nil
 }
 
-// adminCheckAlert makes an alert be checked now, whenever it is due.
-func adminCheckAlert(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	project, err := adminProject(rt.registry.Snapshot(), r.URL.Query().Get("project"))
+// checkAlert makes an alert be checked now, whenever it is due.
+func (s *Server) checkAlert(_ http.ResponseWriter, r *http.Request) (any, error) {
+	project, err := projectOf(s.Registry.Snapshot(), r.URL.Query().Get("project"))
 	if err != nil {
 		return nil, err
 	}
-	known := rt.registry.Snapshot().Alert(project.ID, r.PathValue("id"))
+	known := s.Registry.Snapshot().Alert(project.ID, r.PathValue("id"))
 	switch {
 	case known == nil:
 		return nil, fmt.Errorf("alert %s of project %d: %w", r.PathValue("id"), project.ID, registry.ErrNotFound)
 	case !known.Enabled:
 		return nil, badRequest("the alert is disabled: it is not checked")
 	}
-	a, err := rt.registry.AskAlertCheck(r.Context(), project.ID, known.ID)
+	a, err := s.Registry.AskAlertCheck(r.Context(), project.ID, known.ID)
 	if err != nil {
 		return nil, err
 	}
-	rt.alerts.Look()
+	s.Alerts.Look()
 	return recordAlert(a), nil
 }

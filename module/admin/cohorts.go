@@ -1,4 +1,4 @@
-package module
+package admin
 
 import (
 	"fmt"
@@ -19,15 +19,15 @@ func recordCohort(c *registry.Cohort) adminapi.Cohort {
 	}
 }
 
-// adminCreateCohort creates a cohort. If another product fills the tables, the operator must give the cohort's id there: an id of our own could
+// createCohort creates a cohort. If another product fills the tables, the operator must give the cohort's id there: an id of our own could
 // belong to another cohort.
-func adminCreateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	body, err := readAdmin[adminapi.CohortFields](r)
+func (s *Server) createCohort(_ http.ResponseWriter, r *http.Request) (any, error) {
+	body, err := readBody[adminapi.CohortFields](r)
 	if err != nil {
 		return nil, err
 	}
 	if body.ID == 0 {
-		layout, err := rt.Shards.Of(body.Project).Layout(r.Context())
+		layout, err := s.Shards.Of(body.Project).Layout(r.Context())
 		if err != nil {
 			return nil, err
 		}
@@ -38,7 +38,7 @@ func adminCreateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 	if err := checkCohortName(body.Name); err != nil {
 		return nil, err
 	}
-	c, err := rt.registry.CreateCohort(r.Context(), registry.NewCohort{
+	c, err := s.Registry.CreateCohort(r.Context(), registry.NewCohort{
 		Project: body.Project, ID: body.ID, CohortFields: registry.CohortFields{Name: registry.To(&body.Name), Static: registry.To(true)},
 	}, time.Now())
 	if err != nil {
@@ -47,9 +47,9 @@ func adminCreateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any
 	return recordCohort(c), nil
 }
 
-func adminListCohorts(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	snap := rt.registry.Snapshot()
-	project, err := adminProject(snap, r.URL.Query().Get("project"))
+func (s *Server) listCohorts(_ http.ResponseWriter, r *http.Request) (any, error) {
+	snap := s.Registry.Snapshot()
+	project, err := projectOf(snap, r.URL.Query().Get("project"))
 	if err != nil {
 		return nil, err
 	}
@@ -64,74 +64,74 @@ func noCohort(project, id int64) error {
 	return fmt.Errorf("cohort %d of project %d: %w", id, project, registry.ErrNotFound)
 }
 
-func adminRenameCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	body, err := readAdmin[adminapi.CohortFields](r)
+func (s *Server) renameCohort(_ http.ResponseWriter, r *http.Request) (any, error) {
+	body, err := readBody[adminapi.CohortFields](r)
 	if err != nil {
 		return nil, err
 	}
-	id, err := adminCohort(r)
+	id, err := cohortID(r)
 	if err != nil {
 		return nil, err
 	}
 	if err := checkCohortName(body.Name); err != nil {
 		return nil, err
 	}
-	if rt.registry.Snapshot().Cohort(body.Project, id) == nil {
+	if s.Registry.Snapshot().Cohort(body.Project, id) == nil {
 		return nil, noCohort(body.Project, id)
 	}
-	c, err := rt.registry.UpdateCohort(r.Context(), body.Project, id, registry.CohortFields{Name: registry.To(&body.Name)}, time.Now())
+	c, err := s.Registry.UpdateCohort(r.Context(), body.Project, id, registry.CohortFields{Name: registry.To(&body.Name)}, time.Now())
 	if err != nil {
 		return nil, err
 	}
 	return recordCohort(c), nil
 }
 
-func adminDeleteCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	project, err := adminProject(rt.registry.Snapshot(), r.URL.Query().Get("project"))
+func (s *Server) deleteCohort(_ http.ResponseWriter, r *http.Request) (any, error) {
+	project, err := projectOf(s.Registry.Snapshot(), r.URL.Query().Get("project"))
 	if err != nil {
 		return nil, err
 	}
-	id, err := adminCohort(r)
+	id, err := cohortID(r)
 	if err != nil {
 		return nil, err
 	}
-	if rt.registry.Snapshot().Cohort(project.ID, id) == nil {
+	if s.Registry.Snapshot().Cohort(project.ID, id) == nil {
 		return nil, noCohort(project.ID, id)
 	}
 	deleted := registry.CohortFields{Deleted: registry.To(true), Check: func(now *registry.Snapshot, c *registry.Cohort) error {
-		if err := rt.references.Of(now, c.Project).RefuseDeletion(c.ID, nil); err != nil {
+		if err := s.References.Of(now, c.Project).RefuseDeletion(c.ID, nil); err != nil {
 			return badRequest("%s", api.ErrorOf(err).Detail)
 		}
 		return nil
 	}}
-	if _, err := rt.registry.UpdateCohort(r.Context(), project.ID, id, deleted, time.Now()); err != nil {
+	if _, err := s.Registry.UpdateCohort(r.Context(), project.ID, id, deleted, time.Now()); err != nil {
 		return nil, err
 	}
 	return map[string]any{"id": id, "project": project.ID, "deleted": true}, nil
 }
 
-// adminRecalculateCohort makes the members of a cohort be computed again, however old they are.
-func adminRecalculateCohort(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	project, err := adminProject(rt.registry.Snapshot(), r.URL.Query().Get("project"))
+// recalculateCohort makes the members of a cohort be computed again, however old they are.
+func (s *Server) recalculateCohort(_ http.ResponseWriter, r *http.Request) (any, error) {
+	project, err := projectOf(s.Registry.Snapshot(), r.URL.Query().Get("project"))
 	if err != nil {
 		return nil, err
 	}
-	id, err := adminCohort(r)
+	id, err := cohortID(r)
 	if err != nil {
 		return nil, err
 	}
-	known := rt.registry.Snapshot().Cohort(project.ID, id)
+	known := s.Registry.Snapshot().Cohort(project.ID, id)
 	switch {
 	case known == nil:
 		return nil, noCohort(project.ID, id)
 	case known.Static:
 		return nil, badRequest("cohort %d is static: its members are not computed", id)
 	}
-	c, err := rt.registry.UpdateCohort(r.Context(), project.ID, id, registry.CohortFields{Calculate: true}, time.Now())
+	c, err := s.Registry.UpdateCohort(r.Context(), project.ID, id, registry.CohortFields{Calculate: true}, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	rt.cohorts.Calculate(project.ID, id)
+	s.Cohorts.Calculate(project.ID, id)
 	return recordCohort(c), nil
 }
 
@@ -143,8 +143,8 @@ func checkCohortName(name string) error {
 	return nil
 }
 
-// adminCohort returns the id of the cohort that a request is about.
-func adminCohort(r *http.Request) (int64, error) {
+// cohortID returns the id of the cohort that a request is about.
+func cohortID(r *http.Request) (int64, error) {
 	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 	if err != nil {
 		return 0, badRequest("%q is not the number of a cohort", r.PathValue("id"))

@@ -1,4 +1,4 @@
-package module
+package admin
 
 import (
 	"fmt"
@@ -17,24 +17,24 @@ import (
 // maxNamed is how many people one command deletes at most.
 const maxNamed = 1000
 
-func (rt *runtime) recordDeletion(d *registry.Deletion) adminapi.Deletion {
+func (s *Server) recordDeletion(d *registry.Deletion) adminapi.Deletion {
 	out := adminapi.Deletion{
 		ID: d.ID, Project: d.Project, Person: d.Person, Gone: d.Gone, Events: d.Events, DistinctIDs: d.DistinctIDs, EventCount: d.EventCount,
 		RequestedAt: d.RequestedAt, HiddenAt: api.OrNil(d.HiddenAt), ErasedAt: api.OrNil(d.ErasedAt),
 	}
 	if out.ErasedAt == nil && out.HiddenAt != nil {
-		out.EraseAt = new(d.HiddenAt.Add(rt.deleter.Delay))
+		out.EraseAt = new(d.HiddenAt.Add(s.Deleter.Delay))
 	}
 	return out
 }
 
-// adminDeletePersons deletes people by their ids or distinct ids.
-func adminDeletePersons(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	body, err := readAdmin[adminapi.DeletePersons](r)
+// deletePersons deletes people by their ids or distinct ids.
+func (s *Server) deletePersons(_ http.ResponseWriter, r *http.Request) (any, error) {
+	body, err := readBody[adminapi.DeletePersons](r)
 	if err != nil {
 		return nil, err
 	}
-	project, err := adminProject(rt.registry.Snapshot(), strconv.FormatInt(body.Project, 10))
+	project, err := projectOf(s.Registry.Snapshot(), strconv.FormatInt(body.Project, 10))
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func adminDeletePersons(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 			asked.Who.Persons = append(asked.Who.Persons, id)
 		}
 	}
-	done, err := rt.deleter.Delete(r.Context(), asked)
+	done, err := s.Deleter.Delete(r.Context(), asked)
 	if err != nil {
 		return nil, err
 	}
@@ -62,29 +62,29 @@ func adminDeletePersons(rt *runtime, _ http.ResponseWriter, r *http.Request) (an
 	}
 	out := adminapi.Deletions{Deletions: []adminapi.Deletion{}}
 	for _, d := range done {
-		out.Deletions = append(out.Deletions, rt.recordDeletion(d))
+		out.Deletions = append(out.Deletions, s.recordDeletion(d))
 	}
 	return out, nil
 }
 
-func adminListDeletions(rt *runtime, _ http.ResponseWriter, r *http.Request) (any, error) {
-	snap := rt.registry.Snapshot()
-	project, err := adminProject(snap, r.URL.Query().Get("project"))
+func (s *Server) listDeletions(_ http.ResponseWriter, r *http.Request) (any, error) {
+	snap := s.Registry.Snapshot()
+	project, err := projectOf(snap, r.URL.Query().Get("project"))
 	if err != nil {
 		return nil, err
 	}
 	out := adminapi.Deletions{Deletions: []adminapi.Deletion{}}
 	for _, d := range snap.Deletions(project.ID) {
-		out.Deletions = append(out.Deletions, rt.recordDeletion(d))
+		out.Deletions = append(out.Deletions, s.recordDeletion(d))
 	}
 	return out, nil
 }
 
-// adminErase erases deleted data now, and waits until nothing of it is on the disk.
-func adminErase(rt *runtime, w http.ResponseWriter, r *http.Request) (any, error) {
+// erase erases deleted data now, and waits until nothing of it is on the disk.
+func (s *Server) erase(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("lifting the read deadline: %w", err)
 	}
-	erased, err := rt.deleter.EraseNow(r.Context())
+	erased, err := s.Deleter.EraseNow(r.Context())
 	return adminapi.Erased{Erased: erased}, err
 }
