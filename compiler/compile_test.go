@@ -53,7 +53,6 @@ func TestCompiledFacts(t *testing.T) {
 	}
 }
 
-// TestCompiledCohorts: a query reports the cohorts whose members it reads, wherever it uses them.
 // TestPlainRows: only rows of endpoints that have a column of breakdown values are changed.
 func TestPlainRows(t *testing.T) {
 	t.Parallel()
@@ -75,6 +74,7 @@ func TestPlainRows(t *testing.T) {
 	}
 }
 
+// TestCompiledCohorts: a query reports the cohorts whose members it reads, wherever it uses them.
 func TestCompiledCohorts(t *testing.T) {
 	cohorts := schema.NewCohorts([]schema.Cohort{{ID: 5, Name: "a", Version: 1}, {ID: 6, Name: "b"}, {ID: 7, Static: true}, {ID: 8}}, false)
 	env := compiler.Env{Database: &schema.Database{Project: 1, Location: time.UTC, Cohorts: cohorts}, Now: compileNow}

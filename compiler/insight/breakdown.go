@@ -58,11 +58,13 @@ func plainList[T any](values []T) []any {
 	return out
 }
 
-// PlainRow returns a function that makes the values of the columns breakdown_value plain in a row of HogQL, a JSON array; nil if there is no such
+// PlainColumn is the name of the columns of HogQL in which endpoints show plain values.
+const PlainColumn = "breakdown_value"
+
+// PlainRow returns a function that makes the values of the columns PlainColumn plain in a row of HogQL, a JSON array; nil if there is no such
 // column. Other than in insights, a value may be empty.
 func PlainRow(columns []string) func(row []byte) ([]byte, error) {
-	const column = "breakdown_value"
-	if !slices.Contains(columns, column) {
+	if !slices.Contains(columns, PlainColumn) {
 		return nil
 	}
 	return func(row []byte) ([]byte, error) {
@@ -74,7 +76,7 @@ func PlainRow(columns []string) func(row []byte) ([]byte, error) {
 			return nil, fmt.Errorf("reading a row with breakdown values: %w", err)
 		}
 		for i := range min(len(cells), len(columns)) {
-			if columns[i] == column {
+			if columns[i] == PlainColumn {
 				cells[i] = plainCell(cells[i])
 			}
 		}

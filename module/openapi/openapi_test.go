@@ -187,6 +187,18 @@ func TestTypes(t *testing.T) {
 	}
 }
 
+// TestBreakdownValues: runs show null in a column of breakdown values in place of PostHog's text for a missing one, whatever its type.
+func TestBreakdownValues(t *testing.T) {
+	doc := openapi.One(&openapi.Endpoint{
+		Project: 1, Name: "e", Version: 1, Columns: []openapi.Column{{Name: "breakdown_value", Type: "String"}, {Name: "a", Type: "String"}},
+	}, site)
+	for name, want := range map[string]bool{"breakdown_value": true, "a": false} {
+		if got := doc.Components.Schemas["ERow"].Value.Properties[name].Value.Nullable; got != want {
+			t.Errorf("%s may be null: %t, want %t", name, got, want)
+		}
+	}
+}
+
 // TestWideAsText: integers of more than 53 bits are strings, and the operations request that.
 func TestWideAsText(t *testing.T) {
 	doc := openapi.One(&openapi.Endpoint{

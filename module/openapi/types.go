@@ -7,6 +7,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/internal/chtype"
 	"github.com/caddy-analytics/caddy-analytics/module/rows"
 )
@@ -19,6 +20,13 @@ type cell struct {
 
 // cellOf returns the cell of a column (contract: hogql.md, section 1). Columns of unknown type may hold anything.
 func (w *writer) cellOf(c Column) cell {
+	if c.Name == insight.PlainColumn {
+		return nullable(w.typeOf(c))
+	}
+	return w.typeOf(c)
+}
+
+func (w *writer) typeOf(c Column) cell {
 	if c.Type != "" {
 		return w.typed(c.Type)
 	}
