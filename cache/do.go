@@ -155,7 +155,7 @@ func (c *Cache) stored(key Key) *Entry {
 // Do returns the result of a key under a policy: the stored one, or one that load computes. Calls for the
 // same key share a computation, which is canceled when no caller waits for it any longer.
 //
-// The error is that of load, the cause of ctx, ErrClosed, or a *panics.Error if load panicked. Errors are
+// The error is that of load, the cause of ctx, ErrClosed, or a *panics.Error if load panicked or exited its goroutine. Errors are
 // never stored. If load's error is an outage and a result no older than the fresh and stale time together
 // is stored, Do returns that result with status StaleError.
 func (c *Cache) Do(ctx context.Context, key Key, p Policy, load Load) (Answer, error) {

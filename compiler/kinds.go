@@ -133,7 +133,7 @@ func (r insightRow[Q, A]) kind() Kind {
 		if err != nil {
 			return tree{}, err
 		}
-		return tree{query: b.Query, pieces: b.Pieces, answer: Compiled{Shape: b.Shape, Moment: b.Moment}}, nil
+		return tree{query: b.Query, pieces: b.Pieces, answer: Compiled{Shape: b.Shape, ByClock: b.ByClock}}, nil
 	}
 	if r.choices != nil {
 		k.choices = func(q query.Insight, w *insight.World) (*insight.Built, error) { return r.choices(q.(Q), w) }
@@ -176,7 +176,7 @@ func (r answerRow[Q]) kind() Kind {
 			if err != nil {
 				return tree{}, err
 			}
-			return tree{query: b.Query, answer: Compiled{Shape: b.Shape, Moment: b.Moment}}, nil
+			return tree{query: b.Query, answer: Compiled{Shape: b.Shape, ByClock: b.ByClock}}, nil
 		},
 		table: func(_ query.Node, results []byte) ([][]string, error) { return r.table(results) },
 	}

@@ -102,7 +102,7 @@ func (s *session) bad(line int, reason error) {
 	}
 }
 
-// leftOut counts a property for which its person or group has no state.
+// leftOut counts a property for which its person or group has no room.
 func (s *session) leftOut(line int) {
 	s.report.LeftOut++
 	if s.report.LeftOutAt == 0 {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A share is kept over a reload if its key stays the same, and replaced otherwise. The first word of a key names the share in logs. A key that begins or ends
-// with another one also depends on the settings of that.
+// A share is kept over a reload if its key stays the same, and replaced otherwise. The first word of a key names the share in logs. A key that contains
+// that of another share, or is made of it, is replaced with it.
 
 // baseKeys are the keys of shares that do not depend on where the rows are.
 type baseKeys struct {

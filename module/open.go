@@ -35,7 +35,7 @@ type stores struct {
 	folder   *datafolder.Folder
 	engine   *embedded.Engine // nil with a ClickHouse server
 	registry *registry.Registry
-	source   string // see execution.Executor
+	source   string // see execution.Peering
 	fleet    *fleet // nil if the registry belongs to this server alone
 	shards   *warehouse.Shards
 	places   *admission.Scheduler

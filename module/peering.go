@@ -171,7 +171,7 @@ type fleetConfig struct {
 
 	name           string // of this server: its cursors begin with it
 	identity       *peers.Identity
-	source         string // see execution.Executor
+	source         string // see execution.Peering
 	board          nodes.Board
 	every, silence time.Duration // see nodes.Config and peers.Config; 0 for their defaults
 	now            func() time.Time

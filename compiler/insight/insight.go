@@ -56,8 +56,8 @@ type Built struct {
 	Shape func(rows iter.Seq[[]byte]) (*Answer, error)
 	// Pieces is the same query cut into pieces of time; nil if the pieces would depend on each other.
 	Pieces *Pieces
-	// Moment reports whether the clock decides which rows are shown, so that the answer may change while the data stay the same.
-	Moment bool
+	// ByClock reports whether the clock decides which rows are shown, so that the answer may change while the data stay the same.
+	ByClock bool
 }
 
 // Answer is the answer of an insight (contract: api.md, section 1.5).

@@ -1,4 +1,4 @@
-// Package ingesttest helps tests to import.
+// Package ingesttest makes readers of records for tests.
 package ingesttest
 
 import (

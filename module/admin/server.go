@@ -1,5 +1,5 @@
-// Package admin answers the operator's commands on Caddy's admin address: the routes below /analytics/, whose bodies are the types of package adminapi.
-// It is given what it works with, and knows neither the config nor how to open anything.
+// Package admin answers the operator's commands on Caddy's admin address: the routes below /analytics/. Commands know their bodies as the types of package
+// adminapi. It is given what it works with, and knows neither the config nor how to open anything.
 package admin
 
 import (

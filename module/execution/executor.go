@@ -37,7 +37,7 @@ type Executor struct {
 	Reports Reports
 }
 
-// Peering is what results are shared with other servers by.
+// Peering is how results are shared with other servers.
 type Peering struct {
 	// Peers are the other servers that results are asked of; nil for none. Hops tracks the requests in flight.
 	Peers Peers
@@ -58,7 +58,7 @@ type Settings struct {
 
 // Reports log what callers are not told of.
 type Reports struct {
-	// Run logs the failure of a background run that is not its caller's fault.
+	// Run logs the failure of a background run that is not its caller's fault. It is never nil.
 	Run func(key cache.Key, err error)
 	// Table logs that a run could not read the table of its version; nil: it is not logged.
 	Table func(q *Query, err error)

@@ -66,7 +66,7 @@ type PeerRequest struct {
 	Key string `json:"key,omitempty"`
 	// Revision is the registry's revision with which the request was understood.
 	Revision uint64 `json:"revision"`
-	// Source is what this server's results depend on: a server with another source would return other rows. See Executor.Source.
+	// Source is what this server's results depend on: a server with another source would return other rows. See [Peering].
 	Source string     `json:"source,omitempty"`
 	Caller PeerCaller `json:"caller"`
 	Recipe Recipe     `json:"recipe"`

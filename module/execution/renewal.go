@@ -27,7 +27,7 @@ type Renewal struct {
 
 // basisOf returns the basis, still without the data, of a query compiled at a given time; nil if the rows may change while the data stay the same.
 func (x *Computation) basisOf(ctx context.Context, compiled *compiler.Compiled, at time.Time) *basis {
-	if compiled.Reads.Volatile || x.query.Held != nil || compiled.Moment {
+	if compiled.Reads.Volatile || x.query.Held != nil || compiled.ByClock {
 		return nil
 	}
 	params, err := x.timeless(ctx, compiled, at)

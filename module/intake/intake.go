@@ -25,7 +25,7 @@ type Intake struct {
 	Registry *registry.Registry
 	Shards   *warehouse.Shards
 	Places   *admission.Scheduler
-	// Cache is what Change and Learned make forget answers of before. Options, Deliver and Recount don't use it.
+	// Cache holds the answers that Change and Learned drop. Options, Deliver and Recount don't use it.
 	Cache *cache.Cache
 	// Calculate starts the calculation that a computed cohort waits for. Only Recount uses it.
 	Calculate func(project, cohort int64)

@@ -176,8 +176,8 @@ func TestUntil(t *testing.T) {
 		if got := insighttest.Shape(t, built, row).Until; !got.Equal(want) {
 			t.Errorf("%s: until %v, want %v", filter, got, want)
 		}
-		if built.Moment == want.IsZero() {
-			t.Errorf("%s: the clock decides about rows: %v", filter, built.Moment)
+		if built.ByClock == want.IsZero() {
+			t.Errorf("%s: the clock decides about rows: %v", filter, built.ByClock)
 		}
 	}
 }

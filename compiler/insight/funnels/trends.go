@@ -98,7 +98,7 @@ func (b *builder) trends() (*insight.Built, error) {
 		q.Limit = &hogql.Limit{N: insight.Const(int64(min(limit, maxPoints)))}
 	}
 	q.Columns = append(q.Columns, b.earliest()...)
-	return &insight.Built{Query: q, Shape: b.shapeTrends, Moment: b.q.HideIncomplete}, nil
+	return &insight.Built{Query: q, Shape: b.shapeTrends, ByClock: b.q.HideIncomplete}, nil
 }
 
 // curve is a series of rates (contract: funnels.md, section 11).
