@@ -53,8 +53,6 @@ type Env struct {
 	DisplayNames []string
 	// PlainValues asks for breakdown values as endpoints show them: null and "Other" in place of PostHog's sentinels.
 	PlainValues bool
-	// ManyValues asks for as many breakdown values as endpoints show, regardless of the query's own limit: see insight.ManyValues.
-	ManyValues bool
 	// AllValues asks for every breakdown value of trends, ignoring their limit.
 	AllValues bool
 	// Expired is called about once per millisecond of work. If it returns an error, the compile stops and returns that error. Callers use it to
@@ -71,7 +69,7 @@ var ErrTooSlow error = diag.New(diag.QueryError, diag.Span{}, "Compiling the que
 func (e *Env) world() *insight.World {
 	return &insight.World{
 		Database: e.Database, Now: e.Now, TestAccounts: e.TestAccounts, Actions: e.Actions, PathCleaning: e.PathCleaning, DisplayNames: e.DisplayNames,
-		PlainValues: e.PlainValues, ManyValues: e.ManyValues, AllValues: e.AllValues, Spend: e.spend,
+		PlainValues: e.PlainValues, AllValues: e.AllValues, Spend: e.spend,
 	}
 }
 

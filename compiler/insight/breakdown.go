@@ -21,16 +21,6 @@ const (
 	OtherValue = "$$_posthog_breakdown_other_$$"
 )
 
-// ManyValues is how many values a breakdown of an endpoint has at most, whatever limit its query sets, as in PostHog. It has fewer if its answer would
-// exceed MaxResult, but at least as many as the query asks for. The others share the rest, which is shown even if the query hides it.
-const ManyValues = 10_000
-
-// MaxResult is about how many bytes the results of an endpoint with many breakdown values may have. Those of any query have at most 64 MiB.
-const MaxResult = 60 << 20
-
-// Within returns the number of breakdown values for endpoints if there is room for some: at most ManyValues, at least limit, the query's own number.
-func Within(room, limit int) int { return max(limit, min(room, ManyValues)) }
-
 // PlainValue returns the value of a breakdown in the form that endpoints show (PostHog API, section 5.4): null for a missing or empty
 // value, "Other" for the rest.
 func PlainValue(value any) any {

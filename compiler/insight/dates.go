@@ -193,18 +193,6 @@ func (r Range) Since(earliest time.Time) (Range, error) {
 	return r, r.check()
 }
 
-// Most returns the number of buckets of the range. That of a range of all time is an estimate: the events may begin earlier.
-func (r *Range) Most() int {
-	if !r.All {
-		return len(r.Buckets())
-	}
-	since, err := r.Since(firstEver)
-	if err != nil {
-		return MaxBuckets
-	}
-	return len(since.Buckets())
-}
-
 // check refuses a range with too many buckets, before they are built.
 func (r *Range) check() error {
 	length := r.Interval.Clock()

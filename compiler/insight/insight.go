@@ -31,8 +31,6 @@ type World struct {
 	DisplayNames []string
 	// PlainValues asks for breakdown values and labels in the form of PlainValue and PlainLabel.
 	PlainValues bool
-	// ManyValues asks for the values that endpoints show: see the constant of this name.
-	ManyValues bool
 	// AllValues asks for every value of a trend's breakdown, regardless of its limit.
 	AllValues bool
 	// Spend is the budget of the compile; nil means no bounds.

@@ -128,7 +128,7 @@ var numbers = regexp.MustCompile(`[0-9]+`)
 
 // meaning is part of the marks of all plans. Raise it with a change of what tables hold that is only in the values of their query, which marks leave
 // out: another zone or mode of a function.
-const meaning = 2
+const meaning = 1
 
 // mark hashes the query that fills the table and how it is read. Values are left out, because they follow from the version and the time. The
 // project's time zone and first day of the week are included, because times are truncated by them, and so is the time from which the project

@@ -122,7 +122,7 @@ func (c *Compiler) compileFor(
 		db = &own
 	}
 	env := c.compilerEnv(snap, by.project, db, now)
-	env.Mode, env.PlainValues, env.ManyValues = q.Rows, q.Endpoint != nil, q.Endpoint != nil
+	env.Mode, env.PlainValues = q.Rows, q.Endpoint != nil
 	compiled, err := compileWith(ctx, by, env, func(env compiler.Env) (*compiler.Compiled, error) { return compiler.Compile(q.Node, env) })
 	if err != nil {
 		return nil, &QueryError{Text: q.Text, Err: err}

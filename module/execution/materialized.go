@@ -64,7 +64,7 @@ func (c *Compiler) PlanTable(ctx context.Context, snap *registry.Snapshot, by *C
 		return nil, err
 	}
 	env := c.compilerEnv(snap, of.Project, db, now)
-	env.PlainValues, env.ManyValues = true, true
+	env.PlainValues = true
 	return compileWith(ctx, by, env, func(env compiler.Env) (*materialize.Plan, error) {
 		return materialize.New(of.Node, env, materialize.Options{Endpoint: of.Endpoint, Version: of.Version, Buckets: of.Buckets, Optional: of.Optional})
 	})
@@ -129,7 +129,7 @@ func (x *Computation) compileStored(ctx context.Context, now time.Time) (*compil
 		return nil, err
 	}
 	env := x.exec.compilerEnv(x.Snapshot, x.Project.ID, db, now)
-	env.Mode, env.PlainValues, env.ManyValues = x.query.Rows, true, true
+	env.Mode, env.PlainValues = x.query.Rows, true
 	compiled, err := compileWith(ctx, x.compiles, env, func(env compiler.Env) (*compiler.Compiled, error) {
 		return stored.Plan.Read(materialize.Run{Table: stored.Table.Name(), Filled: stored.AsOf, Values: stored.Values}, env)
 	})

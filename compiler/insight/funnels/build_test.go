@@ -30,32 +30,3 @@ func TestBeginsAtItsTime(t *testing.T) {
 		}
 	}
 }
-
-// TestManyValues checks how many values of a breakdown endpoints show.
-func TestManyValues(t *testing.T) {
-	t.Parallel()
-	const two = `{"event": "a"}, {"event": "b"}`
-	rates := `, "funnelsFilter": {"funnelVizType": "trends"}, "dateRange": {"date_from": "2020-01-01", "date_to": "2020-01-05"}`
-	for _, tt := range []struct{ name, series, fields, want string }{
-		{"a few steps", two, "", "rank > 10000"},
-		{"with a limit", two, `, "breakdownFilter": {"breakdown": "k", "breakdown_limit": 3}`, "rank > 10000"},
-		{"many steps", two + strings.Repeat(`, {"event": "b"}`, 30), "", "rank > 4915"},
-		{"rates, which have 1000 points", two, rates, "LIMIT 200"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			if !strings.Contains(tt.fields, "breakdown_limit") {
-				tt.fields += `, "breakdownFilter": {"breakdown": "k"}`
-			}
-			w := insighttest.World()
-			w.ManyValues = true
-			built, err := funnels.Build(insighttest.Node[*funnels.Query](t, `{"kind": "FunnelsQuery", "series": [`+tt.series+`]`+tt.fields+`}`), w)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if text := hogql.Print(built.Query); !strings.Contains(text, tt.want) {
-				t.Errorf("there is no %q in\n%s", tt.want, text)
-			}
-		})
-	}
-}

@@ -14,9 +14,6 @@ const (
 	valuesWithoutRest = 100
 )
 
-// itemSize is about the size of a step in an answer, in bytes.
-const itemSize = 400
-
 // attempts has a row for each actor and breakdown value, with the times of its steps. If an actor that does not count has a row, its times
 // are 0.
 func (b *builder) attempts() stage {
@@ -115,9 +112,5 @@ func (b *builder) limit() (most int, rest bool) {
 			return valuesWithoutRest, false
 		}
 	}
-	most = min(cmp.Or(b.q.Breakdowns.Limit, defaultValues), maxValues)
-	if b.w.ManyValues {
-		most = insight.Within(insight.MaxResult/(b.marks.steps*itemSize), most)
-	}
-	return most, true
+	return min(cmp.Or(b.q.Breakdowns.Limit, defaultValues), maxValues), true
 }

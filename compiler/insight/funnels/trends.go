@@ -85,9 +85,6 @@ func (b *builder) trends() (*insight.Built, error) {
 		q.Columns = append(q.Columns, insight.Field(valueName))
 		q.GroupBy = insight.GroupBy(insight.Field(valueName))
 		limit := cmp.Or(b.q.Breakdowns.Limit, defaultValues)
-		if b.w.ManyValues {
-			limit = insight.ManyValues
-		}
 		if b.value.cohort {
 			limit = len(b.q.Breakdowns.Fields[0].Cohorts) + 1
 		}

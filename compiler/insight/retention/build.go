@@ -128,9 +128,6 @@ func (b *builder) breakdown() error {
 		b.limit = defaultValues
 	}
 	b.limit = min(b.limit, maxValues)
-	if b.w.ManyValues {
-		b.limit = insight.Within(maxShown/max(1, b.dates.most()*b.q.Columns())-1, b.limit)
-	}
 	if cells := b.dates.rows * b.q.Columns() * (b.limit + 1); cells > maxShown {
 		return diag.Field(diag.InvalidInput, split.At+".breakdown_limit",
 			"%d values and the rest, with %d cells each, are more than %d. Ask for fewer values, fewer intervals or a shorter range.",

@@ -76,14 +76,6 @@ func (d dates) from(earliest time.Time) (dates, error) {
 	return d.counted()
 }
 
-// most returns the number of rows. That of all time is an estimate: the events may begin earlier.
-func (d *dates) most() int {
-	if d.All {
-		return d.Most()
-	}
-	return d.rows
-}
-
 // span returns the time that the rows cover.
 func (d *dates) span() *insight.Span {
 	return &insight.Span{From: d.first, To: d.end.Add(-time.Microsecond)}

@@ -339,37 +339,6 @@ func TestActorsMistakes(t *testing.T) {
 	}
 }
 
-// TestManyValues checks how many values of a breakdown endpoints show: as many as they can, and fewer only if there would be too many cells.
-func TestManyValues(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, fields, limit string
-		rest                int // the place of the rest
-	}{
-		{"a week", `"retentionFilter": {"totalIntervals": 8}`, "", 10_001},
-		{"with a limit", `"retentionFilter": {"totalIntervals": 8}`, `, "breakdown_limit": 3`, 10_001},
-		{"30 days", `"retentionFilter": {"totalIntervals": 30}`, "", 1111},
-		{"a year", `"dateRange": {"date_from": "-364d"}, "retentionFilter": {"totalIntervals": 30}`, "", 91},
-		{"all time", `"dateRange": {"date_from": "all"}, "retentionFilter": {"period": "Month"}`, "", 2049},
-		{"all time in days", `"dateRange": {"date_from": "all"}, "retentionFilter": {}`, "", 68},
-		{"all time in days with a limit", `"dateRange": {"date_from": "all"}, "retentionFilter": {}`, `, "breakdown_limit": 100`, 101},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			w := world(t, "UTC", 0)
-			w.ManyValues = true
-			built, err := build(t, w, tt.fields+`, "breakdownFilter": {"breakdown": "k"`+tt.limit+`}`)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if text, want := hogql.Print(built.Query), fmt.Sprintf(", %d) AS place", tt.rest); !strings.Contains(text, want) {
-				t.Errorf("there is no %q in\n%s", want, text)
-			}
-		})
-	}
-}
-
 // TestCellsOfAllTime: if only the rows show that an answer would have too many cells, it is refused before they are made.
 func TestCellsOfAllTime(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,7 @@ func plan(q *Query, w *insight.World) (*builder, *shaper, error) {
 	}
 	s := &shaper{
 		q: q, periods: b.periods, limit: b.limit, formulas: formulas, total: b.total(), scale: insight.Scale(&q.Common), several: b.several(),
-		cohort: w.CohortName, series: w.Counted, plain: w.PlainValues, many: w.ManyValues,
+		cohort: w.CohortName, series: w.Counted, plain: w.PlainValues,
 	}
 	for _, source := range b.sources {
 		s.lanes = append(s.lanes, source.lanes)
@@ -142,7 +142,17 @@ func (b *builder) prepare() error {
 	if !b.split() {
 		return nil
 	}
-	b.limit = b.valueLimit()
+	b.limit = b.q.Breakdowns.Limit
+	if b.limit == 0 {
+		b.limit = defaultValues
+		if b.q.Display == WorldMap {
+			b.limit = mapValues
+		}
+	}
+	b.limit = min(b.limit, maxValues)
+	if b.w.AllValues {
+		b.limit = everyValue
+	}
 	members, err := b.w.Cohorts(b.q.Breakdowns)
 	if err != nil {
 		return err
@@ -164,48 +174,6 @@ func (b *builder) prepare() error {
 		}
 	}
 	return nil
-}
-
-// valueLimit returns how many breakdown values have lines of their own.
-func (b *builder) valueLimit() int {
-	if b.w.AllValues {
-		return everyValue
-	}
-	limit := b.q.Breakdowns.Limit
-	if limit == 0 {
-		limit = defaultValues
-		if b.q.Display == WorldMap {
-			limit = mapValues
-		}
-	}
-	limit = min(limit, maxValues)
-	if b.w.ManyValues {
-		limit = insight.Within(b.room(), limit)
-	}
-	return limit
-}
-
-// The sizes in an answer, in bytes, that room assumes: a line without its points, and a point with its day and its label.
-const (
-	lineSize  = 1600
-	pointSize = 45
-)
-
-// room returns how many breakdown values an answer has room for, and can be computed for, besides the rest.
-func (b *builder) room() int {
-	buckets, text := 0, 0
-	if !b.total() {
-		buckets = b.periods[0].Most()
-	}
-	for i := range b.q.Formulas {
-		text += len(b.q.Formulas[i].Text)
-	}
-	lines := len(b.q.Series) * len(b.periods)
-	values := insight.MaxResult / (lines * max(1, len(b.q.Formulas)) * (lineSize + buckets*pointSize))
-	if text > 0 {
-		values = min(values, maxComputed/(lines*text*max(1, buckets)))
-	}
-	return values - 1
 }
 
 // previous returns the range that the current one is compared with.

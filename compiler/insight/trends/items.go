@@ -226,13 +226,10 @@ func (s *shaper) echo() map[string]any {
 		if !b.Multiple && !b.List {
 			out["breakdown"] = names[0]
 		}
-		switch {
-		case s.many:
-			out["breakdown_limit"] = insight.ManyValues
-		case b.Limit > 0:
+		if b.Limit > 0 {
 			out["breakdown_limit"] = b.Limit
 		}
-		if b.HideOther && !s.many {
+		if b.HideOther {
 			out["breakdown_hide_other_aggregation"] = true
 		}
 	}

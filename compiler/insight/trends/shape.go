@@ -30,7 +30,6 @@ type shaper struct {
 	cohort   func(id string) string // returns the name of a cohort
 	series   func(*query.Series) insight.Counted
 	plain    bool // see insight.World.PlainValues
-	many     bool // see insight.World.ManyValues
 }
 
 // line is one line of the chart, or one number.
@@ -92,7 +91,7 @@ func (s *shaper) draw(rows iter.Seq[[]byte]) (*drawing, error) {
 		d.more = d.more || d.lines[i].other
 	}
 	s.order(d.lines)
-	if b := s.q.Breakdowns; b != nil && b.HideOther && !s.many {
+	if b := s.q.Breakdowns; b != nil && b.HideOther {
 		d.lines = slices.DeleteFunc(d.lines, func(l line) bool { return l.other })
 	}
 	return d, nil
