@@ -2,6 +2,7 @@ package execution
 
 import (
 	"bytes"
+	"errors"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/cache"
@@ -34,11 +35,11 @@ func (a *insightAnswer) size() int {
 // shape builds the answer of an insight from its rows.
 func (x *Computation) shape(compiled *compiler.Compiled, rows *cache.Result) (*insightAnswer, error) {
 	answer, err := compiled.Shape(rows.Rows())
+	if errors.Is(err, insight.ErrTooLarge) || err == nil && len(answer.Results) > MaxResultBytes {
+		return nil, cache.ErrTooLarge
+	}
 	if err != nil {
 		return nil, err
-	}
-	if len(answer.Results) > MaxResultBytes {
-		return nil, cache.ErrTooLarge
 	}
 	out := &insightAnswer{Results: answer.Results, HasMore: answer.HasMore, nextRefresh: refreshAfter(x.query.Node, answer), Error: []byte(`,"error":null`)}
 	switch {

@@ -2,6 +2,7 @@ package execution
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"testing"
 	"time"
@@ -13,11 +14,17 @@ import (
 
 // TestLargeAnswer: the answer of an insight is bounded as rows are.
 func TestLargeAnswer(t *testing.T) {
-	compiled := &compiler.Compiled{Shape: func(iter.Seq[[]byte]) (*insight.Answer, error) {
-		return &insight.Answer{Results: make([]byte, MaxResultBytes+1)}, nil
-	}}
-	if _, err := new(Computation).shape(compiled, new(cache.Result)); !errors.Is(err, cache.ErrTooLarge) {
-		t.Errorf("an answer that is too large: %v", err)
+	for name, shape := range map[string]func(iter.Seq[[]byte]) (*insight.Answer, error){
+		"made": func(iter.Seq[[]byte]) (*insight.Answer, error) {
+			return &insight.Answer{Results: make([]byte, MaxResultBytes+1)}, nil
+		},
+		"refused": func(iter.Seq[[]byte]) (*insight.Answer, error) {
+			return nil, fmt.Errorf("encoding: %w", insight.ErrTooLarge)
+		},
+	} {
+		if _, err := new(Computation).shape(&compiler.Compiled{Shape: shape}, new(cache.Result)); !errors.Is(err, cache.ErrTooLarge) {
+			t.Errorf("an answer that is too large, %s: %v", name, err)
+		}
 	}
 }
 

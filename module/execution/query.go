@@ -8,6 +8,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -111,6 +112,6 @@ func (q *Query) meter(m *Metrics) *meter {
 // The most that one result may hold in memory; a larger one is refused. While it is sent, a result is in memory several times: as rows, as a page,
 // and as garbage not yet collected. Only insights come near the number of rows: other queries have a LIMIT.
 const (
-	MaxResultBytes = 64 << 20
+	MaxResultBytes = insight.MaxResults
 	MaxResultRows  = 1_000_000
 )

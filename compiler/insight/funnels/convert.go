@@ -1,6 +1,7 @@
 package funnels
 
 import (
+	"encoding/json"
 	"fmt"
 	"iter"
 
@@ -70,5 +71,9 @@ func (b *builder) shapeConversions(rows iter.Seq[[]byte]) (*insight.Answer, erro
 		}
 		out.Bins[int(bin)][1] = number(insight.Scaled(float64(actors), insight.Scale(&b.q.Common)))
 	}
-	return answer(out, &dates)
+	results, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the times of a funnel: %w", err)
+	}
+	return &insight.Answer{Results: results, Range: &dates.Span}, nil
 }

@@ -168,25 +168,28 @@ func (b *builder) shapeSteps(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		none := make([]number, n)
 		lines = append(lines, line{counts: none, averages: none, medians: none, values: []string{outsiderValue}})
 	}
-	var results any = []item{}
-	switch {
-	case b.value != nil:
-		all := make([][]item, len(lines))
-		for i := range lines {
-			all[i] = b.items(&lines[i])
-		}
-		results = all
-	case len(lines) > 0:
-		results = b.items(&lines[0])
+	if b.value != nil {
+		return list(func(yield func([]item) bool) {
+			for i := range lines {
+				if !yield(b.items(&lines[i])) {
+					return
+				}
+			}
+		}, &dates)
 	}
-	return answer(results, &dates)
+	var items []item
+	if len(lines) > 0 {
+		items = b.items(&lines[0])
+	}
+	return list(slices.Values(items), &dates)
 }
 
 // other is the value of the row that the values past the limit share.
 const other = "Other"
 
-func answer(results any, dates *insight.Range) (*insight.Answer, error) {
-	out, err := json.Marshal(results)
+// list answers with a list.
+func list[T any](results iter.Seq[T], dates *insight.Range) (*insight.Answer, error) {
+	out, err := insight.Encode(results)
 	if err != nil {
 		return nil, fmt.Errorf("encoding a funnel: %w", err)
 	}

@@ -166,7 +166,7 @@ func (b *builder) shapeTrends(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		}
 		results = append(results, c)
 	}
-	out, err := answer(results, &dates)
+	out, err := list(slices.Values(results), &dates)
 	if err == nil && b.q.HideIncomplete {
 		out.Until = b.closes(&dates, dates.Floor(dates.To))
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -63,7 +64,7 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 			counts = append(counts, r)
 		}
 	}
-	results, err := json.Marshal(s.items(dates, counts))
+	results, err := insight.Encode(slices.Values(s.items(dates, counts)))
 	if err != nil {
 		return nil, fmt.Errorf("encoding a lifecycle: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +50,7 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		e.Value = int64(insight.Scaled(float64(e.Value), s.scale))
 		all = append(all, e)
 	}
-	out, err := json.Marshal(reachable(all))
+	out, err := insight.Encode(slices.Values(reachable(all)))
 	if err != nil {
 		return nil, fmt.Errorf("encoding paths: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -86,7 +87,7 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := json.Marshal(results)
+	out, err := insight.Encode(slices.Values(results))
 	if err != nil {
 		return nil, fmt.Errorf("encoding a retention: %w", err)
 	}

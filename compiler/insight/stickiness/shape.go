@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -71,7 +72,7 @@ func (s shape) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		}
 		results[i] = s.result(&it, counts[i])
 	}
-	out, err := json.Marshal(results)
+	out, err := insight.Encode(slices.Values(results))
 	if err != nil {
 		return nil, fmt.Errorf("encoding a stickiness: %w", err)
 	}

@@ -196,7 +196,7 @@ func (s boxes) answer(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 			all = append(all, one)
 		}
 	}
-	out, err := json.Marshal(all)
+	out, err := insight.Encode(slices.Values(all))
 	if err != nil {
 		return nil, fmt.Errorf("encoding a box plot: %w", err)
 	}

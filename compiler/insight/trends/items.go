@@ -3,6 +3,7 @@ package trends
 import (
 	"cmp"
 	"encoding/json"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -71,27 +72,29 @@ func valuesOf(points []float64) values {
 	return out
 }
 
-func (s *shaper) items(lines []line, axes []*axis) []item {
-	out := make([]item, 0, len(lines))
-	echo := s.echo()
-	for i := range lines {
-		l := &lines[i]
-		series := &s.q.Series[l.lane.series]
-		it := s.item(l, axes)
-		it.Filter, it.Order = echo, l.lane.series
-		counted := s.series(series)
-		it.Label = counted.Name
-		if l.values != nil {
-			name := strings.Join(s.names(l.values), "::")
-			if len(s.q.Series) > 1 {
-				name = it.Label + " - " + name
+func (s *shaper) items(lines []line, axes []*axis) iter.Seq[item] {
+	return func(yield func(item) bool) {
+		echo := s.echo()
+		for i := range lines {
+			l := &lines[i]
+			series := &s.q.Series[l.lane.series]
+			it := s.item(l, axes)
+			it.Filter, it.Order = echo, l.lane.series
+			counted := s.series(series)
+			it.Label = counted.Name
+			if l.values != nil {
+				name := strings.Join(s.names(l.values), "::")
+				if len(s.q.Series) > 1 {
+					name = it.Label + " - " + name
+				}
+				it.Label = name
 			}
-			it.Label = name
+			it.Action = actionOf(series, &counted, l.lane.series, axes[0].starts)
+			if !yield(it) {
+				return
+			}
 		}
-		it.Action = actionOf(series, &counted, l.lane.series, axes[0].starts)
-		out = append(out, it)
 	}
-	return out
 }
 
 // item builds the part of an item that lines and formulas have in common.

@@ -102,21 +102,18 @@ func (s *shaper) shape(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	var items []item
+	items := s.items(d.lines, d.axes)
 	if len(s.formulas) > 0 {
-		if items, err = s.formulaItems(d.lines, d.axes); err != nil {
+		computed, err := s.formulaItems(d.lines, d.axes)
+		if err != nil {
 			return nil, err
 		}
-	} else {
-		items = s.items(d.lines, d.axes)
+		items = slices.Values(computed)
 	}
 	if s.plain {
-		for i := range items {
-			items[i].Label = insight.PlainLabel(items[i].Label)
-			items[i].Breakdown = insight.PlainValue(items[i].Breakdown)
-		}
+		items = plainItems(items)
 	}
-	results, err := json.Marshal(items)
+	results, err := insight.Encode(items)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the results of a trend: %w", err)
 	}
@@ -125,6 +122,18 @@ func (s *shaper) shape(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		answer.Previous = &d.periods[1].Span
 	}
 	return answer, nil
+}
+
+// plainItems makes the labels and breakdown values of items plain.
+func plainItems(items iter.Seq[item]) iter.Seq[item] {
+	return func(yield func(item) bool) {
+		for it := range items {
+			it.Label, it.Breakdown = insight.PlainLabel(it.Label), insight.PlainValue(it.Breakdown)
+			if !yield(it) {
+				return
+			}
+		}
+	}
 }
 
 // part is the points of a line as the rows have them.
