@@ -154,19 +154,25 @@ func (b *builder) shapeTrends(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 		all = append(all, series{values: []string{outsiderValue}})
 	}
 	starts := b.shownPeriods(&dates)
-	results := make([]curve, 0, len(all))
-	for _, s := range all {
-		c := curve{Count: len(starts), Data: []number{}, Days: []string{}, Labels: []string{}}
-		for _, start := range starts {
-			p := s.points[dates.Key(start)]
-			c.Data, c.Days, c.Labels = append(c.Data, p.rate()), append(c.Days, dates.Day(start)), append(c.Labels, dates.Label(start))
-		}
-		if b.value != nil {
-			c.BreakdownValue = b.shown(s.values)
-		}
-		results = append(results, c)
+	keys, days, labels := make([]string, len(starts)), make([]string, len(starts)), make([]string, len(starts))
+	for i, start := range starts {
+		keys[i], days[i], labels[i] = dates.Key(start), dates.Day(start), dates.Label(start)
 	}
-	out, err := list(slices.Values(results), &dates)
+	out, err := list(func(yield func(curve) bool) {
+		for _, s := range all {
+			c := curve{Count: len(starts), Data: make([]number, len(starts)), Days: days, Labels: labels}
+			for i, key := range keys {
+				p := s.points[key]
+				c.Data[i] = p.rate()
+			}
+			if b.value != nil {
+				c.BreakdownValue = b.shown(s.values)
+			}
+			if !yield(c) {
+				return
+			}
+		}
+	}, &dates)
 	if err == nil && b.q.HideIncomplete {
 		out.Until = b.closes(&dates, dates.Floor(dates.To))
 	}
