@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
@@ -35,7 +36,7 @@ func (s *Runs) example(ctx context.Context, c *api.Caller, e *registry.Endpoint,
 		}
 		want(s.Executor, p.Query, c, bound)
 		got, ok := s.Executor.Peek(p.Query, &p.Freshness, c.Start)
-		if !ok {
+		if !ok || isLong(got.Entry) {
 			continue
 		}
 		if example := s.Writer(c.Project, p.Format)(nil, p, got); len(example) <= maxExample {
@@ -43,6 +44,18 @@ func (s *Runs) example(ctx context.Context, c *api.Caller, e *registry.Endpoint,
 		}
 	}
 	return nil
+}
+
+// isLong reports whether the results of an example alone are too long, so that they need not be written.
+func isLong(e *cache.Entry) bool {
+	if done, ok := e.Meta.(*execution.Details); ok && done.Insight != nil {
+		return len(done.Insight.Results) > maxExample
+	}
+	size := 0
+	for i := range e.Result.PageLen(0, exampleRows) {
+		size += len(e.Result.Row(i))
+	}
+	return size > maxExample
 }
 
 // exampleTable returns the table that a run without variables reads; nil if there is none.
