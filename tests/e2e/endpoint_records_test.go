@@ -125,7 +125,7 @@ func TestEndpointMaterialization(t *testing.T) {
 	must(t, c, http.StatusCreated, http.MethodPost, "endpoints/", map[string]any{"name": "e", "query": hogql("select {variables.x} as one from events")})
 	const reason = "Variables not supported: Variable not used in WHERE clause"
 	status := must(t, c, http.StatusOK, http.MethodGet, "endpoints/e/materialization_status/?version=1", nil)
-	if diff := cmp.Diff(map[string]any{"name": "e", "enabled": false, "ready": false, "can_materialize": false, "reason": reason}, status); diff != "" {
+	if diff := cmp.Diff(map[string]any{"name": "e", "enabled": false, "ready": false, "can_materialize": false, "hibernated": false, "reason": reason}, status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	preview := must(t, c, http.StatusOK, http.MethodPost, "endpoints/e/materialization_preview/", map[string]any{"version": 1, "bucket_overrides": map[string]string{"timestamp": "hour"}})
