@@ -52,7 +52,7 @@ func plainList[T any](values []T) []any {
 const PlainColumn = "breakdown_value"
 
 // PlainRow returns a function that makes the values of the columns PlainColumn plain in a row of HogQL, a JSON array; nil if there is no such
-// column. Other than in insights, a value may be empty.
+// column. Unlike in insights, a value may be empty.
 func PlainRow(columns []string) func(row []byte) ([]byte, error) {
 	if !slices.Contains(columns, PlainColumn) {
 		return nil

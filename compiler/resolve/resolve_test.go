@@ -297,6 +297,11 @@ func TestConditionsStayBare(t *testing.T) {
 			"if(event = 'a', toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'Asia/Tokyo'), toTimeZone(timestamp, 'America/New_York')) = '2024-03-15 10:00:00'",
 		},
 		{
+			"a time in some zone or an unknown value as a time", "toDateTime(if(event = 'a', if(event = 'b', toTimeZone(timestamp, 'UTC'), timestamp), dateTrunc('hour', toDate(timestamp))))",
+			"parseDateTime64BestEffortOrNull(toString(if(event = 'a', if(event = 'b', toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'UTC'), " +
+				"toTimeZone(timestamp, 'America/New_York')), dateTrunc('hour', toDate(toTimeZone(timestamp, 'America/New_York'))))), 6, 'America/New_York')",
+		},
+		{
 			"times in two zones as a time", "toDateTime(if(event = 'a', toTimeZone(timestamp, 'Asia/Tokyo'), if(event = 'b', toTimeZone(timestamp, 'UTC'), timestamp)))",
 			"toDateTime(if(event = 'a', toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'Asia/Tokyo'), " +
 				"if(event = 'b', toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'UTC'), toTimeZone(timestamp, 'America/New_York'))), 'America/New_York')",

@@ -98,7 +98,8 @@ func (s *scope) tumble(c *calling) resolved.Expr {
 		}
 		window, ok := args[0].(*resolved.Native)
 		if !ok || window.Name != "tumble" && window.Name != "hop" {
-			return ofSomeTime(bound)
+			bound.Type = hogql.Type{Nullable: bound.Type.Nullable, Time: true}
+			return bound
 		}
 		bound.Type.Zone = typeOf(window.Args[0]).Zone
 		return ofWindow(bound, window.Args[1])

@@ -45,7 +45,7 @@ func (s *scope) truncated(c *calling, args []resolved.Expr, x resolved.Expr, uni
 	case unit.Long:
 		return ofKind(out, hogql.Date)
 	case typeOf(x).Kind == hogql.Date:
-		return ofSomeTime(out)
+		return ofKind(out, hogql.Unknown)
 	}
 	return out
 }
@@ -59,7 +59,7 @@ func (s *scope) startOfInterval(c *calling) resolved.Expr {
 	if unit, ok := unitOfInterval(args[1]); ok {
 		return s.truncated(c, args, args[0], unit)
 	}
-	return ofSomeTime(s.finish(c, args))
+	return ofKind(s.finish(c, args), hogql.Unknown)
 }
 
 // unitOfInterval returns the unit of an interval that is written out.

@@ -105,7 +105,9 @@ func merged(a, b hogql.Type) hogql.Type {
 		a = b
 	case isMoment(a) && isMoment(b) && (a.Kind != b.Kind || a.Zone != b.Zone):
 		a = hogql.Type{Time: true}
-	case b.Kind == hogql.Null || a.Kind == b.Kind:
+	case b.Kind == hogql.Null:
+	case a.Kind == b.Kind:
+		a.Time = a.Time && b.Time
 	case numeric(a.Kind) && numeric(b.Kind):
 		a = hogql.Type{Kind: max(a.Kind, b.Kind)}
 	default:
@@ -210,14 +212,6 @@ func native(typ hogql.Type, at hogql.Span, name string, args ...resolved.Expr) *
 func ofKind(e resolved.Expr, k hogql.Kind) resolved.Expr {
 	if n, ok := e.(*resolved.Native); ok {
 		n.Type.Kind = k
-	}
-	return e
-}
-
-// ofSomeTime makes the type of a call that of a date or a time in a zone that only ClickHouse knows.
-func ofSomeTime(e resolved.Expr) resolved.Expr {
-	if n, ok := e.(*resolved.Native); ok {
-		n.Type = hogql.Type{Nullable: n.Type.Nullable, Time: true}
 	}
 	return e
 }

@@ -187,7 +187,7 @@ func (b *builder) shapeSteps(rows iter.Seq[[]byte]) (*insight.Answer, error) {
 // other is the value of the row that the values past the limit share.
 const other = "Other"
 
-// list answers with a list.
+// list returns the answer with these results.
 func list[T any](results iter.Seq[T], dates *insight.Range) (*insight.Answer, error) {
 	out, err := insight.Encode(results)
 	if err != nil {
