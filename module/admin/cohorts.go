@@ -87,16 +87,9 @@ func (s *Server) renameCohort(_ http.ResponseWriter, r *http.Request) (any, erro
 }
 
 func (s *Server) deleteCohort(_ http.ResponseWriter, r *http.Request) (any, error) {
-	project, err := projectOf(s.Registry.Snapshot(), r.URL.Query().Get("project"))
+	known, err := s.cohortOf(r)
 	if err != nil {
 		return nil, err
-	}
-	id, err := cohortID(r)
-	if err != nil {
-		return nil, err
-	}
-	if s.Registry.Snapshot().Cohort(project.ID, id) == nil {
-		return nil, noCohort(project.ID, id)
 	}
 	deleted := registry.CohortFields{Deleted: registry.To(true), Check: func(now *registry.Snapshot, c *registry.Cohort) error {
 		if err := s.References.Of(now, c.Project).RefuseDeletion(c.ID, nil); err != nil {
@@ -104,14 +97,31 @@ func (s *Server) deleteCohort(_ http.ResponseWriter, r *http.Request) (any, erro
 		}
 		return nil
 	}}
-	if _, err := s.Registry.UpdateCohort(r.Context(), project.ID, id, deleted, time.Now()); err != nil {
+	if _, err := s.Registry.UpdateCohort(r.Context(), known.Project, known.ID, deleted, time.Now()); err != nil {
 		return nil, err
 	}
-	return map[string]any{"id": id, "project": project.ID, "deleted": true}, nil
+	return map[string]any{"id": known.ID, "project": known.Project, "deleted": true}, nil
 }
 
 // recalculateCohort makes the members of a cohort be computed again, however old they are.
 func (s *Server) recalculateCohort(_ http.ResponseWriter, r *http.Request) (any, error) {
+	known, err := s.cohortOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if known.Static {
+		return nil, badRequest("cohort %d is static: its members are not computed", known.ID)
+	}
+	c, err := s.Registry.UpdateCohort(r.Context(), known.Project, known.ID, registry.CohortFields{Calculate: true}, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	s.Cohorts.Calculate(known.Project, known.ID)
+	return recordCohort(c), nil
+}
+
+// cohortOf returns the cohort that a request names by its path and the parameter project.
+func (s *Server) cohortOf(r *http.Request) (*registry.Cohort, error) {
 	project, err := projectOf(s.Registry.Snapshot(), r.URL.Query().Get("project"))
 	if err != nil {
 		return nil, err
@@ -121,18 +131,10 @@ func (s *Server) recalculateCohort(_ http.ResponseWriter, r *http.Request) (any,
 		return nil, err
 	}
 	known := s.Registry.Snapshot().Cohort(project.ID, id)
-	switch {
-	case known == nil:
+	if known == nil {
 		return nil, noCohort(project.ID, id)
-	case known.Static:
-		return nil, badRequest("cohort %d is static: its members are not computed", id)
 	}
-	c, err := s.Registry.UpdateCohort(r.Context(), project.ID, id, registry.CohortFields{Calculate: true}, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	s.Cohorts.Calculate(project.ID, id)
-	return recordCohort(c), nil
+	return known, nil
 }
 
 // checkCohortName refuses an empty name.
