@@ -306,6 +306,41 @@ func TestSlowLargeProjects(t *testing.T) {
 	})
 }
 
+// failing is a slow target for projects from 20 on, whose events it never takes.
+type failing struct{ target }
+
+func (f *failing) Deliver(ctx context.Context, project int64, records []record.Record) (ingest.Report, error) {
+	if project >= 20 {
+		time.Sleep(time.Minute)
+		return ingest.Report{}, errors.New("it took too long")
+	}
+	return f.target.Deliver(ctx, project, records)
+}
+
+// TestFailingLargeProjects: projects that have much to catch up with, and whose tries take long and fail, leave memory for the events of others.
+func TestFailingLargeProjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, f := openLine(t, filepath.Join(t.TempDir(), "capture")), new(failing)
+		defer l.close()
+		l.Use(f)
+		for n := range 4 {
+			for project := range int64(6) {
+				addText(t, l.Journal, 20+project, large(fmt.Sprint(n), 12<<20), 1)
+			}
+		}
+		for second := range 600 {
+			l.send(0)
+			time.Sleep(time.Second)
+			f.mu.Lock()
+			late := len(l.sent[0]) - len(f.got[0])
+			f.mu.Unlock()
+			if second > 180 && late > 5 { // the first try of each is read with the front
+				t.Fatalf("after %d s, %d events of project 0 are waiting", second, late)
+			}
+		}
+	})
+}
+
 // TestFailingProject: a project whose delivery fails is tried again with growing pauses, and does not slow down the others. The status says why it fails.
 func TestFailingProject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

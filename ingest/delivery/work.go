@@ -356,7 +356,8 @@ func (p *part) measure() {
 	}
 }
 
-// start starts to deliver what is due: what was not tried yet first, and then what has waited longest.
+// start starts to deliver what is due: what was not tried yet first, and then what has waited longest. What was dropped from memory leaves as much room
+// for the front as what is read behind.
 func (w *work) start(ctx context.Context, target Target) {
 	due := slices.Clone(w.parts)
 	slices.SortStableFunc(due, func(a, b *part) int { return a.due.Compare(b.due) })
@@ -364,7 +365,7 @@ func (w *work) start(ctx context.Context, target Target) {
 		if w.running >= projectsAtOnce {
 			return
 		}
-		if p.running || !w.reached(p.due) || p.dropped && !w.hasRoom(maxParts) {
+		if p.running || !w.reached(p.due) || p.dropped && !w.hasRoom(maxParts-batchBytes) {
 			continue
 		}
 		w.running++
