@@ -187,14 +187,19 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// TestBreakdownValues: runs show null in a column of breakdown values in place of PostHog's text for a missing one, whatever its type.
+// TestBreakdownValues: runs show null in a column of breakdown values in place of PostHog's text for a missing one, whatever its type, and in lists.
 func TestBreakdownValues(t *testing.T) {
-	doc := openapi.One(&openapi.Endpoint{
-		Project: 1, Name: "e", Version: 1, Columns: []openapi.Column{{Name: "breakdown_value", Type: "String"}, {Name: "a", Type: "String"}},
-	}, site)
-	for name, want := range map[string]bool{"breakdown_value": true, "a": false} {
-		if got := doc.Components.Schemas["ERow"].Value.Properties[name].Value.Nullable; got != want {
-			t.Errorf("%s may be null: %t, want %t", name, got, want)
+	for _, tt := range []struct{ column, typed, want string }{
+		{"breakdown_value", "String", `{"nullable":true,"type":"string"}`},
+		{"breakdown_value", "Array(String)", `{"items":{"nullable":true,"type":"string"},"nullable":true,"type":"array"}`},
+		{"a", "String", `{"type":"string"}`},
+		{"a", "Array(String)", `{"items":{"type":"string"},"type":"array"}`},
+	} {
+		doc := openapi.One(&openapi.Endpoint{Project: 1, Name: "e", Version: 1, Columns: []openapi.Column{{Name: tt.column, Type: tt.typed}}}, site)
+		shown := doc.Components.Schemas["ERow"].Value.Properties[tt.column]
+		shown.Value.Extensions = nil
+		if got := mustMarshal(t, shown); got != tt.want {
+			t.Errorf("%s of type %s: %s, want %s", tt.column, tt.typed, got, tt.want)
 		}
 	}
 }

@@ -20,10 +20,11 @@ type cell struct {
 
 // cellOf returns the cell of a column (contract: hogql.md, section 1). Columns of unknown type may hold anything.
 func (w *writer) cellOf(c Column) cell {
+	of := w.typeOf(c)
 	if c.Name == insight.PlainColumn {
-		return nullable(w.typeOf(c))
+		return withNull(of)
 	}
-	return w.typeOf(c)
+	return of
 }
 
 func (w *writer) typeOf(c Column) cell {
@@ -130,6 +131,14 @@ func nullable(c cell) cell {
 		c.schema.Nullable = true
 	}
 	return c
+}
+
+// withNull is nullable for the cell and, if it is a list, for the values in it.
+func withNull(c cell) cell {
+	if items := c.schema.Items; items != nil {
+		withNull(cell{schema: items.Value})
+	}
+	return nullable(c)
 }
 
 // enum returns the names in Enum8('a' = 1, 'b' = 2).
