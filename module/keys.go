@@ -44,7 +44,9 @@ type keys struct {
 	// those of cache
 	imports, backups string
 	// data_dir; those of cache
-	deletions, upkeep, values string
+	deletions, values string
+	// data_dir; those of cache and limits
+	upkeep string
 }
 
 func (a *App) baseKeys() baseKeys {
@@ -87,7 +89,7 @@ func (a *App) keys(dsn, source string) *keys {
 	k.imports = "imports " + k.cache
 	k.backups = "backups " + k.cache
 	k.deletions = "deletions " + k.cache + " " + a.DataDir
-	k.upkeep = "upkeep " + k.cache + " " + a.DataDir
+	k.upkeep = fmt.Sprintf("upkeep %q %s", []string{k.cache, k.limits}, a.DataDir)
 	k.values = "values " + k.cache + " " + a.DataDir
 	return k
 }

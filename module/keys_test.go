@@ -13,7 +13,7 @@ import (
 // TestKeys: a reload that changes a setting replaces these shares.
 func TestKeys(t *testing.T) {
 	const (
-		rates   = "sharing tokens limits alerts"
+		rates   = "sharing tokens limits alerts upkeep"
 		results = "cache plans alerts imports backups deletions upkeep values"
 		rows    = "warehouse log cohorts tables " + results
 	)
@@ -38,7 +38,7 @@ func TestKeys(t *testing.T) {
 		{"limits max_memory", func(a *App) { a.Limits.MaxMemory = 1 << 30 }, rows},
 		{"limits concurrency", func(a *App) { a.Limits.Concurrency = 3 }, rows},
 		{"limits places", func(a *App) { a.Limits.Places = 3 }, rows},
-		{"limits rate", func(a *App) { a.Limits.Rate.Queries = 5 }, "limits alerts"},
+		{"limits rate", func(a *App) { a.Limits.Rate.Queries = 5 }, "limits alerts upkeep"},
 		{"limits endpoint_rate", func(a *App) { a.Limits.EndpointRate.Queries = 5 }, "alerts"},
 		{"limits import_size", func(a *App) { a.Limits.ImportSize = 1 << 20 }, ""},
 		{"capture buffer", func(a *App) { a.Capture.Buffer = 64 << 20 }, ""},

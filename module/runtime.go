@@ -93,6 +93,8 @@ func (rt *runtime) forgetProject(project int64) {
 	rt.Cache.Erase(project, now)
 	rt.Runs.Erase(project, now)
 	rt.ForgetProject(project)
+	rt.cohorts.Compiler.ForgetProject(project)
+	rt.tables.Compiler.ForgetProject(project)
 	rt.Log.Forget(project)
 	rt.capturing.counters.Forget(project)
 	rt.capturing.logs.Forget(project)

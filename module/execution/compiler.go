@@ -30,18 +30,18 @@ type known struct {
 	tables    knownTables
 }
 
-// forgetProject drops what is cached about the schema of a deleted project.
-func (k *known) forgetProject(project int64) {
-	k.databases.Delete(project)
-	k.schemas.Delete(project)
-	k.values.Delete(project)
-}
-
 type knownDatabase struct {
 	of     *registry.ProjectSchema
 	layout *schema.Layout
 	from   time.Time // the time of the earliest events
 	db     *schema.Database
+}
+
+// ForgetProject drops what is cached about the schema of a deleted project.
+func (c *Compiler) ForgetProject(project int64) {
+	c.known.databases.Delete(project)
+	c.known.schemas.Delete(project)
+	c.known.values.Delete(project)
 }
 
 // Database returns the virtual schema that a project's queries see. The error is that of a ClickHouse that can't be asked.

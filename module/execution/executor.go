@@ -244,5 +244,5 @@ func (e *Executor) Forget(endpoint *registry.Endpoint) {
 // ForgetProject drops the counters of a deleted project, and what is cached about its schema.
 func (e *Executor) ForgetProject(project int64) {
 	e.Metrics.forgetProject(project)
-	e.known.forgetProject(project)
+	e.Compiler.ForgetProject(project)
 }
