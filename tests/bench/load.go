@@ -18,7 +18,8 @@ import (
 type rival struct {
 	name, url string
 	header    map[string]string
-	pid       int // of its process; 0 if unknown
+	get       bool // GET requests without a body instead of POST requests with runBody; for wrk only
+	pid       int  // of its process; 0 if unknown
 	measured  []measured
 }
 
@@ -74,7 +75,9 @@ var (
 // wrk sends requests over HTTP/1.1, with one thread.
 func wrk(folder string, r *rival, shape loadShape) (m measured, err error) {
 	var script strings.Builder
-	fmt.Fprintf(&script, "wrk.method = \"POST\"\nwrk.body = [[%s]]\n", runBody)
+	if !r.get {
+		fmt.Fprintf(&script, "wrk.method = \"POST\"\nwrk.body = [[%s]]\n", runBody)
+	}
 	for name, value := range r.header {
 		fmt.Fprintf(&script, "wrk.headers[%q] = %q\n", name, value)
 	}

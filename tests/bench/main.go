@@ -93,7 +93,7 @@ func figuresOf(
 	ctx context.Context, folder string, kept histories, cached *cachedBench, insights *insightBench, capture *captureBench, imports *importBench, growthEvents int,
 ) []figure {
 	return []figure{
-		{"cached", func() ([]goal, error) { return cached.measure(folder) }},
+		{"cached", func() ([]goal, error) { return cached.measure(ctx, folder) }},
 		{"stale", func() ([]goal, error) { return staleHits(folder) }},
 		{"rows", func() ([]goal, error) { return uncachedRows(ctx, folder) }},
 		{"exports", func() ([]goal, error) { return exportMemory(folder) }},
