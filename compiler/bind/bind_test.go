@@ -76,6 +76,11 @@ func TestPlaceholders(t *testing.T) {
 		},
 		{"filters that the request lacks", "select 1 from events where {filters}", nil, "SELECT 1 FROM events WHERE true"},
 		{"bounds that the request lacks", "select 1 from events where timestamp >= {filters.dateRange.from} and timestamp < {filters.dateRange.to}", nil, "SELECT 1 FROM events WHERE true AND true"},
+		{
+			"bounds that the request lacks, in operators",
+			"select 1 from events where timestamp >= {filters.dateRange.from} - interval 7 day and not -(5 + {filters.dateRange.to}::int * 2) < 3",
+			nil, "SELECT 1 FROM events WHERE true AND NOT true",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -126,7 +131,15 @@ func TestPlaceholders(t *testing.T) {
 		},
 		{
 			"an unknown bound", "select toDate({filters.dateRange.to}) from events", nil,
-			"14:36: The `{filters.dateRange.to}` placeholder must be used directly in a comparison when the request gives it no date",
+			"14:36: The `{filters.dateRange.to}` placeholder must be used in a comparison, and not inside a function, when the request gives it no date",
+		},
+		{
+			"an unknown bound in a function", "select 1 from events where timestamp > toDate({filters.dateRange.to})", nil,
+			"46:68: The `{filters.dateRange.to}` placeholder must be used in a comparison, and not inside a function, when the request gives it no date",
+		},
+		{
+			"an unknown bound in another comparison", "select 1 from events where timestamp > (select {filters.dateRange.from})", nil,
+			"47:71: The `{filters.dateRange.from}` placeholder must be used in a comparison, and not inside a function, when the request gives it no date",
 		},
 	}
 	for _, tt := range mistakes {
@@ -192,6 +205,23 @@ func TestFilters(t *testing.T) {
 			"sessions", "select 1 from sessions s where {filters}",
 			bind.Filters{DateTo: "2020-02-02", Properties: []filter.Property{{Type: "session", Key: "$channel_type", Value: "Direct"}, {Type: "hogql", Key: "$pageview_count > 1"}}},
 			"toString(s.$channel_type) = 'Direct' AND $pageview_count > 1 AND s.$start_timestamp < toDateTime64('2020-02-01 23:00:00.000000', 6, 'UTC')",
+		},
+		{
+			"sessions before events", "select 1 from sessions s join persons p on 1 = 1 join events e on e.$session_id = s.session_id where {filters}",
+			bind.Filters{DateTo: "2020-02-02", Properties: []filter.Property{
+				{Type: "event", Key: "$browser", Value: "Chrome"}, {Type: "session", Key: "$channel_type", Value: "Direct"},
+			}},
+			"e.properties.$browser = 'Chrome' AND toString(s.$channel_type) = 'Direct' AND e.timestamp < toDateTime64('2020-02-01 23:00:00.000000', 6, 'UTC')",
+		},
+		{
+			"events before sessions", "select 1 from events join sessions on events.$session_id = sessions.session_id where {filters}",
+			bind.Filters{DateTo: "2020-02-02", Properties: []filter.Property{{Type: "session", Key: "$channel_type", Value: "Direct"}}},
+			"toString(sessions.$channel_type) = 'Direct' AND events.timestamp < toDateTime64('2020-02-01 23:00:00.000000', 6, 'UTC')",
+		},
+		{
+			"events before groups", "select 1 from events e join groups g on e.$group_0 = g.key where {filters}",
+			bind.Filters{Properties: []filter.Property{{Type: "event", Key: "$browser", Value: "Chrome"}}},
+			"e.properties.$browser = 'Chrome'",
 		},
 		{
 			"properties of groups", "select 1 from groups where {filters}",

@@ -50,7 +50,7 @@ func (b *binder) filters(p *hogql.Placeholder, chain []string) hogql.Expr {
 		if ok {
 			return &hogql.Const{Pos: p.Pos, Value: bound}
 		}
-		b.mistake(p.Pos, "The `{%s}` placeholder must be used directly in a comparison when the request gives it no date", text)
+		b.mistake(p.Pos, "The `{%s}` placeholder must be used in a comparison, and not inside a function, when the request gives it no date", text)
 	default:
 		near := schema.Nearest(text, slices.Values(filterChains))
 		b.mistakes.Add(&diag.Error{
@@ -64,8 +64,18 @@ func (b *binder) filters(p *hogql.Placeholder, chain []string) hogql.Expr {
 // filterChains are the valid forms of {filters…}.
 var filterChains = []string{"filters", "filters.dateRange.from", "filters.dateRange.to"}
 
-// unbounded reports whether an expression is a date bound that the request leaves open: the comparison that contains it is then true.
+// unbounded reports whether an expression is a date bound that the request leaves open, or is computed from one by operators: the comparison that
+// contains it is then true.
 func (b *binder) unbounded(e hogql.Expr) bool {
+	if op, ok := e.(*hogql.Binary); ok {
+		return b.unbounded(op.Left) || b.unbounded(op.Right)
+	}
+	if op, ok := e.(*hogql.Unary); ok {
+		return b.unbounded(op.X)
+	}
+	if op, ok := e.(*hogql.Cast); ok {
+		return b.unbounded(op.X)
+	}
 	p, ok := e.(*hogql.Placeholder)
 	if !ok || b.given("filters") {
 		return false
@@ -109,20 +119,28 @@ func (b *binder) bound(at hogql.Span, end string) (time.Time, bool) {
 	return t, true
 }
 
-// condition returns the replacement for {filters}: the property filters and date bounds on the filterable table of the SELECT.
+// condition returns the replacement for {filters}: the property filters and date bounds on the filterable table of the SELECT. Filters on sessions
+// apply to its table of sessions, if it has one.
 func (b *binder) condition(p *hogql.Placeholder) hogql.Expr {
-	table, ok := b.filterable()
-	if !ok {
+	table, sessions := b.filterable()
+	if table.name == "" {
 		b.mistake(p.Pos, "Cannot use 'filters' placeholder in a SELECT clause that does not select from the events, sessions, logs, traces or groups table.")
 		return p
 	}
 	var all []hogql.Expr
+	add := func(property filter.Property, attr string) {
+		of := table
+		if property.Type == "session" && sessions.name != "" {
+			of = sessions
+		}
+		all = append(all, b.property(p.Pos, of, attr, property))
+	}
 	if f := b.values.Filters; f != nil {
 		for i, property := range f.Properties {
-			all = append(all, b.property(p.Pos, table, "filters.properties."+strconv.Itoa(i), property))
+			add(property, "filters.properties."+strconv.Itoa(i))
 		}
 		for _, property := range f.TestAccounts {
-			all = append(all, b.property(p.Pos, table, property.At, property.Property))
+			add(property.Property, property.At)
 		}
 	}
 	column, _ := filterTime(table.name)
@@ -156,33 +174,41 @@ func (t filtered) field(at hogql.Span, chain ...string) *hogql.Field {
 	return f
 }
 
-// filterable finds the first table of the innermost SELECT that {filters} can apply to.
-func (b *binder) filterable() (filtered, bool) {
+// filterable finds the table of the innermost SELECT that {filters} applies to: the first one that it can apply to, but events rather than sessions.
+// It also finds the first table of sessions. A table that is not there has no name.
+func (b *binder) filterable() (table, sessions filtered) {
 	if len(b.selects) == 0 {
-		return filtered{}, false
+		return table, sessions
 	}
-	return filterableIn(b.selects[len(b.selects)-1].From)
+	eachFilterable(b.selects[len(b.selects)-1].From, func(t filtered) {
+		if table.name == "" || table.name == "sessions" && t.name == "events" {
+			table = t
+		}
+		if sessions.name == "" && t.name == "sessions" {
+			sessions = t
+		}
+	})
+	return table, sessions
 }
 
-func filterableIn(t hogql.Table) (filtered, bool) {
+// eachFilterable calls use for the tables that {filters} can apply to.
+func eachFilterable(t hogql.Table, use func(filtered)) {
 	switch t := t.(type) {
 	case *hogql.Join:
-		if found, ok := filterableIn(t.Left); ok {
-			return found, true
-		}
-		return filterableIn(t.Right)
+		eachFilterable(t.Left, use)
+		eachFilterable(t.Right, use)
 	case *hogql.TableName:
 		name := t.Chain[len(t.Chain)-1].Text
 		if _, ok := filterTime(name); !ok {
-			return filtered{}, false
+			return
 		}
 		if t.Alias.Text != "" {
-			return filtered{name, t.Alias.Text}, true
+			use(filtered{name, t.Alias.Text})
+			return
 		}
-		return filtered{name, name}, true
+		use(filtered{name, name})
 	case *hogql.TableFunc, *hogql.Derived, *hogql.TablePlaceholder, nil:
 	}
-	return filtered{}, false
 }
 
 // property returns the condition of one property filter in {filters} on a table.
