@@ -136,10 +136,10 @@ func (t *tableSource) bound(lower, upper bool, moment resolved.Expr) {
 	longest := native(hogql.Type{Kind: hogql.IntervalKind}, hogql.Span{}, "toIntervalDay", literal(g.MostDays))
 	var all resolved.Expr
 	if lower {
-		all = native(boolType, hogql.Span{}, "greaterOrEquals", row, arithmetic(hogql.Span{}, "minus", moment, longest))
+		all = native(boolType, hogql.Span{}, "greaterOrEquals", row, t.r.arithmetic(hogql.Span{}, "minus", moment, longest))
 	}
 	if upper {
-		all = both(all, native(boolType, hogql.Span{}, "lessOrEquals", row, arithmetic(hogql.Span{}, "plus", moment, longest)))
+		all = both(all, native(boolType, hogql.Span{}, "lessOrEquals", row, t.r.arithmetic(hogql.Span{}, "plus", moment, longest)))
 	}
 	t.rows.tree.Where = both(t.rows.tree.Where, all)
 }

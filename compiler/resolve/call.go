@@ -106,7 +106,7 @@ func (s *scope) rewrite(c *calling) resolved.Expr {
 	case schema.RuleArithmetic:
 		left, right := s.expr(c.args[0]), s.expr(c.args[1])
 		s.checkOperands(c.f.Name, [2]hogql.Expr(c.args), [2]resolved.Expr{left, right})
-		return arithmetic(c.Pos, c.f.ClickHouse(), left, right)
+		return s.r.arithmetic(c.Pos, c.f.ClickHouse(), left, right)
 	case schema.RuleDecimal:
 		return s.decimal(c)
 	case schema.RuleTag:

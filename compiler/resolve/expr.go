@@ -129,43 +129,44 @@ func (s *scope) unary(e *hogql.Unary) resolved.Expr {
 func (s *scope) binary(e *hogql.Binary) resolved.Expr {
 	name, left, right := e.Op.Function(), s.expr(e.Left), s.expr(e.Right)
 	s.checkOperands(name, [2]hogql.Expr{e.Left, e.Right}, [2]resolved.Expr{left, right})
-	return arithmetic(e.Pos, name, left, right)
+	return s.r.arithmetic(e.Pos, name, left, right)
 }
 
 // arithmetic returns an operation on numbers, times or intervals.
-func arithmetic(at hogql.Span, name string, left, right resolved.Expr) resolved.Expr {
-	l, r := typeOf(left), typeOf(right)
+func (r *resolver) arithmetic(at hogql.Span, name string, left, right resolved.Expr) resolved.Expr {
+	l, t := typeOf(left), typeOf(right)
 	var typ hogql.Type
 	switch {
 	case name == "divide":
 		typ.Kind = hogql.Float
-	case l.Kind == hogql.IntervalKind && r.Kind == hogql.IntervalKind:
+	case l.Kind == hogql.IntervalKind && t.Kind == hogql.IntervalKind:
 		typ.Kind = hogql.TupleKind // of intervals in several units
 		if l.Kind == hogql.TupleKind {
 			typ = l
 		}
-	case r.Kind == hogql.IntervalKind || r.Kind == hogql.TupleKind && isTime(l.Kind):
-		typ = afterInterval(l, right)
-	case l.Kind == hogql.IntervalKind || l.Kind == hogql.TupleKind && isTime(r.Kind):
-		typ = afterInterval(r, left)
-	case isTime(l.Kind) && isTime(r.Kind):
+	case t.Kind == hogql.IntervalKind || t.Kind == hogql.TupleKind && isTime(l.Kind):
+		typ = r.afterInterval(l, right)
+	case l.Kind == hogql.IntervalKind || l.Kind == hogql.TupleKind && isTime(t.Kind):
+		typ = r.afterInterval(t, left)
+	case isTime(l.Kind) && isTime(t.Kind):
 		typ.Kind = hogql.Int
 	case isTime(l.Kind):
 		typ = l
-	case numeric(l.Kind) && numeric(r.Kind):
-		typ.Kind = max(l.Kind, r.Kind, hogql.Int)
+	case numeric(l.Kind) && numeric(t.Kind):
+		typ.Kind = max(l.Kind, t.Kind, hogql.Int)
 	}
-	typ.Nullable = l.MayBeNull() || r.MayBeNull()
+	typ.Nullable = l.MayBeNull() || t.MayBeNull()
 	return native(typ, at, name, left, right)
 }
 
 func isTime(k hogql.Kind) bool { return k == hogql.Date || k == hogql.DateTime }
 
-// afterInterval returns the type of a time after adding an interval: hours turn a date into a time.
-func afterInterval(t hogql.Type, interval resolved.Expr) hogql.Type {
+// afterInterval returns the type of a time after adding an interval: hours turn a date into a time of the server.
+func (r *resolver) afterInterval(t hogql.Type, interval resolved.Expr) hogql.Type {
 	if n, ok := interval.(*resolved.Native); ok && t.Kind == hogql.Date {
 		if f, _ := schema.LookupFunction(n.Name); f == nil || !f.WholeDays {
 			t.Kind = hogql.DateTime
+			t = r.onServer(t)
 		}
 	}
 	return t
@@ -277,7 +278,7 @@ func (s *scope) slice(e *hogql.Slice) resolved.Expr {
 		return native(typ, e.Pos, "arraySlice", x, from, literal(length))
 	}
 	return s.once(e.Pos, func(first, again []resolved.Expr) resolved.Expr {
-		length := arithmetic(e.Pos, "plus", arithmetic(e.Pos, "minus", to, again[0]), literal(int64(1)))
+		length := s.r.arithmetic(e.Pos, "plus", s.r.arithmetic(e.Pos, "minus", to, again[0]), literal(int64(1)))
 		return native(typ, e.Pos, "arraySlice", x, first[0], length)
 	}, from)
 }

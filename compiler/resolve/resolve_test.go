@@ -306,6 +306,27 @@ func TestConditionsStayBare(t *testing.T) {
 			"toDateTime(if(event = 'a', toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'Asia/Tokyo'), " +
 				"if(event = 'b', toTimeZone(toTimeZone(timestamp, 'America/New_York'), 'UTC'), toTimeZone(timestamp, 'America/New_York'))), 'America/New_York')",
 		},
+		{"start of a date", "toStartOfDay(toDate(timestamp)) = '2024-03-15'", "toStartOfDay(toDate(toTimeZone(timestamp, 'America/New_York'))) = toDateTime64('2024-03-15', 6, 'UTC')"},
+		{"start of today", "toStartOfDay(today()) = today()", "toStartOfDay(today()) = toDateTime(today(), 'UTC')"},
+		{"start of a date in a zone", "toStartOfDay(today(), 'Asia/Tokyo') = '2024-03-15'", "toStartOfDay(today(), 'Asia/Tokyo') = toDateTime64('2024-03-15', 6, 'Asia/Tokyo')"},
+		{"hours after a date", "addHours(today(), 1) = '2024-03-15 01:00:00'", "addHours(today(), 1) = toDateTime64('2024-03-15 01:00:00', 6, 'UTC')"},
+		{"days after a date", "addDays(today(), 1) = '2024-03-15 01:00:00'", "toDateTime(addDays(today(), 1), 'America/New_York') = toDateTime64('2024-03-15 01:00:00', 6, 'America/New_York')"},
+		{
+			"a date and hours", "today() + interval 1 hour in ('2024-03-15') and dateSub('minute', 5, today()) > '2024-03-15'",
+			"toDateTime64(today() + toIntervalHour(1), 6) IN (toDateTime64('2024-03-15', 6, 'UTC')) AND today() - toIntervalMinute(5) > toDateTime64('2024-03-15', 6, 'UTC')",
+		},
+		{
+			"a week of a time in another zone, and hours", "toStartOfInterval(now('Asia/Tokyo'), interval 1 week) + interval 1 hour > '2024-03-15'",
+			"toStartOfInterval(now64(6, 'Asia/Tokyo'), toIntervalWeek(1)) + toIntervalHour(1) > toDateTime64('2024-03-15', 6, 'UTC')",
+		},
+		{
+			"a week of a time in another zone beside a clock", "toStartOfInterval(now('Asia/Tokyo'), interval 1 week) > '2024-03-15 10:00:00'",
+			"toDateTime(toStartOfInterval(now64(6, 'Asia/Tokyo'), toIntervalWeek(1)), 'America/New_York') > toDateTime64('2024-03-15 10:00:00', 6, 'America/New_York')",
+		},
+		{"a week of a date beside a clock", "toStartOfInterval(today(), interval 1 week) > '2024-03-15 10:00:00'", "toDateTime(toStartOfInterval(today(), toIntervalWeek(1)), 'America/New_York') > toDateTime64('2024-03-15 10:00:00', 6, 'America/New_York')"},
+		{"a Unix timestamp", "fromUnixTimestamp(toInt(event)) = '2024-03-15'", "fromUnixTimestamp(accurateCastOrNull(event, 'Int64')) = toDateTime64('2024-03-15', 6, 'UTC')"},
+		{"a Unix timestamp as a time", "to_timestamp(5) = '2024-03-15'", "toDateTime(fromUnixTimestamp(5), 'America/New_York') = toDateTime64('2024-03-15', 6, 'America/New_York')"},
+		{"an hour of a Unix timestamp", "toStartOfHour(fromUnixTimestamp64Milli(toInt(event))) < '2024-03-15'", "toStartOfHour(fromUnixTimestamp64Milli(accurateCastOrNull(event, 'Int64'))) < toDateTime64('2024-03-15', 6, 'UTC')"},
 		{"set in another zone", "toDateTime(event, 'Asia/Tokyo') in ('2024-03-15')", "parseDateTime64BestEffortOrNull(event, 6, 'Asia/Tokyo') IN (toDateTime64('2024-03-15', 6, 'Asia/Tokyo'))"},
 		{"range in another zone", "now('Asia/Tokyo') between '2024-03-15' and toDate(timestamp)", "(now64(6, 'Asia/Tokyo') AS value) >= toDateTime64('2024-03-15', 6, 'Asia/Tokyo') AND value <= toDateTime(toDate(toTimeZone(timestamp, 'America/New_York')), 'Asia/Tokyo')"},
 		{"text between times in another zone", "'2024-03-15' between parseDateTimeBestEffort(event, 'Asia/Tokyo') and now()", "(toDateTime64('2024-03-15', 6, 'Asia/Tokyo') AS value) >= parseDateTime64BestEffortOrNull(event, 6, 'Asia/Tokyo') AND value <= now64(6, 'America/New_York')"},

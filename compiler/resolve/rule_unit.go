@@ -37,8 +37,8 @@ func (s *scope) unitCall(c *calling) resolved.Expr {
 	return s.finish(c, args)
 }
 
-// truncated finishes a call that rounds x down to a unit: a long one gives a date. A date rounded to a shorter unit becomes a time in the server's zone,
-// which only ClickHouse knows.
+// truncated finishes a call that rounds x down to a unit: a long one gives a date. A date rounded to a shorter unit becomes a time in the server's zone.
+// Its type is unknown, so that toDateTime reads its text in the project's zone.
 func (s *scope) truncated(c *calling, args []resolved.Expr, x resolved.Expr, unit schema.Unit) resolved.Expr {
 	out := s.finish(c, args)
 	switch {
@@ -88,12 +88,12 @@ func (s *scope) datePart(c *calling) resolved.Expr {
 func (s *scope) dateAdd(c *calling) resolved.Expr {
 	args := s.arguments(c)
 	if len(args) == 2 {
-		return arithmetic(c.Pos, c.f.ClickHouse(), args[0], args[1])
+		return s.r.arithmetic(c.Pos, c.f.ClickHouse(), args[0], args[1])
 	}
 	unit, ok := s.unit(c, func(u schema.Unit) bool { return u.Interval != "" })
 	if !ok {
 		return &resolved.Const{Pos: c.Pos}
 	}
 	interval := native(hogql.Type{Kind: hogql.IntervalKind, Nullable: typeOf(args[1]).MayBeNull()}, args[1].At(), unit.Interval, args[1])
-	return arithmetic(c.Pos, c.f.ClickHouse(), args[2], interval)
+	return s.r.arithmetic(c.Pos, c.f.ClickHouse(), args[2], interval)
 }

@@ -208,10 +208,13 @@ func native(typ hogql.Type, at hogql.Span, name string, args ...resolved.Expr) *
 	return &resolved.Native{Pos: at, Name: name, Args: args, Type: typ}
 }
 
-// ofKind changes the kind of a call's result.
+// ofKind changes the kind of a call's result. Only a time has a zone.
 func ofKind(e resolved.Expr, k hogql.Kind) resolved.Expr {
 	if n, ok := e.(*resolved.Native); ok {
 		n.Type.Kind = k
+		if k != hogql.DateTime {
+			n.Type.Zone = ""
+		}
 	}
 	return e
 }

@@ -34,8 +34,14 @@ func (r *resolver) inZone(t hogql.Type, zone resolved.Expr) hogql.Type {
 	return t
 }
 
+// serverZone is the zone of the times that ClickHouse makes from anything but a time, if it is given none: that of the session.
+const serverZone = "UTC"
+
+// onServer returns the type of times in that zone.
+func (r *resolver) onServer(t hogql.Type) hogql.Type { return r.inZone(t, literal(serverZone)) }
+
 // zonedResult returns the type of a call, given its arguments as written: a time is in the zone that the call names, or else in the zone of the time
-// that it is computed from.
+// that it is computed from. A time that is computed from a date is in the server's zone.
 func (r *resolver) zonedResult(f *schema.Function, args []resolved.Expr) hogql.Type {
 	t := resultType(f, args)
 	if t.Kind != hogql.DateTime || f.Aggregate {
@@ -48,10 +54,16 @@ func (r *resolver) zonedResult(f *schema.Function, args []resolved.Expr) hogql.T
 		return r.inZone(t, literal(r.zone))
 	}
 	for _, arg := range args {
-		if from := typeOf(arg); from.Kind == hogql.DateTime {
+		switch from := typeOf(arg); {
+		case from.Kind == hogql.DateTime:
 			t.Zone = from.Zone
-			break
+			return t
+		case from.Kind == hogql.Date && f.Result.Kind == hogql.DateTime:
+			return r.onServer(t)
 		}
+	}
+	if f.UTC {
+		return r.onServer(t)
 	}
 	return t
 }

@@ -35,6 +35,8 @@ type Function struct {
 	ZoneAt int
 	// OriginAt reports that the argument at ZoneAt may also be a time: the origin of toStartOfInterval.
 	OriginAt bool
+	// UTC reports that the result is a time in UTC, which ClickHouse makes from a number.
+	UTC bool
 	// TypeLast reports that the last argument is the text of a type, a constant that typetext parses.
 	TypeLast bool
 	// NamesAt are the arguments, from 1, that must be one of Names.

@@ -73,6 +73,7 @@ func (f Function) volatile() Function        { f.Volatile = true; return f }
 func (f Function) zone(from int) Function    { f.Zone, f.ZoneAt = from, from; return f }
 func (f Function) zoneAt(arg int) Function   { f.ZoneAt = arg; return f }
 func (f Function) orOrigin() Function        { f.OriginAt = true; return f }
+func (f Function) utc() Function             { f.UTC = true; return f }
 func (f Function) typeLast() Function        { f.TypeLast = true; return f }
 func (f Function) named(list *Names, at ...int) Function {
 	f.Names, f.NamesAt = list, at
