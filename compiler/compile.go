@@ -59,7 +59,8 @@ type Env struct {
 	// limit CPU time and to stop when the client is gone: the compiler itself has no clock. Nil means no limit.
 	Expired func() error
 
-	spend *budget.Budget
+	spend   *budget.Budget
+	globals map[string]any // what names stand for that have no other meaning
 }
 
 // ErrTooSlow is what Expired returns for a compile that used up its time.
@@ -75,7 +76,11 @@ func (e *Env) world() *insight.World {
 
 // resolving returns what names are resolved against.
 func (e *Env) resolving() resolve.World {
-	return resolve.World{Database: e.Database, Now: e.Now, Actions: e.world(), Spend: e.spend}
+	w := resolve.World{Database: e.Database, Now: e.Now, Actions: e.world(), Spend: e.spend}
+	if len(e.globals) > 0 {
+		w.Global = bind.Globals(e.globals, e.spend)
+	}
+	return w
 }
 
 // Param is a value that Compiled.SQL refers to: see sql.Param.

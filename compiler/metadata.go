@@ -65,6 +65,7 @@ func describe(q *query.Metadata, env Env) (m *Metadata, err error) {
 	defer RecoverBug(&err)
 	m = newMetadata(q)
 	env.Database = modified(env.Database, q.Modifiers)
+	env.globals = q.Globals
 	node := q.HogQL()
 	parsed, err := parseAsked(q, env)
 	if err != nil {

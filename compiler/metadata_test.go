@@ -245,6 +245,34 @@ func TestDescribeGlobals(t *testing.T) {
 	}
 }
 
+func TestDescribeNamesOfGlobals(t *testing.T) {
+	t.Parallel()
+	globals := map[string]any{
+		"region": "eu", "event": "hidden", "inputs": map[string]any{"n": json.Number("5"), "list": []any{json.Number("1"), "a"}, "deep": map[string]any{"none": nil}},
+	}
+	tests := []struct{ name, in, want string }{
+		{"a name", "select region, {region} from events", ""},
+		{"below a name", "select inputs.n + 1, inputs.list, inputs.deep.none, inputs.missing from events where event = inputs.n", "85:90: Cannot compare text with a number: write toFloat(event) → toFloat(event)\n"},
+		{"a column first", "select event.x from events", "13:14: Unable to resolve field: x: there is nothing below a value that is not JSON, a tuple or a map\n"},
+		{"an alias first", "select 1 as region, region.x from events", "27:28: Unable to resolve field: x: there is nothing below a value that is not JSON, a tuple or a map\n"},
+		{"an object", "select inputs.deep from events", "7:18: Unable to resolve field: inputs.deep: an object is not a constant\n"},
+		{"below a text", "select region.x from events", "7:15: Unable to resolve field: region.x: there is nothing below a value that is not an object\n"},
+		{"an unknown name", "select regoin from events", "7:13: Unable to resolve field: regoin\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m := describe(t, &query.Metadata{Language: query.LanguageHogQL, Query: tt.in, Globals: globals})
+			if diff := cmp.Diff(tt.want, lines(m.Errors)); diff != "" {
+				t.Errorf("errors of %q (-want +got):\n%s", tt.in, diff)
+			}
+		})
+	}
+	if m := describe(t, &query.Metadata{Language: query.LanguageExpr, Query: "event = inputs.n || region", Globals: globals}); !m.IsValid {
+		t.Errorf("an expression with globals has errors: %s", lines(m.Errors))
+	}
+}
+
 func TestDescribeMistakes(t *testing.T) {
 	t.Parallel()
 	const text = "select 'é', evnt, nope from events"

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
 	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 )
@@ -43,6 +44,27 @@ func (b *binder) toConstant(v any) (any, error) {
 		return nil, errors.New("an object is not a constant")
 	}
 	return nil, fmt.Errorf("a %T is not a constant", v)
+}
+
+// Globals returns a function that finds the constant that a chain of names leads to among values, and reports whether the first name is one of them. An
+// error says why there is no constant at the end of the chain; a key that an object lacks is NULL.
+func Globals(values map[string]any, spend *budget.Budget) func(chain []hogql.Name) (value any, found bool, err error) {
+	b := binder{values: Values{Spend: spend}}
+	return func(chain []hogql.Name) (any, bool, error) {
+		value, found := values[chain[0].Text]
+		if !found {
+			return nil, false, nil
+		}
+		for _, name := range chain[1:] {
+			object, ok := value.(map[string]any)
+			if !ok {
+				return nil, true, errors.New("there is nothing below a value that is not an object")
+			}
+			value = object[name.Text]
+		}
+		value, err := b.toConstant(value)
+		return value, true, err
+	}
 }
 
 // eval evaluates the expression in a pair of braces. The result is a constant, or an expression quoted by sql(…). If there is none, eval

@@ -13,7 +13,7 @@ type Metadata struct {
 	Query string
 	// Source is the query that an expression would be a column of; nil for an expression over events, and for a whole query.
 	Source *HogQL
-	// Globals are the constants for {name} placeholders, like HogQL.Values.
+	// Globals are the constants for {name} placeholders, like HogQL.Values, and for names that have no other meaning.
 	Globals map[string]any
 	// Variables, Filters and Modifiers are as in HogQL.
 	Variables map[string]Variable

@@ -58,12 +58,17 @@ type World struct {
 	Now time.Time
 	// Actions are the project's actions; nil for none.
 	Actions Actions
+	// Global finds the names that have no other meaning; nil for none.
+	Global Global
 	// Spend is the budget of the compile, whose end is an error other than diag.Errors; nil for no limits.
 	Spend *budget.Budget
 }
 
+// Global finds the constant that a chain of names stands for, and reports whether the first name is known. An error says what is wrong with the rest.
+type Global func(chain []hogql.Name) (value any, found bool, err error)
+
 func (w World) resolver() *resolver {
-	return &resolver{db: w.Database, now: w.Now, zone: w.Database.Zone(), actions: w.Actions, spend: w.Spend}
+	return &resolver{db: w.Database, now: w.Now, zone: w.Database.Zone(), actions: w.Actions, global: w.Global, spend: w.Spend}
 }
 
 // Query resolves q against the schema of one project. It returns the resolved tree and its columns, and does not modify q. The error is a diag.Errors
@@ -114,6 +119,7 @@ type resolver struct {
 	survey   *survey // nil when not asked for
 	probe    *probe  // nil when not asked for
 	actions  Actions // nil for none
+	global   Global  // nil for none
 	matching []*matching
 	reads    schema.Reads // not sorted yet
 	held     heldTables

@@ -235,7 +235,7 @@ func (s *scope) field(f *hogql.Field) resolved.Expr {
 	return &resolved.Const{Pos: f.Pos}
 }
 
-// lookup finds the meaning of a chain: a lambda parameter, a column of a table that the chain names, an alias, a column, or a column CTE.
+// lookup finds the meaning of a chain: a lambda parameter, a column of a table that the chain names, an alias, a column, a column CTE, or a global.
 func (s *scope) lookup(f *hogql.Field, from *frame) (resolved.Expr, bool) {
 	if p := s.param(f, from); p != nil {
 		return s.below(p, f.Chain[1:], f.Pos), true
@@ -261,7 +261,19 @@ func (s *scope) lookup(f *hogql.Field, from *frame) (resolved.Expr, bool) {
 	if env := s.r.find(s.env, head); env != nil && env.value != nil {
 		return s.columnCTE(env, f), true
 	}
-	return nil, false
+	return s.global(f)
+}
+
+// global finds the constant that the request gives for a chain.
+func (s *scope) global(f *hogql.Field) (resolved.Expr, bool) {
+	if s.r.global == nil {
+		return nil, false
+	}
+	value, found, err := s.r.global(f.Chain)
+	if err != nil {
+		s.r.mistake(f.Pos, "Unable to resolve field: %s: %v", excerpt(f), err)
+	}
+	return &resolved.Const{Pos: f.Pos, Value: value}, found
 }
 
 // param finds a lambda parameter by the first name of a chain.
