@@ -17,9 +17,16 @@ import (
 
 // fillVariables writes the definitions of the variables that a query uses into its JSON, and leaves out the others.
 func (p *Publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMessage) (query.Node, error) {
-	given := make(map[string]query.Variable, len(q.Variables))
+	used, err := compiler.Variables(q.Text())
+	if err != nil {
+		return nil, queryMistake(&execution.QueryError{Text: q.Text(), Err: err})
+	}
+	given := make(map[string]query.Variable, len(used))
 	for _, id := range slices.Sorted(maps.Keys(q.Variables)) { // sorted: if two have the same code name, the same one counts each time
 		v := q.Variables[id]
+		if _, ok := slices.BinarySearch(used, v.CodeName); !ok {
+			continue // left out, whatever its id
+		}
 		if _, err := uuid.Parse(id); err != nil {
 			return nil, api.Invalid("query", "invalid_input", "Variable ID(s) not valid UUIDs: %s.", id)
 		}
@@ -27,10 +34,6 @@ func (p *Publisher) fillVariables(q *query.HogQL, fields map[string]json.RawMess
 			return nil, api.Invalid("query", "invalid_input", "Variable ID(s) not found: %s.", v.VariableID)
 		}
 		given[v.CodeName] = v
-	}
-	used, err := compiler.Variables(q.Text())
-	if err != nil {
-		return nil, queryMistake(&execution.QueryError{Text: q.Text(), Err: err})
 	}
 	var missing []string
 	filled := *q
