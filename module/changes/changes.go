@@ -146,6 +146,14 @@ func wireType(c *registry.Column) string {
 	return columntype.Wire(c.ClickHouse)
 }
 
+// types returns the types of a column in two versions, as callers see them.
+func types(before, after *registry.Column) (was, is string) {
+	if before.ClickHouse == "" || after.ClickHouse == "" {
+		return wireType(before), wireType(after)
+	}
+	return columntype.InRows(before.ClickHouse), columntype.InRows(after.ClickHouse)
+}
+
 // columns compares by name, and also by place because rows are arrays. It needs the columns of both versions.
 func (c *Changes) columns(before, after []registry.Column) {
 	if before == nil || after == nil {
@@ -166,7 +174,7 @@ func (c *Changes) columns(before, after []registry.Column) {
 			if j != i && place(before, old.Name) == i { // of several columns with one name, only the first is compared
 				c.breaks(ColumnMoved, old.Name, strconv.Itoa(i+1), strconv.Itoa(j+1), "column %s moves from place %d to %d", old.Name, i+1, j+1)
 			}
-			if was, typ := wireType(&old), wireType(&after[j]); typ != was && typ != columntype.Unknown && was != columntype.Unknown {
+			if was, typ := types(&old, &after[j]); typ != was && typ != columntype.Unknown && was != columntype.Unknown {
 				c.breaks(ColumnRetyped, old.Name, was, typ, "column %s is %s, before it was %s", old.Name, typ, was)
 			}
 		}

@@ -91,6 +91,12 @@ func TestBetween(t *testing.T) {
 			name: "another type in ClickHouse", from: plain, to: plain, fromColumns: "a array=Tuple(UInt8)", toColumns: "a array=Array(UInt8)",
 			breaking: []string{"column_retyped a (json → array): column a is array, before it was json"},
 		},
+		{
+			name: "a decimal, which is a string in rows", from: plain, to: plain, fromColumns: "a float=Float64", toColumns: "a float=Nullable(Decimal(18,4))",
+			breaking: []string{"column_retyped a (float → decimal): column a is decimal, before it was float"},
+		},
+		{name: "another decimal", from: plain, to: plain, fromColumns: "a float=Decimal(9,2)", toColumns: "a float=Decimal(18,4)"},
+		{name: "a decimal in place of a type that is not known in ClickHouse", from: plain, to: plain, fromColumns: "a float", toColumns: "a float=Decimal(9,2)"},
 		{name: "columns with one name", from: plain, to: plain, fromColumns: "a integer, a integer", toColumns: "a integer, a integer"},
 		{name: "columns that are not known", from: plain, to: plain, toColumns: "a integer"},
 		{

@@ -10,13 +10,16 @@ import (
 // Unknown is the wire type of a column that ClickHouse was not available to describe, or whose type has no name on the wire.
 const Unknown = "unknown"
 
-// wireNames are the wire names by prefix of the type's name; the first match counts.
-var wireNames = []struct{ prefix, name string }{
+// decimal is what InRows calls decimals. Records have no such type: there, decimals are floats.
+const decimal = "decimal"
+
+// names are what InRows calls types, by prefix of the type's name; the first match counts.
+var names = []struct{ prefix, name string }{
 	{"Interval", Unknown},
 	{"Int", "integer"},
 	{"UInt", "integer"},
 	{"Float", "float"},
-	{"Decimal", "float"},
+	{"Decimal", decimal},
 	{"BFloat", "float"},
 	{"Bool", "boolean"},
 	{"DateTime", "datetime"},
@@ -34,11 +37,19 @@ var wireNames = []struct{ prefix, name string }{
 
 // Wire returns the name that records of endpoints use for a ClickHouse type (contract: api.md, section 5.3).
 func Wire(typ string) string {
+	if name := InRows(typ); name != decimal {
+		return name
+	}
+	return "float"
+}
+
+// InRows is like Wire, but tells decimals from floats: in rows, decimals are strings.
+func InRows(typ string) string {
 	bare, _ := withoutNull(typ)
 	if name, args := chtype.Parts(bare); name == "SimpleAggregateFunction" && len(args) > 1 {
-		return Wire(args[1])
+		return InRows(args[1])
 	}
-	for _, t := range wireNames {
+	for _, t := range names {
 		if strings.HasPrefix(bare, t.prefix) {
 			return t.name
 		}

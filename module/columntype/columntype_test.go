@@ -11,11 +11,23 @@ func TestWire(t *testing.T) {
 	for typ, want := range map[string]string{
 		"UInt64": "integer", "Nullable(Float64)": "float", "LowCardinality(String)": "string", "LowCardinality(Nullable(String))": "string",
 		"DateTime64(6, 'UTC')": "datetime", "Date": "date", "Bool": "boolean", "Array(String)": "array", "Tuple(UInt8, String)": "json",
-		"SimpleAggregateFunction(sum, UInt64)": "integer", "SimpleAggregateFunction(anyLast, Nullable(Tuple(UInt8, String)))": "json",
+		"Decimal(18, 4)": "float", "SimpleAggregateFunction(sum, UInt64)": "integer", "SimpleAggregateFunction(anyLast, Nullable(Tuple(UInt8, String)))": "json",
 		"Map(String, UInt8)": "json", "JSON": "json", "UUID": "string", "IntervalDay": "unknown", "Nothing": "unknown", "": "unknown",
 	} {
 		if got := columntype.Wire(typ); got != want {
 			t.Errorf("Wire(%s) = %s, want %s", typ, got, want)
+		}
+	}
+}
+
+func TestInRows(t *testing.T) {
+	t.Parallel()
+	for typ, want := range map[string]string{
+		"Decimal(18, 4)": "decimal", "Nullable(Decimal64(2))": "decimal", "SimpleAggregateFunction(sum, Decimal(38, 4))": "decimal",
+		"Float64": "float", "Nullable(UInt8)": "integer", "": "unknown",
+	} {
+		if got := columntype.InRows(typ); got != want {
+			t.Errorf("InRows(%s) = %s, want %s", typ, got, want)
 		}
 	}
 }
