@@ -246,7 +246,10 @@ func TestEndpointWrites(t *testing.T) {
 	if now := w.rt.registry.Snapshot().Endpoint(w.project.ID, "e"); !now.UpdatedAt.Equal(e.UpdatedAt) {
 		t.Error("a refused write changed the endpoint")
 	}
-	for _, ok := range []string{`{"data_freshness_seconds": 1}`, `{"data_freshness_seconds": 604800}`, `{"data_freshness_seconds": null, "optional_breakdown_properties": [], "bucket_overrides": null}`} {
+	for _, ok := range []string{
+		`{"data_freshness_seconds": 1}`, `{"data_freshness_seconds": 604800}`, `{"data_freshness_seconds": null, "optional_breakdown_properties": [], "bucket_overrides": null}`,
+		`{"deprecated_at": "2026-06-30 12:00", "sunset_at": "2026-12-31"}`, `{"deprecated_at": null, "sunset_at": null}`,
+	} {
 		if answer := w.send(t, http.MethodPatch, path, ok); answer.Code != 200 {
 			t.Errorf("%s: %d %s", ok, answer.Code, answer.Body)
 		}

@@ -136,6 +136,9 @@ func TestPersonalKeyMistakes(t *testing.T) {
 	if after := w.rt.registry.Snapshot().Revision; after != before {
 		t.Error("what was refused changed something")
 	}
+	if dated := w.send(t, http.MethodPost, personalKeysPath, `{"label": "a", "scopes": ["query:read"], "expires_at": "2099-01-01 12:00"}`); fieldOf(t, dated, "expires_at") != "2099-01-01T12:00:00Z" {
+		t.Errorf("a key that expires at a time without a zone: %d %s", dated.Code, dated.Body)
+	}
 	if list := w.send(t, http.MethodGet, personalKeysPath, ""); strings.Contains(list.Body.String(), stranger.ID) || strings.Contains(list.Body.String(), secret.ID) {
 		t.Errorf("the list has other keys: %s", list.Body)
 	}

@@ -210,7 +210,8 @@ func TestEndpointLogs(t *testing.T) {
 		t.Errorf("the logs hold a value or a row: %s", answer.Raw)
 	}
 	for query, count := range map[string]float64{
-		"level=info": 2, "level=warn,error": 1, "search=cache%3DHIT": 1, "instance_id=x": 0, "after=2020-01-01T00:00:00Z": 3, "before=2020-01-01T00:00:00Z": 0, "limit=1": 3,
+		"level=info": 2, "level=warn,error": 1, "search=cache%3DHIT": 1, "instance_id=x": 0, "limit=1": 3,
+		"after=2020-01-01T00:00:00Z": 3, "before=2020-01-01T00:00:00Z": 0, "after=2020-01-01T00:00:00": 3, "before=2020-01-01%2012:00": 0,
 	} {
 		if got := must(t, c, http.StatusOK, http.MethodGet, "endpoints/e/logs/?"+query, nil)["count"]; got != count {
 			t.Errorf("?%s counts %v, want %v", query, got, count)

@@ -147,7 +147,7 @@ func readFields(in *api.Input) (registry.AnnotationFields, error) {
 	if marker := api.Change[*string](f, "date_marker"); marker.Given {
 		at, ok := time.Time{}, true
 		if marker.Value != nil && *marker.Value != "" {
-			at, ok = readTime(*marker.Value)
+			at, ok = api.ParseTime(*marker.Value)
 		}
 		if !ok {
 			f.Fail("date_marker", "invalid", "Datetime has wrong format. Use one of these formats instead: YYYY-MM-DDThh:mm[:ss[.uuuuuu]][+HH:MM|-HH:MM|Z].")
@@ -155,22 +155,6 @@ func readFields(in *api.Input) (registry.AnnotationFields, error) {
 		out.At = registry.To(at)
 	}
 	return out, f.Err
-}
-
-// layouts are the accepted forms of ISO 8601.
-var layouts = []string{
-	time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly,
-}
-
-// readTime parses a time in ISO 8601. Without a zone, it is in UTC.
-func readTime(text string) (time.Time, bool) {
-	for _, layout := range layouts {
-		if at, err := time.Parse(layout, text); err == nil {
-			year := at.UTC().Year()
-			return at, year >= 1 && year <= 9999
-		}
-	}
-	return time.Time{}, false
 }
 
 // defaultPage is how many annotations a page has unless the caller sets a limit.
@@ -220,7 +204,7 @@ func wanted(in *api.Input) (func(*registry.Annotation) bool, error) {
 			continue
 		}
 		var ok bool
-		if *bound.into, ok = readTime(text); !ok {
+		if *bound.into, ok = api.ParseTime(text); !ok {
 			return nil, api.Invalid("", "invalid_input", "Invalid date range: %s must be a valid ISO 8601 date", bound.name)
 		}
 	}

@@ -73,12 +73,16 @@ func readFields(in *api.Input) (f fields, err error) {
 
 // timeField reads a time into *out if given; null is the zero time.
 func timeField(body map[string]json.RawMessage, name string, out **time.Time) error {
-	raw, ok := body[name]
-	if !ok {
+	if raw, ok := body[name]; ok && api.IsNull(raw) {
+		*out = new(time.Time)
 		return nil
 	}
-	var at time.Time
-	if err := json.Unmarshal(raw, &at); err != nil || at.UTC().Year() < 1 || at.UTC().Year() > 9999 { // years that JSON can represent
+	var text string
+	if given, err := api.Field(body, name, &text); err != nil || !given {
+		return err
+	}
+	at, ok := api.ParseTime(text)
+	if !ok {
 		return api.Invalid(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
 	}
 	*out = &at

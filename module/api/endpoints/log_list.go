@@ -122,11 +122,14 @@ func (s *Runs) unread(c *api.Caller, err error) {
 // which may let more through than keep.
 func logFilter(in *api.Input) (wanted querylog.Filter, keep func(*logEntry) bool, err error) {
 	params := in.URL.Query()
-	bound := func(name string) (at time.Time, err error) {
-		if text := params.Get(name); text != "" {
-			if at, err = time.Parse(time.RFC3339Nano, text); err != nil {
-				return at, api.Invalid(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
-			}
+	bound := func(name string) (time.Time, error) {
+		text := params.Get(name)
+		if text == "" {
+			return time.Time{}, nil
+		}
+		at, ok := api.ParseTime(text)
+		if !ok {
+			return at, api.Invalid(name, "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
 		}
 		return at, nil
 	}

@@ -68,11 +68,9 @@ func listMembers(_ context.Context, c *api.Caller, in *api.Input) (*api.Response
 	}
 	var since time.Time
 	if text := given.Get("updated_after"); text != "" {
-		var err error
-		if since, err = time.Parse(time.RFC3339, text); err != nil {
-			if since, err = time.Parse(time.DateOnly, text); err != nil {
-				return nil, api.Invalid("updated_after", "invalid", "Enter a valid date/time.")
-			}
+		var ok bool
+		if since, ok = api.ParseTime(text); !ok {
+			return nil, api.Invalid("updated_after", "invalid", "Enter a valid date/time.")
 		}
 	}
 	email, search := given.Get("email"), strings.ToLower(given.Get("search"))

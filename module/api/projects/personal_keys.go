@@ -129,8 +129,8 @@ func readExpiry(c *api.Caller, fields map[string]json.RawMessage) (time.Time, er
 	case !timed:
 		return time.Time{}, nil
 	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || at.UTC().Year() > 9999 {
+	at, ok := api.ParseTime(text)
+	if !ok {
 		return time.Time{}, api.Invalid("expires_at", "invalid_input", "Datetime has wrong format. Use a time such as 2026-06-30T00:00:00Z.")
 	}
 	return at, nil

@@ -1,0 +1,20 @@
+package api
+
+import "time"
+
+// timeForms are the accepted forms of ISO 8601. Those with seconds also accept a fraction.
+var timeForms = []string{
+	time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04",
+	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04Z07:00", time.DateTime, "2006-01-02 15:04", time.DateOnly,
+}
+
+// ParseTime reads a time in ISO 8601, and reports whether the text is one whose year JSON can represent. Without a zone, it is in UTC.
+func ParseTime(text string) (time.Time, bool) {
+	for _, form := range timeForms {
+		if at, err := time.Parse(form, text); err == nil {
+			year := at.UTC().Year()
+			return at, year >= 1 && year <= 9999
+		}
+	}
+	return time.Time{}, false
+}
