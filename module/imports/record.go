@@ -1,0 +1,155 @@
+package imports
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
+)
+
+// save writes the record of an import.
+func (s *Service) save(one *Import) error {
+	text, err := json.Marshal(one)
+	if err != nil {
+		return fmt.Errorf("BUG: encoding an import: %w", err)
+	}
+	return wholefile.Write(s.file(one.Project, one.ID, recordFile), bytes.NewReader(text)) //nolint:wrapcheck // the caller adds what it was doing
+}
+
+// Get returns an import of a project, or ErrNotFound.
+func (s *Service) Get(project int64, id string) (*Import, error) {
+	if parsed, err := uuid.Parse(id); err != nil || parsed.String() != id {
+		return nil, ErrNotFound
+	}
+	return read(s.file(project, id, recordFile))
+}
+
+func read(name string) (*Import, error) {
+	text, err := os.ReadFile(name) //nolint:gosec // in the folder of imports
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading an import: %w", err)
+	}
+	one := new(Import)
+	if err := json.Unmarshal(text, one); err != nil {
+		return nil, fmt.Errorf("reading an import: %w", err)
+	}
+	if one.ID+recordFile != filepath.Base(name) || strconv.FormatInt(one.Project, 10) != filepath.Base(filepath.Dir(name)) {
+		return nil, errors.New("reading an import: the file is of another one")
+	}
+	return one, nil
+}
+
+// List returns the imports of a project, newest first.
+func (s *Service) List(project int64) ([]*Import, error) {
+	return s.listed(s.folder(project))
+}
+
+// listed returns the imports in a folder. It leaves out those that can't be read, and logs each once.
+func (s *Service) listed(folder string) ([]*Import, error) {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing imports: %w", err)
+	}
+	var all []*Import
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), recordFile) {
+			continue
+		}
+		name := filepath.Join(folder, e.Name())
+		one, err := read(name)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			if _, said := s.damaged.LoadOrStore(name, true); !said {
+				s.config.Logger.Error("an import is left out: its record is damaged", zap.String("file", name), zap.Error(err))
+			}
+			continue
+		}
+		all = append(all, one)
+	}
+	Sort(all)
+	return all, nil
+}
+
+// Sort sorts imports, newest first.
+func Sort(all []*Import) {
+	slices.SortFunc(all, func(a, b *Import) int { return b.CreatedAt.Compare(a.CreatedAt) })
+}
+
+// all returns the imports of all projects, newest first.
+func (s *Service) all() ([]*Import, error) {
+	folders, err := os.ReadDir(s.config.Folder)
+	if err != nil {
+		return nil, fmt.Errorf("listing imports: %w", err)
+	}
+	var all []*Import
+	for _, f := range folders {
+		if _, err := strconv.ParseInt(f.Name(), 10, 64); err != nil || !f.IsDir() {
+			continue
+		}
+		some, err := s.listed(filepath.Join(s.config.Folder, f.Name()))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	Sort(all)
+	return all, nil
+}
+
+// Delete cancels an import that has not ended, and forgets one that has.
+func (s *Service) Delete(project int64, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, err := s.Get(project, id)
+	if err != nil {
+		return err
+	}
+	if one.ended() {
+		return errors.Join(remove(s.file(project, id, dataFile)), remove(s.file(project, id, recordFile)))
+	}
+	if cancel := s.running[id]; cancel != nil {
+		if err := wholefile.Write(s.file(project, id, cancelledFile), strings.NewReader("")); err != nil { // the server may end before the import has
+			return diskError(err)
+		}
+		cancel(errCancelled)
+		return nil // the goroutine that runs it records that it is cancelled
+	}
+	return s.finish(one, Cancelled, "")
+}
+
+// finish records how an import ended, and removes its data.
+func (s *Service) finish(one *Import, status Status, reason string) error {
+	now := time.Now().UTC()
+	one.Status, one.FinishedAt, one.Error = status, &now, reason
+	err := s.save(one)
+	if err != nil {
+		err = fmt.Errorf("noting how an import ended: %w", err)
+	}
+	return errors.Join(err, remove(s.file(one.Project, one.ID, dataFile)), remove(s.file(one.Project, one.ID, cancelledFile)))
+}
+
+func remove(name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("removing a file of an import: %w", err)
+	}
+	return nil
+}

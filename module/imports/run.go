@@ -1,0 +1,271 @@
+package imports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/wholefile"
+)
+
+var (
+	errCancelled = errors.New("the import was cancelled")
+	errTooLong   = errors.New("the import took too long")
+)
+
+// take waits for the lock. It reports false if ctx ends first. Where the lock can't be taken for another reason than that another process holds it, it
+// tries again after a pause.
+func (s *Service) take(ctx context.Context, lock *flock.Flock) bool {
+	for told := false; ; told = true {
+		ok, err := lock.TryLockContext(ctx, s.config.Pause)
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case err == nil && ok:
+			return true
+		case !told:
+			s.config.Logger.Warn("the lock for imports can't be taken; trying again", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(s.config.Pause):
+		}
+	}
+}
+
+// work imports files, oldest first and one at a time per project, while it holds the lock of the folder.
+func (s *Service) work(ctx context.Context) {
+	defer close(s.done)
+	lock := flock.New(filepath.Join(s.config.Folder, "lock"))
+	if !s.take(ctx, lock) {
+		return
+	}
+	defer func() { _ = lock.Unlock() }()
+	s.clean()
+	var working sync.WaitGroup
+	defer working.Wait()
+	for ctx.Err() == nil {
+		s.forgetGone()
+		if next := s.next(); next != nil {
+			working.Go(func() { s.run(ctx, next); s.leave(next.Project) })
+			continue
+		}
+		select {
+		case <-s.wake:
+		case <-time.After(s.config.Pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// clean removes the remains of uploads that were interrupted when another process ended.
+func (s *Service) clean() {
+	for _, pattern := range []string{"*/*" + partialFile, "*/*" + wholefile.Suffix, SpoolPattern} {
+		names, err := filepath.Glob(filepath.Join(s.config.Folder, pattern))
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) > time.Minute {
+				_ = os.Remove(name)
+			}
+		}
+	}
+	data, err := filepath.Glob(filepath.Join(s.config.Folder, "*/*"+dataFile))
+	if err != nil {
+		return
+	}
+	for _, name := range data {
+		one, err := read(strings.TrimSuffix(name, dataFile) + recordFile)
+		if errors.Is(err, ErrNotFound) && old(name) || err == nil && one.ended() {
+			_ = os.Remove(name)
+		}
+	}
+}
+
+func old(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && time.Since(info.ModTime()) > time.Minute
+}
+
+// next returns the import that has waited for longest, of a project with none running; nil if there is none. It forgets old imports.
+func (s *Service) next() *Import {
+	all, err := s.all()
+	if err != nil {
+		s.config.Logger.Error("looking for imports", zap.Error(err))
+		return nil
+	}
+	var next *Import
+	kept := map[int64]int{}
+	for _, one := range all {
+		if !one.ended() {
+			if !s.isBusy(one.Project) {
+				next = one
+			}
+			continue
+		}
+		if kept[one.Project]++; kept[one.Project] > maxKept || one.FinishedAt != nil && time.Since(*one.FinishedAt) > keptFor {
+			if err := s.Delete(one.Project, one.ID); err != nil && !errors.Is(err, ErrNotFound) {
+				s.config.Logger.Error("forgetting an import", zap.Error(err))
+			}
+		}
+	}
+	if next == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.busy) >= atOnce {
+		return nil
+	}
+	s.busy[next.Project] = true
+	return next
+}
+
+func (s *Service) isBusy(project int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.busy[project]
+}
+
+// leave records that a project has no running import any more.
+func (s *Service) leave(project int64) {
+	s.mu.Lock()
+	delete(s.busy, project)
+	s.mu.Unlock()
+	s.look()
+}
+
+// run imports a file. If the service is closed meanwhile, the import continues later.
+func (s *Service) run(ctx context.Context, one *Import) {
+	running, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	running, stop := context.WithTimeoutCause(running, s.config.MaxTime, errTooLong)
+	defer stop()
+	if !s.begin(one, cancel) {
+		return
+	}
+	defer func() {
+		s.mu.Lock()
+		delete(s.running, one.ID)
+		s.mu.Unlock()
+	}()
+	err := s.try(running, one)
+	switch {
+	case err == nil:
+		err = s.finish(one, Completed, "")
+	case ctx.Err() == nil, errors.Is(context.Cause(running), errCancelled):
+		err = s.ended(running, one, err)
+	default:
+		one.Status = Waiting
+		one.Starts--
+		err = s.save(one)
+	}
+	if err != nil {
+		s.config.Logger.Error("noting how an import ended", zap.String("import", one.ID), zap.Error(err))
+		select { // the same import comes again
+		case <-time.After(s.config.Pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// begin records that an import is running, unless it was cancelled before.
+func (s *Service) begin(one *Import, cancel context.CancelCauseFunc) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now, err := s.Get(one.Project, one.ID); err != nil || now.ended() {
+		return false
+	}
+	if _, err := os.Stat(s.file(one.Project, one.ID, cancelledFile)); err == nil {
+		if err := s.finish(one, Cancelled, ""); err != nil {
+			s.config.Logger.Error("noting that an import was cancelled", zap.String("import", one.ID), zap.Error(err))
+		}
+		return false
+	}
+	if one.Starts >= maxStarts {
+		err := s.finish(one, Failed, fmt.Sprintf("The server stopped %d times while it was importing the file.", one.Starts))
+		if err != nil {
+			s.config.Logger.Error("giving up an import", zap.String("import", one.ID), zap.Error(err))
+		}
+		return false
+	}
+	now := time.Now().UTC()
+	one.Status, one.StartedAt = Running, &now
+	one.Starts++
+	s.running[one.ID] = cancel
+	return true
+}
+
+// ended records why an import failed.
+func (s *Service) ended(running context.Context, one *Import, err error) error {
+	if errors.Is(context.Cause(running), errCancelled) {
+		return s.finish(one, Cancelled, "")
+	}
+	if errors.Is(context.Cause(running), errTooLong) {
+		return s.finish(one, Failed, fmt.Sprintf("The import took longer than %s. Split the file into smaller ones: what was already imported is skipped.", s.config.MaxTime))
+	}
+	if failure, ok := errors.AsType[*FileError](err); ok {
+		return s.finish(one, Failed, failure.Error())
+	}
+	s.config.Logger.Error("an import failed", zap.Int64("project", one.Project), zap.String("import", one.ID), zap.Error(err))
+	return s.finish(one, Failed, "The server could not write all of the file. Import it again: what was already imported is skipped.")
+}
+
+// try imports a file, repeatedly if need be.
+func (s *Service) try(ctx context.Context, one *Import) error {
+	for tries := 1; ; tries++ {
+		err := s.once(ctx, one)
+		if err == nil || tries == maxTries || s.config.Transient == nil || !s.config.Transient(err) || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(time.Duration(tries*tries) * 5 * s.config.Pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// errPanic is a defect in the server.
+var errPanic = errors.New("BUG: the import panicked")
+
+func (s *Service) once(ctx context.Context, one *Import) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.config.Logger.Error("an import panicked", zap.String("import", one.ID), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			err = fmt.Errorf("%w: %v", errPanic, p)
+		}
+	}()
+	if err := s.save(one); err != nil {
+		return diskError(err)
+	}
+	file, err := os.Open(s.file(one.Project, one.ID, dataFile))
+	if err != nil {
+		return fmt.Errorf("opening an import: %w", err)
+	}
+	defer file.Close()
+	var last time.Time
+	report, err := s.config.Run(ctx, one.Request, file, func(line, events int) {
+		one.Line, one.Events = line, events
+		if time.Since(last) > time.Second/2 {
+			last = time.Now()
+			_ = s.save(one) // losing progress does no harm
+		}
+	})
+	if report != nil {
+		one.Report = report
+		one.Events = report.Events
+	}
+	return err
+}
