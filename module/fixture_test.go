@@ -29,7 +29,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
@@ -47,19 +46,7 @@ var began = time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
 
 func newWorld(tb testing.TB) *world {
 	tb.Helper()
-	store, err := sqlite.Open(tb.Context(), sqlitetest.Path(tb))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	reg, err := registry.Open(tb.Context(), store, registry.Options{Logger: zap.NewNop()})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := reg.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	reg := sqlitetest.Open(tb, registry.Options{})
 	results, err := cache.New(cache.Config{
 		MaxBytes: 16 << 20, Stale: time.Hour, IsOutage: execution.StaleIsBetter, IsRefusal: execution.IsRefusal, RefreshRetry: time.Hour, // not within a test
 	})

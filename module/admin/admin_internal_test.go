@@ -11,7 +11,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
@@ -19,7 +18,6 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
@@ -28,20 +26,7 @@ var began = time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
 
 func open(tb testing.TB) *registry.Registry {
 	tb.Helper()
-	store, err := sqlite.Open(tb.Context(), sqlitetest.Path(tb))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	reg, err := registry.Open(tb.Context(), store, registry.Options{Logger: zap.NewNop()})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := reg.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return reg
+	return sqlitetest.Open(tb, registry.Options{})
 }
 
 func newProject(tb testing.TB, reg *registry.Registry) *registry.Project {

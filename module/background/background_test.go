@@ -1,7 +1,6 @@
 package background_test
 
 import (
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,7 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/module/background"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 // TestLook: work is repeated at its interval and when the bell rings, also after a panic, until the worker is closed.
@@ -62,23 +61,10 @@ func TestClose(t *testing.T) {
 
 // TestLock: who gets the lock sees what others have written, and gives the lock back if that can't be read.
 func TestLock(t *testing.T) {
-	dir := t.TempDir()
+	path := sqlitetest.Path(t)
 	open := func() *registry.Registry {
 		t.Helper()
-		store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reg, err := registry.Open(t.Context(), store, registry.Options{Poll: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := reg.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return reg
+		return sqlitetest.OpenAt(t, path, registry.Options{Poll: time.Hour})
 	}
 	ours, others := open(), open()
 	p, err := others.CreateProject(t.Context(), registry.NewProject{Name: "p"}, time.Now())

@@ -2,13 +2,12 @@ package cohorts
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/module/background"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 // TestDue: a failing cohort waits twice as long each time, and in the end forever.
@@ -36,20 +35,7 @@ func TestDue(t *testing.T) {
 
 // TestSchedule: cohorts in use are computed once an hour, all others never.
 func TestSchedule(t *testing.T) {
-	dir := t.TempDir()
-	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reg, err := registry.Open(t.Context(), store, registry.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := reg.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	reg := sqlitetest.Open(t, registry.Options{})
 	now := time.Now()
 	if _, err := reg.CreateProject(t.Context(), registry.NewProject{Name: "p"}, now); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package deletions_test
 
 import (
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,26 +9,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/module/deletions"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
-
-func open(t *testing.T, dir string) *registry.Registry {
-	t.Helper()
-	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reg, err := registry.Open(t.Context(), store, registry.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = reg.Close() })
-	return reg
-}
 
 // TestLate: of two deletions of a distinct id, each says for itself whether the events until then are deleted.
 func TestLate(t *testing.T) {
-	reg, first := open(t, t.TempDir()), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	reg, first := sqlitetest.Open(t, registry.Options{}), time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	second := first.Add(time.Hour)
 	for _, tt := range []struct {
 		name     string
@@ -67,8 +52,9 @@ func TestLate(t *testing.T) {
 // TestEpochs: ClickHouse accepts events again after each deletion, and after the retention is extended, whatever the clocks of the servers say, and
 // even if the records of the deletions are purged.
 func TestEpochs(t *testing.T) {
-	dir := t.TempDir()
-	one, other, now := open(t, dir), open(t, dir), time.Now()
+	path := sqlitetest.Path(t)
+	one, other := sqlitetest.OpenAt(t, path, registry.Options{}), sqlitetest.OpenAt(t, path, registry.Options{})
+	now := time.Now()
 	p, err := one.CreateProject(t.Context(), registry.NewProject{Name: "p"}, now)
 	if err != nil {
 		t.Fatal(err)

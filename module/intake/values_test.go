@@ -11,26 +11,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/intake"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 // newIntake returns an intake of a registry with a project, without ClickHouse.
 func newIntake(t *testing.T) (*intake.Intake, *registry.Project) {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlitetest.Path(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	reg, err := registry.Open(t.Context(), store, registry.Options{Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := reg.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	reg := sqlitetest.Open(t, registry.Options{})
 	p, err := reg.CreateProject(t.Context(), registry.NewProject{Name: "p"}, time.Now())
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package upkeep
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/clickhouse/embedded"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 var engine *embedded.Engine
@@ -25,20 +24,7 @@ func TestMain(m *testing.M) {
 // still returns a keeper on a new registry that does nothing by itself.
 func still(t *testing.T, house *warehouse.Warehouse) *Keeper {
 	t.Helper()
-	dir := t.TempDir()
-	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reg, err := registry.Open(t.Context(), store, registry.Options{Poll: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := reg.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	reg := sqlitetest.Open(t, registry.Options{Poll: 20 * time.Millisecond})
 	return newKeeper(Config{
 		Registry: reg, Shards: warehouse.Only(house), Logger: zap.NewNop(), Forget: func(int64) {}, ForgetEndpoint: func(*registry.Endpoint) {},
 		EraseCaptured: func(context.Context, string) error { return nil },

@@ -1,7 +1,6 @@
 package values_test
 
 import (
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -14,25 +13,12 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 // TestPanics: a project whose probe panics does not stop the probing of others.
 func TestPanics(t *testing.T) {
-	dir := t.TempDir()
-	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reg, err := registry.Open(t.Context(), store, registry.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := reg.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	reg := sqlitetest.Open(t, registry.Options{})
 	house := warehousetest.Nowhere(t, schema.NativeLayout())
 	var all, probed []int64
 	for range 2 {

@@ -3,29 +3,16 @@ package references
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 // TestOnlyTextsOfTheSnapshotAreKept: texts that are only checked, such as those of refused writes, do not stay in memory.
 func TestOnlyTextsOfTheSnapshotAreKept(t *testing.T) {
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "registry.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := registry.Open(t.Context(), store, registry.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	r := sqlitetest.Open(t, registry.Options{})
 	p, err := r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, time.Now())
 	if err != nil {
 		t.Fatal(err)

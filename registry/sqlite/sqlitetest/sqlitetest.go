@@ -13,8 +13,34 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/caddy-analytics/caddy-analytics/registry"
 	"github.com/caddy-analytics/caddy-analytics/registry/sqlite"
 )
+
+// Open opens a new registry. It is closed when the test ends.
+func Open(tb testing.TB, opts registry.Options) *registry.Registry {
+	tb.Helper()
+	return OpenAt(tb, Path(tb), opts)
+}
+
+// OpenAt is Open for the registry at a path, which several may share.
+func OpenAt(tb testing.TB, path string, opts registry.Options) *registry.Registry {
+	tb.Helper()
+	store, err := sqlite.Open(tb.Context(), path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r, err := registry.Open(tb.Context(), store, opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return r
+}
 
 // Path returns the path of a new registry whose tables are up to date. The tables are created once and then copied: creating them takes most of the time of a
 // small test.

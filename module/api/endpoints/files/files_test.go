@@ -2,7 +2,6 @@ package files_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,26 +15,13 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse/warehousetest"
 	"github.com/caddy-analytics/caddy-analytics/registry"
-	_ "github.com/caddy-analytics/caddy-analytics/registry/sqlite"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 // TestBusyProject: while all places of a project are taken, or its queue is full, a plan fails in the time that one file waits, and the error is not a
 // mistake in the files.
 func TestBusyProject(t *testing.T) {
-	dir := t.TempDir()
-	store, err := registry.OpenStore(t.Context(), "sqlite:"+filepath.Join(dir, "registry.db"), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reg, err := registry.Open(t.Context(), store, registry.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := reg.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	reg := sqlitetest.Open(t, registry.Options{})
 	project, err := reg.CreateProject(t.Context(), registry.NewProject{Name: "p", Timezone: "UTC"}, time.Now())
 	if err != nil {
 		t.Fatal(err)
