@@ -121,6 +121,15 @@ func (in *Input) PageURL(limit, offset int) *string {
 	return in.link(map[string]int{"limit": limit, "offset": offset})
 }
 
+// PreviousURL returns the URL of the page of people before an offset that is not less than the limit. As in PostHog, that of the first page has an offset too.
+func (in *Input) PreviousURL(limit, offset int) *string {
+	url := in.PageURL(limit, offset-limit)
+	if offset == limit {
+		url = new(*url + "&offset=0")
+	}
+	return url
+}
+
 // NumberedPages returns the URLs of the next and previous page of a list with numbered pages; nil if there is none.
 func (in *Input) NumberedPages(number, pages int) (next, previous *string) {
 	if number < pages {

@@ -60,10 +60,7 @@ func (s *Cohorts) persons(ctx context.Context, c *api.Caller, in *api.Input) (*a
 		out.Next = in.PageURL(limit, offset+limit)
 	}
 	if offset >= limit {
-		out.Previous = in.PageURL(limit, offset-limit)
-		if offset == limit { // PageURL leaves it out; PostHog has it
-			out.Previous = new(*out.Previous + "&offset=0")
-		}
+		out.Previous = in.PreviousURL(limit, offset)
 	}
 	return api.JSON(http.StatusOK, out).With(quotas), nil
 }

@@ -103,10 +103,7 @@ func (s *People) listPersons(ctx context.Context, c *api.Caller, in *api.Input) 
 		out.Next = in.PageURL(limit, offset+len(out.Results))
 	}
 	if offset >= limit {
-		out.Previous = in.PageURL(limit, offset-limit)
-		if offset == limit { // PageURL leaves it out; PostHog has it
-			out.Previous = new(*out.Previous + "&offset=0")
-		}
+		out.Previous = in.PreviousURL(limit, offset)
 	}
 	return api.JSON(http.StatusOK, out).With(quotas), nil
 }

@@ -2,6 +2,7 @@ package references
 
 import (
 	"github.com/caddy-analytics/caddy-analytics/compiler"
+	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
@@ -48,7 +49,7 @@ func (f *finder) insights() {
 	for _, i := range f.snap.Insights(f.project) {
 		if uses := f.ofQuery(i.Query); !uses.IsZero() {
 			title := i.Title()
-			f.note(uses, Reference{Type: Insight, ID: i.ID, Name: orNil(title), CreatedAt: i.CreatedAt, CreatedBy: i.CreatedBy})
+			f.note(uses, Reference{Type: Insight, ID: i.ID, Name: api.OrNull(title), CreatedAt: i.CreatedAt, CreatedBy: i.CreatedBy})
 		}
 	}
 }
@@ -104,11 +105,4 @@ func (f *finder) testAccounts() {
 	}
 	name := "Filters against test accounts"
 	f.note(compiler.UsesOfCondition(of.TestAccounts, f.env), Reference{Type: TestAccounts, ID: f.project, Name: &name, CreatedAt: of.Project.CreatedAt})
-}
-
-func orNil(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
