@@ -82,7 +82,7 @@ func (b *binder) query(q hogql.Query) hogql.Query {
 		if query, isQuery := v.(hogql.Query); isQuery {
 			return query
 		}
-		b.mistake(q.Pos, "The placeholder {%s} does not stand for a query", excerpt(q.X))
+		b.mistake(q.Pos, "The placeholder {%s} does not stand for a query", hogql.ShortText(q.X))
 	}
 	return q
 }
@@ -107,7 +107,7 @@ func (b *binder) table(t hogql.Table) hogql.Table {
 			return &hogql.TableName{Pos: p.Pos, Chain: name.Chain, Alias: p.Alias, Columns: name.Columns, Sample: name.Sample}
 		}
 	}
-	b.mistake(p.Pos, "The placeholder {%s} does not stand for a table", excerpt(p.X))
+	b.mistake(p.Pos, "The placeholder {%s} does not stand for a table", hogql.ShortText(p.X))
 	return t
 }
 
@@ -140,7 +140,7 @@ func (b *binder) placeholder(p *hogql.Placeholder) hogql.Expr {
 	}
 	c, err := b.toConstant(v)
 	if err != nil {
-		b.mistake(p.Pos, "The value of placeholder {%s} cannot be used: %v", excerpt(p.X), err)
+		b.mistake(p.Pos, "The value of placeholder {%s} cannot be used: %v", hogql.ShortText(p.X), err)
 		return p
 	}
 	return &hogql.Const{Pos: p.Pos, Value: c}
@@ -266,12 +266,6 @@ func (b *binder) variable(at hogql.Span, code string) (any, bool) {
 
 func (b *binder) mistake(at hogql.Span, format string, args ...any) {
 	b.mistakes.Addf(diag.QueryError, at, format, args...)
-}
-
-// excerpt returns the text of an expression for a message.
-func excerpt(e hogql.Expr) string {
-	text, _ := hogql.Excerpt(e)
-	return text
 }
 
 // names returns the parts of a plain chain of names, nil for any other expression.

@@ -108,7 +108,7 @@ func (b *binder) eval(e hogql.Expr) (any, bool) {
 }
 
 func (b *binder) notEvaluable(e hogql.Expr) (any, bool) {
-	b.mistake(e.At(), "This expression cannot be used in a placeholder: %s", excerpt(e))
+	b.mistake(e.At(), "This expression cannot be used in a placeholder: %s", hogql.ShortText(e))
 	return nil, false
 }
 

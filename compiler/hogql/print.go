@@ -58,6 +58,12 @@ func Excerpt(e Expr) (text string, whole bool) {
 	return strings.ToValidUTF8(text[:longestExcerpt], "") + "…", false
 }
 
+// ShortText returns the text of e for a message, cut where it is long.
+func ShortText(e Expr) string {
+	text, _ := Excerpt(e)
+	return text
+}
+
 // ShortForm returns FunctionForm up to at least its first most bytes, with the word value in place of each string: clients' values do not belong
 // in logs.
 func ShortForm(e Expr, most int) string {

@@ -182,7 +182,7 @@ func (r *reader) checkAliases() error {
 	for _, e := range slices.Concat(r.added, r.left) {
 		x, _ := unnamed(e)
 		if names(x, func(n string) bool { return missing[n] }) {
-			return unsupported("An alias of what is computed of aggregates is used in '%s'", excerpt(x))
+			return unsupported("An alias of what is computed of aggregates is used in '%s'", hogql.ShortText(x))
 		}
 	}
 	return nil
@@ -247,7 +247,7 @@ func (r *reader) over(e hogql.Expr, depth int) (hogql.Expr, error) {
 			return nil, unsupported("Function '%s' is not supported beside aggregates", e.Name)
 		}
 	case *hogql.Subquery, *hogql.Lambda, *hogql.Star, *hogql.ColumnsMatching:
-		return nil, unsupported("Expression '%s' is not supported beside aggregates", excerpt(e))
+		return nil, unsupported("Expression '%s' is not supported beside aggregates", hogql.ShortText(e))
 	case *hogql.Unary, *hogql.Binary, *hogql.Compare, *hogql.Logic, *hogql.Between, *hogql.Case, *hogql.Cast, *hogql.Tuple, *hogql.Array, *hogql.Dict,
 		*hogql.Index, *hogql.Slice, *hogql.Element, *hogql.Member, *hogql.Interval:
 	}
@@ -277,11 +277,6 @@ func (r *reader) overChildren(e hogql.Expr, depth int) (out hogql.Expr, err erro
 	}}
 	out = below.ExprChildren(e)
 	return out, err
-}
-
-func excerpt(e hogql.Expr) string {
-	text, _ := hogql.Excerpt(e)
-	return text
 }
 
 // aggregate stores the values of an aggregate, and returns the expression that merges them.
@@ -342,7 +337,7 @@ func (r *reader) sortedBy(e hogql.Expr) (hogql.Expr, error) {
 	case r.again:
 		return r.over(e, 0)
 	case r.sel.Distinct:
-		return nil, refuse("SELECT DISTINCT with ORDER BY '%s', which is not selected, cannot be materialized", excerpt(e))
+		return nil, refuse("SELECT DISTINCT with ORDER BY '%s', which is not selected, cannot be materialized", hogql.ShortText(e))
 	}
 	return r.use(r.keep(e, "order")), nil
 }

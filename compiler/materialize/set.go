@@ -44,7 +44,7 @@ func (r *reader) placeOf(order *hogql.Order) (hogql.Expr, error) {
 			return &hogql.Const{Value: int64(i + 1)}, nil
 		}
 	}
-	return nil, refuse("UNION, INTERSECT and EXCEPT can only be sorted by their columns to be materialized, not by '%s'", excerpt(order.X))
+	return nil, refuse("UNION, INTERSECT and EXCEPT can only be sorted by their columns to be materialized, not by '%s'", hogql.ShortText(order.X))
 }
 
 // asSet marks a read as that of a set query.

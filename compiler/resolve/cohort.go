@@ -69,7 +69,7 @@ func (r *resolver) cohortByName(e hogql.Expr, name string) (id int64, ok bool) {
 	if r.mistakes.Full() {
 		return 0, false
 	}
-	written, _ := hogql.Excerpt(e)
+	written := hogql.ShortText(e)
 	if len(ids) > 1 {
 		r.mistake(e.At(), "Found multiple cohorts with name %s", written)
 		return 0, false

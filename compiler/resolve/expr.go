@@ -68,7 +68,7 @@ func (s *scope) expr(e hogql.Expr) resolved.Expr {
 	case *hogql.Interval:
 		return s.interval(e)
 	case *hogql.Placeholder:
-		s.r.mistake(e.Pos, "Unresolved placeholder: %s", excerpt(e.X))
+		s.r.mistake(e.Pos, "Unresolved placeholder: %s", hogql.ShortText(e.X))
 	case *hogql.Subquery:
 		return s.subquery(e)
 	case *hogql.Alias:

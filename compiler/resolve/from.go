@@ -122,7 +122,7 @@ func (s *scope) table(t hogql.Table) resolved.Table {
 	case *hogql.Join:
 		return s.join(t)
 	case *hogql.TablePlaceholder:
-		s.r.mistake(t.Pos, "Unresolved placeholder: %s", excerpt(t.X))
+		s.r.mistake(t.Pos, "Unresolved placeholder: %s", hogql.ShortText(t.X))
 	}
 	return nil
 }

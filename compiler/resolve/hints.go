@@ -44,12 +44,6 @@ func chainAt(chain []hogql.Name, whole hogql.Span) hogql.Span {
 	return nameAt(chain[0], whole).To(nameAt(chain[len(chain)-1], whole))
 }
 
-// excerpt returns the text of an expression for a message.
-func excerpt(e hogql.Expr) string {
-	text, _ := hogql.Excerpt(e)
-	return text
-}
-
 // functionAt returns the place of the function's name in a call.
 func functionAt(c *hogql.Call) hogql.Span {
 	if c.NamePos.IsZero() {

@@ -224,7 +224,7 @@ func (r *resolver) query(q hogql.Query, env *environment) *relation {
 	case *hogql.SetQuery:
 		return r.set(q, env)
 	case *hogql.QueryPlaceholder:
-		r.mistake(q.Pos, "Unresolved placeholder: %s", excerpt(q.X))
+		r.mistake(q.Pos, "Unresolved placeholder: %s", hogql.ShortText(q.X))
 	}
 	return nothing(q.At())
 }

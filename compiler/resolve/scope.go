@@ -271,7 +271,7 @@ func (s *scope) global(f *hogql.Field) (resolved.Expr, bool) {
 	}
 	value, found, err := s.r.global(f.Chain)
 	if err != nil {
-		s.r.mistake(f.Pos, "Unable to resolve field: %s: %v", excerpt(f), err)
+		s.r.mistake(f.Pos, "Unable to resolve field: %s: %v", hogql.ShortText(f), err)
 	}
 	return &resolved.Const{Pos: f.Pos, Value: value}, found
 }
