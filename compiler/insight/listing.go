@@ -3,6 +3,8 @@ package insight
 import (
 	"strings"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
+	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
@@ -21,6 +23,15 @@ type Listing struct {
 	Row func(row []byte) ([]byte, error)
 	// Missing reports whether a row of the answer is about an actor of whom nothing is known; nil for lists without actors.
 	Missing func(row []byte) (bool, error)
+}
+
+// UserExpr parses an expression of one of a list's fields. The error is a *diag.Error with the given attr.
+func (w *World) UserExpr(text, attr string) (hogql.Expr, error) {
+	e, mistake := filter.UserExpr(text, w.Spend)
+	if mistake != nil {
+		return nil, diag.Field(mistake.Code, attr, "The HogQL expression %s", mistake.Detail)
+	}
+	return e, nil
 }
 
 // Aggregates reports whether an expression is computed over several rows, directly or because it names one of columns that is.

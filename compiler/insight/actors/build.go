@@ -8,7 +8,6 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/bind"
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
-	"github.com/caddy-analytics/caddy-analytics/compiler/filter"
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
 )
@@ -144,11 +143,7 @@ func (b *builder) displayTuple() hogql.Expr {
 
 // expr parses an expression of one of the node's lists.
 func (b *builder) expr(text, field string, i int) (hogql.Expr, error) {
-	e, mistake := filter.UserExpr(text, b.world.Spend)
-	if mistake != nil {
-		return nil, diag.Field(mistake.Code, b.query.Field(field+"."+strconv.Itoa(i)), "The HogQL expression %s", mistake.Detail)
-	}
-	return e, nil
+	return b.world.UserExpr(text, b.query.Field(field+"."+strconv.Itoa(i)))
 }
 
 // page builds the query for the rows, with the actor's id in place of objects.

@@ -97,11 +97,7 @@ func names(texts []string, columns []hogql.Expr) []string {
 
 // expr parses an expression of one of the node's lists.
 func (b builder) expr(text, field string, i int) (hogql.Expr, error) {
-	e, mistake := filter.UserExpr(text, b.world.Spend)
-	if mistake != nil {
-		return nil, diag.Field(mistake.Code, b.query.Field(field+"."+strconv.Itoa(i)), "The HogQL expression %s", mistake.Detail)
-	}
-	return e, nil
+	return b.world.UserExpr(text, b.query.Field(field+"."+strconv.Itoa(i)))
 }
 
 // conditions returns what rows must satisfy: before they are grouped, and after.

@@ -30,7 +30,7 @@ func TestRead(t *testing.T) {
 		},
 		{
 			"goals", `{"kind": "CalendarHeatmapQuery", "series": [], "conversionGoal": {"customEventName": "paid", "actionId": 5}}`,
-			&heatmap.Query{Series: []query.Series{}, Goal: &heatmap.Goal{At: "conversionGoal", Event: &event, Action: &action}},
+			&heatmap.Query{Series: []query.Series{}, Goal: &query.Goal{At: "conversionGoal", Event: &event, Action: &action}},
 		},
 		{"no goal", `{"kind": "CalendarHeatmapQuery", "series": [], "conversionGoal": null}`, &heatmap.Query{Series: []query.Series{}}},
 	}

@@ -8,26 +8,7 @@ type Query struct {
 	// Series are what is counted. Only the first is used, as in PostHog.
 	Series []query.Series `json:"series"`
 	// Goal is counted instead of the event of the series; nil for none. An action of the series takes precedence over it.
-	Goal *Goal `json:"goal,omitempty"`
-}
-
-// Goal is a conversion goal: an event or an action that visitors are meant to reach.
-type Goal struct {
-	// At is the place of the goal in the JSON.
-	At     string  `json:"-"`
-	Event  *string `json:"event,omitempty"`
-	Action *int64  `json:"action,omitempty"`
-}
-
-// Names returns the name of the event.
-func (g Goal) Names() []query.Named { return query.EventNames(g.Event, g.At+".customEventName") }
-
-// ActionID returns the number of the action.
-func (g Goal) ActionID() (id int64, ok bool) {
-	if g.Action == nil {
-		return 0, false
-	}
-	return *g.Action, true
+	Goal *query.Goal `json:"goal,omitempty"`
 }
 
 // Kind returns CalendarHeatmapQuery.
@@ -58,8 +39,8 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	return q
 }
 
-func goal(r *query.Reader, o *query.Object) *Goal {
-	out := &Goal{At: o.At.Attr}
+func goal(r *query.Reader, o *query.Object) *query.Goal {
+	out := &query.Goal{At: o.At.Attr}
 	if event, ok := query.Take[string](o, "customEventName", "string_type", "Input should be a valid string"); ok {
 		out.Event = &event
 	}

@@ -12,33 +12,12 @@ type Query struct {
 	// Compare asks for the numbers of an earlier period, too; nil for none.
 	Compare *query.Compare `json:"compare,omitempty"`
 	// Goal is the conversion goal; nil for none.
-	Goal *Goal `json:"goal,omitempty"`
+	Goal *query.Goal `json:"goal,omitempty"`
 	// CleanPaths applies the project's rules for cleaning paths.
 	CleanPaths bool `json:"clean_paths,omitempty"`
 	// Rate is the share of people to sample.
 	Rate Rate `json:"rate"`
 }
-
-// Goal is a conversion goal: an event or an action that visitors are meant to reach.
-type Goal struct {
-	// At is the place of the goal in the JSON.
-	At string `json:"-"`
-	// Event is the name of an event; nil for an action.
-	Event *string `json:"event,omitempty"`
-	// Action is the number of an action; nil for an event.
-	Action *int64 `json:"action,omitempty"`
-}
-
-// ActionID returns the number of the action.
-func (g Goal) ActionID() (id int64, ok bool) {
-	if g.Action == nil {
-		return 0, false
-	}
-	return *g.Action, true
-}
-
-// Names returns the name of the event.
-func (g Goal) Names() []query.Named { return query.EventNames(g.Event, g.At+".customEventName") }
 
 // Rate is a share: Numerator divided by Denominator, or Numerator if that is nil.
 type Rate struct {

@@ -9,9 +9,9 @@ import (
 )
 
 // readGoal reads a goal: the number of an action, or the name of an event.
-func readGoal(r *query.Reader, given any, at query.Place) *Goal {
+func readGoal(r *query.Reader, given any, at query.Place) *query.Goal {
 	o := r.Object(given, at)
-	goal := &Goal{At: at.Attr}
+	goal := &query.Goal{At: at.Attr}
 	if action, ok := o.ActionID("actionId"); ok {
 		goal.Action = &action
 	}
