@@ -267,15 +267,7 @@ func (w *memberWorld) randomTime(r *rand.Rand, person string) time.Time {
 // fill imports the world. One person has an event that another one sent before both became one.
 func (w *memberWorld) fill(t *testing.T) {
 	t.Helper()
-	var lines strings.Builder
-	write := func(v any) {
-		raw, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines.Write(raw)
-		lines.WriteByte('\n')
-	}
+	var records []any
 	unknown := map[string]bool{}
 	for _, p := range w.people {
 		unknown[p.name] = !p.known
@@ -284,7 +276,7 @@ func (w *memberWorld) fill(t *testing.T) {
 			if p.plan == "-" {
 				delete(properties, "plan")
 			}
-			write(map[string]any{"type": "person", "distinct_ids": p.ids, "properties": properties, "created_at": p.created.Format(time.RFC3339)})
+			records = append(records, map[string]any{"type": "person", "distinct_ids": p.ids, "properties": properties, "created_at": p.created.Format(time.RFC3339)})
 		}
 	}
 	for _, e := range w.events {
@@ -295,9 +287,9 @@ func (w *memberWorld) fill(t *testing.T) {
 		if unknown[e.person] {
 			properties["$process_person_profile"] = false
 		}
-		write(map[string]any{"event": e.name, "distinct_id": e.id, "timestamp": e.at.UTC().Format(time.RFC3339Nano), "properties": properties})
+		records = append(records, map[string]any{"event": e.name, "distinct_id": e.id, "timestamp": e.at.UTC().Format(time.RFC3339Nano), "properties": properties})
 	}
-	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: w.project, Now: time.Now()}, ingesttest.Lines(lines.String()))
+	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: w.project, Now: time.Now()}, ingesttest.Records(t, records...))
 	if err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}

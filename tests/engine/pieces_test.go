@@ -457,15 +457,7 @@ func TestMomentsOfPieces(t *testing.T) {
 // TestLifecyclesInPieces asks random lifecycles of people as a whole and in pieces. Some people were made after they were first active.
 func TestLifecyclesInPieces(t *testing.T) {
 	random := rand.New(rand.NewPCG(18, 4)) // the same every time
-	var lines strings.Builder
-	write := func(v any) {
-		raw, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines.Write(raw)
-		lines.WriteByte('\n')
-	}
+	var records []any
 	start := time.Date(2024, 2, 20, 0, 0, 0, 0, time.UTC)
 	for i := range 60 {
 		id := fmt.Sprint("person", i)
@@ -474,13 +466,13 @@ func TestLifecyclesInPieces(t *testing.T) {
 		if i%15 == 0 { // later than the first events
 			made = start.Add(first + time.Duration(random.IntN(10*24))*time.Hour)
 		}
-		write(map[string]any{"type": "person", "distinct_ids": []string{id}, "created_at": made, "properties": map[string]any{}})
+		records = append(records, map[string]any{"type": "person", "distinct_ids": []string{id}, "created_at": made, "properties": map[string]any{}})
 		for range random.IntN(14) {
 			at := start.Add(first + time.Duration(random.IntN(20*24*60))*time.Minute)
-			write(trendEvent{Event: []string{"a", "b"}[random.IntN(2)], DistinctID: id, Timestamp: at, Properties: map[string]any{"n": random.IntN(9)}})
+			records = append(records, trendEvent{Event: []string{"a", "b"}[random.IntN(2)], DistinctID: id, Timestamp: at, Properties: map[string]any{"n": random.IntN(9)}})
 		}
 	}
-	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: piecesProject + 2, Now: time.Now()}, ingesttest.Lines(lines.String()))
+	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: piecesProject + 2, Now: time.Now()}, ingesttest.Records(t, records...))
 	if err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}

@@ -241,15 +241,7 @@ func randomEvents(r *rand.Rand) []trendEvent {
 
 func importEvents(t *testing.T, project int64, events []trendEvent) {
 	t.Helper()
-	var lines strings.Builder
-	write := func(v any) {
-		raw, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines.Write(raw)
-		lines.WriteByte('\n')
-	}
+	var records []any
 	ids, plans := map[string][]string{}, map[string]any{}
 	for _, e := range events {
 		if !slices.Contains(ids[e.person], e.DistinctID) {
@@ -258,15 +250,15 @@ func importEvents(t *testing.T, project int64, events []trendEvent) {
 		plans[e.person] = e.plan
 	}
 	for person, all := range ids {
-		write(map[string]any{"type": "person", "distinct_ids": all, "properties": map[string]any{"plan": plans[person]}})
+		records = append(records, map[string]any{"type": "person", "distinct_ids": all, "properties": map[string]any{"plan": plans[person]}})
 	}
 	for i := range 4 {
-		write(map[string]any{"type": "group", "group_type": "organization", "group_type_index": 0, "group_key": fmt.Sprintf("org%d", i), "properties": map[string]any{}})
+		records = append(records, map[string]any{"type": "group", "group_type": "organization", "group_type_index": 0, "group_key": fmt.Sprintf("org%d", i), "properties": map[string]any{}})
 	}
 	for _, e := range events {
-		write(e)
+		records = append(records, e)
 	}
-	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: project, Now: time.Now()}, ingesttest.Lines(lines.String()))
+	report, err := ingest.New(client).Import(t.Context(), ingest.Options{Project: project, Now: time.Now()}, ingesttest.Records(t, records...))
 	if err != nil || report.Bad > 0 {
 		t.Fatalf("importing: %v: %+v", err, report)
 	}
