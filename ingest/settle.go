@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 )
 
 const (
@@ -20,7 +22,7 @@ var errWriting = errors.New("ClickHouse is still executing an earlier insert int
 func (s *session) settle(ctx context.Context, broken bool) error {
 	doubtful := s.store.writes != nil && s.store.writes.Doubtful(s.store.project)
 	if broken || doubtful {
-		if err := pause(ctx, listedAfter); err != nil {
+		if err := pause.For(ctx, listedAfter); err != nil {
 			return err
 		}
 	}
@@ -44,20 +46,8 @@ func (s *store) settle(ctx context.Context, doubtful bool) error {
 		if time.Since(began) > lookFor {
 			return errWriting
 		}
-		if err := pause(ctx, pollInterval); err != nil {
+		if err := pause.For(ctx, pollInterval); err != nil {
 			return err
 		}
-	}
-}
-
-// pause waits for d, but no longer than ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

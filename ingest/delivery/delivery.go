@@ -14,6 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/ingest"
 	"github.com/caddy-analytics/caddy-analytics/ingest/journal"
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 )
 
 // Target is where events are delivered to.
@@ -113,21 +114,6 @@ func (d *Delivery) until(ctx context.Context, changed <-chan struct{}, do func(c
 	do(ctx)
 }
 
-// sleep waits for d, and reports whether ctx is still valid.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // Status describes how a delivery is doing.
 type Status struct {
 	Delivered int64         // events, since the process started
@@ -179,7 +165,7 @@ func (d *Delivery) Forget(project int64) { d.projects.Delete(project) }
 // watchLag logs when events begin to wait for long, and when they no longer do.
 func (d *Delivery) watchLag(ctx context.Context) {
 	late := false
-	for sleep(ctx, time.Second) {
+	for pause.For(ctx, time.Second) == nil {
 		switch s := d.Status(); {
 		case !late && s.Lag > lateAfter:
 			late = true

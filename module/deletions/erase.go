@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 	"github.com/caddy-analytics/caddy-analytics/module/rescue"
 	"github.com/caddy-analytics/caddy-analytics/module/warehouse"
 	"github.com/caddy-analytics/caddy-analytics/registry"
@@ -211,7 +212,10 @@ func (e *erasure) endpoints(ctx context.Context) error {
 			if none {
 				break
 			}
-			if err := pause(ctx); err != nil {
+			if err := pause.For(ctx, pollEvery); err != nil {
+				if errors.Is(err, context.DeadlineExceeded) {
+					return errOverdue
+				}
 				return err
 			}
 		}
@@ -220,15 +224,3 @@ func (e *erasure) endpoints(ctx context.Context) error {
 }
 
 var errOverdue = errors.New("ClickHouse has not removed deleted rows from its disk in time")
-
-func pause(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return errOverdue
-		}
-		return ctx.Err()
-	case <-time.After(pollEvery):
-		return nil
-	}
-}

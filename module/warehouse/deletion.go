@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/ingest"
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
@@ -219,7 +220,7 @@ func awaitErased(ctx context.Context, in eraser, table string, before time.Time,
 				return err
 			}
 		}
-		if err := wait(ctx, every); err != nil {
+		if err := pause.For(ctx, every); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
+	"github.com/caddy-analytics/caddy-analytics/internal/pause"
 	"github.com/caddy-analytics/caddy-analytics/physical"
 )
 
@@ -119,7 +120,7 @@ func (w *Warehouse) written(ctx context.Context, project int64) error {
 		if time.Since(began) > writtenFor {
 			return fmt.Errorf("ClickHouse is still executing an insert into project %d", project)
 		}
-		if err := wait(ctx, writtenEvery); err != nil {
+		if err := pause.For(ctx, writtenEvery); err != nil {
 			return err
 		}
 	}
@@ -204,7 +205,7 @@ func (w *Warehouse) EraseRemoved(ctx context.Context, project int64) error {
 		if err != nil || none {
 			return err
 		}
-		if err := wait(ctx, erasurePollInterval); err != nil {
+		if err := pause.For(ctx, erasurePollInterval); err != nil {
 			return err
 		}
 	}
@@ -243,16 +244,4 @@ func (w *Warehouse) count(ctx context.Context, sql string, project int64) (n int
 		return err
 	})
 	return n, err
-}
-
-// wait waits for d, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
