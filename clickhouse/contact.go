@@ -9,6 +9,8 @@ import (
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 	"go.uber.org/zap"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/shorten"
 )
 
 // contact tracks whether ClickHouse is reachable, and logs when that changes rather than with every query.
@@ -128,11 +130,7 @@ func (k *contact) redact(text string) string {
 	if k.password != "" {
 		text = strings.ReplaceAll(text, k.password, "***")
 	}
-	const most = 300
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
+	return shorten.Text(text, 300)
 }
 
 // Clean removes the DSN's password from a text for the log and limits its length.

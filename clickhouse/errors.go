@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/shorten"
 )
 
 // ErrorKind classifies errors by what a caller can do about them.
@@ -66,11 +68,7 @@ func (e *Error) Reason() string {
 		text = text[:i[0]]
 	}
 	text = quotedText.ReplaceAllString(text, "'…'")
-	const most = 500
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return strings.TrimSpace(text)
+	return strings.TrimSpace(shorten.Text(text, 500))
 }
 
 // Unwrap returns the driver's error, whose text may contain anything.

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
@@ -15,6 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/hogql"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
+	"github.com/caddy-analytics/caddy-analytics/internal/shorten"
 )
 
 // Mention is the name of an event or property that a query looks for. A name that does not occur in the project is usually a mistake, which
@@ -247,16 +247,11 @@ func Unseen(m *Mention, text string, among []string) Warning {
 		what = "No group of this type has the property '%s'."
 	case schema.NoProperties:
 	}
-	e := &diag.Error{Detail: fmt.Sprintf(what, clippedName(m.Name)), Span: m.At, Hint: schema.Nearest(m.Name, slices.Values(among))}
+	e := &diag.Error{Detail: fmt.Sprintf(what, shorten.Cut(m.Name, 200)), Span: m.At, Hint: schema.Nearest(m.Name, slices.Values(among))}
 	if e.Hint != "" {
 		e.Detail += fmt.Sprintf(" Did you mean '%s'?", e.Hint)
 	}
 	return warning(e, text, m.Attr)
-}
-
-func clippedName(name string) string {
-	const most = 200 // bytes
-	return strings.ToValidUTF8(name[:min(len(name), most)], "")
 }
 
 // Warning is a remark about a query that runs all the same. Places are as in Notice; Attr is the dotted field in a query that is not text, nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/shorten"
 )
 
 // errSuperseded says that a result is no longer awaited.
@@ -103,14 +105,5 @@ func (c *Cohort) counted(count int64, now time.Time) {
 // maxError is how many bytes are kept of the error of a calculation, a fill, a check or a delivery.
 const maxError = 1000
 
-// shortened returns the beginning of an error, without half a character at the end.
-func shortened(text string) string {
-	if len(text) <= maxError {
-		return text
-	}
-	most := maxError
-	for most > 0 && text[most]&0xC0 == 0x80 {
-		most--
-	}
-	return text[:most]
-}
+// shortened returns as much of an error as is kept.
+func shortened(text string) string { return shorten.Cut(text, maxError) }

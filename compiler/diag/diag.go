@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/shorten"
 )
 
 // Span is a half-open range of bytes in the text of a query. The zero Span means no place: the node was made by the compiler, or the query
@@ -130,7 +132,7 @@ func (l *List) Add(e *Error) {
 	}
 	if len(e.Detail) > maxDetail {
 		short := *e
-		short.Detail = strings.ToValidUTF8(e.Detail[:maxDetail], "") + "…"
+		short.Detail = shorten.Text(e.Detail, maxDetail)
 		e = &short
 	}
 	l.found = append(l.found, e)

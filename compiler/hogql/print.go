@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/budget"
+	"github.com/caddy-analytics/caddy-analytics/internal/shorten"
 )
 
 // The initial sizes of texts, in bytes, which few exceed.
@@ -52,10 +53,7 @@ func Excerpt(e Expr) (text string, whole bool) {
 	p := printer{most: longestExcerpt + 1}
 	p.expr(e, levelAlias)
 	text = p.text.String()
-	if len(text) <= longestExcerpt {
-		return text, true
-	}
-	return strings.ToValidUTF8(text[:longestExcerpt], "") + "…", false
+	return shorten.Text(text, longestExcerpt), len(text) <= longestExcerpt
 }
 
 // ShortText returns the text of e for a message, cut where it is long.

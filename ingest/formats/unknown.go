@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/caddy-analytics/caddy-analytics/internal/shorten"
 )
 
 // Unknown is a field that became nothing.
@@ -43,12 +45,7 @@ func (u *unknownFields) add(name string, known func() []string) {
 	u.counts[short] = &Unknown{Name: short, Lines: 1, Meant: nearest(name, known())}
 }
 
-func shortened(name string) string {
-	if len(name) <= maxNameBytes {
-		return name
-	}
-	return strings.ToValidUTF8(name[:maxNameBytes], "") + "…"
-}
+func shortened(name string) string { return shorten.Text(name, maxNameBytes) }
 
 // list returns the fields with the most lines, and the number of the others. That is a lower bound if there were too many to count.
 func (u *unknownFields) list() (fields []Unknown, more int) {

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/caddy-analytics/caddy-analytics/internal/chjson"
+	"github.com/caddy-analytics/caddy-analytics/internal/shorten"
 )
 
 // Value is a JSON value in the form that ClickHouse's JSON columns accept: valid UTF-8, without blanks, each key of an object once. Nil means no value.
@@ -139,9 +139,5 @@ func (v Value) items() []Value {
 
 // Quoted quotes a text for a message, and shortens a long one.
 func Quoted(s string) string {
-	const most = 60
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return fmt.Sprintf("%q", s)
+	return fmt.Sprintf("%q", shorten.Text(s, 60))
 }

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"github.com/caddy-analytics/caddy-analytics/clickhouse"
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
+	"github.com/caddy-analytics/caddy-analytics/internal/shorten"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/querylog"
 	"github.com/caddy-analytics/caddy-analytics/physical"
@@ -158,7 +158,7 @@ func (x *Computation) log(id string, start time.Time, rows uint64, bytes int64, 
 		q.User, q.Personal, q.Key, q.Customer = x.Key.User, x.Key.Kind == registry.Personal, x.Key.ID, x.Key.Fixed
 	}
 	if _, ok := x.query.Node.(*query.HogQL); ok {
-		q.Text = strings.Clone(headOf(x.query.Text, queryLogText))
+		q.Text = strings.Clone(shorten.Cut(x.query.Text, queryLogText))
 	}
 	if x.query.Endpoint != nil {
 		q.Endpoint, q.Version = x.query.Endpoint.Name, x.query.Version.Number
@@ -168,17 +168,6 @@ func (x *Computation) log(id string, start time.Time, rows uint64, bytes int64, 
 	}
 	x.exec.Runs.Queries.add(q)
 	x.exec.Log.Add(q)
-}
-
-// headOf returns the first bytes of a text, without cutting a character.
-func headOf(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
 }
 
 // QueryLogColumns are the columns of PostHog's query_log that GET query/{id}/log/ has, with their types.

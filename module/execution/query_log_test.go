@@ -66,19 +66,6 @@ func TestQueryLogIsBounded(t *testing.T) {
 	}
 }
 
-func TestHeadOf(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		text string
-		most int
-		want string
-	}{{"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"aä", 2, "a"}, {"aäb", 3, "aä"}, {"\x80\x80", 1, ""}} {
-		if got := headOf(tt.text, tt.most); got != tt.want {
-			t.Errorf("headOf(%q, %d) = %q, want %q", tt.text, tt.most, got, tt.want)
-		}
-	}
-}
-
 // TestLoggedQueries: of more queries with a name than are shown, the newest are.
 func TestLoggedQueries(t *testing.T) {
 	t.Parallel()
