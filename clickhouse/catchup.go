@@ -76,7 +76,7 @@ func (c *Client) catchUp(ctx context.Context, h *host, tables []string) (whole b
 		done, err := h.sync(ctx, table, from, time.Until(until))
 		if code, _ := exceptionOf(err); forbidden[code] {
 			c.behind.Do(func() {
-				c.logger.Warn("cannot wait for replicas. People who were just written by another server may be made twice. "+
+				c.logger.Warn("cannot wait for replicas. People that another server has just written may be created twice. "+
 					"The user of the clickhouse DSN needs SYSTEM SYNC REPLICA on the tables", zap.String("table", table))
 			})
 			return true, nil

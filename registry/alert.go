@@ -375,7 +375,7 @@ type CheckedAlert struct {
 // deleted in the meantime; then nothing changes.
 func (r *Registry) RecordAlertCheck(ctx context.Context, project int64, id string, found CheckedAlert) (bool, error) {
 	if len(found.Body) > MaxDeliveryBody {
-		return false, fmt.Errorf("recording a check of an alert: its message has %d bytes, and may have %d", len(found.Body), MaxDeliveryBody)
+		return false, fmt.Errorf("recording a check of an alert: its message has %d bytes; the limit is %d", len(found.Body), MaxDeliveryBody)
 	}
 	found.At, found.Error = moment(found.At), shortened(found.Error)
 	return r.settleAlert(ctx, project, id, found.Changes, func(t *tx, a *Alert) {

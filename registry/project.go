@@ -305,14 +305,14 @@ func displayNames(p *Project) ([]string, error) {
 	}
 	var names []string
 	if err := json.Unmarshal([]byte(p.DisplayNames), &names); err != nil {
-		return nil, errors.New("Expected a list of names of properties.") //nolint:staticcheck // a message of the API
+		return nil, errors.New("Expected a list of property names.") //nolint:staticcheck // a message of the API
 	}
 	if len(names) > maxDisplayNames {
 		return nil, fmt.Errorf("There can be at most %d properties.", maxDisplayNames) //nolint:staticcheck // a message of the API
 	}
 	for _, name := range names {
 		if name == "" || utf8.RuneCountInString(name) > maxPropertyName {
-			return nil, fmt.Errorf("The name of a property has from 1 to %d characters.", maxPropertyName) //nolint:staticcheck // a message of the API
+			return nil, fmt.Errorf("A property name must have 1 to %d characters.", maxPropertyName) //nolint:staticcheck // a message of the API
 		}
 	}
 	if len(names) == 0 {

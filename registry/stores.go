@@ -54,7 +54,7 @@ func InspectStore(ctx context.Context, dsn, dataDir string) (StoreState, error) 
 func CheckDSN(dsn string) error {
 	scheme, _, _ := strings.Cut(dsn, ":")
 	if _, known := storeTypes[scheme]; !known && dsn != "" {
-		return fmt.Errorf("the DSN has none of the schemes %s", strings.Join(slices.Sorted(maps.Keys(storeTypes)), ", "))
+		return fmt.Errorf("the DSN must begin with one of the schemes %s", strings.Join(slices.Sorted(maps.Keys(storeTypes)), ", "))
 	}
 	return storeType(dsn).Check(dsn)
 }

@@ -42,7 +42,7 @@ func ParseFormat(name string) (Format, error) {
 	for i, f := range All {
 		names[i] = string(f)
 	}
-	return "", fmt.Errorf("the format %s is none of %s", record.Quoted(name), strings.Join(names, ", "))
+	return "", fmt.Errorf("unknown format %s (want one of %s)", record.Quoted(name), strings.Join(names, ", "))
 }
 
 // Options says how a file is read.
@@ -188,7 +188,7 @@ func (r *Reader) unfold(n int64) error { return r.inProportion(&r.unfolded, n) }
 // inProportion adds n to a sum of bytes, which must be in proportion to what was sent.
 func (r *Reader) inProportion(sum *int64, n int64) error {
 	if *sum += n; *sum > freeBytes && *sum > maxRatio*r.sent() {
-		return fmt.Errorf("the file unfolds to more than %d times its size", maxRatio)
+		return fmt.Errorf("the file decompresses to more than %d times its size", maxRatio)
 	}
 	if r.options.Stopped != nil {
 		return r.options.Stopped()

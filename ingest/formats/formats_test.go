@@ -182,7 +182,7 @@ func TestBombs(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _ := read(t, &b, formats.Options{Format: formats.NDJSON})
-	if len(got) != 1 || !strings.Contains(got[0], "unfolds to more than 500 times its size") {
+	if len(got) != 1 || !strings.Contains(got[0], "decompresses to more than 500 times its size") {
 		t.Errorf("%.200v", got)
 	}
 }

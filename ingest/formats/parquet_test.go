@@ -207,7 +207,7 @@ func TestParquetBombs(t *testing.T) {
 			for version := 1; version <= 2; version++ {
 				in := parquetFile(t, exportedRows(10), parquet.Compression(&bomb{codec, page}), parquet.DataPageVersion(version))
 				got, _ := read(t, strings.NewReader(in), formats.Options{})
-				if len(got) != 1 || !strings.Contains(got[0], "bytes that its header says") {
+				if len(got) != 1 || !strings.Contains(got[0], "bytes that its header announces") {
 					t.Errorf("version %d: %.500q", version, got)
 				}
 			}
@@ -216,7 +216,7 @@ func TestParquetBombs(t *testing.T) {
 	t.Run("lz4 that is damaged", func(t *testing.T) { // the library takes more and more memory for it
 		in := parquetFile(t, exportedRows(10), parquet.Compression(&bomb{&parquet.Lz4Raw, bytes.Repeat([]byte{0xff}, 100)}))
 		got, _ := read(t, strings.NewReader(in), formats.Options{})
-		if len(got) != 1 || !strings.Contains(got[0], "bytes that its header says") {
+		if len(got) != 1 || !strings.Contains(got[0], "bytes that its header announces") {
 			t.Errorf("%.500q", got)
 		}
 	})

@@ -51,7 +51,7 @@ func (u *unfolder) check(in io.ReaderAt, at int64, header *format.PageHeader) er
 	case err != nil:
 		return fmt.Errorf("a page of the Parquet file is damaged: %w", err)
 	case over:
-		return fmt.Errorf("a page of the Parquet file unfolds to more than the %d bytes that its header says", header.UncompressedPageSize)
+		return fmt.Errorf("a page of the Parquet file decompresses to more than the %d bytes that its header announces", header.UncompressedPageSize)
 	}
 	return nil
 }

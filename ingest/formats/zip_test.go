@@ -88,7 +88,7 @@ func TestFilesTogether(t *testing.T) {
 	inner := zipped(t, "a.json", line+blank, "b.json", line+blank, "c.json", line+blank)
 	got, _ := read(t, strings.NewReader(gzipped(t, inner)), formats.Options{Format: formats.NDJSON})
 	if len(got) == 0 || !strings.Contains(got[len(got)-1], "c.json in the ZIP file: reading line") ||
-		!strings.Contains(got[len(got)-1], "unfolds to more than 500 times its size") {
+		!strings.Contains(got[len(got)-1], "decompresses to more than 500 times its size") {
 		t.Errorf("%.500q", got)
 	}
 }

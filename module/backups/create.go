@@ -55,7 +55,7 @@ func (b *Backups) Create(ctx context.Context, order adminapi.NewBackup, report P
 	created = &adminapi.Created{Backup: describe(m), Held: held.Seconds()}
 	if order.Keep > 0 {
 		if created.Removed, err = folder.Prune(order.Keep, m.Name); err != nil {
-			return nil, fmt.Errorf("the backup %s is made: %w", m.Name, err)
+			return nil, fmt.Errorf("the backup %s was made, but removing old ones failed: %w", m.Name, err)
 		}
 	}
 	created.Seconds = time.Since(began).Seconds()

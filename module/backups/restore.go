@@ -40,7 +40,7 @@ const (
 
 // Error says how to continue.
 func (r *BrokenOffError) Error() string {
-	return fmt.Sprintf("this server has a restore that broke off. To go on with it: caddy analytics backup restore --backup %s %s", r.Name, r.Folder)
+	return fmt.Sprintf("this server has an interrupted restore. To resume it: caddy analytics backup restore --backup %s %s", r.Name, r.Folder)
 }
 
 // BrokenOff returns the interrupted restore of a data folder; nil if there is none.
@@ -54,7 +54,7 @@ func BrokenOff(dataDir string) (*BrokenOffError, error) {
 		err = json.Unmarshal(text, r)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking for a restore that broke off: %w", err)
+		return nil, fmt.Errorf("looking for an interrupted restore: %w", err)
 	}
 	return r, nil
 }
@@ -252,7 +252,7 @@ func (r *restore) checkProjects() (again bool, err error) {
 	case before != nil && before.Name == r.step.Name:
 		r.step.Tables = before.Tables
 		if !before.Tables && len(projects) > 0 {
-			return false, refused("this server has projects that were made after a restore broke off: restore into a new data folder")
+			return false, refused("this server has projects that were made after an interrupted restore: restore into a new data folder")
 		}
 	case before != nil:
 		return false, &RefusedError{before}
@@ -284,7 +284,7 @@ func (r *restore) checkTables(ctx context.Context, again bool) error {
 	case r.EngineDir == "":
 		return r.checkServer(ctx)
 	case r.m.Server:
-		return refused("the backup is of a server with ClickHouse, and does not have the tables: configure clickhouse, and see the documentation of backups")
+		return refused("the backup comes from a server that uses ClickHouse, so the tables are not in it: configure clickhouse, and see docs/backup.md")
 	case again:
 		return nil
 	}
@@ -439,7 +439,7 @@ func makeNew(path string) error {
 	}
 	err := os.Mkdir(path, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		return refused("%s is there already: name a folder that does not exist", path)
+		return refused("%s already exists: name a folder that does not exist", path)
 	}
 	return err
 }

@@ -153,7 +153,7 @@ func TestOvertakenRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := startOn(t, overtaken{store, func() { create(t, other, "another server's") }})
-	for _, want := range []string{"another server wrote to the registry", "this server has projects that were made after a restore broke off"} {
+	for _, want := range []string{"another server wrote to the registry", "this server has projects that were made after an interrupted restore"} {
 		_, err := to.Restore(t.Context(), adminapi.OldBackups{Folder: folder}, quiet)
 		if _, ok := errors.AsType[*backups.RefusedError](err); !ok || !strings.Contains(err.Error(), want) {
 			t.Errorf("the restore gives %v, want %s", err, want)

@@ -150,7 +150,7 @@ func interruptedAt(cmd *cobra.Command, run, name string) error {
 	if err != nil {
 		return fmt.Errorf("interrupted in %s: run the same command again to continue", name)
 	}
-	return fmt.Errorf("interrupted in %s: %d events are in, up to line %d; run the same command again to continue: it passes over what is in",
+	return fmt.Errorf("interrupted in %s: %d events are in, up to line %d; run the same command again to continue: it skips what is already imported",
 		name, progress.Events, progress.Line)
 }
 
@@ -178,7 +178,7 @@ func tell(stderr io.Writer, report *adminapi.Import) {
 	if report.DryRun {
 		did = "would import"
 	}
-	fmt.Fprintf(stderr, "%s %s (%s there before), %s and %s from %s\n", did, counted(report.Events, "event", "events"), counted(report.Duplicates, "was", "were"),
+	fmt.Fprintf(stderr, "%s %s (%d already existed), %s and %s from %s\n", did, counted(report.Events, "event", "events"), report.Duplicates,
 		counted(report.Persons, "person", "persons"), counted(report.Groups, "group", "groups"), report.File)
 	if report.DryRun {
 		tellRehearsal(stderr, report)

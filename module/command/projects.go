@@ -138,7 +138,7 @@ func setProject(cmd *cobra.Command, args []string) (any, error) {
 		return nil, err
 	}
 	if change.Name == nil && change.Timezone == nil && change.WeekStart == nil && change.Retention == nil && change.TestAccountFilters == nil && change.PathCleaningFilters == nil {
-		return nil, errors.New("nothing to change was given")
+		return nil, errors.New("no setting to change was given")
 	}
 	return call[json.RawMessage](cmd, http.MethodPatch, "/analytics/projects/"+strconv.FormatInt(project, 10), change)
 }

@@ -88,8 +88,8 @@ func TestRegistryFlags(t *testing.T) {
 		},
 	}
 	for _, tt := range []struct{ name, dsn, want string }{
-		{"an unknown scheme", "mysql://u:hidden@h/d", "the DSN has none of the schemes postgres, postgresql, sqlite"},
-		{"no scheme", "registry.db", "the DSN has none of the schemes postgres, postgresql, sqlite"},
+		{"an unknown scheme", "mysql://u:hidden@h/d", "the DSN must begin with one of the schemes postgres, postgresql, sqlite"},
+		{"no scheme", "registry.db", "the DSN must begin with one of the schemes postgres, postgresql, sqlite"},
 		{"a wrong option", "{env.WRONG_DSN}", "the registry's postgres:// DSN is not valid: failed to configure TLS (sslmode is invalid)"},
 		{"a placeholder without a value", "{env.NO_SUCH_DSN}", "evaluated placeholder {env.NO_SUCH_DSN} is empty"},
 	} {

@@ -72,7 +72,7 @@ func (f *FileError) Unwrap() error { return f.Err }
 var (
 	ErrQueue    = errors.New("too many imports of the project are waiting")
 	ErrSize     = errors.New("the file is too large")
-	ErrRoom     = errors.New("the files that wait take all the room there is for them")
+	ErrRoom     = errors.New("the waiting files take up all the space reserved for them")
 	ErrDisk     = errors.New("there is no room on the server's disk")
 	ErrNotFound = errors.New("no such import")
 )

@@ -273,7 +273,7 @@ var (
 	// ErrGone reports that a server has no record: it has ended, or has not written its counter for a long time.
 	ErrGone = errors.New("the server has no record")
 	// ErrNotAsked reports that a server has a record but does not answer this one.
-	ErrNotAsked = errors.New("the server does not take questions of this one")
+	ErrNotAsked = errors.New("the server does not accept requests from this one")
 )
 
 // Named returns another server by its name, dead or alive. If the name is unknown, the records are read again; the error is ErrGone only if that

@@ -213,9 +213,9 @@ func TestImportMistakes(t *testing.T) {
 		fails          bool
 	}{
 		{"a field that is misspelled", strings.ReplaceAll(threeLines, "properties", "propertes"), "propertes: 3 lines (did you mean properties?)", nil, false},
-		{"a byte order mark", "\xef\xbb\xbf" + threeLines, "imported 3 events (0 were there before)", nil, false},
+		{"a byte order mark", "\xef\xbb\xbf" + threeLines, "imported 3 events (0 already existed)", nil, false},
 		{"XML", "<?xml?>", "the file looks like an XML document; an import takes NDJSON", nil, true},
-		{"an unknown format", threeLines, "is none of ndjson, posthog", []string{"--format", "xml"}, true},
+		{"an unknown format", threeLines, "(want one of ndjson, posthog", []string{"--format", "xml"}, true},
 		{"a column that is mapped to nothing", threeLines, "is no field that a column can become", []string{"--map", "a=b"}, true},
 		{"cut off", string(cut.Bytes()[:cut.Len()/2]), "as if the file were cut off", nil, true},
 	}
@@ -292,7 +292,7 @@ func TestImportOverHTTP(t *testing.T) {
 	if answer := theirs.Do(t, "GET", "imports/", nil); !strings.Contains(string(answer.Raw), `"count":0`) {
 		t.Errorf("another project's list: %s", answer.Raw)
 	}
-	for query, want := range map[string]string{"?format=xml": "is none of", "?map=a": "does not map a column", "?dry_run=perhaps": "boolean", "?dryrun=1": "not permitted"} {
+	for query, want := range map[string]string{"?format=xml": "unknown format", "?map=a": "does not map a column", "?dry_run=perhaps": "boolean", "?dryrun=1": "not permitted"} {
 		if answer := ours.Do(t, "POST", "imports/"+query, threeLines); answer.Status != 400 || !strings.Contains(string(answer.Raw), want) {
 			t.Errorf("%s: %d %s", query, answer.Status, answer.Raw)
 		}

@@ -100,7 +100,7 @@ func TestProjectSet(t *testing.T) {
 		name, want string
 		args       []string
 	}{
-		{"nothing", "nothing to change was given", nil},
+		{"nothing", "no setting to change was given", nil},
 		{"no zone", `timezone: "Mars/Base" is not a valid choice.`, []string{"--timezone", "Mars/Base"}},
 		{"a zone in another case", `Perhaps you meant "Asia/Tokyo"?`, []string{"--timezone", "asia/tokyo"}},
 		{"a zone that is a file", `timezone: "file:/proc/self/fd/3" is not a valid choice.`, []string{"--timezone", "file:/proc/self/fd/3"}},

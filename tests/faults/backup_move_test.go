@@ -19,7 +19,7 @@ func TestMoveToServer(t *testing.T) {
 	createBackup(t, server, folder)
 	unpacked := filepath.Join(t.TempDir(), "unpacked")
 	server.MustCommand(t, nil, nil, "backup", "unpack", folder, unpacked)
-	if _, stderr, err := server.Command(nil, "backup", "unpack", folder, unpacked); err == nil || !strings.Contains(stderr, "is there already") {
+	if _, stderr, err := server.Command(nil, "backup", "unpack", folder, unpacked); err == nil || !strings.Contains(stderr, "already exists") {
 		t.Errorf("unpacking over a folder: %v, %s", err, stderr)
 	}
 

@@ -271,9 +271,9 @@ func brokenOff(t *testing.T, server *harness.Server, c *harness.Client, folder, 
 	if err := server.Run(); err != nil {
 		t.Fatal(err)
 	}
-	const say = "this server has a restore that broke off. To go on with it: caddy analytics backup restore --backup "
+	const say = "this server has an interrupted restore. To resume it: caddy analytics backup restore --backup "
 	if log := server.Log(); !strings.Contains(log, say+name) {
-		t.Errorf("the log does not tell of a restore that broke off:\n%s", log)
+		t.Errorf("the log does not tell of an interrupted restore:\n%s", log)
 	}
 	if _, stderr, err := server.Command(nil, "project", "create", "--name", "no"); err == nil || !strings.Contains(stderr, say) {
 		t.Errorf("a project is made: %v, %s", err, stderr)

@@ -179,7 +179,7 @@ func (p *planner) followElsewhere(ctx context.Context, text string) (*execution.
 }
 
 // errNextCursor refuses a page whose next cursor was not made by the server asked.
-var errNextCursor = errors.New("another server gives a next cursor that is none of its own")
+var errNextCursor = errors.New("another server returned a next cursor that is not its own")
 
 // cursorAway returns the error for a cursor whose server may hold the rows, but does not return them.
 func cursorAway(ctx context.Context, err error) error {
