@@ -25,7 +25,7 @@ type World struct {
 	TestAccounts *query.Condition
 	// Actions are the project's actions; nil for none.
 	Actions *query.Actions
-	// PathCleaning are the project's rules for cleaning the steps of paths, in the order in which they apply.
+	// PathCleaning are the project's rules for cleaning URL paths and the steps of paths, in the order in which they apply.
 	PathCleaning []query.PathCleaning
 	// DisplayNames are the person properties that serve as a display name; nil for the default ones.
 	DisplayNames []string

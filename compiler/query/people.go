@@ -8,8 +8,8 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/diag"
 )
 
-// PeopleSource is a query that asks an insight for the actors behind one of its numbers: InsightActors,
-// StickinessActors or FunnelsActors.
+// PeopleSource is a query that asks an insight for the actors behind one of its numbers: InsightActors, or the ActorsQuery of funnels, stickiness
+// or correlation.
 type PeopleSource interface {
 	Node
 	// Behind returns the insight.

@@ -1,3 +1,4 @@
+// Package actors answers ActorsQuery: node ─▶ [build] ─▶ tree, and rows ─▶ [shape] ─▶ rows (contract: api.md, section 1.6).
 package actors
 
 import (
