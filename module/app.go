@@ -33,7 +33,8 @@ type App struct {
 	Shards map[string]string `json:"clickhouse_shards,omitempty"`
 	// Where projects, keys and endpoints are stored, as a DSN: sqlite:PATH, or postgres://… for several nodes. Default: registry.db in the data folder.
 	Registry string `json:"registry,omitempty"`
-	// The folder of the embedded engine and the default registry. Default: analytics in Caddy's own data folder.
+	// The folder of the embedded engine, the default registry, captured events that wait for ClickHouse, and files that are being imported. It must
+	// outlive restarts, also with a ClickHouse server and PostgreSQL. Default: analytics in Caddy's own data folder.
 	DataDir string `json:"data_dir,omitempty"`
 	// The libchdb.so of the embedded engine. Default: the one that `make engine` puts into the user's cache folder.
 	EngineLibrary string `json:"engine_library,omitempty"`
