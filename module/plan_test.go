@@ -173,7 +173,7 @@ func TestPlanKeys(t *testing.T) {
 		return p.Key
 	}
 	plain := key(w.asks(http.MethodPost, "/"), `}`)
-	if got := key(w.asks(http.MethodPost, "/"), `, "tags": {"scene": "x"}}, "name": "labelled", "refresh": "async"`); got != plain {
+	if got := key(w.asks(http.MethodPost, "/"), `, "tags": {"scene": "x"}}, "name": "labeled", "refresh": "async"`); got != plain {
 		t.Error("labels and refresh modes make another key")
 	}
 	if got := key(w.asks(http.MethodPost, "/"), `, "values": {"a": 1}}`); got == plain {

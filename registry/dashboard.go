@@ -22,7 +22,7 @@ type Dashboard struct {
 	DeletedAt      time.Time       `json:"deleted_at,omitzero"` // zero: it is not deleted
 	Filters        json.RawMessage `json:"filters"`             // an object: filters that are applied to its insights
 	Variables      json.RawMessage `json:"variables"`           // an object: values of insight variables, by id
-	BreakdownColor json.RawMessage `json:"breakdown_color"`     // colours of breakdown values, for clients that draw it
+	BreakdownColor json.RawMessage `json:"breakdown_color"`     // colors of breakdown values, for clients that draw it
 	ColorTheme     *int            `json:"color_theme"`
 	Tags           []string        `json:"tags"`
 	Duplicate      bool            `json:"duplicate,omitempty"` // it was made from another dashboard
@@ -124,7 +124,7 @@ type DashboardFields struct {
 	ColorTheme     Field[*int]
 	Tags           Field[[]string]
 	Tiles          []TileFields
-	// From is the dashboard that a new one is made from, with its tiles, variables and colours, and with its filters unless Filters are given; 0 for none. With
+	// From is the dashboard that a new one is made from, with its tiles, variables and colors, and with its filters unless Filters are given; 0 for none. With
 	// CopyContents, the tiles show copies of its insights and texts instead of the same ones.
 	From         int64
 	CopyContents bool

@@ -137,7 +137,7 @@ func TestDashboardMistakes(t *testing.T) {
 		{"name", registry.DashboardFields{Name: registry.To(new(strings.Repeat("x", 401)))}, registry.FieldError{Field: "name", Code: registry.CodeTooLong, Message: "Ensure this field has no more than 400 characters."}},
 		{"filters", registry.DashboardFields{Filters: registry.To(list)}, registry.FieldError{Field: "filters", Code: registry.CodeInvalid, Message: "Filters must be a dictionary"}},
 		{"variables", registry.DashboardFields{Variables: registry.To(list)}, registry.FieldError{Field: "variables", Code: registry.CodeInvalid, Message: "Variables must be a dictionary"}},
-		{"colours", registry.DashboardFields{BreakdownColor: registry.To(json.RawMessage(`{`))}, registry.FieldError{Field: "breakdown_colors", Code: registry.CodeInvalid, Message: "Value must be valid JSON."}},
+		{"colors", registry.DashboardFields{BreakdownColor: registry.To(json.RawMessage(`{`))}, registry.FieldError{Field: "breakdown_colors", Code: registry.CodeInvalid, Message: "Value must be valid JSON."}},
 		{"layouts", tile(registry.TileFields{Insight: i.ID, Layouts: registry.To(list)}), registry.FieldError{Field: "tiles.1.layouts", Code: registry.CodeInvalid, Message: "Layouts must be a dictionary"}},
 		{"no such tile", tile(registry.TileFields{ID: 9}), noObject("tiles.1.id", "9")},
 		{"a tile of nothing", tile(registry.TileFields{}), registry.FieldError{Field: "tiles.1.insight", Code: registry.CodeRequired, Message: "This field is required."}},

@@ -48,7 +48,7 @@ type TileFields struct {
 	Deleted         Field[bool]
 }
 
-// The most characters of a tile's colour and of its text, and the most bytes of its layouts. PostHog's clients send two widths with some ten numbers each.
+// The most characters of a tile's color and of its text, and the most bytes of its layouts. PostHog's clients send two widths with some ten numbers each.
 const (
 	maxTileColor = 400
 	maxTileText  = 4000
@@ -420,7 +420,7 @@ func (r *Registry) DeleteTile(ctx context.Context, project, dashboard, tile int6
 	return nil
 }
 
-// CopyTile puts what a tile of one dashboard shows on another one, in the same place and colour, and returns the other dashboard. A dashboard or tile that does
+// CopyTile puts what a tile of one dashboard shows on another one, in the same place and color, and returns the other dashboard. A dashboard or tile that does
 // not exist or is deleted is ErrNotFound; what is already on the other dashboard is a *FieldError.
 func (r *Registry) CopyTile(ctx context.Context, project, from, tile, to int64) (*Dashboard, error) {
 	var copied Dashboard

@@ -15,7 +15,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
 
-// shown describes the tiles of a dashboard that are not deleted: number, insight or text with its number, place and colour.
+// shown describes the tiles of a dashboard that are not deleted: number, insight or text with its number, place and color.
 func shown(r *registry.Registry, project, dashboard int64) []string {
 	var out []string
 	for _, t := range r.Snapshot().AnyDashboard(project, dashboard).Tiles {
@@ -268,7 +268,7 @@ func TestTextTileMistakes(t *testing.T) {
 		want   registry.FieldError
 	}{
 		{"body", text(strings.Repeat("ä", 4001)), registry.FieldError{Field: "body", Code: registry.CodeTooLong, Message: "Text body cannot exceed 4000 characters"}},
-		{"colour", registry.TileFields{Color: registry.To(new(strings.Repeat("ä", 401)))}, registry.FieldError{Field: "color", Code: registry.CodeTooLong, Message: "Color cannot exceed 400 characters"}},
+		{"color", registry.TileFields{Color: registry.To(new(strings.Repeat("ä", 401)))}, registry.FieldError{Field: "color", Code: registry.CodeTooLong, Message: "Color cannot exceed 400 characters"}},
 		{"layouts", registry.TileFields{Layouts: registry.To(json.RawMessage(`[]`))}, registry.FieldError{Field: "layouts", Code: registry.CodeInvalid, Message: "Layouts must be a dictionary"}},
 	} {
 		_, err := r.AddText(t.Context(), p.ID, from.ID, tt.fields, "a", now)

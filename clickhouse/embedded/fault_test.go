@@ -48,7 +48,7 @@ func TestCancel(t *testing.T) {
 		{"no block yet", endless, "JSONEachRow"},
 		{"with a parameter", endlessParameter, "JSONEachRow"},
 		{"a document, with a parameter", endlessParameter, "JSON"},
-		{"while it is analysed", "SELECT (SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number)))", "JSONEachRow"},
+		{"while it is analyzed", "SELECT (SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number)))", "JSONEachRow"},
 		{"between blocks", "SELECT number, sleepEachRow(0.001) FROM numbers(1000000000) SETTINGS max_block_size = 100", "JSONEachRow"},
 		{"streaming", "SELECT number, toString(number) FROM numbers(1000000000000)", "JSONEachRow"},
 		{"a document, no block yet", endless, "JSON"},

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// catalogue holds every function by name, including derived aggregates. It is built once and never modified, so any number of goroutines may
+// catalog holds every function by name, including derived aggregates. It is built once and never modified, so any number of goroutines may
 // read it.
-type catalogue struct {
+type catalog struct {
 	byName   map[string]*Function
 	folded   map[string]*Function // the case-insensitive functions by lower-case name
 	native   map[string]*Operator // nil for most
@@ -17,10 +17,10 @@ type catalogue struct {
 	longest  int                  // bytes of the longest name; longer names are not looked up
 }
 
-var functions = newCatalogue(table)
+var functions = newCatalog(table)
 
-func newCatalogue(rows []Function) *catalogue {
-	c := &catalogue{
+func newCatalog(rows []Function) *catalog {
+	c := &catalog{
 		byName: make(map[string]*Function, 2*len(rows)),
 		folded: make(map[string]*Function),
 		native: make(map[string]*Operator, 2*len(rows)),
@@ -45,13 +45,13 @@ func newCatalogue(rows []Function) *catalogue {
 
 // derive adds base with a chain of combinators. An entry in the table takes precedence: sumMap also takes two arrays. If a name can be derived in two
 // ways, the longer base wins: sumMapIf is sumMap with If.
-func (c *catalogue) derive(base *Function, chain string) {
+func (c *catalog) derive(base *Function, chain string) {
 	if known := c.byName[base.Name+chain]; known == nil || len(known.Base) < len(base.Name) && known.Base != "" {
 		c.add(derive(base, chain))
 	}
 }
 
-func (c *catalogue) add(f *Function) {
+func (c *catalog) add(f *Function) {
 	if c.byName[f.Name] == nil {
 		c.names = append(c.names, f.Name)
 	}
@@ -67,7 +67,7 @@ func (c *catalogue) add(f *Function) {
 }
 
 // allow lets the printer write a ClickHouse function. It is an operator if one of the entries that compile to it is.
-func (c *catalogue) allow(native string, op *Operator) {
+func (c *catalog) allow(native string, op *Operator) {
 	if native != "" && c.native[native] == nil {
 		c.native[native] = op
 	}

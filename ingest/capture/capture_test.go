@@ -334,7 +334,7 @@ func TestEngage(t *testing.T) {
 	}
 }
 
-// TestEventSize refuses an event that is too large, but not its neighbours.
+// TestEventSize refuses an event that is too large, but not its neighbors.
 func TestEventSize(t *testing.T) {
 	const most = 1000
 	sized := func(n int) string {

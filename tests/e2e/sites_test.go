@@ -11,11 +11,11 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/tests/harness"
 )
 
-// TestNeighbours: a site's other directives answer requests that the API has no route for, redirects and authentication come before it, and a request
+// TestNeighbors: a site's other directives answer requests that the API has no route for, redirects and authentication come before it, and a request
 // that nothing answers gets a 404 instead of an empty 200.
-func TestNeighbours(t *testing.T) {
+func TestNeighbors(t *testing.T) {
 	s := harness.Start(t)
-	id, key := s.Project(t, "neighbours")
+	id, key := s.Project(t, "neighbors")
 	dir := t.TempDir()
 	if err := os.WriteFile(dir+"/page.html", []byte("a page"), 0o600); err != nil {
 		t.Fatal(err)
