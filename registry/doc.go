@@ -1,6 +1,6 @@
 // Package registry keeps what the server serves and to whom: projects, keys and capture tokens; endpoints with their versions, and insight variables;
 // saved insights, dashboards, alerts and annotations; actions, and cohorts with their filters and the versions of their members; definitions of
-// events, properties and group types; and what was deleted. The members of cohorts are in ClickHouse.
+// events, properties and group types; and deletions of people. The members of cohorts are in ClickHouse.
 //
 //	requests ─▶ Snapshot (memory, immutable)      no lock, no I/O, no allocation
 //	writes   ─▶ tx (the snapshot, and what it puts) ─▶ Store.Write, if nothing came in between ─▶ next Snapshot
