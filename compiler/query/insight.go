@@ -268,17 +268,23 @@ func (r *Reader) Interval(o *Object) Interval {
 
 // Compare reads a compareFilter. It returns nil if it asks for no comparison.
 func (r *Reader) Compare(o *Object) *Compare {
-	given, ok := o.Take("compareFilter")
-	if !ok {
-		return nil
-	}
-	c := r.Object(given, o.Field("compareFilter"))
-	on, out := c.Flag("compare"), &Compare{To: c.Text("compare_to")}
-	c.Close()
+	out, on := r.CompareFilter(o)
 	if !on {
 		return nil
 	}
-	return out
+	return &out
+}
+
+// CompareFilter reads a compareFilter: what to compare with, and whether it asks for that.
+func (r *Reader) CompareFilter(o *Object) (out Compare, on bool) {
+	given, ok := o.Take("compareFilter")
+	if !ok {
+		return out, false
+	}
+	c := r.Object(given, o.Field("compareFilter"))
+	on, out.To = c.Flag("compare"), c.Text("compare_to")
+	c.Close()
+	return out, on
 }
 
 // groupType reads the index of a group type.

@@ -31,6 +31,11 @@ func TestMetric(t *testing.T) {
 			t.Errorf("with %s, there is a comparison: %t", tt.fields, got)
 		}
 	}
+	q := insighttest.Node[*trends.Query](t, `{"kind": "TrendsQuery", "series": [{"event": "a"}], "trendsFilter": {"display": "Metric"},
+		"compareFilter": {"compare": false, "compare_to": "-1w"}}`)
+	if q.Compare == nil || q.Compare.To != "-1w" {
+		t.Errorf("a metric is compared with %+v, not with the period of its compareFilter", q.Compare)
+	}
 	if !trends.Display("ActionsProportionBar").Total() {
 		t.Error("a proportion bar does not count over the whole range")
 	}

@@ -75,10 +75,13 @@ func (q *Query) Clone() query.Insight {
 // Read reads a TrendsQuery.
 func Read(r *query.Reader, o *query.Object) query.Node {
 	q := &Query{
-		Common: r.Common(o), Series: r.Series(o), Interval: r.Interval(o), Breakdowns: r.Breakdowns(o), Compare: r.Compare(o), Display: Line,
+		Common: r.Common(o), Series: r.Series(o), Interval: r.Interval(o), Breakdowns: r.Breakdowns(o), Display: Line,
 	}
 	if given, ok := o.Take("trendsFilter"); ok {
 		trendsFilter(r, q, given, o.Field("trendsFilter"))
+	}
+	if compare, on := r.CompareFilter(o); q.compares(on) {
+		q.Compare = &compare
 	}
 	if _, ok := o.Take("conversionGoal"); ok {
 		r.Add(o.Field("conversionGoal"), "value_error", "Conversion goals are not supported")
@@ -108,10 +111,12 @@ func trendsFilter(r *query.Reader, q *Query, v any, at query.Place) {
 		}
 	}
 	q.Shown = f.Display(shownFields...)
-	if q.Display == Metric && q.Compare == nil && q.DateRange.From != "all" && showsChange(q.Shown) {
-		q.Compare = &query.Compare{}
-	}
 	f.Close()
+}
+
+// compares reports whether the trend is compared with an earlier period; asked is whether its compareFilter says so.
+func (q *Query) compares(asked bool) bool {
+	return asked || q.Display == Metric && q.DateRange.From != "all" && showsChange(q.Shown)
 }
 
 // showsChange reports whether a metric shows by how much its number differs from that of the previous period. The latest point alone is
