@@ -116,10 +116,7 @@ func (b builder) conditions(columns []hogql.Expr) (where, having hogql.Expr, err
 	if err != nil {
 		return nil, nil, err
 	}
-	where = insight.And(span, filters, fixed)
-	if q.Event != nil {
-		where = insight.And(where, insight.Eq(insight.Field("event"), insight.Const(*q.Event)))
-	}
+	where = insight.And(span, filters, fixed, b.named())
 	switch {
 	case b.people == nil:
 	case b.people.Events != nil:
@@ -154,6 +151,22 @@ func (b builder) conditions(columns []hogql.Expr) (where, having hogql.Expr, err
 		}
 	}
 	return where, having, nil
+}
+
+// named returns the condition on the names of events; nil for any.
+func (b builder) named() hogql.Expr {
+	names := b.query.Names()
+	if len(names) == 0 {
+		return nil
+	}
+	event, list := insight.Field("event"), &hogql.Tuple{}
+	for _, n := range names {
+		list.Items = append(list.Items, insight.Const(n.Name))
+	}
+	if len(names) == 1 {
+		return insight.Eq(event, list.Items[0])
+	}
+	return insight.Compare(event, hogql.In, list)
 }
 
 // person is the format of a person's id.

@@ -40,6 +40,10 @@ func TestBuild(t *testing.T) {
 			"an aggregate in a subquery is none of this query", all + `"select": ["event"], "where": ["event in (select max(event) from events)"]`,
 			"SELECT event" + where + " AND event IN (SELECT max(event) FROM events) ORDER BY event LIMIT 101",
 		},
+		{"a name", all + `"select": ["event"], "event": "a", "events": []`, "SELECT event" + where + " AND event = 'a' ORDER BY event LIMIT 101"},
+		{"one name of a list", all + `"select": ["event"], "events": ["", "a"]`, "SELECT event" + where + " AND event = 'a' ORDER BY event LIMIT 101"},
+		{"names", all + `"select": ["event"], "event": "a", "events": ["b", "c"]`, "SELECT event" + where + " AND event IN ('a', 'b', 'c') ORDER BY event LIMIT 101"},
+		{"empty names are none", all + `"select": ["event"], "event": "", "events": [""]`, "SELECT event" + where + " ORDER BY event LIMIT 101"},
 		{
 			"the last day", `"select": ["event"]`,
 			"SELECT event FROM events WHERE timestamp > toDateTime64('2020-01-08 15:30:00.000000', 6, 'UTC') AND " +

@@ -2,6 +2,7 @@ package events
 
 import (
 	"cmp"
+	"strconv"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/query"
 )
@@ -22,6 +23,8 @@ type Query struct {
 	FilterTestAccounts bool             `json:"filterTestAccounts,omitempty"`
 	// Event is the name of the events; nil for any.
 	Event *string `json:"event,omitempty"`
+	// Events are more such names; those that are empty do not count.
+	Events []string `json:"events,omitempty"`
 	// Action is the number of an action whose events are listed; nil for none.
 	Action *int64 `json:"actionId,omitempty"`
 	// Person is the id of the only person whose events are listed; empty for all.
@@ -59,8 +62,16 @@ func (q *Query) Field(name string) string { return (&query.Common{At: q.At}).Fie
 // Around returns the modifiers of the node itself, and the query inside it; nil for none.
 func (q *Query) Around() (query.Modifiers, query.Node) { return q.Modifiers, q.Source }
 
-// Names returns the name of the events.
-func (q Query) Names() []query.Named { return query.EventNames(q.Event, q.Field("event")) }
+// Names returns the names of the events, one of which an event must have; none for any.
+func (q Query) Names() []query.Named {
+	out := query.EventNames(q.Event, q.Field("event"))
+	for i, name := range q.Events {
+		if name != "" {
+			out = append(out, query.Named{Name: name, Attr: q.Field("events." + strconv.Itoa(i))})
+		}
+	}
+	return out
+}
 
 // ActionID returns the number of the action.
 func (q Query) ActionID() (id int64, ok bool) {
@@ -101,7 +112,7 @@ func (q *Query) Overridden(ov *query.Overrides) (query.Node, error) {
 func Read(r *query.Reader, o *query.Object) query.Node {
 	o.Required("select")
 	q := &Query{
-		At: o.At.Attr, Select: r.Texts(o, "select"), Where: r.Texts(o, "where"), OrderBy: r.Texts(o, "orderBy"),
+		At: o.At.Attr, Select: r.Texts(o, "select"), Where: r.Texts(o, "where"), OrderBy: r.Texts(o, "orderBy"), Events: r.Texts(o, "events"),
 		Properties: r.Properties(o, "properties"), Fixed: r.Properties(o, "fixedProperties"),
 		FilterTestAccounts: o.Flag("filterTestAccounts"), Person: o.Text("personId"),
 		After: o.Text("after"), Before: o.Text("before"), Modifiers: r.Modifiers(o),
@@ -109,7 +120,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	if len(q.Select) == 0 {
 		q.Select = []string{"*"}
 	}
-	if event, ok := query.Take[string](o, "event", "string_type", "Input should be a valid string"); ok {
+	if event := o.Text("event"); event != "" {
 		q.Event = &event
 	}
 	q.Limit, q.Offset = o.OrZero("limit"), o.OrZero("offset")
