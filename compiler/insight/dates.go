@@ -47,8 +47,10 @@ func SpanOf(w *World, interval query.Interval, weekStart int, from, to time.Time
 	}
 }
 
-// ResolveDays is like Resolve, for insights over whole days. They have no buckets, so the number of days is not limited.
-func ResolveDays(w *World, c *query.Common) (Range, error) { return resolve(w, c, query.Day, true) }
+// ResolveUncut is like Resolve, for insights without buckets: the interval only moves the ends of the range, whose length is not limited.
+func ResolveUncut(w *World, c *query.Common, interval query.Interval) (Range, error) {
+	return resolve(w, c, interval, true)
+}
 
 // PreviousDays is like Previous, for a range of days that is shown as one number. If it ends relative to the present, the ends of what it
 // is compared with depend on the query's interval, as for a chart. Otherwise both have the same length.

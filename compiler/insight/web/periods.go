@@ -20,7 +20,7 @@ type Periods struct {
 func PeriodsOf(q *Query, w *insight.World) (Periods, error) {
 	common := q.Common
 	common.DateRange.DaysOfWeek = nil // contract: api.md, section 2.1
-	dates, err := insight.ResolveDays(w, &common)
+	dates, err := insight.ResolveUncut(w, &common, q.Interval)
 	if err != nil {
 		return Periods{}, err
 	}

@@ -9,6 +9,8 @@ import (
 // Query has the fields that all queries of web analytics have.
 type Query struct {
 	query.Common
+	// Interval only moves the ends of the date range.
+	Interval query.Interval `json:"interval"`
 	// Compare asks for the numbers of an earlier period, too; nil for none.
 	Compare *query.Compare `json:"compare,omitempty"`
 	// Goal is the conversion goal; nil for none.
@@ -38,7 +40,7 @@ var propertyTypes = []string{"event", "person", "session", query.CohortType}
 // Read reads the shared fields. The caller closes o.
 func Read(r *query.Reader, o *query.Object) Query {
 	o.Required("properties")
-	q := Query{Common: r.Common(o), Compare: r.Compare(o), CleanPaths: o.Flag("doPathCleaning")}
+	q := Query{Common: r.Common(o), Interval: r.Interval(o), Compare: r.Compare(o), CleanPaths: o.Flag("doPathCleaning")}
 	checkTypes(o, o.Given["properties"], o.Field("properties"))
 	if q.Group != nil {
 		r.Add(o.Field("aggregation_group_type_index"), "value_error", "Web analytics counts people, not groups")
@@ -58,5 +60,6 @@ func Read(r *query.Reader, o *query.Object) Query {
 		}
 	}
 	o.Flag("useSessionsTable")
+	o.Flag("useWebAnalyticsPrecompute") // nothing is computed in advance
 	return q
 }

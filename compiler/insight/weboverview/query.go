@@ -19,7 +19,9 @@ func (*Query) Kind() string { return "WebOverviewQuery" }
 func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
 
 // Parts points at the shared fields.
-func (q *Query) Parts() query.Parts { return query.Parts{Common: &q.Common, Compare: &q.Compare} }
+func (q *Query) Parts() query.Parts {
+	return query.Parts{Common: &q.Common, Interval: &q.Interval, Compare: &q.Compare}
+}
 
 // Clone returns a copy.
 func (q *Query) Clone() query.Insight {

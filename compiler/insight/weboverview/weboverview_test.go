@@ -74,6 +74,8 @@ func TestDates(t *testing.T) {
 	t.Parallel()
 	for fields, want := range map[string]string{
 		``: `{"dateFrom": "2020-01-02 00:00:00", "dateTo": "2020-01-09 23:59:59", "samplingRate": {"numerator": 1, "denominator": null}, "usedPreAggregatedTables": false}`,
+		`, "interval": "hour", "dateRange": {"date_from": "-24h"}, "useWebAnalyticsPrecompute": true`: `{"dateFrom": "2020-01-08 15:00:00", "dateTo": "2020-01-09 15:59:59",
+			"samplingRate": {"numerator": 1, "denominator": null}, "usedPreAggregatedTables": false}`,
 		`, "dateRange": {"date_from": "all", "date_to": "2020-01-05"}, "samplingFactor": 0.5`: `{"dateFrom": "2019-12-31 00:00:00", "dateTo": "2020-01-05 23:59:59",
 			"samplingRate": {"numerator": 0.5, "denominator": null}, "usedPreAggregatedTables": false}`,
 	} {

@@ -11,6 +11,8 @@ type breakdown struct {
 	of string
 	// paths are the values of the placeholders in of: paths, to which the project's rules apply.
 	paths map[string]string
+	// host is the host of the value, which is a path; empty for other values.
+	host string
 	// shown is the condition on the values in the answer; empty for those that are not null.
 	shown string
 	// typ is the ClickHouse type of a value; empty for text.
@@ -35,9 +37,9 @@ const (
 
 // breakdowns are all breakdowns, by the API's words.
 var breakdowns = map[string]breakdown{
-	"Page":        path("properties.$pathname"),
-	"InitialPage": path("session.$entry_pathname"),
-	"ExitPage":    path("session.$end_pathname"),
+	"Page":        path("properties.$pathname", "properties.$host"),
+	"InitialPage": path("session.$entry_pathname", "session.$entry_hostname"),
+	"ExitPage":    path("session.$end_pathname", "session.$end_hostname"),
 	"ExitClick":   {of: "session.$last_external_click_url"},
 	"ScreenName":  {of: "properties.$screen_name"},
 	// Within an app the previous page is known. Otherwise it is the referrer: its path if it is on the same site, else its whole URL.
@@ -75,19 +77,25 @@ var breakdowns = map[string]breakdown{
 // language has rows for languages, each with the region of most of its visits.
 const language = "Language"
 
-func path(of string) breakdown { return breakdown{of: "{path}", paths: map[string]string{"path": of}} }
+func path(of, host string) breakdown {
+	return breakdown{of: "{path}", paths: map[string]string{"path": of}, host: host}
+}
 
-// value returns the value of an event. clean changes its paths; nil leaves them as they are.
-func (b breakdown) value(clean func(hogql.Expr) hogql.Expr) hogql.Expr {
+// value returns the value of an event by a breakdown, with clean paths and with hosts if the query asks for them.
+func (b *builder) value(by breakdown) hogql.Expr {
 	values := map[string]any{}
-	for name, text := range b.paths {
+	for name, text := range by.paths {
 		p := insight.TemplateExpr(text, nil)
-		if clean != nil {
-			p = clean(p)
+		if b.clean != nil {
+			p = b.clean(p)
 		}
 		values[name] = p
 	}
-	return insight.TemplateExpr(b.of, values)
+	value := insight.TemplateExpr(by.of, values)
+	if !b.query.Hosts || by.host == "" {
+		return value
+	}
+	return insight.TemplateExpr("nullIf(concat("+by.host+", {value}), '')", map[string]any{"value": value})
 }
 
 // condition returns the condition on the column value that the answer has it.

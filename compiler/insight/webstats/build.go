@@ -32,8 +32,8 @@ type builder struct {
 	world   *insight.World
 	periods web.Periods
 	by      breakdown
-	reached hogql.Expr // nil without a goal
-	clean   func(hogql.Expr) hogql.Expr
+	reached hogql.Expr                  // nil without a goal
+	clean   func(hogql.Expr) hogql.Expr // cleans a path; nil leaves it as it is
 }
 
 // Build returns the query of a table, and what shapes its rows. The error is a *diag.Error.
@@ -83,7 +83,7 @@ func (b *builder) rows() (hogql.Query, error) {
 	case b.query.Bounces:
 		sessions = bounces
 	}
-	s := &hogql.Select{From: b.sessions(sessions, b.by.value(b.clean), filters), Where: b.by.condition()}
+	s := &hogql.Select{From: b.sessions(sessions, b.value(b.by), filters), Where: b.by.condition()}
 	s.Columns = []hogql.Expr{insight.Field("value")}
 	if b.query.Breakdown == language {
 		s.Columns = []hogql.Expr{insight.As(insight.TemplateExpr(ofLanguage, nil), "language"), insight.As(insight.Call("sumMap",

@@ -36,8 +36,8 @@ func (b *builder) pages() (hogql.Query, error) {
 		return nil, err
 	}
 	text, values := entered, map[string]any{
-		"counts":  b.byPage(b.sessions(visits, b.by.value(b.clean), filters), b.counted(visitors), b.counted(views)),
-		"entries": b.byPage(b.sessions(bounces, breakdowns["InitialPage"].value(b.clean), entering), b.average(bounceRate)),
+		"counts":  b.byPage(b.sessions(visits, b.value(b.by), filters), b.counted(visitors), b.counted(views)),
+		"entries": b.byPage(b.sessions(bounces, b.value(breakdowns["InitialPage"]), entering), b.average(bounceRate)),
 	}
 	if b.query.Scrolls {
 		leaving, err := b.leaving()
@@ -114,7 +114,7 @@ func (b *builder) leaving() (hogql.Query, error) {
 		return nil, err
 	}
 	sessions := insight.Template(scrolls, map[string]any{
-		"value": path("properties.$prev_pageview_pathname").value(b.clean), "deep": deep, "events": insight.Events(&b.query.Common),
+		"value": b.value(path("properties.$prev_pageview_pathname", "properties.$host")), "deep": deep, "events": insight.Events(&b.query.Common),
 		"condition": insight.And(b.periods.Events(), insight.TemplateExpr(leaves, nil), b.query.Sampled(), filters),
 	})
 	return b.byPage(insight.From(sessions), b.ratio(scrollDepth, "depth", "depths"), b.ratio(scrolledDeep, "reads", "contents")), nil

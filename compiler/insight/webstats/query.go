@@ -15,6 +15,8 @@ type Query struct {
 	// Bounces asks for the bounce rate. Scrolls asks for how far pages were scrolled, which only pages have.
 	Bounces bool `json:"bounces,omitempty"`
 	Scrolls bool `json:"scrolls,omitempty"`
+	// Hosts puts the host before the paths of pages.
+	Hosts bool `json:"hosts,omitempty"`
 	// Order is the order of the rows; the default one if it is zero.
 	Order  web.Order `json:"order,omitzero"`
 	Limit  int       `json:"limit,omitempty"` // 0 for the default
@@ -28,7 +30,9 @@ func (*Query) Kind() string { return "WebStatsTableQuery" }
 func (q *Query) Canonical() []byte { return query.Canonical(q.Kind(), q) }
 
 // Parts points at the shared fields.
-func (q *Query) Parts() query.Parts { return query.Parts{Common: &q.Common, Compare: &q.Compare} }
+func (q *Query) Parts() query.Parts {
+	return query.Parts{Common: &q.Common, Interval: &q.Interval, Compare: &q.Compare}
+}
 
 // Clone returns a copy.
 func (q *Query) Clone() query.Insight {
@@ -40,7 +44,7 @@ func (q *Query) Clone() query.Insight {
 func Read(r *query.Reader, o *query.Object) query.Node {
 	o.Required("breakdownBy")
 	q := &Query{Query: web.Read(r, o), Breakdown: o.Choice("breakdownBy", "", breakdownWords()...)}
-	q.Bounces, q.Scrolls = o.Flag("includeBounceRate"), o.Flag("includeScrollDepth")
+	q.Bounces, q.Scrolls, q.Hosts = o.Flag("includeBounceRate"), o.Flag("includeScrollDepth"), o.Flag("includeHost")
 	q.Order = web.ReadOrder(r, o)
 	q.Limit, q.Offset = o.AtLeast("limit", 0), o.AtLeast("offset", 0)
 	o.Flag("includeRevenue") // only an overview has it
