@@ -287,6 +287,19 @@ func (r *Reader) CompareFilter(o *Object) (out Compare, on bool) {
 	return out, on
 }
 
+// BySession reads a calendarHeatmapFilter: whether people count only in the hours in which their sessions began; nil if it does not say.
+func (r *Reader) BySession(o *Object) *bool {
+	given, ok := o.Take("calendarHeatmapFilter")
+	if !ok {
+		return nil
+	}
+	f := r.Object(given, o.Field("calendarHeatmapFilter"))
+	out := f.FlagOrNil("bucketBySessionStart")
+	f.Display("dummy")
+	f.Close()
+	return out
+}
+
 // groupType reads the index of a group type.
 func (r *Reader) groupType(o *Object, name string) *int {
 	i, ok := o.Integer(name)

@@ -20,6 +20,7 @@ type heatmapQuery struct {
 	days           []int
 	series         trendSeries
 	goal           string // the event of a goal; empty for none
+	bySession      any    // true, false or nil
 }
 
 func (q *heatmapQuery) node() map[string]any {
@@ -35,6 +36,9 @@ func (q *heatmapQuery) node() map[string]any {
 	}
 	if q.goal != "" {
 		node["conversionGoal"] = map[string]any{"customEventName": q.goal}
+	}
+	if q.bySession != nil {
+		node["calendarHeatmapFilter"] = map[string]any{"bucketBySessionStart": q.bySession}
 	}
 	return node
 }
@@ -101,6 +105,7 @@ func randomHeatmap(r *rand.Rand) *heatmapQuery {
 	if r.IntN(4) == 0 {
 		q.days = []int{1, 3, 7}
 	}
+	q.bySession = []any{nil, true, false}[r.IntN(3)]
 	return q
 }
 
@@ -135,7 +140,7 @@ func (q *heatmapQuery) evaluate(t *testing.T, events []trendEvent) heatmapResult
 			continue
 		}
 		m := moment{e.Timestamp.In(zone), e.person}
-		if q.series.math != "dau" {
+		if q.series.math != "dau" || q.bySession == false {
 			counted = append(counted, m)
 			continue
 		}

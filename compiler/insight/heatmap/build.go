@@ -16,10 +16,12 @@ import (
 const (
 	ofEvents = `SELECT toDayOfWeek(timestamp) AS day, toHour(timestamp) AS hour, count() AS found FROM {events} WHERE {condition} GROUP BY day, hour`
 	ofPeople = `SELECT cell.1 AS day, cell.2 AS hour, uniqExact(visitor) AS found FROM (
-		SELECT visitor, arrayJoin([(day, hour), (day, {all}), (0, hour), (0, {all})]) AS cell FROM (
-			SELECT visitor, toDayOfWeek(began) AS day, toHour(began) AS hour FROM {sessions} WHERE {inRange}
-		)
+		SELECT visitor, arrayJoin([(day, hour), (day, {all}), (0, hour), (0, {all})]) AS cell FROM {visits}
 	) GROUP BY cell`
+	// bySession has the person and the hour of each session, byEvent those of all events.
+	bySession = `SELECT visitor, toDayOfWeek(began) AS day, toHour(began) AS hour FROM {sessions} WHERE {inRange}`
+	byEvent   = `SELECT person_id AS visitor, toDayOfWeek(timestamp) AS day, toHour(timestamp) AS hour FROM {events} WHERE {condition}
+		GROUP BY visitor, day, hour`
 	// sessions has the person and the start of each session: its first event that counts.
 	sessions = `SELECT argMin(person_id, timestamp) AS visitor, min(timestamp) AS began FROM {events} WHERE {condition} GROUP BY $session_id`
 )
@@ -45,9 +47,14 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	}
 	values := map[string]any{"events": insight.Events(&q.Common), "all": int64(allHours)}
 	built := &insight.Built{Shape: shape{query: q, dates: dates}.answer}
-	if !q.people() {
+	if !q.people() || q.EveryHour {
 		values["condition"] = insight.And(dates.Bounds(), condition)
-		built.Query = insight.Template(ofEvents, values)
+		if !q.people() {
+			built.Query = insight.Template(ofEvents, values)
+			return built, nil
+		}
+		values["visits"] = insight.Template(byEvent, values)
+		built.Query = insight.Template(ofPeople, values)
 		return built, nil
 	}
 	timestamp := insight.Field("timestamp")
@@ -58,6 +65,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	)
 	values["sessions"] = insight.Template(sessions, values)
 	values["inRange"] = dates.BoundsOf(insight.Field("began"))
+	values["visits"] = insight.Template(bySession, values)
 	built.Query = insight.Template(ofPeople, values)
 	return built, nil
 }

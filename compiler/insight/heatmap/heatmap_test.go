@@ -32,6 +32,9 @@ func TestRead(t *testing.T) {
 			"goals", `{"kind": "CalendarHeatmapQuery", "series": [], "conversionGoal": {"customEventName": "paid", "actionId": 5}}`,
 			&heatmap.Query{Series: []query.Series{}, Goal: &query.Goal{At: "conversionGoal", Event: &event, Action: &action}},
 		},
+		{"by session", `{"kind": "CalendarHeatmapQuery", "series": [], "calendarHeatmapFilter": {"bucketBySessionStart": true}}`, &heatmap.Query{Series: []query.Series{}}},
+		{"by event", `{"kind": "CalendarHeatmapQuery", "series": [], "calendarHeatmapFilter": {"bucketBySessionStart": false}}`, &heatmap.Query{Series: []query.Series{}, EveryHour: true}},
+		{"by default", `{"kind": "CalendarHeatmapQuery", "series": [], "calendarHeatmapFilter": {"bucketBySessionStart": null}}`, &heatmap.Query{Series: []query.Series{}}},
 		{"no goal", `{"kind": "CalendarHeatmapQuery", "series": [], "conversionGoal": null}`, &heatmap.Query{Series: []query.Series{}}},
 	}
 	for _, tt := range tests {
@@ -50,6 +53,7 @@ func TestUnreadable(t *testing.T) {
 		{"no series", `{"kind": "CalendarHeatmapQuery"}`, "series", "query.CalendarHeatmapQuery.series\n  Field required"},
 		{"an empty goal", `{"kind": "CalendarHeatmapQuery", "series": [{}], "conversionGoal": {}}`, "conversionGoal", "query.CalendarHeatmapQuery.conversionGoal\n  Either actionId or customEventName is required"},
 		{"a goal of another kind", `{"kind": "CalendarHeatmapQuery", "series": [{}], "conversionGoal": "paid"}`, "conversionGoal", "query.CalendarHeatmapQuery.conversionGoal\n  Input should be a valid dictionary"},
+		{"a flag of another type", `{"kind": "CalendarHeatmapQuery", "series": [{}], "calendarHeatmapFilter": {"bucketBySessionStart": 0}}`, "calendarHeatmapFilter.bucketBySessionStart", "query.CalendarHeatmapQuery.calendarHeatmapFilter.bucketBySessionStart\n  Input should be a valid boolean"},
 		{"another field", `{"kind": "CalendarHeatmapQuery", "series": [{}], "compareFilter": {}}`, "compareFilter", "query.CalendarHeatmapQuery.compareFilter\n  Extra inputs are not permitted"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -9,6 +9,8 @@ type Query struct {
 	Series []query.Series `json:"series"`
 	// Goal is counted instead of the event of the series; nil for none. An action of the series takes precedence over it.
 	Goal *query.Goal `json:"goal,omitempty"`
+	// EveryHour counts people in every hour in which they have an event, instead of the hours in which their sessions began.
+	EveryHour bool `json:"every_hour,omitempty"`
 }
 
 // Kind returns CalendarHeatmapQuery.
@@ -30,11 +32,8 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	if given, ok := o.Take("conversionGoal"); ok {
 		q.Goal = goal(r, r.Object(given, o.Field("conversionGoal")))
 	}
-	if given, ok := o.Take("calendarHeatmapFilter"); ok {
-		f := r.Object(given, o.Field("calendarHeatmapFilter"))
-		f.Display("dummy")
-		f.Close()
-	}
+	bySession := r.BySession(o)
+	q.EveryHour = bySession != nil && !*bySession
 	o.Close()
 	return q
 }
