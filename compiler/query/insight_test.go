@@ -125,6 +125,18 @@ func TestInsightCanonical(t *testing.T) {
 	checkCanonical(t, base, tests)
 }
 
+func TestTrendCanonical(t *testing.T) {
+	t.Parallel()
+	base := `{"kind": "TrendsQuery", "series": [{"kind": "GroupNode", "nodes": [{"event": "a"}, {"event": "b"}]}]}`
+	checkCanonical(t, base, []sameness{
+		{"a limit of a group", strings.Replace(base, `"nodes"`, `"limit": 5, "orderBy": ["timestamp"], "nodes"`, 1), true},
+		{"a filter of heatmaps", base[:len(base)-1] + `, "calendarHeatmapFilter": {}}`, true},
+		{"a filter of heatmaps with its field", base[:len(base)-1] + `, "calendarHeatmapFilter": {"bucketBySessionStart": true}}`, true},
+		{"a period to compare with, but no comparison", base[:len(base)-1] + `, "compareFilter": {"compare_to": "-1w"}}`, true},
+		{"another interval", base[:len(base)-1] + `, "interval": "week"}`, false},
+	})
+}
+
 func TestOverrides(t *testing.T) {
 	t.Parallel()
 	q := insighttest.Node[*stickiness.Query](t, `{"kind": "StickinessQuery", "series": [{"event": "a"}], "properties": [{"key": "k"}],

@@ -55,7 +55,8 @@ func ModifiersOf(n Node) Modifiers {
 var unusedModifiers = strings.Fields(`optimizeJoinedFilters dataWarehouseEventsModifiers debug timings s3TableUseInvalidColumns
 useMaterializedViews usePresortedEventsTable useWebAnalyticsPreAggregatedTables formatCsvAllowDoubleQuotes
 convertToProjectTimezone usePreaggregatedTableTransforms usePreaggregatedIntermediateResults optimizeProjections
-forceClickhouseDataSkippingIndexes sessionPropertyPreAggregation`)
+forceClickhouseDataSkippingIndexes sessionPropertyPreAggregation sessionIdPushdown materializedColumnsOptimizationMode
+typeAwareCastSimplification pushDownPredicates mergeFederatedAggregateJoins parserMode`)
 
 // modifierWords are the modifiers whose value is one of a few words.
 var modifierWords = []struct{ name, words string }{

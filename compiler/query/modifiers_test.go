@@ -18,6 +18,9 @@ func TestModifiers(t *testing.T) {
 	)
 	tests := []struct{ name, in, want string }{
 		{"known", `{"personsOnEventsMode": "disabled", "bounceRateDurationSeconds": 12.5, "sessionTableVersion": "auto", "debug": false}`, ""},
+		{"how PostHog computes", `{"sessionIdPushdown": true, "materializedColumnsOptimizationMode": "optimized", "typeAwareCastSimplification": true,
+			"pushDownPredicates": true, "mergeFederatedAggregateJoins": true, "parserMode": "rust_py"}`, ""},
+		{"what changes results", `{"funnelUseClientCaptureOrder": true}`, one + "funnelUseClientCaptureOrder\n  Extra inputs are not permitted [type=extra_forbidden]"},
 		{"unknown mode", `{"personsOnEventsMode": "off"}`, one + "personsOnEventsMode\n  Input should be 'disabled', " +
 			"'person_id_no_override_properties_on_events', 'person_id_override_properties_on_events' or " +
 			"'person_id_override_properties_joined' [type=enum]"},

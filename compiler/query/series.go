@@ -99,6 +99,7 @@ func (r *Reader) SeriesNode(v any, at Place, groups bool) Series {
 		o.Required("id")
 		s.Action, _ = o.ActionID("id")
 	case GroupNode:
+		o.Ignore("limit", "orderBy")
 		if !groups {
 			r.Add(o.Field("kind"), "value_error", "A GroupNode cannot hold another one")
 		} else {

@@ -126,6 +126,7 @@ func shownRetention(f *query.Object) {
 	f.Choice("dashboardDisplay", "", "table_only", "graph_only", "all")
 	f.Choice("display", "", query.Displays...)
 	f.Integer("selectedInterval")
+	f.Number("cohortLabelStartIndex")
 	f.Display()
 }
 

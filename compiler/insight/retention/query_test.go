@@ -75,7 +75,8 @@ func TestReadDisplay(t *testing.T) {
 		return string(insighttest.Node[*retention.Query](t, `{"kind": "RetentionQuery", "retentionFilter": {`+fields+`}}`).Canonical())
 	}
 	plain := canonical(``)
-	if shown := canonical(`"retentionReference": "previous", "meanRetentionCalculation": "simple", "display": "ActionsLineGraph"`); shown != plain {
+	if shown := canonical(`"retentionReference": "previous", "meanRetentionCalculation": "simple", "display": "ActionsLineGraph",
+		"cohortLabelStartIndex": 1`); shown != plain {
 		t.Errorf("shown another way, it is another query:\n%s\n%s", plain, shown)
 	}
 	if other := canonical(`"minimumOccurrences": 2`); other == plain {

@@ -83,6 +83,7 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	if compare, on := r.CompareFilter(o); q.compares(on) {
 		q.Compare = &compare
 	}
+	r.BySession(o) // only a CalendarHeatmapQuery counts by the hour
 	if _, ok := o.Take("conversionGoal"); ok {
 		r.Add(o.Field("conversionGoal"), "value_error", "Conversion goals are not supported")
 	}
