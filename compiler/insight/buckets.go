@@ -50,9 +50,9 @@ func (r *Range) KeyExpr(start time.Time) hogql.Expr {
 }
 
 // Bounds returns the condition that an event is in the range, on one of its days of the week.
-func (r *Range) Bounds() hogql.Expr { return r.BoundsFrom(r.Lower) }
+func (r *Range) Bounds() hogql.Expr { return r.BoundsOf(Field("timestamp")) }
 
-// BoundsFrom is like Bounds, with a different beginning.
+// BoundsFrom is like Bounds, with a different beginning and all buckets from there on.
 func (r *Range) BoundsFrom(lower time.Time) hogql.Expr { return r.bounds(Field("timestamp"), lower) }
 
 func (r *Range) bounds(moment hogql.Expr, lower time.Time) hogql.Expr {
@@ -86,4 +86,19 @@ func (r *Range) Whole() bool {
 }
 
 // BoundsOf is like Bounds, for a time other than the event's own.
-func (r *Range) BoundsOf(moment hogql.Expr) hogql.Expr { return r.bounds(moment, r.Lower) }
+func (r *Range) BoundsOf(moment hogql.Expr) hogql.Expr {
+	return And(r.bounds(moment, r.Lower), r.inEnds(moment))
+}
+
+// inEnds returns the condition that a time of the range is in its first or its last bucket; nil if all buckets count, or if the first one is
+// not known.
+func (r *Range) inEnds(moment hogql.Expr) hogql.Expr {
+	if !r.Ends || r.All {
+		return nil
+	}
+	starts := r.Buckets()
+	if len(starts) < 2 || r.Next(starts[0]).Equal(starts[1]) {
+		return nil
+	}
+	return Or(Compare(moment, hogql.Less, Const(r.Next(starts[0]))), Compare(moment, hogql.GreaterOrEquals, Const(starts[1])))
+}

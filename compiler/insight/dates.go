@@ -24,6 +24,8 @@ type Range struct {
 	All bool
 	// DaysOfWeek are the ISO weekdays whose events count; empty for all.
 	DaysOfWeek []int
+	// Ends leaves only the first and the last bucket of the range.
+	Ends bool
 
 	weekStart int
 	attr      string // of the interval, for error messages
@@ -255,8 +257,8 @@ func (r *Range) Step(t time.Time, n int) time.Time {
 	return filter.StartOfDay(t, n)
 }
 
-// Buckets returns the starts of the buckets in order, from the one that contains From to the one that contains To. It returns nil if the
-// range ends before it begins.
+// Buckets returns the starts of the buckets in order, from the one that contains From to the one that contains To, or only these two if
+// Ends is set. It returns nil if the range ends before it begins.
 func (r *Range) Buckets() []time.Time {
 	first := r.Floor(r.From)
 	if first.After(r.To) {
@@ -268,7 +270,16 @@ func (r *Range) Buckets() []time.Time {
 			out = append(out, t)
 		}
 	}
+	if r.Ends && len(out) > 2 {
+		return []time.Time{out[0], out[len(out)-1]}
+	}
 	return out
+}
+
+// Unfinished reports whether the last bucket is still running.
+func (r *Range) Unfinished() bool {
+	last := r.Floor(r.To)
+	return !r.now.Before(last) && r.now.Before(r.Next(last))
 }
 
 func (r *Range) onDay(t time.Time) bool {

@@ -70,6 +70,9 @@ func (r *Rule) narrowed(w *insight.World) (*trends.Query, insight.Range, error) 
 	if node.Display.Total() {
 		return &node, insight.Range{}, nil
 	}
+	if node.Display == trends.Slope { // which lacks the intervals in between
+		node.Display = trends.Line
+	}
 	if node.Display != trends.CumulativeLine {
 		node.DateRange = query.DateRange{From: r.lookback(), DaysOfWeek: node.DateRange.DaysOfWeek}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caddy-analytics/caddy-analytics/compiler/insight"
+	"github.com/caddy-analytics/caddy-analytics/compiler/insight/trends"
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 	"github.com/caddy-analytics/caddy-analytics/registry"
 )
@@ -70,6 +71,18 @@ func TestNarrowed(t *testing.T) {
 				t.Errorf("asks with %+v (-want +got):\n%s", node.DateRange, diff)
 			}
 		})
+	}
+}
+
+// TestNarrowedSlope: a slope is asked for as a line, since its answer lacks the intervals between its ends.
+func TestNarrowedSlope(t *testing.T) {
+	now := time.Date(2020, time.January, 6, 2, 30, 0, 0, time.UTC)
+	node, _, err := ruleOf(t, `"trendsFilter":{"display":"SlopeGraph"}`, "relative_increase").narrowed(&insight.World{Database: new(schema.Database), Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if node.Display != trends.Line {
+		t.Errorf("a slope is asked for as %s", node.Display)
 	}
 }
 

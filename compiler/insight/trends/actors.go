@@ -102,6 +102,7 @@ func textOf(value any) string {
 // a running total has only what is in the range.
 func (d *drill) span() (r insight.Range, from, end time.Time, err error) {
 	r = d.periods[d.lane.period]
+	r.Ends = false // any day may be asked for
 	given := d.at.Day != nil && *d.at.Day != ""
 	if d.total() {
 		if given {

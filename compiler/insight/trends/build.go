@@ -128,6 +128,7 @@ func (b *builder) prepare() error {
 	if err != nil {
 		return err
 	}
+	current.Ends = b.q.Display == Slope
 	b.periods = []insight.Range{current}
 	if b.q.Compare != nil && !current.All {
 		previous, err := b.previous(&current)

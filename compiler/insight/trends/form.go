@@ -19,7 +19,7 @@ func Form(q *Query) form.Form {
 		value = form.Either(id, text, form.List(form.Either(id, text))).
 			Says("The value, of a cohort its id, or all; null where it is missing. A list where there are several breakdowns.")
 	}
-	return form.List(form.Compared(form.Members{
+	members := form.Members{
 		"data": form.Numbers().Says("One number a bucket; none where one number stands for the whole range."),
 		"days": form.Texts(), "labels?": form.Texts(), "count": form.Number().OrNull(), "aggregated_value?": form.Number().OrNull(), "label": form.Text(),
 		"action": form.Action(insight.CountedForm(q.Series), form.Members{
@@ -27,5 +27,9 @@ func Form(q *Query) form.Form {
 			"math_group_type_index": form.Integer().OrNull(), "properties": form.Open(),
 		}).OrNull(),
 		"filter": form.Open(), "order": form.Integer(), "breakdown_value?": value,
-	}).As("TrendsItem"))
+	}
+	if q.Display == Slope {
+		members["incomplete_end"] = form.Bool().Says("Whether the last bucket is still running.")
+	}
+	return form.List(form.Compared(members).As("TrendsItem"))
 }

@@ -29,6 +29,7 @@ type item struct {
 	Compare      bool           `json:"compare,omitempty"`
 	CompareLabel string         `json:"compare_label,omitempty"`
 	Breakdown    any            `json:"breakdown_value,omitempty"`
+	Incomplete   *bool          `json:"incomplete_end,omitempty"` // of a slope: whether the last bucket is still running
 }
 
 // action describes the series of an item.
@@ -105,6 +106,9 @@ func (s *shaper) item(l *line, axes []*axis) item {
 		*it.Aggregated = value(l.number)
 	} else {
 		it.Days, it.Labels, it.Count = axes[l.lane.period].days, axes[l.lane.period].labels, value(l.count)
+	}
+	if s.q.Display == Slope {
+		it.Incomplete = new(s.periods[0].Unfinished())
 	}
 	if s.q.Compare != nil && len(s.periods) > 1 {
 		it.Compare, it.CompareLabel = true, "current"

@@ -40,6 +40,8 @@ const (
 	CumulativeLine Display = "ActionsLineGraphCumulative"
 	Metric         Display = "Metric"
 	WorldMap       Display = "WorldMap"
+	// Slope shows only the first and the last point.
+	Slope Display = "SlopeGraph"
 )
 
 // totals are the displays that show one number for the whole range.
@@ -83,6 +85,9 @@ func Read(r *query.Reader, o *query.Object) query.Node {
 	if compare, on := r.CompareFilter(o); q.compares(on) {
 		q.Compare = &compare
 	}
+	if q.Display == Slope {
+		q.Smoothing = 0 // two points have no mean
+	}
 	r.BySession(o) // only a CalendarHeatmapQuery counts by the hour
 	if _, ok := o.Take("conversionGoal"); ok {
 		r.Add(o.Field("conversionGoal"), "value_error", "Conversion goals are not supported")
@@ -115,9 +120,10 @@ func trendsFilter(r *query.Reader, q *Query, v any, at query.Place) {
 	f.Close()
 }
 
-// compares reports whether the trend is compared with an earlier period; asked is whether its compareFilter says so.
+// compares reports whether the trend is compared with an earlier period; asked is whether its compareFilter says so. The two points of a
+// slope are compared with each other.
 func (q *Query) compares(asked bool) bool {
-	return asked || q.Display == Metric && q.DateRange.From != "all" && showsChange(q.Shown)
+	return asked && q.Display != Slope || q.Display == Metric && q.DateRange.From != "all" && showsChange(q.Shown)
 }
 
 // showsChange reports whether a metric shows by how much its number differs from that of the previous period. The latest point alone is
