@@ -46,7 +46,7 @@ func TestReferencesToTheContract(t *testing.T) {
 		}
 		code, err := os.ReadFile(path)
 		if err != nil {
-			return err //nolint:wrapcheck // it names the file
+			return err
 		}
 		for _, found := range reference.FindAllStringSubmatch(wrapped.ReplaceAllString(string(code), " "), -1) {
 			references++

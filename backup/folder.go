@@ -286,7 +286,7 @@ func (f *Folder) copyTo(ctx context.Context, file File, to io.Writer) error {
 
 // untilDone reads until a context ends.
 type untilDone struct {
-	ctx context.Context //nolint:containedctx // io.Reader has no place for it
+	ctx context.Context // io.Reader has no place for it
 	in  io.Reader
 }
 

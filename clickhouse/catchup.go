@@ -126,7 +126,7 @@ func (c *Client) peers(ctx context.Context, h *host) (map[string][]peer, error) 
 		})
 	})
 	if code, _ := exceptionOf(err); forbidden[code] {
-		return nil, nil //nolint:nilnil // nothing is known, and that is no error
+		return nil, nil // nothing is known, and that is no error
 	}
 	if err != nil {
 		return nil, c.ownFailure(ctx, "looking for replicas", err)

@@ -206,7 +206,7 @@ func (p *webPinger) ping(ctx context.Context) error {
 	}
 	res, err := p.client.Do(req)
 	if err != nil {
-		return err //nolint:wrapcheck // withoutAddress needs it as it is
+		return err // withoutAddress needs it as it is
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<10)) // so that the connection can be used again
 	if err := res.Body.Close(); err != nil {

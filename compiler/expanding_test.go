@@ -14,7 +14,7 @@ import (
 
 // TestNestedFunctions nests each function in each of its arguments. A call must resolve its arguments only once: if it does so twice, the work doubles
 // with each level, and the query is refused as too large.
-func TestNestedFunctions(t *testing.T) { //nolint:paralleltest // measured
+func TestNestedFunctions(t *testing.T) { // not parallel: it measures
 	const levels = 20
 	for f := range schema.Functions() {
 		if f.Hidden() || f.Aggregate && f.Base != "" {
@@ -71,7 +71,7 @@ var (
 )
 
 // TestExpanding compiles random nestings of constructs that make queries grow. None costs more than the budget.
-func TestExpanding(t *testing.T) { //nolint:paralleltest // measured
+func TestExpanding(t *testing.T) { // not parallel: it measures
 	env := hostileEnv(t)
 	fits, tooLarge := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -119,7 +119,7 @@ func TestExpanding(t *testing.T) { //nolint:paralleltest // measured
 }
 
 // TestLongTexts compiles texts of a megabyte whose parts are looked up among each other.
-func TestLongTexts(t *testing.T) { //nolint:paralleltest // measured
+func TestLongTexts(t *testing.T) { // not parallel: it measures
 	many := func(form, between string, size int) string {
 		var b strings.Builder
 		for i := 0; b.Len() < size; i++ {
@@ -175,7 +175,7 @@ func TestLongTexts(t *testing.T) { //nolint:paralleltest // measured
 }
 
 // TestManyPlaceholders puts large values in the place of many placeholders.
-func TestManyPlaceholders(t *testing.T) { //nolint:paralleltest // measured
+func TestManyPlaceholders(t *testing.T) { // not parallel: it measures
 	long := strings.Repeat("x", 1<<20)
 	list := make([]any, 100_000)
 	names := map[string]any{"text": long, "list": list}

@@ -10,7 +10,7 @@ import (
 )
 
 // TestHostileInsights compiles insights with as much of everything as their nodes allow.
-func TestHostileInsights(t *testing.T) { //nolint:paralleltest // measured
+func TestHostileInsights(t *testing.T) { // not parallel: it measures
 	type object = map[string]any
 	repeated := func(n int, one func(i int) any) []any {
 		out := make([]any, n)

@@ -96,7 +96,7 @@ var onceResolved = map[string]bool{
 }
 
 // Not parallel: allocations of other tests would be counted.
-func TestHostile(t *testing.T) { //nolint:paralleltest // see above
+func TestHostile(t *testing.T) {
 	for _, h := range hostile(t) {
 		t.Run(h.name, func(t *testing.T) {
 			_, err := measured(t, &query.HogQL{Query: h.text}, hostileEnv(t))

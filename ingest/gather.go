@@ -37,7 +37,7 @@ type gathered struct {
 
 	asked *question // set for a question
 	store *store
-	ctx   context.Context //nolint:containedctx // of the waiting delivery
+	ctx   context.Context // of the waiting delivery
 	done  chan error
 }
 

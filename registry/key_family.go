@@ -77,7 +77,7 @@ func (p *projectState) checkGrantor(n *NewKey, now time.Time) error {
 // nil stands for an operator.
 func (p *projectState) asking(by *Key) (*Key, error) {
 	if by == nil {
-		return nil, nil //nolint:nilnil // an operator has no key
+		return nil, nil // an operator has no key
 	}
 	now := p.keys.get(by.ID)
 	if now == nil || !now.RevokedAt.IsZero() || now.Hash != by.Hash {

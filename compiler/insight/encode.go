@@ -19,7 +19,7 @@ func Encode[T any](results iter.Seq[T]) ([]byte, error) {
 	for result := range results {
 		item, err := json.Marshal(result)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // callers say what they encode
+			return nil, err
 		}
 		if len(out)+len(item) >= MaxResults {
 			return nil, ErrTooLarge

@@ -71,7 +71,7 @@ func (b *buffer) readFrom(in io.Reader, expect int) error {
 			return nil
 		}
 		if err != nil {
-			return err //nolint:wrapcheck // the caller adds the context
+			return err
 		}
 	}
 }
@@ -85,6 +85,6 @@ func (b *buffer) atEnd(in io.Reader) error {
 	case err == io.EOF:
 		return nil
 	default:
-		return err //nolint:wrapcheck // the caller adds the context
+		return err
 	}
 }

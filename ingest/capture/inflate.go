@@ -46,7 +46,7 @@ func (d *decoder) inflated(raw []byte, encoding string) ([]byte, error) {
 // windowed accounts for the window of a decompressor while it runs.
 func (d *decoder) windowed(inflate func() ([]byte, error)) ([]byte, error) {
 	if err := d.Memory.Take(maxWindow); err != nil {
-		return nil, err //nolint:wrapcheck // it is the caller's own
+		return nil, err
 	}
 	defer d.Memory.Return(maxWindow)
 	return inflate()

@@ -109,7 +109,7 @@ func (d *decoder) unwrap(text []byte, fromURL bool, said compression) ([]byte, e
 	}
 	size := base64.StdEncoding.DecodedLen(len(text))
 	if err := d.Memory.Take(size); err != nil {
-		return nil, err //nolint:wrapcheck // it is the caller's own
+		return nil, err
 	}
 	decoded := make([]byte, size)
 	n, err := base64.StdEncoding.Decode(decoded, text)
@@ -288,7 +288,7 @@ func (d *decoder) inflateMeasured(expect int, open func() (io.Reader, error)) ([
 	}
 	size, err := io.Copy(io.Discard, io.LimitReader(in, int64(b.most)+1))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller adds the context
+		return nil, err
 	}
 	if size > int64(b.most) {
 		return nil, b.tooLarge()

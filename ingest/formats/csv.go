@@ -35,7 +35,7 @@ func (b *boundedRow) Read(into []byte) (int, error) {
 	}
 	n, err := b.in.Read(into[:min(len(into), b.left)])
 	b.left -= n
-	return n, err //nolint:wrapcheck // io.Reader: callers compare the error
+	return n, err // io.Reader: callers compare the error
 }
 
 func (r *Reader) openCSV(text *textReader) (source, error) {

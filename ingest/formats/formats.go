@@ -137,7 +137,7 @@ func (r *Reader) Read() (record.Record, error) {
 		var bad *record.Error
 		switch {
 		case err == nil, errors.As(err, &bad):
-			return rec, err //nolint:wrapcheck // the error has the line
+			return rec, err
 		case errors.Is(err, errSkip):
 			r.summary.Skipped++
 		default:

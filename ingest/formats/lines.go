@@ -70,7 +70,7 @@ func (l *lines) read() ([]byte, error) {
 		case tooLong && (err == nil || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)):
 			return nil, errLongLine
 		default:
-			return bytes.TrimSpace(line), err //nolint:wrapcheck // next adds the line
+			return bytes.TrimSpace(line), err
 		}
 	}
 }

@@ -113,7 +113,7 @@ func (p *parquetRows) closeRows() error {
 	}
 	err := p.rows.Close()
 	p.rows = nil
-	return err //nolint:wrapcheck // the caller returns it
+	return err
 }
 
 func (p *parquetRows) next() (_ record.Record, err error) {

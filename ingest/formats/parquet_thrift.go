@@ -30,7 +30,7 @@ func decode(text []byte, into any) (int, error) {
 	}
 	in := compact.NewReaderFromBytes(text)
 	err := thrift.NewDecoder(in).Decode(into)
-	return in.BytesRead(), err //nolint:wrapcheck // the caller adds the context
+	return in.BytesRead(), err
 }
 
 // scan goes through thrift data before it is decoded, and refuses data that would take too much stack or memory.
@@ -44,7 +44,7 @@ func (s *scan) structure(depth int) error {
 	for {
 		field, err := s.in.ReadField()
 		if err != nil {
-			return err //nolint:wrapcheck // the caller adds the context
+			return err
 		}
 		if field.Type == thrift.STOP {
 			return nil
@@ -98,7 +98,7 @@ func (s *scan) value(t thrift.Type, depth int) (err error) {
 	default:
 		return fmt.Errorf("it has a value of the type %d", t)
 	}
-	return err //nolint:wrapcheck // the caller adds the context
+	return err
 }
 
 // items goes through the items of a list, or the keys and values of a map.

@@ -61,11 +61,11 @@ func (u *unfolder) exceeds(most int) (bool, error) {
 	switch u.codec {
 	case format.Snappy:
 		n, err := snappy.DecodedLen(u.packed)
-		return n > most, err //nolint:wrapcheck // the caller does
+		return n > most, err
 	case format.Gzip:
 		in, err := gzip.NewReader(bytes.NewReader(u.packed))
 		if err != nil {
-			return false, err //nolint:wrapcheck // the caller does
+			return false, err
 		}
 		return longer(in, most)
 	case format.Brotli:
@@ -87,14 +87,14 @@ func (u *unfolder) zstdExceeds(most int) (bool, error) {
 	if u.zstd == nil {
 		var err error
 		if u.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPage)); err != nil {
-			return false, err //nolint:wrapcheck // the caller does
+			return false, err
 		}
 	}
 	var err error
 	if u.unpacked, err = u.zstd.DecodeAll(u.packed, u.unpacked[:0]); errors.Is(err, zstd.ErrDecoderSizeExceeded) {
 		return true, nil
 	}
-	return len(u.unpacked) > most, err //nolint:wrapcheck // the caller does
+	return len(u.unpacked) > most, err
 }
 
 // longer reports whether more than that many bytes can be read.

@@ -37,7 +37,7 @@ func (t *textReader) skipBOM(start []byte) ([]byte, error) {
 		return start, nil
 	}
 	_, err := t.Discard(3)
-	return rest, err //nolint:wrapcheck // what was peeked at can be read
+	return rest, err // what was peeked at can be read
 }
 
 // uncompressed recognizes gzip and zstd by their first bytes, and Brotli by the name of the file.
@@ -45,7 +45,7 @@ func (r *Reader) uncompressed(in io.Reader, name string) (*textReader, error) {
 	packed := bufio.NewReaderSize(in, 64<<10)
 	magic, err := packed.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err //nolint:wrapcheck // the reader of the import adds the context
+		return nil, err
 	}
 	text := &textReader{close: func() {}}
 	var plain io.Reader
@@ -80,7 +80,7 @@ type counter struct {
 func (c *counter) Read(into []byte) (int, error) {
 	n, err := c.in.Read(into)
 	c.n += int64(n)
-	return n, err //nolint:wrapcheck // io.Reader: callers compare the error
+	return n, err // io.Reader: callers compare the error
 }
 
 // unfolding reads what compressed data unfolds to, as long as it is in proportion.
@@ -97,7 +97,7 @@ func (u *unfolding) Read(into []byte) (int, error) {
 	if err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = cutOff(err)
 	}
-	return n, err //nolint:wrapcheck // io.Reader: callers compare the error
+	return n, err // io.Reader: callers compare the error
 }
 
 // cutOff explains the error of compressed data that ends too early.
@@ -144,7 +144,7 @@ func kindOf(file io.ReaderAt) (fileKind, error) {
 	start := make([]byte, 4)
 	n, err := file.ReadAt(start, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return other, err //nolint:wrapcheck // the reader of the import adds the context
+		return other, err
 	}
 	return kindOfStart(start[:n]), nil
 }

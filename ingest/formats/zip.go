@@ -45,7 +45,7 @@ func (d *directory) ReadAt(into []byte, at int64) (int, error) {
 	if d.left -= int64(len(into)); d.left < 0 {
 		return 0, errDirectory
 	}
-	return d.ReaderAt.ReadAt(into, at) //nolint:wrapcheck // io.ReaderAt: callers compare the error
+	return d.ReaderAt.ReadAt(into, at) // io.ReaderAt: callers compare the error
 }
 
 // checkDirectory refuses a ZIP file that claims to have too many files, because the library makes room for as many. Only the end record for large files (ZIP64)
@@ -58,7 +58,7 @@ func checkDirectory(file io.ReaderAt, size int64) error {
 	)
 	tail := make([]byte, min(size, most+locatorSize))
 	if _, err := file.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
-		return err //nolint:wrapcheck // the reader of the import adds the context
+		return err
 	}
 	at := bytes.LastIndex(tail[:max(len(tail)-endSize+len(end), 0)], []byte(end)) - locatorSize
 	if at < 0 || !bytes.HasPrefix(tail[at:], []byte(locator)) {
@@ -82,7 +82,7 @@ func (r *Reader) openZIP(file io.ReaderAt, size int64) (source, error) {
 	archive, err := zip.NewReader(limited, size)
 	limited.left = math.MaxInt64
 	if errors.Is(err, errDirectory) {
-		return nil, err //nolint:wrapcheck // the message is complete
+		return nil, err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the ZIP file is damaged or cut off: %w", err)
@@ -142,7 +142,7 @@ func (z *zipFiles) next() (record.Record, error) {
 		rec, err := z.current.next()
 		switch {
 		case err == nil, errors.Is(err, errSkip):
-			return rec, err //nolint:wrapcheck // the caller compares it
+			return rec, err // the caller compares it
 		case errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 			if err := z.done(); err != nil {
 				return rec, z.wrapFile(err)
@@ -159,7 +159,7 @@ func (z *zipFiles) open() error {
 	z.left, z.name, z.closers = z.left[1:], f.Name, len(z.r.closers)
 	in, err := f.Open()
 	if err != nil {
-		return err //nolint:wrapcheck // wrapFile adds the file
+		return err
 	}
 	z.close = in.Close
 	z.current, err = z.r.openStream(&unfolding{in, z.r}, f.Name, 1)
@@ -179,7 +179,7 @@ func (z *zipFiles) done() error {
 			return err
 		}
 	}
-	return z.close() //nolint:wrapcheck // wrapFile adds the file
+	return z.close()
 }
 
 // wrapFile adds the file to an error.

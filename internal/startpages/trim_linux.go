@@ -78,7 +78,7 @@ func readMappings(r io.Reader) ([]mapping, error) {
 		}
 		out = append(out, m)
 	}
-	return out, lines.Err() //nolint:wrapcheck // the caller adds what was read
+	return out, lines.Err()
 }
 
 // readMapping parses the line that begins a mapping: addresses, permissions, offset, device, inode and path.

@@ -34,7 +34,7 @@ func (b *stallLimitedBody) Read(into []byte) (int, error) {
 	if errors.Is(err, io.EOF) {
 		b.deadline(time.Time{})
 	}
-	return n, err //nolint:wrapcheck // io.Reader: callers compare the error
+	return n, err // io.Reader: callers compare the error
 }
 
 // deadline sets when reading fails, if the connection supports that; otherwise the connection's own time limits apply.

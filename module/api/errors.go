@@ -364,7 +364,7 @@ func MemoryError(err error) error {
 	if errors.Is(err, memory.ErrNone) {
 		return noMemory(err)
 	}
-	return err //nolint:wrapcheck // nil, or that of the request's context
+	return err // nil, or that of the request's context
 }
 
 func noMemory(cause error) *Error {

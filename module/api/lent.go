@@ -18,7 +18,7 @@ const perByte = 3
 type lentBody struct {
 	io.ReadCloser
 
-	ctx     context.Context //nolint:containedctx // that of the request
+	ctx     context.Context // that of the request
 	control *http.ResponseController
 	loan    *memory.Loan
 	rest    int // bytes that are announced beyond those of usual requests; 0 if unknown
@@ -48,7 +48,7 @@ func (b *lentBody) Read(into []byte) (int, error) {
 	if b.large && errors.Is(err, io.EOF) {
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
-	return n, err //nolint:wrapcheck // io.Reader: callers compare the error
+	return n, err // io.Reader: callers compare the error
 }
 
 // StreamBody says that the handler does not keep the body in memory: no memory is lent for the rest of it, and it may take any time.
@@ -70,7 +70,7 @@ func (b *lentBody) lend() error {
 		next, b.rest = b.rest, 0
 	}
 	if err := b.loan.Take(b.ctx, perByte*int64(next)); err != nil {
-		return err //nolint:wrapcheck // BodyError looks at it
+		return err // BodyError looks at it
 	}
 	b.free = next
 	return nil

@@ -206,7 +206,7 @@ func ParseFlag(text string, otherwise bool) (bool, error) {
 	if text == "" {
 		return otherwise, nil
 	}
-	return strconv.ParseBool(text) //nolint:wrapcheck // the caller adds the context
+	return strconv.ParseBool(text)
 }
 
 // IsTrue reports whether text, a parameter of the query string, stands for true.

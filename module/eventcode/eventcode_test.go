@@ -141,7 +141,7 @@ func (i importing) Import(path string) (*types.Package, error) {
 	if path == "github.com/posthog/posthog-go" {
 		return i.sdk, nil
 	}
-	return i.Importer.Import(path) //nolint:wrapcheck // the test shows it
+	return i.Importer.Import(path)
 }
 
 // TestGoCompiles type-checks the code, in which all names must be distinct.

@@ -24,7 +24,7 @@ func (s *Service) save(one *Import) error {
 	if err != nil {
 		return fmt.Errorf("BUG: encoding an import: %w", err)
 	}
-	return wholefile.Write(s.file(one.Project, one.ID, recordFile), bytes.NewReader(text)) //nolint:wrapcheck // the caller adds what it was doing
+	return wholefile.Write(s.file(one.Project, one.ID, recordFile), bytes.NewReader(text))
 }
 
 // Get returns an import of a project, or ErrNotFound.

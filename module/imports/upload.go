@@ -120,7 +120,7 @@ func (u *uploading) Read(into []byte) (int, error) {
 			return n, err
 		}
 	}
-	return n, err //nolint:wrapcheck // io.Reader: callers compare the error
+	return n, err // io.Reader: callers compare the error
 }
 
 // spooled returns the total size of files kept for reading, in bytes.
@@ -175,7 +175,7 @@ func (b *bodyReader) Read(into []byte) (int, error) {
 	if err != nil && err != io.EOF {
 		b.err = err
 	}
-	return n, err //nolint:wrapcheck // io.Reader: callers compare the error
+	return n, err // io.Reader: callers compare the error
 }
 
 // diskError marks the error of a full disk as ErrDisk.

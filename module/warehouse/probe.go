@@ -117,7 +117,7 @@ func (p *prober) probe(ctx context.Context, at *admission.Place, project int64, 
 		return nil, context.Cause(ctx)
 	}
 	if time.Now().Before(known.quiet) {
-		return nil, nil //nolint:nilnil // nothing is known, and that is no error
+		return nil, nil // nothing is known, and that is no error
 	}
 	parts, ok, err := p.digested(ctx, at, project, known, tables, there)
 	if err != nil && ignoreUnprobeable(ctx, err) == nil {

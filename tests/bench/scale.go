@@ -192,7 +192,7 @@ func (a amounts) fill(ctx context.Context, path string, measured int64) (err err
 
 // recordWriter writes records to a store, thousands at a time.
 type recordWriter struct {
-	ctx   context.Context //nolint:containedctx // of one call of fill
+	ctx   context.Context // of one call of fill
 	store registry.Store
 	next  registry.Write
 	err   error

@@ -82,7 +82,7 @@ func numbers(text string) (all []int64, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(part), 10, 64)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // the caller has its own words
+			return nil, err
 		}
 		all = append(all, n)
 	}

@@ -217,7 +217,7 @@ func (c *Capture) projectOf(ctx context.Context, token string) (int64, error) {
 	project, ok, err := c.Project(ctx, token)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return 0, ctx.Err() //nolint:wrapcheck // the client went away
+		return 0, ctx.Err()
 	case err != nil:
 		return 0, api.Unavailable("registry_unavailable", "The token can't be looked up now. Send the events again later.", unavailableRetry, err)
 	case !ok:
@@ -245,7 +245,7 @@ func (c *Capture) keep(ctx context.Context, project int64, now time.Time, batch 
 		case errors.Is(err, ErrFull):
 			return api.Unavailable("buffer_full", "The buffer for events is full. Nothing of this request was kept: send it again later.", bufferFullRetry, err)
 		case err != nil && ctx.Err() != nil:
-			return ctx.Err() //nolint:wrapcheck // the client went away
+			return ctx.Err()
 		case err != nil:
 			return api.Unavailable("buffer_unavailable", "The events could not be kept. Send them again later.", unavailableRetry, err)
 		}

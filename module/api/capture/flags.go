@@ -146,12 +146,12 @@ func (c *Capture) checkToken(r *http.Request, now time.Time) error {
 			Data: data, Compression: query.Get("compression"), Now: now, Limits: c.Limits, Memory: lent,
 		})
 		if err != nil {
-			return err //nolint:wrapcheck // the message is complete
+			return err
 		}
 	}
 	token, err := capture.TokenOf(text, first(query.Get("token"), query.Get("api_key")))
 	if err != nil {
-		return err //nolint:wrapcheck // the message is complete
+		return err
 	}
 	_, err = c.projectOf(r.Context(), token)
 	return err

@@ -44,7 +44,7 @@ func (m *Memory) lend(ctx context.Context) *lease { return &lease{ctx: ctx, from
 
 // lease is the memory lent to one request.
 type lease struct {
-	ctx          context.Context //nolint:containedctx // the context of the request
+	ctx          context.Context // the context of the request
 	from         *Memory
 	total        int
 	small, large int64 // how much was taken from each part
@@ -95,7 +95,7 @@ func (l *lease) wait(part *semaphore.Weighted, more int64) error {
 		return nil
 	}
 	if err := l.ctx.Err(); err != nil {
-		return err //nolint:wrapcheck // the client went away
+		return err
 	}
 	return api.Unavailable("server_busy", "The server is busy with other requests. Nothing of this one was kept: send it again later.", memoryWait, errNoMemory)
 }
@@ -153,7 +153,7 @@ func (l *lease) readAll(in io.Reader, expect, most int) ([]byte, error) {
 			break
 		}
 		if err != nil {
-			return nil, err //nolint:wrapcheck // the caller adds the context
+			return nil, err
 		}
 		if time.Since(began) > bodyTime+time.Duration(len(body)/slowestBody)*time.Second {
 			return nil, os.ErrDeadlineExceeded

@@ -21,7 +21,7 @@ func (c *Capture) aiEventsV1(r *http.Request, now time.Time) (*api.Response, err
 func (c *Capture) acceptV1(r *http.Request, now time.Time, limits capture.Limits) (*api.Response, error) {
 	headers, err := capture.ReadV1(func(name string) string { return r.Header.Get(name) })
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the message is complete
+		return nil, err
 	}
 	project, err := c.projectOf(r.Context(), headers.Token)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Capture) acceptV1(r *http.Request, now time.Time, limits capture.Limits
 	batch, err := capture.DecodeV1(&capture.Request{Body: body, IP: c.clientIP(r), Now: now, Limits: limits, Memory: lent}, headers)
 	if err != nil {
 		c.Counters.Of(project).count(err)
-		return nil, err //nolint:wrapcheck // the message is complete
+		return nil, err
 	}
 	if err := c.take(r.Context(), project, now, batch); err != nil {
 		return nil, err

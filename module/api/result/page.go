@@ -73,7 +73,7 @@ func Reserve(ctx context.Context, in *api.Input, project, size int64) (done func
 	}
 	place, err := execution.TakeAssemblyPlace(ctx, project)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is answered as it is
+		return nil, err
 	}
 	return place.Leave, nil
 }
