@@ -228,6 +228,13 @@ func (p *part) counts() int {
 	return min(p.size, batchBytes)
 }
 
+// mayLoad reports whether a part that was dropped from memory may be read again. It leaves as much room for the front as what is read behind, unless it
+// is the only one that is tried again: where new events always take all the room, its turn must come too.
+func (w *work) mayLoad() bool {
+	again := slices.ContainsFunc(w.parts, func(p *part) bool { return p.running && p.err != nil })
+	return w.hasRoom(maxParts-batchBytes) || !again && w.hasRoom(maxParts)
+}
+
 // load reads the entries of a part again.
 func (w *work) load(p *part) error {
 	again, err := w.journal.Next(p.first-1, p.last, math.MaxInt, func(project int64, _ uint64) bool { return project == p.project })
@@ -356,8 +363,7 @@ func (p *part) measure() {
 	}
 }
 
-// start starts to deliver what is due: what was not tried yet first, and then what has waited longest. What was dropped from memory leaves as much room
-// for the front as what is read behind.
+// start starts to deliver what is due: what was not tried yet first, and then what has waited longest.
 func (w *work) start(ctx context.Context, target Target) {
 	due := slices.Clone(w.parts)
 	slices.SortStableFunc(due, func(a, b *part) int { return a.due.Compare(b.due) })
@@ -365,7 +371,7 @@ func (w *work) start(ctx context.Context, target Target) {
 		if w.running >= projectsAtOnce {
 			return
 		}
-		if p.running || !w.reached(p.due) || p.dropped && !w.hasRoom(maxParts-batchBytes) {
+		if p.running || !w.reached(p.due) || p.dropped && !w.mayLoad() {
 			continue
 		}
 		w.running++
