@@ -131,15 +131,15 @@ func TestPlaceholders(t *testing.T) {
 		},
 		{
 			"an unknown bound", "select toDate({filters.dateRange.to}) from events", nil,
-			"14:36: The `{filters.dateRange.to}` placeholder must be used in a comparison, and not inside a function, when the request gives it no date",
+			"14:36: The `{filters.dateRange.to}` placeholder must be a side of a comparison such as `>=`, and not inside a function or BETWEEN, when the request gives it no date",
 		},
 		{
 			"an unknown bound in a function", "select 1 from events where timestamp > toDate({filters.dateRange.to})", nil,
-			"46:68: The `{filters.dateRange.to}` placeholder must be used in a comparison, and not inside a function, when the request gives it no date",
+			"46:68: The `{filters.dateRange.to}` placeholder must be a side of a comparison such as `>=`, and not inside a function or BETWEEN, when the request gives it no date",
 		},
 		{
 			"an unknown bound in another comparison", "select 1 from events where timestamp > (select {filters.dateRange.from})", nil,
-			"47:71: The `{filters.dateRange.from}` placeholder must be used in a comparison, and not inside a function, when the request gives it no date",
+			"47:71: The `{filters.dateRange.from}` placeholder must be a side of a comparison such as `>=`, and not inside a function or BETWEEN, when the request gives it no date",
 		},
 	}
 	for _, tt := range mistakes {

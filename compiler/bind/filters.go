@@ -50,7 +50,7 @@ func (b *binder) filters(p *hogql.Placeholder, chain []string) hogql.Expr {
 		if ok {
 			return &hogql.Const{Pos: p.Pos, Value: bound}
 		}
-		b.mistake(p.Pos, "The `{%s}` placeholder must be used in a comparison, and not inside a function, when the request gives it no date", text)
+		b.mistake(p.Pos, "The `{%s}` placeholder must be a side of a comparison such as `>=`, and not inside a function or BETWEEN, when the request gives it no date", text)
 	default:
 		near := schema.Nearest(text, slices.Values(filterChains))
 		b.mistakes.Add(&diag.Error{
