@@ -118,7 +118,7 @@ type Compiled struct {
 	Types map[int]string
 	// BareTypes reports whether the answer gives the column types without the names (contract: api.md, section 1.6).
 	BareTypes bool
-	// ByClock reports whether the clock decides which rows are shown.
+	// ByClock reports whether the clock decides what is shown.
 	ByClock bool
 	// Missing reports whether a row of the answer is about an unknown actor; nil for answers without actors.
 	Missing func(row []byte) (bool, error)

@@ -276,10 +276,9 @@ func (r *Range) Buckets() []time.Time {
 	return out
 }
 
-// Unfinished reports whether the last bucket is still running.
-func (r *Range) Unfinished() bool {
-	last := r.Floor(r.To)
-	return !r.now.Before(last) && r.now.Before(r.Next(last))
+// Running reports whether the bucket that begins at start has begun and is not over.
+func (r *Range) Running(start time.Time) bool {
+	return !r.now.Before(start) && r.now.Before(r.Next(start))
 }
 
 func (r *Range) onDay(t time.Time) bool {

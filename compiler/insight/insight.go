@@ -54,7 +54,7 @@ type Built struct {
 	Shape func(rows iter.Seq[[]byte]) (*Answer, error)
 	// Pieces is the same query cut into pieces of time; nil if the pieces would depend on each other.
 	Pieces *Pieces
-	// ByClock reports whether the clock decides which rows are shown, so that the answer may change while the data stay the same.
+	// ByClock reports whether the clock decides what is shown, so that the answer may change while the data stay the same.
 	ByClock bool
 }
 

@@ -69,7 +69,7 @@ func Build(q *Query, w *insight.World) (*insight.Built, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &insight.Built{Query: b.final(), Shape: s.shape, Pieces: b.inPieces()}, nil
+	return &insight.Built{Query: b.final(), Shape: s.shape, Pieces: b.inPieces(), ByClock: q.Display == Slope}, nil
 }
 
 // plan returns what builds the query of a trend, and what shapes its rows.

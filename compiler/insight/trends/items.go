@@ -108,7 +108,8 @@ func (s *shaper) item(l *line, axes []*axis) item {
 		it.Days, it.Labels, it.Count = axes[l.lane.period].days, axes[l.lane.period].labels, value(l.count)
 	}
 	if s.q.Display == Slope {
-		it.Incomplete = new(s.periods[0].Unfinished())
+		starts := axes[l.lane.period].starts
+		it.Incomplete = new(len(starts) > 0 && s.periods[0].Running(starts[len(starts)-1]))
 	}
 	if s.q.Compare != nil && len(s.periods) > 1 {
 		it.Compare, it.CompareLabel = true, "current"

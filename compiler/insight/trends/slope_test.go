@@ -29,6 +29,10 @@ func TestSlope(t *testing.T) {
 			`[{"data": [0, 0], "labels": ["6-Jan-2020", "8-Jan-2020"], "days": ["2020-01-06", "2020-01-08"], "count": 0, "incomplete_end": false}]`,
 		},
 		{
+			"days of the week", `"dateRange": {"date_from": "-3d", "daysOfWeek": [1, 2, 3]}, "trendsFilter": {"display": "SlopeGraph"}`, nil,
+			`[{"data": [0, 0], "labels": ["6-Jan-2020", "8-Jan-2020"], "days": ["2020-01-06", "2020-01-08"], "count": 0, "incomplete_end": false}]`,
+		},
+		{
 			"one day", `"dateRange": {"date_from": "dStart"}, "trendsFilter": {"display": "SlopeGraph"}`,
 			[]string{`["2020-01-09", 5]`},
 			`[{"data": [5], "labels": ["9-Jan-2020"], "days": ["2020-01-09"], "count": 5, "incomplete_end": true}]`,
