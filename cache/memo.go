@@ -40,14 +40,19 @@ type memoEntry[V any] struct {
 
 const (
 	memoWays     = 8
-	memoExpected = 1 << 10 // expected bytes of an entry
+	memoExpected = 1 << 10 // expected bytes of an entry, unless the caller knows better
 )
 
 // NewMemo returns an empty memo of at most maxBytes, at least 64 KiB. An entry can have at most a set's
 // share, which is 8 to 16 KiB. sizeOf returns the bytes that a value refers to, beyond its own; nil means none.
 func NewMemo[V any](maxBytes int, sizeOf func(V) int) *Memo[V] {
-	maxBytes = max(maxBytes, 64<<10)
-	order := bits.Len(uint(maxBytes/(memoWays*memoExpected))) - 1
+	return NewMemoOf(maxBytes, memoExpected, sizeOf)
+}
+
+// NewMemoOf is NewMemo for entries of about expected bytes: one can have at most 8 to 16 times as many.
+func NewMemoOf[V any](maxBytes, expected int, sizeOf func(V) int) *Memo[V] {
+	maxBytes = max(maxBytes, 64*expected)
+	order := bits.Len(uint(maxBytes/(memoWays*expected))) - 1
 	sets := 1 << order
 	if sizeOf == nil {
 		sizeOf = func(V) int { return 0 }

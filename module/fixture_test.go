@@ -69,7 +69,7 @@ func newWorld(tb testing.TB) *world {
 			Retain: func() (func(), bool) { return func() {}, true }, Reports: execution.Reports{Run: func(cache.Key, error) {}},
 		},
 		tables:   new(materialize.Filler),
-		registry: reg, logs: runlog.New(began), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(), logger: zap.NewNop(),
+		registry: reg, logs: runlog.New(began), plans: result.NewPlans(), tokens: api.NewTokens(), logger: zap.NewNop(),
 	}
 	w.rt.intake = &intake.Intake{Registry: reg, Shards: w.rt.Shards, Places: w.rt.Places, Cache: results, Logger: zap.NewNop()}
 	w.rt.imports = w.newImports(tb)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caddy-analytics/caddy-analytics/cache"
 	"github.com/caddy-analytics/caddy-analytics/compiler"
 	"github.com/caddy-analytics/caddy-analytics/module/admission"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
@@ -123,7 +122,7 @@ func TestInsightFreshness(t *testing.T) {
 	at := time.Now().Truncate(time.Second)
 	w.cacheInsight(t, i, at, `[1,"x"]`)
 	for _, fresh := range []time.Duration{5 * time.Minute, 5 * time.Minute, time.Hour} {
-		w.rt.QueryFresh, w.rt.plans = fresh, cache.NewMemo(result.PlanMemory, (*result.Plan).Size) // as after a reload
+		w.rt.QueryFresh, w.rt.plans = fresh, result.NewPlans() // as after a reload
 		w.rt.api = w.rt.newAPI()
 		answer := w.send(t, http.MethodGet, "/api/projects/1/insights/1/", "")
 		text, _ := fieldOf(t, answer, "cache_target_age").(string)

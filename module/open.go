@@ -149,7 +149,7 @@ func (a *App) openServing(ctx context.Context, below *stores) (*serving, error) 
 		return nil, err
 	}
 	s.plans, err = keep(a, k.plans, func() (*cache.Memo[*result.Plan], func() error, error) {
-		return cache.NewMemo(result.PlanMemory, (*result.Plan).Size), nil, nil
+		return result.NewPlans(), nil, nil
 	})
 	if err != nil {
 		return nil, err

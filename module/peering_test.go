@@ -74,7 +74,7 @@ func startServers(t *testing.T, n int) *servers {
 				Settings: execution.Settings{QueryFresh: 5 * time.Minute}, Limits: execution.NewLimiter(Rate{Queries: 240, Per: time.Minute}), Places: admission.New(placesFor(10)),
 				Retain: func() (func(), bool) { return func() {}, true }, Reports: execution.Reports{Run: func(cache.Key, error) {}},
 			},
-			tables: new(materialize.Filler), registry: reg, logs: runlog.New(time.Now()), plans: cache.NewMemo(result.PlanMemory, (*result.Plan).Size), tokens: api.NewTokens(),
+			tables: new(materialize.Filler), registry: reg, logs: runlog.New(time.Now()), plans: result.NewPlans(), tokens: api.NewTokens(),
 			logger: zap.NewNop(), fleet: others, imports: endlessImports(t),
 		}
 		rt.probe = rt.newProbe()

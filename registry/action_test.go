@@ -141,8 +141,8 @@ func TestTags(t *testing.T) {
 		wanted []string
 		want   bool
 	}{{[]string{"old"}, true}, {[]string{" OLD", "c"}, true}, {[]string{"B"}, true}, {[]string{"c"}, false}, {[]string{""}, false}, {nil, false}} {
-		if got := registry.Tagged(stored, registry.PlainTags(tt.wanted)); got != tt.want {
-			t.Errorf("Tagged() of %q is %t", tt.wanted, got)
+		if got := registry.HasTag(tt.wanted)(stored); got != tt.want {
+			t.Errorf("HasTag() of %q is %t", tt.wanted, got)
 		}
 	}
 }

@@ -464,9 +464,15 @@ func PlainTags(given []string) []string {
 	return once(tags)
 }
 
-// Tagged reports whether a record with these tags has one of the wanted ones, which are plain: see PlainTags.
-func Tagged(tags, wanted []string) bool {
-	return slices.ContainsFunc(tags, func(tag string) bool { return slices.Contains(wanted, PlainTag(tag)) })
+// HasTag returns a function that reports whether the tags of a record contain one of the wanted ones, both as they would be stored.
+func HasTag(wanted []string) func(tags []string) bool {
+	plain := map[string]bool{}
+	for _, tag := range PlainTags(wanted) {
+		plain[tag] = true
+	}
+	return func(tags []string) bool {
+		return slices.ContainsFunc(tags, func(tag string) bool { return plain[PlainTag(tag)] })
+	}
 }
 
 // once returns the texts in the order given, each once. It never returns nil.

@@ -79,6 +79,14 @@ func TestParseMistakes(t *testing.T) {
 		{"half of it", "{\n \"kind\": ", "", "JSON parse error - unexpected end of JSON input: line 2 column 10 (char 11)"},
 		{"more than one", `{} {}`, "", "JSON parse error - extra data: line 1 column 5 (char 4)"},
 		{"too deep", strings.Repeat("[", 65), "", "JSON parse error - nested too deeply: line 1 column 65 (char 64)"},
+		{
+			"too many values", "[" + strings.Repeat("1,", 1_000_000) + "1]", "",
+			"JSON parse error - more than 1000000 values or 100000 objects: line 1 column 2000001 (char 2000000)",
+		},
+		{
+			"too many objects", "[" + strings.Repeat(`{"":","},`, 100_001) + "1]", "",
+			"JSON parse error - more than 1000000 values or 100000 objects: line 1 column 900002 (char 900001)",
+		},
 		{"no object", `[]`, "", one + "query\n  Input should be a valid dictionary or object to extract fields from [type=model_attributes_type]"},
 		{"no kind", `{"query": "select 1"}`, "", one + "query\n  Unable to extract tag using discriminator 'kind' [type=union_tag_not_found]"},
 		{"no query", `{"kind": "HogQLQuery"}`, "query", one + "query.HogQLQuery.query\n  Field required [type=missing]"},

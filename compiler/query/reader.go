@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -15,12 +16,16 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/schema"
 )
 
-// maxDepth bounds the nesting of a query's JSON.
-const maxDepth = 64
+// The bounds on a query's JSON. A decoded object can take 50 times its text in memory, so objects are bounded apart from other values.
+const (
+	maxDepth   = 64
+	maxValues  = 1_000_000
+	maxObjects = 100_000
+)
 
 // decode parses JSON to maps, slices, strings, bools, nils and json.Numbers.
 func decode(raw []byte) (any, error) {
-	if err := checkDepth(raw); err != nil {
+	if err := checkBounds(raw); err != nil {
 		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -35,26 +40,69 @@ func decode(raw []byte) (any, error) {
 	return v, nil
 }
 
-// checkDepth refuses JSON that is nested too deeply, before anything recurses into it.
-func checkDepth(raw []byte) error {
-	depth, inString := 0, false
-	for i := 0; i < len(raw); i++ {
-		c := raw[i]
-		switch {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
+// checkBounds refuses JSON that is nested too deeply, or has too many values, before anything recurses into it or takes memory for it.
+func checkBounds(raw []byte) error {
+	depth, values, objects := 0, 1, 0
+	for i, c := range structure(raw) {
+		switch c {
+		case '{', '[':
 			if depth++; depth > maxDepth {
 				return malformedAt(raw, "nested too deeply", i)
 			}
-		case c == '}' || c == ']':
+			if c == '{' {
+				objects++
+			}
+		case '}', ']':
 			depth--
+		case ',':
+			values++
+		}
+		if values > maxValues || objects > maxObjects {
+			return malformedAt(raw, fmt.Sprintf("more than %d values or %d objects", maxValues, maxObjects), i)
 		}
 	}
 	return nil
+}
+
+// structure yields the brackets, braces and commas of JSON that are not in strings, with their offsets.
+func structure(raw []byte) iter.Seq2[int, byte] {
+	return func(yield func(int, byte) bool) {
+		inString := false
+		for i := 0; i < len(raw); i++ {
+			c := raw[i]
+			switch {
+			case inString && c == '\\':
+				i++
+			case c == '"':
+				inString = !inString
+			case inString:
+			case c == '{' || c == '[' || c == '}' || c == ']' || c == ',':
+				if !yield(i, c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// About how many bytes of memory a decoded value takes besides its text, and how many more an object does.
+const (
+	valueSize  = 32
+	objectSize = 128
+)
+
+// DecodedSize returns about how many bytes of memory the values in JSON take once they are decoded, besides their texts.
+func DecodedSize(raw []byte) int {
+	size := valueSize
+	for _, c := range structure(raw) {
+		switch c {
+		case ',':
+			size += valueSize
+		case '{':
+			size += objectSize
+		}
+	}
+	return size
 }
 
 func malformed(raw []byte, err error) error {

@@ -201,6 +201,15 @@ func (in *Input) JSONParam(name string, into any) (bool, error) {
 	return true, nil
 }
 
+// SetOf returns the set of a list's items.
+func SetOf[T comparable](list []T) map[T]bool {
+	set := make(map[T]bool, len(list))
+	for _, item := range list {
+		set[item] = true
+	}
+	return set
+}
+
 // ParseFlag reads a boolean parameter, which may be empty for its default. Unlike IsTrue, it refuses what is no boolean.
 func ParseFlag(text string, otherwise bool) (bool, error) {
 	if text == "" {

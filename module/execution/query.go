@@ -49,8 +49,18 @@ type Held struct {
 	Mark     string // the part of a cache key that changes when the rows do
 }
 
-// Size returns about how many bytes of memory a query takes.
-func (q *Query) Size() int { return q.texts() + 512 }
+// Size returns about how many bytes of memory a query takes. It encodes the node, so it takes longer for a larger one.
+func (q *Query) Size() int {
+	size := q.texts() + 512
+	if q.Node == nil {
+		return size
+	}
+	node := q.Node.Canonical()
+	if q.Text == "" {
+		size += 2 * len(node) // in the node and in the key
+	}
+	return size + query.DecodedSize(node)
+}
 
 // texts returns about how many bytes the texts of a query take, without those of its key.
 func (q *Query) texts() int { return 2*len(q.Text) + 2*len(q.Marks) + q.Recipe.Size() }

@@ -79,9 +79,12 @@ type Origin struct{ Insight, Dashboard *int64 }
 // Project returns the id of the run's project.
 func (r *Run) Project() int64 { return r.Query.Key.Project() }
 
-// size returns about how much memory the texts of the run's query and its answer take, in bytes. The text of the key has all values of the query.
+// decoded is how many times as much memory as its text the node of a query takes at most, about: in lists of short numbers.
+const decoded = 20
+
+// size returns about how much memory the run's query and its answer take at most, in bytes. The text of the key has all values of the query.
 func (r *Run) size() int64 {
-	size := int64(r.Query.Key.Size() + r.Query.texts())
+	size := int64((1+decoded)*r.Query.Key.Size() + r.Query.texts())
 	if r.Answer.Entry != nil {
 		size += r.Answer.Entry.Size()
 	}

@@ -39,7 +39,7 @@ func (s *Actions) list(_ context.Context, c *api.Caller, in *api.Input) (*api.Re
 func wanted(c *api.Caller, in *api.Input) ([]*registry.Action, error) {
 	given := in.URL.Query()
 	search := strings.ToLower(given.Get("search"))
-	authors, err := numbers(given.Get("created_by"))
+	listed, err := numbers(given.Get("created_by"))
 	if err != nil {
 		return nil, api.Invalid("created_by", "invalid_input", "A valid integer is required.")
 	}
@@ -47,18 +47,19 @@ func wanted(c *api.Caller, in *api.Input) ([]*registry.Action, error) {
 	if _, err := in.JSONParam("tags", &tags); err != nil {
 		return nil, err
 	}
-	wanted := registry.PlainTags(tags)
+	tagged := registry.HasTag(tags)
 	name, descending := strings.CutPrefix(given.Get("ordering"), "-")
 	compare, ok := orders[name]
 	if name != "" && !ok {
 		return nil, api.Invalid("ordering", "invalid_choice", "%q is not a valid choice.", given.Get("ordering"))
 	}
+	authors := api.SetOf(listed)
 	var found []*registry.Action
 	for _, a := range c.Snapshot.Actions(c.Project.ID) {
 		switch {
 		case !strings.Contains(strings.ToLower(api.Deref(a.Name)), search),
-			len(authors) > 0 && !slices.Contains(authors, c.UserNumber(a.CreatedBy)),
-			len(tags) > 0 && !registry.Tagged(a.Tags, wanted):
+			len(authors) > 0 && !authors[c.UserNumber(a.CreatedBy)],
+			len(tags) > 0 && !tagged(a.Tags):
 		default:
 			found = append(found, a)
 		}

@@ -120,11 +120,12 @@ func wanted(c *api.Caller, in *api.Input) (func(*registry.Alert) bool, error) {
 	if err != nil {
 		return nil, api.Invalid("has_detector", "invalid", "Must be a valid boolean.")
 	}
+	tagged := registry.HasTag([]string{tag})
 	return func(a *registry.Alert) bool {
 		if detectors { // no alert has one
 			return false
 		}
-		if i := c.Snapshot.Insight(a.Project, a.Insight); tag != "" && (i == nil || !registry.Tagged(i.Tags, []string{tag})) {
+		if i := c.Snapshot.Insight(a.Project, a.Insight); tag != "" && (i == nil || !tagged(i.Tags)) {
 			return false
 		}
 		if slices.ContainsFunc(insights, func(id int64) bool { return a.Insight != id }) {

@@ -145,6 +145,7 @@ func (d *Definitions) listProperties(ctx context.Context, c *api.Caller, in *api
 	}
 	given := in.URL.Query()
 	numerical, flags := given.Get("is_numerical"), given.Get("is_feature_flag")
+	names, excluded := api.SetOf(f.names), api.SetOf(f.excluded)
 	records := []propertyRecord{}
 	for _, p := range c.Snapshot.PropertyDefinitions(c.Project.ID) {
 		record := recordProperty(c, p)
@@ -154,7 +155,7 @@ func (d *Definitions) listProperties(ctx context.Context, c *api.Caller, in *api
 		}
 		switch {
 		case p.Scope != f.scope, p.GroupTypeIndex != f.group, !searched(in, p.Name),
-			f.names != nil && !slices.Contains(f.names, p.Name), slices.Contains(f.excluded, p.Name),
+			f.names != nil && !names[p.Name], excluded[p.Name],
 			seen != nil && f.onlySeen && !seen[p.Name],
 			api.IsTrue(given.Get("exclude_core_properties")) && strings.HasPrefix(p.Name, "$"),
 			record.leftOut(in),

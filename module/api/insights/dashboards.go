@@ -195,7 +195,7 @@ func (s *Dashboards) list(ctx context.Context, c *api.Caller, in *api.Input) (*a
 	if err != nil {
 		return nil, err
 	}
-	term, tags := trigram.New(search), registry.PlainTags(given["tags"])
+	term, tagged := trigram.New(search), registry.HasTag(given["tags"])
 	type row struct {
 		*registry.Dashboard
 
@@ -207,7 +207,7 @@ func (s *Dashboards) list(ctx context.Context, c *api.Caller, in *api.Input) (*a
 			return nil, fmt.Errorf("searching dashboards: %w", context.Cause(ctx))
 		}
 		one := row{Dashboard: d}
-		if len(given["tags"]) > 0 && !registry.Tagged(d.Tags, tags) {
+		if len(given["tags"]) > 0 && !tagged(d.Tags) {
 			continue
 		}
 		if pinned := given.Get("pinned"); pinned != "" && api.IsTrue(pinned) != d.Pinned {

@@ -75,8 +75,8 @@ func search(ctx context.Context, in *api.Input, rows []insightRow) ([]insightRow
 // rowFilter reports whether a row stays in a list.
 type rowFilter func(row *insightRow) bool
 
-// applyFilters keeps the rows that pass all filters of the query string.
-func applyFilters(c *api.Caller, in *api.Input, rows []insightRow) ([]insightRow, error) {
+// applyFilters keeps the rows that pass all filters of the query string. The error is a mistake of the request, or that of ctx.
+func applyFilters(ctx context.Context, c *api.Caller, in *api.Input, rows []insightRow) ([]insightRow, error) {
 	var wanted []rowFilter
 	for name := range in.URL.Query() {
 		build, ok := filters[name]
@@ -91,9 +91,13 @@ func applyFilters(c *api.Caller, in *api.Input, rows []insightRow) ([]insightRow
 			wanted = append(wanted, filter)
 		}
 	}
-	return slices.DeleteFunc(rows, func(row insightRow) bool {
-		return slices.ContainsFunc(wanted, func(f rowFilter) bool { return !f(&row) })
-	}), nil
+	rows = slices.DeleteFunc(rows, func(row insightRow) bool {
+		return ctx.Err() != nil || slices.ContainsFunc(wanted, func(f rowFilter) bool { return !f(&row) }) // large queries take a while
+	})
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("filtering insights: %w", context.Cause(ctx))
+	}
+	return rows, nil
 }
 
 // filters are the filters of contract api.md section 4.2 by parameter. Each function makes a filter from the parameter's value, or nil if the value selects
@@ -150,23 +154,26 @@ func savedFilter(c *api.Caller, value string) rowFilter {
 }
 
 func authorFilter(c *api.Caller, users []int64) rowFilter {
+	wanted := api.SetOf(users)
 	return func(row *insightRow) bool {
 		user := c.UserNumber(row.CreatedBy)
-		return user != 0 && slices.Contains(users, user)
+		return user != 0 && wanted[user]
 	}
 }
 
 func tagFilter(_ *api.Caller, tags []string) rowFilter {
-	wanted := registry.PlainTags(tags)
-	return func(row *insightRow) bool { return registry.Tagged(row.Tags, wanted) }
+	tagged := registry.HasTag(tags)
+	return func(row *insightRow) bool { return tagged(row.Tags) }
 }
 
 func dashboardFilter(c *api.Caller, ids []int64) rowFilter {
+	wanted := api.SetOf(ids)
 	return func(row *insightRow) bool {
-		on := c.Snapshot.TilesOf(row.Project, row.ID)
-		return !slices.ContainsFunc(ids, func(id int64) bool {
-			return !slices.ContainsFunc(on, func(t *registry.Tile) bool { return t.Dashboard == id })
-		})
+		var on []int64
+		for _, t := range c.Snapshot.TilesOf(row.Project, row.ID) {
+			on = append(on, t.Dashboard)
+		}
+		return hasAll(on, wanted)
 	}
 }
 
@@ -194,10 +201,19 @@ func kindFilter(_ *api.Caller, value string) rowFilter {
 }
 
 func eventFilter(_ *api.Caller, wanted []string) rowFilter {
-	return func(row *insightRow) bool {
-		events := eventsIn(row.Query)
-		return !slices.ContainsFunc(wanted, func(event string) bool { return !slices.Contains(events, event) })
+	all := api.SetOf(wanted)
+	return func(row *insightRow) bool { return hasAll(eventsIn(row.Query), all) }
+}
+
+// hasAll reports whether a list contains all wanted items.
+func hasAll[T comparable](list []T, wanted map[T]bool) bool {
+	found := make(map[T]bool, min(len(list), len(wanted)))
+	for _, item := range list {
+		if wanted[item] {
+			found[item] = true
+		}
 	}
+	return len(found) == len(wanted)
 }
 
 // eventsIn lists the events that a stored query names in its series, entities and exclusions, but not those in the text of SQL.

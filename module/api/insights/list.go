@@ -106,7 +106,7 @@ func (s *Insights) sorted(ctx context.Context, c *api.Caller, in *api.Input) ([]
 	if err != nil {
 		return nil, nil, err
 	}
-	rows, err := applyFilters(c, in, insightRows(c.Snapshot.Insights(c.Project.ID), views))
+	rows, err := applyFilters(ctx, c, in, insightRows(c.Snapshot.Insights(c.Project.ID), views))
 	if err != nil {
 		return nil, nil, err
 	}

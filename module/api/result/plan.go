@@ -65,8 +65,14 @@ func (p *Plan) SetPage() {
 	p.Page = cache.PageKey{Offset: p.Offset, Limit: p.Limit, Variant: fmt.Sprintf("%s fresh=%s", form, p.Fresh)}
 }
 
-// PlanMemory is the size of the memo of plans, in bytes of requests.
-const PlanMemory = 16 << 20
+// The size of the memo of plans, and of a plan that is to be kept, in bytes.
+const (
+	plansMemory = 64 << 20
+	planMemory  = 4 << 10
+)
+
+// NewPlans returns an empty memo of plans.
+func NewPlans() *cache.Memo[*Plan] { return cache.NewMemoOf(plansMemory, planMemory, (*Plan).Size) }
 
 // FileHeader holds the headers of a file with a page of a result.
 type FileHeader struct {
