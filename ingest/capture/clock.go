@@ -1,8 +1,10 @@
 package capture
 
 import (
+	"math"
 	"net/mail"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/ingest/record"
@@ -80,13 +82,22 @@ func (c *clock) bounded(at time.Time) time.Time {
 	return at.UTC().Truncate(time.Microsecond)
 }
 
-// readTime reads the times that clients send: ISO 8601, the epoch in seconds, milliseconds or nanoseconds, or RFC 2822.
+// readTime reads the times that clients send: ISO 8601, also with a blank before the zone, the epoch in seconds, with decimals or without, milliseconds or
+// nanoseconds, or RFC 2822.
 func readTime(text string) (time.Time, bool) {
 	if len(text) > maxTime || text == "" {
 		return time.Time{}, false
 	}
 	if at, ok := record.ParseTime(text); ok {
 		return at, true
+	}
+	if date, zone, ok := cutZone(text); ok {
+		return record.ParseTime(date + zone)
+	}
+	if whole, decimals, ok := strings.Cut(text, "."); ok && len(whole) == len("1717236000") && strings.Trim(whole+decimals, "0123456789") == "" {
+		n, err := strconv.ParseUint(whole, 10, 64)
+		part, partly := strconv.ParseFloat("0."+decimals, 64)
+		return time.Unix(int64(n), int64(math.Round(part*1e9))), err == nil && partly == nil //nolint:gosec // ten digits
 	}
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && text[0] != '-' && text[0] != '+' {
 		switch len(text) { // numbers of other lengths are not times of these years
@@ -104,6 +115,19 @@ func readTime(text string) (time.Time, bool) {
 	}
 	at, err := mail.ParseDate(text)
 	return at, err == nil
+}
+
+// cutZone cuts a zone after a blank, as in 2024-06-01 10:00:00 +0200, from an ISO 8601 time, and returns it as ISO 8601 has it.
+func cutZone(text string) (date, zone string, ok bool) {
+	i := strings.LastIndexByte(text, ' ')
+	if i <= len("2024-06-01") || text[len("2024")] != '-' {
+		return "", "", false
+	}
+	date, zone = text[:i], text[i+1:]
+	if zone == "GMT" {
+		zone = "Z"
+	}
+	return date, zone, zone == "Z" || strings.HasPrefix(zone, "+") || strings.HasPrefix(zone, "-")
 }
 
 // upper turns the letters t and z of a time into capitals.

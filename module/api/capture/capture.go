@@ -226,9 +226,10 @@ func (c *Capture) projectOf(ctx context.Context, token string) (int64, error) {
 	return project, nil
 }
 
-// How long clients are told to wait before they send events again that could not be stored.
+// How long clients are told to wait before they send events again that could not be stored. SDKs for phones discard their events after the fourth refusal,
+// so a full log, which may last, asks them for more patience.
 const (
-	bufferFullRetry  = 10 * time.Second
+	bufferFullRetry  = time.Minute
 	unavailableRetry = 5 * time.Second
 )
 
