@@ -117,6 +117,30 @@ func TestPeopleAndEvents(t *testing.T) {
 	}
 }
 
+// TestDeletePerson deletes the events of a person, and the person only where nothing says to keep it.
+func TestDeletePerson(t *testing.T) {
+	c := newProject(t)
+	importLines(t, c, `{"event":"click","distinct_id":"ann","timestamp":"2024-01-01T00:00:00Z","uuid":"be349c38-5f7e-41eb-9f47-57f1fa0d45e1"}`)
+	ann := idOf(t, c, "ann")
+	writer := c.Server.Client(c.Project, c.Server.Key(t, c.Project, "person:write", "personal"))
+	for _, step := range []struct {
+		path                   string
+		status, events, people int
+	}{
+		{"persons/" + ann + "/?keep_person", http.StatusAccepted, 1, 1},
+		{"persons/" + ann + "/?keep_person=true&delete_events=true", http.StatusAccepted, 0, 1},
+		{"persons/be349c38-5f7e-41eb-9f47-57f1fa0d45e1/?keep_person=true", http.StatusNotFound, 0, 1},
+		{"persons/" + ann + "/", http.StatusAccepted, 0, 0},
+		{"persons/" + ann + "/?keep_person=true", http.StatusNotFound, 0, 0},
+	} {
+		answer := writer.Do(t, http.MethodDelete, step.path, nil)
+		got := fmt.Sprint(answer.Status, c.Query(t, "select (select count() from events), (select count() from persons)"))
+		if want := fmt.Sprintf("%d [[%d %d]]", step.status, step.events, step.people); got != want {
+			t.Errorf("DELETE %s answers %s; status, events and people are %s, want %s", step.path, answer.Raw, got, want)
+		}
+	}
+}
+
 // TestNamesOfPeople changes the properties that name people: lists and queries follow at once.
 func TestNamesOfPeople(t *testing.T) {
 	c := newProject(t)

@@ -32,12 +32,13 @@ func (s *People) deletionRoutes() []api.Route {
 	}
 }
 
-// deletePerson answers DELETE persons/:id/. The parameter delete_events counts if present, whatever its value.
+// deletePerson answers DELETE persons/:id/. The parameters delete_events and keep_person count if present, whatever their values.
 func (s *People) deletePerson(ctx context.Context, c *api.Caller, in *api.Input) (*api.Response, error) {
 	if err := cannotRead(in); err != nil {
 		return nil, err
 	}
-	return s.deleteOne(ctx, c, in, deletions.Request{Events: in.URL.Query().Has("delete_events")})
+	given := in.URL.Query()
+	return s.deleteOne(ctx, c, in, deletions.Request{Events: given.Has("delete_events"), Keep: given.Has("keep_person")})
 }
 
 // deleteEvents answers POST persons/:id/delete_events/.
@@ -49,6 +50,13 @@ func (s *People) deleteOne(ctx context.Context, c *api.Caller, in *api.Input, r 
 	id, err := personID(in.At.Name)
 	if err != nil {
 		return nil, err
+	}
+	if r.Keep && !r.Events { // nothing to delete
+		_, got, err := s.person(ctx, c, id)
+		if err != nil {
+			return &api.Response{Quotas: got.Quotas}, err
+		}
+		return (&api.Response{Status: http.StatusAccepted}).With(got.Quotas), nil
 	}
 	r.Who.Persons = []uuid.UUID{uuid.MustParse(id)}
 	done, err := s.delete(ctx, c, r)

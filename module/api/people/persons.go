@@ -14,6 +14,7 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/compiler/taxonomy"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/result"
+	"github.com/caddy-analytics/caddy-analytics/module/execution"
 	"github.com/caddy-analytics/caddy-analytics/module/jsontext"
 )
 
@@ -180,21 +181,9 @@ func (s *People) getPerson(ctx context.Context, c *api.Caller, in *api.Input) (*
 	if err != nil {
 		return nil, err
 	}
-	q, err := actors(nil, ofID(id)).page(1, 0)
+	found, got, err := s.person(ctx, c, id)
 	if err != nil {
-		return nil, err
-	}
-	var found *single
-	got, err := s.rows(ctx, c, q, func(row []json.RawMessage) error {
-		p, err := personOf(c, row[0])
-		found = &single{Person: p}
-		return err
-	})
-	switch {
-	case err != nil:
 		return &api.Response{Quotas: got.Quotas}, err
-	case found == nil:
-		return &api.Response{Quotas: got.Quotas}, api.NotFound("Not found.")
 	}
 	got, err = s.rows(ctx, c, taxonomy.LastSeen(id), func(row []json.RawMessage) error {
 		var at time.Time
@@ -206,4 +195,22 @@ func (s *People) getPerson(ctx context.Context, c *api.Caller, in *api.Input) (*
 		return &api.Response{Quotas: got.Quotas}, err
 	}
 	return api.JSON(http.StatusOK, found).With(got.Quotas), nil
+}
+
+// person finds a person by its id.
+func (s *People) person(ctx context.Context, c *api.Caller, id string) (*single, execution.Result, error) {
+	q, err := actors(nil, ofID(id)).page(1, 0)
+	if err != nil {
+		return nil, execution.Result{}, err
+	}
+	var found *single
+	got, err := s.rows(ctx, c, q, func(row []json.RawMessage) error {
+		p, err := personOf(c, row[0])
+		found = &single{Person: p}
+		return err
+	})
+	if err == nil && found == nil {
+		err = api.NotFound("Not found.")
+	}
+	return found, got, err
 }
