@@ -3,6 +3,7 @@ package cohorts
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 
 	"github.com/google/uuid"
 
@@ -92,11 +93,15 @@ func staticIDs(r *api.Fields) []string {
 	return *ids
 }
 
-// check refuses fields that contradict each other; before is nil for a new cohort.
+// check refuses fields that contradict each other, and drops a static cohort's filters if they are empty; before is nil for a new cohort.
 func (g *given) check(before *registry.Cohort) error {
 	static := before != nil && before.Static
 	if g.Static.Given {
 		static = g.Static.Value
+	}
+	filtered, empty := conditions(g.Filters.Value)
+	if static && empty { // as in the record of a static cohort, which clients send back
+		g.Filters.Value = nil
 	}
 	switch {
 	case g.Query.Value != nil && g.Filters.Value != nil:
@@ -105,10 +110,31 @@ func (g *given) check(before *registry.Cohort) error {
 		return api.Invalid("query", "invalid_input", "Cannot create a dynamic cohort with a query. Set is_static to true.")
 	case g.Query.Value != nil && len(g.People.names) > 0:
 		return api.Invalid("query", "invalid_input", "A static cohort is filled from one source: person ids, a CSV file or a query.")
+	case static && filtered && (before == nil || !sameJSON(g.Filters.Value, filtersOf(before))):
+		return api.Invalid("filters", "invalid_input", "A static cohort is filled from person ids, a CSV file or a query, not from filters. Set is_static to false.")
 	case len(g.People.names) > 0 && !static:
 		return api.Invalid("is_static", "invalid_input", "People can only be put into a static cohort. Set is_static to true.")
 	}
 	return g.checkQuery()
+}
+
+// conditions reports whether filters have conditions, or are complete without any. Neither is true of filters that can't be read.
+func conditions(filters json.RawMessage) (some, none bool) {
+	var in struct {
+		Properties *struct {
+			Values []json.RawMessage `json:"values"`
+		} `json:"properties"`
+	}
+	if filters == nil || json.Unmarshal(filters, &in) != nil || in.Properties == nil {
+		return false, false
+	}
+	return len(in.Properties.Values) > 0, len(in.Properties.Values) == 0
+}
+
+// sameJSON reports whether two texts are the same value in JSON.
+func sameJSON(a, b json.RawMessage) bool {
+	var left, right any
+	return json.Unmarshal(a, &left) == nil && json.Unmarshal(b, &right) == nil && reflect.DeepEqual(left, right)
 }
 
 // checkQuery refuses a query that can't list people, whatever the data.

@@ -57,19 +57,24 @@ func recordOf(c *api.Caller, known *registry.Cohort, uses *references.Uses) *rec
 			ExperimentSet: []int64{}, Version: orNull(known.Version), PendingVersion: orNull(known.PendingVersion),
 			ReferenceCount: len(found), UsedBy: references.Records(c, found),
 		},
-		Groups: known.Groups, Filters: known.Filters, Query: known.Query,
+		Groups: known.Groups, Filters: filtersOf(known), Query: known.Query,
 	}
 	if r.Groups == nil {
 		r.Groups = json.RawMessage("[]")
 	}
-	if r.Filters == nil { // clients expect an object
-		filters, err := cohort.FromGroups(known.Groups)
-		if err != nil {
-			filters = json.RawMessage(`{"properties":{}}`)
-		}
-		r.Filters = filters
-	}
 	return r
+}
+
+// filtersOf returns the filters of a cohort, or its groups as filters: clients expect an object.
+func filtersOf(known *registry.Cohort) json.RawMessage {
+	if known.Filters != nil {
+		return known.Filters
+	}
+	filters, err := cohort.FromGroups(known.Groups)
+	if err != nil {
+		return json.RawMessage(`{"properties":{}}`)
+	}
+	return filters
 }
 
 func orNull(version uint64) *uint64 {
