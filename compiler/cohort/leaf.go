@@ -176,7 +176,11 @@ func (o *object) checkDate(p *query.Property) {
 	if !strings.HasPrefix(p.Operator, "is_date_") {
 		return
 	}
-	text, ok := p.Value.(string)
+	value := p.Value
+	if list, isList := value.([]any); isList && len(list) == 1 { // as in queries
+		value = list[0]
+	}
+	text, ok := value.(string)
 	if ok {
 		ok = isDate(text)
 	}

@@ -121,6 +121,19 @@ func TestReadTestAccounts(t *testing.T) {
 	}
 }
 
+// TestReadOneDate: a list of one date is that date, as in queries.
+func TestReadOneDate(t *testing.T) {
+	t.Parallel()
+	for _, operator := range []string{"is_date_after", "is_date_before", "is_date_exact"} {
+		for value, want := range map[string]bool{`["2024-01-15"]`: true, `["-7d"]`: true, `["soon"]`: false, `["2024-01-15", "2024-01-16"]`: false, `[null]`: false} {
+			_, err := cohort.Read(json.RawMessage(all(fmt.Sprintf(`{"type": "person", "key": "x", "operator": %q, "value": %s}`, operator, value))), nil)
+			if got := err == nil; got != want {
+				t.Errorf("%s %s: %v", operator, value, err)
+			}
+		}
+	}
+}
+
 // TestReadGroups: groups, the older form, are converted to filters.
 func TestReadGroups(t *testing.T) {
 	t.Parallel()
