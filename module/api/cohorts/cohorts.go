@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddy-analytics/caddy-analytics/compiler/cohort"
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 	"github.com/caddy-analytics/caddy-analytics/module/api/references"
 	"github.com/caddy-analytics/caddy-analytics/module/execution"
@@ -62,7 +63,8 @@ func (s *Cohorts) list(ctx context.Context, c *api.Caller, in *api.Input) (*api.
 	if err != nil {
 		return &api.Response{Quotas: quotas}, err
 	}
-	all = slices.DeleteFunc(all, func(r *record) bool { return !w.has(r) })
+	b := behaviors{c.Snapshot, c.Project.ID, map[int64]bool{}}
+	all = slices.DeleteFunc(all, func(r *record) bool { return !w.has(r) || w.hideBehavioral && b.has(r.ID) })
 	res, err := api.PageBy(in, all, func(r *record) any { return w.shown(r) })
 	return res.With(quotas), err
 }
@@ -94,11 +96,31 @@ func (w *wanted) has(r *record) bool {
 	switch {
 	case w.search != "" && !strings.Contains(strings.ToLower(api.Deref(r.Name)), w.search),
 		w.kind != "" && (w.kind == "static") != r.IsStatic,
-		!w.byAnybody && (r.CreatedBy == nil || r.CreatedBy.ID != int64(w.createdBy)),
-		w.hideBehavioral && r.behavioral():
+		!w.byAnybody && (r.CreatedBy == nil || r.CreatedBy.ID != int64(w.createdBy)):
 		return false
 	}
 	return true
+}
+
+// behaviors knows the cohorts of a project whose members depend on events, be it through other cohorts.
+type behaviors struct {
+	snap    *registry.Snapshot
+	project int64
+	known   map[int64]bool
+}
+
+func (b behaviors) has(id int64) bool {
+	if found, known := b.known[id]; known {
+		return found
+	}
+	b.known[id] = false // ends a loop
+	c := b.snap.Cohort(b.project, id)
+	if c == nil || c.Static {
+		return false
+	}
+	d, err := cohort.Read(c.Filters, c.Groups)
+	b.known[id] = err == nil && (cohort.Behavioral(d) || slices.ContainsFunc(cohort.Cohorts(d), b.has))
+	return b.known[id]
 }
 
 // shown returns a record in the list's form.

@@ -84,12 +84,6 @@ func orNull(version uint64) *uint64 {
 	return &version
 }
 
-// behavioral reports whether the members depend on events.
-func (r *record) behavioral() bool {
-	d, err := cohort.Read(r.Filters, nil)
-	return err == nil && cohort.Behavioral(d)
-}
-
 func (s *Cohorts) answer(status int, c *api.Caller, known *registry.Cohort) *api.Response {
 	c = c.Now(s.Registry)
 	return api.JSON(status, recordOf(c, known, s.References.Of(c.Snapshot, c.Project.ID)))
