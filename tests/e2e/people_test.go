@@ -65,6 +65,8 @@ func TestPeopleAndEvents(t *testing.T) {
 		{"events/be349c38-5f7e-41eb-9f47-57f1fa0d45e1/", fields{"event": "click", "person": nil, "elements_chain": `a.btn:text="Go"`}},
 		{"events/BE349C38-5f7e-41eb-9f47-57f1fa0d45e1/?include_person=true", fields{"person": fields{"properties": fields{"email": "ann@mail.test"}}}},
 		{"persons/?include_total=true&limit=1", fields{"count": 2.0}},
+		{"persons/?include_total&limit=1", fields{"count": 2.0}},
+		{"persons/?include_total=false&limit=1", fields{"count": 2.0}},
 		{"persons/?distinct_id=ann", fields{"results": []any{fields{
 			"name": "ann@mail.test", "distinct_ids": []any{"ann", "01890000-0000-7000-8000-00000000000a"}, "matched_recordings": []any{}, "value_at_data_point": nil,
 		}}}},
@@ -137,6 +139,26 @@ func TestDeletePerson(t *testing.T) {
 		got := fmt.Sprint(answer.Status, c.Query(t, "select (select count() from events), (select count() from persons)"))
 		if want := fmt.Sprintf("%d [[%d %d]]", step.status, step.events, step.people); got != want {
 			t.Errorf("DELETE %s answers %s; status, events and people are %s, want %s", step.path, answer.Raw, got, want)
+		}
+	}
+}
+
+// TestDeletePeople: the answer says what is deleted. Of people that do not exist that is nothing.
+func TestDeletePeople(t *testing.T) {
+	c := newProject(t)
+	importLines(t, c, `{"event":"click","distinct_id":"ann","timestamp":"2024-01-01T00:00:00Z"}`)
+	writer := c.Server.Client(c.Project, c.Server.Key(t, c.Project, "person:write", "personal"))
+	for _, tt := range []struct {
+		names []string
+		want  fields
+	}{
+		{[]string{"nobody"}, fields{"persons_found": 0.0, "persons_deleted": 0.0, "events_queued_for_deletion": false}},
+		{[]string{"nobody", "ann"}, fields{"persons_found": 1.0, "persons_deleted": 1.0, "events_queued_for_deletion": true}},
+		{[]string{"ann"}, fields{"persons_found": 0.0, "persons_deleted": 0.0, "events_queued_for_deletion": false}},
+	} {
+		got := mustDo(t, writer, http.StatusAccepted, http.MethodPost, "persons/bulk_delete/", fields{"distinct_ids": tt.names, "delete_events": true})
+		if diff := cmp.Diff(any(tt.want), harness.Only(tt.want, any(got))); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", tt.names, diff)
 		}
 	}
 }

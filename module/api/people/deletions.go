@@ -110,7 +110,7 @@ func (s *People) bulkDelete(ctx context.Context, c *api.Caller, in *api.Input) (
 	if err != nil {
 		return nil, err
 	}
-	out := deleted{Events: r.Events, Errors: []any{}}
+	out := deleted{Events: r.Events && len(done) > 0, Errors: []any{}}
 	persons := map[string]bool{}
 	for _, d := range done {
 		persons[d.Person] = true

@@ -89,7 +89,7 @@ func (s *People) listPersons(ctx context.Context, c *api.Caller, in *api.Input) 
 		return &api.Response{Quotas: got.Quotas}, err
 	}
 	quotas := got.Quotas
-	if api.IsTrue(in.URL.Query().Get("include_total")) {
+	if in.URL.Query().Has("include_total") { // counts whatever its value
 		var count int64
 		if q, err = asked.count(); err != nil {
 			return &api.Response{Quotas: quotas}, err
