@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -32,6 +33,9 @@ func (s *Cohorts) persons(ctx context.Context, c *api.Caller, in *api.Input) (*a
 	}
 	limit, offset, err := in.PageParams()
 	if err != nil {
+		return nil, err
+	}
+	if err := refuseFilters(in); err != nil {
 		return nil, err
 	}
 	limit = min(limit, maxPersons)
@@ -63,6 +67,16 @@ func (s *Cohorts) persons(ctx context.Context, c *api.Caller, in *api.Input) (*a
 		out.Previous = in.PreviousURL(limit, offset)
 	}
 	return api.JSON(http.StatusOK, out).With(quotas), nil
+}
+
+// refuseFilters refuses the parameter properties, unless it has no filters: without them a page would have more people than asked for.
+func refuseFilters(in *api.Input) error {
+	switch text := strings.TrimSpace(in.URL.Query().Get("properties")); text {
+	case "", "[]", "{}", "null":
+		return nil
+	}
+	return api.Invalid("properties", "invalid_input",
+		`Members of a cohort cannot be filtered by properties here. Use /persons/ and add {"type": "cohort", "key": "id", "value": %s} to the filters.`, in.At.Name)
 }
 
 // ofPerson answers GET persons/cohorts/: the cohorts that contain a person.
