@@ -333,8 +333,11 @@ func servePlain(folder string, length int) (*plainCaddy, error) {
 	return nil, errors.Join(err, p.stop())
 }
 
-func (p *plainCaddy) stop() error {
-	err := p.cmd.Process.Signal(syscall.SIGTERM)
-	_ = p.cmd.Wait() // ended by the signal
+func (p *plainCaddy) stop() error { return terminate(p.cmd) }
+
+// terminate ends a process that was started, and waits for it.
+func terminate(cmd *exec.Cmd) error {
+	err := cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Wait() // ended by the signal
 	return err
 }

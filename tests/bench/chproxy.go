@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/caddy-analytics/caddy-analytics/internal/freeport"
@@ -112,8 +111,7 @@ func (c *chproxy) hit(body string) error {
 func (c *chproxy) stop() error {
 	var err error
 	if c.cmd != nil && c.cmd.Process != nil {
-		err = c.cmd.Process.Signal(syscall.SIGTERM)
-		_ = c.cmd.Wait() // ended by the signal
+		err = terminate(c.cmd)
 	}
 	c.behind.Close()
 	return err
