@@ -104,6 +104,11 @@ func (r *Registry) Views(ctx context.Context, project int64, since time.Time) ([
 	return r.views(ctx, project, EntryPage{Since: since})
 }
 
+// ViewsBy returns a part of the views by one key, newest first. It queries the store.
+func (r *Registry) ViewsBy(ctx context.Context, project int64, viewer string, limit, offset int) ([]View, error) {
+	return r.views(ctx, project, EntryPage{By: viewer, Limit: limit, Offset: offset})
+}
+
 // ViewsOf returns the views of some insights of a project, newest first. It queries the store.
 func (r *Registry) ViewsOf(ctx context.Context, project int64, insights []int64) ([]View, error) {
 	if len(insights) == 0 {
@@ -139,6 +144,7 @@ func (r *Registry) views(ctx context.Context, project int64, page EntryPage) ([]
 func (t *tx) view(i *Insight, viewer string, at time.Time) {
 	item := digits(i.ID)
 	t.write.Append = append(t.write.Append, Entry{Project: i.Project, Log: viewLog, ID: item + "/" + viewer, Item: item, By: viewer, At: at})
+	t.bound(Bound{Project: i.Project, Log: viewLog, Entries: MaxViews})
 }
 
 // logInsight adds an entry about an insight. An insight without any name has no log (contract: api.md, section 4.5).
@@ -157,7 +163,14 @@ func (t *tx) logInsight(activity string, i *Insight, changes []FieldChange, by s
 		Project: i.Project, Log: activityLog(ScopeInsight), ID: newID(), Item: digits(i.ID), By: by, At: at,
 		Data: encode(activityData{activity, i.Title(), i.ShortID, changes}),
 	})
-	t.write.Bounds = []Bound{{Project: i.Project, Log: activityLog(ScopeInsight), Entries: MaxActivities, Bytes: MaxActivityBytes}}
+	t.bound(Bound{Project: i.Project, Log: activityLog(ScopeInsight), Entries: MaxActivities, Bytes: MaxActivityBytes})
+}
+
+// bound limits a log that the write appends to.
+func (t *tx) bound(b Bound) {
+	if !slices.Contains(t.write.Bounds, b) {
+		t.write.Bounds = append(t.write.Bounds, b)
+	}
 }
 
 // insightActivity names what an update did.

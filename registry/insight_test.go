@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/caddy-analytics/caddy-analytics/registry"
+	"github.com/caddy-analytics/caddy-analytics/registry/sqlite/sqlitetest"
 )
 
 // named gives the fields of an insight with a name and a query.
@@ -244,5 +246,57 @@ func TestRecordViews(t *testing.T) {
 	}
 	if err := r.RecordViews(t.Context(), p.ID, "reader", []int64{theirs.ID}, now); err != nil {
 		t.Error(err)
+	}
+}
+
+// bounded is a store that remembers how the last write limited logs.
+type bounded struct {
+	registry.Store
+
+	bounds []registry.Bound
+}
+
+func (s *bounded) Write(ctx context.Context, w *registry.Write) (uint64, error) {
+	s.bounds = w.Bounds
+	return s.Store.Write(ctx, w)
+}
+
+// TestViewsAreBounded: keys that come and go can't make the log of views grow for ever.
+func TestViewsAreBounded(t *testing.T) {
+	store := &bounded{Store: openStore(t, sqlitetest.Path(t))}
+	r := must(registry.Open(t.Context(), store, quiet))(t)
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p := must(r.CreateProject(t.Context(), registry.NewProject{Name: "Shop"}, now))(t)
+	want := registry.Bound{Project: p.ID, Log: "view", Entries: registry.MaxViews}
+	i, j := createInsight(t, r, p.ID, named("a")), createInsight(t, r, p.ID, named("b")) // a creation is a view
+	if !slices.Contains(store.bounds, want) {
+		t.Errorf("creating an insight limits logs to %v, want %v among them", store.bounds, want)
+	}
+	if err := r.RecordViews(t.Context(), p.ID, "reader", []int64{i.ID, j.ID}, now); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]registry.Bound{want}, store.bounds); diff != "" {
+		t.Errorf("limits of logs after two views (-want +got):\n%s", diff)
+	}
+}
+
+func TestViewsBy(t *testing.T) {
+	r, p := fresh(t)
+	first, second := createInsight(t, r, p.ID, named("a")), createInsight(t, r, p.ID, named("b"))
+	for n, id := range []int64{first.ID, second.ID} {
+		for _, viewer := range []string{"reader", "other"} {
+			if err := r.RecordViews(t.Context(), p.ID, viewer, []int64{id}, now.Add(time.Duration(n)*time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for offset, want := range [][]registry.View{{{Insight: second.ID, Viewer: "reader", At: moment.Add(time.Hour)}}, {{Insight: first.ID, Viewer: "reader", At: moment}}, {}} {
+		if diff := cmp.Diff(want, must(r.ViewsBy(t.Context(), p.ID, "reader", 1, offset))(t)); diff != "" {
+			t.Errorf("the view of reader at %d (-want +got):\n%s", offset, diff)
+		}
 	}
 }

@@ -36,6 +36,8 @@ const (
 	// MaxActivities and MaxActivityBytes limit the activity log of a project: the oldest entries go first.
 	MaxActivities    = 10_000
 	MaxActivityBytes = 64 << 20
+	// MaxViews is the most insights that a project's keys are known to have viewed, counted by insight and key: the views of the longest ago go first.
+	MaxViews = 100_000
 	// maxLoggedValue is the most bytes of a value that the activity log records in full.
 	maxLoggedValue = 64 << 10
 )

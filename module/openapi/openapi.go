@@ -39,6 +39,55 @@ type Endpoint struct {
 	Example json.RawMessage
 }
 
+// The sizes that Size assumes, in bytes.
+const (
+	schemaSize = 4 << 10 // of what describes an endpoint, a variable or a column, as a document and as JSON
+	textCopies = 4       // a text is in the document, in JSON as it is put together, and in the answer
+)
+
+// Size returns about how many bytes of memory it takes to describe the endpoint in a document, and to write that as JSON.
+func (e *Endpoint) Size() int64 {
+	texts := len(e.Description) + len(e.Example)
+	for _, c := range e.Columns {
+		texts += len(c.Name) + len(c.Type)
+	}
+	for i := range e.Variables {
+		v := &e.Variables[i]
+		texts += len(v.Name) + len(v.Description) + sizeOf(v.Default) + sizeOf(v.Values)
+	}
+	return int64(schemaSize*(1+len(e.Columns)+len(e.Variables)) + textCopies*texts)
+}
+
+// sizeOf returns about how many bytes a value takes in JSON.
+func sizeOf(value any) int {
+	switch value := value.(type) {
+	case string:
+		return len(value) + len(`"",`)
+	case []any:
+		size := len(`[]`)
+		for _, item := range value {
+			size += sizeOf(item)
+		}
+		return size
+	}
+	return len(`0.1234,`)
+}
+
+// ValuesRoom is how many more bytes of values of variables a document may list.
+type ValuesRoom int
+
+// Fit leaves out the values of those variables for which there is no more room: any values are allowed then.
+func (r *ValuesRoom) Fit(e *Endpoint) {
+	for i := range e.Variables {
+		v := &e.Variables[i]
+		if size := sizeOf(v.Values); size <= int(*r) {
+			*r -= ValuesRoom(size)
+		} else {
+			v.Values = nil
+		}
+	}
+}
+
 // Column is a column of an answer.
 type Column struct {
 	Name string

@@ -204,6 +204,29 @@ func TestBreakdownValues(t *testing.T) {
 	}
 }
 
+// TestValuesRoom: a document repeats a variable's values for each endpoint that has it, so those of later endpoints may be left out.
+func TestValuesRoom(t *testing.T) {
+	plans := openapi.Variable{Name: "plan", Type: "List", Values: []any{strings.Repeat("a", 100), "pro"}}
+	pages := openapi.Variable{Name: "page", Type: "List", Values: []any{"home"}}
+	room := openapi.ValuesRoom(200)
+	var listed []int
+	for range 3 {
+		e := &openapi.Endpoint{Variables: []openapi.Variable{plans, pages}}
+		before := e.Size()
+		room.Fit(e)
+		listed = append(listed, len(e.Variables[0].Values), len(e.Variables[1].Values))
+		if lost := before - e.Size(); (lost > 100) != (len(e.Variables[0].Values) == 0) {
+			t.Errorf("the size of an endpoint with %d plans is %d less than that with all", len(e.Variables[0].Values), lost)
+		}
+	}
+	if diff := cmp.Diff([]int{2, 1, 0, 1, 0, 1}, listed); diff != "" {
+		t.Errorf("listed values (-want +got):\n%s", diff)
+	}
+	if len(plans.Values) != 2 {
+		t.Error("the definition of the variable lost its values")
+	}
+}
+
 // TestWideAsText: integers of more than 53 bits are strings, and the operations request that.
 func TestWideAsText(t *testing.T) {
 	doc := openapi.One(&openapi.Endpoint{

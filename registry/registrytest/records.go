@@ -576,6 +576,16 @@ func testBounds(t exam) {
 	if got := left(2); len(got) != 10 {
 		t.Errorf("another project's log was cut to %v", got)
 	}
+	bare := registry.Write{Bounds: []registry.Bound{{Project: 4, Log: "log", Entries: 10}}} // entries without data
+	for n := range 11 {
+		e := entry(fmt.Sprintf("%03d", n))
+		e.Project, e.Data = 4, nil
+		bare.Append = append(bare.Append, e)
+	}
+	write(t, s, bare)
+	if got := left(4); len(got) != 9 || got[0] != "010" {
+		t.Errorf("a log without data that may have 10 entries was cut to %v", got)
+	}
 	many := registry.Bound{Project: 3, Log: "log", Entries: 10_000, Bytes: 1 << 30}
 	full := registry.Write{Append: make([]registry.Entry, many.Entries), Bounds: []registry.Bound{many}}
 	for n := range full.Append {

@@ -27,6 +27,9 @@ type Documents struct {
 // EveryEndpoint replaces the name in the path of the document of all endpoints. It contains a dot, so no endpoint can have it.
 const EveryEndpoint = "openapi.json"
 
+// maxDocumentValues is how many bytes the values of variables take in the document of all endpoints: each endpoint repeats those of its own.
+const maxDocumentValues = 16 << 20
+
 // Routes returns the routes of the documents.
 func (s *Documents) Routes() []api.Route {
 	return []api.Route{
@@ -72,6 +75,7 @@ func (s *Documents) all(ctx context.Context, c *api.Caller, in *api.Input) (*api
 	}
 	var described []*openapi.Endpoint
 	var newest time.Time
+	values, lent := openapi.ValuesRoom(maxDocumentValues), api.Parts{Loan: in.Memory}
 	endpoints := slices.Clone(c.Snapshot.Endpoints(c.Project.ID))
 	slices.SortFunc(endpoints, func(a, b *registry.Endpoint) int { // by age, so that a new endpoint doesn't change the names of others
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
@@ -85,6 +89,10 @@ func (s *Documents) all(ctx context.Context, c *api.Caller, in *api.Input) (*api
 		}
 		d, err := s.describe(ctx, c, e, e.Current(), withRows, site)
 		if err != nil {
+			return nil, err
+		}
+		values.Fit(d)
+		if err := lent.Add(ctx, d.Size()); err != nil {
 			return nil, err
 		}
 		described = append(described, d)

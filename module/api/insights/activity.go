@@ -39,16 +39,18 @@ type activityDetail struct {
 
 // activityPage is the envelope of an activity log: contract api.md, section 4.1.
 type activityPage struct {
-	Results    []activityRecord `json:"results"`
-	Next       *string          `json:"next"`
-	Previous   *string          `json:"previous"`
-	TotalCount int              `json:"total_count"`
+	Results    []json.RawMessage `json:"results"` // each an activityRecord
+	Next       *string           `json:"next"`
+	Previous   *string           `json:"previous"`
+	TotalCount int               `json:"total_count"`
 }
 
 // The page sizes of an activity log.
 const (
 	activityLimit    = 10
 	maxActivityLimit = 1000
+	// activityPart is how many entries are read at once: each can take more than a megabyte.
+	activityPart = 20
 )
 
 // Activity handles the routes of who changed and who viewed insights.
@@ -94,21 +96,35 @@ func (s *Activity) log(ctx context.Context, c *api.Caller, in *api.Input, item s
 	if err != nil {
 		return nil, err
 	}
-	entries, total, err := s.Registry.Activities(ctx, c.Project.ID, registry.ActivityPage{
-		Scope: registry.ScopeInsight, Item: item, Limit: limit, Offset: (number - 1) * limit,
-	})
-	if err != nil {
-		return nil, err
+	page := registry.ActivityPage{Scope: registry.ScopeInsight, Item: item, Offset: (number - 1) * limit}
+	out, lent := activityPage{Results: []json.RawMessage{}}, api.Parts{Loan: in.Memory}
+	for {
+		page.Limit = min(activityPart, limit-len(out.Results))
+		entries, total, err := s.Registry.Activities(ctx, c.Project.ID, page)
+		if err != nil {
+			return nil, err
+		}
+		for i := range entries {
+			record := jsontext.Append(nil, recordActivity(c, &entries[i]))
+			if err := lent.Add(ctx, 2*int64(len(record))); err != nil { // once here, and once in the response
+				return nil, err
+			}
+			out.Results = append(out.Results, record)
+		}
+		out.TotalCount = total
+		if page.Offset += len(entries); len(entries) < page.Limit || len(out.Results) == limit {
+			break
+		}
 	}
-	out := activityPage{Results: []activityRecord{}, TotalCount: total}
-	for _, a := range entries {
-		out.Results = append(out.Results, activityRecord{
-			ID: a.ID, User: c.User(a.By), Activity: a.Activity, Scope: a.Scope, ItemID: a.Item, CreatedAt: a.At,
-			Detail: activityDetail{Name: a.Name, ShortID: a.ShortID, Changes: a.Changes},
-		})
-	}
-	out.Next, out.Previous = in.NumberedPages(number, (total+limit-1)/limit)
+	out.Next, out.Previous = in.NumberedPages(number, (out.TotalCount+limit-1)/limit)
 	return api.JSON(http.StatusOK, out), nil
+}
+
+func recordActivity(c *api.Caller, a *registry.Activity) activityRecord {
+	return activityRecord{
+		ID: a.ID, User: c.User(a.By), Activity: a.Activity, Scope: a.Scope, ItemID: a.Item, CreatedAt: a.At,
+		Detail: activityDetail{Name: a.Name, ShortID: a.ShortID, Changes: a.Changes},
+	}
 }
 
 // countParam reads a number from the query string. A number above most counts as most. ok is false if it is less than least or invalid.
@@ -156,28 +172,34 @@ func (s *Activity) view(ctx context.Context, c *api.Caller, in *api.Input) (*api
 	return &api.Response{Status: http.StatusCreated}, nil
 }
 
-// maxLastViewed is how many insights my_last_viewed returns.
-const maxLastViewed = 5
+const (
+	maxLastViewed = 5   // how many insights my_last_viewed returns
+	viewsPart     = 100 // how many views it reads at once
+)
 
 // lastViewed answers GET insights/my_last_viewed/.
 func (s *Activity) lastViewed(ctx context.Context, c *api.Caller, _ *api.Input) (*api.Response, error) {
-	views, err := s.Registry.Views(ctx, c.Project.ID, time.Time{})
-	if err != nil {
-		return nil, err
-	}
 	seen := []basicInsight{}
-	for _, v := range views {
-		i := c.Snapshot.Insight(c.Project.ID, v.Insight)
-		if v.Viewer != c.Key.ID || i == nil {
-			continue
+	for offset := 0; ; offset += viewsPart {
+		views, err := s.Registry.ViewsBy(ctx, c.Project.ID, c.Key.ID, viewsPart, offset)
+		if err != nil {
+			return nil, err
 		}
-		basic := basicOf(c, i)
-		basic.LastViewedAt = &v.At
-		if seen = append(seen, basic); len(seen) == maxLastViewed {
-			break
+		for _, v := range views {
+			i := c.Snapshot.Insight(c.Project.ID, v.Insight)
+			if i == nil { // deleted
+				continue
+			}
+			basic := basicOf(c, i)
+			basic.LastViewedAt = &v.At
+			if seen = append(seen, basic); len(seen) == maxLastViewed {
+				return api.JSON(http.StatusOK, seen), nil
+			}
+		}
+		if len(views) < viewsPart {
+			return api.JSON(http.StatusOK, seen), nil
 		}
 	}
-	return api.JSON(http.StatusOK, seen), nil
 }
 
 // trendingInsight is an insight with its recent viewers.
@@ -186,6 +208,22 @@ type trendingInsight struct {
 	ViewCount      int         `json:"view_count"`
 	Viewers        []*api.User `json:"viewers"`
 	LastModifiedBy *api.User   `json:"last_modified_by"`
+}
+
+// viewed is how often an insight was viewed.
+type viewed struct {
+	insight *registry.Insight
+	count   int
+	last    time.Time
+	viewers []*api.User // the latest ones
+}
+
+func (v *viewed) record(c *api.Caller) trendingInsight {
+	basic := basicOf(c, v.insight)
+	basic.LastViewedAt = &v.last
+	return trendingInsight{
+		basicInsight: basic, ViewCount: v.count, Viewers: append([]*api.User{}, v.viewers...), LastModifiedBy: c.User(v.insight.LastModifiedBy),
+	}
 }
 
 // The limits and defaults of trending.
@@ -208,30 +246,29 @@ func (s *Activity) trending(ctx context.Context, c *api.Caller, in *api.Input) (
 	if err != nil {
 		return nil, err
 	}
-	found := map[int64]*trendingInsight{}
+	found := map[int64]*viewed{}
 	for _, v := range views { // newest first
-		i := c.Snapshot.Insight(c.Project.ID, v.Insight)
-		if i == nil {
-			continue
+		one := found[v.Insight]
+		if one == nil {
+			i := c.Snapshot.Insight(c.Project.ID, v.Insight)
+			if i == nil {
+				continue
+			}
+			one = &viewed{insight: i, last: v.At}
+			found[v.Insight] = one
 		}
-		t := found[i.ID]
-		if t == nil {
-			t = &trendingInsight{basicInsight: basicOf(c, i), Viewers: []*api.User{}, LastModifiedBy: c.User(i.LastModifiedBy)}
-			t.LastViewedAt = &v.At
-			found[i.ID] = t
-		}
-		t.ViewCount++
-		if viewer := c.User(v.Viewer); viewer != nil && len(t.Viewers) < shownViewers {
-			t.Viewers = append(t.Viewers, viewer)
+		one.count++
+		if viewer := c.User(v.Viewer); viewer != nil && len(one.viewers) < shownViewers {
+			one.viewers = append(one.viewers, viewer)
 		}
 	}
-	ranked := slices.AppendSeq(make([]*trendingInsight, 0, len(found)), maps.Values(found))
-	slices.SortFunc(ranked, func(a, b *trendingInsight) int {
-		return cmp.Or(cmp.Compare(b.ViewCount, a.ViewCount), b.LastModifiedAt.Compare(a.LastModifiedAt), cmp.Compare(a.ID, b.ID))
+	ranked := slices.AppendSeq(make([]*viewed, 0, len(found)), maps.Values(found))
+	slices.SortFunc(ranked, func(a, b *viewed) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), b.insight.LastModifiedAt.Compare(a.insight.LastModifiedAt), cmp.Compare(a.insight.ID, b.insight.ID))
 	})
 	out := &api.List{}
-	for _, t := range ranked[:min(limit, len(ranked))] {
-		if !out.Add(jsontext.Append(nil, t)) {
+	for _, one := range ranked[:min(limit, len(ranked))] {
+		if !out.Add(jsontext.Append(nil, one.record(c))) {
 			break
 		}
 	}

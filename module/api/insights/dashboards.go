@@ -125,6 +125,9 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 			return nil, nil
 		}
 		insights[i] = one
+		if err := lent.Add(ctx, 2*int64(len(one.Query)+len(one.Filters))); err != nil { // once in the tile, and once in the response
+			return nil, err
+		}
 		if params.tables != nil && !params.tables.hasRoom(i) {
 			return nil, nil
 		}
@@ -146,7 +149,7 @@ func (s *Dashboards) tiles(ctx context.Context, c *api.Caller, in *api.Input, d 
 				res = insightResult{plan: res.plan, query: res.query, Result: execution.Result{Quotas: res.Quotas}, failure: errTooMuchAtOnce}
 				reserved, out[i].LastRefresh, out[i].IsCached = 0, nil, false
 			}
-			if err := lent.Add(ctx, 2*reserved); err != nil { // once in the tile, and once in the response
+			if err := lent.Add(ctx, 2*reserved); err != nil {
 				return res.Quotas, err
 			}
 		}
