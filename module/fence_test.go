@@ -77,9 +77,12 @@ func TestFenceHoldsForEveryRequest(t *testing.T) {
 	acme, _ := w.boundKey(t, registry.Secret, map[string]any{"customer": "acme"})
 	five, _ := w.boundKey(t, registry.Personal, map[string]any{"seats": 5})
 	several, _ := w.boundKey(t, registry.Secret, map[string]any{"plans": []any{"pro", "team"}})
+	listed, _ := w.boundKey(t, registry.Secret, nil, "trend")
 	const (
 		denied = "403 permission_denied: You do not have access to this endpoint."
 		other  = "403 permission_denied: Variable customer: this key fixes its value. (variables)"
+
+		overridden = "403 permission_denied: This key is limited to endpoints as they are, so filters_override cannot be used with it. (filters_override)"
 	)
 	tests := []struct {
 		name           string
@@ -112,7 +115,8 @@ func TestFenceHoldsForEveryRequest(t *testing.T) {
 		{"an insight, another value", acme, "trend", `{"variables": {"customer": "globex"}}`, other},
 		{"an insight, those without one", acme, "trend", `{"variables": {"customer": ""}}`, other},
 		{"an insight and its dates", acme, "trend", `{"variables": {"date_from": "-7d"}}`, `"acme"`},
-		{"overrides", acme, "trend", `{"filters_override": {"properties": []}}`, "403 permission_denied: This key fixes variables, so filters_override cannot be used with it. (filters_override)"},
+		{"overrides", acme, "trend", `{"filters_override": {"properties": []}}`, overridden},
+		{"another breakdown of a listed endpoint", listed, "trend", `{"filters_override": {"breakdown_filter": {"breakdown": "email", "breakdown_type": "person"}}}`, overridden},
 		{"no overrides", acme, "trend", `{"filters_override": null}`, `"acme"`},
 		{"a number", five, "seats", ``, `{"seats":5}`},
 		{"a number as text", five, "seats", `{"variables": {"seats": "5"}}`, `{"seats":5}`},

@@ -76,6 +76,7 @@ func TestTokenRuns(t *testing.T) {
 	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
 	acme := w.token(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}, "origins": ["HTTPS://App.Example.com:443"]}`)
 	globex := w.token(t, secret, `{"endpoints": ["mine", "trend", "mine"], "variables": {"customer": "globex"}, "expires_in": 60}`)
+	trend := w.token(t, secret, `{"endpoints": ["trend"]}`)
 	const denied = "403 You do not have access to this endpoint."
 	for _, tt := range []struct {
 		name, token, endpoint, body, origin string
@@ -93,6 +94,10 @@ func TestTokenRuns(t *testing.T) {
 		{"a page without an origin", acme, "mine", "", "null", "403 This token cannot be used from this origin.", ""},
 		{"a token for no site, from one", globex, "mine", "", site, "[[1 row of globex]]", ""},
 		{"a token for no site, from none", globex, "mine", "", "", "[[1 row of globex]]", ""},
+		{
+			"another breakdown", trend, "trend", `{"filters_override": {"breakdown_filter": {"breakdown": "email", "breakdown_type": "person"}}}`, "",
+			"403 This key is limited to endpoints as they are, so filters_override cannot be used with it.", "",
+		},
 		{"debugging", globex, "mine", `{"debug": true}`, "", "[[1 row of globex]]", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,18 +12,19 @@ import (
 	"github.com/caddy-analytics/caddy-analytics/module/api"
 )
 
-// fence replaces the caller's variables with those that the key fixes. It refuses a caller that gives another value for one, a query that does not use all
-// of them, and overrides, which could widen what they restrict.
+// fence replaces the caller's variables with those that the key fixes. It refuses a caller that gives another value for one, and a query that does not use all
+// of them. A key that is limited to endpoints or by fixed variables may use no overrides: a breakdown or a filter by any property would reveal what the
+// endpoint does not.
 func fence(c *api.Caller, node query.Node, given map[string]json.RawMessage, overrides json.RawMessage) (map[string]json.RawMessage, error) {
+	if c.Key.Bound() && len(overrides) > 0 && !api.IsNull(overrides) {
+		return nil, api.OutsideFence("filters_override", "This key is limited to endpoints as they are, so filters_override cannot be used with it.")
+	}
 	if c.Key.Fixed == "" {
 		return given, nil
 	}
 	fixed, err := api.FixedValues(c.Key)
 	if err != nil {
 		return nil, err
-	}
-	if len(overrides) > 0 && !api.IsNull(overrides) {
-		return nil, api.OutsideFence("filters_override", "This key fixes variables, so filters_override cannot be used with it.")
 	}
 	out := maps.Clone(given)
 	if out == nil {
