@@ -11,11 +11,11 @@ import (
 )
 
 // Header values of responses to pages of other sites.
-var (
-	preflightMethods = []string{"GET, HEAD, POST"}
-	preflightHeaders = []string{"Authorization, Content-Type, Accept, If-None-Match, X-Request-Id"}
-	preflightAge     = []string{"7200"} // seconds; browsers take no more
-	exposedHeaders   = []string{"Age, Cache-Status, Deprecation, ETag, Next-Cursor, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, Sunset, X-Request-Id"}
+const (
+	preflightMethods = "GET, HEAD, POST"
+	preflightHeaders = "Authorization, Content-Type, Accept, If-None-Match, X-Request-Id"
+	preflightAge     = "7200" // seconds; browsers take no more
+	exposedHeaders   = "Age, Cache-Status, Deprecation, ETag, Next-Cursor, RateLimit, RateLimit-Policy, Retry-After, Server-Timing, Sunset, X-Request-Id"
 )
 
 // isPreflight reports whether a browser asks if a page of another site may run an endpoint. Such a request carries no token.
@@ -29,9 +29,9 @@ func isPreflight(in *Input, m Methods) bool {
 func preflight(_ context.Context, _ *Caller, in *Input) (*Response, error) {
 	return &Response{Status: http.StatusNoContent, Cache: Unsaid, Header: http.Header{
 		"Access-Control-Allow-Origin":  {in.Header.Get("Origin")},
-		"Access-Control-Allow-Methods": preflightMethods,
-		"Access-Control-Allow-Headers": preflightHeaders,
-		"Access-Control-Max-Age":       preflightAge,
+		"Access-Control-Allow-Methods": {preflightMethods},
+		"Access-Control-Allow-Headers": {preflightHeaders},
+		"Access-Control-Max-Age":       {preflightAge},
 		"Vary":                         {"Origin"},
 	}}, nil
 }
@@ -42,13 +42,13 @@ func allowOrigin(h http.Header, r *http.Request, origins []string) error {
 	if len(origins) == 0 {
 		return nil
 	}
-	h["Vary"] = VaryHeader
+	h["Vary"] = []string{Vary}
 	origin := r.Header["Origin"]
 	if len(origin) != 1 || !slices.Contains(origins, origin[0]) {
 		return Forbidden("This token cannot be used from this origin.")
 	}
 	h["Access-Control-Allow-Origin"] = origin
-	h["Access-Control-Expose-Headers"] = exposedHeaders
+	h["Access-Control-Expose-Headers"] = []string{exposedHeaders}
 	return nil
 }
 

@@ -1,8 +1,9 @@
 package api
 
 import (
-	"maps"
+	"cmp"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // Response is what a handler returns. Its headers and quotas are sent with an error too. The zero Response is an empty 200 that must not be stored.
 type Response struct {
 	Status int         // 0 means 200
-	Type   []string    // the Content-Type; nil for JSON, or for none if there is no body
+	Type   string      // the Content-Type; empty for JSON, or for none if there is no body
 	Header http.Header // further headers, or nil. It is only read, so requests can share it
 	Quotas execution.Quotas
 	Spent  Spent
@@ -67,12 +68,10 @@ func (r *Response) With(left execution.Quotas) *Response {
 	return r
 }
 
-// Header values that are the same in all responses.
-var (
-	JSONType   = []string{"application/json"}
-	VaryHeader = []string{"Authorization, Origin, Accept, Accept-Encoding"}
-	gzipCoding = []string{cache.Gzip.String()}
-	zstdCoding = []string{cache.Zstd.String()}
+// Header values that many responses have. A response needs a slice of its own for each: Caddy's header directive writes into what it replaces.
+const (
+	JSONType = "application/json"
+	Vary     = "Authorization, Origin, Accept, Accept-Encoding"
 )
 
 // Header returns the first value of a request's header. The name must be in canonical form, which saves the conversion of http.Header.Get.
@@ -117,7 +116,7 @@ func describe(h http.Header, r *http.Request, start time.Time, res *Response) (c
 	setHeaders(h, res)
 	rendered := res.Body.ContentLength != ""     // by the cache, in the encoding that the client takes
 	if rendered && r.Method != http.MethodPost { // no cache stores the response to a POST without a Content-Location (RFC 9110, section 9.3.3)
-		h["Vary"] = VaryHeader
+		h["Vary"] = []string{Vary}
 	}
 	// All header values are slices of one string, and their []string values are slices of one array.
 	text := make([]byte, 0, 256)
@@ -144,7 +143,9 @@ func describe(h http.Header, r *http.Request, start time.Time, res *Response) (c
 		text = strconv.AppendInt(text, int64(len(res.Body.Bytes)), 10)
 	}
 	all := string(text)
-	values := &[...]string{res.Body.ETag, all[:control], all[control:status], all[status:age], all[age:timing], res.Body.ContentLength}
+	values := &[...]string{
+		res.Body.ETag, all[:control], all[control:status], all[status:age], all[age:timing], res.Body.ContentLength, cmp.Or(res.Type, JSONType), "",
+	}
 	if res.Cache != Unsaid {
 		h["Cache-Control"] = values[1:2:2]
 	}
@@ -162,20 +163,17 @@ func describe(h http.Header, r *http.Request, start time.Time, res *Response) (c
 	if values[0] != "" {
 		h["Etag"] = values[0:1:1]
 		if res.isKnown(r) {
-			setType(h, res)
+			h["Content-Type"] = values[6:7:7]
 			return http.StatusNotModified
 		}
 	}
 	if res.Body.Bytes == nil {
 		return code
 	}
-	setType(h, res)
-	switch res.Body.Encoding {
-	case cache.Gzip:
-		h["Content-Encoding"] = gzipCoding
-	case cache.Zstd:
-		h["Content-Encoding"] = zstdCoding
-	case cache.Identity:
+	h["Content-Type"] = values[6:7:7] // once: assigning to a full map of eight makes it grow, even if the key exists
+	if res.Body.Encoding != cache.Identity {
+		values[7] = res.Body.Encoding.String()
+		h["Content-Encoding"] = values[7:8:8]
 	}
 	if !rendered {
 		values[5] = all[timing:]
@@ -197,7 +195,9 @@ func serverCounts(r *http.Request, length int) bool {
 
 // setHeaders sets the headers that errors and streams are sent with too.
 func setHeaders(h http.Header, res *Response) {
-	maps.Copy(h, res.Header)
+	for name, values := range res.Header {
+		h[name] = slices.Clone(values)
+	}
 	SetQuotas(h, res.Quotas)
 }
 
@@ -207,15 +207,6 @@ func SetQuotas(h http.Header, qs execution.Quotas) {
 		policy, left := qs.Fields(time.Now())
 		h["Ratelimit-Policy"], h["Ratelimit"] = []string{policy}, []string{left}
 	}
-}
-
-// setType sets the Content-Type. Call it once: assigning to a full map of eight makes it grow, even if the key exists.
-func setType(h http.Header, res *Response) {
-	typ := res.Type
-	if typ == nil {
-		typ = JSONType
-	}
-	h["Content-Type"] = typ
 }
 
 func appendSeconds(dst []byte, d time.Duration) []byte {

@@ -183,8 +183,6 @@ func (c *Capture) config(r *http.Request, _ time.Time) (*api.Response, error) {
 	return api.Raw(http.StatusOK, config), err
 }
 
-var scriptType = []string{"application/javascript"}
-
 // configScript answers /array/<token>/config.js, which posthog-js loads as a script.
 func (c *Capture) configScript(r *http.Request, _ time.Time) (*api.Response, error) {
 	token, config, err := c.configOf(r, &scriptSettings)
@@ -194,5 +192,5 @@ func (c *Capture) configScript(r *http.Request, _ time.Time) (*api.Response, err
 	// A token contains no characters that end a string.
 	script := "(function() {\n  window._POSTHOG_REMOTE_CONFIG = window._POSTHOG_REMOTE_CONFIG || {};\n  window._POSTHOG_REMOTE_CONFIG['" + token + "'] = {\n    config: " +
 		string(config) + ",\n    siteApps: []\n  };\n})();\n"
-	return &api.Response{Type: scriptType, Body: cache.Body{Bytes: []byte(script)}}, nil
+	return &api.Response{Type: "application/javascript", Body: cache.Body{Bytes: []byte(script)}}, nil
 }

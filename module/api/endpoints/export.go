@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -167,10 +168,10 @@ func earlier(a, b time.Time) time.Time {
 
 func (w *exportWriter) headers() {
 	h := w.to.Header()
-	h["Content-Type"] = result.Formats[w.plan.Format].Header
-	h["Content-Disposition"] = w.plan.Attachment
-	h["X-Content-Type-Options"] = noSniff
-	h["Vary"] = api.VaryHeader
+	h["Content-Type"] = []string{result.Formats[w.plan.Format].Type}
+	h["Content-Disposition"] = slices.Clone(w.plan.Attachment)
+	h["X-Content-Type-Options"] = []string{noSniff}
+	h["Vary"] = []string{api.Vary}
 	h["Cache-Control"] = []string{"no-store"}
 	h["Server-Timing"] = []string{string(w.spent.Append(nil, time.Since(w.start)))}
 }

@@ -98,13 +98,13 @@ func lineOf(p *result.Plan, columns, types []string) func(dst, row []byte) ([]by
 }
 
 // noSniff is sent with files, whose contents a browser could take for HTML.
-var noSniff = []string{"nosniff"}
+const noSniff = "nosniff"
 
 // fileHeaders returns the headers of a result page sent as a file. They hold what a JSON answer would say next to its rows.
 func (s *Runs) fileHeaders(p *result.Plan, got cache.Answer) http.Header {
 	next := p.Next.Load()
 	if next == nil || next.Entry != got.Entry.ID() {
-		h := http.Header{"Content-Disposition": p.Attachment, "X-Content-Type-Options": noSniff}
+		h := http.Header{"Content-Disposition": p.Attachment, "X-Content-Type-Options": {noSniff}}
 		maps.Copy(h, p.Notices)
 		if text, ok := appendNextCursor(nil, s.Executor.Cache, p, got); ok {
 			h["Next-Cursor"] = []string{string(text)}

@@ -139,7 +139,7 @@ const pieceSize = 64 << 10
 
 // send sends the beginning of a page, and then the events from a given one. It ends early only if the client is gone.
 func (p *eventPage) send(w http.ResponseWriter, piece []byte, rest int) {
-	w.Header()["Content-Type"] = api.JSONType
+	w.Header()["Content-Type"] = []string{api.JSONType}
 	w.Header()["Cache-Control"] = []string{"no-store"}
 	w.WriteHeader(http.StatusOK)
 	defer api.LimitSending(w, p.size())()

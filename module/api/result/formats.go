@@ -27,20 +27,20 @@ const (
 
 // formatNames holds the names of a format for callers and files.
 type formatNames struct {
-	Name   string                // in the field format, and as the suffix of a path
-	media  string                // in Accept
-	Header []string              // Content-Type
-	File   clickhouse.FileFormat // if ClickHouse writes it itself
+	Name  string                // in the field format, and as the suffix of a path
+	media string                // in Accept
+	Type  string                // Content-Type
+	File  clickhouse.FileFormat // if ClickHouse writes it itself
 }
 
 // Formats holds the names of each format.
 var Formats = [...]formatNames{
-	AsArrays:  {Name: "arrays", media: "application/json", Header: api.JSONType},
-	AsObjects: {Name: "objects", media: "application/json", Header: api.JSONType},
-	AsCSV:     {Name: "csv", media: "text/csv", Header: []string{"text/csv; charset=utf-8; header=present"}},
-	AsNDJSON:  {Name: "ndjson", media: "application/x-ndjson", Header: []string{"application/x-ndjson"}},
-	AsParquet: {Name: "parquet", media: "application/vnd.apache.parquet", Header: []string{"application/vnd.apache.parquet"}, File: clickhouse.Parquet},
-	AsArrow:   {Name: "arrow", media: "application/vnd.apache.arrow.stream", Header: []string{"application/vnd.apache.arrow.stream"}, File: clickhouse.Arrow},
+	AsArrays:  {Name: "arrays", media: "application/json", Type: api.JSONType},
+	AsObjects: {Name: "objects", media: "application/json", Type: api.JSONType},
+	AsCSV:     {Name: "csv", media: "text/csv", Type: "text/csv; charset=utf-8; header=present"},
+	AsNDJSON:  {Name: "ndjson", media: "application/x-ndjson", Type: "application/x-ndjson"},
+	AsParquet: {Name: "parquet", media: "application/vnd.apache.parquet", Type: "application/vnd.apache.parquet", File: clickhouse.Parquet},
+	AsArrow:   {Name: "arrow", media: "application/vnd.apache.arrow.stream", Type: "application/vnd.apache.arrow.stream", File: clickhouse.Arrow},
 }
 
 // String returns the name of the format.

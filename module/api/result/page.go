@@ -103,7 +103,7 @@ func encoding(in *api.Input) cache.Encoding {
 // Respond responds with a page of a result.
 func Respond(p *Plan, got *execution.Result, body *cache.Body) *api.Response {
 	res := &api.Response{
-		Status: Status(got.Run), Type: Formats[p.Format].Header, Quotas: got.Quotas, Body: *body, Answer: got.Answer, Cache: api.WhileFresh,
+		Status: Status(got.Run), Type: Formats[p.Format].Type, Quotas: got.Quotas, Body: *body, Answer: got.Answer, Cache: api.WhileFresh,
 	}
 	if got.Run != nil {
 		res.Cache = api.NoStore

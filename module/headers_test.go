@@ -1,0 +1,50 @@
+package module
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/caddy-analytics/caddy-analytics/registry"
+)
+
+// TestHeadersAreItsOwn: a replacement by Caddy's header directive writes into the values of a response's headers, and must not change those of the next response.
+func TestHeadersAreItsOwn(t *testing.T) {
+	w := fencedWorld(t)
+	w.rememberRuns(t, "acme")
+	_, secret := w.newKey(t, w.project.ID, registry.Secret, "endpoint:read")
+	text := w.token(t, secret, `{"endpoints": ["mine"], "variables": {"customer": "acme"}, "origins": ["https://app.example.com"]}`)
+	token := []string{"Authorization", "Bearer " + text, "Origin", "https://app.example.com"}
+	for _, tt := range []struct {
+		name, method, path, body string
+		header                   []string
+		want                     int
+	}{
+		{"a hit", http.MethodPost, minePath, "", token, http.StatusOK},
+		{"a compressed hit", http.MethodGet, minePath, "", append(token, "Accept-Encoding", "gzip"), http.StatusOK},
+		{"rows as objects", http.MethodPost, "/api/projects/@current/endpoints/mine/run.objects", "", token, http.StatusOK},
+		{"a preflight", http.MethodOptions, minePath, "", []string{"Origin", "https://app.example.com", "Access-Control-Request-Method", "POST"}, http.StatusNoContent},
+		{"another method", http.MethodDelete, minePath, "", nil, http.StatusMethodNotAllowed},
+		{"no such route", http.MethodGet, "/api/nothing", "", nil, http.StatusNotFound},
+		{"an error", http.MethodPost, minePath, `{`, token, http.StatusBadRequest},
+	} {
+		first := w.send(t, tt.method, tt.path, tt.body, tt.header...)
+		if first.Code != tt.want {
+			t.Errorf("%s: %d %s", tt.name, first.Code, first.Body)
+		}
+		written := first.Header().Clone()
+		for _, values := range first.Header() {
+			for i := range values {
+				values[i] += " replaced"
+			}
+		}
+		changing := cmpopts.IgnoreMapEntries(func(name string, _ []string) bool {
+			return name == "Server-Timing" || name == "Age" || name == "Ratelimit" || name == "X-Request-Id" || name == "Cache-Status"
+		})
+		if diff := cmp.Diff(written, w.send(t, tt.method, tt.path, tt.body, tt.header...).Header(), changing); diff != "" {
+			t.Errorf("%s: the headers of the next response (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
