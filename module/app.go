@@ -251,15 +251,21 @@ func (a *App) start(ctx context.Context) error {
 	if err := a.applyFolders(ctx, rt); err != nil {
 		return err
 	}
-	rt.registry.SetLimits(registry.Limits{Records: a.Limits.Records, Bytes: int64(a.Limits.RecordsSize)})
-	rt.Places.SetLimits(a.placeLimits()) // shares taken over from the previous config follow the settings of this one
-	rt.capturing.logs.SetMaxBytes(int64(a.Capture.Buffer))
+	a.applyLimits(rt)
 	// These are given back first, while what they use still exists.
 	a.leases = append(a.leases, a.deliver(rt), rt.servePeers())
 	a.runtime.Store(rt)
 	close(a.started)
 	startpages.TrimLater()
 	return nil
+}
+
+// applyLimits makes the shares that were taken over from another config follow the limits of this one.
+func (a *App) applyLimits(rt *runtime) {
+	rt.registry.SetLimits(registry.Limits{Records: a.Limits.Records, Bytes: int64(a.Limits.RecordsSize)})
+	rt.Places.SetLimits(a.placeLimits())
+	rt.Runs.Budget.Store(int64(a.Cache.MaxSize) / runsShare)
+	rt.capturing.logs.SetMaxBytes(int64(a.Capture.Buffer))
 }
 
 // Stop ends background tasks of the start.
@@ -275,6 +281,11 @@ func (a *App) Cleanup() error {
 	a.endFolders()
 	if rt := a.runtime.Load(); rt != nil && !caddy.Exiting() { // Caddy waits for requests when it exits, but not after a reload
 		rt.keepForRequests()
+	}
+	if stays, err := activeApp(); err == nil && stays != a { // its limits were replaced if another app of this config could not start
+		if rt := stays.runtime.Load(); rt != nil {
+			stays.applyLimits(rt)
+		}
 	}
 	return a.giveBack()
 }

@@ -179,7 +179,6 @@ func (a *App) openServing(ctx context.Context, below *stores) (*serving, error) 
 	if s.tables, err = a.openTables(below, s.cohorts, k.tables); err != nil {
 		return nil, err
 	}
-	s.runs.Budget.Store(int64(a.Cache.MaxSize) / runsShare)
 	return &s, nil
 }
 

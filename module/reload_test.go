@@ -1,9 +1,12 @@
 package module
 
 import (
+	"encoding/json"
+	"errors"
 	"maps"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,5 +154,72 @@ func TestReloadKeepsTheGate(t *testing.T) {
 	after := load(map[string]any{"limits": map[string]any{"max_execution_time": "7s"}})
 	if before == after || before.Gate != after.Gate {
 		t.Errorf("the reload keeps the Backups: %t, and their gate: %t", before == after, before.Gate == after.Gate)
+	}
+}
+
+func init() { caddy.RegisterModule(new(failing)) }
+
+// failing is an app of Caddy that can't start. It notes whether the app of this module had started before it.
+type failing struct{ app *App }
+
+var startedBefore atomic.Bool
+
+func (*failing) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "failing", New: func() caddy.Module { return new(failing) }}
+}
+
+func (f *failing) Provision(ctx caddy.Context) error {
+	app, err := ctx.App("analytics")
+	if err != nil {
+		return err
+	}
+	f.app = app.(*App)
+	return nil
+}
+
+func (f *failing) Start() error {
+	startedBefore.Store(f.app.runtime.Load() != nil)
+	return errors.New("a port is taken")
+}
+
+func (*failing) Stop() error { return nil }
+
+// TestReloadThatFailsElsewhere: if another app of a config can't start, the running config keeps its limits.
+func TestReloadThatFailsElsewhere(t *testing.T) {
+	folder := t.TempDir()
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := caddy.Load(reloaded(folder, map[string]any{"limits": map[string]any{"concurrency": 7}}), true); err != nil {
+		t.Fatal(err)
+	}
+	running, err := activeApp()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt := running.runtime.Load()
+	limits, budget := rt.Places.Limits(), rt.Runs.Budget.Load()
+	var config map[string]any
+	if err := json.Unmarshal(reloaded(folder, map[string]any{
+		"limits": map[string]any{"concurrency": 2}, "cache": map[string]any{"max_size": "2MiB"},
+	}), &config); err != nil {
+		t.Fatal(err)
+	}
+	config["apps"].(map[string]any)["failing"] = struct{}{}
+	for tries := 0; !startedBefore.Load(); tries++ { // Caddy starts apps in any order
+		if tries == 100 {
+			t.Fatal("the other app always starts first")
+		}
+		if err := caddy.Load(jsontext.Append(nil, config), true); err == nil || !strings.Contains(err.Error(), "a port is taken") {
+			t.Fatalf("the mistake is %v", err)
+		}
+		if diff := cmp.Diff(limits, rt.Places.Limits()); diff != "" {
+			t.Fatalf("the places of the running config (-want +got):\n%s", diff)
+		}
+		if got := rt.Runs.Budget.Load(); got != budget {
+			t.Fatalf("the memory of its background runs is %d, want %d", got, budget)
+		}
 	}
 }

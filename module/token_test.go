@@ -447,6 +447,7 @@ func TestParseOrigin(t *testing.T) {
 		"https://app.example.com": "https://app.example.com", "https://App.Example.com:443": "https://app.example.com", "http://localhost:3000": "http://localhost:3000",
 		"http://a:80": "http://a", "https://a:80": "https://a:80", "http://[::1]:8080": "http://[::1]:8080", "http://[::1]": "http://[::1]",
 		"": "", "app.example.com": "", "https://": "", "https://a/": "", "https://a?": "", "https://a#": "", "https://u@a": "", "ftp://a": "", "https://a b": "", "https://:80": "",
+		"https://Bücher.example": "https://xn--bcher-kva.example", "http://straße.example:3000": "http://xn--strae-oqa.example:3000", "https://a\u200d.example": "",
 	} {
 		got, err := api.ParseOrigin(text)
 		if got != want || (err == nil) != (want != "") {

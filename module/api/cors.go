@@ -8,6 +8,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
+
+	"golang.org/x/net/idna"
 )
 
 // Header values of responses to pages of other sites.
@@ -52,14 +55,20 @@ func allowOrigin(h http.Header, r *http.Request, origins []string) error {
 	return nil
 }
 
-// ParseOrigin parses an origin and returns it as browsers write it.
+// ParseOrigin parses an origin and returns it as browsers write it: in lower case, a name with other characters than ASCII in Punycode.
 func ParseOrigin(text string) (string, error) {
+	mistake := func() error { return fmt.Errorf("%q is not a valid origin (want, for example, https://app.example.com)", text) }
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" ||
 		strings.ContainsAny(text, "*# ") || u.Scheme != "http" && u.Scheme != "https" {
-		return "", fmt.Errorf("%q is not a valid origin (want, for example, https://app.example.com)", text)
+		return "", mistake()
 	}
 	host, port := strings.ToLower(u.Hostname()), u.Port()
+	if strings.ContainsFunc(host, func(c rune) bool { return c > unicode.MaxASCII }) {
+		if host, err = idna.Lookup.ToASCII(host); err != nil {
+			return "", mistake()
+		}
+	}
 	if port == "80" && u.Scheme == "http" || port == "443" && u.Scheme == "https" {
 		port = ""
 	}
