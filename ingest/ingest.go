@@ -30,6 +30,8 @@ type Options struct {
 	MaxTypes int
 	// Events before this time are left out and change no person; zero for none.
 	EventsFrom time.Time
+	// Events are stored without the address that they were sent from, the property $ip.
+	AnonymizeIPs bool
 	// The cohorts of the project that records can put people into.
 	Cohorts []int64
 	// The cohorts of the project whose members are computed. A person takes the place of those merged into it.

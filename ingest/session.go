@@ -171,6 +171,9 @@ func (s *session) write(ctx context.Context, records []record.Record) error {
 			late, drop := s.isLate(&records[n])
 			given[n] = newEvent(&records[n], s.options.Captured, late)
 			given[n].deleted = drop
+			if s.options.AnonymizeIPs {
+				records[n].Properties = records[n].Properties.Without("$ip")
+			}
 		}
 	}
 	for _, e := range given {

@@ -31,6 +31,10 @@ func TestSettings(t *testing.T) {
 		{"another beside it", "/api/projects/1/", `{"cookieless_server_hash_mode": 0}`, "app_urls", `["https://a.test"]`},
 		{"whether test accounts are excluded at first", "/api/projects/1/", `{"test_account_filters_default_checked": true}`, "test_account_filters_default_checked", `true`},
 		{"no such default", "/api/projects/1/", `{"test_account_filters_default_checked": null}`, "test_account_filters_default_checked", `null`},
+		{"a config that is kept", "/api/projects/1/", `{"session_recording_network_payload_capture_config": {"recordBody": true}}`, "session_recording_network_payload_capture_config", `{"recordBody":true}`},
+		{"events without addresses", "/api/projects/1/", `{"anonymize_ips": true}`, "anonymize_ips", `true`},
+		{"another setting beside it", "/api/projects/1/", `{"capture_performance_opt_in": true}`, "anonymize_ips", `true`},
+		{"events with addresses", "/api/projects/1/", `{"anonymize_ips": false}`, "anonymize_ips", `false`},
 		{"null", "/api/projects/1/", `{"heatmaps_opt_in": null}`, "heatmaps_opt_in", `null`},
 		{"what cannot be changed", "/api/projects/1/", `{"id": 7, "uuid": "x", "api_token": "x", "organization": "x", "no_such_setting": {"a": 1}}`, "id", `1`},
 	} {

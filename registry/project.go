@@ -31,6 +31,8 @@ type Project struct {
 	PathCleaningFilters string `json:"path_cleaning_filters,omitempty"`
 	// DisplayNames is a JSON list of the properties that name a person, best first; empty for the usual ones.
 	DisplayNames string `json:"person_display_name_properties,omitempty"`
+	// AnonymizeIPs says that events are stored without the property $ip.
+	AnonymizeIPs bool `json:"anonymize_ips,omitempty"`
 	// Retention is how many days events are kept; 0 for ever. See [ProjectSchema.EventsFrom].
 	Retention int `json:"retention_days,omitempty"`
 	// Epoch grows with each deletion of people or events, and when the retention changes: what ClickHouse had before may come in again.
@@ -127,8 +129,9 @@ type ProjectChange struct {
 	WeekStart           *int
 	TestAccountFilters  *string
 	PathCleaningFilters *string
-	Retention           *int                       // as in Project
-	DisplayNames        *string                    // a JSON list of texts, or empty for the usual ones
+	Retention           *int    // as in Project
+	DisplayNames        *string // a JSON list of texts, or empty for the usual ones
+	AnonymizeIPs        *bool
 	Others              map[string]json.RawMessage // those that change; a nil value removes one
 	// At is when the change is made; zero keeps UpdatedAt as it is.
 	At time.Time
@@ -236,6 +239,7 @@ func (c *ProjectChange) apply(p *Project) {
 	if c.DisplayNames != nil {
 		p.DisplayNames = *c.DisplayNames
 	}
+	set(&p.AnonymizeIPs, c.AnonymizeIPs)
 	if len(c.Others) > 0 {
 		others := p.OtherSettings()
 		maps.Copy(others, c.Others)

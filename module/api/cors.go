@@ -57,7 +57,9 @@ func allowOrigin(h http.Header, r *http.Request, origins []string) error {
 
 // ParseOrigin parses an origin and returns it as browsers write it: in lower case, a name with other characters than ASCII in Punycode.
 func ParseOrigin(text string) (string, error) {
-	mistake := func() error { return fmt.Errorf("%q is not a valid origin (want, for example, https://app.example.com)", text) }
+	mistake := func() error {
+		return fmt.Errorf("%q is not a valid origin (want, for example, https://app.example.com)", text)
+	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" ||
 		strings.ContainsAny(text, "*# ") || u.Scheme != "http" && u.Scheme != "https" {

@@ -41,11 +41,12 @@ func (i *Intake) Options(snap *registry.Snapshot, project int64) ingest.Options 
 	if of != nil {
 		from = of.EventsFrom(now)
 	}
+	settings := snap.Project(project)
 	return ingest.Options{
 		Project: project, LearnTypes: true, Now: now, EventsFrom: from, KnownTypes: knownTypes(of), MaxTypes: registry.MaxProperties,
 		Deletions: func() ingest.Deletions { return deletions.DeletionsOf(i.Registry.Snapshot(), project) },
 		Values:    &propertyValues{i.Registry, project, of}, GroupTypes: groupTypes(snap, project), KeepGroupTypes: i.keepGroupTypes(project),
-		Cohorts: static, Computed: computed,
+		Cohorts: static, Computed: computed, AnonymizeIPs: settings != nil && settings.AnonymizeIPs,
 	}
 }
 

@@ -74,6 +74,7 @@ type projectRecord struct {
 	TestAccountFilters       json.RawMessage `json:"test_account_filters"`
 	PathCleaningFilters      json.RawMessage `json:"path_cleaning_filters"`
 	DisplayNames             json.RawMessage `json:"person_display_name_properties"`
+	AnonymizeIPs             bool            `json:"anonymize_ips"`
 	kept
 }
 
@@ -86,7 +87,7 @@ func recordProject(c *api.Caller) projectRecord {
 		ID: p.ID, UUID: api.DerivedID("project", strconv.FormatInt(p.ID, 10)), Organization: organizationID(p.ID), ProjectID: p.ID, APIToken: c.Snapshot.CaptureToken(p.ID), Name: p.Name,
 		Timezone: p.Timezone, WeekStartDay: p.WeekStart, CreatedAt: p.CreatedAt, EffectiveMembershipLevel: member, UserAccessLevel: "member",
 		HasGroupTypes: len(groups) > 0, GroupTypes: groups, TestAccountFilters: json.RawMessage(cmp.Or(p.TestAccountFilters, "[]")),
-		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")), DisplayNames: api.OrNone(p.DisplayNames), kept: keptOf(p),
+		PathCleaningFilters: json.RawMessage(cmp.Or(p.PathCleaningFilters, "[]")), DisplayNames: api.OrNone(p.DisplayNames), AnonymizeIPs: p.AnonymizeIPs, kept: keptOf(p),
 	}
 }
 

@@ -23,6 +23,9 @@ type kept struct {
 	TestAccounts     *bool    `json:"test_account_filters_default_checked"`
 	AppURLs          []string `json:"app_urls"`
 	RecordingDomains []string `json:"recording_domains"`
+	Performance      *bool    `json:"capture_performance_opt_in"`
+
+	NetworkCapture map[string]json.RawMessage `json:"session_recording_network_payload_capture_config"`
 }
 
 // keptOf returns those settings of a project, or their defaults.
@@ -51,6 +54,8 @@ func readKept(f *api.Fields) map[string]json.RawMessage {
 	keep(f, out, "test_account_filters_default_checked", api.Change[*bool])
 	keep(f, out, "app_urls", api.Change[[]string])
 	keep(f, out, "recording_domains", api.Change[*[]string])
+	keep(f, out, "capture_performance_opt_in", api.Change[*bool])
+	keep(f, out, "session_recording_network_payload_capture_config", api.Change[map[string]json.RawMessage])
 	return out
 }
 
@@ -94,6 +99,7 @@ func readSettings(c *api.Caller, in *api.Input) (registry.ProjectChange, error) 
 	change.TestAccountFilters = list(f, "test_account_filters")
 	change.PathCleaningFilters = list(f, "path_cleaning_filters")
 	change.DisplayNames = list(f, "person_display_name_properties")
+	change.AnonymizeIPs = orNil(api.Change[bool](f, "anonymize_ips"))
 	change.Others = readKept(f)
 	if f.Err != nil {
 		return change, f.Err
